@@ -1,26 +1,26 @@
-/**
- * What the page is told, as JSON. The server makes these and the page reads them; nothing else is said between the
- * two. Every text comes from the catalog and is shown as text, never as HTML.
+/*
+ * JSON that the server of the page and the page exchange. Texts come from the catalog: show them as text, never as
+ * HTML.
  */
 
-/** Header of every answer: which view of the catalog it is from. The page asks for everything again when it changes. */
+/** Header of every response with the `run` of its view; the page requests everything again when it changes. */
 export const runHeader = 'Opmate-Run';
 
-/** `GET api/state`: what the page polls. Other answers differ only where this one does. */
+/** Response of `GET api/state`, which the page polls; no other response changes without it. */
 export interface ViewState {
-  /** The view of the catalog: another one once its files change. Part of the URLs of icons, which browsers keep. */
+  /** ID of the view, changed when the catalog is read again; part of icon URLs, which browsers cache. */
   run: string;
-  /** When the catalog was read, in ISO 8601. */
+  /** Time at which the catalog was read, in ISO 8601. */
   readAt: string;
-  /** Whether more checks are still running: numbers of problems may grow. */
+  /** True while checks run and problems may be added. */
   isChecking: boolean;
 }
 
-/** `GET api/catalog`: all that the first view shows. */
+/** Response of `GET api/catalog`: the packages and totals. */
 export interface CatalogOverview extends ViewState {
-  /** The catalog as the user named it. */
+  /** Reference of the catalog, as the user wrote it. */
   name: string;
-  /** The catalog that it is compared with, as the user named it. */
+  /** Reference of the catalog to compare with, as the user wrote it. */
   comparedWith?: string;
   bundles: number;
   channels: number;
@@ -28,39 +28,40 @@ export interface CatalogOverview extends ViewState {
   warnings: number;
   /** By name. */
   packages: PackageSummary[];
-  /** Where selections may be made: the file that they are written to, and an image that may be the catalog's. */
+  /** Set if the page may write selections: destination file and catalog image, empty if unknown. */
   edit?: { file: string; catalog: string };
 }
 
-/** A package in the list of all. */
+/** Package in the list of packages. */
 export interface PackageSummary {
   name: string;
   displayName: string;
-  /** The first sentences of the description, without Markdown. */
+  /** Start of the description, without Markdown. */
   summary: string;
   provider: string;
   defaultChannel: string;
-  /** The bundle at the head of the default channel, and its version; empty where there is no only head. */
+  /** Head of the default channel; empty unless there is exactly one. */
   head: string;
+  /** Version of the head. */
   version: string;
   channels: number;
   bundles: number;
   hasIcon: boolean;
   isDeprecated: boolean;
   categories: string[];
-  /** Minor versions of OpenShift 4 that the head allows, both included; either is left out where there is no limit. */
+  /** Minor versions of OpenShift 4 that the head supports, inclusive; an absent bound is unlimited. */
   openshift?: { min?: number; max?: number };
   errors: number;
   warnings: number;
-  /** Against the catalog that this one is compared with. */
+  /** Difference from the other catalog. */
   change?: 'added' | 'changed';
 }
 
-/** `GET api/search?q=`: what has all the words. */
+/** Response of `GET api/search?q=`: packages and bundles that match all words. */
 export interface SearchResult {
-  /** The best first, each with what matched in addition to its names. */
+  /** Best match first; `matches` are fields other than the names. */
   packages: { package: string; matches: SearchMatch[] }[];
-  /** The first of those found, each with the image that matched where neither name nor version did. */
+  /** First results; `match` is the matching image if neither name nor version matches. */
   bundles: {
     package: string;
     channel: string;
@@ -69,17 +70,17 @@ export interface SearchResult {
     image: string;
     match?: SearchMatch;
   }[];
-  /** How many bundles there are in all. */
+  /** Number of matching bundles. */
   total: number;
 }
 
-/** What has a word that was searched for. */
+/** Field that matches a word of a search, with a snippet of its text. */
 export interface SearchMatch {
   field: 'provider' | 'category' | 'API' | 'keyword' | 'description' | 'image' | 'related image';
   text: string;
 }
 
-/** `GET api/package?package=`. */
+/** Response of `GET api/package?package=`. */
 export interface PackageDetails {
   name: string;
   displayName: string;
@@ -88,33 +89,32 @@ export interface PackageDetails {
   description: string;
   defaultChannel: string;
   hasIcon: boolean;
-  /** Whether an `olm.package` blob has this name; false where only other blobs speak of it. */
+  /** True if the package has an `olm.package` blob; false if only other blobs name it. */
   isDefined: boolean;
   bundles: number;
-  /** Why the package is deprecated. */
   deprecation?: string;
-  /** How long its minor versions are supported, the newest first; empty where the catalog does not say. */
+  /** Support of minor versions, newest first. */
   lifecycle: LifecycleSupport[];
   /** The default channel first, then by name. */
   channels: ChannelSummary[];
   problems: LocatedProblem[];
-  /** How many problems there are; `problems` has the first of them. */
+  /** Number of all problems; `problems` has the first ones. */
   problemCount: number;
 }
 
-/** Support of a minor version. */
+/** Support phases and platforms of a minor version. */
 export interface LifecycleSupport {
   version: string;
-  /** Dates are `YYYY-MM-DD`, the last day included. */
+  /** Dates are `YYYY-MM-DD`, inclusive. */
   phases: { name: string; startDate?: string; endDate?: string }[];
   platforms: { name: string; versions: string[] }[];
 }
 
-/** A channel in the list of a package's. */
+/** Channel in the list of a package. */
 export interface ChannelSummary {
   name: string;
   isDefault: boolean;
-  /** Empty where there is no only head. */
+  /** Empty unless there is exactly one head. */
   head: string;
   version: string;
   entries: number;
@@ -124,97 +124,95 @@ export interface ChannelSummary {
 }
 
 /**
- * `GET api/channel?package=&channel=`: the upgrade graph of a channel, laid out. With further `channel`s it has the
- * entries of all; with `compare=yes` also what the other catalog has.
+ * Response of `GET api/channel?package=&channel=`: layout of an upgrade graph. Further `channel` parameters add
+ * channels; `compare=yes` adds bundles and edges of the other catalog.
  */
 export interface ChannelLayout {
   package: string;
   channel: string;
-  /** All channels that are shown, the first one first. */
+  /** All channels of the graph, starting with `channel`. */
   channels: string[];
   isDefault: boolean;
   deprecation?: string;
-  /** What is wrong with the graph as a whole. */
+  /** Fault of the graph as a whole. */
   fault?: string;
-  /** From the newest to the oldest; every bundle above those that it replaces or skips. */
+  /** Newest first; every bundle is above those that it replaces or skips. */
   rows: GraphRow[];
-  /** How many lanes the bundles and their edges take. */
   lanes: number;
   edges: GraphEdge[];
   brackets: SkipBracket[];
-  /** How many columns the brackets take. */
   bracketColumns: number;
-  /** How many bundles skip others, but have no bracket for want of room. */
+  /** Number of brackets that exceed the limits of the layout. */
   hiddenBrackets: number;
 }
 
-/** What a row of the graph is; a row may be several. */
+/** Mark of a row. */
 export type RowMark =
   'head' | 'skipped' | 'stranded' | 'deprecated' | 'undefined' | 'added' | 'changed' | 'rewired' | 'removed';
 
-/** A bundle in a channel. */
+/** Row of a graph: a bundle in a channel. */
 export interface GraphRow {
   name: string;
   version: string;
   lane: number;
   marks: RowMark[];
   replaces: string;
-  /** How many it skips. */
+  /** Number of skipped bundles. */
   skips: number;
   skipRange: string;
-  /** Places in the list of channels of those that have it; left out where one channel is shown. */
+  /** Indexes into `channels` of the layout; absent in a graph of one channel. */
   channels?: number[];
-  /** What its edges were in the other catalog, where they differ. */
+  /** Edges in the other catalog, if they differ. */
   before?: { replaces: string; skips: number; skipRange: string };
-  /** The row of what it replaces, where that is in the channel. */
+  /** Row of the bundle that it replaces. */
   older?: number;
-  /** The row of what replaces it; of several the newest. */
+  /** Row of the newest bundle that replaces it. */
   newer?: number;
-  /** The row of a bundle that skips it; of several the newest. */
+  /** Row of the newest bundle that skips it. */
   skippedBy?: number;
   deprecation?: string;
   errors: number;
   warnings: number;
 }
 
-/** That one bundle replaces another: from row to row, in between in a lane. */
+/** Edge to a replaced bundle: rows of both ends, and the lane in between. */
 export interface GraphEdge {
   from: number;
   to: number;
   lane: number;
-  /** Against the other catalog. */
+  /** Difference from the other catalog. */
   change?: 'added' | 'removed';
 }
 
-/** That one bundle skips others: a line beside the rows from the bundle to the farthest of them. */
+/** Bracket from the row of a bundle to the rows of the bundles that it skips. */
 export interface SkipBracket {
   from: number;
   to: number[];
   column: number;
 }
 
-/** `GET api/path?package=&channel=&from=&to=`: how an installed bundle gets to another one. */
+/** Response of `GET api/path?package=&channel=&from=&to=`: updates from an installed bundle to another one. */
 export interface UpgradePath {
   from: string;
   to: string;
-  /** The fewest updates; left out where nothing leads there. */
+  /** Shortest path; absent if no path exists. */
   steps?: PathStep[];
-  /** How many updates the way has that takes every version it can. */
+  /** Number of updates of the longest path. */
   longest?: number;
 }
 
-/** One update. */
+/** Update of a path. */
 export interface PathStep {
   from: string;
   to: string;
   version: string;
   channel: string;
   kind: 'replaces' | 'skips' | 'skipRange';
-  /** The range, for one of that kind. */
+  /** Set for `skipRange`. */
   range?: string;
 }
 
-/** `GET api/bundle?package=&bundle=`. */
+/** Response of `GET api/bundle?package=&bundle=`. */
 export interface BundleDetails {
   package: string;
   name: string;
@@ -224,7 +222,7 @@ export interface BundleDetails {
   provider: string;
   /** Markdown. */
   description: string;
-  /** In a few words, as plain text. */
+  /** Short description, plain text. */
   summary: string;
   deprecation?: string;
   facts: { name: string; value: string }[];
@@ -233,24 +231,22 @@ export interface BundleDetails {
   installModes: { type: string; isSupported: boolean }[];
   provided: BundleApi[];
   required: BundleApi[];
-  /** Packages that it needs, with the range of versions. */
   requiredPackages: { package: string; range: string }[];
-  /** The other conditions that it makes, each as JSON. */
+  /** Values of `olm.constraint` properties as JSON. */
   constraints: string[];
   images: { name: string; image: string }[];
-  /** Undefined where the catalog does not hold the bundle's manifests. */
+  /** Undefined if the catalog lacks the manifests of the bundle. */
   permissions?: BundlePermission[];
   deployments: string[];
-  /** Kinds of the manifests that the catalog holds, and how many of each. */
+  /** Manifests in the catalog by kind. */
   manifests: { kind: string; count: number }[];
   annotations: { name: string; value: string }[];
-  /** Types of properties, and how many of each. */
   properties: { type: string; count: number }[];
   places: BundlePlace[];
   problems: LocatedProblem[];
 }
 
-/** A kind of object that a bundle provides or needs. */
+/** API that a bundle provides or requires. */
 export interface BundleApi {
   kind: string;
   group: string;
@@ -259,10 +255,10 @@ export interface BundleApi {
   description: string;
 }
 
-/** One rule of what an account of the operator may do. */
+/** RBAC rule of a service account of the operator. */
 export interface BundlePermission {
   account: string;
-  /** Whether it holds in all namespaces, or in those that the operator watches. */
+  /** False for a rule in the namespaces that the operator watches. */
   isClusterWide: boolean;
   groups: string[];
   resources: string[];
@@ -271,53 +267,53 @@ export interface BundlePermission {
   verbs: string[];
 }
 
-/** Where a bundle stands in a channel. */
+/** Entry of a bundle in a channel, with its updates. */
 export interface BundlePlace {
   channel: string;
   isDefault: boolean;
   replaces: string;
   skips: string[];
   skipRange: string;
-  /** What it replaces or skips and the channel does not have. */
+  /** Replaced and skipped bundles that are not in the channel. */
   absent: string[];
-  /** Bundles of the channel in the range. */
+  /** Bundles of the channel in the skip range. */
   covered: string[];
-  /** Where an installed one may go next. */
+  /** Bundles that the installed bundle can be updated to. */
   updatesTo: string[];
-  /** From where it can be reached in one step. */
+  /** Bundles that can be updated to it in one step. */
   updatesFrom: string[];
 }
 
-/** `GET api/problems?from=&package=&severity=&check=`: a window on all problems, the worst first. */
+/** Response of `GET api/problems?from=&package=&severity=&check=`: a page of problems, most severe first. */
 export interface ProblemWindow {
   problems: LocatedProblem[];
-  /** How many there are with this package, severity and check. */
+  /** Number of problems that match the filter. */
   total: number;
-  /** How many of these have each severity, the worst first; severities without any are left out. */
+  /** Matching problems by severity, most severe first. */
   severities: { severity: LocatedProblem['severity']; count: number }[];
-  /** The packages that have any, for the choice. */
+  /** Packages with problems. */
   packages: string[];
-  /** The checks that found any in these packages and of this severity, and how many. */
+  /** Problems by check, of this package and severity. */
   checks: { name: string; count: number }[];
 }
 
-/** A finding of the checks. */
+/** Finding of a check. */
 export interface LocatedProblem {
-  /** A notice is worth a look, and not counted. */
+  /** Totals do not include notices. */
   severity: 'error' | 'warning' | 'notice';
-  /** The name of the check that found it; empty where it has none. */
+  /** Name of the check; may be empty. */
   check: string;
   message: string;
   hint: string;
   package: string;
   channel: string;
   bundle: string;
-  /** Empty where it is not in a file. */
+  /** Empty if the finding has no file. */
   file: string;
   line?: number;
 }
 
-/** `GET api/compare`: what differs from the other catalog. */
+/** Response of `GET api/compare`: totals of the differences from the other catalog. */
 export interface CatalogComparison {
   from: string;
   to: string;
@@ -325,9 +321,9 @@ export interface CatalogComparison {
   packages: ComparedPackage[];
 }
 
-/** What differs in a package; sums only. Images are counted in the whole catalog, not here. */
+/** Totals of a package, without images, which are counted for the catalog only. */
 export interface ComparedPackage {
-  /** Empty for what belongs to no package. */
+  /** Empty for blobs without a package. */
   package: string;
   state: 'added' | 'removed' | 'changed';
   added: number;
@@ -335,13 +331,13 @@ export interface ComparedPackage {
   changed: number;
 }
 
-/** `GET api/compare/package?package=`: every difference of a package. */
+/** Response of `GET api/compare/package?package=`. */
 export interface PackageDifferences {
   package: string;
   differences: Difference[];
 }
 
-/** One difference. */
+/** Difference between two catalogs. */
 export interface Difference {
   sign: 'added' | 'removed' | 'changed';
   kind: 'package' | 'channel' | 'bundle' | 'deprecation' | 'other blob';
@@ -349,38 +345,37 @@ export interface Difference {
   details: string[];
 }
 
-/** Header of requests that plan or write a selection: the token of the URL that `view --edit` prints. */
+/** Header of `api/edit` requests with the token of the URL that `view --edit` prints. */
 export const tokenHeader = 'Opmate-Token';
 
-/** A package, or a channel of it: all versions, those between bounds, both included, or listed ones. */
+/** Selected package or channel: all versions, an inclusive range, or a list. */
 export interface SelectionPick {
   package: string;
   channel?: string | undefined;
   minVersion?: string | undefined;
   maxVersion?: string | undefined;
-  /** Only a filter can list versions. */
+  /** For kind `filter` only. */
   versions?: readonly string[] | undefined;
 }
 
-/** What to select of a catalog, and the document to make of it: `POST api/edit/plan`, `images` and `bytes`. */
+/** Body of `POST api/edit/plan`, `images` and `bytes`: selected packages and the document to create. */
 export interface SelectionRequest {
-  /** `imageset` for an ImageSetConfiguration, `filter` for a CatalogFilter. */
+  /** `imageset` creates an ImageSetConfiguration, `filter` a CatalogFilter. */
   kind: 'imageset' | 'filter';
-  /** Image of the catalog, for an image set. */
+  /** Image of the catalog; required for an image set. */
   catalog: string;
   picks: readonly SelectionPick[];
-  /** Default channels to set, by package. */
   defaultChannels?: readonly { package: string; channel: string }[] | undefined;
-  /** Whether a filter drops all other bundles, also those that upgrades pass through. */
+  /** Keeps only the selected bundles, without those that upgrades pass through; for kind `filter`. */
   isExact?: boolean | undefined;
 }
 
-/** `POST api/edit/write`: the file is written only if it is still the one of the plan. */
+/** Body of `POST api/edit/write`; the file is written only if it has not changed since the plan. */
 export interface SelectionWrite extends SelectionRequest {
   fileDigest: string;
 }
 
-/** Answer of `api/edit/plan`: what the document would keep. */
+/** Response of `api/edit/plan`: contents that the document selects. */
 export interface SelectionSummary {
   text: string;
   packages: {
@@ -391,30 +386,31 @@ export interface SelectionSummary {
       name: string;
       head: string;
       entries: number;
-      /** Bundles of the whole channel from which its head is reached, and the first of the others. */
+      /** Number of bundles of the unfiltered channel that can be updated to its head. */
       upgradable: number;
+      /** First of the other bundles. */
       stranded: string[];
       strandedCount: number;
     }[];
   }[];
   bundles: number;
   images: number;
-  /** Bundles that are kept although they were not selected, and why. */
+  /** Bundles that are kept although they are not selected. */
   kept: { package: string; channel: string; bundle: string; reason: string }[];
   warnings: string[];
   changes: string[];
   unmet: string[];
   missingPackages: string[];
-  /** Digest of the file that would be written; empty for a new file. */
+  /** Digest of the existing file; empty for a new one. */
   fileDigest: string;
 }
 
-/** Answer of `api/edit/images`: every image of the selection with the bundles that are or need it. */
+/** Response of `api/edit/images`: images of the selection with the bundles that use them. */
 export interface SelectionImages {
   images: { image: string; bundles: { package: string; bundle: string }[] }[];
 }
 
-/** Answer of `api/edit/bytes`: what mirroring the images would transfer, each blob once. */
+/** Response of `api/edit/bytes`: size of all blobs to mirror, each counted once. */
 export interface SelectionBytes {
   images: number;
   bytes: number;
@@ -424,29 +420,29 @@ export interface SelectionBytes {
   unavailableCount: number;
 }
 
-/** Answer of `api/edit/write`. */
+/** Response of `api/edit/write`. */
 export interface WrittenFile {
   file: string;
   bytes: number;
 }
 
-/** Files of an exported page, which take the place of a server. */
+/** Files of an exported page, which replace the server. */
 export interface ExportedPage {
   catalog: CatalogOverview;
-  /** By package: the script with its answers, and its icon or an empty text. */
+  /** By package: name of its script, and path of its icon or an empty string. */
   files: Record<string, { part: string; icon: string }>;
-  /** Contents of the scripts that have been loaded, by name. */
+  /** Contents of loaded scripts by name. */
   parts: Record<string, unknown>;
 }
 
-/** Answers a request of an exported page; `load` returns the content of a script. Throws Error. */
-export type AnswerExported = (
+/** Handler of requests of an exported page; `load` returns the content of a script. Throws Error. */
+export type ExportedRequestHandler = (
   page: ExportedPage,
   address: string,
   load: (part: string) => Promise<unknown>,
 ) => Promise<unknown>;
 
-/** What any request may be answered with instead. */
+/** Body of an error response. */
 export interface ErrorResponse {
   /** One problem per line. */
   error: string;

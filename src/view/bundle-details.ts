@@ -1,56 +1,62 @@
 import { decodeUtf8, encodeGoJson } from '../document/go-json.js';
 import { type EncodableJson, type JsonObject, isJsonObject } from '../document/json.js';
+import { getObject, getText, getValue } from '../document/json-fields.js';
 import { unwrap } from '../model/properties.js';
+import { getOrAdd } from '../core/groups.js';
 import { sortedByBytes } from '../core/order.js';
 import { type BundleBlob, propertyTypes } from '../model/declarative-config.js';
 import { findCsvText } from '../model/migrations.js';
 import type { BundleApi, BundleDetails, BundlePermission } from './answers.js';
 
-/** Characters of a description that are sent; of other texts, see `shortText`. */
+/** Maximum characters of a description, and of other texts. */
 const maxDescription = 200_000;
 const maxText = 2_000;
-/** Entries of a list that are sent. */
+/** Maximum entries of a list. */
 const maxItems = 1_000;
 
-/** Annotations that are programs' business: long JSON, or shown elsewhere. */
+/** Annotations for programs: long JSON, or shown elsewhere. */
 const hiddenAnnotations =
   /^(alm-examples|operatorframework\.io\/(initialization-resource|suggested-namespace-template)|description)/;
 
-/** What a bundle's blob alone tells. */
+/** Details that come from the blob of a bundle alone. */
 type ManifestDetails = Omit<
   BundleDetails,
   'package' | 'name' | 'version' | 'deprecation' | 'places' | 'problems'
 >;
 
+/** Fields of a bundle that the list of packages shows. */
+interface BundleHeading extends Pick<
+  ManifestDetails,
+  'displayName' | 'provider' | 'description' | 'summary' | 'keywords'
+> {
+  categories: string[];
+}
+
+/** Fields of a ClusterServiceVersion, or of `olm.csv.metadata`, which has annotations beside the fields of the spec. */
+interface CsvFields {
+  spec: JsonObject;
+  annotations: JsonObject;
+  /** False for metadata, which lacks permissions. */
+  isComplete: boolean;
+}
+
 /**
- * Reads what people want to know of a bundle: from its ClusterServiceVersion where the catalog holds it, else from
- * its `olm.csv.metadata`, and from its other properties. Nothing in a blob makes it fail: what has the wrong type
- * is left out, for the checks report it.
+ * Reads the details of a bundle from its ClusterServiceVersion, or from `olm.csv.metadata` if the catalog lacks it, and
+ * from its other properties. Never fails: values of a wrong type, which the checks report, are omitted.
  */
 export function readBundleDetails(blob: BundleBlob): ManifestDetails {
-  const csv = findCsv(blob);
-  const spec = toObject(csv?.['spec']);
-  const metadata = getProperties(blob, propertyTypes.csvMetadata).map(toObject)[0] ?? {};
-  // The metadata has the fields of the spec, and beside them annotations.
-  const shown = csv === undefined ? metadata : spec;
-  const annotations = toObject(
-    csv === undefined ? metadata['annotations'] : toObject(csv['metadata'])['annotations'],
-  );
+  const { spec, annotations, isComplete } = readCsvFields(blob);
+  const { displayName, provider, description, summary, keywords } = readHeading(spec, annotations);
   return {
     image: blob.image,
-    displayName: toText(shown['displayName']),
-    provider: toText(toObject(shown['provider'])['name']),
-    description: toText(shown['description'], maxDescription),
-    summary: toText(annotations['description']),
-    facts: getFacts(shown, annotations),
-    links: toList(shown['links'])
-      .map(toObject)
-      .map((link) => ({ name: toText(link['name']), url: toText(link['url']) })),
-    keywords: toList(shown['keywords']).map((word) => toText(word)),
-    installModes: toList(shown['installModes'])
-      .map(toObject)
-      .map((mode) => ({ type: toText(mode['type']), isSupported: mode['supported'] === true })),
-    ...getApis(blob, shown),
+    ...{ displayName, provider, description, summary, keywords },
+    facts: getFacts(spec, annotations),
+    links: toObjects(spec['links']).map(({ name, url }) => ({ name: toText(name), url: toText(url) })),
+    installModes: toObjects(spec['installModes']).map(({ type, supported }) => ({
+      type: toText(type),
+      isSupported: supported === true,
+    })),
+    ...getApis(blob, spec),
     requiredPackages: getProperties(blob, propertyTypes.packageRequired)
       .map(toObject)
       .map((value) => ({ package: toText(value['packageName']), range: toText(value['versionRange']) })),
@@ -58,9 +64,9 @@ export function readBundleDetails(blob: BundleBlob): ManifestDetails {
       encodeGoJson(value).slice(0, maxText),
     ),
     images: blob.relatedImages.slice(0, maxItems).map(({ name, image }) => ({ name, image })),
-    ...(csv !== undefined && { permissions: getPermissions(spec) }),
-    deployments: getDeployments(spec),
-    manifests: getCounts(manifestKinds(blob)).map(([kind, count]) => ({ kind, count })),
+    ...(isComplete && { permissions: getPermissions(spec) }),
+    deployments: toObjects(getValue(spec, 'install', 'spec', 'deployments')).map(({ name }) => toText(name)),
+    manifests: getCounts(getManifestKinds(blob)).map(([kind, count]) => ({ kind, count })),
     annotations: sortedByBytes(Object.keys(annotations))
       .filter((name) => !hiddenAnnotations.test(name))
       .slice(0, maxItems)
@@ -69,25 +75,19 @@ export function readBundleDetails(blob: BundleBlob): ManifestDetails {
   };
 }
 
-/** What the list of packages shows of the bundle at the head of the default channel. */
-export function readBundleHeading(blob: BundleBlob): Pick<
-  ManifestDetails,
-  'displayName' | 'provider' | 'description' | 'summary' | 'keywords'
-> & {
-  categories: string[];
-} {
-  const csv = findCsv(blob);
-  const metadata = getProperties(blob, propertyTypes.csvMetadata).map(toObject)[0] ?? {};
-  const shown = csv === undefined ? metadata : toObject(csv['spec']);
-  const annotations = toObject(
-    csv === undefined ? metadata['annotations'] : toObject(csv['metadata'])['annotations'],
-  );
+/** Reads the fields that the list of packages shows. */
+export function readBundleHeading(blob: BundleBlob): BundleHeading {
+  const { spec, annotations } = readCsvFields(blob);
+  return readHeading(spec, annotations);
+}
+
+function readHeading(spec: JsonObject, annotations: JsonObject): BundleHeading {
   return {
-    displayName: toText(shown['displayName']),
-    provider: toText(toObject(shown['provider'])['name']),
-    description: toText(shown['description'], maxDescription),
+    displayName: toText(spec['displayName']),
+    provider: toText(getValue(spec, 'provider', 'name')),
+    description: toText(spec['description'], maxDescription),
     summary: toText(annotations['description']),
-    keywords: toList(shown['keywords']).map((word) => toText(word)),
+    keywords: toTexts(spec['keywords']),
     categories: toText(annotations['categories'])
       .split(',')
       .map((category) => category.trim())
@@ -95,31 +95,32 @@ export function readBundleHeading(blob: BundleBlob): Pick<
   };
 }
 
-function findCsv(blob: BundleBlob): JsonObject | undefined {
-  let text: string | undefined;
+function readCsvFields(blob: BundleBlob): CsvFields {
   try {
-    text = findCsvText(blob);
-    const csv: unknown = text === undefined ? undefined : JSON.parse(text);
-    return isJsonObject(csv) ? csv : undefined;
+    const csv: unknown = JSON.parse(findCsvText(blob) ?? 'null');
+    if (isJsonObject(csv)) {
+      const annotations = getObject(csv, 'metadata', 'annotations');
+      return { spec: getObject(csv, 'spec'), annotations, isComplete: true };
+    }
   } catch {
-    // Objects that cannot be read are reported by the checks.
-    return undefined;
+    // The checks report objects that cannot be read.
   }
+  const metadata = toObject(getProperties(blob, propertyTypes.csvMetadata)[0]);
+  return { spec: metadata, annotations: getObject(metadata, 'annotations'), isComplete: false };
 }
 
-function getFacts(shown: JsonObject, annotations: JsonObject): BundleDetails['facts'] {
+function getFacts(spec: JsonObject, annotations: JsonObject): BundleDetails['facts'] {
   const facts = [
-    { name: 'Maturity', value: toText(shown['maturity']) },
+    { name: 'Maturity', value: toText(spec['maturity']) },
     { name: 'Capabilities', value: toText(annotations['capabilities']) },
     { name: 'Categories', value: toText(annotations['categories']) },
     { name: 'Created', value: toText(annotations['createdAt']) },
-    { name: 'Kubernetes at least', value: toText(shown['minKubeVersion']) },
+    { name: 'Minimum Kubernetes version', value: toText(spec['minKubeVersion']) },
     { name: 'Repository', value: toText(annotations['repository']) },
     { name: 'Support', value: toText(annotations['support']) },
     {
       name: 'Maintainers',
-      value: toList(shown['maintainers'])
-        .map(toObject)
+      value: toObjects(spec['maintainers'])
         .map(({ name, email }) => [toText(name), toText(email)].filter((part) => part !== '').join(', '))
         .join('; '),
     },
@@ -127,42 +128,35 @@ function getFacts(shown: JsonObject, annotations: JsonObject): BundleDetails['fa
   return facts.filter(({ value }) => value !== '');
 }
 
-/** The APIs that its properties declare, with the names that its ClusterServiceVersion gives them. */
-function getApis(blob: BundleBlob, shown: JsonObject): Pick<BundleDetails, 'provided' | 'required'> {
-  const described = (owner: 'owned' | 'required'): Map<string, BundleApi> => {
-    const matches = new Map<string, BundleApi>();
-    const crds = toList(toObject(shown['customresourcedefinitions'])[owner]).map(toObject);
-    for (const crd of crds) {
+/** Returns the APIs of the properties, with the names and descriptions of the ClusterServiceVersion. */
+function getApis(blob: BundleBlob, spec: JsonObject): Pick<BundleDetails, 'provided' | 'required'> {
+  const list = (owner: 'owned' | 'required', propertyType: string): BundleApi[] => {
+    const crds = toObjects(getValue(spec, 'customresourcedefinitions', owner)).map((crd) => {
       const name = toText(crd['name']);
-      const group = name.slice(name.indexOf('.') + 1);
-      const api = { ...getApi(crd), group, ...getNames(crd) };
-      matches.set(toKey(api), api);
+      return { ...toApi(crd), group: name.slice(name.indexOf('.') + 1) };
+    });
+    const services = toObjects(getValue(spec, 'apiservicedefinitions', owner)).map(toApi);
+    const apis = new Map([...crds, ...services].map((api) => [toKey(api), api]));
+    for (const { kind, group, version } of getProperties(blob, propertyType).map(toObject)) {
+      const api = toApi({ kind, group, version });
+      getOrAdd(apis, toKey(api), () => api);
     }
-    for (const service of toList(toObject(shown['apiservicedefinitions'])[owner]).map(toObject)) {
-      const api = { ...getApi(service), ...getNames(service) };
-      matches.set(toKey(api), api);
-    }
-    return matches;
-  };
-  const declared = (type: string, known: Map<string, BundleApi>): BundleApi[] => {
-    for (const value of getProperties(blob, type)) {
-      const api = { ...getApi(toObject(value)), displayName: '', description: '' };
-      if (!known.has(toKey(api))) known.set(toKey(api), api);
-    }
-    return [...known.values()].slice(0, maxItems);
+    return [...apis.values()].slice(0, maxItems);
   };
   return {
-    provided: declared(propertyTypes.gvk, described('owned')),
-    required: declared(propertyTypes.gvkRequired, described('required')),
+    provided: list('owned', propertyTypes.gvk),
+    required: list('required', propertyTypes.gvkRequired),
   };
 }
 
-function getApi(value: JsonObject): Pick<BundleApi, 'kind' | 'group' | 'version'> {
-  return { kind: toText(value['kind']), group: toText(value['group']), version: toText(value['version']) };
-}
-
-function getNames(value: JsonObject): Pick<BundleApi, 'displayName' | 'description'> {
-  return { displayName: toText(value['displayName']), description: toText(value['description']) };
+function toApi(value: Partial<JsonObject>): BundleApi {
+  return {
+    kind: toText(value['kind']),
+    group: toText(value['group']),
+    version: toText(value['version']),
+    displayName: toText(value['displayName']),
+    description: toText(value['description']),
+  };
 }
 
 function toKey({ group, version, kind }: BundleApi): string {
@@ -170,42 +164,29 @@ function toKey({ group, version, kind }: BundleApi): string {
 }
 
 function getPermissions(spec: JsonObject): BundlePermission[] {
-  const install = toObject(toObject(spec['install'])['spec']);
-  const rules = (field: 'clusterPermissions' | 'permissions'): BundlePermission[] =>
-    toList(install[field])
-      .map(toObject)
-      .flatMap((value) =>
-        toList(value['rules'])
-          .map(toObject)
-          .map((rule) => ({
-            account: toText(value['serviceAccountName']),
-            isClusterWide: field === 'clusterPermissions',
-            groups: toTexts(rule['apiGroups']),
-            resources: toTexts(rule['resources']),
-            names: toTexts(rule['resourceNames']),
-            urls: toTexts(rule['nonResourceURLs']),
-            verbs: toTexts(rule['verbs']),
-          })),
-      );
-  return [...rules('clusterPermissions'), ...rules('permissions')].slice(0, maxItems);
+  const list = (field: 'clusterPermissions' | 'permissions'): BundlePermission[] =>
+    toObjects(getValue(spec, 'install', 'spec', field)).flatMap((permission) =>
+      toObjects(permission['rules']).map((rule) => ({
+        account: toText(permission['serviceAccountName']),
+        isClusterWide: field === 'clusterPermissions',
+        groups: toTexts(rule['apiGroups']),
+        resources: toTexts(rule['resources']),
+        names: toTexts(rule['resourceNames']),
+        urls: toTexts(rule['nonResourceURLs']),
+        verbs: toTexts(rule['verbs']),
+      })),
+    );
+  return [...list('clusterPermissions'), ...list('permissions')].slice(0, maxItems);
 }
 
-function getDeployments(spec: JsonObject): string[] {
-  const install = toObject(toObject(spec['install'])['spec']);
-  return toList(install['deployments'])
-    .map(toObject)
-    .map(({ name }) => toText(name));
-}
-
-function manifestKinds(blob: BundleBlob): string[] {
+function getManifestKinds(blob: BundleBlob): string[] {
   return getProperties(blob, propertyTypes.bundleObject).map((value) => {
-    const data = toObject(value)['data'];
-    const text = typeof data === 'string' ? decodeUtf8(Buffer.from(data, 'base64')) : '';
+    const data = getText(value, 'data');
+    const text = decodeUtf8(Buffer.from(data, 'base64'));
     try {
-      const manifest: unknown = JSON.parse(text);
-      return (isJsonObject(manifest) && toText(manifest['kind'])) || 'other';
+      return toText(getValue(JSON.parse(text), 'kind')) || 'other';
     } catch {
-      // YAML: its kind stands on a line of its own.
+      // YAML
       return /^kind:\s*([A-Za-z]+)\s*$/m.exec(text)?.[1] ?? 'other';
     }
   });
@@ -217,9 +198,9 @@ function getCounts(names: readonly string[]): [string, number][] {
   return sortedByBytes(counts.keys()).map((name) => [name, counts.get(name) as number]);
 }
 
-function getProperties(blob: BundleBlob, wanted: string): EncodableJson[] {
+function getProperties(blob: BundleBlob, propertyType: string): EncodableJson[] {
   return blob.properties
-    .filter(({ type }) => type === wanted)
+    .filter(({ type }) => type === propertyType)
     .slice(0, maxItems)
     .map(({ value }) => unwrap(value));
 }
@@ -232,11 +213,15 @@ function toList(value: unknown): unknown[] {
   return Array.isArray(value) ? value.slice(0, maxItems) : [];
 }
 
+function toObjects(value: unknown): JsonObject[] {
+  return toList(value).map(toObject);
+}
+
 function toTexts(value: unknown): string[] {
   return toList(value).map((item) => toText(item));
 }
 
-/** A text, cut where it is longer than anyone wants to read; of other scalars what they are written as. */
+/** Converts a scalar to text of limited length; other values to an empty text. */
 function toText(value: unknown, limit: number = maxText): string {
   const text =
     typeof value === 'string'

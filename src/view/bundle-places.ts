@@ -5,7 +5,7 @@ import { readGraph } from '../graph/channel-graph.js';
 import type { BundlePlace } from './answers.js';
 import type { ViewedPackage } from './viewed-package.js';
 
-/** Returns where a bundle stands in the channels of its package, and which bundles lead to it and on from it. */
+/** Returns the entries of a bundle in the channels of its package, with its updates in each. */
 export function findPlaces({ channels, bundles, facts }: ViewedPackage, name: string): BundlePlace[] {
   const rules = new UpgradeRules(readBundleVersions(bundles.values()));
   const version = readBundleVersion(bundles.get(name));
@@ -17,12 +17,12 @@ export function findPlaces({ channels, bundles, facts }: ViewedPackage, name: st
     const covered = others
       .filter((other) => rules.isInSkipRange(other.name, entry))
       .map((other) => other.name);
-    // A skipped one is passed over, unless nothing else leads on.
+    // OLM installs a skipped bundle only if no other update exists.
     const { skipped } = readGraph(channel.entries);
     const edges = new UpgradeGraph([channel], rules.ranges).edgesFrom(source);
-    const leadOn = edges.map(({ to }) => to).filter((to) => to !== name);
-    const installed = leadOn.filter((other) => !skipped.has(other));
-    const updatesTo = installed.length > 0 ? installed : leadOn;
+    const targets = edges.map(({ to }) => to).filter((to) => to !== name);
+    const unskipped = targets.filter((other) => !skipped.has(other));
+    const updatesTo = unskipped.length > 0 ? unskipped : targets;
     const known = new Set(channel.entries.map((other) => other.name));
     const updatesFrom = [...new Set([entry.replaces, ...entry.skips, ...covered])].filter((other) =>
       known.has(other),

@@ -1,4 +1,5 @@
 import type { Meta } from '../catalog/meta.js';
+import { getOrAdd } from '../core/groups.js';
 import { DiagnosticList } from '../document/document.js';
 import type { JsonObject } from '../document/json.js';
 import type { BundleBlob } from '../model/declarative-config.js';
@@ -6,27 +7,25 @@ import { readProvidedApi } from '../model/dependency-needs.js';
 import { detach } from '../model/describe.js';
 import { type LifecycleVersion, lifecycleSchema, readLifecycle } from '../model/lifecycle.js';
 
-/** What is kept of blobs while a catalog is read, in addition to facts: images, provided APIs, lifecycles. */
+/** Images, provided APIs and lifecycles of a catalog, which its facts lack. */
 export class CatalogIndex {
-  /** Every image, once. */
+  /** Unique images. */
   readonly images: string[] = [];
   readonly lifecycles = new Map<string, LifecycleVersion[]>();
-  readonly #places = new Map<string, number>();
+  readonly #imageIndexes = new Map<string, number>();
   readonly #apis = new Map<string, Set<string>>();
-  /** By package and bundle: places in `images`, the own image first or −1; of several bundles of a name, the first's. */
-  readonly #imagesOfBundles = new Map<string, number[]>();
+  /** By package and bundle: indexes into `images`, the bundle image first, −1 for none. */
+  readonly #bundleImages = new Map<string, number[]>();
 
   addBundle(blob: BundleBlob): void {
     const key = `${blob.package}\0${blob.name}`;
-    if (this.#imagesOfBundles.has(key)) return;
-    const own = blob.image === '' ? -1 : this.#placeOf(blob.image);
-    const related = new Set(
-      blob.relatedImages.flatMap(({ image }) => (image === '' ? [] : this.#placeOf(image))),
+    if (this.#bundleImages.has(key)) return;
+    const bundleImage = blob.image === '' ? -1 : this.#addImage(blob.image);
+    const relatedImages = blob.relatedImages.flatMap(({ image }) =>
+      image === '' ? [] : this.#addImage(image),
     );
-    related.delete(own);
-    this.#imagesOfBundles.set(key, [own, ...related]);
-    let apis = this.#apis.get(blob.package);
-    if (apis === undefined) this.#apis.set(detach(blob.package), (apis = new Set()));
+    this.#bundleImages.set(key, [...new Set([bundleImage, ...relatedImages])]);
+    const apis = getOrAdd(this.#apis, detach(blob.package), () => new Set());
     for (const property of blob.properties) {
       const api = readProvidedApi(property);
       if (api !== undefined && !apis.has(api)) apis.add(detach(api));
@@ -35,28 +34,28 @@ export class CatalogIndex {
 
   addOther({ schema, value }: Pick<Meta, 'schema'> & { value: JsonObject }): void {
     if (schema !== lifecycleSchema) return;
-    // The doctor reports what is wrong with it.
+    // The doctor reports the diagnostics.
     const { package: name, versions } = readLifecycle(value, new DiagnosticList());
     if (name !== '' && !this.lifecycles.has(name)) this.lifecycles.set(name, versions);
   }
 
-  /** Provided by any bundle of a package, sorted. */
+  /** Returns the APIs that bundles of a package provide, sorted. */
   getApis(packageName: string): string[] {
     return [...(this.#apis.get(packageName) ?? [])].sort();
   }
 
-  /** Places of a bundle's images in `images`, its own first or −1. */
+  /** Returns indexes into `images`, the bundle image first, −1 for none. */
   getImages(packageName: string, bundle: string): number[] {
-    return this.#imagesOfBundles.get(`${packageName}\0${bundle}`) ?? [-1];
+    return this.#bundleImages.get(`${packageName}\0${bundle}`) ?? [-1];
   }
 
-  #placeOf(image: string): number {
-    let place = this.#places.get(image);
-    if (place === undefined) {
-      const kept = detach(image);
-      place = this.images.push(kept) - 1;
-      this.#places.set(kept, place);
+  #addImage(image: string): number {
+    let index = this.#imageIndexes.get(image);
+    if (index === undefined) {
+      const detached = detach(image);
+      index = this.images.push(detached) - 1;
+      this.#imageIndexes.set(detached, index);
     }
-    return place;
+    return index;
   }
 }

@@ -1,22 +1,20 @@
 import { notFound } from '../core/suggest.js';
 import { formatMessage } from '../core/diagnostic.js';
-import { examineBundle } from '../catalog/doctor/examine-bundle.js';
-import { FindingList } from '../catalog/doctor/finding-list.js';
-import { allowedOpenShift } from '../catalog/doctor/openshift.js';
 import { collectFacts } from '../catalog/facts.js';
 import { placeDiagnostics } from '../catalog/locate.js';
 import type { Catalog, MetasOptions } from '../catalog/catalog.js';
-import { type CatalogDiff, diffCatalogs } from '../catalog/diff/diff.js';
+import { diffCatalogs } from '../catalog/diff/diff.js';
 import { takeSnapshot } from '../catalog/diff/snapshot.js';
 import type { Meta } from '../catalog/meta.js';
 import { OpmateError, getMessage, throwIfCancelled } from '../core/errors.js';
+import { getOrAdd } from '../core/groups.js';
 import { quoteGo } from '../document/go-json.js';
 import { silentLogger } from '../core/log.js';
 import { compareBytes } from '../core/order.js';
 import { type BundleBlob, schemas } from '../model/declarative-config.js';
 import { type CatalogDiagnostic, diagnoseFaults } from '../model/catalog-diagnostic.js';
 import { decodeBundle, decodePackage } from '../model/decode.js';
-import type { BlobOrigin, BundleFacts, CatalogFacts, ChannelFacts, PackageFacts } from '../model/facts.js';
+import type { BlobOrigin, CatalogFacts } from '../model/facts.js';
 import { formatBundleVersion } from '../graph/bundle-version.js';
 import { validateInTurns } from '../graph/validate.js';
 import type {
@@ -34,11 +32,10 @@ import type {
 import { readBundleDetails, readBundleHeading } from './bundle-details.js';
 import { CatalogIndex } from './catalog-index.js';
 import { ComparedCatalogs } from './compared-catalogs.js';
-import { type Icon, readIcon } from './icon.js';
+import { type Icon, readBlob, readIcon, readPackageHeading } from './package-heading.js';
 import { type SearchIndex, type SearchedPackage, searchCatalog } from './search.js';
 import { PackageGraph, type PackageGraphFacts, countBySeverity, deprecationKey } from './package-graph.js';
 import { type ProblemFilter, compareSeverity, selectProblems } from './problem-window.js';
-import { summarizeText } from './summary.js';
 import {
   type ViewedPackage,
   addDeprecations,
@@ -49,28 +46,26 @@ import {
 } from './viewed-package.js';
 import { findPlaces } from './bundle-places.js';
 
-/** Problems of a package or bundle that one answer has. */
+/** Maximum problems in the response for a package or bundle. */
 const maxProblems = 50;
-/** Lines are counted from the beginning of a file; beyond this byte a problem has none, so that no answer takes long. */
+/** Maximum offset of a problem with a line number: lines are counted from the start of the file. */
 const maxLineOffset = 64 * 1024 * 1024;
-/** Characters of a description that are searched. */
-const maxSearched = 20_000;
 
-/** A catalog and how the user named it. */
+/** Catalog with its reference as the user wrote it. */
 export interface NamedCatalog {
   name: string;
   catalog: Catalog;
 }
 
 interface CatalogViewOptions extends Pick<MetasOptions, 'signal' | 'logger'> {
-  /** An older catalog: what differs from it is shown. */
+  /** Older catalog to show the differences from. */
   compareWith?: NamedCatalog | undefined;
 }
 
 /**
- * Reads a catalog once and answers what its page asks. Names, edges and findings stay in memory, about a kilobyte a
- * bundle; descriptions, icons and bundles are read again when they are asked for, so the catalog must stay open. A
- * catalog with faults is shown as far as it can be read. Throws OpmateError where it cannot be read at all.
+ * Reads a catalog for the page. Names, edges and findings stay in memory, about 1 KB per bundle; descriptions, icons
+ * and bundles are read on request, so the catalog must stay open. Unreadable parts of a catalog become findings.
+ * Throws OpmateError if nothing can be read.
  */
 export async function openCatalogView(
   { name, catalog }: NamedCatalog,
@@ -78,23 +73,23 @@ export async function openCatalogView(
 ): Promise<CatalogView> {
   const { compareWith, signal, logger } = options;
   const faults: OpmateError[] = [];
-  const onFault = (fault: OpmateError): unknown => faults.push(fault);
-  const reading = { signal, logger, withoutManifests: false, onFault };
-  let facts: CatalogFacts;
-  let compared: CatalogViewContent['compared'];
   const index = new CatalogIndex();
-  const onBundle = (blob: BundleBlob): void => index.addBundle(blob);
-  const onOther = (_: BlobOrigin, meta: Meta): void => index.addOther(meta);
-  const keeping = { ...reading, onBundle, onOther };
-  if (compareWith === undefined) facts = await collectFacts(catalog, keeping);
+  const readOptions = {
+    signal,
+    logger,
+    withoutManifests: false,
+    onFault: (fault: OpmateError): unknown => faults.push(fault),
+    onBundle: (blob: BundleBlob): void => index.addBundle(blob),
+    onOther: (_: BlobOrigin, meta: Meta): void => index.addOther(meta),
+  };
+  let facts: CatalogFacts;
+  let compared: ComparedCatalogs | undefined;
+  if (compareWith === undefined) facts = await collectFacts(catalog, readOptions);
   else {
     const before = await takeSnapshot(compareWith.catalog, { signal, logger, onFault: () => undefined });
-    const after = await takeSnapshot(catalog, keeping);
-    compared = {
-      from: compareWith.name,
-      diff: await diffCatalogs(before, after, { signal }),
-      channels: before.facts.channels,
-    };
+    const after = await takeSnapshot(catalog, readOptions);
+    const diff = await diffCatalogs(before, after, { signal });
+    compared = new ComparedCatalogs(compareWith.name, name, diff, before.facts.channels);
     facts = after.facts;
   }
   const findings = await readFindings(facts, faults, signal);
@@ -103,10 +98,9 @@ export async function openCatalogView(
   return view;
 }
 
-/** What the first view shows of a catalog. */
 type OverviewContent = Omit<CatalogOverview, keyof ViewState>;
 
-/** An open catalog, its facts, and the images that a bundle is and needs. */
+/** Open catalog with its facts and the images of its bundles. */
 interface Selectable {
   catalog: Catalog;
   facts: CatalogFacts;
@@ -119,10 +113,10 @@ interface CatalogViewContent {
   facts: CatalogFacts;
   index: CatalogIndex;
   findings: CatalogDiagnostic[];
-  compared: { from: string; diff: CatalogDiff; channels: readonly ChannelFacts[] } | undefined;
+  compared: ComparedCatalogs | undefined;
 }
 
-/** The answers about one catalog. Methods throw OpmateError NOT_FOUND for names that it does not have. */
+/** Contents of the responses about one catalog. Methods throw OpmateError NOT_FOUND for unknown names. */
 export class CatalogView {
   readonly #name: string;
   readonly #catalog: Catalog;
@@ -131,7 +125,7 @@ export class CatalogView {
   #search: SearchIndex | undefined;
   readonly #packages = new Map<string, ViewedPackage>();
   #findings: CatalogDiagnostic[] = [];
-  /** Made again when the findings or headings change. */
+  /** Reset when findings or headings change. */
   #overview: OverviewContent | undefined;
   #checking: Promise<void> | undefined;
   readonly #compared: ComparedCatalogs | undefined;
@@ -154,7 +148,7 @@ export class CatalogView {
       addDeprecations(this.#addPackage(deprecations.package), deprecations);
     }
     this.#setFindings(findings);
-    this.#compared = compared && new ComparedCatalogs(compared.from, name, compared.diff, compared.channels);
+    this.#compared = compared;
   }
 
   #setFindings(findings: CatalogDiagnostic[]): void {
@@ -165,8 +159,8 @@ export class CatalogView {
   }
 
   /**
-   * Lets the doctor read the catalog once more, beside what is asked meanwhile; until it has, there are the problems
-   * that make a catalog invalid, and mistakes in its graphs. The catalog must stay open until `endChecks`.
+   * Starts the checks of `catalog doctor`, which read the catalog again; until they end, problems are those of
+   * `validate`. The catalog must stay open until `endChecks`.
    */
   startChecks({ signal, logger = silentLogger }: Pick<CatalogViewOptions, 'signal' | 'logger'> = {}): void {
     const check = async (): Promise<void> => {
@@ -175,75 +169,41 @@ export class CatalogView {
     };
     this.#checking = check()
       .catch((error: unknown) => {
-        if (signal?.aborted !== true) logger.log('warn', `checks ended early: ${getMessage(error)}`);
+        if (signal?.aborted !== true) logger.log('warn', `checks stopped: ${getMessage(error)}`);
       })
       .finally(() => {
         this.#checking = undefined;
       });
   }
 
-  /** Whether checks are still running: numbers of problems may grow. */
   get isChecking(): boolean {
     return this.#checking !== undefined;
   }
 
-  /** Waits until no check reads the catalog; the signal that they were started with ends them. */
+  /** Waits for the checks, which the signal of `startChecks` cancels. */
   async endChecks(): Promise<void> {
     await this.#checking;
   }
 
   #addPackage(name: string): ViewedPackage {
-    let viewedPackage = this.#packages.get(name);
-    if (viewedPackage === undefined) {
-      viewedPackage = createViewedPackage(name);
-      this.#packages.set(name, viewedPackage);
-    }
-    return viewedPackage;
+    return getOrAdd(this.#packages, name, () => createViewedPackage(name));
   }
 
-  /** Reads what the list of packages shows: the package's blob, and the bundle at the head of its default channel. */
   async readHeadings(signal: AbortSignal | undefined): Promise<void> {
-    this.#overview = undefined;
     for (const viewedPackage of this.#packages.values()) {
       throwIfCancelled(signal);
-      const { heading } = viewedPackage;
-      const blob = await this.#readAgain(viewedPackage.facts, decodePackage);
-      heading.hasIcon = blob !== undefined && readIcon(blob) !== undefined;
-      const head = await this.#readAgain(
-        viewedPackage.bundles.get(findDefaultHead(viewedPackage)),
-        (value, origin) => {
-          const bundle = decodeBundle(value);
-          return { ...readBundleHeading(bundle), openshift: readOpenShift(bundle, origin) };
-        },
-      );
-      heading.displayName = head?.displayName ?? '';
-      heading.provider = head?.provider ?? '';
-      heading.summary = summarizeText([head?.summary, blob?.description, head?.description]);
-      heading.description = (blob?.description || head?.description || '').slice(0, maxSearched);
-      heading.categories = head?.categories ?? [];
-      heading.keywords = head?.keywords ?? [];
-      if (head?.openshift !== undefined) heading.openshift = head.openshift;
+      viewedPackage.heading = await readPackageHeading(this.#catalog, viewedPackage);
     }
   }
 
-  /** What is made of a blob; undefined where it cannot be read, or is not there. */
-  async #readAgain<T>(
-    facts: PackageFacts | BundleFacts | undefined,
-    decode: (value: Awaited<ReturnType<Catalog['read']>>, origin: BlobOrigin) => T,
-  ): Promise<T | undefined> {
-    if (facts?.origin === undefined) return undefined;
-    return decode(await this.#catalog.read(facts.origin), facts.origin);
-  }
-
-  /** All packages, as the list shows them. */
+  /** Returns the list of packages and the totals. */
   overview(): OverviewContent {
-    this.#overview ??= this.#makeOverview();
-    return this.#overview;
+    return (this.#overview ??= this.#createOverview());
   }
 
-  #makeOverview(): OverviewContent {
+  #createOverview(): OverviewContent {
     const packages = [...this.#packages.values()]
-      .map((viewedPackage) => this.#summarizeText(viewedPackage))
+      .map((viewedPackage) => this.#summarize(viewedPackage))
       .sort((a, b) => compareBytes(a.name, b.name));
     const sum = (count: (packageSummary: PackageSummary) => number): number =>
       packages.reduce((total, packageSummary) => total + count(packageSummary), 0);
@@ -257,11 +217,11 @@ export class CatalogView {
     };
   }
 
-  #summarizeText(viewedPackage: ViewedPackage): PackageSummary {
+  #summarize(viewedPackage: ViewedPackage): PackageSummary {
     const { name, facts, channels, bundles, deprecations, heading, problems } = viewedPackage;
     const defaultChannel = facts?.defaultChannel ?? '';
     const head = findDefaultHead(viewedPackage);
-    const change = this.#compared?.changeOfPackage(name);
+    const change = this.#compared?.getPackageChange(name);
     const { displayName, provider, summary, hasIcon, categories, openshift } = heading;
     return {
       ...{ name, displayName, provider, summary, hasIcon, categories },
@@ -277,41 +237,37 @@ export class CatalogView {
     };
   }
 
-  /** The catalog with what selecting a part of it needs. */
+  /** Returns the data that a selection is planned with. */
   selectable(): Selectable {
     const { images } = this.#index;
     return {
       catalog: this.#catalog,
       facts: this.#facts,
       imagesOf: (packageName, bundle) =>
-        this.#index.getImages(packageName, bundle).flatMap((place) => images[place] ?? []),
+        this.#index.getImages(packageName, bundle).flatMap((position) => images[position] ?? []),
     };
   }
 
-  /** Packages and bundles that have all the words. */
   search(query: string): SearchResult {
     return searchCatalog(this.searchIndex(), query);
   }
 
-  /** What a search looks through. */
   searchIndex(): SearchIndex {
-    this.#search ??= {
+    return (this.#search ??= {
       packages: [...this.#packages.values()]
         .sort((a, b) => compareBytes(a.name, b.name))
-        .map((viewedPackage) => this.#searchedPackage(viewedPackage)),
+        .map((viewedPackage) => this.#toSearchedPackage(viewedPackage)),
       images: this.#index.images,
-    };
-    return this.#search;
+    });
   }
 
-  #searchedPackage({ name, facts, heading, channels, bundles }: ViewedPackage): SearchedPackage {
+  #toSearchedPackage({ name, facts, heading, channels, bundles }: ViewedPackage): SearchedPackage {
     const { displayName, provider, categories, keywords, description } = heading;
-    const channelsOfBundles = new Map<string, string>();
-    const usual = channels.get(facts?.defaultChannel ?? '');
-    for (const channel of [...(usual === undefined ? [] : [usual]), ...channels.values()]) {
-      for (const entry of channel.entries) {
-        if (!channelsOfBundles.has(entry.name)) channelsOfBundles.set(entry.name, channel.name);
-      }
+    const bundleChannels = new Map<string, string>();
+    const defaultChannel = channels.get(facts?.defaultChannel ?? '');
+    for (const channel of [defaultChannel, ...channels.values()]) {
+      for (const entry of channel?.entries ?? [])
+        getOrAdd(bundleChannels, entry.name, () => channel?.name ?? '');
     }
     return {
       ...{ name, displayName, provider, categories, keywords, description },
@@ -319,19 +275,18 @@ export class CatalogView {
       bundles: [...bundles.values()].map((bundle) => ({
         name: bundle.name,
         version: formatBundleVersion(bundle.packageProperties[0]),
-        channel: channelsOfBundles.get(bundle.name) ?? '',
+        channel: bundleChannels.get(bundle.name) ?? '',
         images: this.#index.getImages(name, bundle.name),
       })),
     };
   }
 
-  /** A package with its channels and the first of its problems. */
   async package(name: string): Promise<PackageDetails> {
     const viewedPackage = this.#requirePackage(name);
     const { facts, heading, bundles, deprecations, problems } = viewedPackage;
     const deprecation = deprecations.get(deprecationKey(schemas.package, ''));
-    const blob = await this.#readAgain(facts, decodePackage);
-    const head = await this.#readAgain(bundles.get(findDefaultHead(viewedPackage)), (value) =>
+    const blob = await readBlob(this.#catalog, facts, decodePackage);
+    const head = await readBlob(this.#catalog, bundles.get(findDefaultHead(viewedPackage)), (value) =>
       readBundleHeading(decodeBundle(value)),
     );
     return {
@@ -348,26 +303,24 @@ export class CatalogView {
         .sort((a, b) => byNumbers.compare(b.name, a.name))
         .map(({ name: version, phases, platforms }) => ({ version, phases, platforms })),
       channels: summarizeChannels(viewedPackage),
-      problems: await this.#place([...problems].sort(compareSeverity).slice(0, maxProblems)),
+      problems: await this.#locate([...problems].sort(compareSeverity).slice(0, maxProblems)),
       problemCount: problems.length,
     };
   }
 
-  /** The icon of a package. */
   async icon(name: string): Promise<Icon> {
-    const icon = await this.#readAgain(this.#requirePackage(name).facts, (value) =>
+    const icon = await readBlob(this.#catalog, this.#requirePackage(name).facts, (value) =>
       readIcon(decodePackage(value)),
     );
     if (icon !== undefined) return icon;
     throw new OpmateError('NOT_FOUND', `package ${quoteGo(name)} has no icon`);
   }
 
-  /** Graphs and update paths of a package. */
   graph(packageName: string): PackageGraph {
     return new PackageGraph(this.graphFacts(packageName));
   }
 
-  /** All that graphs and update paths of a package are made of. */
+  /** Returns the facts of the graphs and update paths of a package. */
   graphFacts(packageName: string): PackageGraphFacts {
     const { name, facts, channels, bundles, deprecations, problems } = this.#requirePackage(packageName);
     return {
@@ -376,16 +329,15 @@ export class CatalogView {
       channels: [...channels.values()].map((channel) => ({ name: channel.name, entries: channel.entries })),
       bundles: [...bundles.values()].map((bundle) => {
         const { version, release } = bundle.packageProperties[0] ?? { version: '', release: '' };
-        const change = this.#compared?.changeOfBundle(name, bundle.name);
+        const change = this.#compared?.getBundleChange(name, bundle.name);
         return { name: bundle.name, version, release, ...(change !== undefined && { change }) };
       }),
       deprecations: [...deprecations],
       problems: problems.map(({ severity, channel, bundle }) => ({ severity, channel, bundle })),
-      before: this.#compared?.channelsBefore(name) ?? [],
+      before: this.#compared?.getOlderChannels(name) ?? [],
     };
   }
 
-  /** Everything about a bundle that people want to know. */
   async bundle(packageName: string, name: string): Promise<BundleDetails> {
     const viewedPackage = this.#requirePackage(packageName);
     const facts = viewedPackage.bundles.get(name);
@@ -397,8 +349,8 @@ export class CatalogView {
     }
     const deprecation = viewedPackage.deprecations.get(deprecationKey(schemas.bundle, name));
     const details =
-      (await this.#readAgain(facts, (value) => readBundleDetails(decodeBundle(value)))) ??
-      readBundleDetails(nothing);
+      (await readBlob(this.#catalog, facts, (value) => readBundleDetails(decodeBundle(value)))) ??
+      readBundleDetails(emptyBundle);
     return {
       package: packageName,
       name,
@@ -406,7 +358,7 @@ export class CatalogView {
       ...details,
       ...(deprecation !== undefined && { deprecation }),
       places,
-      problems: await this.#place(
+      problems: await this.#locate(
         viewedPackage.problems
           .filter(({ bundle }) => bundle === name)
           .sort(compareSeverity)
@@ -415,27 +367,24 @@ export class CatalogView {
     };
   }
 
-  /** A window on the problems, the worst first. */
   async problems(filter: ProblemFilter): Promise<ProblemWindow> {
     const { window, ...choices } = selectProblems(this.#findings, filter, (finding) => ({
       ...{ severity: finding.severity, check: finding.code, package: finding.package ?? '' },
     }));
-    return { problems: await this.#place(window), ...choices };
+    return { problems: await this.#locate(window), ...choices };
   }
 
-  /** What differs from the other catalog, as sums. */
   compare(): CatalogComparison {
-    return this.#requireCompared().sums();
+    return this.#requireCompared().summarize();
   }
 
-  /** What differs in a package. */
   comparePackage(name: string): PackageDifferences {
     return this.#requireCompared().package(name);
   }
 
   #requireCompared(): ComparedCatalogs {
     if (this.#compared !== undefined) return this.#compared;
-    throw new OpmateError('NOT_FOUND', 'the catalog is compared with no other');
+    throw new OpmateError('NOT_FOUND', 'no catalog to compare with');
   }
 
   #requirePackage(name: string): ViewedPackage {
@@ -444,35 +393,30 @@ export class CatalogView {
     throw notFound('package', name, this.#packages.keys());
   }
 
-  /** With the lines at which they stand; each is looked for in its file. */
-  async #place(findings: readonly CatalogDiagnostic[]): Promise<LocatedProblem[]> {
-    // Lines far down a file would take long to count.
-    const near = findings.map((diagnostic): CatalogDiagnostic => {
+  async #locate(findings: readonly CatalogDiagnostic[]): Promise<LocatedProblem[]> {
+    const diagnostics = findings.map((diagnostic): CatalogDiagnostic => {
       const { origin } = diagnostic;
       const isFar = origin !== undefined && origin.offset > maxLineOffset;
       return isFar ? { ...diagnostic, origin: undefined, file: origin.file, line: undefined } : diagnostic;
     });
-    return (await placeDiagnostics(this.#catalog, near)).map((finding) => {
+    return (await placeDiagnostics(this.#catalog, diagnostics)).map((finding) => {
       const { severity, code, hint = '', package: packageName = '', channel = '', bundle = '' } = finding;
       const { file = '', line } = finding;
-      const message = formatMessage(finding);
-      const place = { file, ...(line !== undefined && { line }) };
-      return { severity, check: code, message, hint, package: packageName, channel, bundle, ...place };
+      return {
+        ...{ severity, check: code, message: formatMessage(finding), hint },
+        ...{ package: packageName, channel, bundle, file },
+        ...(line !== undefined && { line }),
+      };
     });
   }
 }
 
-/** Stands for the blob of a bundle that only channels name. */
-const nothing: BundleBlob = {
-  schema: schemas.bundle,
-  name: '',
-  package: '',
-  image: '',
-  properties: [],
-  relatedImages: [],
+/** Blob for the details of a bundle that only channels name. */
+const emptyBundle: BundleBlob = {
+  ...{ schema: schemas.bundle, name: '', package: '', image: '', properties: [], relatedImages: [] },
 };
 
-/** What cannot be read makes the rest look faulty: then only that is told. */
+/** Returns the findings of `validate`; only faults if there are any, since they cause further findings. */
 async function readFindings(
   facts: CatalogFacts,
   faults: readonly OpmateError[],
@@ -481,14 +425,4 @@ async function readFindings(
   if (faults.length > 0) return diagnoseFaults(faults);
   const { problems, warnings } = await validateInTurns(facts, { signal });
   return [...problems, ...warnings];
-}
-
-/** Versions of OpenShift that a bundle allows; undefined where it does not say, or cannot be read. */
-function readOpenShift(bundle: BundleBlob, origin: BlobOrigin): PackageSummary['openshift'] {
-  try {
-    return allowedOpenShift(examineBundle(bundle, origin, new FindingList(new Set(), undefined)));
-  } catch {
-    // The checks report it.
-    return undefined;
-  }
 }

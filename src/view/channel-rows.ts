@@ -6,16 +6,15 @@ import type { ChannelEntry } from '../model/declarative-config.js';
 import { type ChannelGraph, readGraph } from '../graph/channel-graph.js';
 import type { GraphEdge, SkipBracket } from './answers.js';
 
-/** Columns beside the lanes for brackets; more would be a thicket. */
+/** Maximum columns of brackets, for readability. */
 const maxBracketColumns = 6;
-/** Ticks that all brackets together may have; more cannot be told apart, and are slow to draw. */
+/** Maximum ticks of all brackets; more are slow to draw. */
 const maxBracketTicks = 4_000;
 
-/** The upgrade graph of a channel as rows. */
 interface ChannelRows {
   graph: ChannelGraph;
-  /** Newest first; every bundle above those that it replaces or skips, unless edges go round in a circle. */
-  rows: LaidRow[];
+  /** Newest first; every bundle is above those that it replaces or skips, except in a cycle. */
+  rows: LayoutRow[];
   lanes: number;
   edges: GraphEdge[];
   brackets: SkipBracket[];
@@ -23,45 +22,43 @@ interface ChannelRows {
   hiddenBrackets: number;
 }
 
-/** An entry with its lane. */
-interface LaidRow {
+interface LayoutRow {
   entry: ChannelEntry;
   lane: number;
   older?: number | undefined;
-  /** All rows that a line leads down to. */
+  /** Rows of all replaced bundles. */
   olders: number[];
   newer?: number;
   skippedBy?: number;
 }
 
 interface LayoutOptions {
-  /** By entry, what it replaces in addition: in another channel, or in another catalog. */
-  more?: ReadonlyMap<string, readonly string[]>;
-  /** What stands in the first lane; the chain of the entries' graph where it is left out. */
+  /** Further replaced bundles by entry, from other channels or another catalog. */
+  moreReplaces?: ReadonlyMap<string, readonly string[]>;
+  /** Bundles of the first lane; default: the chain from the head. */
   chain?: readonly string[];
 }
 
 /**
- * Lays a channel out as rows with lanes beside them. The chain from the head stands in the first lane; what joins it
- * from the side stands in lanes beside it, each as near as there is room. Takes time of about n log n in entries and
- * skips, whatever the graph looks like: it may be one that no check would pass. Other work has its turn meanwhile.
+ * Lays out a channel as rows and lanes: the chain from the head in the first lane, other bundles in the next free
+ * lanes. Accepts invalid graphs. Takes O(n log n) time in entries and skips, and yields to other work meanwhile.
  */
 export async function layOutChannel(
   list: readonly ChannelEntry[],
-  versionOf: (name: string) => Version | undefined,
-  { more = new Map(), chain }: LayoutOptions = {},
+  getVersion: (name: string) => Version | undefined,
+  { moreReplaces = new Map(), chain }: LayoutOptions = {},
 ): Promise<ChannelRows> {
   const graph = readGraph(list);
   await takeTurn();
-  const order = await orderRows(graph, versionOf, more);
+  const order = await orderRows(graph, getVersion, moreReplaces);
   const places = new Map(order.map(({ name }, index) => [name, index]));
-  const rows = order.map((entry): LaidRow => ({ entry, lane: 0, olders: [] }));
+  const rows = order.map((entry): LayoutRow => ({ entry, lane: 0, olders: [] }));
   for (const [index, row] of rows.entries()) {
-    for (const name of [row.entry.replaces, ...(more.get(row.entry.name) ?? [])]) {
+    for (const name of [row.entry.replaces, ...(moreReplaces.get(row.entry.name) ?? [])]) {
       const older = places.get(name);
       if (older === undefined || row.olders.includes(older)) continue;
       row.olders.push(older);
-      (rows[older] as LaidRow).newer ??= index;
+      (rows[older] as LayoutRow).newer ??= index;
     }
     if (places.has(row.entry.replaces) || row.entry.replaces === '') row.older = row.olders[0];
     for (const name of row.entry.skips) {
@@ -74,16 +71,16 @@ export async function layOutChannel(
   return { graph, rows, ...lanes, ...(await placeBrackets(rows, places)) };
 }
 
-/** Each entry before those that it replaces or skips; of several that may come next, the newest. */
+/** Sorts entries before those that they replace or skip; among several, the newest first. */
 async function orderRows(
   graph: ChannelGraph,
-  versionOf: (name: string) => Version | undefined,
-  more: ReadonlyMap<string, readonly string[]>,
+  getVersion: (name: string) => Version | undefined,
+  moreReplaces: ReadonlyMap<string, readonly string[]>,
 ): Promise<ChannelEntry[]> {
   const { entries } = graph;
   const versions = new Map<string, Version | undefined>();
   for (const name of entries.keys()) {
-    versions.set(name, versionOf(name));
+    versions.set(name, getVersion(name));
     await takeTurn();
   }
   const newestFirst = [...entries.keys()].sort(
@@ -92,7 +89,7 @@ async function orderRows(
   const ranks = new Map(newestFirst.map((name, rank) => [name, rank]));
   const waitsFor = new Map<string, number>();
   const targets = (entry: ChannelEntry): Set<string> => {
-    const replaced = [entry.replaces, ...(more.get(entry.name) ?? [])];
+    const replaced = [entry.replaces, ...(moreReplaces.get(entry.name) ?? [])];
     const names = new Set([...replaced, ...entry.skips].filter((name) => entries.has(name)));
     names.delete(entry.name);
     return names;
@@ -107,7 +104,7 @@ async function orderRows(
   const done = new Set<string>();
   let next = 0;
   while (ordered.length < entries.size) {
-    // Where all that is left waits for something, edges go in a circle: it is cut at the newest.
+    // If no entry is ready, edges form a cycle: continue at its newest entry.
     while (done.has(newestFirst[next] ?? '')) next++;
     const name = newestFirst[ready.pop() ?? next] as string;
     if (done.has(name)) continue;
@@ -124,7 +121,7 @@ async function orderRows(
   return ordered;
 }
 
-/** The smallest number first. */
+/** Priority queue of numbers, smallest first. */
 class Heap {
   readonly #items: number[] = [];
 
@@ -159,53 +156,54 @@ class Heap {
   }
 }
 
-/** Gives rows their lanes, and edges the lane in which they go down. */
+/** Sets the lanes of rows, and returns the edges with their lanes. */
 async function placeInLanes(
-  rows: readonly LaidRow[],
+  rows: readonly LayoutRow[],
   chain: ReadonlySet<string>,
 ): Promise<{ lanes: number; edges: GraphEdge[] }> {
   const edges: GraphEdge[] = [];
-  /** What the line in each lane leads to. */
-  const waiting: (number | undefined)[] = chain.size > 0 ? [-1] : [];
+  /** Target row of the edge in each lane; −1 reserves a lane. */
+  const targetRows: (number | undefined)[] = chain.size > 0 ? [-1] : [];
   let lanes = 1;
   for (const [index, row] of rows.entries()) {
-    // In a circle, a line of the chain may pass a bundle of the chain that is not its target.
-    const isInFirst =
-      chain.has(row.entry.name) && (waiting[0] === undefined || waiting[0] < 0 || waiting[0] === index);
-    const own = isInFirst ? 0 : waiting.indexOf(index);
-    row.lane = own >= 0 ? own : freeLane(waiting);
-    for (const [lane, target] of waiting.entries()) if (target === index) waiting[lane] = undefined;
-    // The first lane is the chain's, also where nothing leads down in it.
-    if (chain.size > 0) waiting[0] ??= -1;
+    // In a cycle, an edge of the chain may pass a bundle of the chain that is not its target.
+    const isInFirstLane =
+      chain.has(row.entry.name) &&
+      (targetRows[0] === undefined || targetRows[0] < 0 || targetRows[0] === index);
+    const reserved = isInFirstLane ? 0 : targetRows.indexOf(index);
+    row.lane = reserved >= 0 ? reserved : takeFreeLane(targetRows);
+    for (const [lane, target] of targetRows.entries()) if (target === index) targetRows[lane] = undefined;
+    // Reserve the first lane for the chain.
+    if (chain.size > 0) targetRows[0] ??= -1;
     for (const [number, older] of row.olders.entries()) {
       if (older > index) {
-        const shared = waiting.indexOf(older);
-        const usual = number === 0 ? row.lane : freeLane(waiting);
-        const isOnChain = isInFirst && older === row.older && chain.has(row.entry.replaces);
-        const lane = isOnChain ? 0 : shared >= 0 ? shared : usual;
-        waiting[lane] = older;
+        const shared = targetRows.indexOf(older);
+        const ownLane = number === 0 ? row.lane : takeFreeLane(targetRows);
+        const isOnChain = isInFirstLane && older === row.older && chain.has(row.entry.replaces);
+        const lane = isOnChain ? 0 : shared >= 0 ? shared : ownLane;
+        targetRows[lane] = older;
         edges.push({ from: index, to: older, lane });
       } else if (older !== index) {
-        // Backwards, in a circle: beside all others.
+        // An upward edge of a cycle is drawn in a lane after all others.
         edges.push({ from: index, to: older, lane: -1 });
       }
     }
-    lanes = Math.max(lanes, waiting.length, row.lane + 1);
+    lanes = Math.max(lanes, targetRows.length, row.lane + 1);
     await takeTurn();
   }
-  const isCircular = edges.some(({ lane }) => lane < 0);
+  const hasCycle = edges.some(({ lane }) => lane < 0);
   for (const edge of edges) if (edge.lane < 0) edge.lane = lanes;
-  return { lanes: isCircular ? lanes + 1 : lanes, edges };
+  return { lanes: hasCycle ? lanes + 1 : lanes, edges };
 }
 
-function freeLane(waiting: (number | undefined)[]): number {
-  const free = waiting.indexOf(undefined);
-  return free >= 0 ? free : waiting.push(undefined) - 1;
+function takeFreeLane(targetRows: (number | undefined)[]): number {
+  const free = targetRows.indexOf(undefined);
+  return free >= 0 ? free : targetRows.push(undefined) - 1;
 }
 
-/** A bracket for every bundle that skips others of the channel, as far as there is room. */
+/** Returns a bracket for every bundle that skips others, within the limits. */
 async function placeBrackets(
-  rows: readonly LaidRow[],
+  rows: readonly LayoutRow[],
   places: ReadonlyMap<string, number>,
 ): Promise<Pick<ChannelRows, 'brackets' | 'bracketColumns' | 'hiddenBrackets'>> {
   const brackets: SkipBracket[] = [];

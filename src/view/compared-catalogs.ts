@@ -1,30 +1,29 @@
 import type { CatalogDiff, Change, ListChange } from '../catalog/diff/diff.js';
+import { getOrAdd, pushTo } from '../core/groups.js';
 import { compareBytes } from '../core/order.js';
 import { type ChannelEntry, schemas } from '../model/declarative-config.js';
 import type { ChannelFacts } from '../model/facts.js';
 import type { CatalogComparison, ComparedPackage, PackageDifferences, Difference } from './answers.js';
 
-/** What differs between two catalogs, by package. */
+/** Differences between two catalogs by package. */
 export class ComparedCatalogs {
   readonly from: string;
   readonly #to: string;
   readonly #diff: CatalogDiff;
   readonly #packages = new Map<string, Difference[]>();
-  /** Channels of the other catalog by package, each name once. */
-  readonly #before = new Map<string, Map<string, ChannelFacts>>();
+  /** Channels of the older catalog by package and name. */
+  readonly #olderChannels = new Map<string, Map<string, ChannelFacts>>();
   /** By package and bundle. */
   readonly #bundles = new Map<string, 'added' | 'changed'>();
 
-  /** `channels` are those of the other catalog. */
-  constructor(from: string, to: string, diff: CatalogDiff, channels: readonly ChannelFacts[]) {
+  constructor(from: string, to: string, diff: CatalogDiff, olderChannels: readonly ChannelFacts[]) {
     this.from = from;
-    for (const channel of channels) {
-      const ofPackage = this.#before.get(channel.package) ?? new Map<string, ChannelFacts>();
-      if (!ofPackage.has(channel.name)) ofPackage.set(channel.name, channel);
-      this.#before.set(channel.package, ofPackage);
-    }
     this.#to = to;
     this.#diff = diff;
+    for (const channel of olderChannels) {
+      const channels = getOrAdd(this.#olderChannels, channel.package, () => new Map<string, ChannelFacts>());
+      getOrAdd(channels, channel.name, () => channel);
+    }
     this.#addPackages();
     this.#addChannels();
     this.#addBundles();
@@ -32,75 +31,59 @@ export class ComparedCatalogs {
     this.#addOthers();
   }
 
-  /** How a package differs; undefined where it does not. */
-  changeOfPackage(name: string): 'added' | 'changed' | undefined {
+  /** Returns the change of a package; undefined if it is the same in both. */
+  getPackageChange(name: string): 'added' | 'changed' | undefined {
     if (this.#diff.packages.added.includes(name)) return 'added';
     return this.#packages.has(name) ? 'changed' : undefined;
   }
 
-  /** How a bundle differs; undefined where it does not. */
-  changeOfBundle(packageName: string, bundle: string): 'added' | 'changed' | undefined {
+  /** Returns the change of a bundle; undefined if it is the same in both. */
+  getBundleChange(packageName: string, bundle: string): 'added' | 'changed' | undefined {
     return this.#bundles.get(`${packageName}\0${bundle}`);
   }
 
-  /** Channels that a package has in the other catalog; none where it is not there. */
-  channelsBefore(packageName: string): { name: string; entries: ChannelEntry[] }[] {
-    const channels = this.#before.get(packageName)?.values() ?? [];
+  /** Returns the channels of a package in the older catalog. */
+  getOlderChannels(packageName: string): { name: string; entries: ChannelEntry[] }[] {
+    const channels = this.#olderChannels.get(packageName)?.values() ?? [];
     return [...channels].map(({ name, entries }) => ({ name, entries }));
   }
 
-  sums(): CatalogComparison {
+  /** Returns the totals by kind and by package. */
+  summarize(): CatalogComparison {
     const { packages, channels, bundles, images, deprecations, others } = this.#diff;
     const sum = (
       kind: string,
-      { added, removed }: ListChange<unknown>,
-      changed: readonly unknown[] = [],
+      { added, removed, changed = [] }: ListChange<unknown> & { changed?: readonly unknown[] },
     ): CatalogComparison['sums'][number] => ({
-      kind,
-      added: added.length,
-      removed: removed.length,
-      changed: changed.length,
+      ...{ kind, added: added.length, removed: removed.length, changed: changed.length },
     });
     return {
       from: this.from,
       to: this.#to,
       sums: [
-        sum('packages', packages, packages.changed),
-        sum('channels', channels, channels.changed),
-        sum('bundles', bundles, bundles.changed),
+        sum('packages', packages),
+        sum('channels', channels),
+        sum('bundles', bundles),
         sum('images', images),
-        sum('deprecations', deprecations, deprecations.changed),
-        sum('other blobs', others, others.changed),
+        sum('deprecations', deprecations),
+        sum('other blobs', others),
       ],
       packages: [...this.#packages]
         .map(([name, differences]): ComparedPackage => {
           const count = (sign: Difference['sign']): number =>
             differences.filter((difference) => difference.sign === sign).length;
+          const state = packages.removed.includes(name) ? 'removed' : this.getPackageChange(name);
           return {
-            package: name,
-            state: packages.added.includes(name)
-              ? 'added'
-              : packages.removed.includes(name)
-                ? 'removed'
-                : 'changed',
-            added: count('added'),
-            removed: count('removed'),
-            changed: count('changed'),
+            ...{ package: name, state: state ?? 'changed' },
+            ...{ added: count('added'), removed: count('removed'), changed: count('changed') },
           };
         })
         .sort((a, b) => compareBytes(a.package, b.package)),
     };
   }
 
-  /** Every difference of a package; none where it does not differ. */
   package(name: string): PackageDifferences {
     return { package: name, differences: this.#packages.get(name) ?? [] };
-  }
-
-  #add(packageName: string, difference: Difference): void {
-    const list = this.#packages.get(packageName);
-    if (list === undefined) this.#packages.set(packageName, [difference]);
-    else list.push(difference);
   }
 
   #addListed<T>(
@@ -114,7 +97,7 @@ export class ComparedCatalogs {
     ] as const) {
       for (const item of list) {
         const { package: packageName, name, details } = describe(item);
-        this.#add(packageName, { sign, kind, name, details });
+        pushTo(this.#packages, packageName, { sign, kind, name, details });
       }
     }
   }
@@ -124,10 +107,10 @@ export class ComparedCatalogs {
     this.#addListed('package', packages, (name) => ({ package: name, name, details: [] }));
     for (const { package: name, defaultChannel, fields } of packages.changed) {
       const details = [
-        ...changeTexts('default channel', defaultChannel),
+        ...describeChange('default channel', defaultChannel),
         ...fields.map((field) => `${field} differs`),
       ];
-      this.#add(name, { sign: 'changed', kind: 'package', name, details });
+      pushTo(this.#packages, name, { sign: 'changed', kind: 'package', name, details });
     }
   }
 
@@ -140,16 +123,16 @@ export class ComparedCatalogs {
     }));
     for (const { package: packageName, channel, head, entries, edges, properties } of channels.changed) {
       const details = [
-        ...changeTexts('head', head),
-        ...listTexts('entry', entries),
+        ...describeChange('head', head),
+        ...describeListChange('entry', entries),
         ...edges.flatMap(({ bundle, replaces, skips, skipRange }) => [
-          ...changeTexts(`${bundle} replaces`, replaces),
-          ...listTexts(`${bundle} skips`, skips),
-          ...changeTexts(`${bundle} skip range`, skipRange),
+          ...describeChange(`${bundle} replaces`, replaces),
+          ...describeListChange(`${bundle} skips`, skips),
+          ...describeChange(`${bundle} skip range`, skipRange),
         ]),
         ...(properties ? ['properties differ'] : []),
       ];
-      this.#add(packageName, { sign: 'changed', kind: 'channel', name: channel, details });
+      pushTo(this.#packages, packageName, { sign: 'changed', kind: 'channel', name: channel, details });
     }
   }
 
@@ -160,19 +143,20 @@ export class ComparedCatalogs {
       name: bundle,
       details: image === '' ? [] : [image],
     }));
-    for (const bundleState of bundles.added)
-      this.#bundles.set(`${bundleState.package}\0${bundleState.bundle}`, 'added');
+    for (const { package: packageName, bundle } of bundles.added) {
+      this.#bundles.set(`${packageName}\0${bundle}`, 'added');
+    }
     for (const change of bundles.changed) {
       const { package: packageName, bundle, version, image, relatedImages, properties } = change;
       this.#bundles.set(`${packageName}\0${bundle}`, 'changed');
       const details = [
-        ...changeTexts('version', version),
-        ...changeTexts('image', image),
-        ...listTexts('related image', relatedImages),
-        ...listTexts('property', properties),
+        ...describeChange('version', version),
+        ...describeChange('image', image),
+        ...describeListChange('related image', relatedImages),
+        ...describeListChange('property', properties),
         ...(properties?.changed ?? []).map((type) => `property ${type} differs`),
       ];
-      this.#add(packageName, { sign: 'changed', kind: 'bundle', name: bundle, details });
+      pushTo(this.#packages, packageName, { sign: 'changed', kind: 'bundle', name: bundle, details });
     }
   }
 
@@ -186,8 +170,13 @@ export class ComparedCatalogs {
       details: [deprecation.message],
     }));
     for (const change of deprecations.changed) {
-      const details = changeTexts('message', change.message);
-      this.#add(change.package, { sign: 'changed', kind: 'deprecation', name: getName(change), details });
+      const details = describeChange('message', change.message);
+      pushTo(this.#packages, change.package, {
+        sign: 'changed',
+        kind: 'deprecation',
+        name: getName(change),
+        details,
+      });
     }
   }
 
@@ -201,17 +190,17 @@ export class ComparedCatalogs {
     this.#addListed('other blob', others, describe);
     for (const blob of others.changed) {
       const { package: packageName, name } = describe(blob);
-      this.#add(packageName, { sign: 'changed', kind: 'other blob', name, details: [] });
+      pushTo(this.#packages, packageName, { sign: 'changed', kind: 'other blob', name, details: [] });
     }
   }
 }
 
-function changeTexts(noun: string, change: Change | undefined): string[] {
+function describeChange(noun: string, change: Change | undefined): string[] {
   if (change === undefined) return [];
   return [`${noun}: ${change.from || 'none'} → ${change.to || 'none'}`];
 }
 
-function listTexts(noun: string, change: ListChange | undefined): string[] {
+function describeListChange(noun: string, change: ListChange | undefined): string[] {
   if (change === undefined) return [];
   return [
     ...change.added.map((name) => `${noun} added: ${name}`),

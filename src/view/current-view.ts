@@ -2,30 +2,29 @@ import { randomBytes } from 'node:crypto';
 import type { ViewState } from './answers.js';
 import type { CatalogView } from './catalog-view.js';
 
-/** Requests within this time share one look at the files; a page has an icon for each package. */
+/** Requests within this time share one check for changes; a page requests an icon per package. */
 const restMs = 250;
 
-/** A view that is open; `close` ends its checks and closes what it reads. */
+/** Open view; `close` cancels its checks and closes the catalog. */
 export interface OpenedView {
   view: CatalogView;
   close(): Promise<void>;
 }
 
 interface CurrentViewOptions {
-  /** Opens the catalog; `signal` fires when the view is closed. */
+  /** Opens the catalog; `signal` is aborted when the view is closed. */
   open: (signal: AbortSignal) => Promise<OpenedView>;
-  /** Reads a text that differs once the catalog does; a catalog without one does not change. Throws OpmateError. */
+  /** Reads a fingerprint of the catalog; without one, the catalog does not change. Throws OpmateError. */
   readState?: (() => Promise<string>) | undefined;
   now: () => Date;
 }
 
-/** Names a view in URLs and answers (what browsers keep belongs to it), and says when its catalog was read. */
 type ViewRun = Pick<ViewState, 'run' | 'readAt'>;
 
 type Work<T> = (view: CatalogView, run: ViewRun) => T | Promise<T>;
 
-/** A view, the state that its catalog was in before it was read, and how many requests read it. */
-interface Shown extends ViewRun {
+/** View with the state of its catalog before reading, and the number of its requests. */
+interface SharedView extends ViewRun {
   state: string | undefined;
   opened: Promise<OpenedView>;
   hasFailed: boolean;
@@ -33,74 +32,74 @@ interface Shown extends ViewRun {
   isRetired: boolean;
 }
 
-/** The view of a catalog as it is now: once its files change, the next request has the catalog read again. */
+/** View of a catalog that is opened again by the first request after its files change. */
 export class CurrentView {
   readonly #options: CurrentViewOptions;
   readonly #stop = new AbortController();
   readonly #closing = new Set<Promise<void>>();
-  #shown: Shown | undefined;
-  /** Looks at the files, one after the other. */
-  #looking: Promise<unknown> = Promise.resolve();
-  #lookedAt = -Infinity;
+  #shared: SharedView | undefined;
+  /** Serializes checks for changes. */
+  #checking: Promise<unknown> = Promise.resolve();
+  #checkedAt = -Infinity;
 
   constructor(options: CurrentViewOptions) {
     this.#options = options;
   }
 
   /**
-   * Runs `work` with the view, which stays open meanwhile, and its id. `isReload` looks for changes now;
-   * otherwise those of the last moment may be missing. Throws what opening the catalog throws.
+   * Runs `work` with the view, which stays open meanwhile, and its run. `isReload` checks for changes first; otherwise
+   * the last check may be up to 250 ms old. Rejects with the error of opening the catalog.
    */
   async use<T>(isReload: boolean, work: Work<T>): Promise<T> {
-    const shown = await this.#borrow(isReload);
+    const shared = await this.#borrow(isReload);
     try {
-      return await work((await shown.opened).view, shown);
+      return await work((await shared.opened).view, shared);
     } catch (error) {
-      if (shown.hasFailed) throw error;
-      // Its files may have changed while they were read.
+      if (shared.hasFailed) throw error;
+      // Retry: the files may have changed while they were read.
       const next = await this.#borrow(true);
       try {
-        if (next === shown) throw error;
+        if (next === shared) throw error;
         return await work((await next.opened).view, next);
       } finally {
-        this.#giveBack(next);
+        this.#release(next);
       }
     } finally {
-      this.#giveBack(shown);
+      this.#release(shared);
     }
   }
 
-  /** Ends what reads the catalog, and closes it. */
+  /** Cancels checks and closes the catalog. */
   async close(): Promise<void> {
     this.#stop.abort();
-    await this.#looking;
-    if (this.#shown !== undefined) this.#retire(this.#shown);
+    await this.#checking;
+    if (this.#shared !== undefined) this.#retire(this.#shared);
     await Promise.all(this.#closing);
   }
 
-  #borrow(isReload: boolean): Promise<Shown> {
-    const askedAt = performance.now();
-    const borrowed = this.#looking.then(async () => {
-      // A look that began after this request is as good as another one.
-      const isFresh = isReload ? this.#lookedAt > askedAt : performance.now() - this.#lookedAt < restMs;
-      const shown = isFresh && this.#shown !== undefined ? this.#shown : await this.#look();
-      shown.readers++;
-      return shown;
+  #borrow(isReload: boolean): Promise<SharedView> {
+    const requestedAt = performance.now();
+    const borrowed = this.#checking.then(async () => {
+      // A check that started after this request is current.
+      const isFresh = isReload ? this.#checkedAt > requestedAt : performance.now() - this.#checkedAt < restMs;
+      const shared = isFresh && this.#shared !== undefined ? this.#shared : await this.#refresh();
+      shared.readers++;
+      return shared;
     });
-    this.#looking = borrowed;
+    this.#checking = borrowed;
     return borrowed;
   }
 
-  #giveBack(shown: Shown): void {
-    shown.readers--;
-    this.#closeUnused(shown);
+  #release(shared: SharedView): void {
+    shared.readers--;
+    this.#closeUnused(shared);
   }
 
-  /** Opens the catalog unless it is open in its present state. Does not throw: what is shown has the failure. */
-  async #look(): Promise<Shown> {
-    const before = this.#shown;
+  /** Opens the catalog unless it is open and unchanged. Does not throw: `opened` rejects. */
+  async #refresh(): Promise<SharedView> {
+    const before = this.#shared;
     if (before !== undefined && this.#stop.signal.aborted) return before;
-    this.#lookedAt = performance.now();
+    this.#checkedAt = performance.now();
     let state: string | undefined;
     let opened: Promise<OpenedView> | undefined;
     try {
@@ -114,20 +113,20 @@ export class CurrentView {
     opened ??= this.#options.open(this.#stop.signal);
     const run = randomBytes(6).toString('hex');
     const readAt = this.#options.now().toISOString();
-    const shown: Shown = { run, readAt, state, opened, hasFailed: false, readers: 0, isRetired: false };
-    this.#shown = shown;
-    await opened.catch(() => (shown.hasFailed = true));
-    return shown;
+    const shared: SharedView = { run, readAt, state, opened, hasFailed: false, readers: 0, isRetired: false };
+    this.#shared = shared;
+    await opened.catch(() => (shared.hasFailed = true));
+    return shared;
   }
 
-  #retire(shown: Shown): void {
-    shown.isRetired = true;
-    this.#closeUnused(shown);
+  #retire(shared: SharedView): void {
+    shared.isRetired = true;
+    this.#closeUnused(shared);
   }
 
-  #closeUnused(shown: Shown): void {
-    if (!shown.isRetired || shown.readers > 0) return;
-    const closed = shown.opened
+  #closeUnused(shared: SharedView): void {
+    if (!shared.isRetired || shared.readers > 0) return;
+    const closed = shared.opened
       .then((opened) => opened.close())
       .catch(() => undefined)
       .finally(() => this.#closing.delete(closed));

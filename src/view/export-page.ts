@@ -5,10 +5,10 @@ import type { CancelOptions } from '../core/concurrency.js';
 import { fillDirectory } from '../files/fill-directory.js';
 import type { CatalogOverview, ExportedPage, LocatedProblem } from './answers.js';
 import type { CatalogView } from './catalog-view.js';
-import type { ExportedComparison, ExportedPackage } from './exported-answers.js';
+import type { ExportedComparison, ExportedPackage } from './exported-requests.js';
 import { readPageFiles } from './page-files.js';
 
-/** What an exported page may load and run: its own files, from a server or from the disk. */
+/** Content Security Policy of an exported page: its own files, from a server or from the disk. */
 const exportPolicy =
   "default-src 'none'; script-src 'self' file:; style-src 'self' file:; img-src 'self' file: data:; " +
   "base-uri 'none'; form-action 'none'";
@@ -24,9 +24,9 @@ interface ExportOptions extends CancelOptions {
 }
 
 /**
- * Writes the page with all answers to a new or empty directory, as files that any web server can serve and a browser can open
- * from the disk: per package one script with its channels and bundles. File names are numbers, whatever the catalog's
- * names are. The directory appears whole or not at all. Call it when no checks are running. Throws OpmateError.
+ * Writes the page with all its data to a new or empty directory, for any web server or to be opened from the disk: one
+ * script per package, in files named by number. The directory appears whole or not at all. Checks must have ended.
+ * Throws OpmateError.
  */
 export async function exportPage(
   view: CatalogView,
@@ -38,14 +38,14 @@ export async function exportPage(
     const write = (name: string, content: string | Buffer): Promise<void> =>
       writeFile(path.join(staging, name), content);
     const writePart = (name: string, value: unknown): Promise<void> =>
-      write(`data/${name}.js`, `opmatePage.parts[${JSON.stringify(name)}]=${toScript(value)};\n`);
+      write(`data/${name}.js`, `opmatePage.parts[${JSON.stringify(name)}]=${toExpression(value)};\n`);
     await mkdir(path.join(staging, 'data'));
     const catalog: CatalogOverview = { ...view.overview(), run: 'export', readAt, isChecking: false };
     const files = new Map<string, ExportedPage['files'][string]>();
     for (const [number, { name, hasIcon }] of catalog.packages.entries()) {
       throwIfCancelled(signal);
       const part = `p${number}`;
-      await writePart(part, await collectAnswers(view, name, catalog.comparedWith !== undefined));
+      await writePart(part, await collectResponses(view, name, catalog.comparedWith !== undefined));
       let icon = '';
       if (hasIcon) {
         const { mediaType, content } = await view.icon(name);
@@ -64,14 +64,14 @@ export async function exportPage(
       await writePart('compare', comparison);
     }
     const state: ExportedPage = { catalog, files: Object.fromEntries(files), parts: {} };
-    await write('data/catalog.js', `window.opmatePage=${toScript(state)};\n`);
+    await write('data/catalog.js', `window.opmatePage=${toExpression(state)};\n`);
     for (const [name, content] of page)
-      await write(name, name === 'index.html' ? toExported(content) : content);
+      await write(name, name === 'index.html' ? toExportedHtml(content) : content);
   });
 }
 
-/** Makes the document of an export: with its policy, and scripts in the place of the server. */
-function toExported(html: Buffer): string {
+/** Adds the policy and the scripts that replace the server. */
+function toExportedHtml(html: Buffer): string {
   const policy = `<meta http-equiv="Content-Security-Policy" content="${exportPolicy}" />\n    `;
   const scripts = ['data/catalog.js', 'exported.js']
     .map((file) => `<script src="${file}" defer></script>\n    `)
@@ -83,12 +83,12 @@ function toExported(html: Buffer): string {
     .replace('<script src="page.js"', `${scripts}<script src="page.js"`);
 }
 
-/** A value as an expression; parsed as JSON, a name such as `__proto__` is a key like any other. */
-function toScript(value: unknown): string {
+/** Returns an expression for a value; in JSON, `__proto__` is a key like any other. */
+function toExpression(value: unknown): string {
   return `JSON.parse(${JSON.stringify(JSON.stringify(value))})`;
 }
 
-async function collectAnswers(
+async function collectResponses(
   view: CatalogView,
   name: string,
   isCompared: boolean,
@@ -105,7 +105,7 @@ async function collectAnswers(
   add('package', { package: name }, await view.package(name));
   for (const bundle of bundles) add('bundle', { package: name, bundle }, await view.bundle(name, bundle));
   if (isCompared) add('compare/package', { package: name }, view.comparePackage(name));
-  return { answers: responses, graph };
+  return { responses, graph };
 }
 
 async function collectProblems(

@@ -1,7 +1,7 @@
 import { printableLine } from '../core/printable.js';
 import type { GraphEdge, GraphRow, PathStep, RowMark, SkipBracket } from './answers.js';
 
-/** A graph of one channel, or of several. */
+/** Graph of one or several channels. */
 export interface DrawnGraph {
   package: string;
   channels: string[];
@@ -10,7 +10,6 @@ export interface DrawnGraph {
   edges: GraphEdge[];
   brackets: SkipBracket[];
   bracketColumns: number;
-  /** An update path through it. */
   steps?: PathStep[];
 }
 
@@ -19,7 +18,7 @@ const lane = 18;
 const column = 10;
 const margin = 16;
 const characterWidth = 7.3;
-/** Characters of a line; longer ones are cut. */
+/** Maximum characters of a line. */
 const maxLine = 300;
 
 const style = `
@@ -39,7 +38,7 @@ const style = `
     .step { fill: none; stroke: #8250df; stroke-width: 2.5; }
     .on-path { font-weight: bold; }`;
 
-/** Words for marks beside a name; the others are told by the sign alone. */
+/** Labels of marks; marks without a label have a sign. */
 const markWords: Partial<Record<RowMark, string>> = {
   head: 'head',
   deprecated: 'deprecated',
@@ -52,8 +51,8 @@ const markWords: Partial<Record<RowMark, string>> = {
 };
 
 /**
- * Draws graphs below each other as SVG: newest bundle on top, a line to the bundle that it replaces, brackets to those
- * that it skips, curves along an update path. Runs in the command and in the browser.
+ * Draws graphs below each other as SVG: newest bundle first, lines to replaced bundles, brackets to skipped ones, curves
+ * along an update path. Runs in Node.js and in browsers.
  */
 export function* drawGraphs(graphs: readonly DrawnGraph[]): Generator<string, void> {
   let width = 320;

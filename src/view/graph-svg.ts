@@ -7,17 +7,17 @@ import type { RowMark } from './answers.js';
 import { layOutChannel } from './channel-rows.js';
 import { type DrawnGraph, drawGraphs } from './graph-drawing.js';
 
-/** A channel as it is drawn. */
+/** Channel to draw. */
 export interface DrawnChannel {
   package: string;
   name: string;
   entries: ChannelEntry[];
-  /** The version of a bundle; empty if it is not in the catalog. */
+  /** Returns the version of a bundle; empty if the catalog lacks it. */
   versionOf(bundle: string): string;
   deprecationOf(bundle: string): string | undefined;
 }
 
-/** Returns the channels of a selection, by package and name. Throws what `drawGraph` throws. */
+/** Returns the channels of a selection, by package and name. Throws like `drawGraph`. */
 export function readDrawnChannels(
   facts: CatalogFacts,
   selection: Parameters<typeof selectDrawn>[1],
@@ -41,14 +41,14 @@ export function readDrawnChannels(
   }));
 }
 
-/** Draws channels below each other as SVG. Grows with the entries of a channel, not with the links that ranges make. */
+/** Draws channels below each other as SVG. Memory grows with entries, not with edges of skip ranges. */
 export async function* drawSvg(channels: readonly DrawnChannel[]): AsyncGenerator<string, void> {
   const graphs: DrawnGraph[] = [];
-  for (const channel of channels) graphs.push(await layOutDrawn(channel));
+  for (const channel of channels) graphs.push(await toDrawnGraph(channel));
   yield* drawGraphs(graphs);
 }
 
-async function layOutDrawn(channel: DrawnChannel): Promise<DrawnGraph> {
+async function toDrawnGraph(channel: DrawnChannel): Promise<DrawnGraph> {
   const { entries, versionOf, deprecationOf } = channel;
   const laid = await layOutChannel(entries, (bundle) => tryParse(parseVersion, versionOf(bundle)));
   const { graph, lanes, edges, brackets, bracketColumns } = laid;

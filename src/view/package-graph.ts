@@ -13,15 +13,14 @@ import { type ChannelEntry, schemas } from '../model/declarative-config.js';
 import type { ChannelLayout, GraphEdge, GraphRow, UpgradePath, PathStep, RowMark } from './answers.js';
 import { layOutChannel } from './channel-rows.js';
 
-/** Channels that one graph shows. */
+/** Maximum channels of a graph. */
 const maxChannels = 20;
 
-/** All that graphs and update paths of a package are made of, as plain JSON: an exported page holds it. */
+/** Facts of the graphs and update paths of a package; plain JSON, part of exported pages. */
 export interface PackageGraphFacts {
   package: string;
   defaultChannel: string;
   channels: ChannelEntries[];
-  /** Each with how it differs from the other catalog. */
   bundles: { name: string; version: string; release: string; change?: 'added' | 'changed' }[];
   /** Messages by `deprecationKey`. */
   deprecations: [key: string, message: string][];
@@ -35,7 +34,7 @@ interface ChannelEntries {
   entries: readonly ChannelEntry[];
 }
 
-/** Returns under which key a deprecation is kept; `name` is that of a bundle or channel. */
+/** Returns the key of a deprecation; `name` is a bundle or channel. */
 export function deprecationKey(schema: string, name: string): string {
   return schema === schemas.package ? schema : `${schema}\0${name}`;
 }
@@ -49,7 +48,7 @@ export function countBySeverity(problems: readonly { severity: Severity }[]): {
   return { errors: count('error'), warnings: count('warning') };
 }
 
-/** Draws graphs and finds update paths of a package; runs in the server and in the browser. */
+/** Graphs and update paths of a package. Runs in the server and in browsers. */
 export class PackageGraph {
   readonly #facts: PackageGraphFacts;
   readonly #channels: ReadonlyMap<string, ChannelEntries>;
@@ -64,8 +63,8 @@ export class PackageGraph {
   }
 
   /**
-   * Lays out a channel, or several as one graph; with `isCompared` also what the channels have in the other catalog
-   * only, and edges that differ. Throws OpmateError NOT_FOUND.
+   * Lays out one or several channels as one graph; with `isCompared`, including bundles and edges of the other catalog.
+   * Throws OpmateError NOT_FOUND.
    */
   async channel(names: readonly string[], isCompared = false): Promise<ChannelLayout> {
     const { package: packageName, defaultChannel, before } = this.#facts;
@@ -80,7 +79,7 @@ export class PackageGraph {
       entriesBefore,
     );
     const laid = await layOutChannel(joined.entries, (bundle) => this.#version(bundle), {
-      more: joined.more,
+      moreReplaces: joined.moreReplaces,
       chain: graphs[0]?.chain ?? [],
     });
     const faults = graphs.flatMap((graph) => describeGraphFault(graph) ?? []);
@@ -135,15 +134,8 @@ export class PackageGraph {
       if (isRewired) marks.push('rewired');
       if (inChannels.length === 0) marks.push('removed');
       rows.push({
-        ...{
-          name,
-          version: formatBundleVersion(bundle),
-          lane,
-          marks,
-          replaces,
-          skips: skips.length,
-          skipRange,
-        },
+        ...{ name, version: formatBundleVersion(bundle), lane, marks },
+        ...{ replaces, skips: skips.length, skipRange },
         ...(channels.length > 1 && { channels: inChannels }),
         ...(isRewired && {
           before: { replaces: old.replaces, skips: old.skips.length, skipRange: old.skipRange },
@@ -160,8 +152,8 @@ export class PackageGraph {
   }
 
   /**
-   * Finds how an installed bundle gets to another one in some channels; both are names or versions, and what is
-   * installed need not be in the catalog. Throws OpmateError NOT_FOUND, USAGE for what is neither a bundle nor a version.
+   * Finds the updates from an installed bundle to another one in some channels; both are names or versions, and the
+   * installed version may be missing in the catalog. Throws OpmateError NOT_FOUND, USAGE for an invalid version.
    */
   path(names: readonly string[], fromText: string, toText: string): UpgradePath {
     const channels = this.#requireChannels(names);
@@ -178,7 +170,7 @@ export class PackageGraph {
     const version =
       installed === undefined ? tryParse(parseBundleVersion, fromText) : findReadableVersion(installed);
     if (installed === undefined && version === undefined) {
-      throw new OpmateError('USAGE', `from: ${quoteGo(fromText)} is neither a bundle nor a version`);
+      throw new OpmateError('USAGE', `from: expected a bundle or version, got ${quoteGo(fromText)}`);
     }
     const to = find(toText);
     if (to === undefined) throw notFound('bundle', toText, bundles.keys(), { scope: this.#scope });
@@ -219,26 +211,27 @@ export class PackageGraph {
 }
 
 /**
- * The entries of several channels as one list, each name once, followed by those that only the other catalog has; what an
- * entry replaces elsewhere; and the entries of the other catalog.
+ * Joins the entries of several channels by name, followed by those of the other catalog only. `moreReplaces` has bundles
+ * that an entry replaces elsewhere, `edgesBefore` the entries of the other catalog.
  */
 function joinEntries(
   now: readonly ChannelEntry[],
   before: readonly ChannelEntry[],
 ): {
   entries: ChannelEntry[];
-  more: Map<string, string[]>;
+  moreReplaces: Map<string, string[]>;
   edgesBefore: Map<string, ChannelEntry>;
 } {
   const entries = new Map<string, ChannelEntry>();
-  const more = new Map<string, string[]>();
+  const moreReplaces = new Map<string, string[]>();
   for (const entry of now) {
     const known = entries.get(entry.name);
     if (known === undefined) {
       entries.set(entry.name, entry);
       continue;
     }
-    if (entry.replaces !== '' && entry.replaces !== known.replaces) pushTo(more, entry.name, entry.replaces);
+    if (entry.replaces !== '' && entry.replaces !== known.replaces)
+      pushTo(moreReplaces, entry.name, entry.replaces);
     entries.set(entry.name, {
       ...known,
       replaces: known.replaces || entry.replaces,
@@ -252,10 +245,10 @@ function joinEntries(
     const known = entries.get(entry.name);
     if (known === undefined) entries.set(entry.name, { ...entry, skips: [] });
     else if (entry.replaces !== '' && entry.replaces !== known.replaces) {
-      pushTo(more, entry.name, entry.replaces);
+      pushTo(moreReplaces, entry.name, entry.replaces);
     }
   }
-  return { entries: [...entries.values()], more, edgesBefore };
+  return { entries: [...entries.values()], moreReplaces, edgesBefore };
 }
 
 function hasSameEdges(a: ChannelEntry, b: ChannelEntry): boolean {
@@ -263,14 +256,15 @@ function hasSameEdges(a: ChannelEntry, b: ChannelEntry): boolean {
   return a.replaces === b.replaces && a.skipRange === b.skipRange && skips(a) === skips(b);
 }
 
-/** Returns how the edge from a row to a bundle that it replaces differs from the other catalog. */
+/** Returns the change of an edge compared with the other catalog. */
 function compareEdge(
   row: GraphRow | undefined,
   older: string,
   edgesBefore: ReadonlyMap<string, ChannelEntry>,
 ): GraphEdge['change'] {
   if (row === undefined) return undefined;
-  const was = edgesBefore.get(row.name)?.replaces === older;
-  const is = !row.marks.includes('removed') && row.replaces === older;
-  return was === is ? undefined : is ? 'added' : 'removed';
+  const wasEdge = edgesBefore.get(row.name)?.replaces === older;
+  const isEdge = !row.marks.includes('removed') && row.replaces === older;
+  if (wasEdge === isEdge) return undefined;
+  return isEdge ? 'added' : 'removed';
 }

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { fileError } from '../core/errors.js';
 
-/** Reads files of the built page, by name. Throws OpmateError IO where they are not there. */
+/** Reads files of the built page by name. Throws OpmateError IO. */
 export async function readPageFiles<T extends string>(names: readonly T[]): Promise<Map<T, Buffer>> {
   const files = new Map<T, Buffer>();
   for (const name of names) {

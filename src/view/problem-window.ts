@@ -3,33 +3,33 @@ import { groupBy } from '../core/groups.js';
 import { compareBytes } from '../core/order.js';
 import type { LocatedProblem, ProblemWindow } from './answers.js';
 
-/** Problems that one answer has. */
+/** Maximum problems of a response. */
 const windowLength = 50;
 
-/** What problems are narrowed to; empty texts for all. */
+/** Filter of problems; an empty text matches all. */
 export interface ProblemFilter {
-  /** Place of the first one among those that are left. */
+  /** Index of the first problem of the window. */
   from: number;
   package: string;
   severity: string;
   check: string;
 }
 
-type Described = Pick<LocatedProblem, 'severity' | 'check' | 'package'>;
+type ProblemKeys = Pick<LocatedProblem, 'severity' | 'check' | 'package'>;
 
-/** Orders the worst first, and keeps the order of those that are as bad as each other. */
-export function compareSeverity(a: Pick<Described, 'severity'>, b: Pick<Described, 'severity'>): number {
+/** Orders by severity, most severe first. */
+export function compareSeverity(a: Pick<ProblemKeys, 'severity'>, b: Pick<ProblemKeys, 'severity'>): number {
   return severities.indexOf(a.severity) - severities.indexOf(b.severity);
 }
 
-/** Returns a window on problems, the worst first, and what they may be narrowed to. */
+/** Returns a window of the matching problems, most severe first, and the choices of each filter. */
 export function selectProblems<T>(
   all: readonly T[],
   { from, package: name, severity, check }: ProblemFilter,
-  describe: (problem: T) => Described,
+  getKeys: (problem: T) => ProblemKeys,
 ): Omit<ProblemWindow, 'problems'> & { window: T[] } {
-  const described = all.map((problem) => ({ problem, ...describe(problem) }));
-  const ofAllChecks = described.filter(
+  const items = all.map((problem) => ({ problem, ...getKeys(problem) }));
+  const ofAllChecks = items.filter(
     (item) => (name === '' || item.package === name) && (severity === '' || item.severity === severity),
   );
   const selected = ofAllChecks.filter((item) => check === '' || item.check === check).sort(compareSeverity);
@@ -40,7 +40,7 @@ export function selectProblems<T>(
       severity: level,
       count: problems.length,
     })),
-    packages: [...new Set(described.map((item) => item.package))]
+    packages: [...new Set(items.map((item) => item.package))]
       .filter((text) => text !== '')
       .sort(compareBytes),
     checks: [...groupBy(ofAllChecks, (item) => item.check)]

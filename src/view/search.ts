@@ -1,43 +1,42 @@
 import type { SearchResult, SearchMatch } from './answers.js';
 
-/** Bundles that a search finds at most. */
+/** Maximum bundles of a result. */
 const searchLimit = 50;
-/** Characters of a text that are shown around what matched. */
+/** Characters of a snippet. */
 const snippetLength = 90;
 
-/** What a search looks through. The server keeps it in memory; an exported page loads it. */
+/** Searchable contents of a catalog. The server keeps it in memory; an exported page loads it. */
 export interface SearchIndex {
   packages: SearchedPackage[];
-  /** Every image of the catalog, once. */
+  /** Unique images of the catalog. */
   images: string[];
 }
 
-/** A package as a search sees it. */
+/** Searchable fields of a package. */
 export interface SearchedPackage {
   name: string;
   displayName: string;
   provider: string;
   categories: string[];
   keywords: string[];
-  /** APIs that any of its bundles provides, `GROUP/VERSION/KIND`. */
+  /** APIs that its bundles provide, `GROUP/VERSION/KIND`. */
   apis: string[];
   description: string;
   bundles: SearchedBundle[];
 }
 
-/** A bundle as a search sees it. */
 interface SearchedBundle {
   name: string;
   version: string;
   /** A channel that contains it, preferably the default one; empty if no channel does. */
   channel: string;
-  /** Places of its own image and of those that it needs in the list of all images; the own one is first, or −1. */
+  /** Indexes into `images` of the catalog: the bundle image, −1 for none, then related images. */
   images: number[];
 }
 
 /**
- * Finds packages and bundles that have all words of a query, in whatever case: packages in names, provider, categories,
- * APIs, keywords and description, bundles in name, version and images. Whatever matched in its name comes first.
+ * Finds packages and bundles that contain all words of a query, ignoring case: packages in names, provider, categories,
+ * APIs, keywords and description, bundles in name, version and images. Matches of names come first.
  */
 export function searchCatalog({ packages, images }: SearchIndex, query: string): SearchResult {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
@@ -60,13 +59,8 @@ export function searchCatalog({ packages, images }: SearchIndex, query: string):
       if (list.length >= searchLimit) continue;
       const { name, version, channel } = bundle;
       list.push({
-        ...{
-          package: searchedPackage.name,
-          channel,
-          bundle: name,
-          version,
-          image: images[bundle.images[0] ?? -1] ?? '',
-        },
+        ...{ package: searchedPackage.name, channel, bundle: name, version },
+        image: images[bundle.images[0] ?? -1] ?? '',
         ...(field !== undefined && { match: { field, text: images[image] ?? '' } }),
       });
     }
@@ -82,14 +76,15 @@ function matchPackage(
   searchedPackage: SearchedPackage,
   words: readonly string[],
 ): { rank: number; matches: SearchMatch[] } | undefined {
+  const { name, displayName, provider, categories, apis, keywords, description } = searchedPackage;
   const fields: [SearchMatch['field'] | undefined, string][] = [
-    [undefined, searchedPackage.name],
-    [undefined, searchedPackage.displayName],
-    ['provider', searchedPackage.provider],
-    ...searchedPackage.categories.map((text) => ['category', text] as [SearchMatch['field'], string]),
-    ...searchedPackage.apis.map((text) => ['API', text] as [SearchMatch['field'], string]),
-    ...searchedPackage.keywords.map((text) => ['keyword', text] as [SearchMatch['field'], string]),
-    ['description', searchedPackage.description],
+    [undefined, name],
+    [undefined, displayName],
+    ['provider', provider],
+    ...categories.map((text): (typeof fields)[number] => ['category', text]),
+    ...apis.map((text): (typeof fields)[number] => ['API', text]),
+    ...keywords.map((text): (typeof fields)[number] => ['keyword', text]),
+    ['description', description],
   ];
   const matches = new Map<string, SearchMatch>();
   let rank = 0;
@@ -109,11 +104,11 @@ function matchBundle(
   words: readonly string[],
   hits: readonly boolean[][],
 ): { rank: number; field?: SearchMatch['field']; image: number } | undefined {
-  const own = `${name} ${version}`.toLowerCase();
+  const names = `${name} ${version}`.toLowerCase();
   let rank = 0;
   let matched = -1;
   for (const [index, word] of words.entries()) {
-    if (own.includes(word)) continue;
+    if (names.includes(word)) continue;
     const place = images.findIndex((image) => hits[index]?.[image] === true);
     if (place < 0) return undefined;
     rank = Math.max(rank, place === 0 ? 1 : 2);
@@ -123,7 +118,7 @@ function matchBundle(
   return { rank, field: rank === 1 ? 'image' : 'related image', image: matched };
 }
 
-/** The part of a text around a word, cut at words. */
+/** Returns the part of a text around a word, truncated between words. */
 function cutSnippet(text: string, word: string): string {
   if (text.length <= snippetLength) return text;
   const position = text.toLowerCase().indexOf(word);

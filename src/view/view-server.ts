@@ -21,12 +21,12 @@ import type { CatalogView } from './catalog-view.js';
 import type { CurrentView } from './current-view.js';
 import { readPageFiles } from './page-files.js';
 
-/** A connection on which nothing moves for this long is closed. */
+/** Timeout of idle connections. */
 const idleMs = 60_000;
-/** Characters of a name or search in a request. */
+/** Maximum characters of a request parameter. */
 const maxParameter = 1_000;
 
-/** Nothing may run or load but the page's own files; nobody may frame it. */
+/** Content Security Policy: only files of the page, no frames. */
 const pagePolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -37,27 +37,26 @@ const pagePolicy = [
   "form-action 'none'",
   "frame-ancestors 'none'",
 ].join('; ');
-/** Icons come from catalogs: also one that is opened directly runs and loads nothing. */
+/** Content Security Policy of icons, which come from catalogs: no scripts, no requests. */
 const iconPolicy = "default-src 'none'; style-src 'unsafe-inline'; sandbox";
 
-/** The files of the page, and what they are. */
 const pageFiles = new Map([
   ['/', { file: 'index.html', type: 'text/html; charset=utf-8' }],
   ['/page.js', { file: 'page.js', type: 'text/javascript; charset=utf-8' }],
   ['/page.css', { file: 'page.css', type: 'text/css; charset=utf-8' }],
 ]);
 
-/** Bytes of a selection. */
+/** Maximum bytes of a selection. */
 const maxSelectionBytes = 1024 * 1024;
 
-/** Plans selections of a catalog and writes them to a file, for a page that is opened with a token. */
+/** Actions of a page that is opened with a token: plan selections of a catalog and write them to a file. */
 export interface EditActions {
   token: string;
-  /** File that is written, as the user named it. */
+  /** Destination, as the user wrote it. */
   file: string;
-  /** Image that may be the catalog's; empty for a catalog that is not an image. */
+  /** Image of the catalog; empty for a catalog that is not an image. */
   catalog: string;
-  /** Each takes the JSON of a request, and throws OpmateError. */
+  /** All methods take the parsed body of a request, and throw OpmateError. */
   plan(view: CatalogView, request: unknown): Promise<SelectionSummary>;
   listImages(view: CatalogView, request: unknown): Promise<SelectionImages>;
   measure(view: CatalogView, request: unknown): Promise<SelectionBytes>;
@@ -65,25 +64,34 @@ export interface EditActions {
 }
 
 interface ViewServerOptions {
-  /** What answers; while it is being read, requests wait for it. */
   view: CurrentView;
-  /** The name or address to which the server will listen: what a request may call it, in addition to addresses. */
+  /** Name or address to listen on; requests may use it as Host, in addition to addresses and `localhost`. */
   host: string;
   logger?: Logger | undefined;
-  /** Lets the page select and write. */
+  /** Enables selections. */
   edit?: EditActions | undefined;
 }
 
 /**
- * Makes the server of the page; the caller listens. It answers GET and HEAD only, and only under an address,
- * `localhost` or `host`, so that no web page can reach it under a name of its own (DNS rebinding). With `edit` it also
- * answers POST requests of its own page that have the token. Throws OpmateError IO where the page's files are not there.
+ * Creates the server of the page; the caller listens. Accepts GET and HEAD, only for addresses, `localhost` or `host`
+ * (DNS rebinding); with `edit`, also POST requests from its own page with the token. Throws OpmateError IO if the files
+ * of the page are missing.
  */
 export async function createViewServer(options: ViewServerOptions): Promise<Server> {
   const { view, host, logger = silentLogger, edit } = options;
-  const requests = new ViewRequests(await readPage(), view, logger, edit);
+  const router = new Router(await readPage(), view, edit);
   return createHttpServer({
-    handle: (request, response) => requests.handle(request, response),
+    async handle(request, response) {
+      const { method = 'GET', url = '/' } = request;
+      const reply = await router.route(request, method, url).catch((error: unknown) => {
+        const errorReply = toErrorReply(error);
+        if (errorReply.status === 500) {
+          logger.log('error', `${method} ${url.slice(0, 300)}: ${redact(getMessage(error))}`);
+        }
+        return errorReply;
+      });
+      send(response, reply, method);
+    },
     hosts: new HostRule({ names: [host], everywhere: true }),
     refuse: ({ status, message, hint }, { method }, response) =>
       send(response, json({ error: message, hint }, status), method),
@@ -110,7 +118,6 @@ async function readPage(): Promise<Map<string, PageFile>> {
   );
 }
 
-/** What a request is answered with. */
 interface Reply {
   status: number;
   type: string;
@@ -118,51 +125,33 @@ interface Reply {
   headers?: Record<string, string>;
 }
 
-class ViewRequests {
+class Router {
   readonly #page: ReadonlyMap<string, PageFile>;
   readonly #view: CurrentView;
-  readonly #logger: Logger;
   readonly #edit: EditActions | undefined;
 
-  constructor(
-    page: ReadonlyMap<string, PageFile>,
-    view: CurrentView,
-    logger: Logger,
-    edit: EditActions | undefined,
-  ) {
-    this.#edit = edit;
+  constructor(page: ReadonlyMap<string, PageFile>, view: CurrentView, edit: EditActions | undefined) {
     this.#page = page;
     this.#view = view;
-    this.#logger = logger;
+    this.#edit = edit;
   }
 
-  async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { method = 'GET', url = '/' } = request;
-    let reply: Reply;
-    try {
-      reply = await this.#answer(request, method, url);
-    } catch (error) {
-      reply = this.#refuse(error, method, url);
-    }
-    send(response, reply, method);
-  }
-
-  /** What only the page itself may ask: with its token, from its own origin, as JSON. */
-  async #answerEdit(request: IncomingMessage, url: string, edit: EditActions): Promise<Reply> {
+  /** Requires the token, the origin of the page, and JSON. */
+  async #routeEdit(request: IncomingMessage, url: string, edit: EditActions): Promise<Reply> {
     const { headers } = request;
     const token = headers[tokenHeader.toLowerCase()];
     if (isCrossSite(request) || typeof token !== 'string' || !isSameSecret(token, edit.token)) {
       return json({ error: 'not allowed', hint: 'open the URL that opmate view --edit printed' }, 403);
     }
     if (headers['content-type']?.split(';')[0]?.trim() !== 'application/json') {
-      return json({ error: 'expected application/json' }, 415);
+      return json({ error: 'unsupported content type', hint: 'use application/json' }, 415);
     }
     const body = await readBody(
       request,
       maxSelectionBytes,
-      () => new OpmateError('USAGE', 'the request is too large, or broke off'),
+      () => new OpmateError('USAGE', `request body: truncated or larger than ${maxSelectionBytes} bytes`),
     );
-    const value = parseSelection(body);
+    const value = parseJson(body);
     return this.#view.use(false, async (view) => {
       switch (url) {
         case '/api/edit/plan':
@@ -174,28 +163,16 @@ class ViewRequests {
         case '/api/edit/write':
           return json(await edit.write(view, value));
       }
-      return json({ error: 'nothing is served under this path' }, 404);
+      return json({ error: 'path not found' }, 404);
     });
   }
 
-  #refuse(error: unknown, method: string, url: string): Reply {
-    const known = error instanceof OpmateError ? error : undefined;
-    const { diagnostics = [] } = known ?? {};
-    // The page shows each problem on a line of its own.
-    const message = diagnostics.length > 1 ? diagnostics.map(formatWithHint).join('\n') : getMessage(error);
-    const text = redact(message);
-    const status = getStatus(known);
-    if (status === 500) this.#logger.log('error', `${method} ${url.slice(0, 300)}: ${text}`);
-    const reply: ErrorResponse = { error: text, ...(known?.hint !== undefined && { hint: known.hint }) };
-    return json(reply, status);
-  }
-
-  async #answer(request: IncomingMessage, method: string, url: string): Promise<Reply> {
+  async route(request: IncomingMessage, method: string, url: string): Promise<Reply> {
     if (method === 'POST' && this.#edit !== undefined && url.startsWith('/api/edit/')) {
-      return this.#answerEdit(request, url, this.#edit);
+      return this.#routeEdit(request, url, this.#edit);
     }
     if (method !== 'GET' && method !== 'HEAD') {
-      return { ...json({ error: 'only GET and HEAD' }, 405), headers: { Allow: 'GET, HEAD' } };
+      return { ...json({ error: 'method not allowed' }, 405), headers: { Allow: 'GET, HEAD' } };
     }
     const mark = url.indexOf('?');
     const path = mark < 0 ? url : url.slice(0, mark);
@@ -212,28 +189,28 @@ class ViewRequests {
       const isKnown = request.headers['if-none-match'] === etag;
       const reply = isKnown
         ? { ...json({}), status: 304 }
-        : await answerAbout(view, state, path, query, this.#edit);
+        : await routeView(view, state, path, query, this.#edit);
       const known = reply.status < 400 ? { ETag: etag, [runHeader]: run } : { [runHeader]: run };
       return { ...reply, headers: { ...reply.headers, ...known } };
     });
   }
 }
 
-/** Compares texts in a time that does not depend on where they differ. */
+/** Compares texts in constant time. */
 function isSameSecret(a: string, b: string): boolean {
   const [first, second] = [a, b].map((text) => createHash('sha256').update(text).digest());
   return timingSafeEqual(first as Buffer, second as Buffer);
 }
 
-async function answerAbout(
+async function routeView(
   view: CatalogView,
   state: ViewState,
   path: string,
   query: URLSearchParams,
   edit: EditActions | undefined,
 ): Promise<Reply> {
-  const of = (name: string): string => parameter(query, name);
-  const all = (name: string): string[] => [of(name), ...query.getAll(name).slice(1)];
+  const get = (name: string): string => getParameter(query, name);
+  const channels = (): string[] => [get('channel'), ...query.getAll('channel').slice(1)];
   switch (path) {
     case '/api/state':
       return json(state);
@@ -246,39 +223,39 @@ async function answerAbout(
       return json(catalog);
     }
     case '/api/search':
-      return json(view.search(of('q')));
+      return json(view.search(get('q')));
     case '/api/package':
-      return json(await view.package(of('package')));
+      return json(await view.package(get('package')));
     case '/api/channel':
-      return json(await view.graph(of('package')).channel(all('channel'), of('compare') === 'yes'));
+      return json(await view.graph(get('package')).channel(channels(), get('compare') === 'yes'));
     case '/api/path':
-      return json(view.graph(of('package')).path(all('channel'), of('from'), of('to')));
+      return json(view.graph(get('package')).path(channels(), get('from'), get('to')));
     case '/api/index':
       return json(view.searchIndex());
     case '/api/bundle':
-      return json(await view.bundle(of('package'), of('bundle')));
+      return json(await view.bundle(get('package'), get('bundle')));
     case '/api/problems':
       return json(
         await view.problems({
-          from: getPosition(of('from')),
-          ...{ package: of('package'), severity: of('severity'), check: of('check') },
+          from: parseIndex(get('from')),
+          ...{ package: get('package'), severity: get('severity'), check: get('check') },
         }),
       );
     case '/api/compare':
       return json(view.compare());
     case '/api/compare/package':
-      return json(view.comparePackage(of('package')));
+      return json(view.comparePackage(get('package')));
     case '/icon': {
-      const { mediaType, content } = await view.icon(of('package'));
-      const isOfThisView = query.get('run') === state.run;
+      const { mediaType, content } = await view.icon(get('package'));
+      const isCurrent = query.get('run') === state.run;
       const headers = {
         'Content-Security-Policy': iconPolicy,
-        'Cache-Control': isOfThisView ? 'private, max-age=86400, immutable' : 'no-cache',
+        'Cache-Control': isCurrent ? 'private, max-age=86400, immutable' : 'no-cache',
       };
       return { status: 200, type: mediaType, content, headers };
     }
   }
-  return json({ error: 'nothing is served under this path' }, 404);
+  return json({ error: 'path not found' }, 404);
 }
 
 function send(
@@ -305,13 +282,24 @@ function json(value: object, status = 200): Reply {
   return { status, type: 'application/json; charset=utf-8', content: Buffer.from(JSON.stringify(value)) };
 }
 
-function parameter(query: URLSearchParams, name: string): string {
+function getParameter(query: URLSearchParams, name: string): string {
   const value = query.get(name) ?? '';
   if (value.length <= maxParameter) return value;
   throw new OpmateError('USAGE', `${name}: longer than ${maxParameter} characters`);
 }
 
-/** A selection that cannot be made is no failure of the server. */
+function toErrorReply(error: unknown): Reply {
+  const known = error instanceof OpmateError ? error : undefined;
+  const { diagnostics = [] } = known ?? {};
+  // The page shows one problem per line.
+  const message = diagnostics.length > 1 ? diagnostics.map(formatWithHint).join('\n') : getMessage(error);
+  const body: ErrorResponse = {
+    error: redact(message),
+    ...(known?.hint !== undefined && { hint: known.hint }),
+  };
+  return json(body, getStatus(known));
+}
+
 function getStatus(error: OpmateError | undefined): number {
   switch (error?.code) {
     case 'NOT_FOUND':
@@ -326,15 +314,15 @@ function getStatus(error: OpmateError | undefined): number {
   }
 }
 
-function parseSelection(body: Buffer): unknown {
+function parseJson(body: Buffer): unknown {
   try {
     return JSON.parse(body.toString());
   } catch {
-    throw new OpmateError('USAGE', 'the request is not JSON');
+    throw new OpmateError('USAGE', 'request body: invalid JSON');
   }
 }
 
-function getPosition(text: string): number {
+function parseIndex(text: string): number {
   if (/^\d{0,9}$/.test(text)) return Number(text);
-  throw new OpmateError('USAGE', 'from: not a position');
+  throw new OpmateError('USAGE', 'from: expected a non-negative integer');
 }

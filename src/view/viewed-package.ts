@@ -6,18 +6,19 @@ import { findHead } from '../graph/channel-graph.js';
 import type { ChannelSummary } from './answers.js';
 import { countBySeverity, deprecationKey } from './package-graph.js';
 
-/** A package with all that belongs to it; of several with one name, the first. */
+/** Package with its channels, bundles and deprecations; of duplicate names, the first. */
 export interface ViewedPackage {
   name: string;
   facts: PackageFacts | undefined;
   channels: Map<string, ChannelFacts>;
   bundles: Map<string, BundleFacts>;
   deprecations: Map<string, string>;
-  heading: Heading;
+  heading: PackageHeading;
   problems: CatalogDiagnostic[];
 }
 
-interface Heading {
+/** Fields of a package that the list of packages and searches use. */
+export interface PackageHeading {
   displayName: string;
   provider: string;
   summary: string;
@@ -28,29 +29,19 @@ interface Heading {
   openshift?: { min?: number; max?: number };
 }
 
-/** Returns a package of which nothing but its name is known. */
+/** Returns a package without contents. */
 export function createViewedPackage(name: string): ViewedPackage {
-  const heading: Heading = {
-    displayName: '',
-    provider: '',
-    summary: '',
-    hasIcon: false,
-    categories: [],
-    keywords: [],
-    description: '',
-  };
   return {
-    name,
-    facts: undefined,
-    channels: new Map(),
-    bundles: new Map(),
-    deprecations: new Map(),
-    heading,
+    ...{ name, facts: undefined, channels: new Map(), bundles: new Map(), deprecations: new Map() },
+    heading: {
+      ...{ displayName: '', provider: '', summary: '', description: '' },
+      ...{ hasIcon: false, categories: [], keywords: [] },
+    },
     problems: [],
   };
 }
 
-/** Adds deprecations to a package; of several for one thing the first stays. */
+/** Adds deprecations to a package; the first one of a reference takes precedence. */
 export function addDeprecations({ deprecations }: ViewedPackage, { entries }: DeprecationsFacts): void {
   for (const { reference, message } of entries) {
     const key = deprecationKey(reference.schema, reference.name);
@@ -58,12 +49,12 @@ export function addDeprecations({ deprecations }: ViewedPackage, { entries }: De
   }
 }
 
-/** Returns the name of the head of the default channel; empty without one. */
+/** Returns the head of the default channel; empty without one. */
 export function findDefaultHead({ facts, channels }: ViewedPackage): string {
   return findHead(channels.get(facts?.defaultChannel ?? '')?.entries ?? []);
 }
 
-/** `stable-3.9` before `stable-3.10`. */
+/** Orders `stable-3.9` before `stable-3.10`. */
 export const byNumbers = new Intl.Collator('en', { numeric: true });
 
 /** Returns the channels of a package, the default one first. */

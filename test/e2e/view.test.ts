@@ -10,7 +10,7 @@ import { serveOperatorSet } from '../support/operator-set.js';
 import { startFaultRegistry } from '../support/fault-registry.js';
 import { type RunningCommand, useSandbox } from '../support/command-line.js';
 import type { ExportedPage } from '../../src/view/answers.js';
-import { answerExported } from '../../src/view/exported-answers.js';
+import { handleExportedRequest } from '../../src/view/exported-requests.js';
 
 /** The browser of the system; where there is none, these tests are skipped. */
 const browserFile = findBrowser();
@@ -212,7 +212,7 @@ beforeAll(async () => {
 });
 
 describe('opmate view', () => {
-  it('prints where the page is, answers GET under an address or localhost only, and ends at a signal', async () => {
+  it('prints the URL, accepts GET for addresses and localhost only, and stops on a signal', async () => {
     const { url, command } = await view('catalog');
     expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/$/);
     const page = await ask(url, {});
@@ -245,7 +245,7 @@ describe('opmate view', () => {
     expect([code, stdout]).toEqual([0, `${url}\n`]);
   });
 
-  it('tells what cannot be shown', async () => {
+  it('reports a catalog that cannot be opened', async () => {
     const missing = await sandbox.run(['view', './nothing-there']);
     expect([missing.code, missing.stdout]).toEqual([1, '']);
     expect(missing.stderr).toContain('./nothing-there');
@@ -253,7 +253,7 @@ describe('opmate view', () => {
     expect([port.code, port.stderr]).toEqual([2, expect.stringContaining('--port x: not a port')]);
   });
 
-  it('shows files as they are after an edit, for a catalog that is compared too', async () => {
+  it('reloads files after an edit, also of the compared catalog', async () => {
     await sandbox.write({ 'edited/a.json': text(gadget), 'base/a.json': text(gadget) });
     const { url, command } = await view('edited', '--compare', 'base');
     const read = async (path: string): Promise<{ status: number; headers: object; value: Overview }> => {
@@ -296,7 +296,7 @@ describe('opmate view', () => {
     expect((await command.stop('SIGTERM')).code).toBe(0);
   });
 
-  it('opens the browser that the system names', async () => {
+  it('opens the default browser', async () => {
     await sandbox.write({ 'bin/xdg-open': '#!/bin/sh\nprintf %s "$1" > opened\n' });
     await chmod(path.join(sandbox.work, 'bin/xdg-open'), 0o755);
     const environment = { PATH: `${path.join(sandbox.work, 'bin')}:${process.env['PATH'] ?? ''}` };
@@ -384,7 +384,7 @@ describe('opmate view', () => {
     expect((await plain.command.stop('SIGTERM')).code).toBe(0);
   });
 
-  it('shows published catalogs from their directory and over HTTP, and served ones', async () => {
+  it('opens published catalogs from a directory or over HTTP, and served ones', async () => {
     const publish = async (...args: string[]): Promise<void> => {
       const { code, stderr } = await sandbox.run(['catalog', 'publish', ...args, '--to', 'public']);
       expect([code, stderr]).toEqual([0, expect.not.stringContaining('error')]);
@@ -423,7 +423,7 @@ describe('opmate view', () => {
     site.close();
   });
 
-  it('stands beside what serve answers', async () => {
+  it('is served beside the other endpoints of serve', async () => {
     const command = sandbox.start(['serve', 'catalog', '--port', '0', '--ui', '0'], { timeoutMs: 120_000 });
     const url = await command.firstLine();
     const { body } = await ask(url, { path: 'api/catalog' });
@@ -470,7 +470,7 @@ withBrowser('the page', () => {
     await browser.close();
   });
 
-  it('shows packages, a graph and a bundle, and finds them again by keyboard alone', async () => {
+  it('shows packages, a graph and a bundle, all reachable by keyboard', async () => {
     const { url } = await view('catalog');
     const page = await open(url);
     const cards = page.locator('.card');
@@ -526,7 +526,7 @@ withBrowser('the page', () => {
     );
   });
 
-  it('narrows, orders and searches packages, says what matched, and keeps all that in its address', async () => {
+  it('filters, sorts and searches packages, shows the matches, and keeps the state in the URL', async () => {
     const large = Array.from({ length: 900 }, (_, at) => `p${String(at).padStart(3, '0')}`).flatMap(
       (name) => [
         { schema: 'olm.package', name, defaultChannel: 'a' },
@@ -587,7 +587,7 @@ withBrowser('the page', () => {
     await page.close();
   });
 
-  it('has names and places for those who do not see it', async () => {
+  it('has accessible names and landmarks', async () => {
     const { url } = await view('catalog');
     const page = await open(url, '#/package/widget');
     await page.locator('.canvas a').first().waitFor();
@@ -623,7 +623,7 @@ withBrowser('the page', () => {
     expect(await page.locator('.canvas a[tabindex="0"]').count()).toBe(1);
   });
 
-  it('runs and loads nothing that a catalog brings along', async () => {
+  it('runs no code and loads no resources from a catalog', async () => {
     const { url } = await view('broken');
     for (const hash of [
       '',
@@ -658,7 +658,7 @@ withBrowser('the page', () => {
     expect(outside).toEqual([]);
   });
 
-  it('shows control characters escaped, and isolates text from right to left', async () => {
+  it('escapes control characters and isolates right-to-left text', async () => {
     const [override, escape, hebrew] = ['\u202e', '\u001b[31m', '\u05d0\u05d1'];
     const name = `turned${override}`;
     await sandbox.write({
@@ -683,7 +683,7 @@ withBrowser('the page', () => {
     await page.close();
   });
 
-  it('shows what the checks found, beside the graph too', async () => {
+  it('shows findings in the list of problems and beside the graph', async () => {
     const { url } = await view('broken');
     const page = await open(url, '#/problems');
     const problems = page.locator('.problems > li.error');
@@ -694,7 +694,7 @@ withBrowser('the page', () => {
     expect(await page.locator('.canvas .badge', { hasText: 'no bundle' }).count()).toBe(1);
   });
 
-  it('says that nothing matches only if no bundle does either', async () => {
+  it('reports no matches only if no bundle matches either', async () => {
     const { url } = await view('catalog');
     const page = await open(url, '#/?q=registry.test%2Foperand');
     await page.getByRole('heading', { name: 'Bundles' }).waitFor();
@@ -705,7 +705,7 @@ withBrowser('the page', () => {
     await page.close();
   });
 
-  it('folds a long list of names in a problem', async () => {
+  it('collapses a long list of names in a problem', async () => {
     const relatedImages = ['a', 'b', 'c', 'd', 'e'].map((name) => ({
       name,
       image: `registry.test/${name}:v1`,
@@ -737,12 +737,12 @@ withBrowser('the page', () => {
     expect(await page.locator('.canvas a', { hasText: 'new' }).innerText()).toContain('widget.v1.2.0');
   });
 
-  it('draws several channels, an update path and what another catalog has in one graph', async () => {
+  it('draws several channels, an update path and a compared catalog in one graph', async () => {
     const { url } = await view('catalog', '--compare', 'older');
     const page = await open(url, '#/package/widget');
     const row = (version: string) => page.locator(`.canvas a[href*="widget.v${version}"]`);
     await row('1.2.0').waitFor();
-    await page.getByRole('link', { name: 'Show old in the same graph' }).click();
+    await page.getByRole('link', { name: 'Add old to the graph' }).click();
     await page.getByRole('heading', { name: 'stable + old' }).waitFor();
     expect(await row('1.0.0').locator('.in-channel').allInnerTexts()).toEqual(['stable', 'old']);
     expect(await row('1.1.0').locator('.in-channel').allInnerTexts()).toEqual(['stable']);
@@ -780,7 +780,7 @@ withBrowser('the page', () => {
     await other.close();
   });
 
-  it('keeps versions in sight when a channel of 100 bundles is fitted, zooms with the wheel and moves with the mouse', async () => {
+  it('shows versions of a fitted channel of 100 bundles, zooms with the wheel and scrolls by dragging', async () => {
     const names = Array.from({ length: 100 }, (_, at) => `hundred.v1.${at}.0`);
     await sandbox.write({
       'hundred/catalog.json': text([
@@ -837,7 +837,7 @@ withBrowser('the page', () => {
     await page.close();
   });
 
-  it('shows long versions whole when a channel is fitted', async () => {
+  it('shows long versions in full in a fitted channel', async () => {
     const versions = Array.from({ length: 74 }, (_, at) => `1.2.${5000 + at}-c04833d`);
     await sandbox.write({
       'lengthy/catalog.json': text([
@@ -915,7 +915,7 @@ withBrowser('the page', () => {
     await page.close();
   });
 
-  it('selects what to mirror, shows what that keeps, and writes it at the press of a button', async () => {
+  it('selects packages to mirror, shows the result, and writes it on request', async () => {
     const registry = await startFaultRegistry();
     const { catalog } = await serveOperatorSet(registry);
     const { url } = await view(catalog, '--edit', '--to', 'set.yaml', '--use-http');
@@ -977,7 +977,7 @@ withBrowser('the page', () => {
     await registry.close();
   });
 
-  it('selects one version, a list of versions and default channels, and takes images along', async () => {
+  it('selects one version, a list of versions and default channels, and copies the list of images', async () => {
     const { url } = await view('catalog', '--edit', '--to', 'chosen.yaml');
     const page = await browser.newPage({ viewport: { width: 1300, height: 900 } });
     page.on('pageerror', (error) => faults.push(error.message));
@@ -1032,7 +1032,7 @@ withBrowser('the page', () => {
     faults.splice(0, faults.length, ...faults.filter((text) => !text.startsWith('Failed to load resource')));
   });
 
-  it('exports a page that works from the disk, with all that a catalog says as text', async () => {
+  it('exports a page that works from the disk and shows catalog contents as text', async () => {
     const args = ['view', 'broken', '--compare', 'older', '--export'];
     const exported = await sandbox.run([...args, 'page']);
     expect([exported.code, exported.stdout]).toEqual([0, '']);
@@ -1070,11 +1070,11 @@ withBrowser('the page', () => {
     await page.close();
   });
 
-  it('exports a page that draws several channels, update paths and images below any path of a web server', async () => {
+  it('exports a page that draws channels, update paths and images under any path of a web server', async () => {
     expect((await sandbox.run(['view', 'catalog', '--compare', 'older', '--export', 'site'])).code).toBe(0);
     const site = await serveStatically(path.join(sandbox.work, 'site'), '/catalogs/demo/');
     const page = await open(site.url, '#/package/widget');
-    await page.getByRole('link', { name: 'Show old in the same graph' }).click();
+    await page.getByRole('link', { name: 'Add old to the graph' }).click();
     await page.getByRole('heading', { name: 'stable + old' }).waitFor();
     await page.getByText('Update path').click();
     await page.getByRole('combobox', { name: /^From/ }).selectOption('widget.v1.0.0');
@@ -1093,7 +1093,7 @@ withBrowser('the page', () => {
     site.close();
   });
 
-  it('answers in an exported page as the server does', async () => {
+  it('handles requests of an exported page as the server does', async () => {
     expect((await sandbox.run(['view', 'broken', '--compare', 'older', '--export', 'same'])).code).toBe(0);
     const { url, command } = await view('broken', '--compare', 'older');
     await expect
@@ -1125,7 +1125,7 @@ withBrowser('the page', () => {
       'api/compare/package?package=widget',
     ]) {
       const { body } = await ask(url, { path: address });
-      const exported = await answerExported(context.opmatePage as ExportedPage, address, load);
+      const exported = await handleExportedRequest(context.opmatePage as ExportedPage, address, load);
       expect([address, JSON.parse(JSON.stringify(exported))]).toEqual([address, JSON.parse(body)]);
     }
     for (const address of [
@@ -1135,14 +1135,14 @@ withBrowser('the page', () => {
     ]) {
       const { error, hint } = JSON.parse((await ask(url, { path: address })).body) as Record<string, string>;
       const message = hint === undefined ? error : `${error} (${hint})`;
-      await expect(answerExported(context.opmatePage as ExportedPage, address, load)).rejects.toThrow(
+      await expect(handleExportedRequest(context.opmatePage as ExportedPage, address, load)).rejects.toThrow(
         message,
       );
     }
     expect((await command.stop('SIGTERM')).code).toBe(0);
   });
 
-  it('has a page for an address that names nothing', async () => {
+  it('shows a page for an unknown route', async () => {
     const { url } = await view('catalog');
     const page = await open(url, '#/package/wigdet');
     await page.getByRole('heading', { name: 'Not found' }).waitFor();
@@ -1157,7 +1157,7 @@ withBrowser('the page', () => {
     faults.splice(0, faults.length, ...faults.filter((text) => !text.startsWith('Failed to load resource')));
   });
 
-  it('shows an edit without a reload, says when it was read, and what keeps it from being current', async () => {
+  it('shows an edit without a reload, the time of reading, and an alert while it is not current', async () => {
     await sandbox.write({ 'open/a.json': text(gadget) });
     const { url, command } = await view('open');
     const page = await open(url);
@@ -1188,7 +1188,7 @@ withBrowser('the page', () => {
     faults.splice(0, faults.length, ...faults.filter((text) => !text.startsWith('Failed to load resource')));
   });
 
-  it('keeps the chosen colors, and fits on a telephone', async () => {
+  it('keeps the selected colors, and fits a phone', async () => {
     const { url } = await view('catalog');
     const page = await open(url, '#/package/widget', 400);
     await page.locator('.panel').waitFor();
@@ -1204,7 +1204,7 @@ withBrowser('the page', () => {
     expect(await page.evaluate(scheme)).toBe('dark');
   });
 
-  it('keeps in the document only what is in sight of a long channel', async () => {
+  it('keeps only visible rows of a long channel in the document', async () => {
     const names = Array.from({ length: 3000 }, (_, at) => `long.v1.${at}.0`);
     await sandbox.write({
       'long/catalog.json': text([
@@ -1231,7 +1231,7 @@ withBrowser('the page', () => {
     await expect.poll(() => page.locator('.canvas li').count()).toBeGreaterThan(120);
   });
 
-  it('has made no request to others, and no error, in all of this', () => {
+  it('made no external requests and logged no errors in any test', () => {
     expect({ outside, faults }).toEqual({ outside: [], faults: [] });
   });
 });

@@ -60,6 +60,7 @@ const summarizedRooms = [
   'serve',
   'sqlite',
   'trust',
+  'view',
 ];
 
 /** Returns the doc comments of a module that start with a question word instead of a verb or a noun. */

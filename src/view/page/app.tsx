@@ -1,6 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks';
 import type { CatalogOverview } from '../answers.js';
-import { useAnswer, useStatePoll } from './requests.js';
+import { useResponse, useStatePoll } from './requests.js';
 import { CompareView } from './compare-view.js';
 import { EditView } from './edit/edit-view.js';
 import { PackageView } from './package/package-view.js';
@@ -8,16 +8,16 @@ import { PackagesView } from './packages-view.js';
 import { ImagesView } from './images-view.js';
 import { Missing, Waiting } from './parts.js';
 import { ProblemsView } from './problems-view.js';
-import { getAddress, allPackages, emptySelection, go, useRoute } from './route.js';
+import { getUrl, allPackages, emptySelection, go, useRoute } from './route.js';
 import { ThemeSwitch } from './theme.js';
 
-/** The whole page: a bar above, and below it what the address says. */
+/** Page: navigation bar and the view of the current route. */
 export function App() {
-  const { value: catalog, error } = useAnswer<CatalogOverview>('api/catalog');
+  const { value: catalog, error } = useResponse<CatalogOverview>('api/catalog');
   const problem = useStatePoll();
   return (
     <>
-      <a class="skip-link" href="#content" onClick={toContent}>
+      <a class="skip-link" href="#content" onClick={focusContent}>
         Skip to content
       </a>
       <Bar catalog={catalog} />
@@ -29,29 +29,29 @@ export function App() {
         )}
         {catalog === undefined ? <Waiting error={error} /> : <View catalog={catalog} />}
       </main>
-      <Changes catalog={catalog} />
+      <ReloadStatus catalog={catalog} />
     </>
   );
 }
 
-/** Announces that the catalog was read again, for readers who cannot see the page change. */
-function Changes({ catalog }: { catalog: CatalogOverview | undefined }) {
+/** Announces reloads of the catalog to screen readers. */
+function ReloadStatus({ catalog }: { catalog: CatalogOverview | undefined }) {
   const first = useRef<string>(undefined);
   if (catalog !== undefined) first.current ??= catalog.run;
   const hasChanged = catalog !== undefined && catalog.run !== first.current;
   return (
     <p class="unseen" role="status">
-      {hasChanged ? `The catalog has changed and was read again at ${parseTime(catalog.readAt)}` : ''}
+      {hasChanged ? `The catalog has changed and was read again at ${formatTime(catalog.readAt)}` : ''}
     </p>
   );
 }
 
-function parseTime(iso: string): string {
+function formatTime(iso: string): string {
   return new Date(iso).toLocaleTimeString('en', { hour12: false });
 }
 
-/** The address behind `#` says what is shown, so the jump is made by hand. */
-function toContent(event: Event): void {
+/** Moves the focus, since the fragment of the URL is the route. */
+function focusContent(event: Event): void {
   event.preventDefault();
   document.querySelector<HTMLElement>('main h1')?.focus();
 }
@@ -64,14 +64,7 @@ function View({ catalog }: { catalog: CatalogOverview }) {
     case 'package':
       return <PackageView key={route.package} route={route} catalog={catalog} />;
     case 'problems':
-      return (
-        <ProblemsView
-          package={route.package}
-          severity={route.severity}
-          check={route.check}
-          isChecking={catalog.isChecking}
-        />
-      );
+      return <ProblemsView route={route} isChecking={catalog.isChecking} />;
     case 'compare':
       return <CompareView package={route.package} />;
     case 'images':
@@ -85,9 +78,9 @@ function View({ catalog }: { catalog: CatalogOverview }) {
 
 function Bar({ catalog }: { catalog: CatalogOverview | undefined }) {
   const route = useRoute();
-  // The way back to what was selected, also from elsewhere.
-  const lastSelection = useRef(getAddress(emptySelection));
-  if (route.view === 'edit') lastSelection.current = getAddress(route);
+  // The link returns to the last selection from other views.
+  const lastSelection = useRef(getUrl(emptySelection));
+  if (route.view === 'edit') lastSelection.current = getUrl(route);
   const problems = (catalog?.errors ?? 0) + (catalog?.warnings ?? 0);
   const current = (view: string) => (route.view === view ? { 'aria-current': 'page' as const } : {});
   return (
@@ -101,18 +94,15 @@ function Bar({ catalog }: { catalog: CatalogOverview | undefined }) {
         )}
         {catalog !== undefined && (
           <time class="read" dateTime={catalog.readAt} title={`read at ${catalog.readAt}`}>
-            read {parseTime(catalog.readAt)}
+            read {formatTime(catalog.readAt)}
           </time>
         )}
       </p>
       <nav aria-label="Catalog">
-        <a href={getAddress(allPackages)} {...current('packages')}>
+        <a href={getUrl(allPackages)} {...current('packages')}>
           Packages
         </a>
-        <a
-          href={getAddress({ view: 'problems', package: '', severity: '', check: '' })}
-          {...current('problems')}
-        >
+        <a href={getUrl({ view: 'problems', package: '', severity: '', check: '' })} {...current('problems')}>
           Problems
           {problems > 0 && (
             <span
@@ -129,7 +119,7 @@ function Bar({ catalog }: { catalog: CatalogOverview | undefined }) {
           </a>
         )}
         {catalog?.comparedWith !== undefined && (
-          <a href={getAddress({ view: 'compare', package: '' })} {...current('compare')}>
+          <a href={getUrl({ view: 'compare', package: '' })} {...current('compare')}>
             Compare
           </a>
         )}
@@ -140,7 +130,7 @@ function Bar({ catalog }: { catalog: CatalogOverview | undefined }) {
   );
 }
 
-/** Looks for packages and bundles; the list of packages shows what is found. */
+/** Search field; the list of packages shows the results. */
 function Search() {
   const route = useRoute();
   const field = useRef<HTMLInputElement>(null);
@@ -157,8 +147,8 @@ function Search() {
   }, []);
   const search = (event: Event): void => {
     const { value } = event.currentTarget as HTMLInputElement;
-    const now = route.view === 'packages' ? route : allPackages;
-    go({ ...now, query: value }, route.view === 'packages' ? 'replace' : 'push');
+    const packages = route.view === 'packages' ? route : allPackages;
+    go({ ...packages, query: value }, route.view === 'packages' ? 'replace' : 'push');
   };
   return (
     <search>

@@ -1,16 +1,16 @@
 import { useState } from 'preact/hooks';
 import type { CatalogComparison, ComparedPackage, PackageDifferences, Difference } from '../answers.js';
-import { requestPath, useAnswer } from './requests.js';
-import { Badge, PageHeading, Waiting } from './parts.js';
-import { getAddress, addressOfPackage } from './route.js';
+import { toApiUrl, useResponse } from './requests.js';
+import { Badge, MoreButton, PageHeading, Waiting } from './parts.js';
+import { getUrl, getPackageUrl } from './route.js';
 
-/** Differences and details that are shown before one asks for more. */
+/** Differences and details that are shown at first. */
 const firstDifferences = 100;
 const firstDetails = 12;
 
-/** What differs between two catalogs: sums, then package by package. */
+/** Differences between two catalogs: totals, then by package. */
 export function CompareView({ package: name }: { package: string }) {
-  const { value, error } = useAnswer<CatalogComparison>('api/compare');
+  const { value, error } = useResponse<CatalogComparison>('api/compare');
   if (value === undefined) return <Waiting error={error} />;
   const { from, to, sums, packages } = value;
   const isSame = sums.every(({ added, removed, changed }) => added + removed + changed === 0);
@@ -27,10 +27,10 @@ export function CompareView({ package: name }: { package: string }) {
       ) : (
         <>
           <table class="sums-table">
-            <caption class="unseen">How many of what differ</caption>
+            <caption class="unseen">Number of differences</caption>
             <thead>
               <tr>
-                <th scope="col">What</th>
+                <th scope="col">Kind</th>
                 <th scope="col">Added</th>
                 <th scope="col">Removed</th>
                 <th scope="col">Changed</th>
@@ -82,7 +82,7 @@ function ComparedItem({ compared, isOpen: isOpenFirst }: { compared: ComparedPac
     <li>
       <details open={isOpenFirst} onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary>
-          <strong>{name || 'of no package'}</strong>
+          <strong>{name || 'without a package'}</strong>
           {state !== 'changed' && (
             <Badge kind={state}>{state === 'added' ? 'new package' : 'package removed'}</Badge>
           )}
@@ -97,25 +97,25 @@ function ComparedItem({ compared, isOpen: isOpenFirst }: { compared: ComparedPac
               ))}
           </span>
         </summary>
-        {isOpen && <Differences package={name} isHere={state !== 'removed' && name !== ''} />}
+        {isOpen && <Differences package={name} isPresent={state !== 'removed' && name !== ''} />}
       </details>
     </li>
   );
 }
 
-function Differences({ package: name, isHere }: { package: string; isHere: boolean }) {
-  const { value, error } = useAnswer<PackageDifferences>(requestPath('compare/package', { package: name }));
+function Differences({ package: name, isPresent }: { package: string; isPresent: boolean }) {
+  const { value, error } = useResponse<PackageDifferences>(toApiUrl('compare/package', { package: name }));
   const [limit, setLimit] = useState(firstDifferences);
   if (value === undefined) return <Waiting error={error} />;
   const { differences } = value;
   return (
     <>
-      {isHere && (
+      {isPresent && (
         <p class="links">
-          <a href={addressOfPackage(name)}>
+          <a href={getPackageUrl(name)}>
             Upgrade graph of <bdi>{name}</bdi>
           </a>
-          <a href={getAddress({ view: 'compare', package: name })}>Link to this</a>
+          <a href={getUrl({ view: 'compare', package: name })}>Link to this</a>
         </p>
       )}
       <ul class="differences">
@@ -124,9 +124,7 @@ function Differences({ package: name, isHere }: { package: string; isHere: boole
         ))}
       </ul>
       {differences.length > limit && (
-        <button type="button" class="more" onClick={() => setLimit(limit * 5)}>
-          Show more ({limit} of {differences.length.toLocaleString('en')})
-        </button>
+        <MoreButton shown={limit} total={differences.length} onClick={() => setLimit(limit * 5)} />
       )}
     </>
   );
@@ -135,12 +133,11 @@ function Differences({ package: name, isHere }: { package: string; isHere: boole
 function DifferenceItem({ package: packageName, difference }: { package: string; difference: Difference }) {
   const [isWhole, setWhole] = useState(false);
   const { sign, kind, name, details } = difference;
-  const target =
-    sign === 'removed' || (kind !== 'channel' && kind !== 'bundle')
-      ? undefined
-      : kind === 'channel'
-        ? addressOfPackage(packageName, name)
-        : addressOfPackage(packageName, '', name);
+  const urls: Partial<Record<Difference['kind'], string>> = {
+    channel: getPackageUrl(packageName, name),
+    bundle: getPackageUrl(packageName, '', name),
+  };
+  const url = sign === 'removed' ? undefined : urls[kind];
   const shown = isWhole ? details : details.slice(0, firstDetails);
   return (
     <li class={sign}>
@@ -149,7 +146,7 @@ function DifferenceItem({ package: packageName, difference }: { package: string;
           {signs[sign]}
         </span>
         <span class="unseen">{sign} </span>
-        <span class="kind">{kind}</span> {target === undefined ? <b>{name}</b> : <a href={target}>{name}</a>}
+        <span class="kind">{kind}</span> {url === undefined ? <b>{name}</b> : <a href={url}>{name}</a>}
       </p>
       {shown.length > 0 && (
         <ul>

@@ -1,25 +1,25 @@
-import type { AnswerExported, ExportedPage } from '../answers.js';
+import type { ExportedRequestHandler, ExportedPage } from '../answers.js';
 
 declare global {
   interface Window {
-    /** Set by the scripts of an exported page before this one runs. */
+    /** Set by the scripts of an exported page. */
     opmatePage?: ExportedPage;
-    opmateExported?: { answerExported: AnswerExported };
+    opmateExported?: { handleExportedRequest: ExportedRequestHandler };
   }
 }
 
-/** The files of an exported page; undefined where a server answers. */
+/** Files of an exported page; undefined for a page with a server. */
 export const exportedPage: ExportedPage | undefined = window.opmatePage;
 
-/** Answers a request from the files of an exported page. Throws Error for what they do not hold. */
-export async function answerFromFiles(page: ExportedPage, address: string): Promise<unknown> {
-  if (window.opmateExported === undefined) throw new Error('the export lacks exported.js');
-  return window.opmateExported.answerExported(page, address, (part) => load(page, part));
+/** Handles a request from the files of an exported page. Throws Error. */
+export async function requestFromFiles(page: ExportedPage, address: string): Promise<unknown> {
+  if (window.opmateExported === undefined) throw new Error('missing file: exported.js');
+  return window.opmateExported.handleExportedRequest(page, address, (part) => load(page, part));
 }
 
 const loading = new Map<string, Promise<void>>();
 
-/** Loads a script of the export, which adds its part; files opened from the disk cannot be fetched. */
+/** Loads a part as a script: files that are opened from the disk cannot be fetched. */
 async function load(page: ExportedPage, part: string): Promise<unknown> {
   let wait = loading.get(part);
   if (wait === undefined) {
@@ -29,7 +29,7 @@ async function load(page: ExportedPage, part: string): Promise<unknown> {
       script.onload = () => resolve();
       script.onerror = () => {
         loading.delete(part);
-        reject(new Error(`data/${part}.js: not loaded`));
+        reject(new Error(`data/${part}.js: loading failed`));
       };
       document.head.append(script);
     });

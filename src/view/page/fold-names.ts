@@ -1,13 +1,13 @@
-/** Names of a list that stay in sight. */
+/** Maximum names that stay visible. */
 const maxShown = 3;
-/** A quoted name, and what separates it from the next one of its list. */
+/** Quoted name with the separator before the next one. */
 const quotedName = /"(?:[^"\\]|\\.)*"(, (?="))?/g;
-/** What ends a list that is not complete, as `joinNames` writes it. */
+/** End of a truncated list, as `listNames` writes it. */
 const omission = /^ and (\d+) more$/;
 
 /**
- * Splits a message that ends with a list of quoted names: the text up to the third name, and how many names follow,
- * those that the message only counts included. Returns undefined for a message without such a list.
+ * Splits a message that ends with a list of quoted names: the text up to the third name, and the number of further
+ * names, including those that the message only counts. Returns undefined for other messages.
  */
 export function foldNames(message: string): { shown: string; hidden: number } | undefined {
   const ends: number[] = [];

@@ -1,23 +1,17 @@
 import { useMemo, useState } from 'preact/hooks';
-import type { CatalogOverview } from '../answers.js';
+import type { CatalogOverview, SelectionImages } from '../answers.js';
 import type { SearchIndex } from '../search.js';
-import { useAnswer } from './requests.js';
+import { useResponse } from './requests.js';
 import { useFoundPackages } from './packages-view.js';
-import { CopyButton, PageHeading, SaveButton, Waiting, count } from './parts.js';
-import { type ImagesRoute, getAddress, addressOfPackage, go } from './route.js';
+import { Choice, ImageButtons, MoreButton, PageHeading, Waiting, count } from './parts.js';
+import { type ImagesRoute, getUrl, getPackageUrl, go } from './route.js';
 
-/** Images that are shown before one asks for more. */
+/** Images that are shown at first. */
 const firstImages = 200;
 
-/** An image and the bundles that are it or need it. */
-interface NeededImage {
-  image: string;
-  bundles: { package: string; bundle: string }[];
-}
-
-/** The images of a package, or of the packages that a search and filters have found. */
+/** Images of a package, or of the packages that match the search and the filters. */
 export function ImagesView({ catalog, route }: { catalog: CatalogOverview; route: ImagesRoute }) {
-  const { value, error } = useAnswer<SearchIndex>('api/index');
+  const { value, error } = useResponse<SearchIndex>('api/index');
   const { package: name, scope } = route;
   const matches = useFoundPackages(catalog, route);
   const [limit, setLimit] = useState(firstImages);
@@ -30,47 +24,29 @@ export function ImagesView({ catalog, route }: { catalog: CatalogOverview; route
     return getImages(value, chosen, scope === 'all' ? undefined : heads);
   }, [value, catalog, name, matches, scope]);
   if (value === undefined) return <Waiting error={error} />;
-  const file = name || 'catalog';
   return (
     <>
       <div class="heading">
         <PageHeading title="Images">
           Images of{' '}
           {name === '' ? (
-            <a href={getAddress({ ...route, view: 'packages' })}>{count(matches.length, 'package')}</a>
+            <a href={getUrl({ ...route, view: 'packages' })}>{count(matches.length, 'package')}</a>
           ) : (
-            <a href={addressOfPackage(name)}>{name}</a>
+            <a href={getPackageUrl(name)}>{name}</a>
           )}
         </PageHeading>
         <p class="sums" role="status">
           {count(images.length, 'image')}
         </p>
-        <label class="filter">
-          Of{' '}
-          <select
-            value={scope}
-            onChange={(event) =>
-              go({ ...route, view: 'images', scope: event.currentTarget.value }, 'replace')
-            }
-          >
-            <option value="">heads of default channels</option>
-            <option value="all">all bundles</option>
-          </select>
-        </label>
+        <Choice
+          label="Of"
+          all="heads of default channels"
+          options={[{ value: 'all', label: 'all bundles' }]}
+          value={scope}
+          onChange={(value) => go({ ...route, view: 'images', scope: value }, 'replace')}
+        />
         <span class="saves">
-          <CopyButton label="Copy all" name="Copy all images" text={() => formatLines(images)} />
-          <SaveButton
-            label="Save text"
-            file={`${file}-images.txt`}
-            type="text/plain"
-            text={() => formatLines(images)}
-          />
-          <SaveButton
-            label="Save JSON"
-            file={`${file}-images.json`}
-            type="application/json"
-            text={() => `${JSON.stringify({ images }, null, 2)}\n`}
-          />
+          <ImageButtons file={`${name || 'catalog'}-images`} list={() => images} />
         </span>
       </div>
       {images.length === 0 && <p class="note">No images.</p>}
@@ -80,7 +56,7 @@ export function ImagesView({ catalog, route }: { catalog: CatalogOverview; route
             <code class="image">{image}</code>
             <small>
               {bundles.length === 1 && bundles[0] !== undefined ? (
-                <a href={addressOfPackage(bundles[0].package, '', bundles[0].bundle)}>
+                <a href={getPackageUrl(bundles[0].package, '', bundles[0].bundle)}>
                   <bdi>{bundles[0].bundle}</bdi>
                 </a>
               ) : (
@@ -91,37 +67,31 @@ export function ImagesView({ catalog, route }: { catalog: CatalogOverview; route
         ))}
       </ul>
       {images.length > limit && (
-        <button type="button" class="more" onClick={() => setLimit(limit * 5)}>
-          Show more ({limit.toLocaleString('en')} of {images.length.toLocaleString('en')})
-        </button>
+        <MoreButton shown={limit} total={images.length} onClick={() => setLimit(limit * 5)} />
       )}
     </>
   );
 }
 
-/** The images of packages, sorted; with `heads`, only those of one bundle each. */
+/** Returns the images of packages, sorted; with `heads`, only those of the heads. */
 function getImages(
   { packages, images }: SearchIndex,
   chosen: ReadonlySet<string>,
   heads: ReadonlyMap<string, string> | undefined,
-): NeededImage[] {
-  const needed = new Map<number, NeededImage>();
+): SelectionImages['images'] {
+  const selected = new Map<number, SelectionImages['images'][number]>();
   for (const { name, bundles } of packages) {
     if (!chosen.has(name)) continue;
     for (const bundle of bundles) {
       if (heads !== undefined && heads.get(name) !== bundle.name) continue;
-      for (const place of bundle.images) {
-        const image = images[place];
+      for (const index of bundle.images) {
+        const image = images[index];
         if (image === undefined) continue;
-        const neededImage = needed.get(place) ?? { image, bundles: [] };
-        neededImage.bundles.push({ package: name, bundle: bundle.name });
-        needed.set(place, neededImage);
+        const item = selected.get(index) ?? { image, bundles: [] };
+        item.bundles.push({ package: name, bundle: bundle.name });
+        selected.set(index, item);
       }
     }
   }
-  return [...needed.values()].sort((a, b) => (a.image < b.image ? -1 : 1));
-}
-
-function formatLines(images: readonly NeededImage[]): string {
-  return images.map(({ image }) => `${image}\n`).join('');
+  return [...selected.values()].sort((a, b) => (a.image < b.image ? -1 : 1));
 }

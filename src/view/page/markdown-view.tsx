@@ -2,7 +2,7 @@ import type { JSX } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { type Block, type Inline, parseMarkdown } from './markdown.js';
 
-/** Shows the Markdown of a description; its headings stand below those of the page. */
+/** Renders the Markdown of a description, with headings below those of the page. */
 export function Markdown({ text }: { text: string }) {
   const blocks = useMemo(() => parseMarkdown(text), [text]);
   return <div class="markdown">{blocks.map(showBlock)}</div>;

@@ -1,11 +1,11 @@
-/** A piece of a line. */
+/** Inline element. */
 export type Inline =
   | string
   | { kind: 'code'; text: string }
   | { kind: 'strong' | 'emphasis'; content: Inline[] }
   | { kind: 'link'; url: string; content: Inline[] };
 
-/** A paragraph or what stands in its place. */
+/** Block element. */
 export type Block =
   | { kind: 'heading'; level: number; content: Inline[] }
   | { kind: 'paragraph'; content: Inline[] }
@@ -13,15 +13,15 @@ export type Block =
   | { kind: 'code'; text: string }
   | { kind: 'rule' };
 
-/** How far the end of a piece is looked for: what is longer is no emphasis, but an asterisk. */
-const maxPiece = 2_000;
+/** Maximum characters of an inline element; longer ones are plain text. */
+const maxInlineLength = 2_000;
 const maxDepth = 4;
 
 const item = /^\s{0,12}(?:[-*+]|(\d{1,9})[.)])\s+(.*)$/;
 
 /**
- * Reads the part of Markdown that descriptions of operators use: headings, paragraphs, lists, code, emphasis and links
- * to http and https. All else, HTML above all, is text. Takes time linear in the text.
+ * Parses the Markdown that descriptions of operators use: headings, paragraphs, lists, code, emphasis, and links to http
+ * and https. Everything else, HTML in particular, is text. Takes linear time.
  */
 export function parseMarkdown(text: string): Block[] {
   const blocks: Block[] = [];
@@ -80,7 +80,7 @@ export function parseMarkdown(text: string): Block[] {
   return blocks;
 }
 
-/** Reads what stands in a line. */
+/** Parses the inline elements of a text. */
 export function parseInline(text: string, depth = 0): Inline[] {
   const pieces: Inline[] = [];
   let plain = '';
@@ -94,13 +94,13 @@ export function parseInline(text: string, depth = 0): Inline[] {
     const character = text[position] as string;
     const match =
       character === '`'
-        ? codeAt(text, position)
+        ? matchCode(text, position)
         : character === '[' || (character === '!' && text[position + 1] === '[')
-          ? linkAt(text, position, depth)
+          ? matchLink(text, position, depth)
           : character === '*' || character === '_'
-            ? emphasisAt(text, position, depth)
+            ? matchEmphasis(text, position, depth)
             : character === 'h' || character === '<'
-              ? addressAt(text, position)
+              ? matchUrl(text, position)
               : undefined;
     if (character === '\\' && /[\\`*_[\]()#+.!<>-]/.test(text[position + 1] ?? '')) {
       plain += text[position + 1];
@@ -117,20 +117,19 @@ export function parseInline(text: string, depth = 0): Inline[] {
   return pieces;
 }
 
-interface Found {
+interface InlineMatch {
   piece: Inline;
   end: number;
 }
 
-/** Where a text is, if it is near. */
-function near(text: string, wanted: string, from: number): number {
-  const position = text.slice(from, from + maxPiece).indexOf(wanted);
+function findNear(text: string, wanted: string, from: number): number {
+  const position = text.slice(from, from + maxInlineLength).indexOf(wanted);
   return position < 0 ? -1 : from + position;
 }
 
-function codeAt(text: string, position: number): Found | undefined {
+function matchCode(text: string, position: number): InlineMatch | undefined {
   const marks = text.startsWith('``', position) ? '``' : '`';
-  const end = near(text, marks, position + marks.length);
+  const end = findNear(text, marks, position + marks.length);
   if (end <= position + marks.length) return undefined;
   return {
     piece: { kind: 'code', text: text.slice(position + marks.length, end).trim() },
@@ -138,33 +137,33 @@ function codeAt(text: string, position: number): Found | undefined {
   };
 }
 
-function linkAt(text: string, position: number, depth: number): Found | undefined {
+function matchLink(text: string, position: number, depth: number): InlineMatch | undefined {
   const open = text[position] === '!' ? position + 1 : position;
-  const middle = near(text, '](', open);
+  const middle = findNear(text, '](', open);
   if (middle < 0 || depth >= maxDepth) return undefined;
-  const end = near(text, ')', middle);
+  const end = findNear(text, ')', middle);
   if (end < 0) return undefined;
   const label = text.slice(open + 1, middle);
   if (label.includes('[')) return undefined;
-  const url = webAddress(
+  const url = toWebUrl(
     text
       .slice(middle + 2, end)
       .trim()
       .split(/\s/)[0] ?? '',
   );
-  // Images would come from outside: their text stands for them.
+  // Images are external: show their text instead.
   if (url === undefined || open !== position) return { piece: label, end: end + 1 };
   return { piece: { kind: 'link', url, content: parseInline(label, depth + 1) }, end: end + 1 };
 }
 
-function emphasisAt(text: string, position: number, depth: number): Found | undefined {
+function matchEmphasis(text: string, position: number, depth: number): InlineMatch | undefined {
   const mark = text[position] as string;
   const marks = text[position + 1] === mark ? mark + mark : mark;
   const start = position + marks.length;
   if (depth >= maxDepth || /\s/.test(text[start] ?? ' ')) return undefined;
-  // In a word, an underscore is one.
+  // An underscore in a word is not emphasis.
   if (mark === '_' && /\w/.test(text[position - 1] ?? '')) return undefined;
-  const end = near(text, marks, start);
+  const end = findNear(text, marks, start);
   if (end <= start || /\s/.test(text[end - 1] as string)) return undefined;
   if (mark === '_' && /\w/.test(text[end + marks.length] ?? '')) return undefined;
   const kind = marks.length === 2 ? 'strong' : 'emphasis';
@@ -174,21 +173,21 @@ function emphasisAt(text: string, position: number, depth: number): Found | unde
   };
 }
 
-function addressAt(text: string, position: number): Found | undefined {
+function matchUrl(text: string, position: number): InlineMatch | undefined {
   const isBracketed = text[position] === '<';
   const start = isBracketed ? position + 1 : position;
-  const match = /^https?:\/\/[^\s<>"'`)\]]+/.exec(text.slice(start, start + maxPiece))?.[0];
+  const match = /^https?:\/\/[^\s<>"'`)\]]+/.exec(text.slice(start, start + maxInlineLength))?.[0];
   if (match === undefined || (!isBracketed && /\w/.test(text[position - 1] ?? ''))) return undefined;
   if (isBracketed && text[start + match.length] !== '>') return undefined;
   const shown = isBracketed ? match : match.replace(/[.,;:!?]+$/, '');
-  const url = webAddress(shown);
+  const url = toWebUrl(shown);
   if (url === undefined) return undefined;
   const end = start + shown.length + (isBracketed ? 1 : 0);
   return { piece: { kind: 'link', url, content: [shown] }, end };
 }
 
-/** The address of a link to the web; undefined for any other, such as `javascript:`. */
-export function webAddress(text: string): string | undefined {
+/** Returns a normalized http or https URL; undefined for any other, such as `javascript:`. */
+export function toWebUrl(text: string): string | undefined {
   if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) return undefined;
   const { protocol, href } = new URL(text);
   return protocol === 'http:' || protocol === 'https:' ? href : undefined;

@@ -6,14 +6,14 @@ interface Option {
   label: string;
 }
 
-/** What narrows the list of packages by one field of its address. */
+/** Filter of the list of packages. */
 interface PackageFilter {
   field: 'only' | 'category' | 'provider' | 'openshift';
   label: string;
-  /** The option that keeps all. */
+  /** Label of the option without a filter. */
   all: string;
   options(catalog: CatalogOverview): Option[];
-  /** An unknown value keeps all. */
+  /** Unknown values match all packages. */
   keeps(summary: PackageSummary, value: string): boolean;
 }
 
@@ -21,7 +21,7 @@ const states: Record<string, { label: string; has(summary: PackageSummary): bool
   problems: { label: 'with problems', has: ({ errors, warnings }) => errors + warnings > 0 },
   deprecated: { label: 'deprecated', has: ({ isDeprecated }) => isDeprecated },
   current: { label: 'not deprecated', has: ({ isDeprecated }) => !isDeprecated },
-  changed: { label: 'that differ', has: ({ change }) => change !== undefined },
+  changed: { label: 'with differences', has: ({ change }) => change !== undefined },
 };
 
 export const packageFilters: readonly PackageFilter[] = [
@@ -32,7 +32,7 @@ export const packageFilters: readonly PackageFilter[] = [
     options: ({ comparedWith }) =>
       Object.entries(states)
         .filter(([value]) => value !== 'changed' || comparedWith !== undefined)
-        .map(([value, { label }]) => ({ value, label: `those ${label}` })),
+        .map(([value, { label }]) => ({ value, label })),
     keeps: (summary, value) => !Object.hasOwn(states, value) || states[value]?.has(summary) === true,
   },
   {
@@ -61,7 +61,7 @@ export const packageFilters: readonly PackageFilter[] = [
   },
 ];
 
-/** Orders of the list by the value in its address; the first is that of the names. */
+/** Sort orders by their value in the route; the default is by name. */
 const orders: Record<string, { label: string; compare(a: PackageSummary, b: PackageSummary): number }> = {
   '': { label: 'name', compare: () => 0 },
   problems: { label: 'problems', compare: (a, b) => b.errors - a.errors || b.warnings - a.warnings },
@@ -74,12 +74,12 @@ export const orderOptions: readonly Option[] = Object.entries(orders).map(([valu
   label,
 }));
 
-/** Whether all filters of an address keep a package. */
+/** Reports whether a package matches all filters of a route. */
 export function keepsPackage(summary: PackageSummary, route: PackagesRoute): boolean {
   return packageFilters.every(({ field, keeps }) => route[field] === '' || keeps(summary, route[field]));
 }
 
-/** Compares packages in an order of the address; an unknown one is that of the names. */
+/** Returns the comparison of a sort order; an unknown one keeps the order. */
 export function comparePackages(sort: string): (a: PackageSummary, b: PackageSummary) => number {
   return (Object.hasOwn(orders, sort) ? orders[sort] : orders[''])?.compare ?? (() => 0);
 }
@@ -91,7 +91,7 @@ function toOptions(texts: readonly string[]): Option[] {
   return sorted.map((text) => ({ value: text, label: text }));
 }
 
-/** The versions that any package limits, the newest first, and one more for what has no limit. */
+/** Lists the minor versions that packages name, newest first, and the next one for packages without a maximum. */
 function listMinors(packages: readonly PackageSummary[]): string[] {
   const limits = packages.flatMap(({ openshift }) => [openshift?.min, openshift?.max]);
   const minors = limits.filter((minor) => minor !== undefined);

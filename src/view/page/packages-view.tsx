@@ -1,18 +1,18 @@
 import { Fragment } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { CatalogOverview, PackageSummary, SearchResult, SearchMatch } from '../answers.js';
-import { requestPath, useAnswer } from './requests.js';
-import { Badge, NamePath, PageHeading, ProblemBadges, count } from './parts.js';
+import { toApiUrl, useResponse } from './requests.js';
+import { Badge, Choice, NamePath, PageHeading, ProblemBadges, count } from './parts.js';
 import { exportedPage } from './exported.js';
 import { comparePackages, keepsPackage, orderOptions, packageFilters } from './package-filters.js';
-import { type PackagesRoute, getAddress, addressOfPackage, allPackages, go } from './route.js';
+import { type PackagesRoute, getUrl, getPackageUrl, allPackages, go } from './route.js';
 
-/** Cards that are drawn at once: more than any screen shows. */
+/** Cards of the first paint: more than any screen shows. */
 const firstCards = 60;
-/** Cards that are in the document before one scrolls to the last of them. */
+/** Cards that are added when the last one is scrolled into view. */
 const cardsPerStep = 400;
 
-/** The list of packages, or of what a search has found. */
+/** List of packages, or results of a search. */
 export function PackagesView({ catalog, route }: { catalog: CatalogOverview; route: PackagesRoute }) {
   const { query } = route;
   const search = useSearch(query.trim());
@@ -36,8 +36,8 @@ export function PackagesView({ catalog, route }: { catalog: CatalogOverview; rou
       </div>
       <Filters catalog={catalog} route={route} isNarrowed={isNarrowed} />
       {isEmpty && <p class="note">{isNarrowed ? 'No matches.' : 'No packages in this catalog.'}</p>}
-      <Cards found={matches} run={catalog.run} words={splitWords(query)} />
-      <FoundBundles answer={search} words={splitWords(query)} />
+      <Cards matches={matches} run={catalog.run} words={splitWords(query)} />
+      <FoundBundles result={search} words={splitWords(query)} />
     </>
   );
 }
@@ -60,16 +60,18 @@ function Filters({
   const [byName, ...otherOrders] = orderOptions;
   return (
     <div class="filters" role="group" aria-label="Filters">
-      {filters.map(({ field, label, all, options }) => (
-        <Choice
-          key={field}
-          label={label}
-          all={all}
-          options={options}
-          value={route[field]}
-          onChange={(value) => change({ [field]: value })}
-        />
-      ))}
+      {filters
+        .filter(({ field, options }) => options.length > 0 || route[field] !== '')
+        .map(({ field, label, all, options }) => (
+          <Choice
+            key={field}
+            label={label}
+            all={all}
+            options={options}
+            value={route[field]}
+            onChange={(value) => change({ [field]: value })}
+          />
+        ))}
       <Choice
         label="Sort by"
         all={byName?.label ?? ''}
@@ -77,7 +79,7 @@ function Filters({
         value={route.sort}
         onChange={(sort) => change({ sort })}
       />
-      <a href={getAddress({ ...route, view: 'images', package: '', scope: '' })}>Images of these</a>
+      <a href={getUrl({ ...route, view: 'images', package: '', scope: '' })}>Images of these</a>
       {isNarrowed && (
         <button type="button" class="quiet" onClick={() => go({ ...allPackages, sort: route.sort })}>
           Clear
@@ -87,47 +89,16 @@ function Filters({
   );
 }
 
-function Choice({
-  label,
-  all,
-  options,
-  value,
-  onChange,
-}: {
-  label: string;
-  all: string;
-  options: readonly { value: string; label: string }[];
-  value: string;
-  onChange: (value: string) => void;
-}) {
-  if (options.length === 0 && value === '') return null;
-  // What the address says stays a choice, even if no package has it.
-  const isKnown = value === '' || options.some((option) => option.value === value);
-  return (
-    <label class="filter">
-      {label}{' '}
-      <select value={value} onChange={(event) => onChange(event.currentTarget.value)}>
-        <option value="">{all}</option>
-        {(isKnown ? options : [...options, { value, label: value }]).map((option) => (
-          <option key={option.value} value={option.value}>
-            {option.label}
-          </option>
-        ))}
-      </select>
-    </label>
-  );
-}
-
-interface Found {
+interface FoundPackage {
   package: PackageSummary;
   matches: SearchMatch[];
 }
 
-/** The cards; as many as were scrolled to. */
-function Cards({ found: matches, run, words }: { found: Found[]; run: string; words: string[] }) {
+/** Cards of packages, more when scrolled to the end. */
+function Cards({ matches, run, words }: { matches: FoundPackage[]; run: string; words: string[] }) {
   const [limit, setLimit] = useState(firstCards);
   const end = useRef<HTMLButtonElement>(null);
-  // The cards in sight are painted before the others are made.
+  // Paint the visible cards first.
   useEffect(() => {
     const timer = setTimeout(() => setLimit((before) => Math.max(before, cardsPerStep)));
     return () => clearTimeout(timer);
@@ -147,7 +118,7 @@ function Cards({ found: matches, run, words }: { found: Found[]; run: string; wo
     <>
       <ul class="cards">
         {matches.slice(0, limit).map((item) => (
-          <PackageCard key={item.package.name} found={item} run={run} words={words} />
+          <PackageCard key={item.package.name} match={item} run={run} words={words} />
         ))}
       </ul>
       {matches.length > limit && (
@@ -160,17 +131,17 @@ function Cards({ found: matches, run, words }: { found: Found[]; run: string; wo
 }
 
 function PackageCard({
-  found: { package: packageSummary, matches },
+  match: { package: packageSummary, matches },
   run,
   words,
 }: {
-  found: Found;
+  match: FoundPackage;
   run: string;
   words: string[];
 }) {
   return (
     <li class="card">
-      <a href={addressOfPackage(packageSummary.name)}>
+      <a href={getPackageUrl(packageSummary.name)}>
         <PackageIcon name={packageSummary.name} hasIcon={packageSummary.hasIcon} run={run} />
         <span class="names">
           <strong title={packageSummary.displayName || packageSummary.name}>
@@ -211,17 +182,17 @@ function PackageCard({
   );
 }
 
-/** A text with the words of the search marked in it. */
+/** Text with the words of the search marked. */
 function Marked({ text, words }: { text: string; words: string[] }) {
   const lower = text.toLowerCase();
   const parts: { text: string; isMatch: boolean }[] = [];
   let from = 0;
-  // Letters that change their length in lower case would shift the marks.
+  // Do not mark texts whose length changes in lower case: offsets would differ.
   while (words.length > 0 && lower.length === text.length) {
     let [index, length] = [-1, 0];
     for (const word of words) {
-      const place = lower.indexOf(word, from);
-      if (place >= 0 && (index < 0 || place < index)) [index, length] = [place, word.length];
+      const start = lower.indexOf(word, from);
+      if (start >= 0 && (index < 0 || start < index)) [index, length] = [start, word.length];
     }
     if (index < 0) break;
     parts.push({ text: text.slice(from, index), isMatch: false });
@@ -238,7 +209,7 @@ function Marked({ text, words }: { text: string; words: string[] }) {
   );
 }
 
-/** The icon of a package, or its first letter. */
+/** Icon of a package, or its first letter. */
 export function PackageIcon({ name, hasIcon, run }: { name: string; hasIcon: boolean; run: string }) {
   const [isBroken, setBroken] = useState(false);
   if (!hasIcon || isBroken) {
@@ -248,17 +219,17 @@ export function PackageIcon({ name, hasIcon, run }: { name: string; hasIcon: boo
       </span>
     );
   }
-  const address =
+  const url =
     exportedPage?.files[name]?.icon ?? `icon?${new URLSearchParams({ package: name, run }).toString()}`;
   return (
     <span class="icon">
-      <img src={address} alt="" loading="lazy" decoding="async" onError={() => setBroken(true)} />
+      <img src={url} alt="" loading="lazy" decoding="async" onError={() => setBroken(true)} />
     </span>
   );
 }
 
-/** The packages that a search and filters find. */
-export function useFoundPackages(catalog: CatalogOverview, route: PackagesRoute): Found[] {
+/** Returns the packages that match the search and the filters of a route. */
+export function useFoundPackages(catalog: CatalogOverview, route: PackagesRoute): FoundPackage[] {
   const { query, only, category, provider, openshift, sort } = route;
   const search = useSearch(query.trim());
   return useMemo(
@@ -267,24 +238,23 @@ export function useFoundPackages(catalog: CatalogOverview, route: PackagesRoute)
   );
 }
 
-/** The matches of a search, requested once the typing rests. */
+/** Requests the results of a search, after a pause in typing. */
 function useSearch(query: string): SearchResult | undefined {
   const [settled, setSettled] = useState(query);
   useEffect(() => {
     const timer = setTimeout(() => setSettled(query), 120);
     return () => clearTimeout(timer);
   }, [query]);
-  const { value } = useAnswer<SearchResult>(
-    settled !== '' && query !== '' ? requestPath('search', { q: settled }) : undefined,
+  const { value } = useResponse<SearchResult>(
+    settled !== '' && query !== '' ? toApiUrl('search', { q: settled }) : undefined,
   );
-  // An answer to other words would hide what the new ones match.
+  // Results of a previous query are not those of this one.
   return settled === query ? value : undefined;
 }
 
-/** Bundles that have the words. */
-function FoundBundles({ answer: reply, words }: { answer: SearchResult | undefined; words: string[] }) {
-  if (reply === undefined || reply.total === 0) return null;
-  const { bundles, total } = reply;
+function FoundBundles({ result, words }: { result: SearchResult | undefined; words: string[] }) {
+  if (result === undefined || result.total === 0) return null;
+  const { bundles, total } = result;
   return (
     <section aria-labelledby="found-bundles">
       <h2 id="found-bundles">
@@ -296,7 +266,7 @@ function FoundBundles({ answer: reply, words }: { answer: SearchResult | undefin
       <ul class="rows">
         {bundles.map((item) => (
           <li key={`${item.package}/${item.bundle}`}>
-            <a href={addressOfPackage(item.package, item.channel, item.bundle)}>
+            <a href={getPackageUrl(item.package, item.channel, item.bundle)}>
               <strong>
                 <Marked text={item.bundle} words={words} />
               </strong>
@@ -319,14 +289,14 @@ function splitWords(query: string): string[] {
   return query.toLowerCase().split(/\s+/).filter(Boolean);
 }
 
-/** Packages that match; before the server has answered, those that match by what the list shows. */
+/** Returns the matching packages; until the server responds, those whose visible fields match. */
 function findPackages(
   { packages }: CatalogOverview,
   search: SearchResult | undefined,
   route: PackagesRoute,
-): Found[] {
+): FoundPackage[] {
   const words = splitWords(route.query);
-  let results: Found[];
+  let results: FoundPackage[];
   if (words.length === 0 || search === undefined) {
     results = packages
       .filter(({ name, displayName, provider, summary }) => {
@@ -342,7 +312,7 @@ function findPackages(
     });
   }
   const kept = results.filter((match) => keepsPackage(match.package, route));
-  // What matched best stays first, unless another order is chosen.
+  // A stable sort: results keep their rank in the default order.
   const compare = comparePackages(route.sort);
   return kept.sort((a, b) => compare(a.package, b.package));
 }

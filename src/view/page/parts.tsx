@@ -1,11 +1,11 @@
 import { type ComponentChildren, Fragment } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { printable } from '../../core/printable.js';
-import type { LocatedProblem } from '../answers.js';
+import type { LocatedProblem, SelectionImages } from '../answers.js';
 import { foldNames } from './fold-names.js';
-import { getAddress, addressOfPackage, allPackages } from './route.js';
+import { getUrl, getPackageUrl, allPackages } from './route.js';
 
-/** What is shown in the place of something that is not there yet, or unavailable. */
+/** Placeholder of a pending or failed request. */
 export function Waiting({ error }: { error: string | undefined }) {
   const [isLate, setLate] = useState(false);
   useEffect(() => {
@@ -26,7 +26,7 @@ export function Waiting({ error }: { error: string | undefined }) {
   );
 }
 
-/** Stands for a view whose address names what is not there. */
+/** View of a route to something unknown. */
 export function Missing({ error, search = '' }: { error: string; search?: string }) {
   return (
     <>
@@ -37,9 +37,9 @@ export function Missing({ error, search = '' }: { error: string; search?: string
         {error}
       </p>
       <p class="links">
-        <a href={getAddress(allPackages)}>All packages</a>
+        <a href={getUrl(allPackages)}>All packages</a>
         {search !== '' && (
-          <a href={getAddress({ ...allPackages, query: search })}>
+          <a href={getUrl({ ...allPackages, query: search })}>
             Search for <bdi>{search}</bdi>
           </a>
         )}
@@ -48,15 +48,15 @@ export function Missing({ error, search = '' }: { error: string; search?: string
   );
 }
 
-/** A button that saves a text as a file; the text is made when it is pressed. */
+/** Button that saves a text as a file. */
 export function SaveButton({ label, file, type, text }: SaveButtonProps) {
   const save = async (): Promise<void> => {
-    const address = URL.createObjectURL(new Blob([await text()], { type }));
+    const url = URL.createObjectURL(new Blob([await text()], { type }));
     const link = document.createElement('a');
-    link.href = address;
+    link.href = url;
     link.download = file.replace(/[^A-Za-z0-9._-]+/g, '-');
     link.click();
-    setTimeout(() => URL.revokeObjectURL(address), 10_000);
+    setTimeout(() => URL.revokeObjectURL(url), 10_000);
   };
   return (
     <button type="button" class="quiet" onClick={() => void save()}>
@@ -67,13 +67,13 @@ export function SaveButton({ label, file, type, text }: SaveButtonProps) {
 
 interface SaveButtonProps {
   label: string;
-  /** Name of the file; characters that file systems refuse are replaced. */
+  /** File name; characters that file systems reject are replaced. */
   file: string;
   type: string;
   text: () => string | Promise<string>;
 }
 
-/** A button that copies a text. */
+/** Button that copies a text. */
 export function CopyButton({
   label,
   name,
@@ -105,12 +105,12 @@ export function CopyButton({
   );
 }
 
-/** The heading of what is shown. It takes the focus when it changes, so that whoever listens hears what is new. */
+/** Heading of a view. Takes the focus when it changes, for screen readers. */
 export function PageHeading({ title, children }: { title: string; children?: ComponentChildren }) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     document.title = `${printable(title)} · opmate`;
-    // Who is typing stays where they are.
+    // Do not interrupt typing.
     if (!(document.activeElement instanceof HTMLInputElement))
       heading.current?.focus({ preventScroll: true });
   }, [title]);
@@ -121,7 +121,7 @@ export function PageHeading({ title, children }: { title: string; children?: Com
   );
 }
 
-/** A few words that stand out; `kind` gives the color, the words say it. */
+/** Label with the color of a kind. */
 export function Badge({
   kind,
   title,
@@ -138,7 +138,7 @@ export function Badge({
   );
 }
 
-/** How many errors and warnings there are; nothing where there are none. */
+/** Numbers of errors and warnings, if any. */
 export function ProblemBadges({ errors, warnings }: { errors: number; warnings: number }) {
   return (
     <>
@@ -148,7 +148,7 @@ export function ProblemBadges({ errors, warnings }: { errors: number; warnings: 
   );
 }
 
-/** A text with a button that copies it. */
+/** Text with a copy button. */
 export function Copyable({ text }: { text: string }) {
   return (
     <span class="copyable">
@@ -158,7 +158,7 @@ export function Copyable({ text }: { text: string }) {
   );
 }
 
-/** Findings of the checks, each with where it is and what to do. */
+/** Findings with their places and hints. */
 export function ProblemList({
   problems,
   showPackage = false,
@@ -176,7 +176,7 @@ export function ProblemList({
             {problem.hint !== '' && <p class="hint">{problem.hint}</p>}
             <p class="place">
               {showPackage && problem.package !== '' && (
-                <a href={addressOfPackage(problem.package, problem.channel, problem.bundle)}>
+                <a href={getPackageUrl(problem.package, problem.channel, problem.bundle)}>
                   <NamePath names={[problem.package, problem.channel, problem.bundle]} />
                 </a>
               )}
@@ -195,12 +195,12 @@ export function ProblemList({
   );
 }
 
-/** A message; the names beyond the third of a list at its end are shown on request. */
+/** Message; the names after the third of a list at its end are collapsed. */
 function Message({ text }: { text: string }) {
   const [isWhole, setWhole] = useState(false);
   const message = useRef<HTMLParagraphElement>(null);
   const folded = foldNames(text);
-  // The button goes away: who pressed it by the keyboard goes on at the message.
+  // The focused button disappears: move the focus to the message.
   const unfold = (): void => {
     setWhole(true);
     message.current?.focus();
@@ -221,7 +221,7 @@ function Message({ text }: { text: string }) {
   );
 }
 
-/** Names from the outer to the inner, `package › channel › bundle`; empty ones are left out. */
+/** Nested names, `package › channel › bundle`, without empty ones. */
 export function NamePath({ names }: { names: string[] }) {
   return (
     <>
@@ -235,13 +235,76 @@ export function NamePath({ names }: { names: string[] }) {
   );
 }
 
-/** An amount with its noun: `1 bundle`, `1,200 bundles`. */
+/** Formats a number with its noun: `1 bundle`, `1,200 bundles`. */
 export function count(amount: number, noun: string): string {
   const plural = noun === 'entry' ? 'entries' : `${noun}s`;
   return `${amount.toLocaleString('en')} ${amount === 1 ? noun : plural}`;
 }
 
-/** A part of a panel, below a heading of its own. */
+/** Drop-down list. A value that is not an option is listed too, since it may come from the URL. */
+export function Choice({
+  label,
+  name,
+  all,
+  options,
+  value,
+  onChange,
+}: {
+  label: string;
+  /** Accessible name; default: the label. */
+  name?: string;
+  /** Label of the empty value; undefined if a value is required. */
+  all: string | undefined;
+  options: readonly { value: string; label: string }[];
+  value: string;
+  onChange: (value: string) => void;
+}) {
+  const isListed = value === '' || options.some((option) => option.value === value);
+  return (
+    <label class="filter">
+      {label}{' '}
+      <select value={value} aria-label={name} onChange={(event) => onChange(event.currentTarget.value)}>
+        {all !== undefined && <option value="">{all}</option>}
+        {(isListed ? options : [{ value, label: value }, ...options]).map((option) => (
+          <option key={option.value} value={option.value}>
+            {option.label}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** Button that shows more items of a long list. */
+export function MoreButton({ shown, total, onClick }: { shown: number; total: number; onClick: () => void }) {
+  return (
+    <button type="button" class="more" onClick={onClick}>
+      Show more ({shown.toLocaleString('en')} of {total.toLocaleString('en')})
+    </button>
+  );
+}
+
+/** Buttons that copy and save a list of images. */
+export function ImageButtons({
+  file,
+  list,
+}: {
+  /** File name without extension. */
+  file: string;
+  list: () => SelectionImages['images'] | Promise<SelectionImages['images']>;
+}) {
+  const lines = async (): Promise<string> => (await list()).map(({ image }) => `${image}\n`).join('');
+  const json = async (): Promise<string> => `${JSON.stringify({ images: await list() }, null, 2)}\n`;
+  return (
+    <>
+      <CopyButton label="Copy all" name="Copy all images" text={lines} />
+      <SaveButton label="Save text" file={`${file}.txt`} type="text/plain" text={lines} />
+      <SaveButton label="Save JSON" file={`${file}.json`} type="application/json" text={json} />
+    </>
+  );
+}
+
+/** Section of a panel. */
 export function Part({
   title,
   amount,

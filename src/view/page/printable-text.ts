@@ -1,12 +1,12 @@
 import { options, type VNode } from 'preact';
 import { printable } from '../../core/printable.js';
 
-/** Attributes that are read out or shown. */
+/** Attributes that browsers or screen readers show. */
 const shownAttributes = ['title', 'aria-label', 'alt', 'placeholder'];
 
 /**
- * Makes every text that the page shows printable: text from catalogs could otherwise hide characters or change the
- * order in which others are read. Where a value is in the middle of a sentence, `<bdi>` and the style sheet isolate it.
+ * Escapes control characters in all texts of the page: text from catalogs could hide characters or change the direction
+ * of other text. `<bdi>` and the style sheet isolate values within sentences.
  */
 export function showPrintableText(): void {
   const next = options.vnode;

@@ -1,69 +1,69 @@
 import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
 import { type ErrorResponse, type ViewState, runHeader } from '../answers.js';
-import { answerFromFiles, exportedPage } from './exported.js';
+import { requestFromFiles, exportedPage } from './exported.js';
 
-/** Answers that are kept until the catalog changes. */
-const maxKept = 60;
-/** How often the page polls the state of the catalog, while it is in sight. */
+/** Maximum cached responses. */
+const maxCached = 60;
+/** Interval of polling the state of the catalog while the page is visible. */
 const pollMs = 2_000;
 
-const kept = new Map<string, unknown>();
-/** The view of the catalog that the kept answers are from. */
+const cache = new Map<string, unknown>();
+/** Run of the cached responses. */
 let currentRun: string | undefined;
-/** What was last read of the state of the catalog; undefined after a failure. */
+/** Last state of the catalog; undefined after a failure. */
 let currentState: string | undefined;
-/** Grows whenever everything is to be requested anew. */
+/** Number of times that the cache was cleared. */
 let generation = 0;
 const listeners = new Set<() => void>();
 
-/** An answer: the value once it is there, or why it is missing. */
+/** Response to a request: neither value nor error while pending. */
 export interface Loaded<T> {
   value?: T;
   error?: string;
 }
 
-/** Returns the path of a request with its parameters. */
-export function requestPath(name: string, values: Record<string, string | string[]>): string {
+/** Returns the URL of a request with its parameters. */
+export function toApiUrl(name: string, values: Record<string, string | string[]>): string {
   const pairs = Object.entries(values).flatMap(([key, value]) =>
     (Array.isArray(value) ? value : [value]).map((text) => [key, text]),
   );
   return `api/${name}?${new URLSearchParams(pairs).toString()}`;
 }
 
-/** Requests an answer, and again once the catalog has changed; nothing while the address is undefined. */
-export function useAnswer<T>(address: string | undefined): Loaded<T> {
-  const [loaded, setLoaded] = useState<Loaded<T> & { address?: string | undefined }>({});
+/** Requests a URL, and again when the catalog changes; nothing while the URL is undefined. */
+export function useResponse<T>(url: string | undefined): Loaded<T> {
+  const [loaded, setLoaded] = useState<Loaded<T> & { url?: string | undefined }>({});
   const current = useGeneration();
-  // Before the browser paints, so that nothing waits for an empty page.
+  // Start before the browser paints an empty page.
   useLayoutEffect(() => {
-    if (address === undefined) return undefined;
-    if (kept.has(address)) {
-      setLoaded({ address, value: kept.get(address) as T });
+    if (url === undefined) return undefined;
+    if (cache.has(url)) {
+      setLoaded({ url, value: cache.get(url) as T });
       return undefined;
     }
     const abort = new AbortController();
-    request<T>(address, abort.signal).then(
-      (value) => setLoaded({ address, value }),
+    request<T>(url, abort.signal).then(
+      (value) => setLoaded({ url, value }),
       (error: unknown) => {
         if (abort.signal.aborted) return;
-        // What was read before stays in sight while the server is away: the bar says so.
+        // Keep the previous value while the server is unreachable; the page shows an alert.
         setLoaded((before) =>
-          before.address === address && before.value !== undefined && isAway(error)
+          before.url === url && before.value !== undefined && isUnreachable(error)
             ? before
-            : { address, error: describeError(error) },
+            : { url, error: describeError(error) },
         );
       },
     );
     return () => abort.abort();
-  }, [address, current]);
-  if (address === undefined) return {};
-  if (kept.has(address)) return { value: kept.get(address) as T };
-  return loaded.address === address ? loaded : {};
+  }, [url, current]);
+  if (url === undefined) return {};
+  if (cache.has(url)) return { value: cache.get(url) as T };
+  return loaded.url === url ? loaded : {};
 }
 
 /**
- * Polls the state of the catalog while the page is visible, and at once when it becomes visible again; a changed state
- * requests all answers anew. Returns the error of the last poll, undefined after a successful one.
+ * Polls the state of the catalog while the page is visible, and when it becomes visible again; a changed state clears
+ * the cache. Returns the error of the last poll, if any.
  */
 export function useStatePoll(): string | undefined {
   const [error, setError] = useState<string>();
@@ -81,7 +81,7 @@ export function useStatePoll(): string | undefined {
         if (currentState !== state) {
           currentRun = reply.run;
           currentState = state;
-          forgetAnswers();
+          clearCache();
         }
         setError(undefined);
       } catch (reason) {
@@ -94,7 +94,7 @@ export function useStatePoll(): string | undefined {
     const pollNow = (): void => {
       if (!document.hidden) void poll();
     };
-    // The first view has the state too.
+    // The first response has the state already.
     timer = setTimeout(pollNow, pollMs);
     addEventListener('focus', pollNow);
     document.addEventListener('visibilitychange', pollNow);
@@ -107,7 +107,7 @@ export function useStatePoll(): string | undefined {
   return error;
 }
 
-/** The number of the generation of answers; what uses it is drawn again with each. */
+/** Returns the generation of the cache, and renders again when it changes. */
 export function useGeneration(): number {
   const [current, setCurrent] = useState(generation);
   useEffect(() => {
@@ -119,50 +119,55 @@ export function useGeneration(): number {
   return current;
 }
 
-function forgetAnswers(): void {
-  kept.clear();
+function clearCache(): void {
+  cache.clear();
   generation++;
   for (const listener of listeners) listener();
 }
 
-async function request<T>(address: string, signal: AbortSignal | undefined): Promise<T> {
+async function request<T>(url: string, signal: AbortSignal | undefined): Promise<T> {
   if (exportedPage !== undefined) {
-    const reply = (await answerFromFiles(exportedPage, address)) as T;
-    kept.set(address, reply);
+    const reply = (await requestFromFiles(exportedPage, url)) as T;
+    cache.set(url, reply);
     return reply;
   }
-  const response = await fetch(address, signal === undefined ? {} : { signal });
+  const response = await fetch(url, signal === undefined ? {} : { signal });
   const value = (await response.json()) as T | ErrorResponse;
-  if (address !== 'api/state') noteRun(response.headers.get(runHeader));
+  if (url !== 'api/state') updateRun(response.headers.get(runHeader));
   if (!response.ok) {
-    const { error, hint } = value as ErrorResponse;
-    throw new Error(hint === undefined ? error : `${error} (${hint})`);
+    throw toError(value as ErrorResponse);
   }
-  if (address === 'api/state') return value as T;
-  if (address === 'api/catalog') currentState = formatState(value as ViewState);
-  kept.set(address, value);
-  const [oldest] = kept.keys();
-  if (kept.size > maxKept && oldest !== undefined) kept.delete(oldest);
+  if (url === 'api/state') return value as T;
+  if (url === 'api/catalog') currentState = formatState(value as ViewState);
+  cache.set(url, value);
+  const [oldest] = cache.keys();
+  if (cache.size > maxCached && oldest !== undefined) cache.delete(oldest);
   return value as T;
 }
 
-function noteRun(run: string | null): void {
+function updateRun(run: string | null): void {
   if (run === null || run === currentRun) return;
   const isFirst = currentRun === undefined;
   currentRun = run;
-  if (!isFirst) forgetAnswers();
+  if (!isFirst) clearCache();
 }
 
 function formatState({ run, isChecking }: ViewState): string {
   return `${run} ${isChecking}`;
 }
 
-/** Whether the server does not respond at all. */
-function isAway(error: unknown): boolean {
+/** Reports whether the server is unreachable. */
+function isUnreachable(error: unknown): boolean {
   return error instanceof TypeError;
 }
 
-function describeError(error: unknown): string {
-  if (isAway(error)) return 'opmate does not respond: it may have been stopped';
+/** Converts the body of an error response. */
+export function toError({ error, hint }: ErrorResponse): Error {
+  return new Error(hint === undefined ? error : `${error} (${hint})`);
+}
+
+/** Returns the message of an error to show. */
+export function describeError(error: unknown): string {
+  if (isUnreachable(error)) return 'opmate does not respond: it may have been stopped';
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,30 +1,39 @@
 import { useEffect, useState } from 'preact/hooks';
 
-/** What the page shows, as its address has it behind the `#`. */
-export type Route =
+/** View and its state, which the fragment of the URL encodes. */
+type Route =
   | ({ view: 'packages' } & PackagesRoute)
-  | ({ view: 'package' } & PackageRoute)
-  | { view: 'problems'; package: string; severity: string; check: string }
+  | PackageRoute
+  | ProblemsRoute
   | { view: 'compare'; package: string }
   | ({ view: 'images' } & ImagesRoute)
   | ({ view: 'edit' } & EditRoute)
   | { view: 'unknown'; path: string };
 
-/** A package, a channel of it, and a bundle; empty where none is chosen. */
-interface PackageRoute {
+/** Selected package, channel and bundle; empty for none. */
+export interface PackageRoute {
+  view: 'package';
   package: string;
   channel: string;
   bundle: string;
-  /** Channels in the same graph. */
+  /** Further channels in the graph. */
   beside: string[];
-  /** Ends of the update path that is shown. */
+  /** Ends of the update path. */
   from: string;
   to: string;
-  /** `no` hides what differs from the other catalog. */
+  /** `no` hides differences from the other catalog. */
   compare: string;
 }
 
-/** What narrows and orders the list of packages; empty where nothing does. */
+/** Filters of the findings; empty for none. */
+export interface ProblemsRoute {
+  view: 'problems';
+  package: string;
+  severity: string;
+  check: string;
+}
+
+/** Search, filters and sort order of the list of packages; empty for none. */
 export interface PackagesRoute {
   query: string;
   only: string;
@@ -35,28 +44,28 @@ export interface PackagesRoute {
   sort: string;
 }
 
-/** A selection and the document to make of it. */
+/** Selection and the document to create. */
 export interface EditRoute {
   /** See `parsePick`. */
   picks: string[];
-  /** `imageset` or `filter`; what fits the catalog where it is empty. */
+  /** `imageset` or `filter`; empty for the default of the catalog. */
   kind: string;
-  /** Image of the catalog, if it is not the one that is shown. */
+  /** Image of the catalog; empty for the open one. */
   catalog: string;
   /** See `parseDefaults`. */
   defaults: string[];
-  /** `yes` to drop all other bundles. */
+  /** `yes` to keep only the selected bundles. */
   exact: string;
 }
 
-/** Of which packages images are shown: of one, or of those that the list of packages would show. */
+/** Images of one package, or of those that the list of packages shows. */
 export interface ImagesRoute extends PackagesRoute {
   package: string;
-  /** `all` for all bundles; else those at the heads of default channels. */
+  /** `all` for all bundles; empty for heads of default channels. */
   scope: string;
 }
 
-/** A selection of nothing. */
+/** Empty selection. */
 export const emptySelection: Extract<Route, { view: 'edit' }> = {
   ...{ view: 'edit', picks: [], kind: '', catalog: '', defaults: [], exact: '' },
 };
@@ -66,61 +75,48 @@ export const allPackages: Extract<Route, { view: 'packages' }> = {
   ...{ view: 'packages', query: '', only: '', category: '', provider: '', openshift: '', sort: '' },
 };
 
-/** A package of which nothing is chosen. */
-const wholePackage: Extract<Route, { view: 'package' }> = {
+const emptyPackage: PackageRoute = {
   ...{ view: 'package', package: '', channel: '', bundle: '', beside: [], from: '', to: '', compare: '' },
 };
 
-/** Reads an address. */
 function parseRoute(hash: string): Route {
   const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?');
   const [view, ...names] = path.split('/').map(decode);
   const values = new URLSearchParams(query);
+  const get = (key: string): string => values.get(key) ?? '';
   const [first = '', channel = '', bundle = ''] = names;
-  const narrowing: PackagesRoute = {
-    query: values.get('q') ?? '',
-    only: values.get('only') ?? '',
-    category: values.get('category') ?? '',
-    provider: values.get('provider') ?? '',
-    openshift: values.get('openshift') ?? '',
-    sort: values.get('sort') ?? '',
+  const filters: PackagesRoute = {
+    ...{ query: get('q'), only: get('only'), category: get('category'), provider: get('provider') },
+    ...{ openshift: get('openshift'), sort: get('sort') },
   };
   switch (view) {
     case 'package':
       return {
         ...{ view, package: first, channel, bundle, beside: values.getAll('beside') },
-        ...{ from: values.get('from') ?? '', to: values.get('to') ?? '' },
-        compare: values.get('compare') ?? '',
+        ...{ from: get('from'), to: get('to'), compare: get('compare') },
       };
     case 'problems':
-      return {
-        ...{ view, package: values.get('package') ?? '', severity: values.get('severity') ?? '' },
-        check: values.get('check') ?? '',
-      };
+      return { view, package: get('package'), severity: get('severity'), check: get('check') };
     case 'compare':
       return { view, package: first };
     case 'edit':
       return {
-        view,
-        picks: values.getAll('pick'),
-        kind: values.get('kind') ?? '',
-        catalog: values.get('catalog') ?? '',
-        defaults: values.getAll('default'),
-        exact: values.get('exact') ?? '',
+        ...{ view, picks: values.getAll('pick'), defaults: values.getAll('default') },
+        ...{ kind: get('kind'), catalog: get('catalog'), exact: get('exact') },
       };
     case 'images':
-      return { ...narrowing, view, package: first, scope: values.get('scope') ?? '' };
+      return { ...filters, view, package: first, scope: get('scope') };
     default:
       if (view !== '' && view !== undefined) return { view: 'unknown', path };
-      return { view: 'packages', ...narrowing };
+      return { view: 'packages', ...filters };
   }
 }
 
-/** The address of what is to be shown. */
-export function getAddress(route: Route): string {
+/** Returns the URL of a route. */
+export function getUrl(route: Route): string {
   switch (route.view) {
     case 'packages':
-      return `#/${toQuery(getNarrowing(route))}`;
+      return `#/${toQuery(getFilters(route))}`;
     case 'package': {
       const { beside, from, to, compare } = route;
       const names = [route.package, route.channel, route.bundle].map(encodeURIComponent);
@@ -131,7 +127,7 @@ export function getAddress(route: Route): string {
       return `#/problems${toQuery({ package: name, severity, check })}`;
     }
     case 'images':
-      return `#/images/${encodeURIComponent(route.package)}${toQuery({ ...getNarrowing(route), scope: route.scope })}`;
+      return `#/images/${encodeURIComponent(route.package)}${toQuery({ ...getFilters(route), scope: route.scope })}`;
     case 'edit': {
       const { picks, kind, catalog, defaults, exact } = route;
       return `#/edit${toQuery({ pick: picks, kind, catalog, default: defaults, exact })}`;
@@ -143,22 +139,22 @@ export function getAddress(route: Route): string {
   }
 }
 
-/** The address of a package, channel or bundle. */
-export function addressOfPackage(name: string, channel = '', bundle = ''): string {
-  return getAddress({ ...wholePackage, package: name, channel, bundle });
+/** Returns the URL of a package, channel or bundle. */
+export function getPackageUrl(name: string, channel = '', bundle = ''): string {
+  return getUrl({ ...emptyPackage, package: name, channel, bundle });
 }
 
-/** Shows something else. With `replace` the way back skips what is shown now. */
+/** Navigates to a route; `replace` replaces the current entry of the history. */
 export function go(route: Route, how: 'push' | 'replace' = 'push'): void {
-  const address = getAddress(route);
-  if (how === 'push') location.hash = address;
+  const url = getUrl(route);
+  if (how === 'push') location.hash = url;
   else {
-    history.replaceState(null, '', address);
+    history.replaceState(null, '', url);
     dispatchEvent(new HashChangeEvent('hashchange'));
   }
 }
 
-/** What is to be shown now. */
+/** Returns the current route, and renders again when it changes. */
 export function useRoute(): Route {
   const [route, setRoute] = useState(() => parseRoute(location.hash));
   useEffect(() => {
@@ -169,14 +165,8 @@ export function useRoute(): Route {
   return route;
 }
 
-function getNarrowing({
-  query,
-  only,
-  category,
-  provider,
-  openshift,
-  sort,
-}: PackagesRoute): Record<string, string> {
+function getFilters({ query, ...route }: PackagesRoute): Record<string, string> {
+  const { only, category, provider, openshift, sort } = route;
   return { q: query, only, category, provider, openshift, sort };
 }
 
@@ -187,7 +177,8 @@ function toQuery(values: Record<string, string | string[]>): string {
   return pairs.length === 0 ? '' : `?${new URLSearchParams(pairs).toString()}`;
 }
 
-function decode(text: string): string {
+/** Decodes a component of a URL; returns invalid ones unchanged. */
+export function decode(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {

@@ -4,7 +4,7 @@ const themes = ['auto', 'light', 'dark'] as const;
 type Theme = (typeof themes)[number];
 const signs: Record<Theme, string> = { auto: '◐', light: '☀', dark: '☾' };
 
-/** As the system has it, light or dark; the choice is kept by the browser where it may. */
+/** Switch between the colors of the system, light and dark; stored in the browser if possible. */
 export function ThemeSwitch() {
   const [theme, setTheme] = useState<Theme>(() => apply(load()));
   const next = themes[(themes.indexOf(theme) + 1) % themes.length] as Theme;
@@ -44,6 +44,6 @@ function save(theme: Theme): void {
   try {
     localStorage.setItem('opmate-theme', theme);
   } catch {
-    // Kept until the page is left, then.
+    // Without storage, the choice lasts until the page is closed.
   }
 }

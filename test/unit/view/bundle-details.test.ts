@@ -3,8 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../../src/document/json.js';
 import { decodeBundle, decodePackage } from '../../../src/model/decode.js';
 import { readBundleDetails, readBundleHeading } from '../../../src/view/bundle-details.js';
-import { readIcon } from '../../../src/view/icon.js';
-import { summarizeText } from '../../../src/view/summary.js';
+import { readIcon, summarizeText } from '../../../src/view/package-heading.js';
 
 function blob(properties: { type: string; value: JsonValue }[]): ReturnType<typeof decodeBundle> {
   return decodeBundle({ schema: 'olm.bundle', package: 'a', name: 'a.v1', image: 'r.test/a:1', properties });
@@ -40,7 +39,7 @@ const csv = {
 };
 
 describe('readBundleDetails', () => {
-  it('reads the ClusterServiceVersion where the catalog holds it', () => {
+  it('reads the ClusterServiceVersion if the catalog contains it', () => {
     const details = readBundleDetails(
       blob([
         { type: 'olm.gvk', value: { group: 'example.test', version: 'v1', kind: 'A' } },
@@ -87,7 +86,7 @@ describe('readBundleDetails', () => {
     ]);
   });
 
-  it('reads the metadata otherwise, and then knows no permissions', () => {
+  it('reads the metadata otherwise, without permissions', () => {
     const details = readBundleDetails(
       blob([
         { type: 'olm.csv.metadata', value: { displayName: 'M', annotations: { categories: 'Database' } } },
@@ -98,7 +97,7 @@ describe('readBundleDetails', () => {
     expect(details.permissions).toBeUndefined();
   });
 
-  it('leaves out what has the wrong type, whatever stands there', () => {
+  it('omits values of a wrong type', () => {
     const spec = fc.dictionary(fc.constantFrom(...Object.keys(csv.spec)), fc.jsonValue({ maxDepth: 4 }));
     fc.assert(
       fc.property(spec, fc.jsonValue(), (changed, value) => {
@@ -121,7 +120,7 @@ describe('readIcon', () => {
   const icon = (mediatype: string, base64data = 'AAAA') =>
     readIcon(decodePackage({ schema: 'olm.package', name: 'a', icon: { base64data, mediatype } }));
 
-  it('gives images that browsers show, and nothing else', () => {
+  it('returns images of supported types only', () => {
     expect(icon('image/PNG')).toEqual({ mediaType: 'image/png', content: Buffer.alloc(3) });
     for (const type of ['text/html', 'image/svg+xml; a=b', 'application/xhtml+xml', '']) {
       expect(icon(type)).toBeUndefined();
@@ -132,7 +131,7 @@ describe('readIcon', () => {
 });
 
 describe('summarizeText', () => {
-  it('takes the first text that says something, without its marks', () => {
+  it('returns the first text with content, without Markdown', () => {
     expect(summarizeText([undefined, '# Title\n', '## T\n\nDoes **this** and [that](https://a.test).'])).toBe(
       'Does this and that.',
     );

@@ -62,7 +62,7 @@ afterAll(async () => {
 });
 
 describe('CatalogView', () => {
-  it('tells what the first view shows', async () => {
+  it('summarizes packages and totals', async () => {
     const view = await viewOf({ 'a.json': text(blobs) });
     expect(view.overview()).toMatchObject({
       name: 'shown',
@@ -74,7 +74,7 @@ describe('CatalogView', () => {
     expect(channels.map(({ name }) => name)).toEqual(['stable', 'stable-9', 'stable-10']);
   });
 
-  it('knows where an installed bundle may go, past those that are skipped', async () => {
+  it('lists the updates of an installed bundle, without skipped ones', async () => {
     const view = await viewOf({ 'a.json': text(blobs) });
     const first = (await view.bundle('widget', 'widget.v1.0.0')).places[0];
     expect(first).toMatchObject({
@@ -92,7 +92,7 @@ describe('CatalogView', () => {
     });
   });
 
-  it('finds the way from an installed version, which the catalog need not have, in several channels', async () => {
+  it('finds the path from an installed version that the catalog may lack, in several channels', async () => {
     const view = await viewOf({ 'a.json': text(blobs) });
     expect(view.graph('widget').path(['stable'], '0.9.5', '1.2.0')).toEqual({
       from: '0.9.5',
@@ -110,7 +110,7 @@ describe('CatalogView', () => {
     ]);
     expect(view.graph('widget').path(['stable-9'], 'widget.v1.0.0', '1.2.0')).not.toHaveProperty('steps');
     expect(() => view.graph('widget').path(['stable'], 'old', '1.2.0')).toThrow(
-      'neither a bundle nor a version',
+      'expected a bundle or version',
     );
     expect(() => view.graph('widget').path(['stable'], '1.0.0', '7.0.0')).toThrow('not found');
     const joined = await view.graph('widget').channel(['stable', 'stable-9']);
@@ -121,14 +121,14 @@ describe('CatalogView', () => {
     ]);
   });
 
-  it('finds bundles by all words of a search, and nothing by none', async () => {
+  it('finds bundles that match all words, and none for an empty search', async () => {
     const view = await viewOf({ 'a.json': text(blobs) });
     expect(view.search('V1.1 widget').bundles.map((one) => one.bundle)).toEqual(['widget.v1.1.0']);
     expect(view.search('registry.test')).toMatchObject({ total: 3 });
     expect(view.search('  ')).toEqual({ packages: [], bundles: [], total: 0 });
   });
 
-  it('finds packages and bundles by API, category, keyword, description and image, and says by which', async () => {
+  it('finds packages and bundles by API, category, keyword, description and image, and names the field', async () => {
     const metadata = {
       displayName: 'Gadgets',
       provider: { name: 'Example Inc' },
@@ -200,7 +200,7 @@ describe('CatalogView', () => {
     });
   });
 
-  it('shows the lifecycle of a package, of which what cannot be read is left out', async () => {
+  it('shows the readable parts of the lifecycle of a package', async () => {
     const lifecycle = {
       schema: 'io.openshift.operators.lifecycles.v1alpha1',
       package: 'widget',
@@ -226,7 +226,7 @@ describe('CatalogView', () => {
     expect((await (await viewOf({ 'a.json': text(blobs) })).package('widget')).lifecycle).toEqual([]);
   });
 
-  it('shows the rest of a catalog of which a part cannot be read, and says what that is', async () => {
+  it('shows the readable part of a catalog and reports the faults', async () => {
     const view = await viewOf({ 'a.json': text(blobs), 'b.json': '{"schema": 1}\n' });
     expect(view.overview()).toMatchObject({ bundles: 3, errors: 1 });
     const { problems, total } = await view.problems({ from: 0, package: '', severity: '', check: '' });
@@ -234,14 +234,14 @@ describe('CatalogView', () => {
     expect(problems[0]).toMatchObject({ severity: 'error', file: 'shown/b.json', line: 1 });
   });
 
-  it('shows blobs of a package that is not there', async () => {
+  it('shows blobs of a missing package', async () => {
     const view = await viewOf({ 'a.json': text(blobs.slice(1)) });
     const widget = await view.package('widget');
     expect(widget).toMatchObject({ isDefined: false, hasIcon: false, bundles: 3 });
     expect((await view.graph('widget').channel(['stable'])).rows.length).toBe(3);
   });
 
-  it('adds what the doctor finds, the worst first', async () => {
+  it('adds the findings of the doctor, most severe first', async () => {
     const view = await viewOf({ 'a.json': text(blobs) });
     view.startChecks();
     expect(view.isChecking).toBe(true);

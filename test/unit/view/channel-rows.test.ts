@@ -15,7 +15,7 @@ async function namesOf(entries: ChannelEntry[]): Promise<string[]> {
 }
 
 describe('layOutChannel', () => {
-  it('puts the newest on top, and what is replaced below, whatever the versions say', async () => {
+  it('orders the newest first, with replaced bundles below regardless of versions', async () => {
     expect(await namesOf([entry('1.0.0'), entry('1.10.0', '1.9.0'), entry('1.9.0', '1.0.0')])).toEqual([
       '1.10.0',
       '1.9.0',
@@ -25,7 +25,7 @@ describe('layOutChannel', () => {
     expect(await namesOf([entry('odd'), entry('1.0.0'), entry('2.0.0')])).toEqual(['2.0.0', '1.0.0', 'odd']);
   });
 
-  it('keeps the chain in the first lane, and what joins it beside', async () => {
+  it('keeps the chain in the first lane, and other bundles in further lanes', async () => {
     const { rows, edges, lanes } = await layOutChannel(
       [entry('1.0.0'), entry('1.0.1', '1.0.0'), entry('1.0.2', '1.0.0', ['1.0.1']), entry('1.1.0', '1.0.2')],
       versionOf,
@@ -46,7 +46,7 @@ describe('layOutChannel', () => {
     expect(rows[3]?.newer).toBe(1);
   });
 
-  it('uses a lane again for chains that follow each other', async () => {
+  it('reuses a lane for consecutive chains', async () => {
     const { lanes } = await layOutChannel(
       [
         entry('3.0.0', '1.0.0', ['2.9.0', '2.8.0', '2.7.0']),
@@ -60,7 +60,7 @@ describe('layOutChannel', () => {
     expect(lanes).toBe(2);
   });
 
-  it('draws a circle beside all others', async () => {
+  it('draws the upward edge of a cycle in the last lane', async () => {
     const { rows, edges, lanes } = await layOutChannel(
       [entry('3.0.0', '2.0.0'), entry('2.0.0', '1.0.0'), entry('1.0.0', '2.0.0')],
       versionOf,
@@ -69,7 +69,7 @@ describe('layOutChannel', () => {
     expect(edges.at(-1)).toEqual({ from: 2, to: 1, lane: lanes - 1 });
   });
 
-  it('draws brackets as far as there is room, and tells how many it does not', async () => {
+  it('limits brackets and counts the hidden ones', async () => {
     const names = Array.from({ length: 40 }, (_, at) => `1.${at}.0`);
     const { brackets, bracketColumns, hiddenBrackets } = await layOutChannel(
       names.map((name, at) => entry(name, '', names.slice(0, at))),
@@ -80,7 +80,7 @@ describe('layOutChannel', () => {
     expect(brackets[0]).toMatchObject({ from: 0, column: 0 });
   });
 
-  it('draws no line of the chain through a bundle of it, where the chain ends in a circle', async () => {
+  it('draws no edge of the chain through its bundles if it ends in a cycle', async () => {
     const { rows, edges } = await layOutChannel(
       [entry('1.4.0', '1.8.0'), entry('1.8.0', '1.4.0'), entry('1.9.0', '1.4.0')],
       versionOf,
@@ -89,7 +89,7 @@ describe('layOutChannel', () => {
     expect(edges.find(({ from, to }) => from === 0 && to === 2)?.lane).not.toBe(rows[1]?.lane);
   });
 
-  it('has each entry once and edges only to rows below, in lanes that exist, for any graph', async () => {
+  it('lists each entry once, with edges to lower rows in existing lanes, for any graph', async () => {
     const name = fc.constantFrom('', 'x', ...Array.from({ length: 9 }, (_, at) => `1.${at}.0`));
     const entries = fc.array(fc.record({ name, replaces: name, skips: fc.array(name, { maxLength: 4 }) }));
     await fc.assert(

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Inline, parseInline, parseMarkdown, webAddress } from '../../../src/view/page/markdown.js';
+import { type Inline, parseInline, parseMarkdown, toWebUrl } from '../../../src/view/page/markdown.js';
 
 describe('parseMarkdown', () => {
   it('reads headings, paragraphs, lists, code and rules', () => {
@@ -33,7 +33,7 @@ describe('parseMarkdown', () => {
     ]);
   });
 
-  it('takes a fence without an end as code, and nothing as nothing', () => {
+  it('reads an unclosed fence as code, and an empty text as no blocks', () => {
     expect(parseMarkdown('```\na')).toEqual([{ kind: 'code', text: 'a' }]);
     expect(parseMarkdown('')).toEqual([]);
   });
@@ -60,7 +60,7 @@ describe('parseInline', () => {
     expect(parseInline(text)).toEqual(expected);
   });
 
-  it('links to no address but those of the web', () => {
+  it('links to http and https URLs only', () => {
     const urls = (pieces: Inline[]): string[] =>
       pieces.flatMap((piece) =>
         typeof piece === 'string' || piece.kind === 'code'
@@ -89,18 +89,18 @@ describe('parseInline', () => {
     );
   });
 
-  it('takes time linear in what is never closed', () => {
+  it('takes linear time for unclosed elements', () => {
     for (const part of ['[', '*a', '`', '_a ', '![', '<', 'http://', '**a']) {
       expect(parseInline(part.repeat(50_000)).length).toBeGreaterThan(0);
     }
   });
 });
 
-describe('webAddress', () => {
+describe('toWebUrl', () => {
   it.each(['javascript:alert(1)', ' https://a.test', 'https:', '//a.test', 'java\nscript:x', 'file:///etc'])(
     '%s is none',
     (text) => {
-      expect(webAddress(text)).toBeUndefined();
+      expect(toWebUrl(text)).toBeUndefined();
     },
   );
 });

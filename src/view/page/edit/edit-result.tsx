@@ -7,13 +7,14 @@ import type {
   WrittenFile,
   SelectionWrite,
 } from '../../answers.js';
-import { CopyButton, Part, SaveButton, count } from '../parts.js';
+import { CopyButton, ImageButtons, Part, count } from '../parts.js';
+import { describeError } from '../requests.js';
 import { post, usePosted } from './post.js';
 
-/** Names of a list that are shown. */
+/** Lines of a list that are shown at first. */
 const firstNames = 12;
 
-/** What a selection keeps, and the document that it makes, to be written. */
+/** Contents of a selection, with buttons that write and copy its document. */
 export function Result({
   plan,
   request,
@@ -37,7 +38,7 @@ export function Result({
       const { file: name, bytes } = await post<WrittenFile>('api/edit/write', body);
       setWritten({ text: `Written: ${name}, ${count(bytes, 'byte')}`, isError: false });
     } catch (error) {
-      setWritten({ text: error instanceof Error ? error.message : String(error), isError: true });
+      setWritten({ text: describeError(error), isError: true });
     }
     onWrite();
   };
@@ -108,28 +109,22 @@ export function Result({
   );
 }
 
-/** The images of the selection, to take along. */
 function Images({ request, images }: { request: SelectionRequest; images: number }) {
-  const list = async (): Promise<SelectionImages> => post<SelectionImages>('api/edit/images', request);
-  const lines = async (): Promise<string> => (await list()).images.map(({ image }) => `${image}\n`).join('');
   if (images === 0) return null;
   return (
     <Part title="Images">
       <p>
-        {count(images, 'image')} <CopyButton label="Copy all" name="Copy all images" text={lines} />
-        <SaveButton label="Save text" file="selection-images.txt" type="text/plain" text={lines} />
-        <SaveButton
-          label="Save JSON"
-          file="selection-images.json"
-          type="application/json"
-          text={async () => `${JSON.stringify(await list(), null, 2)}\n`}
+        {count(images, 'image')}{' '}
+        <ImageButtons
+          file="selection-images"
+          list={async () => (await post<SelectionImages>('api/edit/images', request)).images}
         />
       </p>
     </Part>
   );
 }
 
-/** Bytes of the images; registries are read only once the user wants it. */
+/** Size of the images, read from registries on request. */
 function Bytes({ request, images }: { request: SelectionRequest; images: number }) {
   const [isWanted, setWanted] = useState(false);
   const { value, error, isPending } = usePosted<SelectionBytes>(

@@ -4,20 +4,20 @@ import { Missing, PageHeading, count } from '../parts.js';
 import { type EditRoute, go } from '../route.js';
 import { formatPick, parseDefaults, parsePicks, replacePicks } from './picks.js';
 import { usePosted } from './post.js';
-import { Offer, PickedPackage } from './package-choice.js';
+import { PackageSuggestions, PickedPackage } from './package-choice.js';
 import { Result } from './edit-result.js';
 
-/** Chooses packages, channels and versions, shows what that keeps, and writes it to the file of `--to`. */
+/** Form for a selection of packages, channels and versions, with its result, to be written to a file. */
 export function EditView({ catalog, route }: { catalog: CatalogOverview; route: EditRoute }) {
   const picks = parsePicks(route.picks);
   const image = route.catalog || catalog.edit?.catalog || '';
-  // A catalog that is no image is filtered; an image is mirrored.
+  // An image set needs an image; other catalogs can only be filtered.
   const kind =
     route.kind === 'filter' || route.kind === 'imageset' ? route.kind : image === '' ? 'filter' : 'imageset';
   const defaultChannels = parseDefaults(route.defaults);
   const isExact = kind === 'filter' && route.exact === 'yes';
   const request: SelectionRequest = { kind, catalog: image, picks, defaultChannels, isExact };
-  // After each write the file is another one, or was changed by somebody else.
+  // Each write changes the file, or reports a conflict: plan again.
   const [writes, setWrites] = useState(0);
   const plan = usePosted<SelectionSummary>(
     'api/edit/plan',
@@ -83,7 +83,11 @@ export function EditView({ catalog, route }: { catalog: CatalogOverview; route: 
       </div>
       <div class="workbench">
         <section aria-label="Packages" class="graph-side picks">
-          <Offer catalog={catalog} chosen={names} onAdd={(name) => setPicks([...picks, { package: name }])} />
+          <PackageSuggestions
+            catalog={catalog}
+            selected={names}
+            onAdd={(name) => setPicks([...picks, { package: name }])}
+          />
           {names.map((name) => (
             <PickedPackage
               key={name}
@@ -91,7 +95,7 @@ export function EditView({ catalog, route }: { catalog: CatalogOverview; route: 
               kind={kind}
               picks={picks.filter((pick) => pick.package === name)}
               defaultChannel={defaultChannels.find((choice) => choice.package === name)?.channel ?? ''}
-              onChange={(own) => setPicks(replacePicks(picks, name, own))}
+              onChange={(next) => setPicks(replacePicks(picks, name, next))}
               onDefault={(channel) => setDefault(name, channel)}
             />
           ))}

@@ -1,28 +1,28 @@
 import { useState } from 'preact/hooks';
 import type { CatalogOverview, SelectionRequest, PackageDetails, SelectionPick } from '../../answers.js';
-import { requestPath, useAnswer } from '../requests.js';
-import { Badge, count } from '../parts.js';
-import { addressOfPackage } from '../route.js';
+import { toApiUrl, useResponse } from '../requests.js';
+import { Badge, Choice, count } from '../parts.js';
+import { getPackageUrl } from '../route.js';
 import { VersionChoice } from './version-choice.js';
 
-/** Packages that are offered at a time. */
-const maxOffered = 40;
+/** Maximum suggested packages. */
+const maxSuggested = 40;
 
-/** The packages that may be added, narrowed by what is typed. */
-export function Offer({
+/** Packages to add, filtered by the typed text. */
+export function PackageSuggestions({
   catalog,
-  chosen,
+  selected,
   onAdd,
 }: {
   catalog: CatalogOverview;
-  chosen: string[];
+  selected: string[];
   onAdd: (name: string) => void;
 }) {
   const [text, setText] = useState('');
   const word = text.trim().toLowerCase();
-  const offered = catalog.packages.filter(
+  const suggestions = catalog.packages.filter(
     ({ name, displayName }) =>
-      !chosen.includes(name) && `${name} ${displayName}`.toLowerCase().includes(word),
+      !selected.includes(name) && `${name} ${displayName}`.toLowerCase().includes(word),
   );
   return (
     <div class="offer">
@@ -36,7 +36,7 @@ export function Offer({
         />
       </label>
       <ul class="names">
-        {offered.slice(0, maxOffered).map(({ name }) => (
+        {suggestions.slice(0, maxSuggested).map(({ name }) => (
           <li key={name}>
             <button type="button" onClick={() => onAdd(name)} aria-label={`Add ${name}`}>
               + {name}
@@ -44,14 +44,14 @@ export function Offer({
           </li>
         ))}
       </ul>
-      {offered.length > maxOffered && (
-        <small>{count(offered.length - maxOffered, 'package')} more: type to narrow</small>
+      {suggestions.length > maxSuggested && (
+        <small>{count(suggestions.length - maxSuggested, 'package')} more: type to narrow</small>
       )}
     </div>
   );
 }
 
-/** A chosen package: its channels, their versions, and its default channel. */
+/** Form for a selected package: channels, versions and default channel. */
 export function PickedPackage({
   name,
   kind,
@@ -63,23 +63,23 @@ export function PickedPackage({
   name: string;
   kind: SelectionRequest['kind'];
   picks: SelectionPick[];
-  /** Empty to keep that of the catalog. */
+  /** Empty for the default channel of the catalog. */
   defaultChannel: string;
   onChange: (picks: SelectionPick[]) => void;
   onDefault: (channel: string) => void;
 }) {
-  const { value, error } = useAnswer<PackageDetails>(requestPath('package', { package: name }));
+  const { value, error } = useResponse<PackageDetails>(toApiUrl('package', { package: name }));
   const channels = value?.channels ?? [];
-  const toggle = (channel: string, isChosen: boolean): void => {
-    const own = picks.filter((pick) => pick.channel !== undefined && pick.channel !== channel);
-    const next = isChosen ? [...own, { package: name, channel }] : own;
+  const toggle = (channel: string, isSelected: boolean): void => {
+    const others = picks.filter((pick) => pick.channel !== undefined && pick.channel !== channel);
+    const next = isSelected ? [...others, { package: name, channel }] : others;
     onChange(next.length === 0 ? [{ package: name }] : next);
   };
   const whole = picks.find((pick) => pick.channel === undefined);
   return (
     <fieldset class="picked">
       <legend>
-        <a href={addressOfPackage(name)}>{name}</a>{' '}
+        <a href={getPackageUrl(name)}>{name}</a>{' '}
         <button type="button" class="quiet" onClick={() => onChange([])} aria-label={`Remove ${name}`}>
           remove
         </button>
@@ -123,23 +123,16 @@ export function PickedPackage({
         })}
       </ul>
       {channels.length > 1 && (
-        <label class="filter">
-          Default channel{' '}
-          <select
-            value={defaultChannel}
-            aria-label={`Default channel of ${name}`}
-            onChange={(event) => onDefault(event.currentTarget.value)}
-          >
-            <option value="">as in the catalog</option>
-            {channels
-              .filter((channel) => whole !== undefined || picks.some((pick) => pick.channel === channel.name))
-              .map((channel) => (
-                <option key={channel.name} value={channel.name}>
-                  {channel.name}
-                </option>
-              ))}
-          </select>
-        </label>
+        <Choice
+          label="Default channel"
+          name={`Default channel of ${name}`}
+          all="as in the catalog"
+          options={channels
+            .filter((channel) => whole !== undefined || picks.some((pick) => pick.channel === channel.name))
+            .map((channel) => ({ value: channel.name, label: channel.name }))}
+          value={defaultChannel}
+          onChange={onDefault}
+        />
       )}
     </fieldset>
   );

@@ -1,8 +1,9 @@
 import type { SelectionPick } from '../../answers.js';
+import { decode } from '../route.js';
 
 /**
- * Reads picks of an address: `PACKAGE`, `PACKAGE/CHANNEL`, `PACKAGE/CHANNEL/MIN/MAX` or
- * `PACKAGE/CHANNEL///VERSION,VERSION`, each part encoded; what is no pick is left out.
+ * Parses picks of a route: `PACKAGE`, `PACKAGE/CHANNEL`, `PACKAGE/CHANNEL/MIN/MAX` or
+ * `PACKAGE/CHANNEL///VERSION,VERSION`, with encoded components; omits invalid ones.
  */
 export function parsePicks(texts: readonly string[]): SelectionPick[] {
   return texts.flatMap((text) => {
@@ -19,37 +20,32 @@ export function parsePicks(texts: readonly string[]): SelectionPick[] {
   });
 }
 
-/** Writes a pick as an address has it. */
+/** Formats a pick for a route. */
 export function formatPick(pick: SelectionPick): string {
   const { package: name, channel = '', minVersion = '', maxVersion = '', versions = [] } = pick;
   const parts = [name, channel, minVersion, maxVersion].map(encodeURIComponent);
   return [...parts, versions.map(encodeURIComponent).join(',')].join('/').replace(/\/+$/, '');
 }
 
-/** Reads default channels of an address, each `PACKAGE/CHANNEL`. */
+/** Parses default channels of a route, each `PACKAGE/CHANNEL`. */
 export function parseDefaults(texts: readonly string[]): { package: string; channel: string }[] {
   return parsePicks(texts).flatMap(({ package: name, channel }) =>
     channel === undefined ? [] : { package: name, channel },
   );
 }
 
-/** The picks with those of one package replaced; in the order of packages. */
+/** Replaces the picks of a package, in place. */
 export function replacePicks(
   picks: readonly SelectionPick[],
   name: string,
-  own: readonly SelectionPick[],
+  replacements: readonly SelectionPick[],
 ): SelectionPick[] {
   const index = picks.findIndex((pick) => pick.package === name);
-  const others = picks.filter((pick) => pick.package !== name);
-  const before =
-    index < 0 ? others.length : picks.slice(0, index).filter((pick) => pick.package !== name).length;
-  return [...others.slice(0, before), ...own, ...others.slice(before)];
-}
-
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
+  const position = index < 0 ? picks.length : index;
+  const isOther = (pick: SelectionPick): boolean => pick.package !== name;
+  return [
+    ...picks.slice(0, position).filter(isOther),
+    ...replacements,
+    ...picks.slice(position).filter(isOther),
+  ];
 }

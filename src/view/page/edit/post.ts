@@ -1,28 +1,28 @@
 import { useEffect, useState } from 'preact/hooks';
 import { type ErrorResponse, tokenHeader } from '../../answers.js';
-import { type Loaded, useGeneration } from '../requests.js';
+import { type Loaded, describeError, toError, useGeneration } from '../requests.js';
 
-/** Typing and clicking rest this long before a request is sent. */
-const restMs = 150;
+/** Delay of requests while the selection changes. */
+const debounceMs = 150;
 const tokenKey = 'opmate-token';
 let token = '';
 
-/** Takes the token out of the address, so that it is in no link that is copied; a reload still has it. */
+/** Moves the token from the URL, which may be copied, to the storage of the session. */
 export function takeToken(): void {
   const url = new URL(location.href);
-  const tokenInAddress = url.searchParams.get('token');
+  const tokenFromUrl = url.searchParams.get('token');
   try {
-    if (tokenInAddress !== null) sessionStorage.setItem(tokenKey, tokenInAddress);
-    token = tokenInAddress ?? sessionStorage.getItem(tokenKey) ?? '';
+    if (tokenFromUrl !== null) sessionStorage.setItem(tokenKey, tokenFromUrl);
+    token = tokenFromUrl ?? sessionStorage.getItem(tokenKey) ?? '';
   } catch {
-    token = tokenInAddress ?? '';
+    token = tokenFromUrl ?? '';
   }
-  if (tokenInAddress === null) return;
+  if (tokenFromUrl === null) return;
   url.searchParams.delete('token');
   history.replaceState(null, '', url);
 }
 
-/** Posts JSON to the server. Throws Error with the reason of the server. */
+/** Posts JSON to the server. Throws Error with the message of an error response. */
 export async function post<T>(path: string, body: object, signal?: AbortSignal): Promise<T> {
   const response = await fetch(path, {
     method: 'POST',
@@ -32,13 +32,12 @@ export async function post<T>(path: string, body: object, signal?: AbortSignal):
   });
   const value = (await response.json()) as T | ErrorResponse;
   if (response.ok) return value as T;
-  const { error, hint } = value as ErrorResponse;
-  throw new Error(hint === undefined ? error : `${error} (${hint})`);
+  throw toError(value as ErrorResponse);
 }
 
 /**
- * The answer to a posted body, the one before until it is there; nothing is posted while the body is undefined. With
- * another `attempt` the same body is posted again.
+ * Posts a body, and returns the response; the previous one while pending. Posts nothing while the body is undefined, and
+ * again for a changed `attempt`.
  */
 export function usePosted<T>(
   path: string,
@@ -56,21 +55,16 @@ export function usePosted<T>(
       post<T>(path, JSON.parse(text) as object, abort.signal).then(
         (value) => setLoaded({ key, value }),
         (error: unknown) => {
-          if (!abort.signal.aborted)
-            setLoaded({ key, error: error instanceof Error ? error.message : String(error) });
+          if (!abort.signal.aborted) setLoaded({ key, error: describeError(error) });
         },
       );
-    }, restMs);
+    }, debounceMs);
     return () => {
       clearTimeout(timer);
       abort.abort();
     };
   }, [path, key]);
   if (key === undefined) return { isPending: false };
-  const { value, error } = loaded;
-  return {
-    ...(value !== undefined && { value }),
-    ...(error !== undefined && { error }),
-    isPending: loaded.key !== key,
-  };
+  const { key: loadedKey, ...response } = loaded;
+  return { ...response, isPending: loadedKey !== key };
 }

@@ -1,9 +1,10 @@
 import type { ChannelLayout, SelectionRequest, SelectionPick } from '../../answers.js';
-import { requestPath, useAnswer } from '../requests.js';
+import { Choice } from '../parts.js';
+import { toApiUrl, useResponse } from '../requests.js';
 
 type Mode = 'default' | 'range' | 'single' | 'list';
 
-/** Chooses versions of a pick: what the document takes by default, a range, one version, or a list of them. */
+/** Form for the versions of a pick: the default of the document, a range, one version, or a list. */
 export function VersionChoice({
   channels,
   pick,
@@ -15,13 +16,14 @@ export function VersionChoice({
   kind: SelectionRequest['kind'];
   onChange: (pick: SelectionPick) => void;
 }) {
-  const { value } = useAnswer<ChannelLayout>(
-    requestPath('channel', { package: pick.package, channel: channels, compare: '' }),
+  const { value } = useResponse<ChannelLayout>(
+    toApiUrl('channel', { package: pick.package, channel: channels, compare: '' }),
   );
   const versions = [
     ...new Set(value?.rows.map(({ version }) => version).filter((version) => version !== '')),
   ];
-  const { package: name, channel, minVersion, maxVersion } = pick;
+  const options = versions.map((version) => ({ value: version, label: version }));
+  const { package: name, channel, minVersion = '', maxVersion = '' } = pick;
   const target = { package: name, ...(channel !== undefined && { channel }) };
   const label = [name, channel].filter(Boolean).join(' ');
   const changeMode = (mode: string): void => {
@@ -56,29 +58,31 @@ export function VersionChoice({
       </label>
       {mode === 'range' && (
         <>
-          <VersionSelect
+          <Choice
             label="From"
             name={`From version of ${label}`}
-            versions={versions}
+            all="–"
+            options={options}
             value={minVersion}
             onChange={(version) => onChange(withBounds(target, version, maxVersion))}
           />
-          <VersionSelect
+          <Choice
             label="to"
             name={`to version of ${label}`}
-            versions={versions}
+            all="–"
+            options={options}
             value={maxVersion}
             onChange={(version) => onChange(withBounds(target, minVersion, version))}
           />
         </>
       )}
       {mode === 'single' && (
-        <VersionSelect
+        <Choice
           label=""
           name={`Version of ${label}`}
-          versions={versions}
+          all={undefined}
+          options={options}
           value={minVersion}
-          isRequired
           onChange={(version) => onChange(withBounds(target, version, version))}
         />
       )}
@@ -100,44 +104,8 @@ function parseMode({ minVersion, maxVersion, versions }: SelectionPick): Mode {
   return minVersion === maxVersion ? 'single' : 'range';
 }
 
-function withBounds(
-  target: SelectionPick,
-  minVersion: string | undefined,
-  maxVersion: string | undefined,
-): SelectionPick {
+function withBounds(target: SelectionPick, minVersion: string, maxVersion: string): SelectionPick {
   return { ...target, ...(minVersion && { minVersion }), ...(maxVersion && { maxVersion }) };
-}
-
-function VersionSelect({
-  label,
-  name,
-  versions,
-  value = '',
-  isRequired = false,
-  onChange,
-}: {
-  label: string;
-  name: string;
-  versions: string[];
-  value: string | undefined;
-  isRequired?: boolean;
-  onChange: (version: string) => void;
-}) {
-  // What the address has stays a choice, even if no bundle has it.
-  const choices = value === '' || versions.includes(value) ? versions : [value, ...versions];
-  return (
-    <label class="filter">
-      {label}{' '}
-      <select value={value} aria-label={name} onChange={(event) => onChange(event.currentTarget.value)}>
-        {!isRequired && <option value="">–</option>}
-        {choices.map((version) => (
-          <option key={version} value={version}>
-            {version}
-          </option>
-        ))}
-      </select>
-    </label>
-  );
 }
 
 function VersionList({

@@ -1,10 +1,10 @@
 import type { ComponentChildren } from 'preact';
 import type { BundleDetails } from '../../answers.js';
-import { webAddress } from '../markdown.js';
+import { toWebUrl } from '../markdown.js';
 import { Markdown } from '../markdown-view.js';
 import { Part } from '../parts.js';
 
-/** What a bundle says of itself: links, description, annotations, and what the catalog has of it. */
+/** Links, description, annotations, manifests and properties of a bundle. */
 export function About({ bundle }: { bundle: BundleDetails }) {
   const { facts, links, keywords, description, annotations, properties, manifests } = bundle;
   return (
@@ -88,9 +88,9 @@ function Counts({ title, counts }: { title: string; counts: [string, number][] }
   );
 }
 
-/** A link where the text is an address of the web; else the text. */
+/** Link for an http or https URL; otherwise plain text. */
 function WebLink({ url, children }: { url: string; children: ComponentChildren }) {
-  const address = webAddress(url);
+  const address = toWebUrl(url);
   if (address === undefined) return <>{children}</>;
   return (
     <a href={address} target="_blank" rel="noopener noreferrer">

@@ -2,14 +2,14 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { BundleApi, BundleDetails, BundlePlace, LifecycleSupport } from '../../answers.js';
 import { SupportLine } from './lifecycle.js';
 import { CopyButton, Copyable, Part, ProblemList, SaveButton, count } from '../parts.js';
-import { addressOfPackage } from '../route.js';
+import { getPackageUrl } from '../route.js';
 import { About } from './bundle-about.js';
 import { Permissions } from './bundle-permissions.js';
 
-/** Names that a list shows before one asks for more. */
+/** Names that are shown at first. */
 const firstNames = 8;
 
-/** Everything about a bundle. */
+/** Details of a bundle. */
 export function BundlePanel({
   bundle,
   channel,
@@ -23,7 +23,7 @@ export function BundlePanel({
 }) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
-    // Where it stands below the graph, one would not see that it has changed.
+    // On narrow screens the panel is below the graph: scroll to it.
     if (takesFocus && matchMedia('(width < 60rem)').matches) heading.current?.focus();
   }, []);
   const place = bundle.places.find((bundlePlace) => bundlePlace.channel === channel) ?? bundle.places[0];
@@ -94,7 +94,7 @@ function Updates({ bundle, place }: { bundle: BundleDetails; place: BundlePlace 
     <Part title={`Updates in ${channel}`}>
       <dl>
         <dt>Next</dt>
-        <dd>{updatesTo.length === 0 ? 'none: no edge leads to a newer bundle' : names(updatesTo)}</dd>
+        <dd>{updatesTo.length === 0 ? 'none' : names(updatesTo)}</dd>
         <dt>From</dt>
         <dd>{updatesFrom.length === 0 ? 'none' : names(updatesFrom)}</dd>
         {replaces !== '' && (
@@ -129,7 +129,7 @@ function Updates({ bundle, place }: { bundle: BundleDetails; place: BundlePlace 
               <ul class="names">
                 {others.map((bundlePlace) => (
                   <li key={bundlePlace.channel}>
-                    <a href={addressOfPackage(bundle.package, bundlePlace.channel, bundle.name)}>
+                    <a href={getPackageUrl(bundle.package, bundlePlace.channel, bundle.name)}>
                       {bundlePlace.channel}
                     </a>
                   </li>
@@ -165,7 +165,7 @@ function Names({
               <bdi>{text}</bdi> <small>not in the channel</small>
             </>
           ) : (
-            <a href={addressOfPackage(name, channel, text)}>{text}</a>
+            <a href={getPackageUrl(name, channel, text)}>{text}</a>
           )}
         </li>
       ))}
@@ -208,11 +208,11 @@ function Apis({ title, apis }: { title: string; apis: BundleApi[] }) {
 function Requirements({ bundle: { requiredPackages, constraints } }: { bundle: BundleDetails }) {
   if (requiredPackages.length + constraints.length === 0) return null;
   return (
-    <Part title="Needs">
+    <Part title="Dependencies">
       <ul class="apis">
         {requiredPackages.map(({ package: name, range }, index) => (
           <li key={index}>
-            package <a href={addressOfPackage(name)}>{name}</a> <code>{range}</code>
+            package <a href={getPackageUrl(name)}>{name}</a> <code>{range}</code>
           </li>
         ))}
         {constraints.map((text, index) => (

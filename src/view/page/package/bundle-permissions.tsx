@@ -1,13 +1,13 @@
 import type { BundleDetails, BundlePermission } from '../../answers.js';
 import { Badge, Part, count } from '../parts.js';
 
-/** What the accounts of a bundle may do, as far as the catalog has its manifests. */
+/** Permissions of the service accounts of a bundle, if the catalog contains its manifests. */
 export function Permissions({ bundle: { permissions, image, deployments } }: { bundle: BundleDetails }) {
   if (permissions === undefined) {
     return (
       <Part title="Permissions">
         <p class="quiet-text">
-          The catalog does not hold the manifests of this bundle.
+          The catalog does not contain the manifests of this bundle.
           {image !== '' && (
             <>
               {' '}

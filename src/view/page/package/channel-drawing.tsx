@@ -12,12 +12,12 @@ import { NodeSign } from './marks.js';
 export const rowHeight = 30;
 const laneWidth = 18;
 const bracketWidth = 10;
-/** All lanes together get no wider than this: many come closer together. */
+/** Maximum width of all lanes. */
 const maxLanesWidth = 240;
-/** Below this height of a row, only the brackets of the chosen bundle are drawn. */
+/** Minimum height of a row with all brackets; lower rows have those of the selected bundle only. */
 const minBrackets = 8;
 
-/** Where things stand in pixels. */
+/** Positions in pixels. */
 interface Geometry {
   row: number;
   x(lane: number): number;
@@ -26,7 +26,7 @@ interface Geometry {
   width: number;
 }
 
-/** Returns where things stand at a size; 1 is the normal one. */
+/** Returns the positions at a zoom factor. */
 export function getGeometry(
   { lanes, bracketColumns, hiddenBrackets }: ChannelLayout,
   zoom: number,
@@ -34,7 +34,7 @@ export function getGeometry(
   const row = Math.max(rowHeight * zoom, 3);
   const scale = Math.min(Math.max(zoom, 0.6), 1.2);
   const lane = Math.min(laneWidth * scale, maxLanesWidth / lanes);
-  // One more column where the brackets of a bundle are drawn only while it is chosen.
+  // One more column for a hidden bracket, which is drawn while its bundle is selected.
   const brackets = (bracketColumns + (hiddenBrackets > 0 ? 1 : 0)) * bracketWidth * scale;
   const left = 8 + brackets + 8;
   return {
@@ -46,7 +46,7 @@ export function getGeometry(
   };
 }
 
-/** The lines and signs beside the rows. Only rows from `first` to `last` are drawn. */
+/** Lines and signs beside the rows from `first` to before `last`. */
 export function Drawing({
   channel,
   geometry,
@@ -79,7 +79,6 @@ export function Drawing({
   const seenBrackets = withSelected(channel, selected, place).filter(
     (bracket) =>
       isSeen(Math.min(bracket.from, bracket.to[0] ?? 0), Math.max(bracket.from, bracket.to.at(-1) ?? 0)) &&
-      // Small as they get, they would only be noise.
       (row >= minBrackets || isHotBracket(bracket)),
   );
   return (
@@ -90,7 +89,7 @@ export function Drawing({
           <path
             key={`b${bracket.from}`}
             class={`bracket${isHotBracket(bracket) ? ' hot' : ''}`}
-            d={bracketPath(bracket, rows, geometry, { size, first, last })}
+            d={toBracketPath(bracket, rows, geometry, { size, first, last })}
           />
         ))}
       {seenEdges
@@ -99,7 +98,7 @@ export function Drawing({
           <path
             key={`e${edge.from}-${edge.to}`}
             class={`edge ${edge.change ?? ''}${isHot(edge) ? ' hot' : ''}${edge.to <= edge.from ? ' circular' : ''}`}
-            d={edgePath(edge, rows, geometry)}
+            d={toEdgePath(edge, rows, geometry)}
           />
         ))}
       {columns > 1 &&
@@ -130,7 +129,7 @@ export function Drawing({
   );
 }
 
-/** The steps of an update path, each as a curve from a bundle up to the one that takes its place. */
+/** Curves along the steps of an update path. */
 function PathDrawing({
   path,
   rows,
@@ -162,7 +161,7 @@ function PathDrawing({
   );
 }
 
-/** The brackets, and that of the chosen bundle where it is left out otherwise. */
+/** Returns the brackets, including a hidden one of the selected bundle. */
 function withSelected(
   { rows, brackets, bracketColumns }: ChannelLayout,
   selected: number,
@@ -175,8 +174,8 @@ function withSelected(
   return to.length === 0 ? [...brackets] : [...brackets, { from: selected, to, column: bracketColumns }];
 }
 
-/** Down from a bundle to the one that it replaces, aside where the lane is another. */
-function edgePath({ from, to, lane }: GraphEdge, rows: readonly GraphRow[], geometry: Geometry): string {
+/** Returns the path of an edge through its lane. */
+function toEdgePath({ from, to, lane }: GraphEdge, rows: readonly GraphRow[], geometry: Geometry): string {
   const { row, x, y } = geometry;
   const [x1, y1] = [x(rows[from]?.lane ?? 0), y(from)];
   const [x2, y2] = [x(rows[to]?.lane ?? 0), y(to)];
@@ -189,8 +188,8 @@ function edgePath({ from, to, lane }: GraphEdge, rows: readonly GraphRow[], geom
   return `${path}V${y2 - row}C${middle} ${y2 - half} ${x2} ${y2 - half} ${x2} ${y2}`;
 }
 
-/** From a bundle to the line beside the rows, along it, and from it a tick with a tip to each that is skipped. */
-function bracketPath(
+/** Returns the path of a bracket: a line beside the rows, with an arrow to each skipped bundle. */
+function toBracketPath(
   { from, to, column }: SkipBracket,
   rows: readonly GraphRow[],
   { x, y, bracketX }: Geometry,

@@ -2,26 +2,26 @@ import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { BundlePlace, ChannelLayout, GraphRow, UpgradePath } from '../../answers.js';
 import { RowMarks } from './marks.js';
 import { Badge } from '../parts.js';
-import { type Route, getAddress } from '../route.js';
+import { type PackageRoute, getUrl } from '../route.js';
 import { Drawing, getGeometry, rowHeight } from './channel-drawing.js';
 import { useDrag } from './drag.js';
 import { Legend } from './graph-legend.js';
 
 const zooms = [0.2, 0.3, 0.4, 0.55, 0.7, 0.85, 1, 1.2, 1.45, 1.75] as const;
-/** Below this height of a row only versions are shown. */
+/** Minimum height of a row that shows more than the version. */
 const minReadable = 14;
-/** Columns of versions where rows are lower than their words; with more of them none is shown. */
+/** Maximum columns of versions beside low rows; no versions are shown if they need more. */
 const maxColumns = 8;
-/** Pixels of such a column, and of a character in it. */
+/** Widths of such a column, and of a character in it, in pixels. */
 const minColumnWidth = 58;
 const maxColumnWidth = 170;
 const labelCharacter = 6.6;
-/** Rows that are drawn beyond what is seen. */
+/** Rows that are drawn above and below the visible ones. */
 const overscan = 20;
 
 /**
- * The upgrade graph of a channel, newest on top: a list of links with the graph drawn beside it, so that it is also
- * read and walked through without seeing it. Only what is in sight is in the document.
+ * Upgrade graph of a channel, newest first: an accessible list of links with a drawing beside it. Only visible rows are
+ * in the document.
  */
 export function ChannelGraph({
   channel,
@@ -31,7 +31,7 @@ export function ChannelGraph({
   path,
 }: {
   channel: ChannelLayout;
-  route: Extract<Route, { view: 'package' }>;
+  route: PackageRoute;
   selected: string;
   place: BundlePlace | undefined;
   path: UpgradePath | undefined;
@@ -46,22 +46,22 @@ export function ChannelGraph({
   const geometry = getGeometry(channel, zoom);
   const { row, width } = geometry;
 
-  const look = (): void => {
+  const updateView = (): void => {
     const box = scroller.current;
     if (box !== null) setView({ top: box.scrollTop, height: box.clientHeight, width: box.clientWidth });
   };
-  const show = (index: number): void => {
+  const scrollTo = (index: number): void => {
     const box = scroller.current;
     if (box === null) return;
     const [top, bottom] = [index * row, (index + 1) * row];
     if (top < box.scrollTop + row) box.scrollTop = Math.max(0, top - row);
     else if (bottom > box.scrollTop + box.clientHeight - row) box.scrollTop = bottom - box.clientHeight + row;
-    look();
+    updateView();
   };
   useLayoutEffect(() => {
-    look();
-    addEventListener('resize', look);
-    return () => removeEventListener('resize', look);
+    updateView();
+    addEventListener('resize', updateView);
+    return () => removeEventListener('resize', updateView);
   }, []);
   useLayoutEffect(() => {
     const box = scroller.current;
@@ -70,9 +70,9 @@ export function ChannelGraph({
     const isInSight =
       position * row >= box.scrollTop && (position + 1) * row <= box.scrollTop + box.clientHeight;
     if (!isInSight) box.scrollTop = (position + 0.5) * row - box.clientHeight / 2;
-    look();
+    updateView();
   }, [position]);
-  // Before the next key: it is meant for the row that has been moved to.
+  // Move the focus before the next key event, which is for the new row.
   useLayoutEffect(() => {
     if (!wantsFocus.current) return;
     wantsFocus.current = false;
@@ -83,9 +83,9 @@ export function ChannelGraph({
     if (index === undefined || index < 0 || index >= rows.length) return;
     wantsFocus.current = true;
     setFocused(index);
-    show(index);
+    scrollTo(index);
   };
-  /** `anchor` is the height in the box of what stays in its place: the middle, where it is left out. */
+  /** `anchor` is the fixed offset in the box; default: the middle. */
   const zoomTo = (next: number, anchor?: number): void => {
     const box = scroller.current;
     const fixed = anchor ?? (box?.clientHeight ?? 0) / 2;
@@ -94,7 +94,7 @@ export function ChannelGraph({
     requestAnimationFrame(() => {
       if (box === null) return;
       box.scrollTop = middle * rowHeight * next - fixed;
-      look();
+      updateView();
     });
   };
   const step = (by: 1 | -1, anchor?: number): void => {
@@ -104,7 +104,7 @@ export function ChannelGraph({
   const fit = (): void => {
     const height = scroller.current?.clientHeight ?? 600;
     zoomTo(Math.min(Math.max((height - 8) / (rows.length * rowHeight), 0.1), 1.2));
-    // All of it: the box itself may end below the window.
+    // The box itself may end below the window.
     scroller.current?.scrollIntoView({ block: 'nearest' });
   };
   const onKey = (event: KeyboardEvent): void => {
@@ -129,8 +129,8 @@ export function ChannelGraph({
     event.preventDefault();
     move();
   };
-  // Over the drawing the wheel zooms, over names it scrolls; with Ctrl it zooms everywhere. A listener of the framework
-  // could not keep the browser from zooming too.
+  // The wheel zooms over the drawing, and everywhere with Ctrl. Listeners of Preact are passive and could not prevent
+  // the zoom of the browser.
   const wheelNow = useRef<(event: WheelEvent) => void>(() => undefined);
   wheelNow.current = (event) => {
     const box = scroller.current;
@@ -153,10 +153,10 @@ export function ChannelGraph({
   const first = Math.max(0, Math.floor(view.top / row) - overscan);
   const last = Math.min(rows.length, Math.ceil((view.top + view.height) / row) + overscan);
   const isReadable = row >= minReadable;
-  // Where rows are lower than their words, versions stand in several columns, so that none is left out.
+  // Low rows show their versions in several columns.
   const columns = isReadable ? 1 : Math.ceil(minReadable / row);
   const hasLabels = columns <= maxColumns;
-  const columnWidth = widthOfColumns(rows, (view.width - width) / columns);
+  const columnWidth = getColumnWidth(rows, (view.width - width) / columns);
   const onPath = new Set(path?.steps?.flatMap(({ from, to }) => [from, to]));
   const covered = new Set(place?.covered);
   const next = new Set(place?.updatesTo);
@@ -179,7 +179,7 @@ export function ChannelGraph({
         </div>
         <Legend hidden={channel.hiddenBrackets} />
       </div>
-      <div class="scroller" ref={scroller} onScroll={look} {...drag}>
+      <div class="scroller" ref={scroller} onScroll={updateView} {...drag}>
         <div class="canvas" style={{ height: `${rows.length * row}px` }}>
           <Drawing
             channel={channel}
@@ -193,7 +193,7 @@ export function ChannelGraph({
             columnWidth={columnWidth}
           />
           <ol
-            aria-label={`Bundles of ${channel.channel}, newest first. Right arrow leads to what a bundle replaces, left arrow back.`}
+            aria-label={`Bundles of ${channel.channel}, newest first. Right arrow: replaced bundle, left arrow: back.`}
             onKeyDown={onKey}
             style={{ fontSize: `${Math.min(Math.max(zoom, 0.72), 1.3)}em` }}
           >
@@ -205,7 +205,7 @@ export function ChannelGraph({
                 aria-posinset={first + index + 1}
               >
                 <a
-                  href={getAddress({ ...route, bundle: graph.name })}
+                  href={getUrl({ ...route, bundle: graph.name })}
                   draggable={false}
                   data-at={first + index}
                   class={[
@@ -249,11 +249,11 @@ export function ChannelGraph({
   );
 }
 
-/** Wide enough for the longest version where there is room. */
-function widthOfColumns(rows: readonly GraphRow[], available: number): number {
+/** Returns a width for the longest version, if available. */
+function getColumnWidth(rows: readonly GraphRow[], available: number): number {
   const longest = rows.reduce((length, { name, version }) => Math.max(length, (version || name).length), 0);
-  const wanted = Math.min(longest * labelCharacter + 8, maxColumnWidth);
-  return Math.max(minColumnWidth, Math.min(wanted, available));
+  const ideal = Math.min(longest * labelCharacter + 8, maxColumnWidth);
+  return Math.max(minColumnWidth, Math.min(ideal, available));
 }
 
 function RowText({

@@ -1,12 +1,13 @@
 import { useState } from 'preact/hooks';
 import type { ChannelLayout } from '../../answers.js';
+import { MoreButton } from '../parts.js';
 import { RowMarks } from './marks.js';
-import { addressOfPackage } from '../route.js';
+import { getPackageUrl } from '../route.js';
 
-/** Rows that are shown before one asks for more. */
+/** Rows that are shown at first. */
 const firstRows = 200;
 
-/** The bundles of a channel as a table: the graph in words. */
+/** Bundles of a channel as a table. */
 export function ChannelTable({ channel, selected }: { channel: ChannelLayout; selected: string }) {
   const [limit, setLimit] = useState(firstRows);
   const { rows } = channel;
@@ -32,7 +33,7 @@ export function ChannelTable({ channel, selected }: { channel: ChannelLayout; se
               <td class="version">{row.version}</td>
               <th scope="row">
                 <a
-                  href={addressOfPackage(channel.package, channel.channel, row.name)}
+                  href={getPackageUrl(channel.package, channel.channel, row.name)}
                   {...(row.name === selected && { 'aria-current': 'true' as const })}
                 >
                   {row.name}
@@ -51,9 +52,7 @@ export function ChannelTable({ channel, selected }: { channel: ChannelLayout; se
         </tbody>
       </table>
       {rows.length > limit && (
-        <button type="button" class="more" onClick={() => setLimit(limit + 5 * firstRows)}>
-          Show more ({limit} of {rows.length.toLocaleString('en')})
-        </button>
+        <MoreButton shown={limit} total={rows.length} onClick={() => setLimit(limit + 5 * firstRows)} />
       )}
     </div>
   );

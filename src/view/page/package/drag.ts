@@ -1,10 +1,10 @@
 import type { RefObject } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 
-/** Pixels that the mouse moves before it drags. */
+/** Minimum distance of a drag in pixels. */
 const dragDistance = 4;
 
-/** Lets the mouse drag what scrolls; a click that ends a drag opens nothing. */
+/** Returns handlers that scroll an element by dragging; the click at the end of a drag is ignored. */
 export function useDrag(box: RefObject<HTMLElement | null>): Record<string, (event: MouseEvent) => void> {
   const start = useRef<{ x: number; y: number; left: number; top: number }>(undefined);
   const hasMoved = useRef(false);
@@ -35,7 +35,7 @@ export function useDrag(box: RefObject<HTMLElement | null>): Record<string, (eve
   return {
     onPointerDown: (event) => {
       hasMoved.current = false;
-      // Fingers scroll by themselves.
+      // Browsers scroll by touch.
       const isMouse = event instanceof PointerEvent && event.pointerType === 'mouse' && event.button === 0;
       if (!isMouse || box.current === null) return;
       const { scrollLeft: left, scrollTop: top } = box.current;

@@ -1,15 +1,15 @@
 import { NodeSign } from './marks.js';
 import { count } from '../parts.js';
 
-/** What the signs and keys of a graph mean. */
+/** Legend of the signs and keys of a graph. */
 export function Legend({ hidden }: { hidden: number }) {
   const signs = [
-    [[], 'a bundle'],
+    [[], 'bundle'],
     [['head'], 'head of the channel'],
     [['skipped'], 'skipped by a newer bundle'],
     [['deprecated'], 'deprecated'],
-    [['stranded'], 'stranded: no way to the head'],
-    [['undefined'], 'named, but not in the catalog'],
+    [['stranded'], 'stranded: cannot reach the head'],
+    [['undefined'], 'missing in the catalog'],
   ] as const;
   return (
     <details class="legend">
@@ -28,22 +28,21 @@ export function Legend({ hidden }: { hidden: number }) {
             <svg width="24" height="22" aria-hidden="true">
               <path class="edge" d="M12 2V20" />
             </svg>
-            down to the bundle that is replaced
+            down to the replaced bundle
           </li>
           <li>
             <svg width="24" height="22" aria-hidden="true">
               <path class="bracket" d="M20 4H6V17H18m-3 -3l3 3l-3 3" />
             </svg>
-            to the bundles that are skipped
+            to skipped bundles
           </li>
         </ul>
         <p>
-          Updates go upwards. A chosen bundle also shows which bundles its skip range covers.
-          {hidden > 0 &&
-            ` ${count(hidden, 'bundle')} of this channel skip others that are shown only while it is chosen.`}
+          Updates go upward. Select a bundle to highlight its skip range.
+          {hidden > 0 && ` ${count(hidden, 'bundle')} of this channel skip others: select one to show them.`}
         </p>
         <p>
-          <kbd>↑</kbd> <kbd>↓</kbd> next row · <kbd>→</kbd> what it replaces · <kbd>←</kbd> what replaces it ·{' '}
+          <kbd>↑</kbd> <kbd>↓</kbd> next row · <kbd>→</kbd> replaced bundle · <kbd>←</kbd> replacing bundle ·{' '}
           <kbd>Enter</kbd> details · <kbd>+</kbd> <kbd>−</kbd> <kbd>0</kbd> or the wheel over the lines: size
           · drag: move
         </p>

@@ -3,10 +3,10 @@ import { Badge } from '../parts.js';
 
 type Phase = LifecycleSupport['phases'][number];
 
-/** How long the minor versions of a package are supported, and on which platforms. */
+/** Support phases and platforms of the minor versions of a package. */
 export function LifecycleFold({ lifecycle }: { lifecycle: LifecycleSupport[] }) {
   if (lifecycle.length === 0) return null;
-  const today = todayText();
+  const today = getToday();
   return (
     <details class="fold">
       <summary>
@@ -54,19 +54,19 @@ export function LifecycleFold({ lifecycle }: { lifecycle: LifecycleSupport[] }) 
   );
 }
 
-/** The phase in which the version of a bundle is today; nothing where the catalog has no lifecycle of it. */
+/** Current support phase of a bundle, if its package has a lifecycle. */
 export function SupportLine({ lifecycle, version }: { lifecycle: LifecycleSupport[]; version: string }) {
   const [, minor] = /^(\d+\.\d+)\./.exec(version) ?? [];
-  const own = lifecycle.find((lifecycleAnswer) => lifecycleAnswer.version === minor);
-  if (own === undefined) return null;
-  const today = todayText();
-  const phase = own.phases.find((item) => isCurrent(item, today));
+  const support = lifecycle.find((item) => item.version === minor);
+  if (support === undefined) return null;
+  const today = getToday();
+  const phase = support.phases.find((item) => isCurrent(item, today));
   return (
     <p class="sums">
-      <span>Support of {own.version}:</span>
+      <span>Support of {support.version}:</span>
       {phase === undefined ? (
         <Badge kind="warning">
-          {hasEnded(own.phases, today) ? 'all phases have ended' : 'no phase today'}
+          {hasEnded(support.phases, today) ? 'all phases have ended' : 'no phase today'}
         </Badge>
       ) : (
         <span>
@@ -92,6 +92,6 @@ function hasEnded(phases: readonly Phase[], today: string): boolean {
   return phases.length > 0 && phases.every(({ endDate }) => endDate !== undefined && endDate < today);
 }
 
-function todayText(): string {
+function getToday(): string {
   return new Date().toISOString().slice(0, 10);
 }

@@ -2,18 +2,18 @@ import type { GraphRow, RowMark } from '../../answers.js';
 import { Badge, ProblemBadges } from '../parts.js';
 
 const words: Record<RowMark, { text: string; title: string }> = {
-  head: { text: 'head', title: 'The newest: nothing replaces or skips it' },
-  skipped: { text: 'skipped', title: 'A newer bundle skips it: it is not installed anew' },
-  stranded: { text: 'stranded', title: 'No way leads from it to the head' },
-  deprecated: { text: 'deprecated', title: 'Its authors say that it should not be used' },
-  undefined: { text: 'no bundle', title: 'The channel names it, but the catalog has no such bundle' },
-  added: { text: 'new', title: 'Not in the catalog that this one is compared with' },
-  changed: { text: 'changed', title: 'Different in the catalog that this one is compared with' },
-  rewired: { text: 'rewired', title: 'It replaces or skips others than in the other catalog' },
-  removed: { text: 'removed', title: 'Only the catalog that this one is compared with has it' },
+  head: { text: 'head', title: 'No bundle replaces or skips it' },
+  skipped: { text: 'skipped', title: 'A newer bundle skips it: OLM does not install it' },
+  stranded: { text: 'stranded', title: 'No update path to the head' },
+  deprecated: { text: 'deprecated', title: 'The package authors advise against it' },
+  undefined: { text: 'no bundle', title: 'The channel has an entry, but the catalog lacks the bundle' },
+  added: { text: 'new', title: 'Missing in the other catalog' },
+  changed: { text: 'changed', title: 'Different in the other catalog' },
+  rewired: { text: 'rewired', title: 'Replaces or skips different bundles in the other catalog' },
+  removed: { text: 'removed', title: 'In the other catalog only' },
 };
 
-/** What is special about a bundle in a channel, in words. */
+/** Labels of the marks and problems of a row. */
 export function RowMarks({ row }: { row: GraphRow }) {
   return (
     <>
@@ -40,9 +40,8 @@ function getTitle(mark: RowMark, { deprecation = '', before }: GraphRow): string
 }
 
 /**
- * The sign of a bundle in the graph. Its shape tells the same as its color: a ring around the head, a diamond for
- * what is deprecated, a triangle for what is stranded, hollow and crossed where it is skipped, broken where there is
- * no bundle.
+ * Sign of a bundle in the graph. The shape repeats the meaning of the color: ring for the head, diamond for deprecated,
+ * triangle for stranded, hollow and crossed for skipped, broken outline for a missing bundle.
  */
 export function NodeSign({
   marks,

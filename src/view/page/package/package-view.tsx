@@ -8,7 +8,7 @@ import type {
   UpgradePath,
   LocatedProblem,
 } from '../../answers.js';
-import { type Loaded, requestPath, useAnswer } from '../requests.js';
+import { type Loaded, toApiUrl, useResponse } from '../requests.js';
 import { BundlePanel } from './bundle-panel.js';
 import { drawGraphs } from '../../graph-drawing.js';
 import { PathBar } from './path-bar.js';
@@ -27,39 +27,31 @@ import {
   Waiting,
   count,
 } from '../parts.js';
-import { type Route, getAddress, addressOfPackage, allPackages, go } from '../route.js';
+import { type PackageRoute, getUrl, getPackageUrl, allPackages, go } from '../route.js';
 
-/** A package: its channels, the upgrade graph of one of them, and a bundle's details. */
-export function PackageView({
-  route,
-  catalog,
-}: {
-  route: Extract<Route, { view: 'package' }>;
-  catalog: CatalogOverview;
-}) {
+/** Package with its channels, the graph of a channel, and the details of a bundle. */
+export function PackageView({ route, catalog }: { route: PackageRoute; catalog: CatalogOverview }) {
   const { package: name } = route;
-  const { value, error } = useAnswer<PackageDetails>(requestPath('package', { package: name }));
-  // As long as none is chosen, the head of the channel is.
+  const { value, error } = useResponse<PackageDetails>(toApiUrl('package', { package: name }));
+  // By default, select the head of the channel.
   const bundle =
     route.bundle ||
     (value?.channels.find((channelSummary) => channelSummary.name === route.channel) ?? value?.channels[0])
       ?.head ||
     '';
-  const details = useAnswer<BundleDetails>(
-    bundle === '' ? undefined : requestPath('bundle', { package: name, bundle }),
+  const details = useResponse<BundleDetails>(
+    bundle === '' ? undefined : toApiUrl('bundle', { package: name, bundle }),
   );
   const channel = findChannel(route, value, details);
   const isCompared = catalog.comparedWith !== undefined && route.compare !== 'no';
   const shown = channel === undefined ? [] : [channel, ...route.beside.filter((text) => text !== channel)];
   const compare = isCompared ? 'yes' : '';
-  const graph = useAnswer<ChannelLayout>(
-    channel === undefined ? undefined : requestPath('channel', { package: name, channel: shown, compare }),
+  const graph = useResponse<ChannelLayout>(
+    channel === undefined ? undefined : toApiUrl('channel', { package: name, channel: shown, compare }),
   );
   const hasPath = channel !== undefined && route.from !== '' && route.to !== '';
-  const path = useAnswer<UpgradePath>(
-    hasPath
-      ? requestPath('path', { package: name, channel: shown, from: route.from, to: route.to })
-      : undefined,
+  const path = useResponse<UpgradePath>(
+    hasPath ? toApiUrl('path', { package: name, channel: shown, from: route.from, to: route.to }) : undefined,
   );
   if (value === undefined) {
     return error === undefined ? <Waiting error={undefined} /> : <Missing error={error} search={name} />;
@@ -110,7 +102,7 @@ export function PackageView({
   );
 }
 
-/** The channel of the address; else one in which the bundle of the address is; else the first. */
+/** Returns the channel of the route; else one that contains the bundle of the route; else the first. */
 function findChannel(
   { channel, bundle }: { channel: string; bundle: string },
   value: PackageDetails | undefined,
@@ -124,13 +116,13 @@ function findChannel(
   return (places.find(({ isDefault }) => isDefault) ?? places[0])?.channel ?? first;
 }
 
-function PackageHeader({ package: packageAnswer, run }: { package: PackageDetails; run: string }) {
+function PackageHeader({ package: details, run }: { package: PackageDetails; run: string }) {
   const { name, displayName, provider, description, deprecation, isDefined, problems, problemCount } =
-    packageAnswer;
+    details;
   return (
     <>
       <div class="package-heading">
-        <PackageIcon name={name} hasIcon={packageAnswer.hasIcon} run={run} />
+        <PackageIcon name={name} hasIcon={details.hasIcon} run={run} />
         <div>
           <PageHeading title={displayName || name} />
           <p class="sums">
@@ -140,8 +132,8 @@ function PackageHeader({ package: packageAnswer, run }: { package: PackageDetail
                 by <bdi>{provider}</bdi>
               </span>
             )}
-            <span>{count(packageAnswer.bundles, 'bundle')}</span>
-            <a href={getAddress({ ...allPackages, view: 'images', package: name, scope: 'all' })}>Images</a>
+            <span>{count(details.bundles, 'bundle')}</span>
+            <a href={getUrl({ ...allPackages, view: 'images', package: name, scope: 'all' })}>Images</a>
             {deprecation !== undefined && <Badge kind="deprecated">deprecated</Badge>}
             {!isDefined && <Badge kind="error">no olm.package blob</Badge>}
           </p>
@@ -161,14 +153,14 @@ function PackageHeader({ package: packageAnswer, run }: { package: PackageDetail
           <ProblemList problems={problems.slice(0, 8)} showPackage />
           {problemCount > 8 && (
             <p class="links">
-              <a href={getAddress({ view: 'problems', package: name, severity: '', check: '' })}>
+              <a href={getUrl({ view: 'problems', package: name, severity: '', check: '' })}>
                 All {count(problemCount, 'finding')}
               </a>
             </p>
           )}
         </details>
       )}
-      <LifecycleFold lifecycle={packageAnswer.lifecycle} />
+      <LifecycleFold lifecycle={details.lifecycle} />
       {description !== '' && (
         <details class="fold">
           <summary>
@@ -181,13 +173,13 @@ function PackageHeader({ package: packageAnswer, run }: { package: PackageDetail
   );
 }
 
-/** The channels, one of which is shown; others may be added to its graph. */
+/** Links to the channels, with switches that add them to the current graph. */
 function Channels({
   route,
   channels,
   current,
 }: {
-  route: Extract<Route, { view: 'package' }>;
+  route: PackageRoute;
   channels: ChannelSummary[];
   current: string | undefined;
 }) {
@@ -197,7 +189,7 @@ function Channels({
         {channels.map((channelSummary) => (
           <li key={channelSummary.name}>
             <a
-              href={addressOfPackage(route.package, channelSummary.name)}
+              href={getPackageUrl(route.package, channelSummary.name)}
               {...(channelSummary.name === current && { 'aria-current': 'page' as const })}
             >
               <strong>{channelSummary.name}</strong>
@@ -217,15 +209,15 @@ function Channels({
   );
 }
 
-/** Adds a channel to the graph of another one, or takes it out again. */
-function BesideSwitch({ route, channel }: { route: Extract<Route, { view: 'package' }>; channel: string }) {
+/** Link that adds a channel to the graph of another one, or removes it. */
+function BesideSwitch({ route, channel }: { route: PackageRoute; channel: string }) {
   const isShown = route.beside.includes(channel);
   const beside = isShown ? route.beside.filter((name) => name !== channel) : [...route.beside, channel];
-  const label = isShown ? `Take ${channel} out of the graph` : `Show ${channel} in the same graph`;
+  const label = isShown ? `Remove ${channel} from the graph` : `Add ${channel} to the graph`;
   return (
     <a
       class={`beside${isShown ? ' shown' : ''}`}
-      href={getAddress({ ...route, beside })}
+      href={getUrl({ ...route, beside })}
       aria-label={label}
       title={label}
     >
@@ -244,7 +236,7 @@ function Channel({
   problems,
 }: {
   channel: ChannelLayout;
-  route: Extract<Route, { view: 'package' }>;
+  route: PackageRoute;
   path: Loaded<UpgradePath>;
   comparedWith: string | undefined;
   bundle: string;
@@ -301,7 +293,7 @@ function Channel({
       {problems.length > 0 && <ProblemList problems={problems} />}
       {channel.fault !== undefined && problems.length === 0 && (
         <p class="note error">
-          <strong>The graph is not valid.</strong> <bdi>{channel.fault}</bdi>
+          <strong>Invalid graph.</strong> <bdi>{channel.fault}</bdi>
         </p>
       )}
       <PathBar route={route} rows={channel.rows} path={path} />

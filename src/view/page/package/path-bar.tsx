@@ -1,45 +1,41 @@
 import type { GraphRow, UpgradePath } from '../../answers.js';
 import type { Loaded } from '../requests.js';
-import { count } from '../parts.js';
-import { type Route, getAddress, go } from '../route.js';
+import { Choice, count } from '../parts.js';
+import { type PackageRoute, getUrl, go } from '../route.js';
 
-/** Chooses the ends of an update path, and shows its steps. */
+/** Form for the ends of an update path, with its steps. */
 export function PathBar({
   route,
   rows,
   path,
 }: {
-  route: Extract<Route, { view: 'package' }>;
+  route: PackageRoute;
   rows: readonly GraphRow[];
   path: Loaded<UpgradePath>;
 }) {
   const { from, to } = route;
   const isOpen = from !== '' || to !== '';
-  const choices = rows.filter(({ marks }) => !marks.includes('removed'));
-  const select = (label: string, value: string, onChange: (value: string) => void) => (
-    <label class="filter">
-      {label}{' '}
-      <select value={value} onChange={(event) => onChange(event.currentTarget.value)}>
-        <option value="">–</option>
-        {value !== '' && choices.every(({ name }) => name !== value) && (
-          <option value={value}>{value}</option>
-        )}
-        {choices.map(({ name, version }) => (
-          <option key={name} value={name}>
-            {version || name}
-          </option>
-        ))}
-      </select>
-    </label>
-  );
+  const options = rows
+    .filter(({ marks }) => !marks.includes('removed'))
+    .map(({ name, version }) => ({ value: name, label: version || name }));
   return (
     <details class="path" open={isOpen}>
       <summary>Update path</summary>
       <div class="filters" role="group" aria-label="Update path">
-        {select('From', from, (value) =>
-          go({ ...route, from: value, to: to || (choices[0]?.name ?? '') }, 'replace'),
-        )}
-        {select('To', to, (value) => go({ ...route, to: value }, 'replace'))}
+        <Choice
+          label="From"
+          all="–"
+          options={options}
+          value={from}
+          onChange={(value) => go({ ...route, from: value, to: to || (options[0]?.value ?? '') }, 'replace')}
+        />
+        <Choice
+          label="To"
+          all="–"
+          options={options}
+          value={to}
+          onChange={(value) => go({ ...route, to: value }, 'replace')}
+        />
         {isOpen && (
           <button type="button" class="quiet" onClick={() => go({ ...route, from: '', to: '' }, 'replace')}>
             Clear
@@ -51,13 +47,7 @@ export function PathBar({
   );
 }
 
-function Steps({
-  route,
-  path: { value, error },
-}: {
-  route: Extract<Route, { view: 'package' }>;
-  path: Loaded<UpgradePath>;
-}) {
+function Steps({ route, path: { value, error } }: { route: PackageRoute; path: Loaded<UpgradePath> }) {
   if (error !== undefined) return <p class="note error">{error}</p>;
   if (value === undefined) return null;
   const { steps, longest } = value;
@@ -71,13 +61,13 @@ function Steps({
   return (
     <>
       <p class="sums" role="status">
-        {steps.length === 0 ? 'It is installed already.' : count(steps.length, 'update')}
+        {steps.length === 0 ? 'Already installed.' : count(steps.length, 'update')}
         {longest !== undefined && longest > steps.length && ` · ${longest} through every version`}
       </p>
       <ol class="steps">
         {steps.map((step) => (
           <li key={step.to}>
-            <a href={getAddress({ ...route, bundle: step.to })}>{step.version || step.to}</a>{' '}
+            <a href={getUrl({ ...route, bundle: step.to })}>{step.version || step.to}</a>{' '}
             <small>
               {step.kind === 'skipRange' ? (
                 <>

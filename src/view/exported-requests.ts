@@ -1,7 +1,7 @@
 import { OpmateError } from '../core/errors.js';
 import { notFound } from '../core/suggest.js';
 import type {
-  AnswerExported,
+  ExportedRequestHandler,
   CatalogComparison,
   PackageDifferences,
   LocatedProblem,
@@ -11,25 +11,25 @@ import { PackageGraph, type PackageGraphFacts } from './package-graph.js';
 import { selectProblems } from './problem-window.js';
 import { type SearchIndex, searchCatalog } from './search.js';
 
-/** What the script of a package holds. */
+/** Content of the script of a package. */
 export interface ExportedPackage {
-  /** By the address of the request. */
-  answers: Record<string, unknown>;
+  /** By URL of the request. */
+  responses: Record<string, unknown>;
   graph: PackageGraphFacts;
 }
 
-/** What the script of differences holds. */
+/** Content of the script of differences. */
 export interface ExportedComparison {
   compare: CatalogComparison;
-  /** Packages that only the other catalog has. */
+  /** Packages of the other catalog only. */
   packages: Record<string, PackageDifferences>;
 }
 
 /**
- * Answers a request from the files of an exported page, as the server would; graphs and update paths are computed from
- * the facts of the package. Runs in the browser. Throws Error for what the files do not hold.
+ * Handles a request of an exported page as the server does, in the browser: graphs and update paths are computed from
+ * the facts of the package. Throws Error for unknown names.
  */
-export const answerExported: AnswerExported = async (page, address, load) => {
+export const handleExportedRequest: ExportedRequestHandler = async (page, address, load) => {
   const [path = '', parameters = ''] = address.split(/\?(.*)/s);
   const query = new URLSearchParams(parameters);
   const name = query.get('package') ?? '';
@@ -54,7 +54,7 @@ export const answerExported: AnswerExported = async (page, address, load) => {
       if (Object.hasOwn(removed, name)) return removed[name];
       throw notFound('package', name, Object.keys(page.files));
     }
-    const { answers: responses, graph } = (await load(files.part)) as ExportedPackage;
+    const { responses, graph } = (await load(files.part)) as ExportedPackage;
     const channels = query.getAll('channel');
     switch (path) {
       case 'api/channel':
@@ -75,10 +75,10 @@ export const answerExported: AnswerExported = async (page, address, load) => {
 };
 
 function findProblems(all: readonly LocatedProblem[], query: URLSearchParams): ProblemWindow {
-  const [name = '', severity = '', check = ''] = ['package', 'severity', 'check'].map(
-    (key) => query.get(key) ?? '',
-  );
-  const filter = { from: Number(query.get('from') ?? 0), package: name, severity, check };
+  const get = (name: string): string => query.get(name) ?? '';
+  const filter = {
+    ...{ from: Number(get('from')), package: get('package'), severity: get('severity'), check: get('check') },
+  };
   const { window, ...choices } = selectProblems(all, filter, (problem) => problem);
   return { problems: window, ...choices };
 }

@@ -70,8 +70,8 @@ export function requireMatch(blob: CatalogBlob, query: BlobQuery, label: string)
   if ((schema === '' || blob.schema === schema) && (packageName === '' || isOfPackage)) {
     if (name === '' || blob.name === name) return;
   }
-  const what = [blob.schema, blob.package, blob.name].map((text) => quoteGo(oneLine(text, 100))).join(' ');
-  throw new OpmateError('INVALID', `unexpected blob in the response: ${what}`, { subject: label });
+  const id = [blob.schema, blob.package, blob.name].map((text) => quoteGo(oneLine(text, 100))).join(' ');
+  throw new OpmateError('INVALID', `unexpected blob in the response: ${id}`, { subject: label });
 }
 
 function readBlob(line: Buffer, where: string): CatalogBlob {
@@ -108,8 +108,8 @@ async function* readLines(
   label: string,
   { maxBlobBytes, maxBytes }: LineLimits,
 ): AsyncGenerator<Buffer, void, undefined> {
-  let held = Buffer.allocUnsafe(64 * 1024);
-  let heldBytes = 0;
+  let pending = Buffer.allocUnsafe(64 * 1024);
+  let pendingBytes = 0;
   let total = 0;
   const check = (size: number): void => {
     if (size <= maxBlobBytes) return;
@@ -128,29 +128,29 @@ async function* readLines(
     }
     let start = 0;
     for (let end; (end = chunk.indexOf(lineFeed, start)) >= 0; start = end + 1) {
-      check(heldBytes + end - start);
-      if (heldBytes === 0) yield chunk.subarray(start, end);
+      check(pendingBytes + end - start);
+      if (pendingBytes === 0) yield chunk.subarray(start, end);
       else {
-        hold(chunk.subarray(start, end));
-        const line = held.subarray(0, heldBytes);
-        heldBytes = 0;
+        append(chunk.subarray(start, end));
+        const line = pending.subarray(0, pendingBytes);
+        pendingBytes = 0;
         yield line;
       }
     }
-    check(heldBytes + chunk.length - start);
-    hold(chunk.subarray(start));
+    check(pendingBytes + chunk.length - start);
+    append(chunk.subarray(start));
   }
-  if (heldBytes > 0) yield held.subarray(0, heldBytes);
+  if (pendingBytes > 0) yield pending.subarray(0, pendingBytes);
 
-  // Copied, so that neither many small pieces nor their buffers are kept.
-  function hold(piece: Buffer): void {
-    if (heldBytes + piece.length > held.length) {
-      const grown = Buffer.allocUnsafe(Math.max(held.length * 2, heldBytes + piece.length));
-      held.copy(grown, 0, 0, heldBytes);
-      held = grown;
+  // Copies, because a view would keep the whole chunk alive.
+  function append(piece: Buffer): void {
+    if (pendingBytes + piece.length > pending.length) {
+      const grown = Buffer.allocUnsafe(Math.max(pending.length * 2, pendingBytes + piece.length));
+      pending.copy(grown, 0, 0, pendingBytes);
+      pending = grown;
     }
-    piece.copy(held, heldBytes);
-    heldBytes += piece.length;
+    piece.copy(pending, pendingBytes);
+    pendingBytes += piece.length;
   }
 }
 

@@ -45,7 +45,7 @@ export class ContentCopy {
   readonly #url: string;
   readonly #maxBytes: number;
   /** File that was read completely and verified. */
-  #sound = '';
+  #verified = '';
 
   constructor(directory: string, url: string, maxBytes: number) {
     this.#directory = directory;
@@ -62,7 +62,7 @@ export class ContentCopy {
     signal: AbortSignal | undefined,
   ): Promise<OpenCopy> {
     const record = await this.#readRecord();
-    const handle = record && (await this.#openSound(record, signal));
+    const handle = record && (await this.#openVerified(record, signal));
     let response: TransportResponse;
     try {
       response = await request(handle && record?.validators);
@@ -104,7 +104,7 @@ export class ContentCopy {
       await this.#writeRecord({ url: this.#url, hash, size, validators: getValidators(response) });
       const changed = before?.hash !== hash;
       if (changed && before !== undefined) await rm(this.#getFile(before.hash), { force: true });
-      this.#sound = await readIdentity(handle, hash);
+      this.#verified = await readIdentity(handle, hash);
       return { handle, hash, changed };
     } catch (error) {
       response.body.destroy();
@@ -115,15 +115,15 @@ export class ContentCopy {
   }
 
   /** Opens the content of a record, if it exists and is valid. */
-  async #openSound(record: CopyRecord, signal: AbortSignal | undefined): Promise<FileHandle | undefined> {
+  async #openVerified(record: CopyRecord, signal: AbortSignal | undefined): Promise<FileHandle | undefined> {
     const handle = await open(this.#getFile(record.hash), 'r').catch(() => undefined);
     if (handle === undefined) return undefined;
     try {
       const identity = await readIdentity(handle, record.hash);
-      if (identity === this.#sound) return handle;
+      if (identity === this.#verified) return handle;
       const { size } = await handle.stat();
       if (size === record.size && (await computeHash(handle, signal)) === record.hash) {
-        this.#sound = identity;
+        this.#verified = identity;
         return handle;
       }
     } catch {

@@ -16,7 +16,7 @@ import {
   decodePackage,
   decodePackageName,
 } from './grpc-messages.js';
-import { sortedEntries } from './http-catalog-client.js';
+import { sortEntries } from './http-catalog-client.js';
 
 export interface GrpcClientOptions extends ClientOptions {
   /** Use TLS; default: if `ca` is set. */
@@ -25,7 +25,7 @@ export interface GrpcClientOptions extends ClientOptions {
   maxMessageBytes?: number | undefined;
 }
 
-/** An API as bundles provide it. */
+/** API that bundles provide. */
 export interface ApiKey {
   group: string;
   version: string;
@@ -73,7 +73,7 @@ export class GrpcCatalogClient implements CatalogQueries<RegistryBundle> {
       const { csvName: name, channelName: channel, replaces, skips, skipRange } = bundle;
       entries.push({ package: packageName, channel, name, replaces, skips, skipRange });
     }
-    if (entries.length > 0) return sortedEntries(entries);
+    if (entries.length > 0) return sortEntries(entries);
     throw new OpmateError('NOT_FOUND', `package ${quoteGo(packageName)} not found`, {
       subject: this.#address,
     });
@@ -182,7 +182,7 @@ export class GrpcCatalogClient implements CatalogQueries<RegistryBundle> {
   ): Promise<T> {
     const connection = await this.#connect();
     const path = `/api.Registry/${method}`;
-    return this.#decoded(await connection.call({ path, request, signal }), decode);
+    return this.#decode(await connection.call({ path, request, signal }), decode);
   }
 
   async #collect<T>(
@@ -208,10 +208,10 @@ export class GrpcCatalogClient implements CatalogQueries<RegistryBundle> {
   ): AsyncGenerator<T, void, undefined> {
     const connection = await this.#connect();
     const call = { path: `/${path}`, request, signal, ...more };
-    for await (const message of connection.stream(call)) yield this.#decoded(message, decode);
+    for await (const message of connection.stream(call)) yield this.#decode(message, decode);
   }
 
-  #decoded<T>(bytes: Buffer, decode: (bytes: Buffer) => T): T {
+  #decode<T>(bytes: Buffer, decode: (bytes: Buffer) => T): T {
     try {
       return decode(bytes);
     } catch (error) {

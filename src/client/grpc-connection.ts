@@ -44,7 +44,7 @@ interface GrpcCall {
   signal: AbortSignal | undefined;
 }
 
-const asIs = (bytes: Buffer): Buffer => bytes;
+const identity = (bytes: Buffer): Buffer => bytes;
 const maxReconnectMs = 5_000;
 
 /** Calls to one server, with messages as bytes. */
@@ -101,15 +101,15 @@ export class GrpcConnection {
 
   /** Returns the single message of a response. */
   async call(call: GrpcCall): Promise<Buffer> {
-    let only: Buffer | undefined;
+    let single: Buffer | undefined;
     // Read to the end, where errors are reported.
     for await (const message of this.stream(call)) {
-      if (only !== undefined) {
+      if (single !== undefined) {
         throw new OpmateError('INVALID', 'more than one message in the response', { subject: this.#address });
       }
-      only = message;
+      single = message;
     }
-    if (only !== undefined) return only;
+    if (single !== undefined) return single;
     throw new OpmateError('INVALID', 'no message in the response', { subject: this.#address });
   }
 
@@ -119,15 +119,15 @@ export class GrpcConnection {
    */
   async *stream(call: GrpcCall): AsyncGenerator<Buffer, void, undefined> {
     for (let attempt = 1; ; attempt++) {
-      let hasBegun = false;
+      let hasStarted = false;
       try {
-        for await (const message of this.#tryOnce(call)) {
-          hasBegun = true;
+        for await (const message of this.#streamOnce(call)) {
+          hasStarted = true;
           yield message;
         }
         return;
       } catch (error) {
-        const isTemporary = error instanceof NetworkError && error.temporary && !hasBegun;
+        const isTemporary = error instanceof NetworkError && error.temporary && !hasStarted;
         if (!isTemporary) throw error;
         if (attempt >= this.#maxAttempts) {
           if (attempt === 1) throw error;
@@ -140,11 +140,11 @@ export class GrpcConnection {
     }
   }
 
-  async *#tryOnce({ path, request, metadata = {}, maxBytes = Infinity, signal }: GrpcCall) {
+  async *#streamOnce({ path, request, metadata = {}, maxBytes = Infinity, signal }: GrpcCall) {
     throwIfCancelled(signal);
     const headers = new Metadata();
     for (const [name, value] of Object.entries(metadata)) headers.set(name, value);
-    const call = this.#client.makeServerStreamRequest(path, asIs, asIs, request, headers);
+    const call = this.#client.makeServerStreamRequest(path, identity, identity, request, headers);
     // Events after the call was left are ignored.
     call.on('error', () => undefined);
     let isStalled = false;
@@ -162,7 +162,7 @@ export class GrpcConnection {
           next = await messages.next();
         } catch (error) {
           throwIfCancelled(signal);
-          throw isStalled ? this.#stalled() : this.#fault(error);
+          throw isStalled ? this.#createStallError() : this.#toError(error);
         } finally {
           clearTimeout(timer);
         }
@@ -184,7 +184,7 @@ export class GrpcConnection {
     this.#client.close();
   }
 
-  #stalled(): NetworkError {
+  #createStallError(): NetworkError {
     const seconds = Number((this.#idleTimeoutMs / 1000).toPrecision(3));
     return new NetworkError(`nothing received for ${seconds} s`, {
       subject: this.#address,
@@ -192,7 +192,7 @@ export class GrpcConnection {
     });
   }
 
-  #fault(error: unknown): OpmateError {
+  #toError(error: unknown): OpmateError {
     const { code, details } = error as Partial<ServiceError>;
     const text = oneLine(redact(typeof details === 'string' ? details : getMessage(error)), maxShownText);
     const message = `${this.#address}: ${text}`;

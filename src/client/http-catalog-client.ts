@@ -46,7 +46,7 @@ const maxListingBytes = 16 * 1024 * 1024;
 
 /**
  * A client of the HTTP catalog API of opmate and catalogd. If the server supports no conditional requests, content
- * always counts as changed.
+ * is always reported as changed.
  */
 export class HttpCatalogClient implements CatalogQueries<BundleBlob> {
   readonly #requests: HttpRequests;
@@ -55,11 +55,11 @@ export class HttpCatalogClient implements CatalogQueries<BundleBlob> {
   readonly #root: string;
   readonly #catalog: string | undefined;
   readonly #copy: ContentCopy | undefined;
-  #known: Validators = {};
+  #validators: Validators = {};
 
   constructor(url: string, options: HttpClientOptions = {}) {
     const { cacheDirectory, maxBlobBytes = defaultMaxBlobBytes, maxBytes = defaultMaxBytes } = options;
-    const base = checkedUrl(url);
+    const base = parseCatalogUrl(url);
     this.#catalog = /\/catalogs\/[^/]+$/.test(base) ? base : undefined;
     this.#root = base.replace(/\/catalogs(\/[^/]+)?$/, '');
     this.#limits = { maxBlobBytes, maxBytes };
@@ -111,18 +111,18 @@ export class HttpCatalogClient implements CatalogQueries<BundleBlob> {
       await handle.close();
       return { changed, hash };
     }
-    const validators = this.#known;
+    const validators = this.#validators;
     const response = await this.#requests.send({ url: this.#url('all'), method: 'HEAD', validators, signal });
     response.body.resume();
     if (response.status === 304) return { changed: false };
-    this.#known = getValidators(response);
+    this.#validators = getValidators(response);
     // A server without conditional requests may still send tags.
-    return { changed: this.#known.etag === undefined || this.#known.etag !== validators.etag };
+    return { changed: this.#validators.etag === undefined || this.#validators.etag !== validators.etag };
   }
 
   async listPackages(options: CancelOptions = {}): Promise<string[]> {
     const names = new Set<string>();
-    for await (const { name } of this.#collected({ schema: schemas.package }, options)) names.add(name);
+    for await (const { name } of this.#readLimited({ schema: schemas.package }, options)) names.add(name);
     return sortedByBytes(names);
   }
 
@@ -134,7 +134,7 @@ export class HttpCatalogClient implements CatalogQueries<BundleBlob> {
       this.#list({ schema: schemas.deprecations, package: name }, options),
     ]);
     if (response?.kind !== 'package') throw this.#notFound(`package ${quoteGo(name)}`);
-    const why = getDeprecations(
+    const findDeprecation = getDeprecations(
       deprecations.flatMap((blob) => (blob.kind === 'deprecations' ? blob.blob : [])),
     );
     return {
@@ -143,10 +143,10 @@ export class HttpCatalogClient implements CatalogQueries<BundleBlob> {
       channels: channels
         .map((channel) => {
           const head = findHead(channel.entries ?? []);
-          return { name: channel.name, head, ...why(schemas.channel, channel.name) };
+          return { name: channel.name, head, ...findDeprecation(schemas.channel, channel.name) };
         })
         .sort((a, b) => compareBytes(a.name, b.name)),
-      ...why(schemas.package, ''),
+      ...findDeprecation(schemas.package, ''),
     };
   }
 
@@ -157,14 +157,14 @@ export class HttpCatalogClient implements CatalogQueries<BundleBlob> {
     const entries = channels.flatMap(({ name: channel, entries }) =>
       (entries ?? []).map((entry) => ({ package: packageName, channel, ...entry })),
     );
-    return sortedEntries(entries);
+    return sortEntries(entries);
   }
 
   /** Returns the `olm.bundle` blob, which is the same in all channels. */
   async getBundle(key: Omit<BundleKey, 'channel'>, options: CancelOptions = {}): Promise<BundleBlob> {
     const { package: packageName, name } = key;
     if (packageName === '' || name === '') throw new UsageError('getBundle: missing package or bundle name');
-    for await (const blob of this.#collected(
+    for await (const blob of this.#readLimited(
       { schema: schemas.bundle, package: packageName, name },
       options,
     )) {
@@ -201,15 +201,15 @@ export class HttpCatalogClient implements CatalogQueries<BundleBlob> {
     }
   }
 
-  /** Collects blobs that are mostly kept. */
-  #collected(query: BlobQuery, options: CancelOptions): AsyncGenerator<CatalogBlob, void, undefined> {
+  /** Reads blobs with the limit of collected responses. */
+  #readLimited(query: BlobQuery, options: CancelOptions): AsyncGenerator<CatalogBlob, void, undefined> {
     const maxBytes = Math.min(this.#limits.maxBytes, maxCollectedBytes);
     return this.#metas(query, options, { ...this.#limits, maxBytes });
   }
 
   async #list(query: BlobQuery, options: CancelOptions): Promise<CatalogBlob[]> {
     const blobs: CatalogBlob[] = [];
-    for await (const blob of this.#collected(query, options)) blobs.push(blob);
+    for await (const blob of this.#readLimited(query, options)) blobs.push(blob);
     return blobs;
   }
 
@@ -233,13 +233,13 @@ export class HttpCatalogClient implements CatalogQueries<BundleBlob> {
     });
   }
 
-  #notFound(what: string): OpmateError {
-    return new OpmateError('NOT_FOUND', `${what} not found`, { subject: this.#catalog ?? this.#root });
+  #notFound(subject: string): OpmateError {
+    return new OpmateError('NOT_FOUND', `${subject} not found`, { subject: this.#catalog ?? this.#root });
   }
 }
 
 /** Returns a copy sorted by channel, then by name. */
-export function sortedEntries(entries: readonly CatalogEntry[]): CatalogEntry[] {
+export function sortEntries(entries: readonly CatalogEntry[]): CatalogEntry[] {
   return [...entries].sort((a, b) => compareBytes(a.channel, b.channel) || compareBytes(a.name, b.name));
 }
 
@@ -257,7 +257,7 @@ function getDeprecations(
 }
 
 /** Returns a valid URL without a trailing slash. */
-function checkedUrl(text: string): string {
+function parseCatalogUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const isPlain = url !== undefined && url.username === '' && url.password === '' && url.search === '';
   if (!isPlain || url.hash !== '' || !/^https?:$/.test(url.protocol)) {

@@ -56,7 +56,7 @@ export class HttpRequests {
   }: ClientOptions) {
     checkAuthorities(ca);
     const tls = { minVersion: 'TLSv1.2' as const, ...(ca !== undefined && { ca }) };
-    const agentFor = (protocol: string, lead: Lead | undefined): HttpAgent => {
+    const getAgent = (protocol: string, lead: Lead | undefined): HttpAgent => {
       const key = `${protocol} ${lead?.kind}`;
       const lookup = lead && guardLookup(lead.kind);
       const common = { keepAlive: true, ...(lookup && { lookup }) };
@@ -70,7 +70,7 @@ export class HttpRequests {
     const http = createHttpTransport({
       async routeTo(url, lead) {
         if (lead) checkLiteralAddress(url, lead);
-        return { agent: agentFor(url.protocol, lead), trustPaths, certificateHint };
+        return { agent: getAgent(url.protocol, lead), trustPaths, certificateHint };
       },
       idleTimeoutMs,
       exchange: fetchExchange,
@@ -95,19 +95,19 @@ export class HttpRequests {
     if (lastModified !== undefined) headers['if-modified-since'] = lastModified;
     const label = formatLabel(url);
     const response = await this.#transport.send({ method, url, headers, signal }).catch((error: unknown) => {
-      throw translated(error, label);
+      throw toCatalogError(error, label);
     });
     const { status } = response;
-    const isAsked = status === 200 || (status === 304 && Object.keys(headers).length > 0);
+    const isExpected = status === 200 || (status === 304 && Object.keys(headers).length > 0);
     const coding = response.headers.get('content-encoding') ?? 'identity';
-    if (isAsked && (status === 304 || coding === 'identity')) return response;
+    if (isExpected && (status === 304 || coding === 'identity')) return response;
     response.discard();
-    if (isAsked) {
+    if (isExpected) {
       throw new OpmateError('INVALID', 'unexpected content encoding in the response', {
         subject: label,
       });
     }
-    throw refusal(label, status);
+    throw toResponseError(label, status);
   }
 
   close(): void {
@@ -132,8 +132,8 @@ export function usableValidators(etag: unknown, lastModified: unknown): Validato
   return { etag: usable(etag), lastModified: usable(lastModified) };
 }
 
-function refusal(label: string, status: number, cause?: RegistryError): RegistryError {
-  const text = `answered ${status} ${STATUS_CODES[status] ?? ''}`.trimEnd();
+function toResponseError(label: string, status: number, cause?: RegistryError): RegistryError {
+  const text = `server returned ${status} ${STATUS_CODES[status] ?? ''}`.trimEnd();
   if (status === 404) {
     return new RegistryError('not found', {
       subject: label,
@@ -143,17 +143,18 @@ function refusal(label: string, status: number, cause?: RegistryError): Registry
       hint: 'check the catalog name, and that the server supports this part of the API',
     });
   }
-  if (status === 304) return new RegistryError(`${text} without a request`, { subject: label, status });
+  if (status === 304)
+    return new RegistryError(`${text} to an unconditional request`, { subject: label, status });
   if (status === 401 || status === 403)
     return new RegistryError(text, { subject: label, status, cause, code: 'AUTH' });
   return new RegistryError(text, { subject: label, status, cause });
 }
 
 /** Replaces the registry terms and command-line flags in errors of the transport. */
-function translated(error: unknown, label: string): unknown {
+function toCatalogError(error: unknown, label: string): unknown {
   if (error instanceof RegistryError) {
-    const refused = refusal(label, error.status, error);
-    return error.note === undefined ? refused : addNote(refused, error.note);
+    const responseError = toResponseError(label, error.status, error);
+    return error.note === undefined ? responseError : addNote(responseError, error.note);
   }
   const keepsHint = !(error instanceof NetworkError) || error.hint === certificateHint;
   return keepsHint ? error : withoutHint(error);

@@ -280,25 +280,25 @@ function placeSource(
     return [{ name, destination, source: { ...source, ...credentials } }];
   }
   const files = new Map<string, { name: string; path?: string }[]>();
-  for (const wanted of source.configMaps) {
+  for (const reference of source.configMaps) {
     const configMap = placing.configMaps.find(
       (map) =>
-        map.name === wanted.name &&
-        (wanted.namespace === '' || map.namespace === '' || map.namespace === wanted.namespace),
+        map.name === reference.name &&
+        (reference.namespace === '' || map.namespace === '' || map.namespace === reference.namespace),
     );
     if (configMap === undefined) {
       placing.findings.push(
-        errorAt(deployment, wanted.at, {
+        errorAt(deployment, reference.documentPath, {
           code: 'missing-object',
-          problem: `${formatPath(wanted.at)}: ConfigMap ${quoteGo(wanted.name)} not found`,
+          problem: `${formatPath(reference.documentPath)}: ConfigMap ${quoteGo(reference.name)} not found`,
           hint: 'add it to the documents, or to the directory of --config-maps',
         }),
       );
       continue;
     }
     pushTo(files, configMap.file, {
-      name: wanted.name,
-      ...(wanted.path !== '' && { path: wanted.path }),
+      name: reference.name,
+      ...(reference.path !== '' && { path: reference.path }),
     });
   }
   return [...files].map(([file, configMaps], index) => ({

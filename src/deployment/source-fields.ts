@@ -26,7 +26,7 @@ export interface DocumentSource {
 
 interface ConfigMapsSource {
   kind: 'configMaps';
-  configMaps: { name: string; namespace: string; path: string; at: DocumentPath }[];
+  configMaps: { name: string; namespace: string; path: string; documentPath: DocumentPath }[];
 }
 
 const kinds = ['image', 'git', 'http', 'configMaps'] as const;
@@ -278,7 +278,7 @@ function readConfigMaps(field: Field, document: ManifestDocument): DocumentSourc
       name: reference?.name.text() ?? '',
       namespace: reference?.namespace.optionalText() ?? '',
       path: inner === undefined || entry === undefined ? '' : withinRoot(inner, entry.path, document),
-      at: item.path,
+      documentPath: item.path,
     };
   });
   if (configMaps.length === 0 && document.diagnostics.errors.length === before) list.fail('no ConfigMaps');

@@ -63,32 +63,32 @@ function fault(text: string, problem: string): OpmateError {
 
 class PathParser {
   readonly #text: string;
-  #at: number;
+  #position: number;
 
   constructor(text: string, position: number) {
     this.#text = text;
-    this.#at = position;
+    this.#position = position;
   }
 
   /** Offset after the closing brace. */
   get end(): number {
-    return this.#at;
+    return this.#position;
   }
 
   parse(): Step[] {
     const steps: Step[] = [];
     for (;;) {
-      const name = this.#text[this.#at];
+      const name = this.#text[this.#position];
       if (name === undefined) throw fault(this.#text, 'unclosed action');
       if (name === '}') {
-        this.#at++;
+        this.#position++;
         return steps;
       }
-      if (/\s/.test(name)) this.#at++;
+      if (/\s/.test(name)) this.#position++;
       else if (name === '"' || name === "'") {
         // A quoted text is not an image.
         this.#quoted();
-      } else if (/^(?:range|end)\b/.test(this.#text.slice(this.#at)))
+      } else if (/^(?:range|end)\b/.test(this.#text.slice(this.#position)))
         throw new OpmateError('UNSUPPORTED', `invalid path ${quoteGo(this.#text)}: range is not supported`);
       else steps.push(...this.#step());
     }
@@ -96,39 +96,39 @@ class PathParser {
 
   #step(): Step[] {
     const text = this.#text;
-    const name = text[this.#at] as string;
+    const name = text[this.#position] as string;
     if (name === '$') {
-      this.#at++;
+      this.#position++;
       return [{ kind: 'root' }];
     }
     if (name === '@') {
-      this.#at++;
+      this.#position++;
       return [];
     }
-    if (text.startsWith('..', this.#at)) {
+    if (text.startsWith('..', this.#position)) {
       // The next step reads the dot before a name.
-      this.#at += /^\.\.[[.]/.test(text.slice(this.#at, this.#at + 3)) ? 2 : 1;
+      this.#position += /^\.\.[[.]/.test(text.slice(this.#position, this.#position + 3)) ? 2 : 1;
       return [{ kind: 'recursive' }];
     }
-    if (name === '.') this.#at++;
-    if (text[this.#at] === '*') {
-      this.#at++;
+    if (name === '.') this.#position++;
+    if (text[this.#position] === '*') {
+      this.#position++;
       return [{ kind: 'all' }];
     }
-    if (text[this.#at] === '[') return [this.#bracket()];
+    if (text[this.#position] === '[') return [this.#bracket()];
     return this.#name();
   }
 
   #name(): Step[] {
     let name = '';
-    for (; this.#at < this.#text.length; this.#at++) {
-      const text = this.#text[this.#at] as string;
+    for (; this.#position < this.#text.length; this.#position++) {
+      const text = this.#text[this.#position] as string;
       if (/[.[\]{}|,()"'*$@=!<>\s]/.test(text)) break;
-      if (text === '\\') this.#at++;
-      name += this.#text[this.#at] ?? '';
+      if (text === '\\') this.#position++;
+      name += this.#text[this.#position] ?? '';
     }
     if (name === '') {
-      const text = this.#text[this.#at];
+      const text = this.#text[this.#position];
       if (text === '}' || text === undefined || text === ')') return [];
       throw fault(this.#text, `unrecognized character ${quoteGo(text)}`);
     }
@@ -136,12 +136,12 @@ class PathParser {
   }
 
   #quoted(): string {
-    const quote = this.#text[this.#at] as string;
-    const start = ++this.#at;
-    for (; this.#at < this.#text.length; this.#at++) {
-      if (this.#text[this.#at] === '\\') this.#at++;
-      else if (this.#text[this.#at] === quote) {
-        const inner = this.#text.slice(start, this.#at++);
+    const quote = this.#text[this.#position] as string;
+    const start = ++this.#position;
+    for (; this.#position < this.#text.length; this.#position++) {
+      if (this.#text[this.#position] === '\\') this.#position++;
+      else if (this.#text[this.#position] === quote) {
+        const inner = this.#text.slice(start, this.#position++);
         return unquote(inner) ?? inner;
       }
     }
@@ -149,28 +149,30 @@ class PathParser {
   }
 
   #bracket(): Step {
-    this.#at++;
-    if (/^\s*\?\s*\(/.test(this.#text.slice(this.#at, this.#at + 20))) return this.#filter();
+    this.#position++;
+    if (/^\s*\?\s*\(/.test(this.#text.slice(this.#position, this.#position + 20))) return this.#filter();
     const steps: Step[] = [];
     for (;;) {
       this.#space();
-      const text = this.#text[this.#at];
+      const text = this.#text[this.#position];
       if (text === undefined) throw fault(this.#text, 'unterminated array');
       if (text === "'") steps.push({ kind: 'key', name: this.#quoted() });
       else if (text === '*') {
-        this.#at++;
+        this.#position++;
         steps.push({ kind: 'all' });
       } else {
-        const match = /^(-?\d+)?(:)?(-?\d+)?(:)?(-?\d+)?/.exec(this.#text.slice(this.#at)) as RegExpExecArray;
+        const match = /^(-?\d+)?(:)?(-?\d+)?(:)?(-?\d+)?/.exec(
+          this.#text.slice(this.#position),
+        ) as RegExpExecArray;
         const [all, start, colon, end, , step] = match;
         if (all === '')
           throw fault(
             this.#text,
-            this.#text.includes(']', this.#at)
-              ? `invalid array index ${this.#text.slice(this.#at - 1, this.#text.indexOf(']', this.#at) + 1)}`
+            this.#text.includes(']', this.#position)
+              ? `invalid array index ${this.#text.slice(this.#position - 1, this.#text.indexOf(']', this.#position) + 1)}`
               : 'unterminated array',
           );
-        this.#at += all.length;
+        this.#position += all.length;
         const from = start === undefined ? undefined : Number(start);
         const to =
           colon === undefined
@@ -183,7 +185,7 @@ class PathParser {
         steps.push({ kind: 'slice', start: from, end: to, step: Number(step ?? 1) });
       }
       this.#space();
-      const next = this.#text[this.#at++];
+      const next = this.#text[this.#position++];
       if (next === ']') return steps.length === 1 ? (steps[0] as Step) : { kind: 'union', steps };
       if (next === undefined) throw fault(this.#text, 'unterminated array');
       if (next !== ',') throw fault(this.#text, `invalid array index ${quoteGo(next)}`);
@@ -191,39 +193,41 @@ class PathParser {
   }
 
   #filter(): Step {
-    this.#at = this.#text.indexOf('(', this.#at) + 1;
+    this.#position = this.#text.indexOf('(', this.#position) + 1;
     const left = this.#operand();
     this.#space();
-    const operator = /^(?:==|!=|<=|>=|<|>|=)/.exec(this.#text.slice(this.#at))?.[0] ?? '';
-    this.#at += operator.length;
+    const operator = /^(?:==|!=|<=|>=|<|>|=)/.exec(this.#text.slice(this.#position))?.[0] ?? '';
+    this.#position += operator.length;
     const right = operator === '' ? undefined : this.#operand();
     this.#space();
-    const close = /^\)\s*\]/.exec(this.#text.slice(this.#at));
+    const close = /^\)\s*\]/.exec(this.#text.slice(this.#position));
     if (close === null) throw fault(this.#text, 'unterminated filter');
-    this.#at += close[0].length;
+    this.#position += close[0].length;
     return { kind: 'filter', left, operator: operator === '=' ? '==' : operator, right };
   }
 
   #operand(): Operand {
     this.#space();
-    const name = this.#text[this.#at];
+    const name = this.#text[this.#position];
     if (name === '"' || name === "'") return { value: this.#quoted() };
-    const literal = /^(?:-?\d+(?:\.\d+)?|true|false)(?=[\s)=!<>])/.exec(this.#text.slice(this.#at))?.[0];
+    const literal = /^(?:-?\d+(?:\.\d+)?|true|false)(?=[\s)=!<>])/.exec(
+      this.#text.slice(this.#position),
+    )?.[0];
     if (literal !== undefined) {
-      this.#at += literal.length;
+      this.#position += literal.length;
       return { value: literal === 'true' || literal === 'false' ? literal === 'true' : Number(literal) };
     }
     const steps: Step[] = [];
-    while (this.#at < this.#text.length && !/[\s)=!<>}]/.test(this.#text[this.#at] as string)) {
-      const before = this.#at;
+    while (this.#position < this.#text.length && !/[\s)=!<>}]/.test(this.#text[this.#position] as string)) {
+      const before = this.#position;
       steps.push(...this.#step());
-      if (this.#at === before) break;
+      if (this.#position === before) break;
     }
     return { steps };
   }
 
   #space(): void {
-    while (/\s/.test(this.#text[this.#at] ?? '')) this.#at++;
+    while (/\s/.test(this.#text[this.#position] ?? '')) this.#position++;
   }
 }
 

@@ -105,10 +105,10 @@ async function readTopFiles(
   { limits = defaultArchiveLimits, signal }: ReadPayloadOptions,
 ): Promise<Map<string, Buffer>> {
   const meter = new ArchiveMeter(limits);
-  const wanted = new Set(names);
+  const remaining = new Set(names);
   const files = new Map<string, Buffer>();
   for (const layer of layers) {
-    if (wanted.size === 0) break;
+    if (remaining.size === 0) break;
     const label = `layer ${layer.digest}`;
     const hidden = new Set<string>();
     const own = new Map<string, Buffer>();
@@ -116,13 +116,13 @@ async function readTopFiles(
     for await (const entry of readTar(stream, { label, meter, signal })) {
       const { path, type, size } = entry;
       if (path === whiteout + directory || path === opaque || path === `${directory}/${opaque}`)
-        for (const name of wanted) hidden.add(name);
+        for (const name of remaining) hidden.add(name);
       if (path === directory && type !== 'directory')
         throw new OpmateError('UNSUPPORTED', `${directory} is a ${type}`, { subject: label });
       if (!path.startsWith(`${directory}/`)) continue;
       const name = path.slice(directory.length + 1);
       if (name.startsWith(whiteout)) hidden.add(name.slice(whiteout.length));
-      if (!wanted.has(name)) continue;
+      if (!remaining.has(name)) continue;
       if (type !== 'file') throw new OpmateError('UNSUPPORTED', `${path} is a ${type}`, { subject: label });
       if (size > maxFileBytes)
         throw new LimitError(`${path} is larger than ${showSize(maxFileBytes)}`, { subject: label });
@@ -131,7 +131,7 @@ async function readTopFiles(
       own.set(name, Buffer.concat(chunks));
     }
     for (const [name, content] of own) files.set(name, content);
-    for (const name of [...own.keys(), ...hidden]) wanted.delete(name);
+    for (const name of [...own.keys(), ...hidden]) remaining.delete(name);
   }
   return files;
 }

@@ -129,11 +129,11 @@ class Selection {
     if (chosen.length === 0) {
       const [first, last] = [graph.nodes[0] as ReleaseNode, graph.nodes.at(-1) as ReleaseNode];
       const { minVersion, maxVersion } = channel;
-      const wanted = [
+      const range = [
         minVersion === undefined ? '' : `from version ${minVersion}`,
         maxVersion === undefined ? '' : `up to version ${maxVersion}`,
       ];
-      throw new OpmateError('NOT_FOUND', `no release ${wanted.filter(Boolean).join(' ')}`, {
+      throw new OpmateError('NOT_FOUND', `no release ${range.filter(Boolean).join(' ')}`, {
         subject: graph.label,
         hint: `use a version from ${first.version} to ${last.version}`,
       });

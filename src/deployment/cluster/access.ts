@@ -96,14 +96,14 @@ function describeDenied(needs: readonly Need[]): Diagnostic[] {
     const group = groups.get(key);
     if (group === undefined) return [];
     const { need, verbs, names } = group;
-    const what = need.group === '' ? need.resource : `${need.resource}.${need.group}`;
+    const resource = need.group === '' ? need.resource : `${need.resource}.${need.group}`;
     const where = need.namespace === '' ? '' : ` in namespace ${quoteGo(need.namespace)}`;
     const sorted = sortedByBytes(names);
     const more = sorted.length > shownNames ? ` and ${sorted.length - shownNames} more` : '';
     return [
       createFault(
         'access',
-        `you may not ${sortedByBytes(verbs).join(', ')} ${what}${where}: ${sorted.slice(0, shownNames).join(', ')}${more}`,
+        `you may not ${sortedByBytes(verbs).join(', ')} ${resource}${where}: ${sorted.slice(0, shownNames).join(', ')}${more}`,
         { hint: 'run opmate bundle permissions -o installer to see the required role' },
       ),
     ];

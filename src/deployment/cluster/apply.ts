@@ -29,7 +29,7 @@ import { type Kubectl, readObjects } from './kubectl.js';
 import {
   type ObjectId,
   describeId,
-  holdsOthers,
+  canContainOthers,
   getId,
   inPhaseOrder,
   toKey,
@@ -157,20 +157,20 @@ export async function planApply(
     live: new Map(),
   };
   if (findings.length > 0) return plan;
-  const wanted = new Set(objects.map(toKey));
-  const released = held.filter((id) => !wanted.has(toKey(id)));
+  const applied = new Set(objects.map(toKey));
+  const released = held.filter((id) => !applied.has(toKey(id)));
   const surplus = inPhaseOrder([...new Map(released.map((id) => [toKey(id), id])).values()]).reverse();
   findings.push(...(await findForbidden(kubectl, getNeeds(plan, surplus, resources, options))));
   if (findings.length > 0) return plan;
-  const there = objects.filter((object) => findResource(resources, object)?.isThere === true);
+  const existing = objects.filter((object) => findResource(resources, object)?.exists === true);
   const live = await getLive(kubectl, [
-    ...there,
-    ...surplus.filter((id) => findResource(resources, id)?.isThere),
+    ...existing,
+    ...surplus.filter((id) => findResource(resources, id)?.exists),
   ]);
   plan.live = live;
   plan.changes = getChanges(plan, surplus, owner, options);
-  findings.push(...foreignObjects(objects, live, owner));
-  if (findings.length === 0) findings.push(...(await rehearsal(kubectl, plan, there, options)));
+  findings.push(...findForeignObjects(objects, live, owner));
+  if (findings.length === 0) findings.push(...(await dryRun(kubectl, plan, existing, options)));
   return plan;
 }
 
@@ -250,7 +250,7 @@ function getNeeds(
     secret('patch', rehearsedInventory),
     ...objects.flatMap((object) => needs(object, ['get', 'create', 'patch'])),
     ...surplus
-      .filter((id) => options.force === true || !holdsOthers(id))
+      .filter((id) => options.force === true || !canContainOthers(id))
       .flatMap((id) => needs(id, ['delete'])),
   ];
 }
@@ -278,26 +278,27 @@ function getChanges(
   for (const object of objects) {
     const key = toKey(object);
     const former = before.get(key);
-    const there = live.get(key);
-    const id = stripped(object);
-    if (there === undefined) changes.push({ id, change: 'add' });
-    else if (ownerIn(there) !== owner) changes.push({ id, change: 'take over' });
+    const current = live.get(key);
+    const id = toObjectId(object);
+    if (current === undefined) changes.push({ id, change: 'add' });
+    else if (readOwner(current) !== owner) changes.push({ id, change: 'take over' });
     else if (former === undefined || !isDeepStrictEqual(former.value, object.value)) {
       changes.push({ id, change: 'change' });
     }
   }
   for (const id of surplus) {
-    const there = live.get(toKey(id));
+    const current = live.get(toKey(id));
     // Objects that others removed or took over must not be deleted.
-    if (there === undefined || ownerIn(there) !== owner) continue;
-    const isKept = holdsOthers(id) && (force !== true || holdsWanted(id, there, objects, place));
+    if (current === undefined || readOwner(current) !== owner) continue;
+    const isKept =
+      canContainOthers(id) && (force !== true || containsAppliedObjects(id, current, objects, place));
     changes.push({ id, change: isKept ? 'keep' : 'remove' });
   }
   return changes;
 }
 
-/** Reports whether a namespace or definition contains wanted objects, or the inventory. */
-function holdsWanted(
+/** Reports whether a namespace or definition contains objects of the deployment, or the inventory. */
+function containsAppliedObjects(
   id: ObjectId,
   { spec }: JsonObject,
   objects: readonly ObjectId[],
@@ -311,23 +312,23 @@ function holdsWanted(
   return objects.some(({ apiVersion, kind }) => getGroup(apiVersion) === group && kind === defined);
 }
 
-function stripped({ apiVersion, kind, namespace, name }: ObjectId): ObjectId {
+function toObjectId({ apiVersion, kind, namespace, name }: ObjectId): ObjectId {
   return { apiVersion, kind, namespace, name };
 }
 
-function ownerIn({ metadata }: JsonObject): string | undefined {
+function readOwner({ metadata }: JsonObject): string | undefined {
   const owner = getValue(metadata, 'annotations', ownerAnnotation);
   return typeof owner === 'string' ? owner : undefined;
 }
 
-function foreignObjects(
+function findForeignObjects(
   objects: readonly PlacedObject[],
   live: ReadonlyMap<string, JsonObject>,
   owner: string,
 ): Diagnostic[] {
   return objects.flatMap((object) => {
-    const there = live.get(toKey(object));
-    const other = there && ownerIn(there);
+    const current = live.get(toKey(object));
+    const other = current && readOwner(current);
     if (other === undefined || other === owner) return [];
     return [
       createFault('other-owner', `belongs to the deployment ${quoteGo(other)}`, {
@@ -347,10 +348,10 @@ function getFlags({ forceConflicts }: ApplyOptions, validation: string): string[
 }
 
 /** Runs a dry run of the objects whose kind, namespace and role exist. */
-async function rehearsal(
+async function dryRun(
   kubectl: Kubectl,
   { objects, live, place, conflicts }: ApplyPlan,
-  there: readonly PlacedObject[],
+  existing: readonly PlacedObject[],
   options: ApplyOptions,
 ): Promise<Diagnostic[]> {
   const isNew = ({ apiVersion, kind, namespace, name }: ObjectId): boolean =>
@@ -358,7 +359,7 @@ async function rehearsal(
   const newOnes = new Set(objects.filter(isNew).map(toKey));
   const namespace = (name: string): string =>
     toKey({ apiVersion: 'v1', kind: 'Namespace', namespace: '', name });
-  const tried = there.filter((object) => {
+  const tried = existing.filter((object) => {
     if (object.namespace !== '' && newOnes.has(namespace(object.namespace))) return false;
     const { roleRef } = object.value;
     if (!isJsonObject(roleRef) || typeof roleRef['name'] !== 'string') return true;
@@ -478,7 +479,7 @@ export async function applyPlan(
     );
     await step(home, false);
     if (!isSame) {
-      const ids = objects.map(stripped);
+      const ids = objects.map(toObjectId);
       const unfinished = { time: attempt.time, hash: deployment.hash, objects: ids };
       read = await writeInventory(kubectl, place, { ...read, inventory: { ...before, unfinished } });
       attempt.render = await storeRender(kubectl, place, deployment.objects);
@@ -499,7 +500,7 @@ export async function applyPlan(
   if (isSame && removals.length === 0) return report;
   const remaining = removals.filter((id) => !report.removed.includes(id));
   const revisions = isSame ? before.revisions : withRevision(before.revisions, attempt);
-  const inventory = { objects: [...objects.map(stripped), ...report.kept, ...remaining], revisions };
+  const inventory = { objects: [...objects.map(toObjectId), ...report.kept, ...remaining], revisions };
   await writeInventory(kubectl, place, { ...read, inventory }, false);
   await dropRenders(kubectl, place, before.revisions, revisions);
   if (!isSame) report.revision = revision;
@@ -626,8 +627,8 @@ async function putBack(
   };
   const before = new Map(previous.map((object) => [toKey(object), object]));
   const fresh = reached.filter((object) => !live.has(toKey(object)) && !before.has(toKey(object)));
-  const removable = fresh.filter((id) => !holdsOthers(id));
-  const kept = fresh.filter(holdsOthers).map(stripped);
+  const removable = fresh.filter((id) => !canContainOthers(id));
+  const kept = fresh.filter(canContainOthers).map(toObjectId);
   const again = reached.flatMap((object) => before.get(toKey(object)) ?? []);
   const existing = reached.filter((object) => live.has(toKey(object)) && !before.has(toKey(object)));
   try {

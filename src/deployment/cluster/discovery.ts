@@ -15,7 +15,7 @@ interface Resource {
   plural: string;
   isNamespaced: boolean;
   /** The kind exists; false if one of the objects defines it. */
-  isThere: boolean;
+  exists: boolean;
 }
 
 /** Kinds by `APIVERSION KIND`. */
@@ -60,7 +60,7 @@ export async function discoverResources(
         group,
         plural: name,
         isNamespaced: namespaced === true,
-        isThere: true,
+        exists: true,
       });
     }
   });
@@ -74,7 +74,7 @@ function definedBy({ apiVersion, kind, spec }: JsonObject): [string, Resource][]
   if (!isJsonObject(names) || typeof group !== 'string' || !Array.isArray(versions)) return [];
   const { plural, kind: defined } = names;
   if (typeof plural !== 'string' || typeof defined !== 'string') return [];
-  const resource = { group, plural, isNamespaced: scope !== 'Cluster', isThere: false };
+  const resource = { group, plural, isNamespaced: scope !== 'Cluster', exists: false };
   return versions.flatMap((version) =>
     isJsonObject(version) && typeof version['name'] === 'string' && version['served'] !== false
       ? [[`${group}/${version['name']} ${defined}`, resource]]

@@ -60,7 +60,7 @@ export interface Inventory {
   unfinished?: Unfinished;
 }
 
-/** An inventory as read; it is written only if nobody else has. */
+/** An inventory as read; it is written only if unchanged in the cluster. */
 export interface ReadInventory {
   inventory: Inventory;
   /** Undefined before the first apply. */

@@ -90,7 +90,7 @@ export function inPhaseOrder<T extends ObjectId>(ids: readonly T[]): T[] {
 }
 
 /** Reports whether deleting an object deletes foreign objects: all of a kind, or of a namespace. */
-export function holdsOthers(id: ObjectId): boolean {
+export function canContainOthers(id: ObjectId): boolean {
   return ['namespaces', 'definitions'].includes(getPhase(id));
 }
 

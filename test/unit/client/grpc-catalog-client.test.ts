@@ -123,7 +123,7 @@ describe('client/grpc-catalog-client', () => {
     expect((await client.getBundleThatReplaces(key)).csvName).toBe('widget.v1.2.0');
   });
 
-  it('lists what provides an API, and what replaces a bundle', async () => {
+  it('lists bundles that provide an API or replace a bundle', async () => {
     const { client } = await widgets();
     const api = { group: 'example.com', version: 'v1', kind: 'Widget' };
     expect((await client.getDefaultBundleThatProvides(api)).channelName).toBe('stable');
@@ -139,14 +139,14 @@ describe('client/grpc-catalog-client', () => {
     });
   });
 
-  it('hands out blobs of other schemas', async () => {
+  it('yields blobs of custom schemas', async () => {
     const { client } = await widgets();
     expect(await collect(client.customBlobs({ schema: 'example.notes', package: 'widget' }))).toEqual([
       { schema: 'example.notes', package: 'widget', list: [1.5, true, null, 'x', { a: {} }] },
     ]);
   });
 
-  it('says what is not found, in the words of the server', async () => {
+  it('reports missing content with the message of the server', async () => {
     const { server, client } = await widgets();
     const address = `127.0.0.1:${server.port}`;
     expect(await failure(client.getPackage('x'))).toBe(`NOT_FOUND: ${address}: package "x" not found`);
@@ -157,7 +157,7 @@ describe('client/grpc-catalog-client', () => {
     expect(await failure(client.getBundleForChannel('x', 'y'))).toMatch(/^NOT_FOUND: /);
   });
 
-  it('speaks TLS with the authority that it is given', async () => {
+  it('uses TLS with the certificate authority of the option', async () => {
     const authority = createAuthority();
     const { cert, key } = authority.issue();
     const certificate = { cert: Buffer.from(cert), key: Buffer.from(key) };
@@ -175,7 +175,7 @@ describe('client/grpc-catalog-client', () => {
     },
   );
 
-  it('stops when its signal fires, and makes no calls once closed', async () => {
+  it('stops when its signal is aborted, and makes no calls once closed', async () => {
     const { client } = await widgets();
     const cancel = new AbortController();
     const reading = (async () => {
@@ -191,7 +191,7 @@ describe('client/grpc-catalog-client', () => {
 });
 
 describe('client/grpc-catalog-client and servers that do not behave', () => {
-  it('tries again what may pass, until something has come', async () => {
+  it('retries temporary failures until the first message', async () => {
     let calls = 0;
     const flaky = await fakeServer({
       ListPackages: (call) => {
@@ -209,7 +209,7 @@ describe('client/grpc-catalog-client and servers that do not behave', () => {
     expect(calls).toBe(3);
   });
 
-  it('gives up on a silent or unreachable server', async () => {
+  it('fails for a silent or unreachable server', async () => {
     const silent = await fakeServer({ ListPackages: () => undefined }, { idleTimeoutMs: 50 });
     expect(await failure(silent.listPackages())).toMatch(/^NETWORK: .*nothing received for 0.05 s$/);
     const mute = createSocketServer(() => undefined);
@@ -223,7 +223,7 @@ describe('client/grpc-catalog-client and servers that do not behave', () => {
     );
   });
 
-  it('refuses what is no message, and messages that are too large or too many', async () => {
+  it('refuses invalid, oversized and excess messages', async () => {
     const sending =
       (...messages: Buffer[]): Answer =>
       (call) => {

@@ -69,7 +69,7 @@ const failure = async (work: Promise<unknown>): Promise<string> => {
 const named = ({ kind, name }: CatalogBlob): string => `${kind} ${name}`;
 
 describe('client/http-catalog-client', () => {
-  it('streams typed blobs in the order of the catalog, and others untouched', async () => {
+  it('streams typed blobs in the order of the catalog, and other blobs unchanged', async () => {
     const { client } = await widgets();
     const blobs = await collect(client.all());
     expect(blobs.map(named)).toEqual([
@@ -85,7 +85,7 @@ describe('client/http-catalog-client', () => {
     expect(blobs.at(-1)?.value['big']).toBe(12345678901234567890n);
   });
 
-  it('asks for schema, package and name', async () => {
+  it('sends schema, package and name as the query', async () => {
     const { client } = await widgets();
     const name = 'widget.v1.1.0';
     const [bundle, ...more] = await collect(client.metas({ schema: 'olm.bundle', package: 'widget', name }));
@@ -121,7 +121,7 @@ describe('client/http-catalog-client', () => {
     expect((await collect(client.bundles())).length).toBe(4);
   });
 
-  it('says what is not found', async () => {
+  it('names missing packages and bundles', async () => {
     const { served, client } = await widgets();
     const url = `${served.url}/catalogs/widgets`;
     expect(await failure(client.getPackage('x'))).toBe(`NOT_FOUND: ${url}: package "x" not found`);
@@ -135,7 +135,7 @@ describe('client/http-catalog-client', () => {
     );
   });
 
-  it('lists the catalogs of a server, and asks one of them', async () => {
+  it('lists the catalogs of a server and queries one', async () => {
     const { served } = await widgets();
     const server = clientOf(`${served.url}/`);
     const [listed, ...more] = await server.catalogs();
@@ -167,14 +167,14 @@ describe('client/http-catalog-client', () => {
     expect(await client.listPackages()).toEqual(['gadget']);
   });
 
-  it('leaves a stream early, and goes on', async () => {
+  it('leaves a stream early and sends further requests', async () => {
     const served = await serve({ big: largeCatalog(20_000_000) });
     const client = clientOf(`${served.url}/catalogs/big`);
     for await (const { name } of client.all()) if (name === 'b3') break;
     expect((await collect(client.metas({ name: 'b7' }))).map(named)).toEqual(['bundle b7']);
   });
 
-  it('stops when its signal fires', async () => {
+  it('stops when its signal is aborted', async () => {
     const served = await serve({ big: largeCatalog(20_000_000) });
     const client = clientOf(`${served.url}/catalogs/big`);
     const cancel = new AbortController();
@@ -185,7 +185,7 @@ describe('client/http-catalog-client', () => {
     expect(await failure(client.listPackages({ signal: cancel.signal }))).toMatch(/^CANCELLED: /);
   });
 
-  it('trusts the authority that it is given, and says so when it is not', async () => {
+  it('trusts the certificate authority of the option, and names the option without it', async () => {
     const authority = createAuthority();
     const served = await serve({ widgets: widget }, { certificate: authority.issue() });
     const url = `https://127.0.0.1:${served.port}/catalogs/widgets`;
@@ -202,7 +202,7 @@ describe('client/http-catalog-client', () => {
 });
 
 describe('client/http-catalog-client with a cache directory', () => {
-  it('fetches only what has changed, and keeps one content', async () => {
+  it('fetches only changed content and keeps one copy', async () => {
     const directory = path.join(await directoryWith(), 'new/cache');
     const { served, client } = await widgets({ cacheDirectory: directory });
     const first = await client.refresh();
@@ -218,7 +218,7 @@ describe('client/http-catalog-client with a cache directory', () => {
     expect((await client.refresh()).changed).toBe(false);
   });
 
-  it('fetches content anew that is damaged, and reads no foreign record', async () => {
+  it('fetches damaged content again and ignores foreign records', async () => {
     const directory = await directoryWith();
     const { served, client } = await widgets({ cacheDirectory: directory });
     await client.refresh();
@@ -244,7 +244,7 @@ describe('client/http-catalog-client with a cache directory', () => {
     expect((await collect(client.all())).length).toBe(9);
   });
 
-  it('keeps what it had when an answer is cut off or too large', async () => {
+  it('keeps its copy if a response is truncated or too large', async () => {
     const directory = await directoryWith();
     let isBroken = false;
     const line = '{"schema":"olm.package","name":"widget"}\n';
@@ -268,7 +268,7 @@ describe('client/http-catalog-client with a cache directory', () => {
     expect((await readdir(directory)).sort()).toEqual(before);
   });
 
-  it('says that the directory cannot be written', async () => {
+  it('reports a directory that is not writable', async () => {
     const directory = await directoryWith({ file: '' });
     const { client } = await widgets({ cacheDirectory: path.join(directory, 'file/below') });
     expect(await failure(client.refresh())).toContain(`${directory}/file/below: not a directory`);
@@ -297,7 +297,7 @@ describe('client/http-catalog-client and servers that do not behave', () => {
     expect(await failure(collect(client.all()))).toMatch(message);
   });
 
-  it('refuses a line without an end, and an answer without an end', async () => {
+  it('refuses an endless line and an endless response', async () => {
     const endless = (piece: string) => (_request: IncomingMessage, response: NodeJS.WritableStream) => {
       const more = (): void => {
         while (response.writable && response.write(piece));
@@ -317,12 +317,12 @@ describe('client/http-catalog-client and servers that do not behave', () => {
 
   it('refuses an unrequested 304', async () => {
     const { client, url } = await fakeServer((_request, response) => void response.writeHead(304).end());
-    const message = `REGISTRY: ${url}/catalogs/fake/api/v1/all: answered 304 Not Modified without a request`;
+    const message = `REGISTRY: ${url}/catalogs/fake/api/v1/all: server returned 304 Not Modified to an unconditional request`;
     expect(await failure(collect(client.all()))).toBe(message);
     expect(await failure(client.refresh())).toBe(message);
   });
 
-  it('refuses a coding and blobs that it has not asked for', async () => {
+  it('refuses unrequested encodings and blobs', async () => {
     const coded = await fakeServer(
       (_request, response) => void response.setHeader('Content-Encoding', 'gzip').end('x'),
     );
@@ -336,7 +336,7 @@ describe('client/http-catalog-client and servers that do not behave', () => {
     );
   });
 
-  it('tries again what may pass, and no more often than it may', async () => {
+  it('retries temporary failures, up to the maximum', async () => {
     let left = 1;
     const flaky = await fakeServer((_request, response) => {
       if (left-- > 0) response.writeHead(503).end();
@@ -346,14 +346,14 @@ describe('client/http-catalog-client and servers that do not behave', () => {
     expect(flaky.seen).toHaveLength(2);
     const down = await fakeServer((_request, response) => void response.writeHead(500).end('{"errors":[]}'));
     expect(await failure(down.client.listPackages())).toBe(
-      `REGISTRY: ${down.url}/catalogs/fake/api/v1/metas: answered 500 Internal Server Error (after 2 attempts)`,
+      `REGISTRY: ${down.url}/catalogs/fake/api/v1/metas: server returned 500 Internal Server Error (after 2 attempts)`,
     );
     const denied = await fakeServer((_request, response) => void response.writeHead(403).end());
-    expect(await failure(denied.client.listPackages())).toMatch(/^AUTH: .*answered 403 Forbidden$/);
+    expect(await failure(denied.client.listPackages())).toMatch(/^AUTH: .*server returned 403 Forbidden$/);
     expect(denied.seen).toHaveLength(1);
   });
 
-  it('gives up on a silent or unreachable server', async () => {
+  it('fails for a silent or unreachable server', async () => {
     const silent = await fakeServer(() => undefined, { idleTimeoutMs: 40 });
     expect(await failure(silent.client.listPackages())).toMatch(/^NETWORK: .*nothing received for 0.04 s/);
     const stalls = await fakeServer((_request, response) => void response.write('{"schema":"a"}\n'), {
@@ -365,7 +365,7 @@ describe('client/http-catalog-client and servers that do not behave', () => {
     );
   });
 
-  it('says that an answer was cut off', async () => {
+  it('reports a truncated response', async () => {
     const { client } = await fakeServer((_request, response) => {
       response.writeHead(200, { 'Content-Length': 1000 });
       response.write('{"schema":"a"}\n', () => response.destroy());
@@ -384,7 +384,7 @@ describe('client/http-catalog-client and servers that do not behave', () => {
     expect(await failure(client.catalogs())).toMatch(message);
   });
 
-  it('takes everything for changed where the server knows no conditions', async () => {
+  it('reports every content as changed if the server ignores conditional requests', async () => {
     const plain = await fakeServer((_request, response) => void response.end());
     expect(await plain.client.refresh()).toEqual({ changed: true });
     expect(await plain.client.refresh()).toEqual({ changed: true });

@@ -7,7 +7,7 @@ const object = (kind: string, name: string, more: JsonObject = {}, apiVersion = 
   generated({ apiVersion, kind, metadata: { name }, ...more }, 'test');
 
 describe('deployment/diff', () => {
-  it('finds what is added, removed and changed, in order, and marks definitions that go', () => {
+  it('lists additions, removals and changes in order, and marks removed definitions', () => {
     const older = [
       object('ConfigMap', 'same'),
       object('ConfigMap', 'b', { data: { x: '1', y: '2' } }),
@@ -37,7 +37,7 @@ describe('deployment/diff', () => {
     expect(diffObjects(newer, newer)).toEqual([]);
   });
 
-  it('knows items of lists by their names, and objects whatever the version of their API', () => {
+  it('matches list items by name, and objects regardless of their API version', () => {
     const older = [
       object('CronJob', 'a', { list: [{ name: 'x', v: 1 }, { name: 'y' }], n: [1, 2] }, 'batch/v1beta1'),
     ];
@@ -54,7 +54,7 @@ describe('deployment/diff', () => {
     expect(swapped[0]?.fields.map((field) => field.path)).toEqual(['list']);
   });
 
-  it('does not count the order of keys', () => {
+  it('ignores the order of keys', () => {
     const one = [object('ConfigMap', 'a', { data: { x: '1', y: '2' } })];
     expect(diffObjects(one, [object('ConfigMap', 'a', { data: { y: '2', x: '1' } })])).toEqual([]);
   });

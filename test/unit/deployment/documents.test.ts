@@ -70,7 +70,7 @@ spec:
 `;
 
 describe('deployment/documents', () => {
-  it('takes the proposal as it is printed', () => {
+  it('reads the format of the proposal', () => {
     const documents = read(proposal);
     expect(told(documents)).toEqual([]);
     expect(unlikeSchema(proposal.replace('true | false', 'true'))).toEqual([]);
@@ -103,7 +103,7 @@ describe('deployment/documents', () => {
     });
   });
 
-  it('takes the uniform variant, with uri and auth beside the kind or without one', () => {
+  it('reads the uniform variant, with uri and auth beside the kind or without a kind', () => {
     const documents = read(`apiVersion: core.rukpak.io/v1alpha2
 kind: BundleDeployment
 metadata: {name: foo}
@@ -141,7 +141,7 @@ spec:
     ]);
   });
 
-  it('takes v1alpha1 with a template, as the documentation of rukpak prints it', () => {
+  it('reads v1alpha1 with a template, as in the documentation of rukpak', () => {
     const documents = read(`apiVersion: core.rukpak.io/v1alpha1
 kind: BundleDeployment
 metadata:
@@ -178,7 +178,7 @@ spec:
     });
   });
 
-  it('takes v1alpha2 as it was released', () => {
+  it('reads v1alpha2', () => {
     const documents = read(`apiVersion: core.rukpak.io/v1alpha2
 kind: BundleDeployment
 metadata:
@@ -208,7 +208,7 @@ spec:
     });
   });
 
-  it('takes Bundles by the instances that name them, and the class of a provisioner', () => {
+  it('reads Bundles referenced by instances, and the class of a provisioner', () => {
     const bundle = `apiVersion: core.rukpak.io/v1alpha1
 kind: Bundle
 metadata:
@@ -278,7 +278,7 @@ spec:
     expect(documents.deployments[0]?.formats).toEqual([format]);
   });
 
-  it('refuses what only a cluster has, and names what to do', () => {
+  it('refuses sources that only exist in a cluster, with a hint', () => {
     const local = (source: string): string => `apiVersion: core.rukpak.io/v1alpha1
 kind: Bundle
 metadata: {name: combo-v0.1.0}
@@ -378,7 +378,7 @@ spec:
     expect(unlikeSchema(text())).toHaveLength(1);
   });
 
-  it('passes over what is no deployment, and refuses the same one twice', () => {
+  it('ignores other documents and refuses duplicate deployments', () => {
     const documents = read(
       proposal,
       `${proposal}---\napiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n`,
@@ -393,7 +393,7 @@ spec:
     ]);
   });
 
-  it('reads commits of digits only as they are written', () => {
+  it('reads commits of digits as text', () => {
     const documents = read(`apiVersion: core.rukpak.io/v1alpha2
 kind: BundleDeployment
 metadata: {name: a}
@@ -404,7 +404,7 @@ spec: {format: plain, sources: [{git: {repository: 'https://x/y', ref: 0012345}}
     expect(documents.deployments[0]?.warnings[0]?.hint).toBe('quote it: "0012345"');
   });
 
-  it('never ends in anything but findings', () => {
+  it('returns findings for any document', () => {
     const junk = ['null', '7', '[]', '{}', 'true', '"x"', '[null]', '{a: [{}]}', '{name: {}}'];
     const paths = [
       'spec',

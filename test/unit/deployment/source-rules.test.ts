@@ -95,7 +95,7 @@ describe('deployment/source-fields: pins in addresses', () => {
     expect(findings[0]?.line).toBe(7);
   });
 
-  it('reads ref and directory behind the address of a repository, and refuses others beside it', () => {
+  it('reads ref and directory from the URL of a repository, and refuses conflicting fields', () => {
     expect(sourceOf('{uri: "https://git.example/a.git#main:deploy"}').source).toMatchObject({
       repository: 'https://git.example/a.git',
       revision: 'main',
@@ -111,7 +111,7 @@ describe('deployment/source-fields: pins in addresses', () => {
     ]);
   });
 
-  it('takes a whole commit in ref for a pin, and no other revision', () => {
+  it('accepts only a full commit in ref as a pin', () => {
     const unpinned = (ref: string): number => {
       const { source } = sourceOf(`{kind: git, git: {repository: "https://git.example/a", ref: ${ref}}}`);
       return findUnpinned([placedAt('src', source as never)]).length;

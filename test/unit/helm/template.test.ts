@@ -227,13 +227,13 @@ describe('helm/template', () => {
     expect(faults.map(({ kind }) => kind)).toEqual(['limit']);
   });
 
-  it('ends a regular expression that takes too long', async () => {
+  it('aborts a regular expression that takes too long', async () => {
     const template = '{{ regexMatch "^(a+)+$" (print (repeat 40 "a") "b") }}';
     const { faults } = await render(template, { maxMilliseconds: 200 });
     expect(faults.map(({ message }) => message)).toEqual(['rendering timed out after 200 ms']);
   });
 
-  it('keeps keys of every name apart from what objects have', async () => {
+  it('keeps keys of any name apart from object prototypes', async () => {
     const template =
       '{{ $d := dict "__proto__" 1 "constructor" 2 }}{{ $d | toJson }}{{ .Values.constructor }}{{ .Values.toString }}{{ hasKey .Values "__proto__" }}';
     expect(await render(template)).toEqual({ text: '{"__proto__":1,"constructor":2}false', faults: [] });

@@ -72,7 +72,7 @@ describe('values.schema.json of a chart', () => {
     expect(await read(values, schema)).toMatchObject({ images: [{ text: 'a.example/a:1' }], warnings: [] });
   });
 
-  it('is held against values of sub-charts too, those from above included', async () => {
+  it('validates values of sub-charts, including those from parent charts', async () => {
     const kid = {
       'charts/kid/Chart.yaml': 'apiVersion: v2\nname: kid\nversion: 1.0.0\n',
       'charts/kid/values.schema.json': '{"properties":{"x":{"type":"integer"}}}',
@@ -83,14 +83,14 @@ describe('values.schema.json of a chart', () => {
     expect((await read('kid: {x: 1}', '{}', kid)).images).toHaveLength(1);
   });
 
-  it('names every fault', async () => {
+  it('reports every fault', async () => {
     const schema = '{"properties":{"a":{"type":"string"},"b":{"type":"string"}}}';
     const text = await read('a: 1\nb: 2', schema).catch(String);
     expect(text).toContain('"/a"');
     expect(text).toContain('"/b"');
   });
 
-  it('is not held against values where it refers to another document, with a warning', async () => {
+  it('is skipped with a warning if it refers to another document', async () => {
     const { images, warnings } = await read(
       'a: 1',
       '{"properties":{"a":{"$ref":"https://a.example/b.json"}}}',

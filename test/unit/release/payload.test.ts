@@ -37,7 +37,7 @@ async function read(layers: RawEntry[][], kubeVirt?: string[]) {
 const digestIn = (reference: string): string => reference.slice(reference.indexOf('@') + 1);
 
 describe('release/payload', () => {
-  it('reads the components, in the order of the payload, and no layer below the one that names them', async () => {
+  it('reads the components in payload order, and no layer below the one that lists them', async () => {
     expect(await read([[{ name: 'usr/bin/x' }], files(references)])).toEqual({
       version: '4.1.0',
       components: [`etcd ${digestIn(etcd)}`, `pod ${digestIn(pod)}`, `also-pod ${digestIn(pod)}`],
@@ -45,7 +45,7 @@ describe('release/payload', () => {
     });
   });
 
-  it('takes the file of the topmost layer, and goes down where layers lack it', async () => {
+  it('reads the file from the topmost layer that contains it', async () => {
     const older = files(imageReferences('4.0.0', { etcd }));
     expect((await read([older, files(references)])).version).toBe('4.1.0');
     expect(await read([older, [{ name: 'etc/x' }], [{ name: 'etc/y' }]])).toMatchObject({
@@ -65,7 +65,7 @@ describe('release/payload', () => {
     expect((await read([files('x'), [{ name }, ...files(references)]])).version).toBe('4.1.0');
   });
 
-  it('adds KubeVirt disks, by key where several are asked for', async () => {
+  it('adds KubeVirt disks, by key if several are selected', async () => {
     const disk = payloadOf('disk', 'quay.io/demo/parts');
     const boot: RawEntry = {
       name: 'release-manifests/0000_50_installer_coreos-bootimages.yaml',
@@ -109,7 +109,7 @@ describe('release/payload', () => {
     expect((await failureOf(read([files(content)]))).message).toContain(words);
   });
 
-  it('refuses a payload that is truncated, a link, or no file', async () => {
+  it('refuses a payload that is truncated, a link or not a file', async () => {
     const link = { name: 'release-manifests/image-references', flag: '2', linkName: '/etc/passwd' };
     expect(await failureOf(read([[link]]))).toMatchObject({ code: 'UNSUPPORTED' });
     const directory = { name: 'release-manifests', flag: '2', linkName: '/etc' };

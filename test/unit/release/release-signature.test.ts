@@ -3,7 +3,7 @@ import { releaseKeys } from '../../../src/release/release-keys.js';
 import { parseKeyring } from '../../../src/trust/openpgp-keyring.js';
 
 describe('release/release-keys', () => {
-  it('holds the keys that clusters verify updates with', () => {
+  it('contains the keys that clusters verify updates with', () => {
     const { keys } = parseKeyring(Buffer.from(releaseKeys), 'release keys');
     const usable = keys.filter(({ problem }) => problem === undefined);
     expect(usable.map(({ fingerprint }) => fingerprint).sort()).toEqual([

@@ -78,7 +78,7 @@ describe('release/select-releases', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('goes from one channel to another of the same minor version', async () => {
+  it('connects two channels of the same minor version', async () => {
     const { versions } = await select([
       channel('stable-4.3', { minVersion: '4.3.0', maxVersion: '4.3.0' }),
       channel('fast-4.3'),
@@ -86,7 +86,7 @@ describe('release/select-releases', () => {
     expect(versions).toEqual(['4.3.0', '4.3.1']);
   });
 
-  it('warns where no update path leads to the next channel, and takes both ends', async () => {
+  it('warns if no update path leads to the next channel, and selects both ends', async () => {
     const { versions, warnings } = await select([
       channel('stable-4.1', { minVersion: '4.1.2', maxVersion: '4.1.2' }),
       channel('lonely-4.2'),
@@ -100,7 +100,7 @@ describe('release/select-releases', () => {
     expect(unnumbered.warnings.join()).toContain('do not end with -X.Y');
   });
 
-  it('uses a conditional update where nothing else leads on, and says why it is conditional', async () => {
+  it('uses a conditional update if no other exists, with its risk', async () => {
     const path = [channel('stable-4.3', { minVersion: '4.2.2', shortestPath: true })];
     const { versions, warnings } = await select(path);
     expect(versions).toEqual(['4.2.2', '4.3.0', '4.3.1']);

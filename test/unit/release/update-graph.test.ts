@@ -21,7 +21,7 @@ function pathIn(text: string, from: string, to: string) {
 }
 
 describe('release/update-graph', () => {
-  it('orders releases by version and takes the first of two with one version', () => {
+  it('orders releases by version, and keeps the first of duplicate versions', () => {
     const text = JSON.stringify({
       nodes: ['4.1.10', '4.1.2', '4.1.2', '4.1.2-rc.1'].map((version, i) => ({
         version,
@@ -35,7 +35,7 @@ describe('release/update-graph', () => {
     expect(nodes[1]?.channels).toEqual(['a', 'b']);
   });
 
-  it('leaves out updates to versions that are not in the channel', () => {
+  it('omits updates to versions outside the channel', () => {
     const text = graphText(['4.1.0'], [], { conditional: [{ from: '4.1.0', to: '4.2.0', risk: 'R' }] });
     expect(parseUpdateGraph(text, label).edges.size).toBe(0);
   });
@@ -67,7 +67,7 @@ describe('release/update-graph', () => {
 });
 
 describe('release/update-path', () => {
-  it('takes the shortest path, of several the one with the newest first release', () => {
+  it('selects the shortest path, among several the one with the newest first release', () => {
     const text = graphText(
       ['4.1.0', '4.1.1', '4.1.2', '4.1.3', '4.1.4'],
       [
@@ -88,7 +88,7 @@ describe('release/update-path', () => {
     expect(pathIn(text, '4.1.4', '4.1.0').versions).toBeUndefined();
   });
 
-  it('goes a longer way rather than by a conditional update', () => {
+  it('prefers a longer path to a conditional update', () => {
     const text = graphText(
       ['4.1.0', '4.1.1', '4.1.2', '4.1.3'],
       [
@@ -104,7 +104,7 @@ describe('release/update-path', () => {
     });
   });
 
-  it('uses as few conditional updates as possible, on the shortest of these ways', () => {
+  it('uses as few conditional updates as possible, on the shortest such path', () => {
     const text = graphText(
       ['4.1.0', '4.1.1', '4.1.2', '4.1.3', '4.1.4', '4.1.5'],
       [
@@ -127,14 +127,14 @@ describe('release/update-path', () => {
     });
   });
 
-  it('takes an update without condition over the same one with a condition', () => {
+  it('prefers an unconditional update to the same conditional one', () => {
     const text = graphText(['4.1.0', '4.1.1'], [['4.1.0', '4.1.1']], {
       conditional: [{ from: '4.1.0', to: '4.1.1', risk: 'A' }],
     });
     expect(pathIn(text, '4.1.0', '4.1.1').risky).toEqual([]);
   });
 
-  it('names the newest release that updates lead to', () => {
+  it('names the newest reachable release', () => {
     const text = graphText(
       ['4.1.0', '4.1.1', '4.1.2', '4.1.3', '4.1.9'],
       [

@@ -150,7 +150,7 @@ const webhook: JsonObject = {
 describe
   .skipIf(!hasKubectl)
   .concurrent('deployment/cluster/apply (needs kubectl)', { timeout: 120_000 }, () => {
-    it('applies everything in phases and records it', () =>
+    it('applies objects in phases and records them', () =>
       withCluster(async ({ server, kubectl, apply }) => {
         const report = await apply([
           webhook,
@@ -183,7 +183,7 @@ describe
         expect(inventory.revisions).toMatchObject([{ revision: 1, result: 'applied', version: '1.0.0' }]);
       }));
 
-    it('updates in place, and removes what is left over, but no definition without being forced to', () =>
+    it('updates in place and removes orphans, definitions only with force', () =>
       withCluster(async ({ server, kubectl, options, apply, held }) => {
         await apply([definition, widget, configMap('one', '1'), configMap('two', '2'), deployment('a')]);
         const uid = server.get('ConfigMap', 'one', 'here')?.metadata.uid;
@@ -219,7 +219,7 @@ describe
         expect(await held()).toEqual(['ConfigMap one', 'Deployment widget']);
       }));
 
-    it('finds nothing to do the second time, and puts back what has drifted', () =>
+    it('changes nothing on the second run, and reverts drift', () =>
       withCluster(async ({ server, apply }) => {
         await apply([configMap('one', '1'), configMap('two', '2')]);
         const writes = server.changes().length;
@@ -236,7 +236,7 @@ describe
         expect(again.created.map(({ name }) => name)).toEqual(['two']);
       }));
 
-    it('restores what was there before when an update fails', () =>
+    it('restores the previous state when an update fails', () =>
       withCluster(async ({ server, logged, kubectl, options, apply, failing }) => {
         await apply([configMap('one', '1'), deployment('a'), role]);
         server.put({ ...configMap('found', 'by hand'), data: { other: 'by hand' } } as never);
@@ -281,7 +281,7 @@ describe
         expect(inventory.unfinished).toBeUndefined();
       }));
 
-    it('restores what was there before when it is interrupted', () =>
+    it('restores the previous state when interrupted', () =>
       withCluster(async ({ server, cancel, kubectl, options, apply }) => {
         await apply([configMap('one', '1')]);
         const plan = await planApply(
@@ -298,7 +298,7 @@ describe
         expect(server.get('Deployment', 'widget', 'here')).toBeUndefined();
       }));
 
-    it('refuses, before anything is changed, what the cluster or the user lacks', () =>
+    it('reports missing kinds and permissions before any change', () =>
       withCluster(async ({ server, refusalOf }) => {
         expect(
           await refusalOf([widget, { ...configMap('x', ''), metadata: { generateName: 'x-' } }]),
@@ -316,7 +316,7 @@ describe
         ]);
       }));
 
-    it('refuses objects of other deployments, and fields that others manage unless forced', () =>
+    it('refuses objects of other deployments, and fields of other managers unless forced', () =>
       withCluster(async ({ server, apply, refusalOf }) => {
         await apply([configMap('one', '1')]);
         expect(await refusalOf([configMap('one', '2')], {}, 'other')).toEqual([
@@ -332,7 +332,7 @@ describe
         expect(JSON.stringify(server.get('Deployment', 'widget', 'here'))).toContain('"image":"ours"');
       }));
 
-    it('puts back the other objects where others manage fields of one', () =>
+    it('restores other objects if one has fields of another manager', () =>
       withCluster(async ({ server, kubectl, options, apply, held }) => {
         const values = [deployment('ours'), configMap('one', '1')];
         await apply(values);
@@ -352,7 +352,7 @@ describe
         expect(withoutConflicts(other)).toBeUndefined();
       }));
 
-    it('mends a run that was killed, and takes away what only that had made', () =>
+    it('repairs a killed run and removes objects that only it created', () =>
       withCluster(async ({ server, newKubectl, kubectl, options, apply }) => {
         await apply([configMap('one', '1')]);
         const secret = server.get('Secret', 'opmate-inventory-widget', 'here');
@@ -393,7 +393,7 @@ describe
         expect(server.get('ConfigMap', 'one', 'here')?.['data']).toEqual({ value: '1' });
       }));
 
-    it('does not run beside another run', () =>
+    it('refuses to run concurrently', () =>
       withCluster(async ({ server, kubectl, options }) => {
         const first = await planApply(kubectl, await deploymentOf([configMap('one', '1')]), options());
         const second = await planApply(kubectl, await deploymentOf([configMap('one', '2')]), options());
@@ -404,7 +404,7 @@ describe
         expect(server.get('ConfigMap', 'one', 'here')?.['data']).toEqual({ value: '1' });
       }));
 
-    it('keeps renders that are larger than a Secret, and notices what was done to them', () =>
+    it('stores renders larger than a Secret and detects changes to them', () =>
       withCluster(async ({ server, kubectl, apply }) => {
         const large = Array.from({ length: 4 }, (_, index) =>
           configMap(`large-${index}`, randomBytes(450_000).toString('base64')),
@@ -443,7 +443,7 @@ describe
         expect(server.get('Namespace', 'here')).toBeDefined();
       }));
 
-    it('keeps secrets out of messages', () =>
+    it('redacts secrets in messages', () =>
       withCluster(async ({ server, kubectl, options }) => {
         const secret = {
           apiVersion: 'v1',

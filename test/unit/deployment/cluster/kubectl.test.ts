@@ -22,7 +22,7 @@ async function programOf(script: string, signal?: AbortSignal): Promise<Kubectl>
 }
 
 describe('deployment/cluster/kubectl', () => {
-  it('gives objects on standard input and arguments as they are, without a shell', async () => {
+  it('passes objects on standard input and arguments unchanged, without a shell', async () => {
     const kubectl = await programOf(`${version}; printf '%s\\n' "$@"; cat`);
     const big = 9007199254740993n;
     const { stdout } = await kubectl.run(['get', '$(touch x); `y`'], { objects: [{ kind: 'A', big }] });
@@ -55,7 +55,7 @@ describe('deployment/cluster/kubectl', () => {
     expect(error).toMatchObject({ message: expect.stringMatching(message) as string, code });
   });
 
-  it('ends the program when it is cancelled, unless it has to come to its end', async () => {
+  it('stops the program when cancelled, unless it must finish', async () => {
     const cancel = new AbortController();
     const kubectl = await programOf(
       `${version}; trap 'exit 1' TERM; echo started; sleep 30 & wait`,
@@ -69,7 +69,7 @@ describe('deployment/cluster/kubectl', () => {
     await expect(other.run(['get'])).rejects.toMatchObject({ code: 'CANCELLED' });
   });
 
-  it('does not end what must not be cancelled', async () => {
+  it('does not stop programs that must not be cancelled', async () => {
     const cancel = new AbortController();
     const kubectl = await programOf(`${version}; echo done`, cancel.signal);
     await kubectl.version();
@@ -77,12 +77,12 @@ describe('deployment/cluster/kubectl', () => {
     expect(await kubectl.run(['get'], { isCancellable: false })).toEqual({ stdout: 'done\n', errors: [] });
   });
 
-  it('ends the program after its time', async () => {
+  it('stops the program after its timeout', async () => {
     const kubectl = await programOf(`${version}; exec sleep 30`);
     await expect(kubectl.run(['get'], { timeoutMs: 50 })).rejects.toMatchObject({ code: 'LIMIT' });
   });
 
-  it('takes errors and warnings out of what kubectl says', () => {
+  it('extracts errors and warnings from the output of kubectl', () => {
     const text = [
       'Warning: policy/v1beta1 is deprecated',
       "E0101 10:00:00.000000 1 memcache.go:265] couldn't get current server API group list",
@@ -102,7 +102,7 @@ describe('deployment/cluster/kubectl', () => {
     });
   });
 
-  it('hides what Secrets hold, encoded or not', async () => {
+  it('redacts the data of Secrets, encoded or not', async () => {
     const kubectl = await programOf(
       `${version}; echo "error: bad: hunter2 aHVudGVyMg== swordfish" >&2; exit 1`,
     );
@@ -113,7 +113,7 @@ describe('deployment/cluster/kubectl', () => {
     expect(await kubectl.run(['get'])).toMatchObject({ errors: ['bad: *** *** ***'] });
   });
 
-  it('reads one object, a list, and objects one after another', () => {
+  it('reads one object, a List and a sequence of objects', () => {
     const one = { kind: 'A', text: 'x' };
     expect(readObjects('')).toEqual([]);
     expect(readObjects(JSON.stringify(one))).toEqual([one]);

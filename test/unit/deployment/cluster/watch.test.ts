@@ -27,7 +27,7 @@ async function pausesOf(
 }
 
 describe('deployment/cluster/watch', () => {
-  it('waits longer after each failure in a row, and as always after a success', async () => {
+  it('waits longer after each consecutive failure, and the usual time after a success', async () => {
     const { pauses, logged } = await pausesOf(6, (round) =>
       round === 5 ? Promise.resolve() : Promise.reject(new OpmateError('NETWORK', 'not reached')),
     );
@@ -35,7 +35,7 @@ describe('deployment/cluster/watch', () => {
     expect(logged[1]).toBe('not reached: tried again in 20 s');
   });
 
-  it('never waits longer than a quarter of an hour, or the interval', () => {
+  it('waits at most 15 minutes, or the interval', () => {
     expect(delayAfter(1000, 300_000)).toBe(900_000);
     expect(delayAfter(1000, 3_600_000)).toBe(3_600_000);
     expect(delayAfter(1, 1000)).toBe(1000);

@@ -96,8 +96,8 @@ async function forge(directory: string, repository: string): Promise<void> {
   );
 }
 
-describe('an archive that was rewritten on its way', () => {
-  it('is refused by its id before anything is read or written', async () => {
+describe('a tampered archive', () => {
+  it('is refused by its ID before anything is read or written', async () => {
     await forge(at('forged'), 'acme/evil');
     expect(await sandbox.run(['archive', 'verify', 'forged'])).toMatchObject({ code: 0 });
     for (const args of [
@@ -133,14 +133,14 @@ describe('an archive that was rewritten on its way', () => {
     expect(verify('sha256', bytes, key.publicKey, Buffer.from(signature, 'base64'))).toBe(true);
   });
 
-  it('is refused where it holds more than the configuration allows, by name', async () => {
+  it('is refused if it has contents outside the configuration, with their names', async () => {
     const refused = await mirror('--from', 'forged', '-c', 'set.yaml', registry);
     expect(refused).toMatchObject({ code: 1, stdout: '' });
     expect(refused.stderr).toContain('acme/evil:v1: the configuration does not request this image');
     expect(await (await fetch(`${target.url}/v2/_catalog`)).json()).toEqual({ repositories: [] });
   });
 
-  it('is copied where it holds what the configuration allows, with templates from here', async () => {
+  it('is copied if the configuration covers its contents, with local templates', async () => {
     const allowed = await mirror('--from', 'carry', '--id', id, '-c', 'set.yaml', registry);
     expect(allowed).toMatchObject({ code: 0 });
     const text = await readFile(at('working-dir', 'cluster-resources', 'cs-index-v1.yaml'), 'utf8');
@@ -152,7 +152,7 @@ describe('an archive that was rewritten on its way', () => {
 });
 
 describe('opmate mirror --from', () => {
-  it('takes templates from the lock, and opens no path that the archive names', async () => {
+  it('reads templates from the lock and opens no paths from the archive', async () => {
     await writeFile(at('cs.yaml'), template('changed'));
     const result = await mirror('--from', 'file://carry', '--workspace', 'file://unlocked', registry);
     expect(result).toMatchObject({ code: 0 });
@@ -161,7 +161,7 @@ describe('opmate mirror --from', () => {
     await writeFile(at('cs.yaml'), template('here'));
   });
 
-  it('writes into the working directory, and not through a link', async () => {
+  it('writes to the working directory, not through a link', async () => {
     await mkdir(at('outside', 'cluster-resources'), { recursive: true });
     await writeFile(at('outside', 'cluster-resources', 'kept.yaml'), 'kept');
     await symlink(at('outside'), at('carry-link'));

@@ -59,7 +59,7 @@ describe('opmate archive verify', () => {
     });
   });
 
-  it('names each fault of a damaged one, with exit code 3', async () => {
+  it('reports each fault of a damaged archive, with exit code 3', async () => {
     const directory = path.join(sandbox.work, 'damaged');
     const { index } = await someContent().write(directory, { partBytes: 100_000 });
     const [digest, { offset }] = [...index.blobs].find(([, { part }]) => part === 1) as [
@@ -89,7 +89,7 @@ describe('opmate archive verify', () => {
     );
   });
 
-  it('fails where there is no archive', async () => {
+  it('fails for a directory without an archive', async () => {
     await sandbox.write({ 'empty/readme': '' });
     const { code, stderr } = await sandbox.run(['archive', 'verify', 'empty']);
     expect(code).toBe(1);
@@ -114,7 +114,7 @@ describe('opmate oci serve, on an archive', () => {
   });
   afterAll(() => server.stop());
 
-  it('has its images copied from it, and refuses others', async () => {
+  it('serves the images of the archive only', async () => {
     const pulled = await sandbox.run(['oci', 'copy', '--use-http', `${host}/ns/one:v1`, 'oci:pulled:v1']);
     expect([pulled.code, pulled.stdout.trim()]).toEqual([0, expect.stringContaining(one.digest) as string]);
     const pushed = await sandbox.run(['oci', 'copy', '--use-http', 'oci:pulled:v1', `${host}/ns/three:v1`]);
@@ -122,7 +122,7 @@ describe('opmate oci serve, on an archive', () => {
     expect(pushed.stderr).toMatch(/ns\/three.*read-only/);
   });
 
-  it.skipIf(!hasSkopeo)('serves skopeo by tag and digest; and skopeo reads the part itself', async () => {
+  it.skipIf(!hasSkopeo)('serves skopeo by tag and digest, and skopeo reads the part itself', async () => {
     const policy = path.join(sandbox.work, 'policy.json');
     await writeFile(policy, '{"default":[{"type":"insecureAcceptAnything"}]}');
     const copies = [
@@ -143,7 +143,7 @@ describe('opmate oci serve, on an archive', () => {
     expect(JSON.parse(stdout)).toMatchObject({ Tags: ['v2'] });
   });
 
-  it.skipIf(!hasDockerRegistry)('fills another registry', async () => {
+  it.skipIf(!hasDockerRegistry)('is copied to another registry', async () => {
     const registry = await startDockerRegistry();
     try {
       const target = `${registry.host}/mirror/one:v1`;
@@ -158,7 +158,7 @@ describe('opmate oci serve, on an archive', () => {
     }
   });
 
-  it('serves what is in a base that is named', async () => {
+  it('serves blobs of a named base', async () => {
     const base = await readArchiveIndex(path.join(sandbox.work, 'served'));
     const more = new ArchiveContent();
     addImage(more, 'ns/one', 'v1', 'one');
@@ -238,7 +238,7 @@ async function wholeBlobs(directory: string): Promise<Set<string>> {
 }
 
 describe('writing an archive', () => {
-  it('is continued after SIGKILL at any point, and transfers nothing twice', async () => {
+  it('continues after SIGKILL at any point, and transfers nothing twice', async () => {
     const root = await directoryWith();
     const clean = path.join(root, 'clean');
     spawnSync(process.execPath, scriptArgs(clean));
@@ -265,7 +265,7 @@ describe('writing an archive', () => {
     }
   });
 
-  it('leaves one of both archives wherever SIGKILL ends the replacing of one', async () => {
+  it('leaves the old or the new archive after SIGKILL at any point of a replacement', async () => {
     const root = await directoryWith();
     const preload = pathToFileURL(path.join(projectRoot, 'test/support/kill-at.js')).href;
     const run = (directory: string, way: string, killAt?: number) =>
@@ -305,7 +305,7 @@ describe('writing an archive', () => {
     expect([...seen]).toEqual(ids);
   });
 
-  it('refuses a second run at once, by name, and the first one ends as it would', async () => {
+  it('refuses a concurrent run, and the first one completes', async () => {
     const [directory, clean] = [path.join(await directoryWith(), 'a'), path.join(await directoryWith(), 'b')];
     spawnSync(process.execPath, scriptArgs(clean));
     const first = spawn(process.execPath, scriptArgs(directory, 'held'), {
@@ -322,7 +322,7 @@ describe('writing an archive', () => {
     expect(await sumsOf(directory)).toEqual(await sumsOf(clean));
   });
 
-  describe.skipIf(!hasNamespaces)('on a disk of 9 MiB that gets full', () => {
+  describe.skipIf(!hasNamespaces)('on a full disk of 9 MiB', () => {
     const quote = (words: string[]): string =>
       words.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(' ');
 
@@ -348,7 +348,7 @@ describe('writing an archive', () => {
       return { disk, said, unfinished, result, files };
     }
 
-    it('ends clearly, and goes on when there is room', async () => {
+    it('reports the full disk and continues once space is free', async () => {
       const { disk, said, unfinished, result, files } = await runTwice('again');
       expect(said).toBe(
         `IO ${disk}: no space left on device hint: free disk space and run it again: fetched data is kept\n`,
@@ -359,7 +359,7 @@ describe('writing an archive', () => {
       expect(files).toMatch(/^(mirror_00000\d\.tar\n){4}mirror_archive\.json\n$/);
     });
 
-    it('gives up what is left of other content where there is no room for both', async () => {
+    it('drops leftovers of other contents if the space is needed', async () => {
       const { result, files } = await runTwice('other');
       expect(result).toBe('kept 0\n');
       expect(files).toMatch(/^(mirror_00000\d\.tar\n){4}mirror_archive\.json\n$/);

@@ -45,7 +45,7 @@ describe('opmate init', () => {
     expect(JSON.parse(stdout)).toMatchObject({ icon: { mediatype: type } });
   });
 
-  it('refuses an icon that is no image, and files that are not there', async () => {
+  it('refuses an icon that is not an image, and missing files', async () => {
     await sandbox.write({ 'icon.svg': 'hello', 'empty.svg': '' });
     const cases = [
       { args: ['-i', 'icon.svg'], message: 'not an image' },
@@ -63,7 +63,7 @@ describe('opmate init', () => {
 });
 
 describe('opmate migrate', () => {
-  it('writes one file a package into a new directory or an empty one', async () => {
+  it('writes one file per package to a new or empty directory', async () => {
     const custom = '{"schema":"example.note","text":"of no package"}\n';
     await sandbox.write({
       'in/all.json': widgetCatalog + catalogOf('gadget', [{ name: 'gadget.v1' }]) + custom,
@@ -91,7 +91,7 @@ describe('opmate migrate', () => {
     expect(await sandbox.leftovers()).toEqual([]);
   });
 
-  it('leaves a directory alone that is not empty', async () => {
+  it('refuses a directory that is not empty', async () => {
     await sandbox.write({ 'in/all.json': widgetCatalog, 'full/mine.txt': 'keep' });
     const { code, stderr } = await sandbox.run(['migrate', 'in', 'full']);
     expect(code).toBe(1);
@@ -114,7 +114,7 @@ describe('opmate migrate', () => {
     expect(await sandbox.leftovers()).toEqual([]);
   });
 
-  it('lets one of two win that write to the same place', async () => {
+  it('lets one of two concurrent writers of a directory succeed', async () => {
     await sandbox.write({ 'in/all.json': widgetCatalog });
     const runs = await Promise.all([1, 2, 3].map(() => sandbox.run(['migrate', 'in', 'contested'])));
     expect(runs.map(({ code }) => code).sort()).toEqual([0, 1, 1]);
@@ -126,14 +126,14 @@ describe('opmate migrate', () => {
     ]);
   });
 
-  it('does not take an empty name for the working directory', async () => {
+  it('does not read an empty name as the working directory', async () => {
     await sandbox.write({ 'in/all.json': widgetCatalog });
     const { code, stderr } = await sandbox.run(['migrate', 'in', '']);
     expect(code).toBe(1);
     expect(stderr).toContain('output dir "": no such file or directory');
   });
 
-  it('takes no bundle', async () => {
+  it('refuses a bundle', async () => {
     const { code, stderr } = await sandbox.run([
       'migrate',
       path.join(bundlesDirectory, 'microcks/0.3.0'),
@@ -165,7 +165,7 @@ describe('opmate generate dockerfile', () => {
     }
   });
 
-  it('takes images and labels', async () => {
+  it('accepts images and labels', async () => {
     await sandbox.write({ 'two/all.json': widgetCatalog });
     const images = ['-i', 'scratch', '-b', 'registry.test/opm:v1'];
     const labels = ['-l', 'b=2,a=1', '--extra-labels', 'c=x=y'];
@@ -179,7 +179,7 @@ describe('opmate generate dockerfile', () => {
     expect(text.slice(text.indexOf('LABEL "'))).toBe('LABEL "a"="1"\nLABEL "b"="2"\nLABEL "c"="x=y"\n');
   });
 
-  it('does not write over a file', async () => {
+  it('does not overwrite a file', async () => {
     await sandbox.write({ 'three/all.json': widgetCatalog, 'three.Dockerfile': 'mine' });
     const { code, stderr } = await sandbox.run(['generate', 'dockerfile', 'three']);
     expect(code).toBe(1);
@@ -203,7 +203,7 @@ describe('opmate generate dockerfile', () => {
 });
 
 describe('opmate list and graph', () => {
-  it('lists packages, channels and bundles, with and without alpha in front', async () => {
+  it('lists packages, channels and bundles, with and without alpha', async () => {
     await sandbox.write({ 'in/all.json': widgetCatalog + catalogOf('gadget', [{ name: 'gadget.v1' }]) });
     const rows: Record<string, RegExp[]> = {
       packages: [/^NAME +DISPLAY NAME +DEFAULT CHANNEL *$/, /^gadget +stable *$/, /^widget +stable *$/],
@@ -225,7 +225,7 @@ describe('opmate list and graph', () => {
     expect(gadget.stdout.trimEnd().split('\n')).toHaveLength(2);
   });
 
-  it('does not list a catalog that is not valid, nor a bundle', async () => {
+  it('refuses an invalid catalog and a bundle', async () => {
     await sandbox.write({ 'cycle/all.json': caseOf('cycle').catalog });
     const invalid = await sandbox.run(['list', 'packages', 'cycle']);
     expect(invalid).toMatchObject({ code: 1, stdout: '' });
@@ -235,7 +235,7 @@ describe('opmate list and graph', () => {
     expect(bundle.stderr).toContain('cannot list non-index');
   });
 
-  it('draws the upgrade graph, with and without alpha in front', async () => {
+  it('draws the upgrade graph, with and without alpha', async () => {
     await sandbox.write({ 'in/all.json': widgetCatalog });
     const plain = await sandbox.run(['graph', 'in']);
     expect(plain).toMatchObject({ code: 0, stderr: '' });

@@ -37,7 +37,7 @@ async function filesOf(directory: string): Promise<string[]> {
 }
 
 describe('opmate bundle generate', () => {
-  it('writes annotations beside the manifests, and a Dockerfile where it is called', async () => {
+  it('writes annotations next to the manifests, and a Dockerfile to the working directory', async () => {
     const cwd = await workWith(inDirectory('deploy', manifestsOf()));
     const { code, stdout } = await run(cwd, 'generate', '-d', 'deploy/manifests', ...widget);
     expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
@@ -66,7 +66,7 @@ describe('opmate bundle generate', () => {
     );
   });
 
-  it('replaces what is there, and copies manifests to an output directory under their own names', async () => {
+  it('replaces existing files, and copies manifests to an output directory under their names', async () => {
     const cwd = await workWith({
       ...manifestsOf(),
       'manifests/more/a.yaml': 'kind: A',
@@ -88,7 +88,7 @@ describe('opmate bundle generate', () => {
     );
   });
 
-  it('keeps the manifests where the output directory is their own', async () => {
+  it('keeps the manifests if the output directory is theirs', async () => {
     const cwd = await workWith(manifestsOf());
     const { code } = await run(cwd, 'generate', '-d', 'manifests', ...widget, '-u', '.');
     expect(code).toBe(0);
@@ -97,7 +97,7 @@ describe('opmate bundle generate', () => {
     );
   });
 
-  it('writes nothing when one of the files cannot be written', async () => {
+  it('writes nothing if one of the files cannot be written', async () => {
     const cwd = await workWith({ ...manifestsOf(), 'bundle.Dockerfile/in-the-way': '' });
     const { code, stderr } = await run(cwd, 'generate', '-d', 'manifests', ...widget);
     expect(code).toBe(1);
@@ -106,7 +106,7 @@ describe('opmate bundle generate', () => {
     expect(await readdir(cwd)).not.toContain('metadata');
   });
 
-  it('refuses a name that would be a line of its own in the Dockerfile', async () => {
+  it('refuses a name that would add a line to the Dockerfile', async () => {
     const cwd = await workWith(manifestsOf());
     const { code, stderr } = await run(cwd, 'generate', '-d', 'manifests', '-c', 'a', '-p', 'x\nRUN id');
     expect({ code, files: await filesOf(cwd) }).toEqual({ code: 1, files: ['manifests/csv.yaml'] });
@@ -115,7 +115,7 @@ describe('opmate bundle generate', () => {
 });
 
 describe('opmate bundle build', () => {
-  it('gives the same digest for the same files, whatever their times and modes, in every form', async () => {
+  it('builds the same digest from the same files regardless of times and modes, in every format', async () => {
     const one = await workWith(manifestsOf());
     const two = await workWith({ 'elsewhere/x': '', ...manifestsOf() });
     await chmod(path.join(two, 'manifests/csv.yaml'), 0o600);
@@ -137,7 +137,7 @@ describe('opmate bundle build', () => {
     expect(written.filter((name) => !name.startsWith('layout/'))).toEqual(['manifests/csv.yaml']);
   });
 
-  it('makes an image that render reads as it reads the directory', async () => {
+  it('builds an image that render reads like the directory', async () => {
     const cwd = await workWith({});
     await mkdir(cwd, { recursive: true });
     await cp(skupper, path.join(cwd, 'bundle'), { recursive: true });
@@ -149,7 +149,7 @@ describe('opmate bundle build', () => {
     expect(fromImage.stdout).toContain('skupper-operator.v1.9.0');
   });
 
-  it('takes base image, labels and further directories from a Dockerfile that is there', async () => {
+  it('reads base image, labels and further directories from an existing Dockerfile', async () => {
     const cwd = await workWith({
       ...smallBundle(),
       'tests/scorecard/config.yaml': 'kind: Configuration',
@@ -255,7 +255,7 @@ describe('opmate bundle build', () => {
     },
   );
 
-  it('refuses links that lead out of the bundle, and what is no file, all at once', async () => {
+  it('reports all links out of the bundle and special files together', async () => {
     const cwd = await workWith({ ...manifestsOf(), 'secret.txt': 'key' });
     await symlink('../secret.txt', path.join(cwd, 'manifests/link.txt'));
     await symlink('csv.yaml', path.join(cwd, 'manifests/within.txt'));
@@ -268,7 +268,7 @@ describe('opmate bundle build', () => {
     expect(await readdir(cwd)).not.toContain('layout');
   });
 
-  it('says what is missing on the command line', async () => {
+  it('reports missing arguments', async () => {
     const cwd = await workWith(manifestsOf());
     const results = await Promise.all([
       run(cwd, 'build', '-d', 'manifests', ...widget),
@@ -284,7 +284,7 @@ describe('opmate bundle build', () => {
     expect(await filesOf(cwd)).toEqual(['manifests/csv.yaml']);
   });
 
-  it('takes plain manifests where annotations say that they are', async () => {
+  it('builds plain manifests if the annotations declare them', async () => {
     const cwd = await workWith({
       'manifests/a.yaml': 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n',
     });
@@ -385,7 +385,7 @@ describe.each([
     },
   );
 
-  it.skipIf(!isThere || !hasSkopeo)('pushes what skopeo reads and copies', async () => {
+  it.skipIf(!isThere || !hasSkopeo)('pushes an image that skopeo reads and copies', async () => {
     const cwd = await workWith(smallBundle());
     await writeAnnotations(cwd);
     const { stdout } = await run(cwd, 'push', '.', `${host}/w/skopeo:v1`, '--use-http');
@@ -410,7 +410,7 @@ describe.each([
 });
 
 describe('opmate bundle push', () => {
-  it('refuses what is no saved bundle, and a place that is none', async () => {
+  it('refuses an image that is not a bundle, and an invalid destination', async () => {
     const cwd = await workWith({ ...smallBundle(), 'file.tar': 'x' });
     const results = await Promise.all([
       run(cwd, 'push', 'file.tar', 'r.test/a:v1'),

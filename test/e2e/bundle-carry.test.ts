@@ -19,7 +19,7 @@ interface ConfigMap {
 }
 
 describe('opmate bundle extract', () => {
-  it('writes the files of a bundle as a ConfigMap, from a directory named in either way', async () => {
+  it('writes the files of a bundle as a ConfigMap, from a directory given by argument or flag', async () => {
     const named = ['-c', 'skupper', '-n', 'olm'];
     const { code, stdout, stderr } = await sandbox.run(['bundle', 'extract', skupper, ...named]);
     expect([code, stderr]).toEqual([0, '']);
@@ -35,7 +35,7 @@ describe('opmate bundle extract', () => {
     expect(JSON.parse(json.stdout)).toEqual(map);
   });
 
-  it('names the image that it is told of', async () => {
+  it('records the given image', async () => {
     const { stdout } = await sandbox.run(['bundle', 'extract', skupper, '-c', 'a', '--gzip'], {
       env: { CONTAINER_IMAGE: 'quay.io/w:v1' },
     });
@@ -47,7 +47,7 @@ describe('opmate bundle extract', () => {
     });
   });
 
-  it('splits a bundle that is too large, and writes a file whole or not at all', async () => {
+  it('splits a bundle that is too large, and writes a file completely or not at all', async () => {
     await sandbox.write(inDirectory('large', smallBundle({ padding: 1024 * 1024 })));
     const common = ['extract', 'large', '-c', 'large', '--output-file', 'large.yaml'];
     const refused = await sandbox.run(['bundle', ...common]);
@@ -112,7 +112,7 @@ describe('opmate bundle unpack', () => {
   };
   const at = (name: string): string => path.join(sandbox.work, name);
 
-  it('writes the files of an image, by the certificate of a file that opm takes too', async () => {
+  it('writes the files of an image, verified with a CA file as for opm', async () => {
     const authority = createAuthority('authority of unpack');
     const registry = await startFaultRegistry({ tls: authority.issue({ names: ['127.0.0.1'] }) });
     registries.push(registry);
@@ -127,7 +127,7 @@ describe('opmate bundle unpack', () => {
     await expect(readdir(at('untrusted'))).rejects.toThrow('ENOENT');
   });
 
-  it('writes everything that is in an image beside what is there, or nothing', async () => {
+  it('adds all files of an image to existing ones, or none', async () => {
     const files = { ...(await filesBelow(skupper)), 'tests/config.yaml': 'x', 'root.txt': 'y' };
     await storeImage(at('layout'), 'v1', await makeImage({ files }));
     await sandbox.write({ 'shared/own.txt': 'mine' });
@@ -145,7 +145,7 @@ describe('opmate bundle unpack', () => {
     expect((await readdir(at('taken'))).length).toBe(1);
   });
 
-  it('writes nothing when the bundle changes while it is copied', async () => {
+  it('writes nothing if the bundle changes while it is copied', async () => {
     const files = Object.fromEntries(Array.from({ length: 500 }, (_, n) => [`manifests/${n}.yaml`, 'a: b']));
     await sandbox.write(inDirectory('changing', { ...files, 'metadata/x': '' }));
     let ended = false;
@@ -165,7 +165,7 @@ describe('opmate bundle unpack', () => {
     await expect(readdir(at('copies'))).rejects.toThrow('ENOENT');
   });
 
-  it('refuses a bundle that is not valid, unless that is not to be checked', async () => {
+  it('refuses an invalid bundle unless validation is skipped', async () => {
     await sandbox.write(
       inDirectory('invalid', { 'manifests/csv.yaml': 'kind: ClusterServiceVersion', 'metadata/x': '' }),
     );
@@ -185,7 +185,7 @@ describe('opmate bundle unpack', () => {
     }
   });
 
-  it('takes a bundle out of ConfigMaps again', async () => {
+  it('restores a bundle from ConfigMaps', async () => {
     const silicom = path.join(bundlesDirectory, 'silicom-sts-operator/0.0.1');
     const extract = ['bundle', 'extract', silicom, '-c', 's', '--gzip', '--split', '-l', '15000'];
     expect((await sandbox.run([...extract, '--output-file', 's.yaml'])).code).toBe(0);

@@ -36,7 +36,7 @@ describe('opmate bundle check-crd-upgrade', () => {
     }
   });
 
-  it('tells what breaks, with file and line, or as data', async () => {
+  it('reports breaking changes with file and line, or as data', async () => {
     await sandbox.write({
       'old.yaml': crd('widgets.example.com', 'size: {type: integer}'),
       'new.yaml': crd('widgets.example.com', 'size: {type: string}'),
@@ -59,7 +59,7 @@ describe('opmate bundle check-crd-upgrade', () => {
     expect(passed).toEqual({ code: 0, stdout: 'findings: []\n', stderr: '' });
   });
 
-  it('refuses what has nothing to compare', async () => {
+  it('refuses bundles without anything to compare', async () => {
     await sandbox.write({
       'one.yaml': crd('widgets.example.com', 'a: {}'),
       'other.yaml': crd('gadgets.example.com', 'a: {}'),

@@ -83,7 +83,7 @@ function hashIn({ stdout }: CommandResult): string {
 }
 
 describe('opmate bundle deployment apply', () => {
-  it('refuses objects that two deployments have, before anything is asked', async () => {
+  it('refuses objects of two deployments before any request', async () => {
     const { namespace, file, write, run } = await newCluster();
     await write('1');
     const text = await readFile(path.join(sandbox.work, file), 'utf8');
@@ -105,7 +105,7 @@ describe('opmate bundle deployment apply', () => {
 describe
   .skipIf(!hasKubectl)
   .concurrent('opmate bundle deployment apply (needs kubectl)', { timeout: 60_000 }, () => {
-    it('shows what would be applied, and applies it once its hash is approved', async () => {
+    it('shows the changes, and applies them once their hash is approved', async () => {
       const { namespace, write, apply, settings } = await newCluster();
       await write('1');
       const shown = await apply();
@@ -133,7 +133,7 @@ describe
       );
     });
 
-    it('tells history, and goes back', async () => {
+    it('lists the history, and rolls back', async () => {
       const { server, namespace, write, run, apply, settings } = await newCluster();
       await write('1', { more: 'extra' });
       await apply('--yes');
@@ -180,7 +180,7 @@ describe
       ]);
     });
 
-    it.skipIf(!hasScript)('asks on a terminal (needs script)', async () => {
+    it.skipIf(!hasScript)('asks for confirmation on a terminal (needs script)', async () => {
       const { cluster, file, write, settings } = await newCluster();
       await write('1');
       const answer = async (text: string): Promise<string> => {
@@ -209,7 +209,7 @@ describe
       expect(settings()).toEqual({ value: '1' });
     });
 
-    it('lists what the user may not apply, and changes nothing', async () => {
+    it('lists missing permissions and changes nothing', async () => {
       const { server, namespace, write, apply } = await newCluster();
       await write('1');
       server.denied.push({ verb: 'patch', resource: 'clusterroles' });
@@ -221,7 +221,7 @@ describe
       );
     });
 
-    it('does not apply what is paused', async () => {
+    it('skips a paused deployment', async () => {
       const { write, apply, settings } = await newCluster();
       await write('1', { paused: true });
       const { code, stdout } = await apply('--yes');
@@ -229,7 +229,7 @@ describe
       expect(stdout).toMatch(/^widget: paused: not applied \(sha256:/);
     });
 
-    it('says in one line what kubectl lacks', async () => {
+    it('reports a missing feature of kubectl in one line', async () => {
       const { cluster, server, file, write } = await newCluster();
       await write('1');
       const said = async (...args: string[]): Promise<(number | string | null)[]> => {
@@ -255,7 +255,7 @@ describe
       ]);
     });
 
-    it('applies again and again with --watch: changes and drift, through failures, until it is stopped', async () => {
+    it('applies changes and reverts drift with --watch, through failures, until it is stopped', async () => {
       const { cluster, server, namespace, file, write, settings } = await newCluster();
       await write('1');
       const watching = sandbox.start(

@@ -65,7 +65,7 @@ describe('opmate bundle deployment', () => {
   });
   afterAll(() => new Promise((resolve) => server.close(resolve)));
 
-  it('renders several documents of different formats, the same bytes each time', async () => {
+  it('renders several documents of different formats reproducibly', async () => {
     const plain = document(
       'b-plain',
       `  format: plain\n  installNamespace: here\n  sources:\n${gitSource('one', '{tag: v1}')}`,
@@ -93,7 +93,7 @@ describe('opmate bundle deployment', () => {
     expect(await sandbox.leftovers()).toEqual([]);
   });
 
-  it.skipIf(!hasKubectl)('renders what kubectl takes, in all forms (needs kubectl)', async () => {
+  it.skipIf(!hasKubectl)('renders objects that kubectl accepts, in all formats (needs kubectl)', async () => {
     const spec = `  format: registry-v1\n  sources:\n${gitSource('operator', 'v1')}`;
     await sandbox.write({ 'taken.yaml': document('taken', spec) });
     const yaml = await render('-f', 'taken.yaml');
@@ -144,7 +144,7 @@ describe('opmate bundle deployment', () => {
     }
   });
 
-  it('names all sources that cannot be read, of all documents, with what else is wrong', async () => {
+  it('reports all unreadable sources of all documents together with other problems', async () => {
     const two = `  format: plain\n  sources:\n${gitSource('absent', 'v1')}${gitSource('one', 'no-such-tag', '    destination: b\n')}`;
     await sandbox.write({
       'unread.yaml': `${document('a', two)}---\n${document('b', `  format: plain\n  sources:\n${gitSource('gone', 'v1')}`)}---\n${document('c', '  format: plain\n  sources: [{kind: zip}]\n')}`,
@@ -163,7 +163,7 @@ describe('opmate bundle deployment', () => {
     expect(await sandbox.leftovers()).toEqual([]);
   });
 
-  it('puts sources together at their destinations, and names both where they have the same file', async () => {
+  it('combines sources at their destinations, and names both sources of a duplicate file', async () => {
     const two = (destination: string): string =>
       document(
         'both',
@@ -178,7 +178,7 @@ describe('opmate bundle deployment', () => {
     expect(clash.stderr).toMatch(/manifests\/a\.yaml.*spec\.sources\[0\].*spec\.sources\[1\]/);
   });
 
-  it('takes Secrets and ConfigMaps from directories, and warns of foreign namespaces', async () => {
+  it('reads Secrets and ConfigMaps from directories, and warns about other namespaces', async () => {
     const secret = (namespace: string): object => ({
       apiVersion: 'v1',
       kind: 'Secret',
@@ -238,7 +238,7 @@ describe('opmate bundle deployment', () => {
     expect(without.stderr).toContain('ConfigMap "content" not found');
   });
 
-  it('tells what is wrong with all documents at once, and refuses what is not pinned', async () => {
+  it('reports problems of all documents together, and refuses unpinned sources', async () => {
     await sandbox.write({
       'bad.yaml': `${document('a', '  format: plain\n  sorces: []\n')}---\n${document('b', '  format: plain\n  sources: [{kind: zip}]\n')}`,
       'tag.yaml': document('a', `  format: plain\n  sources:\n${gitSource('one', 'v1')}`),
@@ -262,7 +262,7 @@ describe('opmate bundle deployment', () => {
     });
   });
 
-  it('shows what has changed since a render, from a file and from a directory', async () => {
+  it('shows changes since a render, from a file and from a directory', async () => {
     const of = (repository: string, ref = 'v1'): string =>
       document('a', `  format: plain\n  installNamespace: here\n  sources:\n${gitSource(repository, ref)}`);
     await sandbox.write({ 'old.yaml': of('one'), 'new.yaml': of('both'), 'other.yaml': of('two') });

@@ -79,7 +79,7 @@ describe('opmate bundle render --format', () => {
     expect(unknown.stderr).toContain('opmate-format-theirs');
   });
 
-  it('takes plain manifests from an archive', async () => {
+  it('reads plain manifests from an archive', async () => {
     const { code, stdout } = await run('plain.tgz', '--format=plain');
     expect({ code, stdout }).toEqual({
       code: 0,
@@ -87,7 +87,7 @@ describe('opmate bundle render --format', () => {
     });
   });
 
-  it('refuses options that mean nothing for a format', async () => {
+  it('refuses options that do not apply to a format', async () => {
     for (const args of [
       ['--format=helm', '--watch-namespace=a'],
       ['--format=helm', '--cert-provider=service-ca'],

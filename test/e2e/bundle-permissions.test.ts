@@ -28,7 +28,7 @@ describe('opmate bundle permissions', () => {
     );
   });
 
-  it('shows that watching one namespace needs nothing of the cluster', async () => {
+  it('shows that watching one namespace needs no cluster permissions', async () => {
     const rules = [{ apiGroups: [''], resources: ['pods'], verbs: ['get'] }];
     const install = {
       strategy: 'deployment',
@@ -64,14 +64,14 @@ describe('opmate bundle permissions', () => {
     expect(await run('--watch-namespace=here')).toEqual([[['here', 'pods']], others]);
   });
 
-  it('shows what an upgrade adds, and nothing where it adds nothing', async () => {
+  it('shows permissions that an upgrade adds, if any', async () => {
     const same = await sandbox.run(['bundle', 'permissions', newer, ...here, '--diff', newer, '-o', 'json']);
     expect(JSON.parse(same.stdout)).toMatchObject({ permissions: [], removed: [] });
     const upgrade = await sandbox.run(['bundle', 'permissions', newer, ...here, '--diff', older]);
     expect([upgrade.code, upgrade.stderr]).toEqual([0, '']);
   });
 
-  it('fails on permissions that are not wanted, in the words of an approver', async () => {
+  it('fails on denied permissions, in the words of an approver', async () => {
     const { code, stdout, stderr } = await sandbox.run([
       'bundle',
       'permissions',
@@ -100,7 +100,7 @@ describe('opmate bundle permissions', () => {
     );
   });
 
-  it('says what an installer who holds given roles lacks', async () => {
+  it('lists the permissions that an installer with given roles lacks', async () => {
     const { stdout: roles } = await sandbox.run(['bundle', 'permissions', newer, ...here, '-o', 'installer']);
     await sandbox.write({
       'roles.yaml': roles,
@@ -127,7 +127,7 @@ describe('opmate bundle permissions', () => {
     expect([code, stderr.split('\n')[0]]).toEqual([1, 'service.yaml: holds no Role or ClusterRole']);
   });
 
-  it('shows what an operator asks of clouds, and what its pods reach', async () => {
+  it('shows cloud credentials of an operator, and the privileges of its pods', async () => {
     const request = (name: string, providerSpec: object): object => ({
       apiVersion: 'cloudcredential.openshift.io/v1',
       kind: 'CredentialsRequest',

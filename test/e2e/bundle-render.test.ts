@@ -42,7 +42,7 @@ describe('opmate bundle render', () => {
     }
   });
 
-  it('refuses in the words of operator-controller, and writes nothing', async () => {
+  it('reports errors with the text of operator-controller, and writes nothing', async () => {
     const out = path.join(sandbox.work, 'refused');
     const { code, stdout, stderr } = await sandbox.run([
       'bundle',
@@ -63,7 +63,7 @@ describe('opmate bundle render', () => {
     expect([image.code, image.stdout]).toEqual([3, '']);
   });
 
-  it('writes one file an object into a directory, whole or not at all', async () => {
+  it('writes one file per object to a directory, completely or not at all', async () => {
     const out = path.join(sandbox.work, 'out');
     const args = ['bundle', 'render', skupper, ...here, '--to', out];
     const { code, stdout: printed, stderr } = await sandbox.run(args);
@@ -98,7 +98,7 @@ describe('opmate bundle render', () => {
     );
   });
 
-  it('renders plain manifests, and leaves out what the cluster lacks when it may', async () => {
+  it('renders plain manifests, and omits unsupported objects if allowed', async () => {
     const monitor = 'apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nmetadata:\n  name: m\n';
     await sandbox.write({
       'plain/manifests/a.yaml': `${monitor}---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\n`,
@@ -140,7 +140,7 @@ describe('opmate bundle render', () => {
     expect(stderr).toContain(said);
   });
 
-  it('refuses what is not there, and what is no bundle', async () => {
+  it('refuses a missing file and a directory that is not a bundle', async () => {
     await sandbox.write({ 'catalog/catalog.yaml': 'schema: olm.package\nname: a\n' });
     for (const [reference, said] of [
       ['./missing', 'no such file or directory'],

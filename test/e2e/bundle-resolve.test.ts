@@ -45,7 +45,7 @@ beforeAll(async () => {
 });
 
 describe('opmate bundle resolve', () => {
-  it('prints the choice, its image, and why not the others', async () => {
+  it('prints the selected bundle, its image, and why others are not selected', async () => {
     const args = ['bundle', 'resolve', 'widget', '--catalog=plain', '--version=>=1.1, <1.3'];
     const { code, stdout, stderr } = await sandbox.run(args);
     expect([code, stderr]).toEqual([0, '']);
@@ -69,7 +69,7 @@ describe('opmate bundle resolve', () => {
     expect(load((await sandbox.run([...args, 'yaml'])).stdout)).toEqual(json);
   });
 
-  it('decides between catalogs by priority, with labels to choose among them', async () => {
+  it('selects a catalog by priority, and by labels', async () => {
     const run = async (...more: string[]): Promise<[number | null, string | undefined, string]> => {
       const catalogs = ['--catalog=a=plain,labels=tier=gold,zone=eu', ...more];
       const { code, stdout, stderr } = await sandbox.run([
@@ -91,7 +91,7 @@ describe('opmate bundle resolve', () => {
     expect((await run('--catalog=b=deprecated', byName)).slice(0, 2)).toEqual([0, 'b']);
   });
 
-  it('warns of what is deprecated, and fails where that is wanted', async () => {
+  it('warns about deprecations, and fails on request', async () => {
     const args = ['bundle', 'resolve', 'widget', '--catalog=deprecated', '--channel=beta', '--version=1.0'];
     const { code, stderr } = await sandbox.run(args);
     expect([code, stderr]).toEqual([
@@ -103,7 +103,7 @@ describe('opmate bundle resolve', () => {
     expect((await sandbox.run([...args, '--fail-on-deprecated'])).code).toBe(3);
   });
 
-  it('says which upgrades there are where none is in range', async () => {
+  it('lists available upgrades if none is in range', async () => {
     const args = ['--catalog=plain', '--installed=widget.v1.0.0', '--version=2.x'];
     const { code, stdout, stderr } = await sandbox.run(['bundle', 'resolve', 'widget', ...args]);
     expect(code).toBe(3);
@@ -114,7 +114,7 @@ describe('opmate bundle resolve', () => {
     expect(stderr).toContain('y-stream: widget.v1.1.0 (channel beta, stable of plain)');
   });
 
-  it('does not resolve to what OLM v1 would not install', async () => {
+  it('does not select bundles that OLM v1 would not install', async () => {
     const { code, stderr } = await sandbox.run(['bundle', 'resolve', 'widget', '--catalog=needy']);
     expect(code).toBe(3);
     expect(stderr).toContain(
@@ -122,7 +122,7 @@ describe('opmate bundle resolve', () => {
     );
   });
 
-  it('asks a server for the package only', async () => {
+  it('requests only the package from a server', async () => {
     const { url } = await serve({ main: { 'catalog.json': caseOf('valid') } });
     const catalog = `--catalog=main=${url}/catalogs/main`;
     const { code, stdout } = await sandbox.run(['bundle', 'resolve', 'widget', catalog, '--version=~1.1']);
@@ -162,7 +162,7 @@ describe('opmate bundle resolve', () => {
 });
 
 describe('opmate bundle successors', () => {
-  it('shows what follows at once, and the ways on', async () => {
+  it('shows direct successors and further paths', async () => {
     const args = ['bundle', 'successors', 'widget', 'widget.v1.1.0', '--catalog=plain', '--channel=stable'];
     const { code, stdout, stderr } = await sandbox.run([...args, '--path-to=1.3.0']);
     expect([code, stderr]).toEqual([0, '']);

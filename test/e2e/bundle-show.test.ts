@@ -28,7 +28,7 @@ describe('opmate bundle show', () => {
     expect((await sandbox.run(['bundle', 'show', skupper])).stdout).toBe(stdout);
   });
 
-  it('writes all of it as JSON and YAML', async () => {
+  it('writes all details as JSON and YAML', async () => {
     const json = await sandbox.run(['bundle', 'show', skupper, '-o', 'json']);
     const value = JSON.parse(json.stdout) as Record<string, unknown>;
     expect(value).toMatchObject({ name: 'skupper-operator.v1.9.0', image: null, notes: [] });
@@ -42,7 +42,7 @@ describe('opmate bundle show', () => {
     ]);
   });
 
-  it('lets no text of a bundle reach the terminal as a command', async () => {
+  it('escapes terminal sequences in texts of a bundle', async () => {
     const spec = { displayName: '\u001b[2Jgone\nprovider      me', provider: { name: 'x\u009by' } };
     await sandbox.write(inDirectory('hostile', smallBundle({ spec })));
     const { code, stdout } = await sandbox.run(['bundle', 'show', 'hostile']);
@@ -51,7 +51,7 @@ describe('opmate bundle show', () => {
     expect(stdout).toContain('\nprovider      x\\x9by\n');
   });
 
-  it('cuts long lists, and says where the rest is', async () => {
+  it('truncates long lists, with a hint at the complete output', async () => {
     const relatedImages = Array.from({ length: 20 }, (_, i) => ({
       name: `i${i}`,
       image: `quay.io/w/i${i}:v1`,
@@ -62,7 +62,7 @@ describe('opmate bundle show', () => {
     expect(stdout).toContain('\n              and 13 more, which -o json shows\n');
   });
 
-  it('keeps to the width of a terminal', async () => {
+  it('fits the width of a terminal', async () => {
     const shown = async (more: object, environment: Record<string, string> = {}): Promise<string> => {
       const stdout = Object.assign(new PassThrough(), more);
       const context: CommandContext = {
@@ -94,7 +94,7 @@ describe('opmate bundle show', () => {
     expect(narrow.split('\n').length).toBeGreaterThan(plain.split('\n').length);
   });
 
-  it('says what is wrong with what is no bundle', async () => {
+  it('reports why a directory is not a bundle', async () => {
     await sandbox.write({ 'file.txt': 'x', 'empty/manifests/a.yaml': '' });
     const run = async (name: string): Promise<unknown[]> => {
       const { code, stdout, stderr } = await sandbox.run(['bundle', 'show', name]);

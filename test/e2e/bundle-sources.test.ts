@@ -61,7 +61,7 @@ describe('sources of opmate bundle', () => {
     expect(refused.stderr).toContain('not a commit of git, but what may move');
   });
 
-  it('takes one lock for commands that read different parts of a pinned source', async () => {
+  it('uses one lock for commands that read different parts of a pinned source', async () => {
     const names = [csvName, 'metadata/annotations.yaml'];
     const parts = await Promise.all(
       names.map(async (name) => ({ name, content: await readFile(path.join(bundle, name), 'utf8') })),
@@ -99,7 +99,7 @@ describe('sources of opmate bundle', () => {
     expect(await readdir(sandbox.work)).not.toContain('no');
   });
 
-  it('writes a lock, keeps to it, and tells what has changed', async () => {
+  it('writes a lock, uses it, and reports changes', async () => {
     const source = `git+${repository.url}#main:deploy`;
     const lock = ['--lock', 'bundle.lock'];
     const file = path.join(sandbox.work, 'bundle.lock');
@@ -134,7 +134,7 @@ describe('sources of opmate bundle', () => {
     expect(await render('copy', '--update-lock')).toMatchObject({ code: 2 });
   });
 
-  it('takes passwords from Secrets, and shows none', async () => {
+  it('reads passwords from Secrets without showing them', async () => {
     const served = await startGitServer({
       root: path.dirname(repository.directory),
       credentials: 'me:s3cret',
@@ -168,7 +168,7 @@ describe('sources of opmate bundle', () => {
     }
   });
 
-  it('puts several sources together, and refuses the same file twice', async () => {
+  it('combines several sources, and refuses duplicate files', async () => {
     const map = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n';
     await sandbox.write({ 'extra/extra.yaml': map });
     const both = await render(bundle, '--add', 'manifests=extra');
@@ -180,7 +180,7 @@ describe('sources of opmate bundle', () => {
     expect((await render(bundle, '--add', '../x=extra')).code).toBe(1);
   });
 
-  it('keeps content where the cache is, and needs no server for what is locked', async () => {
+  it('stores content in the cache, and reads locked content without a server', async () => {
     const env = { OPMATE_CACHE_DIR: path.join(sandbox.home, 'cache') };
     const args = ['bundle', 'render', `${server.origin}/bundle.tgz`, ...here, '--lock', 'cached.lock'];
     expect(await sandbox.run(args, { env })).toMatchObject({ code: 0, stdout: expected });

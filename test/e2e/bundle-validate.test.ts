@@ -7,7 +7,7 @@ const sandbox = useSandbox();
 const skupper = path.join(bundlesDirectory, 'skupper-operator/1.9.0');
 
 describe('opmate bundle validate', () => {
-  it('says nothing against a real bundle', async () => {
+  it('accepts a real bundle', async () => {
     const { code, stdout, stderr } = await sandbox.run([
       'alpha',
       'bundle',
@@ -20,7 +20,7 @@ describe('opmate bundle validate', () => {
     expect(stderr).toContain('All validation tests have been completed successfully');
   });
 
-  it('tells every finding with file and line, and exits with 3, as alpha bundle with 1', async () => {
+  it('reports every finding with file and line, with exit code 3, and 1 as alpha bundle', async () => {
     await sandbox.write(inDirectory('widget', smallBundle()));
     const own = await sandbox.run(['bundle', 'validate', 'widget'], { cwd: sandbox.work });
     expect(own).toMatchObject({ code: 3, stdout: '' });
@@ -37,7 +37,7 @@ describe('opmate bundle validate', () => {
     expect(alpha.stderr).toBe(own.stderr.replace(/^.*: warning: .*\n/gm, ''));
   });
 
-  it('writes JSON and YAML, with -o too, which names validators as well', async () => {
+  it('writes JSON and YAML, with the names of validators', async () => {
     await sandbox.write(inDirectory('widget', smallBundle()));
     const run = (...args: string[]) =>
       sandbox.run(['bundle', 'validate', 'widget', ...args], { cwd: sandbox.work });
@@ -55,7 +55,7 @@ describe('opmate bundle validate', () => {
     expect((await run('--output', 'yaml')).stdout).toMatch(/^findings:\n *- file: /);
   });
 
-  it('says what a directory lacks', async () => {
+  it('reports missing files of a directory', async () => {
     await sandbox.write({ 'empty/manifests/a.yaml': 'kind: A\n' });
     const { code, stderr } = await sandbox.run(['bundle', 'validate', 'empty'], { cwd: sandbox.work });
     expect({ code, stderr }).toEqual({

@@ -176,7 +176,7 @@ describe('the HTTP catalog API', () => {
     expect(head).toMatchObject({ status, text: '' });
   });
 
-  it('has the same content under the path of the first catalogd', async () => {
+  it('serves the same content under the path of early catalogd', async () => {
     const served = await serve({ cat: small });
     const [now, before] = await Promise.all([
       served.get('/catalogs/cat/api/v1/all'),
@@ -186,7 +186,7 @@ describe('the HTTP catalog API', () => {
     expect(before.headers.etag).toBe(now.headers.etag);
   });
 
-  it('takes the whole URL of a proxy, and a body that nobody asked for', async () => {
+  it('accepts the absolute URL of a proxy request, and an unexpected body', async () => {
     const served = await serve({ cat: small });
     const whole = await served.get('http://catalogs.example/catalogs/cat/api/v1/metas?schema=only');
     expect(whole.text).toBe(smallLines[4]);
@@ -208,7 +208,7 @@ describe('the HTTP catalog API', () => {
     expect((await served.get('/healthz')).status).toBe(200);
   });
 
-  it('answers conditional requests of both kinds on all and on metas', async () => {
+  it('supports conditional requests of both kinds for all and metas', async () => {
     const served = await serve({ cat: small });
     for (const url of ['/catalogs/cat/api/v1/all', '/catalogs/cat/api/v1/metas?schema=olm.bundle']) {
       const { headers } = await served.get(url);
@@ -272,7 +272,7 @@ describe('the HTTP catalog API', () => {
     expect(await range('bytes=0-1', {}, 'all', 'HEAD')).toMatchObject({ status: 206, text: '' });
   });
 
-  it('compresses what is worth it, with another tag, and nothing that is a part', async () => {
+  it('compresses responses that are worth it, with a different ETag, but no ranges', async () => {
     const served = await serve({ large: largeCatalog(3_000_000), cat: small });
     const url = '/catalogs/large/api/v1/all';
     const plain = await served.get(url);
@@ -313,7 +313,7 @@ describe('the HTTP catalog API', () => {
     );
   });
 
-  it('compresses a catalog once, however many read it, and again where it cannot be kept', async () => {
+  it('compresses a catalog once for all readers, and again if it cannot be stored', async () => {
     const directory = path.join(await directoryWith(), 'contents');
     const served = await serve({});
     const content = await served.put('cat', await contentOf(largeCatalog(8_000_000), { directory }));
@@ -345,7 +345,7 @@ describe('the HTTP catalog API', () => {
     expect(gunzipSync(again.body).equals(await readAll(lost))).toBe(true);
   });
 
-  it('compresses what a query selects once, however many ask for it', async () => {
+  it('compresses the result of a query once for all clients', async () => {
     const served = await serve({});
     const content = await contentOf(largeCatalog(1_400_000));
     const own = content.openReader();
@@ -371,7 +371,7 @@ describe('the HTTP catalog API', () => {
     own.close();
   });
 
-  it('sends as it is what would be compressed beside two hundred other responses', async () => {
+  it('sends responses uncompressed while two hundred others are compressed', async () => {
     const served = await serve({});
     const content = await contentOf(largeCatalog(1_400_000));
     const own = content.openReader();
@@ -398,7 +398,7 @@ describe('the HTTP catalog API', () => {
     own.close();
   });
 
-  it('says whether it lives and is ready, and what it has counted', async () => {
+  it('serves liveness, readiness and metrics', async () => {
     const served = await serve({});
     expect(await served.get('/healthz')).toMatchObject({ status: 200, text: 'ok\n' });
     expect(await served.get('/readyz')).toMatchObject({ status: 200, text: 'ok\n' });
@@ -420,7 +420,7 @@ describe('the HTTP catalog API', () => {
     expect(served.logged.filter((line) => !line.startsWith('debug: '))).toEqual([]);
   });
 
-  it('logs a line a request, with its id, and nothing that was asked for or sent', async () => {
+  it('logs one line per request with its ID, without contents', async () => {
     const served = await serve({ cat: small });
     const url = '/catalogs/cat/api/v1/metas?name=secret-name';
     const { headers } = await served.get(url, { 'X-Request-Id': 'from-a.proxy:1' });
@@ -440,7 +440,7 @@ describe('the HTTP catalog API', () => {
     }
   });
 
-  it('answers 500 without saying why, logs it, and goes on', async () => {
+  it('responds with 500 without a reason, logs it, and continues', async () => {
     const served = await serve({ cat: small });
     const content = served.set.find('cat')?.content as StoredContent;
     await served.put(
@@ -454,7 +454,7 @@ describe('the HTTP catalog API', () => {
     expect((await served.get('/catalogs/cat/api/v1/all')).status).toBe(200);
   });
 
-  it('cuts an answer off that cannot be read to its end, so that nobody takes it for whole', async () => {
+  it('aborts a response that cannot be read to its end', async () => {
     const served = await serve({ cat: largeCatalog(4_000_000) });
     const content = served.set.find('cat')?.content as StoredContent;
     const whole = content.openReader();
@@ -474,7 +474,7 @@ describe('the HTTP catalog API', () => {
 });
 
 describe('the HTTP catalog API under load', () => {
-  it('bears readers that never read, and clients that leave in the middle', async () => {
+  it('handles stalled readers and disconnecting clients', async () => {
     const served = await serve({ cat: largeCatalog(8_000_000) });
     const content = served.set.find('cat')?.content as StoredContent;
     const before = process.memoryUsage().arrayBuffers;
@@ -500,7 +500,7 @@ describe('the HTTP catalog API under load', () => {
     expect((await served.get('/catalogs/cat/api/v1/all')).status).toBe(404);
   });
 
-  it('finishes what is under way when it closes, and takes nothing new', async () => {
+  it('completes running requests when it closes, and accepts no new ones', async () => {
     const served = await serve({ cat: largeCatalog(8_000_000) });
     const { size } = served.set.find('cat')?.content as StoredContent;
     const agent = new HttpAgent({ keepAlive: true });
@@ -513,7 +513,7 @@ describe('the HTTP catalog API under load', () => {
     await closing;
   });
 
-  it('cuts off those who take longer than the grace', async () => {
+  it('aborts requests that exceed the grace period', async () => {
     const served = await serve({ cat: largeCatalog(8_000_000) });
     const socket = connect(served.port, '127.0.0.1');
     socket.on('error', () => undefined);
@@ -527,7 +527,7 @@ describe('the HTTP catalog API under load', () => {
 });
 
 describe('the HTTP catalog API over TLS', () => {
-  it('takes another certificate for new connections, and keeps the old one when that is bad', async () => {
+  it('uses a new certificate for new connections, and keeps the old one if it is invalid', async () => {
     const first = createSelfSignedCertificate(['127.0.0.1'], new Date());
     const second = createSelfSignedCertificate(['127.0.0.1'], new Date());
     const served = await serve({ cat: small }, { certificate: first });
@@ -555,7 +555,7 @@ describe('the HTTP catalog API over TLS', () => {
     await expect(fetchWith(first.cert)).rejects.toThrow(/certificate/);
   });
 
-  it('is not made with a certificate or URL that cannot be used', async () => {
+  it('refuses an invalid certificate or URL', async () => {
     const catalogs = (await serve({})).set;
     const { cert } = createSelfSignedCertificate(['a'], new Date());
     const { key } = createSelfSignedCertificate(['a'], new Date());
@@ -574,7 +574,7 @@ describe('the HTTP catalog API over TLS', () => {
 });
 
 /** What users asked of catalogd, by the numbers that the list of their requests has. */
-describe.skipIf(!hasTools)('what the first README of catalogd does', () => {
+describe.skipIf(!hasTools)('the examples of the first README of catalogd', () => {
   it('R1: lists the packages of a catalog', async () => {
     const served = await serve({
       cat: { 'a.json': widgetCatalog, 'b.json': catalogOf('gadget', [{ name: 'gadget.v1' }]) },
@@ -602,7 +602,7 @@ describe.skipIf(!hasTools)('what the first README of catalogd does', () => {
     );
   });
 
-  it('R4: is the same whatever source a catalog comes from', async () => {
+  it('R4: serves the same contents from any source', async () => {
     const served = await serve({ directory: { 'a.json': catalogOf('gadget', [{ name: 'gadget.v1' }]) } });
     const database = await openSqliteCatalog(await indexFile(), {
       temporaryDirectory: await directoryWith(),
@@ -616,8 +616,8 @@ describe.skipIf(!hasTools)('what the first README of catalogd does', () => {
   });
 });
 
-describe('what users asked of catalogd', () => {
-  it('3: a catalog that changes is replaced as a whole', async () => {
+describe('requests of users of catalogd', () => {
+  it('3: replaces a changed catalog atomically', async () => {
     const served = await serve({
       cat: { 'a.json': jsonl({ schema: 'x', name: 'old' }, { schema: 'x', name: 'both' }) },
     });
@@ -628,7 +628,7 @@ describe('what users asked of catalogd', () => {
     expect((await served.get('/catalogs/cat/api/v1/metas?name=old')).text).toBe('');
   });
 
-  it('4: values of properties are of any type, and storing again changes nothing', async () => {
+  it('4: accepts property values of any type, and storing again changes nothing', async () => {
     const values = ['text', 5, 12345678901234567890n, true, null, ['a', 1], { b: 1, a: { d: [], c: '' } }];
     const shown = values.map((value) => (typeof value === 'bigint' ? String(value) : JSON.stringify(value)));
     const blob = `{"schema":"olm.bundle","properties":[${shown.map((value) => `{"value":${value},"type":"t"}`).join()}]}`;
@@ -644,7 +644,7 @@ describe('what users asked of catalogd', () => {
     );
   });
 
-  it('6, 32: one package in two catalogs does not clash, and is told apart across them', async () => {
+  it('6, 32: distinguishes a package in two catalogs', async () => {
     const served = await serve({ b: {}, a: {} });
     const bundle = (image: string) => ({
       'c.json': jsonl(
@@ -680,7 +680,7 @@ describe('what users asked of catalogd', () => {
     expect((await served.get('/api/v1/metas', { 'If-None-Match': headers.etag })).status).toBe(200);
   });
 
-  it('7: related images are absent, empty or of nothing, as they were', async () => {
+  it('7: preserves absent, empty and null related images', async () => {
     const blobs = [undefined, [], [{}], null].map((relatedImages, i) => ({
       name: `b${i}`,
       relatedImages,
@@ -690,7 +690,7 @@ describe('what users asked of catalogd', () => {
     expect((await served.get('/catalogs/cat/api/v1/all')).text).toBe(jsonl(...blobs));
   });
 
-  it.skipIf(!hasTools)('8: one curl from the URL of the content, inside and outside', async () => {
+  it.skipIf(!hasTools)('8: serves content URLs that curl reads inside and outside', async () => {
     const served = await serve({ cat: small });
     const script = 'curl -sf $(curl -sf $URL/catalogs | jq -r ".catalogs[0].urls.all") | wc -l';
     expect((await shell(served, script)).trim()).toBe('5');
@@ -706,7 +706,7 @@ describe('what users asked of catalogd', () => {
     });
   });
 
-  it('12: a catalog that is removed is gone, and what is kept of it is cleaned up', async () => {
+  it('12: deletes the stored content of a removed catalog', async () => {
     const directory = await directoryWith();
     const served = await serve({});
     const content = await contentOf(small, { directory });
@@ -721,7 +721,7 @@ describe('what users asked of catalogd', () => {
     expect(await readdir(directory)).toEqual([]);
   });
 
-  it('14: of many catalogs none hides another, whatever happens to one', async () => {
+  it('14: isolates catalogs from failures of others', async () => {
     const served = await serve({ one: small, two: { 'a.json': jsonl({ schema: 'x' }) }, three: {} });
     const names = async () =>
       (JSON.parse((await served.get('/catalogs')).text) as { catalogs: { name: string }[] }).catalogs.map(
@@ -769,13 +769,13 @@ describe('what users asked of catalogd', () => {
     },
   );
 
-  it('20: the same content has one identity, however it came', async () => {
+  it('20: identifies equal content from any source', async () => {
     const json = await contentOf({ 'x.json': jsonl({ schema: 'a', v: '<é>' }, { schema: 'b' }) });
     const yaml = await contentOf({ 'a/1.yaml': 'v: "<\\u00e9>"\nschema: a\n', 'b/1.yml': '{schema: b}\n' });
     expect(yaml.hash).toBe(json.hash);
   });
 
-  it('22: schemas that nobody knows come back as they were', async () => {
+  it('22: returns unknown schemas unchanged', async () => {
     const lines = [
       '{"any":{"thing":[1,{"":""}]},"schema":"custom.example/v1"}\n',
       '{"name":"n","nested":{"schema":7},"package":"p","schema":"olm.unheard-of"}\n',
@@ -786,14 +786,14 @@ describe('what users asked of catalogd', () => {
     expect((await served.get('/catalogs/cat/api/v1/metas?schema=olm.unheard-of')).text).toBe(lines[1]);
   });
 
-  it('23: one all.json for a catalog', async () => {
+  it('23: serves one all.json per catalog', async () => {
     const served = await serve({ cat: small });
     const answer = await served.get('/catalogs/cat/all.json', { Range: 'bytes=0-0' });
     expect(answer).toMatchObject({ status: 206, text: '{' });
     expect((await served.get('/catalogs/cat/')).status).toBe(404);
   });
 
-  it.skipIf(!hasCurl)('26: a client learns cheaply whether a catalog has changed', async () => {
+  it.skipIf(!hasCurl)('26: lets a client check cheaply for changes', async () => {
     const served = await serve({ cat: small });
     const url = '$URL/catalogs/cat/api/v1/all';
     const code = `-sf -o body -w '%{http_code} %{size_download}\\n'`;
@@ -828,7 +828,7 @@ describe('what users asked of catalogd', () => {
     },
   );
 
-  it('36: whoever reads while a catalog is replaced has all of one state', async () => {
+  it('36: serves one consistent state while a catalog is replaced', async () => {
     const states = await Promise.all(['a', 'b', 'c'].map((seed) => contentOf(largeCatalog(1_000_000, seed))));
     const directory = await directoryWith();
     const served = await serve({});
@@ -856,7 +856,7 @@ describe('what users asked of catalogd', () => {
     await Promise.all(clients);
   });
 
-  it('36: killed while it is storing, the next process has the old or the new whole', async () => {
+  it('36: keeps the complete old or new content if killed while storing', async () => {
     const root = await directoryWith();
     const directory = path.join(root, 'cache');
     const before = await contentOf(small, { directory });
@@ -952,7 +952,7 @@ describe('what users asked of catalogd', () => {
     }
   });
 
-  it('38: what has not changed is not stored again', async () => {
+  it('38: does not store unchanged content again', async () => {
     const directory = await directoryWith();
     const source = await directoryWith(small);
     const options = { directory, key: 'sha256:digest-of-the-image' };

@@ -70,7 +70,7 @@ beforeAll(async () => {
 });
 
 describe('opmate catalog build', () => {
-  it('puts what the generated Dockerfile would into an image for every platform of the base', async () => {
+  it('builds the image of the generated Dockerfile for every platform of the base', async () => {
     const result = await build('catalog', '-i', 'oci:base:v1', '--save', 'oci:out:v1', '-l', 'a=1,b=2');
     expect(result).toMatchObject({
       code: 0,
@@ -97,7 +97,7 @@ describe('opmate catalog build', () => {
     expect(await filesIn('out', 'v1')).toEqual(inDirectory('configs', catalogFiles));
   });
 
-  it('makes the same image of the same files, whatever they are on disk', async () => {
+  it('builds the same image from the same contents', async () => {
     const copy = { ...catalogFiles };
     await sandbox.write(inDirectory('copy', Object.fromEntries(Object.entries(copy).reverse())));
     await chmod(at('copy', 'README.md'), 0o755);
@@ -121,7 +121,7 @@ describe('opmate catalog build', () => {
     });
   });
 
-  it('puts the cache where the command looks for it', async () => {
+  it('puts the cache at the path of the image command', async () => {
     expect(
       (await build('catalog', '-i', 'oci:base:single', '--save', 'oci:out:cached', '--cache')).code,
     ).toBe(0);
@@ -140,7 +140,7 @@ describe('opmate catalog build', () => {
     expect(listed).toMatch(/^-rw-r--r-- 0\/0 .* tmp\/cache\/digest$/m);
   });
 
-  it('builds for chosen platforms, one as an image without index', async () => {
+  it('builds for selected platforms, a single one as an image without index', async () => {
     const some = ['--platforms', 'linux/s390x,linux/amd64'];
     expect((await build('catalog', '-i', 'oci:base:v1', '--save', 'oci:out:some', ...some)).code).toBe(0);
     expect(await architecturesOf('out', 'some')).toEqual(['amd64', 's390x']);
@@ -175,7 +175,7 @@ describe('opmate catalog build', () => {
     expect(await readdir(sandbox.work)).not.toContain('four.tar');
   });
 
-  it('makes an image that is served', async () => {
+  it('builds an image that can be served', async () => {
     expect((await build('catalog', ...onScratch, '--save', 'oci:out:served')).code).toBe(0);
     const server = sandbox.start(['serve', 'oci:out:served', '--port', '0', '--log-format', 'json', '-v']);
     const port = await new Promise<number>((resolve, reject) => {
@@ -199,7 +199,7 @@ describe('opmate catalog build: refusals', () => {
     expect(await sandbox.leftovers()).toEqual([]);
   };
 
-  it('refuses a catalog that is not valid, unless told', async () => {
+  it('refuses an invalid catalog unless allowed', async () => {
     const { catalog } = caseOf('bundle-dup');
     await sandbox.write({ 'invalid/catalog.json': catalog });
     const refused = await build('invalid', ...onScratch, ...out);
@@ -217,7 +217,7 @@ describe('opmate catalog build: refusals', () => {
     expect(await filesIn('out', 'bad')).toEqual({ 'configs/catalog.json': catalog });
   });
 
-  it('refuses a catalog without blobs, unless told', async () => {
+  it('refuses a catalog without blobs unless allowed', async () => {
     await sandbox.write({ 'blank/catalog.json': '', 'blank/other.yaml': '' });
     const refused = await build('blank', ...onScratch, ...out);
     expect(refused).toMatchObject({ code: 3, stdout: '' });
@@ -226,7 +226,7 @@ describe('opmate catalog build: refusals', () => {
     expect((await build('blank', ...onScratch, '--save', 'oci:out:blank', '--skip-validation')).code).toBe(0);
   });
 
-  it('finds all files that must not be in an image, at once', async () => {
+  it('reports all files that must not be in an image together', async () => {
     await sandbox.write({ 'hostile/catalog.json': widgetCatalog, 'secret.txt': 'secret' });
     await symlink('../secret.txt', at('hostile', 'link.yaml'));
     execFileSync('mkfifo', [at('hostile', 'pipe')]);
@@ -242,7 +242,7 @@ describe('opmate catalog build: refusals', () => {
     await expectNothing();
   });
 
-  it('refuses a base that is a catalog itself', async () => {
+  it('refuses a base image that is a catalog', async () => {
     await storeImage(at('base'), 'catalog', await makeCatalogImage({ 'catalog.json': widgetCatalog }));
     const result = await build('catalog', '-i', 'oci:base:catalog', ...out);
     expect(result).toMatchObject({ code: 1, stderr: expect.stringContaining('would be mixed') });
@@ -276,21 +276,21 @@ describe('opmate catalog build: refusals', () => {
     await expectNothing();
   });
 
-  it('warns of a catalog without any file', async () => {
+  it('warns about a catalog without files', async () => {
     await mkdir(at('nothing'));
     const result = await build('nothing', ...onScratch, '--save', 'oci:of-nothing');
     expect(result).toMatchObject({ code: 0, stderr: expect.stringMatching(/^warn: nothing: is empty/) });
   });
 });
 
-describe.skipIf(!hasDockerRegistry)('opmate catalog build and a registry that is not ours', () => {
+describe.skipIf(!hasDockerRegistry)('opmate catalog build with docker-registry', () => {
   let registry: DockerRegistry;
   beforeAll(async () => {
     registry = await startDockerRegistry();
   });
   afterAll(() => registry.close());
 
-  it('pushes an image that opmate and skopeo read, as often as one likes', async () => {
+  it('pushes an image that opmate and skopeo read, repeatedly', async () => {
     const name = `${registry.host}/ns/catalog`;
     const args = ['catalog', '-i', 'oci:base:v1', '-t', `${name}:v1`, '--use-http'];
     const first = await build(...args);

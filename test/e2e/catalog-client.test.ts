@@ -8,7 +8,7 @@ import { widgetCatalog } from './catalogs.js';
 const sandbox = useSandbox();
 
 describe('the client library', () => {
-  it('asks a served catalog over both APIs as the example shows', async () => {
+  it('queries a served catalog over both APIs as in the example', async () => {
     await sandbox.write({
       'catalog/a.json': widgetCatalog,
       'catalog/b.json': { schema: 'example.notes', package: 'widget', text: 'x' },

@@ -73,12 +73,12 @@ beforeAll(async () => {
 });
 
 describe('opmate catalog diff', () => {
-  it('finds no difference where only files, order and syntax differ', async () => {
+  it('ignores differences of files, order and syntax', async () => {
     const result = await sandbox.run(['catalog', 'diff', 'before', 'reordered']);
     expect(result).toEqual({ code: 0, stdout: 'no difference\n', stderr: '' });
   });
 
-  it('tells every kind of difference, and ends with 3', async () => {
+  it('reports every kind of difference, with exit code 3', async () => {
     const { code, stdout, stderr } = await sandbox.run(['catalog', 'diff', 'before', 'after']);
     expect({ code, stderr }).toEqual({ code: 3, stderr: '' });
     expect(stdout).toBe(`packages
@@ -138,7 +138,7 @@ other blobs
     expect(markdown.stdout).toContain('- added `widget` `widget.v1.2.0`: `registry.test/widget:v1.2.0`');
   });
 
-  it('compares the packages that are asked for, and knows when there are none', async () => {
+  it('compares selected packages, and reports unknown ones', async () => {
     const other = await sandbox.run(['catalog', 'diff', 'before', 'two', '--package', 'widget']);
     expect(other).toEqual({ code: 0, stdout: 'no difference\n', stderr: '' });
     const all = await sandbox.run(['catalog', 'diff', 'before', 'two']);
@@ -148,7 +148,7 @@ other blobs
     expect(missing.stderr).toContain('package "wigdet" not found in either catalog');
   });
 
-  it('names the catalog that cannot be read', async () => {
+  it('names an unreadable catalog', async () => {
     const { code, stdout, stderr } = await sandbox.run(['catalog', 'diff', 'before', './nothing-there']);
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toContain('./nothing-there');
@@ -171,7 +171,7 @@ describe('diffCatalogs', () => {
     ...[...new Set(Object.values(channels).flat())].map((version) => bundle(version)),
   ]);
 
-  it('is the same from the other side, and nothing of a catalog with itself', async () => {
+  it('is symmetric, and empty for equal catalogs', async () => {
     let run = 0;
     await fc.assert(
       fc.asyncProperty(catalogs, catalogs, async (first, second) => {

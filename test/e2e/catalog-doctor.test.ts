@@ -130,7 +130,7 @@ beforeAll(async () => {
 });
 
 describe('opmate catalog doctor', () => {
-  it('shows findings by package with place and hint, without control characters', async () => {
+  it('shows findings by package with location and hint, without control characters', async () => {
     const { code, stdout, stderr } = await sandbox.run(['catalog', 'doctor', 'sick dir']);
     expect({ code, stderr }).toEqual({ code: 3, stderr: '' });
     expect(stdout).toMatch(/^widget\n {2}warning csv-metadata: "widget\.v1\.0\.0": has neither/);
@@ -141,7 +141,7 @@ describe('opmate catalog doctor', () => {
     expect(stdout).toMatch(/\n\d warnings, \d notices\n$/);
   });
 
-  it('writes JSON of the published schema, the same each time', async () => {
+  it('writes reproducible JSON that matches the published schema', async () => {
     const first = await sandbox.run(['catalog', 'doctor', 'sick dir', '-o', 'json']);
     const report = JSON.parse(first.stdout) as Report;
     expect(matchesSchema(report), JSON.stringify(matchesSchema.errors)).toBe(true);
@@ -155,7 +155,7 @@ describe('opmate catalog doctor', () => {
     expect((await sandbox.run(['catalog', 'doctor', 'sick dir', '-o', 'json'])).stdout).toBe(first.stdout);
   });
 
-  it('writes SARIF with relative places and a rule for each check', async () => {
+  it('writes SARIF with relative locations and a rule for each check', async () => {
     const { code, stdout } = await sandbox.run(['catalog', 'doctor', 'sick dir', '-o', 'sarif']);
     expect(code).toBe(3);
     const log = JSON.parse(stdout) as { runs: [SarifRun] };
@@ -170,7 +170,7 @@ describe('opmate catalog doctor', () => {
     }
   });
 
-  it('writes JUnit XML in which what fails the command is a failure', async () => {
+  it('writes JUnit XML with the findings that fail the command as failures', async () => {
     const { stdout } = await sandbox.run(['catalog', 'doctor', 'sick dir', '-o', 'junit']);
     expect(stdout.startsWith('<?xml version="1.0" encoding="UTF-8"?>\n<testsuites ')).toBe(true);
     expect(stdout).not.toMatch(/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/);
@@ -194,7 +194,7 @@ describe('opmate catalog doctor', () => {
     expect(wellFormedFault(healthy.stdout)).toBeUndefined();
   });
 
-  it('shows the worst first, whatever the package, and leaves out what is below --severity', async () => {
+  it('shows the most severe findings first, and omits those below --severity', async () => {
     const other = JSON.stringify({ schema: 'olm.package', name: 'aaa', defaultChannel: 'stable' });
     await sandbox.write({
       'two/a.json': other,
@@ -219,7 +219,7 @@ describe('opmate catalog doctor', () => {
     expect(refused.code).toBe(2);
   });
 
-  it('fails by the severity that is asked for', async () => {
+  it('fails from the selected severity on', async () => {
     const run = async (...args: string[]): Promise<number | null> =>
       (await sandbox.run(['catalog', 'doctor', 'sick dir', ...args])).code;
     expect(await run('--fail-on', 'error')).toBe(0);
@@ -230,7 +230,7 @@ describe('opmate catalog doctor', () => {
     expect(nothing).toEqual({ code: 0, stdout: 'no problems found\n', stderr: '' });
   });
 
-  it('reports what validation refuses', async () => {
+  it('reports validation errors', async () => {
     const { code, stdout } = await sandbox.run(['catalog', 'doctor', 'cycle', '--fail-on', 'error']);
     expect(code).toBe(3);
     expect(stdout).toMatch(/^ {2}error invalid: package "widget" channel "/m);
@@ -247,7 +247,7 @@ describe('opmate catalog doctor', () => {
     expect(stderr).toContain(message);
   });
 
-  it('says so when the catalog or the package is not there', async () => {
+  it('reports a missing catalog or package', async () => {
     const missing = await sandbox.run(['catalog', 'doctor', './nothing-there']);
     expect({ code: missing.code, stdout: missing.stdout }).toEqual({ code: 1, stdout: '' });
     expect(missing.stderr).toContain('./nothing-there');

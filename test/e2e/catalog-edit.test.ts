@@ -82,7 +82,7 @@ beforeEach(async () => {
 });
 
 describe('opmate catalog add', () => {
-  it('adds a bundle as it says, and touches nothing else', async () => {
+  it('adds a bundle as reported, and changes nothing else', async () => {
     const reference = await bundle({ version: '1.2.0', replaces: 'widget.v1.1.0' });
     const result = await sandbox.run(['catalog', 'add', 'catalog', reference, ...template]);
     expect(result).toEqual({
@@ -148,7 +148,7 @@ describe('opmate catalog add', () => {
     expect(await isValid()).toBe(true);
   });
 
-  it('makes packages and channels, in the format that the directory has', async () => {
+  it('creates packages and channels in the format of the directory', async () => {
     const icon = [{ base64data: 'aWNvbg==', mediatype: 'image/svg+xml' }];
     const spec = { icon, description: 'Makes gadgets.' };
     const references = [
@@ -195,7 +195,7 @@ schema: olm.channel
     expect(await readdir(at('catalog'))).toEqual(['widget']);
   });
 
-  it('begins a catalog in an empty directory', async () => {
+  it('creates a catalog in an empty directory', async () => {
     await mkdir(at('empty'));
     const reference = await bundle({ version: '1.0.0' });
     expect((await sandbox.run(['catalog', 'add', 'empty', reference, ...template])).code).toBe(0);
@@ -203,7 +203,7 @@ schema: olm.channel
     await rm(at('empty'), { recursive: true });
   });
 
-  describe('to a package that init has begun', () => {
+  describe('to a package created by init', () => {
     const begin = async (...flags: string[]): Promise<string> => {
       await rm(at('catalog'), { recursive: true });
       const { stdout } = await sandbox.run(['init', 'widget', ...flags, '-o', 'yaml']);
@@ -245,7 +245,7 @@ schema: olm.channel
       expect(await read('catalog/package.yaml')).toBe(begun);
     });
 
-    it('refuses a catalog where another package stays begun, or is not valid', async () => {
+    it('refuses a catalog with another empty or invalid package', async () => {
       await begin('--default-channel', 'stable');
       const other = (await sandbox.run(['init', 'gadget', '-c', 'stable'])).stdout;
       await sandbox.write({ 'catalog/gadget.json': other });
@@ -287,7 +287,7 @@ schema: olm.channel
     expect((await read('catalog/index.json')).slice(0, expected.length)).toBe(expected);
   });
 
-  it('prints with --dry-run the diff that patch applies, and changes nothing', async () => {
+  it('prints a diff for patch with --dry-run, and changes nothing', async () => {
     const references = [
       await bundle({ version: '1.2.0' }),
       await bundle({ packageName: 'gadget', version: '1.0.0' }),
@@ -308,7 +308,7 @@ schema: olm.channel
     expect(await sandbox.leftovers()).toEqual([]);
   });
 
-  it('tells all bundles that cannot be read or added, and adds none', async () => {
+  it('reports all bundles that cannot be read or added, and adds none', async () => {
     const known = await bundle({ version: '1.1.0' });
     const twice = await bundle({ version: '1.2.0', replaces: 'widget.v1.1.0' });
     const missing = await sandbox.run([
@@ -331,7 +331,7 @@ schema: olm.channel
     expect(await read()).toBe(catalog);
   });
 
-  it('pulls images of bundles, and tells every one that is not there', async () => {
+  it('pulls bundle images, and reports every missing one', async () => {
     const registry = await startFaultRegistry();
     try {
       const labels = {
@@ -366,7 +366,7 @@ schema: olm.channel
     }
   });
 
-  it('writes a bundle anew with --overwrite only', async () => {
+  it('replaces a bundle with --overwrite only', async () => {
     const reference = await bundle({ version: '1.1.0', annotations: { 'olm.skipRange': '<1.1.0' } });
     const flags = [
       '--overwrite',
@@ -382,7 +382,7 @@ schema: olm.channel
     expect(await isValid()).toBe(true);
   });
 
-  it('never makes a valid catalog invalid, and edits no invalid one', async () => {
+  it('never makes a valid catalog invalid, and refuses invalid ones', async () => {
     const reference = await bundle({ version: '1.2.0' });
     const two = await sandbox.run(['catalog', 'add', 'catalog', reference, ...template]);
     expect(two.code).toBe(1);
@@ -407,7 +407,7 @@ schema: olm.channel
     expect(invalid.stderr).toContain('catalog: package "widget" channel "stable": multiple channel heads');
   });
 
-  it('refuses flags that do not go together', async () => {
+  it('refuses conflicting flags', async () => {
     const [one, two] = [await bundle({ version: '1.2.0' }), await bundle({ version: '1.3.0' })];
     for (const flags of [
       [one, '--mode', 'semver', '--replaces', 'widget.v1.1.0'],
@@ -419,7 +419,7 @@ schema: olm.channel
     }
   });
 
-  it('goes through links within the catalog, not through those that lead out of it', async () => {
+  it('follows links within the catalog, not out of it', async () => {
     const reference = await bundle({ version: '1.2.0', replaces: 'widget.v1.1.0' });
     await sandbox.write({
       'outside.yaml': catalog,
@@ -478,7 +478,7 @@ describe('opmate catalog remove', () => {
     expect(await isValid()).toBe(true);
   });
 
-  it('refuses what leaves clusters behind, with the list, unless it is forced', async () => {
+  it('refuses removals that strand clusters, with a list, unless forced', async () => {
     const { code, stderr } = await remove('--bundle', 'widget.v1.1.0', '--default-channel', 'stable');
     expect(code).toBe(3);
     expect(stderr).toContain(
@@ -491,7 +491,7 @@ describe('opmate catalog remove', () => {
     expect(await read()).not.toContain('candidate');
   });
 
-  it('removes a channel, but the default one only for another', async () => {
+  it('removes a channel, the default one only with a replacement', async () => {
     const refused = await remove('--channel', 'stable', '--force');
     expect(refused.code).toBe(1);
     expect(refused.stderr).toContain('its default channel "stable" would be removed');
@@ -502,7 +502,7 @@ describe('opmate catalog remove', () => {
     expect(await read()).not.toContain('widget.v1.0.0');
   });
 
-  it('names what is nearest to what is not there', async () => {
+  it('suggests the nearest name for an unknown one', async () => {
     const { code, stderr } = await remove('--bundle', 'widgt.v1.1.0,wodget.v1.0.0');
     expect(code).toBe(1);
     expect(stderr).toContain(
@@ -523,7 +523,7 @@ describe('opmate catalog deprecate', () => {
   const deprecate = (...args: string[]) =>
     sandbox.run(['catalog', 'deprecate', 'catalog', '--package', 'widget', ...args]);
 
-  it('writes, changes and takes back deprecations', async () => {
+  it('adds, changes and removes deprecations', async () => {
     await sandbox.write({ 'message.txt': 'Version 1.0 is old.\nUse `stable`: #1\n' });
     expect((await deprecate('--bundle', 'widget.v1.0.0', '--message-file', 'message.txt')).code).toBe(0);
     expect((await deprecate('--channel', 'candidate', '--message', 'use stable')).code).toBe(0);
@@ -557,7 +557,7 @@ schema: olm.deprecations
     expect((await deprecate('--undo')).stderr).toContain('package "widget" is not deprecated');
   });
 
-  it('checks what it is told', async () => {
+  it('validates its arguments', async () => {
     expect((await deprecate('--channel', 'stabel', '--message', 'x')).stderr).toContain(
       'did you mean "stable"?',
     );

@@ -60,7 +60,7 @@ const filter = (...args: string[]) => sandbox.run(['catalog', 'filter', 'catalog
 const read = (file: string): Promise<string> => readFile(`${sandbox.work}/${file}`, 'utf8');
 
 describe('opmate catalog filter', () => {
-  it('writes a valid catalog, and says what it keeps besides', async () => {
+  it('writes a valid catalog, and reports additionally kept bundles', async () => {
     const result = await filter(
       ...['-p', 'widget', '--versions', '=1.0.0 || =1.2.0', '-o', 'filtered', '--report', 'report.json'],
     );
@@ -114,7 +114,7 @@ describe('opmate catalog filter', () => {
     });
   });
 
-  it('is called prune as well, and writes to standard output what render would', async () => {
+  it('is also called prune, and writes to stdout like render', async () => {
     const pruned = await sandbox.run([
       'catalog',
       'prune',
@@ -134,7 +134,7 @@ describe('opmate catalog filter', () => {
     expect(stdout.trim().split('\n')).toHaveLength(2);
   });
 
-  it('keeps what is new enough, and drops what is deprecated', async () => {
+  it('keeps recent bundles, and removes deprecated ones', async () => {
     const since = ['-p', 'widget', '--channels', 'stable', '--created-since', '2023-06-01', '--dry-run'];
     const kept = await filter(...since);
     expect(kept.stdout).toContain(
@@ -151,7 +151,7 @@ describe('opmate catalog filter', () => {
     expect(dropped.stdout).not.toContain('  old:');
   });
 
-  it('takes a file, to which flags add', async () => {
+  it('reads a file, which flags extend', async () => {
     await sandbox.write({
       'filter.yaml': 'kind: CatalogFilter\npackages:\n  - name: widget\n    latest: 2\n',
     });
@@ -201,7 +201,7 @@ describe('opmate catalog filter', () => {
     expect((await sandbox.run(['validate', 'from-index'])).code).toBe(0);
   });
 
-  it('writes nothing where something is wrong', async () => {
+  it('writes nothing on an error', async () => {
     const refused = async (code: number, message: string, ...args: string[]) => {
       const result = await filter(...args);
       expect(result).toMatchObject({ code, stdout: '' });

@@ -79,7 +79,7 @@ describe('GraphQL over a catalog', () => {
     expect(errors).toBeUndefined();
   });
 
-  it('coerces values to the type of the first blob and has objects as JSON text', async () => {
+  it('coerces values to the type of the first blob, and returns objects as JSON text', async () => {
     const { data } = await query('{ olmbundles { size sizeJson properties { type value } } }');
     expect(data).toEqual({
       olmbundles: [
@@ -90,7 +90,7 @@ describe('GraphQL over a catalog', () => {
     });
   });
 
-  it('fails lists of scalars as catalogd does, and has them as JSON text', async () => {
+  it('fails for lists of scalars like catalogd, and returns them as JSON text', async () => {
     const { data, errors } = await query('{ olmchannels { entries { name skips skipsJson } } }');
     expect(data).toEqual({
       olmchannels: [
@@ -118,7 +118,7 @@ describe('GraphQL over a catalog', () => {
     expect(data).toEqual({ olmbundles: [{ name: 'bar.v1' }], olmpackages: [{ name: 'foo' }], x: [] });
   });
 
-  it('takes variables and operationName', async () => {
+  it('accepts variables and operationName', async () => {
     const served = await serve({ cat: catalog });
     const text = 'query A($n: Int) { olmpackages(limit: $n) { name } } query B { __typename }';
     const all = { query: text, variables: { n: 1 }, operationName: 'A' };
@@ -131,7 +131,7 @@ describe('GraphQL over a catalog', () => {
     });
   });
 
-  it('answers GET with an ETag, and conditional requests without executing the query', async () => {
+  it('supports GET with an ETag, and conditional requests without executing the query', async () => {
     const served = await serve({ cat: catalog });
     const path = parameters({
       query: 'query($n: String) { olmbundles(name: $n) { image } }',
@@ -153,7 +153,7 @@ describe('GraphQL over a catalog', () => {
     expect((await served.get(path, {}, 'PUT')).status).toBe(405);
   });
 
-  it('refuses bodies that are no query, and unknown catalogs', async () => {
+  it('refuses bodies without a query, and unknown catalogs', async () => {
     const served = await serve({ cat: catalog });
     const large = JSON.stringify({ query: ' '.repeat(1024 * 1024) });
     for (const body of ['', '{', '[]', '{"query":1}', large, Buffer.alloc(3 * 1024 * 1024, 'a')]) {
@@ -167,14 +167,14 @@ describe('GraphQL over a catalog', () => {
     expect((await served.get(`/catalogs/none/api/v1/graphql?query=%7Ba%7D`)).status).toBe(404);
   });
 
-  it('fails a catalog whose names collide, with the reason', async () => {
+  it('fails for a catalog with colliding names, with the reason', async () => {
     const served = await serve({ cat: { 'catalog.json': '{"schema":"a.b"}{"schema":"a-b"}' } });
     const { status, text } = await post(served, { query: '{ __typename }' });
     expect(status).toBe(500);
     expect(text).toContain('schemas "a-b" and "a.b" have the same type AB');
   });
 
-  it('shows in introspection what catalogd has, and its own additions as deprecated', async () => {
+  it('introspects the schema of catalogd, with additions marked deprecated', async () => {
     const text = (deprecated: string) =>
       `{ __type(name: "Query") { fields { name args${deprecated} { name } } } }`;
     const argumentsOf = (result: Result) =>
@@ -249,7 +249,7 @@ describe('hostile GraphQL queries', () => {
     expect(errors.length).toBeLessThanOrEqual(101);
   });
 
-  it('takes batches for no query, and variables of any depth that no query uses', async () => {
+  it('refuses batches, and ignores unused variables of any depth', async () => {
     const served = await serve({ cat: catalog });
     const batch = Array.from({ length: 10_000 }, () => ({ query: '{ __typename }' }));
     expect(await post(served, batch)).toMatchObject({ status: 400, text: 'Invalid request body\n' });
@@ -258,7 +258,7 @@ describe('hostile GraphQL queries', () => {
     expect(await post(served, body)).toMatchObject({ status: 200, data: { __typename: 'Query' } });
   });
 
-  it('bounds the size of a result, also by the names that it repeats', async () => {
+  it('limits the size of a result, including repeated names', async () => {
     const limits = { maxResultBytes: 1_000 };
     const message = 'result exceeds maximum size of 1000 bytes: select fewer fields, or a lower limit';
     for (const alias of ['a'.repeat(500), '']) {
@@ -272,14 +272,14 @@ describe('hostile GraphQL queries', () => {
     expect((await query('{ olmpackages { name } }', limits)).errors).toBeUndefined();
   });
 
-  it('bounds the time of a query, and gives such a result no ETag', async () => {
+  it('limits the time of a query, without an ETag for such a result', async () => {
     const served = await serve({ cat: catalog }, { queryLimits: { maxMs: 0 } });
     const { text, headers } = await served.get(parameters({ query: '{ olmbundles { name } }' }));
     expect(text).toContain('query exceeds maximum time of 0 ms');
     expect(headers.etag).toBeUndefined();
   });
 
-  it('bounds the errors of a result', async () => {
+  it('limits the errors of a result', async () => {
     const entries = Array.from({ length: 3_000 }, (_, i) => ({ name: `v${i}`, skips: ['a'] }));
     const blob = JSON.stringify({ schema: 'olm.channel', name: 'c', package: 'p', entries });
     const served = await serve({ cat: { 'catalog.json': blob } });
@@ -288,7 +288,7 @@ describe('hostile GraphQL queries', () => {
     expect(errors?.at(-1)?.message).toBe('2000 more errors');
   });
 
-  it('lets other requests have their turn while it works', async () => {
+  it('yields to other requests', async () => {
     const entries = Array.from({ length: 3_000 }, (_, i) => ({ name: `v${i}` }));
     const blob = (i: number) =>
       JSON.stringify({ schema: 'olm.channel', name: `c${i}`, package: 'p', entries });

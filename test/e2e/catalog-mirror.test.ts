@@ -89,7 +89,7 @@ afterAll(async () => {
 });
 
 describe('opmate catalog mirror', () => {
-  it('copies a catalog with all its images, and writes what a cluster needs', async () => {
+  it('copies a catalog with all its images, and writes the cluster manifests', async () => {
     const result = await mirror(catalogRef(), `${targetHost}/olm`, '--to-manifests=out');
     expect(result).toMatchObject({ code: 0 });
     const hash = /olm\/acme-app:([0-9a-f]+)/.exec(result.stdout)?.[1] as string;
@@ -119,7 +119,7 @@ describe('opmate catalog mirror', () => {
     expect(await sandbox.leftovers()).toEqual([]);
   });
 
-  it('sends nothing a second time', async () => {
+  it('sends nothing on the second run', async () => {
     const before = source.requests.length;
     const result = await mirror(catalogRef(), `${targetHost}/olm`, '--to-manifests=out');
     expect(result).toMatchObject({ code: 0 });
@@ -128,7 +128,7 @@ describe('opmate catalog mirror', () => {
     expect(blobs.every(({ path: at }) => at.includes('acme/catalog'))).toBe(true);
   });
 
-  it('goes through files, with the same tags and names at the end', async () => {
+  it('mirrors through files with the same tags and names', async () => {
     const out = await mirror(catalogRef(), 'file:///local/index', '--dir', 'disk', '--to-manifests=disk-out');
     expect(out).toMatchObject({ code: 0 });
     expect(await readdir(at('disk-out'))).toEqual(['mapping.txt']);
@@ -157,7 +157,7 @@ describe('opmate catalog mirror', () => {
     }
   });
 
-  it('writes mapping and manifests of a directory without asking a registry', async () => {
+  it('writes mapping and manifests of a directory without a registry', async () => {
     await sandbox.write({ 'catalog/widget/catalog.json': catalogText });
     const flags = ['--source-name', 'quay.io/Acme/x', '--manifests-only'];
     expect(await mirror('catalog', 'reg.example', ...flags)).toMatchObject({ code: 1 });
@@ -183,7 +183,7 @@ describe('opmate catalog mirror', () => {
     expect(copying.stderr).toContain('catalog: not an image, so it cannot be copied');
   });
 
-  it('copies a catalog from a layout under the name that it is given', async () => {
+  it('copies a catalog from a layout under the given name', async () => {
     await pushImage(await openLayout(at('layout'), { create: true }), 'v1', catalogImage);
     const named = ['--source-name', 'quay.io/acme/renamed:v7', '--to-manifests=layout-out'];
     const result = await mirror('oci:layout:v1', `${targetHost}/l`, ...named);
@@ -194,7 +194,7 @@ describe('opmate catalog mirror', () => {
     );
   });
 
-  it('warns of a mirror set by registry that leads nowhere', async () => {
+  it('warns about a registry mirror set without a target', async () => {
     const flags = ['--manifests-only', '--to-manifests=scoped', '--icsp-scope=registry'];
     const moved = await mirror(catalogRef(), 'reg.example/olm', ...flags);
     expect(moved.stderr).toContain('--icsp-scope registry: a cluster finds only what keeps its path');
@@ -204,7 +204,7 @@ describe('opmate catalog mirror', () => {
     expect((await mirror(catalogRef(), 'reg.example', ...flags)).stderr).not.toContain('--icsp-scope');
   });
 
-  it('names a catalog that is told by digest by its digest', async () => {
+  it('names a catalog referenced by digest after its digest', async () => {
     const digest = digestOfImage(catalogImage);
     const flags = ['--manifests-only', '--to-manifests=by-digest'];
     expect(await mirror(`${source.host}/acme/catalog@${digest}`, 'reg.example', ...flags)).toMatchObject({
@@ -221,7 +221,7 @@ describe('opmate catalog mirror', () => {
     );
   });
 
-  it('unpacks a part of the image where it is told to, whatever labels say', async () => {
+  it('unpacks the selected path of the image regardless of labels', async () => {
     const layer = await layerOf([
       { path: 'elsewhere/widget/catalog.json', content: Buffer.from(catalogText) },
     ]);
@@ -235,7 +235,7 @@ describe('opmate catalog mirror', () => {
     expect(existsSync(at('unpacked.opmate'))).toBe(false);
   });
 
-  it('looks for images without copying them', async () => {
+  it('checks images without copying them', async () => {
     const before = await tagsAt(targetHost);
     const result = await mirror(
       catalogRef(),
@@ -266,7 +266,7 @@ describe('opmate catalog mirror', () => {
     expect(result.stderr).toContain(message);
   });
 
-  it('refuses an index whose platform is not clear, and lists what there is', async () => {
+  it('refuses an index with an ambiguous platform, and lists the available ones', async () => {
     const images = ['amd64', 's390x'].map((architecture) =>
       makeCatalogImage({ 'c.json': catalogText }, { platform: { os: 'linux', architecture } }),
     );
@@ -294,7 +294,7 @@ describe('opmate catalog mirror', () => {
     );
   });
 
-  it('says which images were not copied, and ends with 4', async () => {
+  it('lists images that were not copied, with exit code 4', async () => {
     const lost = catalogText
       .replace('acme/bundle:v1', 'acme/gone:v1')
       .replace('"name":"app"', '"name":"App","x":1');
@@ -321,7 +321,7 @@ describe('opmate catalog mirror', () => {
     expect(existsSync(at('strict'))).toBe(false);
   });
 
-  it('leaves nothing behind when it is interrupted, and goes on from there', async () => {
+  it('leaves nothing behind when interrupted, and continues on the next run', async () => {
     const hanging = await startFaultRegistry();
     try {
       serveBuilt(hanging, 'acme/app', 'v1', operand);
@@ -359,7 +359,7 @@ describe('opmate catalog mirror', () => {
     }
   });
 
-  it('warns of repositories that share one, and refuses a tag for two images before anything is copied', async () => {
+  it('warns about repositories with one target, and refuses a tag for two images before copying', async () => {
     const twin = (tag: string) => `${JSON.stringify({ schema: 'x', image: `quay.io/acme/bundle:${tag}` })}\n`;
     await sandbox.write({ 'twins/c.json': catalogText + twin('v9') });
     const flags = ['--source-name', 'quay.io/acme/c:v1', '--manifests-only', '--to-manifests=twins-out'];
@@ -436,7 +436,7 @@ describe('opmate catalog mirror', () => {
 });
 
 describe('opmate mirror', () => {
-  it('copies what a mapping says, from a file, standard input or arguments', async () => {
+  it('copies the images of a mapping from a file, stdin or arguments', async () => {
     const lines = `# first\n${source.host}/acme/app:v1=${targetHost}/f/app:one ${source.host}/acme/bundle:v1=${targetHost}/f/bundle\n`;
     await writeFile(at('mapping.txt'), lines);
     const fromFile = await sandbox.run(['mirror', '-f', 'mapping.txt', '--insecure']);
@@ -452,7 +452,7 @@ describe('opmate mirror', () => {
     expect(all).toMatchObject({ code: 0, stdout: `${digestOfImage(operand)} ${targetHost}/h/app:one\n` });
   });
 
-  it('stops at the first failure, unless it is told to go on', async () => {
+  it('stops at the first failure unless told to continue', async () => {
     const lines = `${source.host}/acme/none:v1=${targetHost}/k/none:v1\n${source.host}/acme/app:v1=${targetHost}/k/app:v1\n`;
     await writeFile(at('part.txt'), lines);
     const run = (...flags: string[]) => sandbox.run(['mirror', '-f', 'part.txt', '--insecure', ...flags]);
@@ -464,7 +464,7 @@ describe('opmate mirror', () => {
     expect(await run('--skip-missing')).toMatchObject({ code: 0 });
   });
 
-  it('takes the flags of scripts for oc, and says what it does not do', async () => {
+  it('accepts flags of oc, and reports those without effect', async () => {
     const line = `${source.host}/acme/app:v1=${targetHost}/flags/app:v1`;
     const flags = [
       '--filter-by-os=.*',
@@ -486,7 +486,7 @@ describe('opmate mirror', () => {
     expect(one.stderr).toContain('an image is copied with all its platforms');
   });
 
-  it('names file and line of what is wrong', async () => {
+  it('reports errors with file and line', async () => {
     await mkdir(at('bad'), { recursive: true });
     await writeFile(at('bad/mapping.txt'), '\nquay.io/a/b:v1\n');
     const result = await sandbox.run(['mirror', '-f', 'bad/mapping.txt']);

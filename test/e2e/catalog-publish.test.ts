@@ -96,7 +96,7 @@ async function serveFiles(directory: string): Promise<{ url: string; requests: s
 }
 
 describe('catalog publish', () => {
-  it('writes what the HTTP catalog API serves, by package and by digest, with icons apart', async () => {
+  it('writes the contents of the HTTP catalog API by package and digest, with separate icons', async () => {
     const catalog = await directoryWith({
       'a.json': catalogText('1.0.0'),
       'b.json': catalogText('2.0.0', 'bar'),
@@ -146,7 +146,7 @@ describe('catalog publish', () => {
     expect(await readdir(other)).toEqual(['mine.txt']);
   });
 
-  it('adds what is new, keeps what is in use, repairs what is damaged, and prunes after the time that readers need', async () => {
+  it('adds new contents, keeps used ones, repairs damaged ones, and prunes after the grace period', async () => {
     const catalog = await directoryWith({
       'a.json': catalogText('1.0.0'),
       'b.json': catalogText('1.0.0', 'bar'),
@@ -185,7 +185,7 @@ describe('catalog publish', () => {
     expect(await indexOf(directory, 'two')).toEqual(await indexOf(fresh, 'two'));
   });
 
-  it('publishes into one directory from two processes at once, new or through a link', async () => {
+  it('publishes to one directory from two concurrent processes, new or through a link', async () => {
     const catalogs = await Promise.all(
       ['1.0.0', '2.0.0'].map((version) => directoryWith({ 'a.json': catalogText(version) })),
     );
@@ -203,7 +203,7 @@ describe('catalog publish', () => {
     expect((await lstat(path.join(root, 'link'))).isSymbolicLink()).toBe(true);
   });
 
-  it('publishes into an existing empty directory from two processes at once: both with --update, else one', async () => {
+  it('publishes to an existing empty directory from two concurrent processes: both with --update, else one', async () => {
     const names = Array.from({ length: 40 }, (_, i) => `package-${i}`);
     const files = Object.fromEntries(names.map((name) => [`${name}.json`, catalogText('1.0.0', name)]));
     const catalog = await directoryWith(files);
@@ -228,7 +228,7 @@ describe('catalog publish', () => {
     }
   });
 
-  it('is read as a directory and from any web server, a package without the rest', async () => {
+  it('is readable as a directory and from any web server, each package separately', async () => {
     const files = { 'a.json': catalogText('1.0.0'), 'b.json': catalogText('2.0.0', 'bar') };
     const catalog = await directoryWith(files);
     const directory = await directoryWith();
@@ -268,7 +268,7 @@ describe('catalog publish', () => {
     expect(ambiguous.stderr).toContain(path.join(directory, 'catalogs/two'));
   });
 
-  it('is read by catalogs status, packages and wait with the authority and credentials that are named', async () => {
+  it('is readable by catalogs status, packages and wait with a CA file and credentials', async () => {
     const catalog = await directoryWith({ 'a.json': catalogText('1.0.0') });
     const directory = await directoryWith();
     await publish([catalog, '--name', 'one', '--to', directory]);
@@ -305,7 +305,7 @@ describe('catalog publish', () => {
     expect(anonymous).toMatchObject({ code: 1, stdout: '' });
   });
 
-  it('is refused when a file is not that of its digest', async () => {
+  it('is refused if a file does not match its digest', async () => {
     const catalog = await directoryWith({ 'a.json': catalogText('1.0.0') });
     const directory = await directoryWith();
     await publish([catalog, '--name', 'one', '--to', directory]);
@@ -328,7 +328,7 @@ describe('catalog publish', () => {
     expect(gone.stderr).toContain('publish the catalog again with --update');
   });
 
-  it('reads no index that leads elsewhere', async () => {
+  it('refuses an index with URLs elsewhere', async () => {
     const size = 1;
     const hostile = {
       'catalogs/one/catalog-index.json': JSON.stringify({

@@ -91,7 +91,7 @@ beforeAll(() =>
 );
 
 describe('catalog build --sbom', () => {
-  it('attaches what the catalog holds to the image, as SPDX', async () => {
+  it('attaches the contents of the catalog to the image as SPDX', async () => {
     const digest = await build(
       '-i',
       'scratch',
@@ -148,7 +148,7 @@ describe('catalog build --sbom', () => {
     );
   });
 
-  it('has the time of the image, in the form of SPDX', async () => {
+  it('has the creation time of the image', async () => {
     const created = '2026-02-03T04:05:06.7+01:00';
     const digest = await build('-i', 'scratch', '--save', 'oci:timed:v1', '--created', created);
     const { manifest, spdx } = await readSbom(await openLayout(at('timed')), digest);
@@ -156,7 +156,7 @@ describe('catalog build --sbom', () => {
     expect(spdx).toMatchObject({ name: 'catalog', creationInfo: { created: '2026-02-03T03:05:06Z' } });
   });
 
-  it('has the same bytes wherever the catalog and its base are', async () => {
+  it('has the same bytes for any location of the catalog and its base', async () => {
     const bases = await Promise.all(
       ['amd64', 'arm64'].map((architecture) => makeImage({ platform: { os: 'linux', architecture } })),
     );
@@ -175,7 +175,7 @@ describe('catalog build --sbom', () => {
     expect(await sandbox.leftovers()).toEqual([]);
   });
 
-  it('writes nothing where there is no place for an SBOM, or the catalog cannot be read', async () => {
+  it('writes nothing if the destination has no place for an SBOM, or the catalog is unreadable', async () => {
     const args = ['catalog', 'build', 'catalog', '-i', 'scratch', '--sbom', '--platform', 'linux/amd64'];
     const refused = await opmate(...args, '--save', 'docker-archive:image.tar');
     expect(refused).toMatchObject({ code: 2, stdout: '' });
@@ -211,7 +211,7 @@ describe.skipIf(!hasDockerRegistry)('catalog build --sbom, with a registry witho
     await registry?.close();
   });
 
-  it('lists the SBOM under the referrers tag, once, beside the signature', async () => {
+  it('lists the SBOM once under the referrers tag, next to the signature', async () => {
     const { host } = registry;
     const base = await makeImage({ platform: { os: 'linux', architecture: 'amd64' } });
     await pushImageIndex(repositoryAt('demo/base'), 'v1', [base]);
@@ -233,7 +233,7 @@ describe.skipIf(!hasDockerRegistry)('catalog build --sbom, with a registry witho
     execFileSync('skopeo', ['inspect', '--tls-verify=false', image], { stdio: 'pipe' });
   });
 
-  it('goes with the image when it is copied with its referrers', async () => {
+  it('is copied with the image and its referrers', async () => {
     const digest = await build('-i', 'scratch', '--save', 'oci:carried:v1');
     const to = `${registry.host}/far/catalog:v1`;
     expect(await opmate('oci', 'copy', 'oci:carried:v1', to, '--referrers')).toMatchObject({ code: 0 });

@@ -126,13 +126,13 @@ describe('names for completion', () => {
     expect(await names(...words)).toEqual(found);
   });
 
-  it('come from the home directory, which shells write as a tilde', async () => {
+  it('come from the home directory for a tilde', async () => {
     await mkdir(path.join(sandbox.home, 'widgets'));
     await writeFile(path.join(sandbox.home, 'widgets', 'catalog.json'), text(widget));
     expect(await names('list', 'channels', '~/widgets', '')).toEqual(['widget']);
   });
 
-  it('come from a catalog that is served', async () => {
+  it('come from a served catalog', async () => {
     const served = await serve({ widgets: { 'catalog.json': text([...widget, ...gadget]) } });
     const url = `${served.url}/catalogs/widgets`;
     expect(await names('list', 'channels', url, '')).toEqual(['gadget', 'widget']);
@@ -140,7 +140,7 @@ describe('names for completion', () => {
     expect(await names(...line, '--package', 'widget', '--channel', 'f')).toEqual(['fast']);
   });
 
-  it('come from an image only after it was listed, and never over the network', async () => {
+  it('come from an image that was listed before, never over the network', async () => {
     const registry = await startFaultRegistry();
     try {
       const image = await makeCatalogImage({ 'catalog.json': text([...widget, ...gadget]) });
@@ -246,7 +246,7 @@ describe('completion in bash', () => {
     expect(await offered(line)).toEqual(expected);
   });
 
-  it('runs nothing that a catalog says', async () => {
+  it('executes no texts of a catalog', async () => {
     await offered('opmate list channels catalog ');
     await offered('opmate graph catalog --package=');
     expect(await readdir(sandbox.work)).not.toContain('pwned');
@@ -305,7 +305,7 @@ while zpty -r shell seen; do print -rn -- "$seen"; done
     return shell('timeout', ['30', 'zsh', '-f', 'driver.zsh', line]);
   }
 
-  it('offers packages and channels', async () => {
+  it('completes packages and channels', async () => {
     expect(await shown('opmate list channels catalog w')).toContain(
       'LINE<opmate list channels catalog widget >',
     );
@@ -316,7 +316,7 @@ while zpty -r shell seen; do print -rn -- "$seen"; done
     expect(await shown('opmate list chan')).toContain('LINE<opmate list channels >');
   });
 
-  it('offers files where files are taken, flags only after a dash, and values after "="', async () => {
+  it('completes files for file arguments, flags after a dash, and values after "="', async () => {
     expect(await shown('opmate validate files/o')).toContain('LINE<opmate validate files/one.yaml >');
     expect(await shown('opmate mirror plan --config=files/on')).toContain('--config=files/one.yaml >');
     expect(await shown('opmate catalog filter catalog --to files/s')).toContain('--to files/sub/>');

@@ -159,7 +159,7 @@ describe('docs/ci/github-action', () => {
 
   const own = { version: '', flags: '--use-http' };
 
-  it('says what every input and output is, in its README too', async () => {
+  it('documents every input and output, in its README too', async () => {
     const readme = await read('github-action/README.md');
     for (const [name, { description, ...more }] of Object.entries({ ...action.inputs, ...action.outputs })) {
       expect(description, name).not.toBe('');
@@ -173,7 +173,7 @@ describe('docs/ci/github-action', () => {
     }
   });
 
-  it('hands inputs to its scripts as variables only', () => {
+  it('passes inputs to its scripts as variables only', () => {
     expect(action.runs.using).toBe('composite');
     for (const step of action.runs.steps) {
       expect(step.run).not.toContain('${{');
@@ -217,7 +217,7 @@ describe('docs/ci/github-action', () => {
     expect(outputs['changed']).toBe('false');
   });
 
-  it('fails with the findings where the catalog is not valid', async () => {
+  it('fails with the findings of an invalid catalog', async () => {
     const { code, stdout, stderr, ran } = await runAction({
       ...own,
       directory: 'invalid',
@@ -232,7 +232,7 @@ describe('docs/ci/github-action', () => {
     expect(summary).toMatch(/^### The catalog is not valid\n\n( {4}.*\n)+/);
   });
 
-  it('fails where the released catalog cannot be read', async () => {
+  it('fails if the released catalog is unreadable', async () => {
     const released = `${host}/acme/none:v1`;
     const { code, stderr, ran } = await runAction({ ...own, directory: 'before', released });
     expect(code).toBe(1);
@@ -241,7 +241,7 @@ describe('docs/ci/github-action', () => {
     expect(outputs['changed']).toBeUndefined();
   });
 
-  it('runs nothing that an input says', async () => {
+  it('executes no texts of inputs', async () => {
     const evil = '$(touch pwned)`touch pwned`"; touch pwned; #';
     for (const name of ['directory', 'released', 'image', 'base-image', 'platforms', 'flags']) {
       const inputs = { ...own, directory: 'before', image: `${host}/a/b:c`, [name]: evil };
@@ -321,7 +321,7 @@ describe('docs/ci/tekton', () => {
     return { ...last, results };
   }
 
-  it('hands parameters to its scripts as variables only', () => {
+  it('passes parameters to its scripts as variables only', () => {
     for (const { script } of task.spec.steps) expect(script).not.toMatch(/\$\((params|workspaces|results)/);
     for (const { description } of task.spec.params) expect(description).not.toBe('');
   });
@@ -345,7 +345,7 @@ describe('docs/ci/tekton', () => {
 });
 
 describe('docs/ci', () => {
-  it('has a script for everything else', async () => {
+  it('contains only files with a test', async () => {
     const script = await read('check-catalog.sh');
     const run = async (...args: string[]): Promise<number> => {
       const call = `set -- ${args.map((one) => `'${one}'`).join(' ')}\n`;
@@ -359,7 +359,7 @@ describe('docs/ci', () => {
     expect(await run()).toBe(1);
   });
 
-  it('has jobs for GitLab whose lines are sound', async () => {
+  it('has valid jobs for GitLab', async () => {
     const jobs = load(await read('gitlab-ci.yml')) as Record<
       string,
       { script?: string[]; before_script?: string[] }

@@ -173,7 +173,7 @@ describe('examples of README and docs', () => {
     pages.map((page) => [page, readSteps(readFileSync(path.join(projectRoot, page), 'utf8'))]),
   );
 
-  it('leaves out only commands that are there', () => {
+  it('skips only commands that exist', () => {
     const texts = new Set([...all.values()].flat().map(({ text }) => withoutComment(text)));
     expect(Object.keys(notRun).filter((text) => !texts.has(text))).toEqual([]);
   });

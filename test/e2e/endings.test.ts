@@ -110,21 +110,24 @@ async function run(line: string): Promise<{ code: number | null; stderr: string;
 }
 
 describe('the ending', () => {
-  it.each(endings)('of opmate %s is short, in human units, and names the next step', async (line, next) => {
-    const { code, stderr } = await run(line);
-    expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
-    const host = world.localize('registry.example.com');
-    const lines = stderr.trimEnd().replaceAll(host, 'HOST').split('\n');
-    expect(lines.length).toBeLessThanOrEqual(tellsBefore.test(line) ? 6 : 5);
-    for (const text of lines) {
-      if (!tellsBefore.test(line)) expect(text).toMatch(/^info: /);
-      // No bytes beyond 1023, and no fields of logs.
-      expect(text).not.toMatch(/\d{4,} bytes| \w+=\S+$| MB\b/);
-    }
-    const shown = /^info: next: (.*)$/.exec(lines.at(-1) ?? '')?.[1];
-    if (next === undefined) expect(shown).toBeUndefined();
-    else expect(shown).toMatch(next);
-  });
+  it.each(endings)(
+    'of opmate %s is short, in human-readable units, with the next step',
+    async (line, next) => {
+      const { code, stderr } = await run(line);
+      expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
+      const host = world.localize('registry.example.com');
+      const lines = stderr.trimEnd().replaceAll(host, 'HOST').split('\n');
+      expect(lines.length).toBeLessThanOrEqual(tellsBefore.test(line) ? 6 : 5);
+      for (const text of lines) {
+        if (!tellsBefore.test(line)) expect(text).toMatch(/^info: /);
+        // No bytes beyond 1023, and no fields of logs.
+        expect(text).not.toMatch(/\d{4,} bytes| \w+=\S+$| MB\b/);
+      }
+      const shown = /^info: next: (.*)$/.exec(lines.at(-1) ?? '')?.[1];
+      if (next === undefined) expect(shown).toBeUndefined();
+      else expect(shown).toMatch(next);
+    },
+  );
 
   it.each(endings.filter((_, i) => i % 4 === 0))('of opmate %s is left out with --quiet', async (line) => {
     const { code, stderr } = await run(`${line} --quiet`);
@@ -132,7 +135,7 @@ describe('the ending', () => {
     expect(stderr).not.toContain('info: ');
   });
 
-  it('of a plan is a command that copies just that', async () => {
+  it('of a plan is a command that copies the planned images', async () => {
     const directory = await world.copy();
     const options = { cwd: directory, env: world.environment() };
     const target = world.localize('docker://registry.example.com/planned');
@@ -143,7 +146,7 @@ describe('the ending', () => {
     expect(stderr).toMatch(/^info: mirrored 5 images: copied /m);
   });
 
-  it('of an image that the tag has already says so', async () => {
+  it('of an unchanged image reports that it is up to date', async () => {
     const build = 'catalog build ./catalog -t registry.example.com/again/catalog:v1 -i scratch';
     const push = 'bundle push ./bundle registry.example.com/again/bundle:v1';
     for (const line of [build, push]) {
@@ -183,7 +186,7 @@ describe('the ending', () => {
     expect(all.stderr.match(/^info: /gm)?.length).toBeGreaterThan(5);
   });
 
-  it('of a run by a lock names it, and JSON has all that was written', async () => {
+  it('of a locked run names the lock, and JSON lists all output files', async () => {
     const directory = await world.copy();
     const options = { cwd: directory, env: world.environment() };
     const target = world.localize('docker://registry.example.com/by-lock');

@@ -85,13 +85,13 @@ describe('examples of --help', () => {
   // Commands below alpha have the files of others.
   const examples = examplesOf(commandLine.program).filter(({ command }) => !command.startsWith('alpha '));
 
-  it('has two to four for every command', () => {
+  it('exist for every command, two to four each', () => {
     const counts = new Map<string, number>();
     for (const { command } of examples) counts.set(command, (counts.get(command) ?? 0) + 1);
     expect([...counts].filter(([, count]) => count < 2 || count > 4)).toEqual([]);
   });
 
-  it('runs all but those that are tested elsewhere', () => {
+  it('all run, except those that are tested elsewhere', () => {
     const lines = new Set(examples.map(({ line }) => line));
     expect(Object.keys(elsewhere).filter((line) => !lines.has(line))).toEqual([]);
   });

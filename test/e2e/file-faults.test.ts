@@ -16,7 +16,7 @@ afterAll(() => rm(directory, { recursive: true, force: true }));
 /** A sample; `npm run test:faults` takes every call of every command. */
 const sampled = ['migrate to an empty directory', 'catalog add over two files'];
 
-describe('a command that is killed at a call of the file system', () => {
+describe('a command killed at a file-system call', () => {
   it.for(writingCommands.filter(({ name }) => sampled.includes(name)))(
     'leaves nothing half-written and can be repeated: $name',
     { timeout: 240_000 },
@@ -33,8 +33,8 @@ describe('a command that is killed at a call of the file system', () => {
   );
 });
 
-describe('a command that cannot make a directory on a full disk', () => {
-  it('names the full disk, and leaves nothing', { timeout: 240_000 }, async (context) => {
+describe('a command that cannot create a directory on a full disk', () => {
+  it('reports the full disk and leaves nothing behind', { timeout: 240_000 }, async (context) => {
     const command = writingCommands.find(({ name }) => name === 'migrate to a new directory');
     if (library === undefined || command === undefined) return context.skip();
     const trials = await FaultTrials.prepare(command, library);

@@ -55,7 +55,7 @@ async function runOnSmallDisk(size: string, script: string) {
   return { status, stdout, stderr };
 }
 
-describe.skipIf(!hasNamespaces)('oci copy to a disk that gets full', () => {
+describe.skipIf(!hasNamespaces)('oci copy to a full disk', () => {
   it.each(['oci:source:v1', 'oci-archive:source.tar:v1'])('says so, from %s', async (source) => {
     const { status, stdout, stderr } = await onSmallDisk('2m', 'oci', 'copy', source, 'oci:disk/out:v1');
     expect([status, stdout]).toEqual([1, '']);
@@ -64,7 +64,7 @@ describe.skipIf(!hasNamespaces)('oci copy to a disk that gets full', () => {
   });
 });
 
-describe.skipIf(!hasNamespaces)('mirroring to a disk that gets full', () => {
+describe.skipIf(!hasNamespaces)('mirroring to a full disk', () => {
   let registry: FaultRegistry;
   let catalog = '';
   beforeAll(async () => {
@@ -90,7 +90,7 @@ describe.skipIf(!hasNamespaces)('mirroring to a disk that gets full', () => {
   });
 });
 
-describe.skipIf(!hasNamespaces)('catalog publish to a disk that gets full', () => {
+describe.skipIf(!hasNamespaces)('catalog publish to a full disk', () => {
   const catalogOf = (version: string, size: number) =>
     [
       { schema: 'olm.package', name: 'foo', defaultChannel: 'stable' },
@@ -109,7 +109,7 @@ describe.skipIf(!hasNamespaces)('catalog publish to a disk that gets full', () =
       .map((blob) => `${JSON.stringify(blob)}\n`)
       .join('');
 
-  it('leaves the former publication whole, wherever the room ends', async () => {
+  it('keeps the previous publication complete when space runs out at any point', async () => {
     await sandbox.write({
       'old/catalog.json': catalogOf('1.0.0', 1_000),
       'new/catalog.json': catalogOf('2.0.0', 200_000),
@@ -133,7 +133,7 @@ describe.skipIf(!hasNamespaces)('catalog publish to a disk that gets full', () =
 });
 
 describe('oci copy from an archive', () => {
-  it('names the blob that is damaged, whatever else is read at the time', async () => {
+  it('names the damaged blob during concurrent reads', async () => {
     const file = path.join(sandbox.work, 'damaged.tar');
     await copyFile(path.join(sandbox.work, 'source.tar'), file);
     const bytes = await readFile(file);

@@ -29,7 +29,7 @@ afterEach(async () => {
   expect(await sandbox.leftovers()).toEqual([]);
 });
 
-describe('images that are not what they say', () => {
+describe('images with wrong contents', () => {
   const catalog = { 'configs/all.json': widgetCatalog, 'etc/passwd': 'root' };
 
   it.each([
@@ -60,7 +60,7 @@ describe('images that are not what they say', () => {
     },
   );
 
-  it('names the labels that it looked for and those that it found', async () => {
+  it('names the expected labels and the existing ones', async () => {
     const none = await failureOf(['render', await stored({ files: catalog })]);
     expect(none).toContain('image has no labels');
     expect(none).toContain(imageLabels.configs);
@@ -72,14 +72,14 @@ describe('images that are not what they say', () => {
     expect(other).toContain('maintainer=somebody');
   });
 
-  it('says what a bundle image lacks', async () => {
+  it('reports missing parts of a bundle image', async () => {
     const labels = { [imageLabels.bundlePackage]: 'widget' };
     const withoutAnnotations = await stored({ files: { 'manifests/csv.yaml': 'kind: x\n' }, labels });
     expect(await failureOf(['render', withoutAnnotations])).toMatch(/annotations|metadata/);
     expect(await failureOf(['render', await stored({ labels })])).toMatch(/annotations|metadata|manifests/);
   });
 
-  it('knows sqlite indexes, and says what is wrong with those that are damaged', async () => {
+  it('detects sqlite indexes, and reports faults of damaged ones', async () => {
     const reference = await stored({
       files: { 'database/index.db': 'SQLite format 3\0' },
       labels: { [imageLabels.database]: '/database/index.db' },
@@ -96,7 +96,7 @@ describe('images that are not what they say', () => {
     }
   });
 
-  it('keeps layers inside: links out, ways up, absolute names', async () => {
+  it('confines layers: links out of the root, parent paths, absolute names', async () => {
     const outside = path.join(sandbox.home, 'outside');
     await mkdir(outside, { recursive: true });
     await writeFile(path.join(outside, 'all.json'), '{"schema":"olm.package","name":"stolen"}');
@@ -128,7 +128,7 @@ describe('images that are not what they say', () => {
 });
 
 describe('bombs', () => {
-  it('stops at --max-unpacked-size, and names limit and flag', async () => {
+  it('stops at --max-unpacked-size, with limit and flag', async () => {
     const zeros = JSON.stringify({ schema: 'example.zeros', zeros: '0'.repeat(4 * 1024 * 1024) });
     const image = await makeCatalogImage({ 'all.json': widgetCatalog, 'zeros.json': zeros });
     await storeImage(at('bomb'), 'v1', image);
@@ -148,7 +148,7 @@ describe('bombs', () => {
     expect(await failureOf(['render', 'oci:dense:v1'])).toContain('--max-ratio');
   });
 
-  it('does not unfold YAML aliases without end', async () => {
+  it('limits the expansion of YAML aliases', async () => {
     const names = 'abcdefghijklmnop'.split('');
     const lines = names.map((name, i) => {
       const previous = names[i - 1];
@@ -214,7 +214,7 @@ describe('graphs', () => {
 });
 
 describe('files of a catalog', () => {
-  it('keeps unknown schemas, odd names and all characters as they are', async () => {
+  it('preserves unknown schemas, unusual names and all characters', async () => {
     const text = 'nul \u0000, <&>, \u2028, 𝄞, "quotes"\\ and \u007f';
     const blob = {
       schema: 'example.com/odd',
@@ -250,7 +250,7 @@ describe('files of a catalog', () => {
     }
   });
 
-  it('reads CRLF, byte order marks, and files without a last line end', async () => {
+  it('reads CRLF, byte order marks, and files without a final newline', async () => {
     await sandbox.write({ 'plain/all.json': widgetCatalog });
     const expected = await sandbox.run(['render', 'plain']);
     const yaml = (await sandbox.run(['render', 'plain', '-o', 'yaml'])).stdout;
@@ -264,7 +264,7 @@ describe('files of a catalog', () => {
       expect(await sandbox.run(['render', name])).toEqual(expected);
   });
 
-  it('leaves out what .indexignore names', async () => {
+  it('excludes files in .indexignore', async () => {
     await sandbox.write({
       'ignoring/all.json': widgetCatalog,
       'ignoring/broken.json': '{',
@@ -278,7 +278,7 @@ describe('files of a catalog', () => {
     expect(stdout).not.toContain('broken');
   });
 
-  it('ends on linked directories and files, circles included', async () => {
+  it('terminates for linked directories and files, including cycles', async () => {
     await sandbox.write({
       'linked/all.json': widgetCatalog,
       'elsewhere/more.json': '{"schema":"example.more"}',
@@ -299,7 +299,7 @@ describe('files of a catalog', () => {
   });
 
   // Nothing is forbidden to root.
-  it.skipIf(process.getuid?.() === 0)('says which file it may not read', async () => {
+  it.skipIf(process.getuid?.() === 0)('names a file without read permission', async () => {
     await sandbox.write({ 'secret/all.json': widgetCatalog });
     await chmod(at('secret/all.json'), 0);
     expect(await failureOf(['validate', 'secret'])).toContain('secret/all.json: permission denied');
@@ -335,7 +335,7 @@ describe('references', () => {
     },
   );
 
-  it('refuses archives that are none', async () => {
+  it('refuses invalid archives', async () => {
     await sandbox.write({ 'noise.tar': Buffer.alloc(10_000, 7), 'empty.tar': '', 'text.tar': widgetCatalog });
     for (const file of ['noise.tar', 'empty.tar', 'text.tar']) {
       for (const transport of ['oci-archive', 'docker-archive']) {

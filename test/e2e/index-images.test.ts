@@ -58,7 +58,7 @@ beforeAll(async () => {
 });
 
 describe('opmate index', () => {
-  it('adds to an index image, which stays as it is', async () => {
+  it('adds to an index image without changing it', async () => {
     const result = await addTo('more', ['widget3'], '--from-index', 'oci:out:both');
     expect(result).toMatchObject({
       code: 0,
@@ -75,7 +75,7 @@ describe('opmate index', () => {
     expect(await sandbox.leftovers()).toEqual([]);
   });
 
-  it('makes an empty index of no bundles', async () => {
+  it('creates an empty index without bundles', async () => {
     const { code, stdout } = await index('add', '--bundles=', '-i', 'scratch', '-t', 'oci:out:empty');
     expect({ code, lines: stdout.split('\n').length }).toEqual({ code: 0, lines: 2 });
     const file = await databaseIn('out', 'empty');
@@ -96,7 +96,7 @@ describe('opmate index', () => {
     expect(bundlesOf(await databaseIn('out', 'removed'))).toEqual(['widget.v1.0.0', 'widget.v2.0.0']);
   });
 
-  it('prunes to what is named, and prunes bundles that are in no channel', async () => {
+  it('prunes to the named packages, and prunes stranded bundles', async () => {
     const pruned = ['-i', 'scratch', '-t', 'oci:out:pruned'];
     expect(await index('prune', '-f', 'oci:out:both', '-p', 'gadget', ...pruned)).toMatchObject({ code: 0 });
     expect(bundlesOf(await databaseIn('out', 'pruned'))).toEqual(['gadget.v0.1.0']);
@@ -195,7 +195,7 @@ CMD ["registry", "serve", "--database", "/database/index.db"]
     expect((await lstat(at('failing', 'pipe'))).isFIFO()).toBe(true);
   });
 
-  it('exports an index as package manifests, from what it holds itself where bundles have no image', async () => {
+  it('exports an index as package manifests, from the database for bundles without image', async () => {
     const file = await databaseIn('out', 'both');
     const result = await index('export', '-i', file, '-f', 'exported');
     expect(result).toMatchObject({ code: 0, stdout: '' });
@@ -230,7 +230,7 @@ defaultChannel: stable
     await expect(stat(at('other'))).rejects.toThrow();
   });
 
-  it('takes its database back into an index', async () => {
+  it('adds the exported packages to an index again', async () => {
     expect((await index('export', '-i', 'oci:out:both', '-f', 'tree')).code).toBe(0);
     expect((await sandbox.run(['registry', 'init', '-m', 'tree', '-o', 'back.db'])).code).toBe(0);
     expect(bundlesOf(at('back.db'))).toEqual(['gadget.v0.1.0', 'widget.v1.0.0', 'widget.v2.0.0']);
@@ -248,7 +248,7 @@ describe('opmate index: bad input', () => {
     return result.stderr;
   };
 
-  it('refuses what is no index image, and says what it is', async () => {
+  it('refuses other images, and names their kind', async () => {
     expect(await refused('fbc', await makeCatalogImage({}))).toMatch(
       /file-based catalog.*\nhint: use opmate render/,
     );
@@ -258,7 +258,7 @@ describe('opmate index: bad input', () => {
     expect(await refused('none', await makeImage({}))).toContain('missing label');
   });
 
-  it('refuses databases that are none, or lie elsewhere, or are too large', async () => {
+  it('refuses databases that are invalid, outside the image or too large', async () => {
     const outside = { [imageLabels.database]: '../../etc/passwd' };
     expect(await refused('outside', await makeImage({ labels: outside }))).toContain('outside the image');
     expect(await refused('missing', await makeImage({ labels }))).toContain('is not in the image');
@@ -284,7 +284,7 @@ describe('opmate index: bad input', () => {
     expect(await refused('huge', huge, '--max-unpacked-size', '1M')).toContain('--max-unpacked-size');
   });
 
-  it('pushes nothing when a bundle cannot be added, and the good ones with --permissive', async () => {
+  it('pushes nothing if a bundle cannot be added, and the valid ones with --permissive', async () => {
     const failed = await addTo('failed', ['widget2', 'gadget1']);
     expect(failed).toMatchObject({ code: 1, stdout: '' });
     expect(failed.stderr).toContain('replaces nonexistent bundle widget.v1.0.0');
@@ -296,7 +296,7 @@ describe('opmate index: bad input', () => {
     expect(bundlesOf(await databaseIn('out', 'part'))).toEqual(['gadget.v0.1.0']);
   });
 
-  it('leaves nothing behind when the push is refused, or the base is not there', async () => {
+  it('leaves nothing behind if the push fails or the base is missing', async () => {
     const faulty: FaultRegistry = await startFaultRegistry();
     try {
       faulty.on({ method: 'POST', path: /uploads/, respond: { status: 401 } });
@@ -321,7 +321,7 @@ describe('opmate index: bad input', () => {
     }
   });
 
-  it('ends without a trace when it is interrupted', async () => {
+  it('leaves nothing behind when interrupted', async () => {
     const faulty = await startFaultRegistry();
     try {
       faulty.on({ path: /uploads/, respond: { hang: true } });
@@ -346,7 +346,7 @@ describe('opmate index: bad input', () => {
     }
   });
 
-  it('calls a database that it builds an image of by its file', async () => {
+  it('names a database by its file', async () => {
     const file = await databaseIn('out', 'both');
     await rename(file, at('damaged.db'));
     const size = (await stat(at('damaged.db'))).size;
@@ -359,7 +359,7 @@ describe('opmate index: bad input', () => {
     expect(stderr).not.toContain('new index');
   });
 
-  it('says what to do with a database file that is given as an index image', async () => {
+  it('suggests the command for a database file given as an index image', async () => {
     await copyFile(await databaseIn('out', 'both'), at('plain.db'));
     for (const name of ['plain.db', './plain.db', at('plain.db')]) {
       expect(await index('rm', '-o', 'widget', '-f', name, '-t', 'oci:out:x')).toMatchObject({
@@ -371,7 +371,7 @@ describe('opmate index: bad input', () => {
     }
   });
 
-  it('changes nothing when the directory of its output is not there', async () => {
+  it('changes nothing if the output directory is missing', async () => {
     for (const output of [
       ['--generate', '--out-dockerfile', 'nodir/D'],
       ['--save', 'nodir/D'],
@@ -383,7 +383,7 @@ describe('opmate index: bad input', () => {
     }
   });
 
-  it('names what it cannot export, and where it cannot', async () => {
+  it('names packages that cannot be exported, and an unusable destination', async () => {
     const file = await databaseIn('out', 'both');
     await sandbox.write({ file: '' });
     expect((await index('export', '-i', file, '-f', 'file')).stderr).toContain(
@@ -397,7 +397,7 @@ describe('opmate index: bad input', () => {
     expect(stderr).toMatch(/^bundle "gadget\.v0\.1\.0" \(oci:gone:v1\): .*gone/m);
   });
 
-  it('exports nothing outside its directory, and nothing in part', async () => {
+  it('exports nothing outside its directory, and nothing partly', async () => {
     const hostile = async (sql: string): Promise<string> => {
       const file = await databaseIn('out', 'both');
       const database = new Sqlite(file);
@@ -450,7 +450,7 @@ describe.skipIf(!hasDockerRegistry || spawnSync('skopeo', ['--version']).status 
     });
     afterAll(() => registry.close());
 
-    it('pushes images with equal digests, that skopeo inspects and sqlite reads', async () => {
+    it('pushes images with equal digests that skopeo inspects and sqlite reads', async () => {
       const digests = [];
       for (const tag of ['v1', 'v2']) {
         // Neither the order of bundles nor the time counts.
@@ -532,7 +532,7 @@ describe.skipIf(!hasDockerRegistry || spawnSync('skopeo', ['--version']).status 
       expect(readRows(file, 'SELECT * FROM deprecated').flat()).toEqual(['widget.v2.0.0']);
     });
 
-    it('exports the manifests of bundle images as they are', async () => {
+    it('exports the manifests of bundle images unchanged', async () => {
       const result = await index('export', '-i', `${registry.host}/ns/index:v1`, '-p', 'gadget');
       expect(result).toMatchObject({ code: 0 });
       const files = smallBundle(bundles['gadget1']);

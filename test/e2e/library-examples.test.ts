@@ -82,7 +82,7 @@ describe('docs/examples', () => {
     expect(invalid).toMatchObject({ code: 3, stderr: '' });
   });
 
-  it('shows what an installation does', async () => {
+  it('shows the effects of an installation', async () => {
     const bundle = path.join(bundlesDirectory, 'skupper-operator', '1.9.0');
     const { code, stdout } = await runExample('see-install', bundle, 'skupper');
     expect(code).toBe(0);
@@ -168,7 +168,7 @@ describe('docs/examples', () => {
     }
   });
 
-  it('mirrors an image set, and carries it over disk', async () => {
+  it('mirrors an image set directly and through an archive', async () => {
     const registry = await startFaultRegistry();
     const target = await startRegistry({ directory: at('target') });
     try {

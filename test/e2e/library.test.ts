@@ -16,7 +16,7 @@ async function runProgram(args: readonly string[]): Promise<{ stdout: string; st
 }
 
 describe('the library', () => {
-  it('renders, validates and lists as the example shows', async () => {
+  it('renders, validates and lists as in the example', async () => {
     const example = path.join(projectRoot, 'docs/examples/render-and-validate.js');
     const { stdout, stderr } = await runProgram([example]);
     expect(stderr).toBe('');
@@ -34,7 +34,7 @@ describe('the library', () => {
     expect(await sandbox.leftovers()).toEqual([]);
   });
 
-  it('adds bundles to an index and tells what is in it as the example shows', async () => {
+  it('adds bundles to an index and lists its contents as in the example', async () => {
     const { stdout, stderr } = await runProgram([path.join(projectRoot, 'docs/examples/edit-index.js')]);
     expect(stderr).toBe('');
     const [added, ...images] = stdout.trimEnd().split('\n');
@@ -45,7 +45,7 @@ describe('the library', () => {
     expect(await sandbox.leftovers()).toEqual([]);
   });
 
-  it('never prints, whatever it does', async () => {
+  it('never prints', async () => {
     const registry = await startFaultRegistry();
     try {
       serveBuilt(registry, 'ns/widget', 'v1', await makeCatalogImage({ 'all.json': widgetCatalog }));

@@ -52,7 +52,7 @@ const listOf = (...items: object[]): string =>
 const capture = (...args: string[]) => sandbox.run(['mirror', 'capture', ...args]);
 
 describe('opmate mirror capture', () => {
-  it('writes what keeps a cluster upgradable, which mirror plan accepts', async () => {
+  it('writes a configuration that keeps a cluster upgradable, accepted by mirror plan', async () => {
     const objects = listOf(
       catalogSource('acme', { image: operators.catalog }),
       subscription(
@@ -123,7 +123,7 @@ mirror:
     });
   });
 
-  it('merges what several objects need, finds where mirrors come from, and takes pending installs', async () => {
+  it('merges the needs of several objects, finds the sources of mirrors, and includes pending installs', async () => {
     await sandbox.write({
       'many.yaml': listOf(
         catalogSource('mirrored', { image: 'mirror.example:5000/olm/acme/index:v1' }),
@@ -221,7 +221,7 @@ mirror:
     );
   });
 
-  it('checks against catalogs at hand, and asks them which catalog an extension is from', async () => {
+  it('checks against local catalogs, and finds the catalog of an extension in them', async () => {
     const blobs = (name: string, versions: string[]) =>
       [
         { schema: 'olm.package', name, defaultChannel: 'stable' },
@@ -307,7 +307,7 @@ mirror:
     expect(other.stderr).toContain('hint: use registry.example/one:v1=first');
   });
 
-  it('reads the directories of must-gather, and warns of what it cannot map', async () => {
+  it('reads must-gather directories, and warns about objects that cannot be mapped', async () => {
     const folder = 'gather/quay-io-must-gather-sha256-1/namespaces';
     await mkdir(at(folder, 'operators', 'pods'), { recursive: true });
     const file = (value: object): string => `---\n${JSON.stringify(value)}\n`;
@@ -377,7 +377,7 @@ mirror:
     expect(result.stderr).toContain(problem);
   });
 
-  it('refuses what is no catalog, no file, and a directory without objects', async () => {
+  it('refuses an invalid catalog, a missing file, and a directory without objects', async () => {
     await mkdir(at('empty'), { recursive: true });
     expect(await capture('none.json', '--catalog', '=x')).toMatchObject({ code: 2 });
     expect((await capture('nowhere')).stderr).toContain('open nowhere: no such file or directory');

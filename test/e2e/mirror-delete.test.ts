@@ -74,7 +74,7 @@ describe.each(Object.entries(registries))('mirror delete, at %s', (name, start) 
   });
   afterAll(() => registry.close());
 
-  it('lists what of a set to delete, and deletes just that', async () => {
+  it('lists the images of a set to delete, and deletes exactly those', async () => {
     const workspace = `file://${name}`;
     const generated = await generate(host, '--workspace', workspace);
     expect(generated).toMatchObject({ code: 0, stdout: '' });
@@ -132,7 +132,7 @@ describe.each(Object.entries(registries))('mirror delete, at %s', (name, start) 
     expect(await tagsAt(host, 'ocm/acme/proxy')).toEqual([]);
   });
 
-  it('deletes signatures with their images, where asked to', async () => {
+  it('deletes signatures with their images on request', async () => {
     const [image, signature] = ['acme/app:1.0.0', 'acme/app:1.1.0'];
     const pull = (key: string) => `docker://${source.host}/acme/app@${digestOf(key)}`;
     const base = `${host}/signed/app`;
@@ -164,7 +164,7 @@ describe('mirror delete --generate', () => {
     return [...text.matchAll(/imageReference: (\S+)/g)].map(([, reference]) => reference as string);
   };
 
-  it('lists signatures, and the tags of v1, where asked to', async () => {
+  it('lists signatures and tags of v1 on request', async () => {
     const signed = await generated('signed', '--delete-signatures', '--delete-id', 'mine.1');
     expect(signed).toHaveLength(8);
     expect(signed).toContain(`docker://reg.test/ocm/acme/proxy:${tagOf('acme/proxy:1')}.sig`);
@@ -180,7 +180,7 @@ describe('mirror delete --generate', () => {
     expect(old.find((reference) => reference.includes('proxy'))).toMatch(/proxy:[0-9a-f]{1,8}$/);
   });
 
-  it('flattens paths as mirroring does, and leaves out what a lock keeps', async () => {
+  it('flattens paths like mirroring, and omits images kept by a lock', async () => {
     const flat = await generated('flat', '--max-nested-paths', '2');
     expect(flat).toContain('docker://reg.test/ocm/acme-bundle:v1.0.0');
     const mirrored = await startRegistry({ directory: path.join(sandbox.work, 'kept') });
@@ -195,7 +195,7 @@ describe('mirror delete --generate', () => {
     expect(left.join()).not.toContain('proxy');
   });
 
-  it('takes catalogs by digest', async () => {
+  it('accepts catalogs by digest', async () => {
     const text = await readFile(path.join(sandbox.work, 'disc.yaml'), 'utf8');
     const pinned = text.replace('index:v1', `index@${digestOf('acme/index:v1')}`);
     await sandbox.write({ 'pinned.yaml': pinned });
@@ -220,7 +220,7 @@ describe('mirror delete --generate', () => {
     expect(result.stderr).toContain(message);
   });
 
-  it('refuses a configuration that says what to mirror', async () => {
+  it('refuses a configuration of images to mirror', async () => {
     const result = await run('delete', '--generate', '-c', 'all.yaml', 'docker://reg.test/ocm');
     expect(result.code).toBe(1);
     expect(result.stderr).toContain('all.yaml:1:1: kind: expected DeleteImageSetConfiguration');
@@ -228,7 +228,7 @@ describe('mirror delete --generate', () => {
 });
 
 describe('mirror delete --delete-yaml-file', () => {
-  it('refuses a list with an image that is not below the target before anything is deleted', async () => {
+  it('refuses a list with an image outside the target before deleting anything', async () => {
     const registry = await startFaultRegistry();
     try {
       const [first, second] = [`${registry.host}/ocm/a:v1`, `${registry.host}/ocm2/a:v1`];
@@ -242,7 +242,7 @@ describe('mirror delete --delete-yaml-file', () => {
     }
   });
 
-  it.runIf(hasDockerRegistry)('says what to set at a registry that does not allow it', async () => {
+  it.runIf(hasDockerRegistry)('suggests the setting of a registry that does not allow deletion', async () => {
     const registry = await startDockerRegistry({ allowsDeletion: false });
     try {
       await mirrorAll(registry.host);
@@ -257,7 +257,7 @@ describe('mirror delete --delete-yaml-file', () => {
     }
   });
 
-  it('goes on after an image that cannot be deleted, and passes over catalogs', async () => {
+  it('continues after an image that cannot be deleted, and skips catalogs', async () => {
     const registry = await startRegistry({ directory: path.join(sandbox.work, 'part') });
     try {
       const { host } = new URL(registry.url);

@@ -66,8 +66,8 @@ async function repositoriesAt(name: string): Promise<string[]> {
     .sort();
 }
 
-describe('mirror, where oc-mirror is replaced', () => {
-  it('names every image that is missing, with file and line, and copies nothing', async () => {
+describe('mirror in place of oc-mirror', () => {
+  it('names every missing image with file and line, and copies nothing', async () => {
     const items = `${operators()}${additional('tool', 'lost', 'gone')}`;
     const { code, stderr } = await mirror('missing', items, destinationOf('missing'), '--workspace=file://m');
     expect(code).toBe(1);
@@ -81,7 +81,7 @@ describe('mirror, where oc-mirror is replaced', () => {
     expect(await repositoriesAt('missing')).toEqual([]);
   });
 
-  it('asks the target for access before it reads a source', async () => {
+  it('checks access to the target before reading a source', async () => {
     const guarded = await startFaultRegistry();
     guarded.requireBasic('me', 'secret');
     try {
@@ -95,7 +95,7 @@ describe('mirror, where oc-mirror is replaced', () => {
     }
   });
 
-  it('mirrors from an archive what a part of its configuration asks for', async () => {
+  it('mirrors a part of an archive by a smaller configuration', async () => {
     const all = `${operators()}${additional('tool', 'gadget')}`;
     expect(await mirror('all', all, 'file://carry', '--workspace=file://carry')).toMatchObject({ code: 0 });
     source.requests.length = 0;
@@ -122,7 +122,7 @@ describe('mirror, where oc-mirror is replaced', () => {
     expect(source.requests).toEqual([]);
   });
 
-  it('writes no ClusterCatalog for a sqlite index that is mirrored as it is, also by lock and from disk', async () => {
+  it('writes no ClusterCatalog for an unchanged sqlite index, also when locked or from an archive', async () => {
     serveBuilt(source, 'acme/silicom', 'v1', await makeBundleImage('silicom-sts-operator/0.0.1'));
     const bundle = `${source.host}/acme/silicom:v1`;
     const add = ['registry', 'add', '-b', bundle, '-d', 'index.db', '--use-http'];
@@ -149,7 +149,7 @@ describe('mirror, where oc-mirror is replaced', () => {
     expect(await resourcesOf('f')).toEqual(['cs-database-v1.yaml', 'itms-oc-mirror.yaml']);
   });
 
-  it('takes a version that skips those in range, and says so, in a plan and in a run', async () => {
+  it('selects a version that skips those in range, and reports it, in a plan and in a run', async () => {
     const version = (name: string, more: object = {}) => ({ name: `skip.v${name}`, ...more });
     const entries = [
       version('1.3.0', { replaces: 'skip.v1.1.0', skips: ['skip.v1.2.0'] }),
@@ -194,7 +194,7 @@ describe('mirror, where oc-mirror is replaced', () => {
     for (const { name } of entries) expect(rendered.stdout).toContain(`"name": "${name}"`);
   });
 
-  it('leaves out all images of a bundle that is skipped, but not what else asks for them', async () => {
+  it('omits images of a skipped bundle unless others need them', async () => {
     source.on({ path: '/v2/acme/two-app/manifests/v1', times: 10, respond: { status: 404 } });
     const flags = ['--on-error=skip-bundle', '--workspace=file://s'];
     const run = (name: string, more: string) =>

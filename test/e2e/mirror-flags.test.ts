@@ -55,7 +55,7 @@ function blobsOf(manifest: Buffer): { digest: string }[] {
 }
 const mirror = (...args: string[]) => sandbox.run(['mirror', ...args, '--use-http']);
 
-describe('opmate mirror, what is wrong with its flags', () => {
+describe('opmate mirror with wrong flags', () => {
   const registry = 'docker://registry.test/olm';
   it.each([
     [['-c', 'one.yaml', '--continue-on-error', registry], '--continue-on-error: not with --config'],
@@ -91,7 +91,7 @@ describe('opmate mirror, what is wrong with its flags', () => {
     expect(await isThere('working-dir')).toBe(false);
   });
 
-  it('is told of objects that would have one name before anything is copied, by whatever way', async () => {
+  it('refuses objects with the same name before copying, from any source', async () => {
     const target = await startRegistry({ directory: at('target') });
     const place = `docker://${new URL(target.url).host}/olm`;
     try {
@@ -114,8 +114,8 @@ describe('opmate mirror, what is wrong with its flags', () => {
   });
 });
 
-describe('opmate mirror --dry-run by a lock', () => {
-  it('names what would be copied from an archive, or by the lock, and copies nothing', async () => {
+describe('opmate mirror --dry-run with a lock', () => {
+  it('lists the images of an archive or lock, and copies nothing', async () => {
     const target = await startRegistry({ directory: at('untouched') });
     const place = `docker://${new URL(target.url).host}/olm`;
     try {
@@ -145,8 +145,8 @@ describe('opmate mirror --dry-run by a lock', () => {
   });
 });
 
-describe('opmate mirror, an archive with a base', () => {
-  it('neither replaces its base nor is mistaken for it', async () => {
+describe('opmate mirror to an archive with a base', () => {
+  it('does not replace its base, and is not confused with it', async () => {
     expect(await mirror('-c', 'one.yaml', 'file://base')).toMatchObject({ code: 0 });
     const before = await readFile(at('base', 'mirror_archive.json'), 'utf8');
     for (const base of ['base', './base/../base/', 'base/mirror_archive.json']) {

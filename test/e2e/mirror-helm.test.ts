@@ -112,7 +112,7 @@ describe('opmate mirror of charts', () => {
       };
     };
 
-    it('carries charts and operators over disk, and pushes charts where that is asked for', async () => {
+    it('mirrors charts and operators through an archive, and pushes charts on request', async () => {
       await sandbox.write({
         'all.yaml': `${head}  operators:\n  - catalog: ${operators.catalog}\n${fromRepository()}`,
       });
@@ -150,7 +150,7 @@ describe('opmate mirror of charts', () => {
       expect(status).toMatchObject({ code: 0 });
     });
 
-    it('mirrors charts and operators over disk, each image as skopeo sees it', async () => {
+    it('mirrors charts and operators through an archive, verified with skopeo', async () => {
       await sandbox.write({
         'trip.yaml': `${head}  operators:\n  - catalog: ${operators.catalog}\n    full: true\n${fromRepository()}`,
       });
@@ -179,7 +179,7 @@ describe('opmate mirror of charts', () => {
       expect(await sandbox.run(status)).toMatchObject({ code: 0 });
     });
 
-    it('takes charts from registries, by version or constraint', async () => {
+    it('reads charts from registries, by version or constraint', async () => {
       const first = { 'first.yaml': `${head}${fromRepository()}`, 'push.yaml': `${head}${fromRepository()}` };
       await sandbox.write(first);
       const from = `docker://${target.host}/m`;
@@ -206,7 +206,7 @@ describe('opmate mirror of charts', () => {
       expect(await mirror('oci-far', ...args)).toMatchObject({ code: 0 });
     });
 
-    it('computes images of charts from an archive that has a base', async () => {
+    it('computes images of charts from an archive with a base', async () => {
       await sandbox.write({
         'base.yaml': `${head}${fromRepository()}`,
         'later.yaml': `${head}${fromRepository()}  additionalImages:\n  - name: ${operators.catalog}\n`,
@@ -231,7 +231,7 @@ describe('opmate mirror of charts', () => {
       await inspect('acme/index:v1');
     });
 
-    it('mirrors only the configured charts of an archive that holds other images too', async () => {
+    it('mirrors only the configured charts of an archive', async () => {
       await sandbox.write({
         'more.yaml': `${head}${fromRepository()}  additionalImages:\n  - name: ${operators.catalog}\n`,
         'less.yaml': `${head}${fromRepository()}`,
@@ -250,7 +250,7 @@ describe('opmate mirror of charts', () => {
       expect([await tags('more', 'hook'), await tags('more', 'index')]).toEqual([200, 200]);
     });
 
-    it('mirrors by a lock, the charts too', async () => {
+    it('mirrors charts with a lock', async () => {
       await sandbox.write({ 'lock.yaml': `${head}${fromRepository()}` });
       const to = `docker://${target.host}/m`;
       const plan = [
@@ -298,7 +298,7 @@ describe('opmate mirror of charts', () => {
     ]);
   });
 
-  it('reads images of a template that cannot be evaluated from its text, and says so', async () => {
+  it('reads images from the text of a template that cannot be evaluated, with a warning', async () => {
     const image = `${source.host}/acme/portal:v1`;
     await mkdir(at('odd', 'templates'), { recursive: true });
     await sandbox.write({
@@ -354,7 +354,7 @@ describe('opmate mirror of charts', () => {
     expect(result.stderr).toMatch(new RegExp(problem));
   });
 
-  it('refuses a chart whose digest is not that of the index, and an address that is no URL of a server', async () => {
+  it('refuses a chart with a wrong digest, and an invalid repository URL', async () => {
     const entry = (more: object) =>
       Buffer.from(
         JSON.stringify({
@@ -368,7 +368,7 @@ describe('opmate mirror of charts', () => {
     expect((await dryRun('digest')).stderr).toContain('not a URL of http or https');
   });
 
-  it('leaves nothing behind when it is interrupted while a chart comes, and then mirrors', async () => {
+  it('leaves nothing behind when interrupted while a chart is fetched, and mirrors on the next run', async () => {
     await sandbox.write({ 'slow.yaml': `${head}${fromRepository(`${charts}/slow`)}` });
     served.set('/slow/index.yaml', served.get('/charts/index.yaml') as Buffer);
     const whole = served.get('/charts/portal-1.0.0.tgz') as Buffer;
@@ -389,7 +389,7 @@ describe('opmate mirror of charts', () => {
     expect(await readdir(temporary)).toEqual([]);
   });
 
-  it('refuses a link that leads out of a local chart', async () => {
+  it('refuses a link out of a local chart', async () => {
     await sandbox.write({
       'linked/Chart.yaml': 'name: linked\nversion: 0.1.0\n',
       'linked.yaml': `${head}  helm:\n    local:\n    - path: linked\n`,

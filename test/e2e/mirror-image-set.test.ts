@@ -75,7 +75,7 @@ async function channelAt(reference: string): Promise<string[]> {
 }
 
 describe('opmate mirror --config', () => {
-  it('copies what is selected and a catalog that names just that, and writes what a cluster needs', async () => {
+  it('copies the selection and a catalog of exactly that, and writes the cluster manifests', async () => {
     await sandbox.write({ 'range.yaml': configOf(lastTwo) });
     const result = await mirror('range', registry(), workspace('range'), '-o', 'text');
     expect(result).toMatchObject({ code: 0 });
@@ -127,7 +127,7 @@ describe('opmate mirror --config', () => {
     expect(fetched().length).toBeLessThanOrEqual(1);
   });
 
-  it('copies nothing the second time, and comes out the same by its lock', async () => {
+  it('copies nothing on the second run, and produces the same with its lock', async () => {
     await sandbox.write({ 'lock.yaml': configOf(lastTwo) });
     await mirror('lock', registry(), workspace('lock'));
     const contents = await contentsAt();
@@ -144,7 +144,7 @@ describe('opmate mirror --config', () => {
     expect(await contentsAt()).toEqual(contents);
   });
 
-  it('makes by the lock what another registry lacks, rebuilt catalogs included', async () => {
+  it('copies missing images to another registry with the lock, including rebuilt catalogs', async () => {
     await sandbox.write({ 'two.yaml': configOf(lastTwo) });
     await mirror('two', registry(), workspace('two'));
     const contents = await contentsAt();
@@ -157,7 +157,7 @@ describe('opmate mirror --config', () => {
     expect(await contentsAt()).toEqual(contents);
   });
 
-  it('sends what catalogs share with other images once, and mounts it in the catalog', async () => {
+  it('sends blobs shared with catalogs once, and mounts them in the catalog', async () => {
     await sandbox.write({ 'shared.yaml': configOf(lastTwo) });
     const proxy = await startRegistryProxy(host);
     try {
@@ -195,7 +195,7 @@ describe('opmate mirror --config', () => {
     }
   });
 
-  it('makes the catalog of the lock from what its tag meant then, whatever it means now', async () => {
+  it('rebuilds the catalog of the lock from its pinned digest after the tag has moved', async () => {
     await sandbox.write({ 'moved.yaml': configOf(lastTwo) });
     const planned = await sandbox.run([
       ...['mirror', 'plan', '-c', 'moved.yaml', '--use-http', registry(), workspace('moved')],
@@ -228,7 +228,7 @@ describe('opmate mirror --config', () => {
     );
   });
 
-  it('does not put a part of a catalog in the place of the catalog', async () => {
+  it('does not replace a catalog with a part of it', async () => {
     await sandbox.write({ 'whole.yaml': configOf('    full: true\n') });
     expect(await mirror('whole', `docker://${host}`, workspace('whole'))).toMatchObject({ code: 0 });
     const before = await contentsAt();
@@ -252,7 +252,7 @@ describe('opmate mirror --config', () => {
     expect(result.stderr).toContain('differs from the configuration of the lock');
   });
 
-  it('says to the byte what it would copy, and copies nothing', async () => {
+  it('shows the exact bytes to copy, and copies nothing', async () => {
     await sandbox.write({ 'plan.yaml': configOf(lastTwo) });
     const result = await sandbox.run([
       ...[
@@ -291,7 +291,7 @@ describe('opmate mirror --config', () => {
     expect(valid).toMatchObject({ code: 0 });
   });
 
-  it('stops at the first image that cannot be had, and tags no catalog', async () => {
+  it('stops at the first unavailable image, and tags no catalog', async () => {
     await sandbox.write({ 'stop.yaml': configOf() + '    full: true\n' });
     const gone = operators.digests.get('acme/app:1.1.0') as string;
     missing = gone;
@@ -301,7 +301,7 @@ describe('opmate mirror --config', () => {
     expect(await tagsAt('ocm/acme/index')).toEqual([]);
   });
 
-  it('carries an image set over on disk, with no way to the source', async () => {
+  it('mirrors an image set through an archive without access to the source', async () => {
     await sandbox.write({ 'disk.yaml': configOf(lastTwo) });
     const direct = await mirror('disk', registry(), workspace('direct'));
     expect(direct).toMatchObject({ code: 0 });
@@ -326,7 +326,7 @@ describe('opmate mirror --config', () => {
     expect((await readdir(at('working-dir', 'cluster-resources'))).length).toBe(4);
   });
 
-  it('applies an archive with a base only where the base is', async () => {
+  it('applies an archive with a base only if the base is present', async () => {
     await sandbox.write({
       'first.yaml': configOf('    packages:\n    - name: widget\n'),
       'second.yaml': configOf(lastTwo),
@@ -356,7 +356,7 @@ describe('opmate mirror --config', () => {
     expect(await contentsAt()).toMatchObject(whole);
   });
 
-  it('shares a locked plan among machines, the last of which copies the catalog', async () => {
+  it('shares a locked plan among machines, the last one copies the catalog', async () => {
     await sandbox.write({ 'shard.yaml': configOf(lastTwo) });
     await mirror('shard', registry(), workspace('shard'));
     const contents = await contentsAt();

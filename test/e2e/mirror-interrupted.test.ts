@@ -78,7 +78,7 @@ describe.each([
   ["opmate's registry", startOwn],
   ...(hasDockerRegistry ? [['docker-registry', () => startDockerRegistry()] as const] : []),
 ] as const)('mirror to %s, killed', (_, start) => {
-  it('ends, when it is repeated, as if nothing had happened, and sends no blob twice', async () => {
+  it('completes when repeated after an interruption, and sends no blob twice', async () => {
     const [undisturbed, registry] = [await start('undisturbed'), await start('target')];
     const target = await startRegistryProxy(registry.host);
     try {

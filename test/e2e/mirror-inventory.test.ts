@@ -67,7 +67,7 @@ describe.runIf(hasDockerRegistry)('opmate mirror inventory', () => {
     );
   };
 
-  it('carries only what the far side lacks, and mirrors with what is there', async () => {
+  it('archives only missing blobs, and mirrors with existing ones', async () => {
     await mirrorHeads('inside.json');
     const { inventory } = await inventoryOf();
     expect([...inventory.repositories.keys()]).toEqual(
@@ -109,7 +109,7 @@ describe.runIf(hasDockerRegistry)('opmate mirror inventory', () => {
     expect((await opmate('--from', 'nothing', to, '--workspace', 'file://far')).code).toBe(0);
   });
 
-  it('takes what is there into repositories that are new', async () => {
+  it('reuses existing blobs in new repositories', async () => {
     // The registry has the images below another path only.
     const other = `docker://${target.host}/old/place`;
     expect((await opmate('-c', 'all.yaml', other, '--workspace', 'file://old')).code).toBe(0);
@@ -134,7 +134,7 @@ describe.runIf(hasDockerRegistry)('opmate mirror inventory', () => {
     expect((await opmate('status', third, '--workspace', 'file://empty')).code).toBe(0);
   });
 
-  it('is an error before anything is copied where a blob is gone since, naming what to do', async () => {
+  it('fails before copying if a blob has been removed, with a hint', async () => {
     await mirrorHeads('gone.json');
     expect((await opmate('-c', 'all.yaml', 'file://later', '--base', 'gone.json')).code).toBe(0);
     const index = await readArchiveIndex(at('later'));
@@ -159,7 +159,7 @@ describe.runIf(hasDockerRegistry)('opmate mirror inventory', () => {
     expect((await fetch(`http://${registry.host}/v2/olm/${name}/blobs/${lost}`)).status).toBe(200);
   });
 
-  it('reads the repositories of a lock, or those that are named, where the registry lists none', async () => {
+  it('reads the repositories of a lock or of flags if the registry does not list them', async () => {
     await mirrorHeads('listed.json');
     target.disturb(({ path: url }) =>
       url.startsWith('/v2/_catalog')
@@ -179,7 +179,7 @@ describe.runIf(hasDockerRegistry)('opmate mirror inventory', () => {
   });
 });
 
-describe('opmate mirror --base with an inventory that is not to be trusted', () => {
+describe('opmate mirror --base with an untrusted inventory', () => {
   const digest = `sha256:${'a'.repeat(64)}`;
   const whole = {
     kind: 'MirrorInventory',
@@ -210,7 +210,7 @@ describe('opmate mirror --base with an inventory that is not to be trusted', () 
     expect(result.stderr).toContain(problem);
   });
 
-  it('refuses one with a key twice, and one that was cut off', async () => {
+  it('refuses duplicate keys and a truncated file', async () => {
     const text = JSON.stringify(whole);
     await sandbox.write({
       'twice.json': text.replace('"v1":', `"v1":"${digest}","v1":`),

@@ -99,7 +99,7 @@ describe('mirror list operators', () => {
     expect(versions.stdout).toBe(lines('VERSIONS', '1.2.0', '1.9.0', '1.10.0', '1.10.1'));
   });
 
-  it('tells which of the well-known catalogs of a version there are', async () => {
+  it('lists the available well-known catalogs of a version', async () => {
     const index = (name: string, version = 'v4.18'): string =>
       `registry.redhat.io/redhat/${name}-index:${version}`;
     const invalid = 'Invalid catalog reference, please check version: ';
@@ -161,7 +161,7 @@ describe('mirror list operators', () => {
     expect(result.stderr).toContain(message);
   });
 
-  it('refuses what is no catalog, and what is not there', async () => {
+  it('refuses other images and missing catalogs', async () => {
     const other = await list('--catalog', `${registry.host}/acme/other:v1`);
     expect(other).toMatchObject({ code: 1, stdout: '' });
     const gone = await list('--catalog', `${registry.host}/acme/gone:v1`);

@@ -30,7 +30,7 @@ describe('opmate mirror diff', () => {
     sandbox.write({ 'a.lock': encodeLock(before), 'b/working-dir/opmate.lock.json': encodeLock(after) }),
   );
 
-  it('tells a lock from a workspace in lines', async () => {
+  it('compares a lock with a workspace as text', async () => {
     const result = await sandbox.run(['mirror', 'diff', 'a.lock', 'b']);
     expect(result).toEqual({
       code: 3,
@@ -57,7 +57,7 @@ images
     });
   });
 
-  it('says so where there is no difference, and what there is as JSON', async () => {
+  it('reports no differences, and lists differences as JSON', async () => {
     const same = await sandbox.run(['mirror', 'diff', 'b', 'file://b/working-dir/opmate.lock.json']);
     expect(same).toEqual({ code: 0, stdout: 'no difference\n', stderr: '' });
     const json = await sandbox.run(['mirror', 'diff', '-o', 'json', 'a.lock', 'b/working-dir']);
@@ -67,7 +67,7 @@ images
     });
   });
 
-  it('reads the lock that an archive was made of', async () => {
+  it('reads the lock of an archive', async () => {
     const { bytes, descriptor, config, layer: own, manifest } = smallImage();
     const [configBlob, layerBlob] = [manifest.config, manifest.layers[0] ?? manifest.config];
     const content = {
@@ -156,7 +156,7 @@ mirror:
     opmate('plan', registry(), '--config', 'set.yaml', `--workspace=file://${name}`);
   const copy = (name: string) => opmate('--config', 'set.yaml', registry(), `--workspace=file://${name}`);
 
-  it('tells that nothing is there, then everything, then that a tag was moved', async () => {
+  it('reports an empty target, a complete one, then a moved tag', async () => {
     await plan('whole');
     const before = await parsed(registry(), '--workspace=file://whole');
     expect(before).toMatchObject({ isComplete: false, images: { total: 8, complete: 0 } });
@@ -186,7 +186,7 @@ mirror:
     });
   });
 
-  it('tells what is left of a run that did not end, to the byte of the next', async () => {
+  it('reports the remaining bytes of an incomplete run exactly', async () => {
     await plan('part');
     const app = operators.digests.get('acme/app:1.2.0') as string;
     failing = app;
@@ -211,7 +211,7 @@ mirror:
     });
   });
 
-  it('tells of an archive what it holds, and that nothing is missing', async () => {
+  it('reports the contents of a complete archive', async () => {
     expect((await opmate('--config', 'set.yaml', 'file://disk-set')).code).toBe(0);
     const result = await status('file://disk-set');
     expect(result).toMatchObject({ code: 0, stderr: '' });
@@ -228,7 +228,7 @@ mirror:
     expect(damaged.stderr).toContain('mirror_000001.tar: part of the archive not found');
   });
 
-  it('tells of an archive that is not finished what is whole of it', async () => {
+  it('reports the complete images of an unfinished archive', async () => {
     // An archive of less is there, with its lock, until the next one is whole.
     expect((await opmate('--config', 'heads.yaml', 'file://half')).code).toBe(0);
     expect((await parsed('file://half')).images).toEqual({ total: 4, complete: 4 });
@@ -253,7 +253,7 @@ mirror:
     expect((await status('file://half')).code).toBe(0);
   });
 
-  it('tells that four pods of the example Job, at once, have mirrored everything', async () => {
+  it('reports a complete target after four concurrent pods of the example Job', async () => {
     await plan('pods');
     const example = loadAll(readFileSync('docs/examples/mirror-job.yaml', 'utf8')).at(-1) as {
       spec: { completions: number; template: { spec: { containers: { args: string[] }[] } } };
@@ -288,7 +288,7 @@ mirror:
     expect(await parsed(registry(), '--workspace=file://pods')).toMatchObject({ isComplete: true });
   });
 
-  it('cannot tell without a lock, without an answer, or without a directory', async () => {
+  it('fails without a lock, a response or a directory', async () => {
     const none = await status(registry(), '--workspace=file://nothing');
     expect(none).toMatchObject({ code: 1, stdout: '' });
     expect(none.stderr).toContain('nothing/working-dir/opmate.lock.json: lock not found\nhint: ');

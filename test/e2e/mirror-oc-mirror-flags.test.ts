@@ -34,8 +34,8 @@ afterAll(async () => {
 const ocMirror = (...flags: string[]) =>
   sandbox.run(['mirror', '--v2', '-c', 'set.yaml', '--workspace', 'file://w', ...flags, destination]);
 
-describe('mirror, as scripts call oc-mirror', () => {
-  it('verifies registries, but for those that it is told not to', async () => {
+describe('mirror with flags of oc-mirror', () => {
+  it('verifies TLS except where disabled', async () => {
     const both = ['--src-tls-verify=false', '--dest-tls-verify=false'];
     const [host, other] = [new URL(target.url).host, source.host];
     for (const flag of both) {
@@ -50,7 +50,7 @@ describe('mirror, as scripts call oc-mirror', () => {
     expect(await sandbox.run(status)).toMatchObject({ code: 0 });
   });
 
-  it('takes what oc-mirror takes, and names in one line what has no effect', async () => {
+  it('accepts all flags of oc-mirror, and lists those without effect in one line', async () => {
     const flags = `--parallel-images 8 --parallel-layers 4 --retry-times 2 --retry-delay 1s --image-timeout 5m0s
       -p 55000 --cache-dir cache --log-level trace --secure-policy=false --remove-signatures=true
       --registries.d nowhere --rootless-storage-path nowhere --dry-run
@@ -88,7 +88,7 @@ describe('mirror, as scripts call oc-mirror', () => {
 
   const insecure = ['--src-tls-verify=false', '--dest-tls-verify=false'];
 
-  it('tries as often as --retry-times says, 0 included', async () => {
+  it('retries --retry-times times, including 0', async () => {
     for (const times of [0, 2]) {
       const path = '/v2/acme/tool/manifests/v1';
       const from = source.requests.length;
@@ -106,7 +106,7 @@ describe('mirror, as scripts call oc-mirror', () => {
     }
   });
 
-  it('ends an image on its way to disk whose layers take longer than --image-timeout', async () => {
+  it('stops an image to disk whose layers exceed --image-timeout', async () => {
     const tool = await (await fetch(`http://${source.host}/v2/acme/tool/manifests/v1`)).json();
     const { layers } = tool as { layers: { digest: string }[] };
     const hang = {
@@ -123,7 +123,7 @@ describe('mirror, as scripts call oc-mirror', () => {
     expect(await sandbox.run([...args, '--image-timeout', '5m'])).toMatchObject({ code: 0 });
   });
 
-  it('ends an image that takes longer than --image-timeout', async () => {
+  it('stops an image that exceeds --image-timeout', async () => {
     source.on({
       path: '/v2/acme/tool/manifests/v1',
       times: 1,
@@ -135,7 +135,7 @@ describe('mirror, as scripts call oc-mirror', () => {
     expect(stderr).toContain('--image-timeout');
   });
 
-  it('logs in to each side as its flags say', async () => {
+  it('authenticates to each side with its flags', async () => {
     const from = await startFaultRegistry();
     from.requireBasic('me', 'source secret');
     serveImage(from, 'acme/tool', 'v1', smallImage({ text: 'tool' }));
@@ -182,7 +182,7 @@ describe('mirror, as scripts call oc-mirror', () => {
     }
   });
 
-  it('mirrors from HTTP to HTTPS and back with the flags that its hints name', async () => {
+  it('mirrors from HTTP to HTTPS and back with the flags of its hints', async () => {
     const authority = createAuthority('authority of the target');
     await sandbox.write({ 'certs/ca.crt': authority.cert });
     const tls = authority.issue({ names: ['127.0.0.1'] });
@@ -211,7 +211,7 @@ describe('mirror, as scripts call oc-mirror', () => {
     }
   });
 
-  it('keeps what it reads in --cache-dir, and refuses two of these', async () => {
+  it('stores downloads in --cache-dir, and refuses conflicting cache flags', async () => {
     const flags = [...insecure, '--cache-dir', 'kept'];
     expect(await ocMirror(...flags)).toMatchObject({ code: 0 });
     expect(await readdir(path.join(sandbox.work, 'kept', '.opmate'))).toContain('blobs');

@@ -56,7 +56,7 @@ const catalogLine = (name = 'acme/index:v1'): string =>
   `docker://${source.host}/acme/index@${digest}=docker://registry.test/ocm/${name}`;
 
 describe('mirror --config --dry-run', () => {
-  it('writes the mapping and the cluster resources, and says what is taken', async () => {
+  it('writes the mapping and the cluster resources, and reports the selection', async () => {
     const below = '    packages:\n    - name: widget\n      minVersion: 1.1.0\n      maxVersion: 1.2.0\n';
     const result = await plan('range', operators(below));
     expect(result.stderr).toContain(`${catalog()}: ${digest}, 1 package, 2 bundles, rebuilt`);
@@ -106,7 +106,7 @@ describe('mirror --config --dry-run', () => {
     expect(asked.every((url) => url.includes('acme/index'))).toBe(true);
   });
 
-  it('leaves exactly the files of the last plan, the same bytes for the same plan', async () => {
+  it('writes exactly the files of the last plan, reproducibly', async () => {
     await plan('again', operators());
     const before = [await mappingOf('again'), await resourcesOf('again')];
     await writeFile(fileOf('again', 'cluster-resources', 'stale.yaml'), 'old');
@@ -115,7 +115,7 @@ describe('mirror --config --dry-run', () => {
     expect((await readdir(fileOf('again'))).sort()).toEqual(['cluster-resources', 'dry-run']);
   });
 
-  it('copies a whole catalog as it is, under another name where one is given', async () => {
+  it('copies a whole catalog unchanged, under another name if configured', async () => {
     const result = await plan(
       'full',
       operators('    full: true\n    targetCatalog: mine/all\n    targetTag: v2\n'),
@@ -127,7 +127,7 @@ describe('mirror --config --dry-run', () => {
     expect(Object.keys(await resourcesOf('full'))).toContain('cs-all-v2.yaml');
   });
 
-  it('takes catalogs of layout directories, additional images and templates, and leaves out what is blocked', async () => {
+  it('reads catalogs of layout directories, additional images and templates, and omits blocked images', async () => {
     const spec = { displayName: 'Ours', image: 'unused', secrets: ['pull'], sourceType: 'grpc' };
     await sandbox.write({
       'template.json': {
@@ -175,7 +175,7 @@ describe('mirror --config --dry-run', () => {
     ]);
   });
 
-  it('writes an ImageContentSourcePolicy, and shorter paths, where that is asked for', async () => {
+  it('writes an ImageContentSourcePolicy and shorter paths on request', async () => {
     const hex = 'b'.repeat(64);
     const image = `  additionalImages:\n  - name: quay.io/deep/er/tool@sha256:${hex}\n`;
     const result = await plan(
@@ -206,7 +206,7 @@ describe('mirror --config --dry-run', () => {
     );
   });
 
-  it('plans several catalogs, images that they share once', async () => {
+  it('plans several catalogs, shared images once', async () => {
     const both = `${operators()}  - catalog: ${catalog()}\n    targetTag: v2\n`;
     expect((await plan('several', both)).code).toBe(0);
     expect(await mappingOf('several')).toEqual([
@@ -220,7 +220,7 @@ describe('mirror --config --dry-run', () => {
     expect(Object.keys(await resourcesOf('several'))).toEqual(names.map((name) => `${name}.yaml`));
   });
 
-  it('refuses two images on one name, and writes nothing', async () => {
+  it('refuses two images with one name, and writes nothing', async () => {
     const result = await plan(
       'clash',
       `${operators()}  additionalImages:\n  - name: docker.io/example/widget:v1.3.0\n`,
@@ -230,7 +230,7 @@ describe('mirror --config --dry-run', () => {
     expect((await readdir(sandbox.work)).includes('clash')).toBe(false);
   });
 
-  it('mirrors repositories that share a name, with a warning, and one digest of both once', async () => {
+  it('mirrors repositories with one name, with a warning, and a shared digest once', async () => {
     const hex = '3'.repeat(64);
     const images = [
       `docker.io/example/tool@sha256:${hex}`,
@@ -261,7 +261,7 @@ describe('mirror --config --dry-run', () => {
     });
   });
 
-  it('reads versions as oc-mirror does, and says that samples have no effect', async () => {
+  it('reads versions like oc-mirror, and warns that samples have no effect', async () => {
     const below = (bound: string) =>
       `    packages:\n    - name: widget\n      minVersion: ${bound}\n      maxVersion: ${bound}\n`;
     for (const bound of ["'v1.2'", "'1.2'", 'v1.2.0', '1.2.0']) {
@@ -283,7 +283,7 @@ describe('mirror --config --dry-run', () => {
     expect(Object.keys(await resourcesOf('nested'))).toContain('cs-deep-er-index-v1.yaml');
   });
 
-  it('takes additional images from layouts by the name of their directory', async () => {
+  it('names additional images from layouts after their directory', async () => {
     const image = path.join(sandbox.work, 'layouts', 'index');
     expect(await plan('layout', `  additionalImages:\n  - name: oci://${image}\n`)).toMatchObject({
       code: 0,
@@ -295,14 +295,14 @@ describe('mirror --config --dry-run', () => {
     );
   });
 
-  it('says all that a configuration gets wrong before it asks any registry', async () => {
+  it('reports all errors of a configuration before any request', async () => {
     const result = await plan('wrong', operators('    ful: true\n  platform:\n    graph: true\n'));
     expect(result).toMatchObject({ code: 1, stdout: '' });
     expect(result.stderr).toBe('wrong.yaml:6:5: mirror.operators[0].ful: unknown field\nhint: use "full"\n');
     expect(source.requests).toEqual([]);
   });
 
-  it('names all that is not in the catalogs at once', async () => {
+  it('reports everything missing in the catalogs together', async () => {
     const below = '    packages:\n    - name: widgte\n    - name: gadget\n      minVersion: 5.0.0\n';
     const result = await plan('absent', operators(below));
     expect(result).toMatchObject({ code: 1, stdout: '' });
@@ -313,7 +313,7 @@ describe('mirror --config --dry-run', () => {
     );
   });
 
-  it('gives a catalog that is named by digest its digest as its tag, rebuilt or not', async () => {
+  it('tags a catalog referenced by digest with its digest, rebuilt or not', async () => {
     const named = `  operators:\n  - catalog: ${source.host}/acme/index@${digest}\n`;
     expect((await plan('rebuilt', named)).code).toBe(0);
     const line = (await mappingOf('rebuilt')).find((text) => text.includes('/acme/index@'));

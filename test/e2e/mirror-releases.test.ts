@@ -66,7 +66,7 @@ describe.runIf(hasDockerRegistry)('opmate mirror of releases', () => {
   const resource = async (workspace: string, name: string): Promise<string> =>
     readFile(at(workspace, 'working-dir', 'cluster-resources', name), 'utf8');
 
-  it('mirrors a release under the names that clusters expect, and asks for each manifest once', async () => {
+  it('mirrors a release under the names that clusters expect, and requests each manifest once', async () => {
     await sandbox.write({ 'head.yaml': channel() });
     const [, head] = releases as [WorldRelease, WorldRelease];
     world.registry.requests.length = 0;
@@ -158,7 +158,7 @@ describe.runIf(hasDockerRegistry)('opmate mirror of releases', () => {
     await expect(copy('4.1.0-x86_64')).rejects.toThrow();
   });
 
-  it('carries releases over disk, where no service is asked and signatures are verified again', async () => {
+  it('mirrors releases through an archive without services, and verifies signatures again', async () => {
     await sandbox.write({
       'all.yaml': channel('stable-4.1', 'full: true'),
       'less.yaml': channel('stable-4.1', 'minVersion: 4.1.1'),
@@ -195,7 +195,7 @@ describe.runIf(hasDockerRegistry)('opmate mirror of releases', () => {
     expect([world.asked.length, world.registry.requests.length]).toEqual([asked, before]);
   });
 
-  it('mirrors by a lock without the update service, and deletes what it lists', async () => {
+  it('mirrors with a lock without the update service, and deletes the listed images', async () => {
     await sandbox.write({ 'lock.yaml': channel() });
     const at1 = ['-c', 'lock.yaml', to(), '--workspace', 'file://locked'];
     expect(
@@ -223,7 +223,7 @@ describe.runIf(hasDockerRegistry)('opmate mirror of releases', () => {
     await expect(digestAt('openshift/release-images:4.1.1-x86_64')).rejects.toThrow();
   });
 
-  it('builds the graph image of equal data with an equal digest, and names it in an UpdateService', async () => {
+  it('builds a reproducible graph image, and references it in an UpdateService', async () => {
     const data = at('graph-data.tar.gz');
     await mkdir(at('data', 'channels'), { recursive: true });
     await writeFile(at('data', 'version'), '1.0.0\n');
@@ -301,7 +301,7 @@ describe.runIf(hasDockerRegistry)('opmate mirror of releases', () => {
       await bad('other', /release signature: signature of another image/);
     });
 
-    it('a signature that was changed', async () => {
+    it('a modified signature', async () => {
       await broken('tampered1', async ({ digest, version }) => {
         const bytes = await world.sign(digest, version);
         bytes[bytes.length - 20] = (bytes.at(-20) ?? 0) ^ 1;
@@ -310,7 +310,7 @@ describe.runIf(hasDockerRegistry)('opmate mirror of releases', () => {
       await bad('tampered1', /release signature/);
     });
 
-    it('a graph that calls a release another version', async () => {
+    it('a graph with another version of a release', async () => {
       const [first] = releases as [WorldRelease, WorldRelease];
       world.graphs.set('lies', stable([{ ...first, version: '4.1.7' }]));
       await bad('lies', /signed as .*4\.1\.0-x86_64.*expected version 4\.1\.7 of the update graph/);
@@ -321,7 +321,7 @@ describe.runIf(hasDockerRegistry)('opmate mirror of releases', () => {
       await bad('no-references', /not a release image: release-manifests\/image-references not found/);
     });
 
-    it('a channel that is unknown, and a service that answers with an error or nonsense', async () => {
+    it('an unknown channel, and a service with an error or an invalid response', async () => {
       await bad('stable-9.9', /channel stable-9\.9 \(amd64\): no releases/);
       world.graphs.set('nonsense', '{"nodes": [{');
       await bad('nonsense', /channel nonsense \(amd64\): update graph is not JSON/);
@@ -329,13 +329,13 @@ describe.runIf(hasDockerRegistry)('opmate mirror of releases', () => {
       await bad('stable-4.1', /127\.0\.0\.1:9/, down);
     });
 
-    it('keys that are none', async () => {
+    it('invalid keys', async () => {
       await sandbox.write({ 'key.txt': 'no key' });
       await bad('stable-4.1', /key\.txt/, { OCP_SIGNATURE_VERIFICATION_PK: at('key.txt') });
     });
   });
 
-  it('takes a release without signature by --ignore-release-signature only', async () => {
+  it('accepts an unsigned release with --ignore-release-signature only', async () => {
     const release = await world.addRelease('4.8.0');
     world.signatures.delete(release.digest);
     await sandbox.write({ 'nightly.yaml': config(`    release: ${release.payload}\n`) });
@@ -393,7 +393,7 @@ describe('opmate mirror list releases', () => {
     });
   });
 
-  it('refuses flags that mean nothing', async () => {
+  it('refuses flags that do not apply', async () => {
     expect(await list('--channels')).toMatchObject({ code: 1 });
     expect((await list('--version', '4.x')).stderr).toContain('not a minor version');
     expect((await list('--channel', 'stable-4.1', '--filter-by-archs', 'x86')).stderr).toContain(

@@ -126,7 +126,7 @@ describe.runIf(hasDockerRegistry)('pods of the example Job', () => {
     expect(after.shards?.reduce((sum, { images }) => sum + images, 0)).toBe(7);
   };
 
-  it('store every blob, manifest and tag once, all at the same time', async () => {
+  it('store every blob, manifest and tag once when concurrent', async () => {
     const before = await status('--shards', String(completions));
     expect(before.shards?.every(({ complete, bytesLeft }) => complete === 0 && bytesLeft > 0)).toBe(true);
     const pods = Array.from({ length: completions }, (_, index) => startPod(index, ['--shard-wait', '60s']));
@@ -141,7 +141,7 @@ describe.runIf(hasDockerRegistry)('pods of the example Job', () => {
     expect([stored().length, mounted().length]).toEqual([count, mounted().length]);
   });
 
-  it('end complete however often they are killed, and store nothing twice', async () => {
+  it('complete after any number of kills, and store nothing twice', async () => {
     let killed = 0;
     let seed = 20_261_123;
     const random = (most: number): number => {
@@ -175,7 +175,7 @@ describe.runIf(hasDockerRegistry)('pods of the example Job', () => {
     await requireMirrored();
   });
 
-  it('end complete one after the other, and where one comes late', async () => {
+  it('complete in sequence, and with a late pod', async () => {
     for (const index of [2, 0, 3]) {
       const { code } = await startPod(index, ['--shard-wait', '0s']).result;
       expect(code).toBe(0);
@@ -194,7 +194,7 @@ describe.runIf(hasDockerRegistry)('pods of the example Job', () => {
     await requireMirrored();
   });
 
-  it('refuse the lock of another plan before they ask the registry', async () => {
+  it('refuse the lock of another plan before any request', async () => {
     const before = target.requests.length;
     const other = `sha256:${'0'.repeat(64)}`;
     const { code, stderr } = await startPod(1, [], other).result;

@@ -48,7 +48,7 @@ async function has(name: string, image: string): Promise<boolean> {
 }
 
 describe('signatures of an image set', () => {
-  it('are counted by a plan, and come along by its lock, later ones do not', async () => {
+  it('are included in a plan and copied with its lock, without later ones', async () => {
     const plan = async (to: string, ...args: string[]) => {
       const output = ['-o', 'json', '--use-http', '-c', 'set.yaml', '--workspace', `file://${to}`];
       const { code, stdout } = await sandbox.run(['mirror', 'plan', ...output, ...args, at(to)]);
@@ -72,7 +72,7 @@ describe('signatures of an image set', () => {
     expect(await has('bare', 'acme/proxy:1')).toBe(false);
   });
 
-  it('come along by such a lock to disk, and from there', async () => {
+  it('are copied with such a lock to an archive and from it', async () => {
     await sandbox.run(['mirror', 'plan', '--use-http', '-c', 'set.yaml', 'file://carry']);
     expect(await mirror('--locked', 'file://carry')).toMatchObject({ code: 0 });
     const args = ['mirror', '--use-http', '--from', 'file://carry', at('carried')];
@@ -80,7 +80,7 @@ describe('signatures of an image set', () => {
     expect(await has('carried', 'acme/proxy:1')).toBe(true);
   });
 
-  it('come along when the image is there already', async () => {
+  it('are copied if the image exists already', async () => {
     expect(await mirror(at('later'))).toMatchObject({ code: 0 });
     expect(await has('later', 'acme/app:1.2.0')).toBe(false);
     sign('acme/app:1.2.0');

@@ -104,7 +104,7 @@ describe.skipIf(!hasDockerRegistry)('mirror --verify', () => {
     expect(verdictsIn(saved)).toEqual([['widget:v1', 'verified']]);
   });
 
-  it('verifies an archive again with the source down, and refuses by another key', async () => {
+  it('verifies an archive again without the source, and refuses another key', async () => {
     const moved = await startDockerRegistry();
     try {
       const policy = {
@@ -141,7 +141,7 @@ describe.skipIf(!hasDockerRegistry)('mirror --verify', () => {
     expect(await readdir(sandbox.work)).not.toContain('refused');
   });
 
-  it('report copies all and lists what is not verified', async () => {
+  it('report copies all images and lists the unverified ones', async () => {
     const result = await mirror(
       '-c',
       'mixed.yaml',
@@ -164,7 +164,7 @@ describe.skipIf(!hasDockerRegistry)('mirror --verify', () => {
     await rm(path.join(sandbox.work, 'working-dir'), { recursive: true });
   });
 
-  it('judges a filtered catalog by the catalog that it was taken from', async () => {
+  it('verifies a filtered catalog by its source catalog', async () => {
     const written = await mirror('-c', 'part.yaml', 'file://part', '--verify', 'strict', '--key', 'own.pub');
     expect(written).toMatchObject({ code: 0 });
     const { lock } = await readArchiveIndex(path.join(sandbox.work, 'part'));
@@ -193,7 +193,7 @@ describe.skipIf(!hasDockerRegistry)('mirror --verify', () => {
     expect(foreign.stderr).toContain('demo/catalog:v1: refused: rebuilt from sha256:');
   });
 
-  it('verifies what a lock pins', async () => {
+  it('verifies the images of a lock', async () => {
     expect(await mirror('plan', '-c', 'mixed.yaml', `docker://${target.host}/locked`)).toMatchObject({
       code: 0,
     });

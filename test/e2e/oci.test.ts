@@ -49,7 +49,7 @@ beforeAll(async () => {
 });
 
 describe('opmate oci serve', () => {
-  it('makes the directory, prints its address, and answers', async () => {
+  it('creates the directory, prints its URL, and serves it', async () => {
     const server = sandbox.start(['oci', 'serve', 'new/registry', '--port', '0']);
     const url = await server.firstLine();
     expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
@@ -58,7 +58,7 @@ describe('opmate oci serve', () => {
     expect(await server.stop()).toEqual({ code: 0, stdout: `${url}\n`, stderr: '' });
   });
 
-  it('serves TLS to clients that know its authority', async () => {
+  it('serves TLS to clients that trust its CA', async () => {
     const authority = createAuthority('test authority of serve');
     const { cert, key } = authority.issue();
     await sandbox.write({ 'server.crt': cert, 'server.key': key, 'ca.crt': authority.cert });
@@ -93,7 +93,7 @@ describe('opmate oci serve', () => {
     expect(result.stderr).toContain(message);
   });
 
-  it('says so when the port is in use', async () => {
+  it('reports a port in use', async () => {
     await withServer('used', async (host) => {
       const port = host.split(':')[1] as string;
       const samePort = await sandbox.run(['oci', 'serve', 'other', '--port', port]);
@@ -102,7 +102,7 @@ describe('opmate oci serve', () => {
     });
   });
 
-  it('does not take a directory that holds something else', async () => {
+  it('refuses a directory with other files', async () => {
     await sandbox.write({ 'mine/notes.txt': 'mine' });
     const result = await sandbox.run(['oci', 'serve', 'mine', '--port', '0'], { timeoutMs: 5000 });
     expect(result).toMatchObject({ code: 1, stdout: '' });
@@ -123,7 +123,7 @@ describe('opmate oci serve', () => {
     );
   });
 
-  it('keeps what was pushed when it is killed and started again', async () => {
+  it('keeps pushed contents after a kill and restart', async () => {
     const first = sandbox.start(['oci', 'serve', 'killed', '--port', '0']);
     const { host } = new URL(await first.firstLine());
     await sandbox.run(['oci', 'copy', '--use-http', 'oci:one:v1', `${host}/ns/one:v1`]);
@@ -136,13 +136,13 @@ describe('opmate oci serve', () => {
 });
 
 describe('opmate oci copy', () => {
-  it('makes no layout for an image that is not there', async () => {
+  it('creates no layout for a missing image', async () => {
     const { code } = await sandbox.run(['oci', 'copy', 'oci:one:none', 'oci:not-made:v1']);
     expect(code).toBe(1);
     await expect(readdir(at('not-made'))).rejects.toMatchObject({ code: 'ENOENT' });
   });
 
-  it('keeps the digest from a layout to a registry, to another, and back', async () => {
+  it('keeps the digest from a layout to a registry, to another one, and back', async () => {
     await withServer('hub', async (host) => {
       const http = '--use-http';
       const copies = [
@@ -164,7 +164,7 @@ describe('opmate oci copy', () => {
     expect(await sandbox.leftovers()).toEqual([]);
   });
 
-  it('copies one platform when told so', async () => {
+  it('copies one platform on request', async () => {
     const { code } = await sandbox.run([
       'oci',
       'copy',
@@ -179,7 +179,7 @@ describe('opmate oci copy', () => {
     );
   });
 
-  it.skipIf(!hasDockerRegistry)('copies to and from a registry that is not ours', async () => {
+  it.skipIf(!hasDockerRegistry)('copies to and from docker-registry', async () => {
     const registry = await startDockerRegistry();
     try {
       const image = `${registry.host}/ns/multi:v1`;
@@ -206,7 +206,7 @@ describe('opmate oci copy', () => {
     expect(await readdir(sandbox.work)).not.toContain('target.tar');
   });
 
-  it('notices a blob that was damaged on disk', async () => {
+  it('detects a blob damaged on disk', async () => {
     await storeImage(at('damaged'), 'v1', await makeCatalogImage({ 'all.json': widgetCatalog }));
     const blobs = at('damaged/blobs/sha256');
     for (const name of await readdir(blobs)) {
@@ -228,7 +228,7 @@ describe('opmate oci copy', () => {
 });
 
 describe('opmate oci inspect', () => {
-  it('tells digest, platform, labels and layers, as JSON and YAML', async () => {
+  it('prints digest, platform, labels and layers as JSON and YAML', async () => {
     const { code, stdout } = await sandbox.run(['oci', 'inspect', 'oci:one:v1']);
     expect(code).toBe(0);
     const value = JSON.parse(stdout) as object;
@@ -247,7 +247,7 @@ describe('opmate oci inspect', () => {
     expect(stdout).toBe(await readFile(at('multi/blobs/sha256', multiDigest.slice(7)), 'utf8'));
   });
 
-  it('takes the platform that is asked for', async () => {
+  it('selects a platform', async () => {
     for (const { os, architecture } of platforms) {
       const platform = ['--platform', `${os}/${architecture}`];
       const inspected = await sandbox.run(['oci', 'inspect', 'oci:multi:v1', ...platform]);
@@ -261,7 +261,7 @@ describe('opmate oci inspect', () => {
     expect(missing.stderr).toMatch(/linux\/amd64/);
   });
 
-  it('says what is missing in a layout that is not whole', async () => {
+  it('reports missing parts of an incomplete layout', async () => {
     await mkdir(at('empty-directory'));
     await storeImage(at('partial'), 'v1', await makeCatalogImage({ 'all.json': widgetCatalog }));
     await rm(at('partial/oci-layout'));

@@ -107,7 +107,7 @@ async function readLayout(directory: string) {
 }
 
 describe('npm run image', () => {
-  it('builds an image with the same digest each time, for a user without name, with its provenance', async () => {
+  it('builds a reproducible image for a numeric user, with its provenance', async () => {
     const base = await makeBase('whole', { sh: '/bin/sh', node: process.execPath });
     const [first, second] = ['one', 'two'].map((to) =>
       image('--base', base, '--to', `oci:${to}:v1`, '--source', 'https://example.com/opmate'),
@@ -132,7 +132,7 @@ describe('npm run image', () => {
     });
   });
 
-  it.skipIf(!canChangeRoot)('has opmate, opm and the probe, which run in it', async () => {
+  it.skipIf(!canChangeRoot)('contains opmate, opm and the probe, which run in it', async () => {
     const { layers } = await readLayout('one');
     const root = inWork('unpacked');
     await mkdir(root);
@@ -156,7 +156,7 @@ describe('npm run image', () => {
     expect(inside('/bin/grpc_health_probe', '-addr=127.0.0.1:1', '-connect-timeout=1s').status).toBe(2);
   });
 
-  it('refuses a base without a shell, without Node.js or with another one, and writes nothing', async () => {
+  it('refuses a base without a shell or a supported Node.js, and writes nothing', async () => {
     const sh = '/bin/sh';
     const refusalOf = async (name: string, programs: Record<string, string>): Promise<string> =>
       image('--base', await makeBase(name, programs), '--to', 'oci:never:v1').stderr;

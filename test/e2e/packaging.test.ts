@@ -41,7 +41,7 @@ beforeAll(async () => {
 afterAll(() => rm(root, { recursive: true, force: true }));
 
 describe('the package', () => {
-  it('is installed with the release of better-sqlite3 for this Node.js, which is the one that is tested', async () => {
+  it('is installed with the tested release of better-sqlite3 for this Node.js', async () => {
     const readVersion = async (directory: string): Promise<unknown> => {
       const file = path.join(directory, 'node_modules', 'better-sqlite3', 'package.json');
       return (JSON.parse(await readFile(file, 'utf8')) as { version: unknown }).version;
@@ -74,7 +74,7 @@ describe('the package', () => {
     },
   );
 
-  it('contains what version knows of the build, in at most 5 MB', () => {
+  it('contains the build data of version, in at most 5 MB', () => {
     const names = packed.files.map((file) => file.path);
     expect(names).toEqual(expect.arrayContaining(['dist/build.json', 'bin/opmate.cjs']));
     expect(names).not.toContain('package-lock.json');
@@ -82,13 +82,13 @@ describe('the package', () => {
     expect(packed.size).toBeLessThan(5_000_000);
   });
 
-  it('carries the licenses of what is bundled', async () => {
+  it('contains the licenses of bundled packages', async () => {
     const notices = await readFile(path.join(root, 'lib', 'THIRD-PARTY-NOTICES'), 'utf8');
     for (const name of ['@grpc/grpc-js', 'commander', 'graphql', 'node-fetch', 'tar-stream'])
       expect(notices).toMatch(new RegExp(`^${name} [0-9.]+ \\(\\S+\\)\n\n\\S`, 'm'));
   });
 
-  it('runs where it is installed globally, from any directory, with no bundled package beside it', async () => {
+  it('runs when installed globally, from any directory, without bundled packages as dependencies', async () => {
     const packages = await readdir(path.join(installed, 'node_modules'));
     expect(packages).not.toContain('commander');
     expect(packages.length).toBeLessThan(45);
@@ -128,7 +128,7 @@ describe('the package', () => {
     expect(pages.filter((page) => !page.startsWith('opmate'))).toEqual([]);
   });
 
-  it('is a library with types that need nothing beside it but those of Node.js', async () => {
+  it('is a library whose types need only those of Node.js', async () => {
     const consumer = path.join(root, 'consumer');
     await mkdir(path.join(consumer, 'node_modules', '@types'), { recursive: true });
     await symlink(installed, path.join(consumer, 'node_modules', 'opmate'));
@@ -162,7 +162,7 @@ describe('the package', () => {
     expect(output).toBe('v1\n');
   });
 
-  it('knows no commit where there is no git', async () => {
+  it('has no commit without git', async () => {
     expect(JSON.parse(await readFile(path.join(root, 'dist', 'build.json'), 'utf8'))).toEqual({
       commit: '',
       date: '',

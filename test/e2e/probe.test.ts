@@ -72,7 +72,7 @@ describe('opmate probe', () => {
     expect(await probe(...here(), ...args)).toMatchObject({ code, stdout });
   });
 
-  it('tells that there is no server', async () => {
+  it('reports a missing server', async () => {
     const { port } = silent.address() as AddressInfo;
     for (const addr of [`127.0.0.1:${port}`, '127.0.0.1:1', 'no-such-host.invalid:1']) {
       expect(await probe('--addr', addr, '--connect-timeout', '200ms')).toEqual({
@@ -98,7 +98,7 @@ describe('opmate probe', () => {
     });
   });
 
-  it('trusts the authority that it is given', async () => {
+  it('trusts the given CA', async () => {
     const authority = createAuthority();
     const certificate = authority.issue();
     const pair = { private_key: Buffer.from(certificate.key), cert_chain: Buffer.from(certificate.cert) };
@@ -127,7 +127,7 @@ describe('opmate under the names of its image', () => {
     await sandbox.write({ 'configs/catalog.json': widgetCatalog });
   });
 
-  it('serves as opm, and is found well by grpc_health_probe', async () => {
+  it('serves as opm, and is healthy for grpc_health_probe', async () => {
     const server = spawn(
       'opm',
       ['serve', 'configs', '-p', '0', '--host', '127.0.0.1', '--log-format', 'json'],
@@ -161,7 +161,7 @@ describe('opmate under the names of its image', () => {
     }
   });
 
-  it('does the same as opm and as opmate', () => {
+  it('behaves the same as opm and as opmate', () => {
     const rendered = ['opm', 'opmate'].map((name) =>
       execFileSync(name, ['render', 'configs'], { cwd: sandbox.work, env: environment, encoding: 'utf8' }),
     );

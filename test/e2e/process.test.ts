@@ -115,7 +115,7 @@ describe('usage', () => {
     },
   );
 
-  it('takes global options before and after the command', async () => {
+  it('accepts global options before and after the command', async () => {
     const missing = 'registry.invalid/x:v1';
     const runs = await Promise.all([
       sandbox.run(['--debug', 'render', missing, '--use-http', '--retry-timeout', '2s']),
@@ -129,7 +129,7 @@ describe('usage', () => {
     }
   });
 
-  it('is opm when called through a link of that name', async () => {
+  it('behaves as opm when called through a link of that name', async () => {
     const link = path.join(sandbox.work, 'bin', 'opm');
     await mkdir(path.dirname(link), { recursive: true });
     await symlink(commandFile, link);
@@ -142,7 +142,7 @@ describe('usage', () => {
 });
 
 describe('version', () => {
-  it('prints the version in the form that scripts know, and as data', async () => {
+  it('prints the version in the format that scripts expect, and as data', async () => {
     const packageFile = await readFile(path.join(projectRoot, 'package.json'), 'utf8');
     const { version } = JSON.parse(packageFile) as { version: string };
     const { code, stdout } = await sandbox.run(['version']);
@@ -156,7 +156,7 @@ describe('version', () => {
 });
 
 describe('streams', () => {
-  it('ends without a word when the reader of a large output goes away', async () => {
+  it('ends quietly when the reader of a large output closes the pipe', async () => {
     const script = '$OPMATE render large | head -n 1; echo "${PIPESTATUS[0]}"';
     expect(await bash(script)).toEqual({ stdout: '{\n141\n', stderr: '' });
     expect(await sandbox.leftovers()).toEqual([]);
@@ -175,7 +175,7 @@ describe('streams', () => {
     },
   );
 
-  it('does not take a file that was written in part for whole', async () => {
+  it('fails on a partly written output file', async () => {
     // A limit on the size of files does what a full disk does: the first write is cut short, the next fails.
     const limit = "trap '' XFSZ; ulimit -f 64; $OPMATE migrate blob limited; echo $?";
     await sandbox.write({ 'blob/all.json': { schema: 'example.large', text: 'x'.repeat(300_000) } });
@@ -185,7 +185,7 @@ describe('streams', () => {
     expect((await readdir(sandbox.work)).filter((name) => name.startsWith('limited'))).toEqual([]);
   });
 
-  it('keeps messages apart from data', async () => {
+  it('separates messages from data', async () => {
     const quiet = await sandbox.run(['render', 'widget']);
     const loud = await sandbox.run(['render', 'widget', '--debug', '--log-format', 'json']);
     expect(loud.stdout).toBe(quiet.stdout);
@@ -269,7 +269,7 @@ describe('interruption', () => {
     expect(after).toEqual([]);
   });
 
-  it('stops a server without calling that a failure', async () => {
+  it('stops a server without reporting a failure', async () => {
     const server = sandbox.start(['oci', 'serve', 'served', '--port', '0']);
     await server.firstLine();
     expect(await server.stop('SIGINT')).toMatchObject({ code: 0, stderr: '' });
@@ -316,7 +316,7 @@ describe('credentials', () => {
     }
   });
 
-  it('never show where a reference was given with a password in it', async () => {
+  it('never show for a reference with a password', async () => {
     for (const reference of [
       `https://robot:${secret}@quay.io/ns/x:v1`,
       `docker://robot:${secret}@quay.io/ns/x:v1`,
@@ -348,7 +348,7 @@ describe('credentials', () => {
     }
   });
 
-  it('do not stay on the way of a redirect with a signed address', async () => {
+  it('are not sent along a redirect to a signed URL', async () => {
     const registry = await startFaultRegistry();
     try {
       const image = await makeCatalogImage({ 'all.json': widgetCatalog });

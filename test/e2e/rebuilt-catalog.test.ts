@@ -225,7 +225,7 @@ describe('rebuilt catalogs', () => {
     expect(digests.size).toBe(1);
   });
 
-  it.skipIf(!hasDockerRegistry || !hasSkopeo)('look the same to other tools', async () => {
+  it.skipIf(!hasDockerRegistry || !hasSkopeo)('are readable by other tools', async () => {
     const pushed = await rebuilding(`${source?.host}/acme/index:v1`, packages, (rebuilt) =>
       push(rebuilt, 'tools'),
     );
@@ -303,7 +303,7 @@ describe('rebuilt catalogs', () => {
     },
   );
 
-  it('leave bundles out and stay valid', async () => {
+  it('omit bundles and stay valid', async () => {
     const image = await makeImage({
       files: { 'configs/catalog.json': widgetCatalog, 'bin/opm': 'opm' },
       labels: { [imageLabels.configs]: '/configs' },
@@ -324,7 +324,7 @@ describe('rebuilt catalogs', () => {
     expect(stdout).not.toMatch(/"name": "widget.v1.[13].0"/);
   });
 
-  it('are made of a database in an archive', async () => {
+  it('are built from a database in an archive', async () => {
     await cp(await indexFile(), at('index.db'));
     const image = await makeImage({
       files: { 'database/index.db': await readFile(at('index.db')), 'bin/opm': 'opm' },

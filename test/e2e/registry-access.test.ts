@@ -46,7 +46,7 @@ afterAll(async () => {
 });
 
 describe('certificates', () => {
-  it('are taken from --ca-file, --cert-dir and SSL_CERT_FILE', async () => {
+  it('are read from --ca-file, --cert-dir and SSL_CERT_FILE', async () => {
     const { host } = await openRegistry({ tls: true });
     const reference = `${host}/ns/widget:v1`;
     await inHome(`certs/${host}/ca.crt`, authority.cert);
@@ -70,7 +70,7 @@ describe('certificates', () => {
     }
   });
 
-  it('are read from files that must be there and be PEM', async () => {
+  it('are read from existing PEM files only', async () => {
     await sandbox.write({ 'noise.crt': 'no certificate' });
     for (const file of ['none.crt', 'noise.crt']) {
       const { code, stderr } = await sandbox.run(['render', '127.0.0.1:1/ns/x:v1', '--ca-file', file]);
@@ -81,7 +81,7 @@ describe('certificates', () => {
 });
 
 describe('plain HTTP', () => {
-  it('is spoken only where it was asked for', async () => {
+  it('is used only on request', async () => {
     const registry = await openRegistry();
     const reference = `${registry.host}/ns/widget:v1`;
     for (const flags of [[], ['--skip-tls-verify']]) {
@@ -96,7 +96,7 @@ describe('plain HTTP', () => {
     }
   });
 
-  it('is not understood by a port that speaks HTTPS, and the message says so', async () => {
+  it('is refused by an HTTPS port, with a clear message', async () => {
     const { host } = await openRegistry({ tls: true });
     const { code, stderr } = await sandbox.run(['render', '--use-http', `${host}/ns/widget:v1`]);
     expect(code).toBe(1);
@@ -105,7 +105,7 @@ describe('plain HTTP', () => {
 });
 
 describe('proxies', () => {
-  it('are used for HTTPS_PROXY and passed by for NO_PROXY', async () => {
+  it('are used for HTTPS_PROXY and bypassed for NO_PROXY', async () => {
     const { port, host } = await openRegistry({ tls: true });
     const proxy = await startProxyServer({ require: 'user:pass word' });
     try {
@@ -142,7 +142,7 @@ describe('proxies', () => {
     }
   });
 
-  it('that want a password or refuse are named', async () => {
+  it('that require a password or refuse are named', async () => {
     const strict = await startProxyServer({ require: 'user:password' });
     const closed = await startProxyServer({ refuse: { status: 403 } });
     try {
@@ -181,7 +181,7 @@ describe('credentials', () => {
     return { registry, users: () => [...new Set(registry.authorizations().map(user))] };
   }
 
-  it('are looked for in --authfile, REGISTRY_AUTH_FILE, DOCKER_CONFIG, home and runtime directory', async () => {
+  it('are read from --authfile, REGISTRY_AUTH_FILE, DOCKER_CONFIG, home and runtime directory', async () => {
     const { registry } = await openGuarded();
     const file = (name: string): object => ({ auths: { [registry.host]: entry(name) } });
     const places: { name: string; flags?: string[]; env?: Record<string, string> }[] = [
@@ -250,7 +250,7 @@ describe('credentials', () => {
     expect(broken.stderr).toContain('docker-credential-missing');
   });
 
-  it('that are refused are named by their file and key', async () => {
+  it('that are rejected are named by their file and key', async () => {
     const registry = await openRegistry();
     registry.requireBasic('right', 'right');
     await sandbox.write({ 'wrong.json': { auths: { [`${registry.host}/ns`]: entry('wrong') } } });
@@ -271,7 +271,7 @@ describe('registries.conf', () => {
     return sandbox.run(args, { env: { CONTAINERS_REGISTRIES_CONF: file } });
   };
 
-  it('sends a prefix elsewhere, to mirrors first', async () => {
+  it('redirects a prefix, to mirrors first', async () => {
     const main = await openRegistry();
     const mirror = await openRegistry();
     const conf = `
@@ -296,7 +296,7 @@ insecure = true
     expect(asked(main)).toBe(true);
   });
 
-  it('takes insecure for plain HTTP and for unverified HTTPS', async () => {
+  it('uses insecure for plain HTTP and unverified HTTPS', async () => {
     for (const { host } of [await openRegistry(), await openRegistry({ tls: true })]) {
       const conf = `[[registry]]\nlocation = "${host}"\ninsecure = true\n`;
       expect(await withConf(conf, ['render', `${host}/ns/widget:v1`])).toMatchObject({
@@ -306,7 +306,7 @@ insecure = true
     }
   });
 
-  it('refuses what is blocked, and what it cannot read, by name', async () => {
+  it('refuses blocked registries and unreadable files by name', async () => {
     const { host, requests } = await openRegistry();
     const args = ['render', '--use-http', `${host}/ns/widget:v1`];
     const blocked = await withConf(`[[registry]]\nlocation = "${host}"\nblocked = true\n`, args);
@@ -340,7 +340,7 @@ describe('the blob cache', () => {
     },
   );
 
-  it('heals entries that were damaged or cut, and is shared by many at once', async () => {
+  it('repairs damaged and truncated entries, and is shared by concurrent processes', async () => {
     const registry = await openRegistry();
     const cache = path.join(sandbox.home, 'damaged');
     const args = ['render', '--use-http', `${registry.host}/ns/widget:v1`];
@@ -362,7 +362,7 @@ describe('the blob cache', () => {
     expect(await readdir(path.join(cache, 'tmp'))).toEqual([]);
   });
 
-  it('that cannot be used does not stop the command', async () => {
+  it('does not stop the command if unusable', async () => {
     const registry = await openRegistry();
     await sandbox.write({ 'a-file': '' });
     const { code, stdout, stderr } = await sandbox.run(
@@ -382,7 +382,7 @@ describe('the cache of catalog layers', () => {
     requests.filter((request) => request.path === layerOf(image)).length;
   const unset = { OPMATE_CATALOG_CACHE: undefined };
 
-  it('is used where no cache is named, and asks the registry each time who may read', async () => {
+  it('is used by default, and checks access with the registry each time', async () => {
     const registry = await openRegistry();
     const reference = `${registry.host}/ns/widget:v1`;
     for (const args of [
@@ -400,7 +400,7 @@ describe('the cache of catalog layers', () => {
     expect(await sandbox.run(['render', reference, '--use-http'], { env: unset })).toMatchObject({ code: 1 });
   });
 
-  it('keeps its layers where --catalog-cache says, or none', async () => {
+  it('stores layers in --catalog-cache, or none', async () => {
     const registry = await openRegistry();
     const args = ['render', `${registry.host}/ns/widget:v1`, '--use-http', '--catalog-cache'];
     for (const directory of ['layers', 'layers', 'none', 'none'])
@@ -412,7 +412,7 @@ describe('the cache of catalog layers', () => {
     expect(fetched(registry)).toBe(3);
   });
 
-  it('fetches a damaged layer again, and goes without a directory that cannot be written', async () => {
+  it('fetches a damaged layer again, and works without a writable directory', async () => {
     const registry = await openRegistry();
     await sandbox.write({ 'no-directory': '' });
     const run = (directory: string) =>
@@ -430,8 +430,8 @@ describe('the cache of catalog layers', () => {
   });
 });
 
-describe('answers of registries', () => {
-  it('are explained, and only some are tried again', async () => {
+describe('responses of registries', () => {
+  it('are explained, and only some are retried', async () => {
     const registry = await openRegistry();
     const missing = await sandbox.run(['render', '--use-http', `${registry.host}/ns/widget:v9`]);
     expect(missing).toMatchObject({ code: 1, stdout: '' });
@@ -459,7 +459,7 @@ describe('answers of registries', () => {
     });
   });
 
-  it('with other bytes than promised are refused', async () => {
+  it('with a wrong digest or size are refused', async () => {
     const registry = await openRegistry();
     const layer = image.layers[0];
     const bytes = Buffer.from(layer?.bytes ?? '');

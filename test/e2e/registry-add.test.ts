@@ -45,7 +45,7 @@ beforeAll(async () => {
 afterAll(() => registry.close());
 
 describe('opmate registry add', () => {
-  it('adds bundles, and says on stderr how many of which packages', async () => {
+  it('adds bundles, and reports their number per package on stderr', async () => {
     const result = await add(
       '-d',
       'a.db',
@@ -74,14 +74,14 @@ describe('opmate registry add', () => {
     expect(more.stderr).toContain('a.db: added 1 bundle: widget (1)');
   });
 
-  it('gives the same database whatever the order', async () => {
+  it('creates the same database in any order', async () => {
     const references = [tagged('widget1'), tagged('widget2'), tagged('gadget1')];
     await add('-d', 'order1.db', '-b', references.join());
     await add('-d', 'order2.db', '-b', references.toReversed().join());
     expect(await readFile(at('order1.db'))).toEqual(await readFile(at('order2.db')));
   });
 
-  it('takes bundles as arguments, by --batch and from a file', async () => {
+  it('reads bundles from arguments, --batch and a file', async () => {
     const list = `\uFEFF# of the team\r\n\r\n${tagged('widget2')}  # the head\r\n  ${tagged('widget1')}\r\n`;
     await sandbox.write({ 'list.txt': list });
     const both = `${tagged('widget1')},${tagged('widget2')}`;
@@ -99,7 +99,7 @@ describe('opmate registry add', () => {
     expect(runs[3]?.stderr).toContain(`${tagged('widget1')}: named more than once, added once`);
   });
 
-  it('makes the same database again from the list that registry bundles prints', async () => {
+  it('recreates the same database from the list of registry bundles', async () => {
     await add('-d', 'first.db', '-b', [pinned('widget2'), tagged('widget1'), pinned('gadget1')].join());
     const { code, stdout } = await sandbox.run(['registry', 'bundles', 'first.db']);
     expect(code).toBe(0);
@@ -114,7 +114,7 @@ describe('opmate registry add', () => {
     expect(wrong.stderr).toContain('standard input:1: "a:v1 b:v1": not one reference');
   });
 
-  it('makes or migrates the database where there is nothing to add', async () => {
+  it('creates or migrates the database without bundles to add', async () => {
     for (const args of [[], ['-b', '']]) {
       expect(await add('-d', 'empty.db', ...args)).toMatchObject({ code: 0, stdout: '' });
       expect(rows('empty.db', 'SELECT version FROM schema_migrations')).toEqual([[13]]);
@@ -131,7 +131,7 @@ describe('opmate registry add', () => {
     expect(bundlesOf('out.db')).toHaveLength(2);
   });
 
-  it('ends with 2 for an image and 3 for a version that is there, and changes nothing', async () => {
+  it('exits with 2 for an existing image and 3 for an existing version, and changes nothing', async () => {
     await add('-d', 'there.db', '-b', pinned('widget1'));
     const before = await readFile(at('there.db'));
     const image = await add('-d', 'there.db', '-b', `${pinned('widget1')},${tagged('gadget1')}`);
@@ -145,7 +145,7 @@ describe('opmate registry add', () => {
     expect(await readFile(at('there.db'))).toEqual(before);
   });
 
-  it('adds the good part with --permissive, lists the rest, and ends with 4', async () => {
+  it('adds valid bundles with --permissive, lists the others, and exits with 4', async () => {
     const missing = `${registry.host}/ns/missing:v1`;
     const { code, stdout, stderr } = await add(
       '--permissive',
@@ -161,7 +161,7 @@ describe('opmate registry add', () => {
     for (const reference of [missing, tagged('broken')]) expect(stderr).toContain(`error: ${reference}`);
   });
 
-  it('pulls from a staging place and records the production reference', async () => {
+  it('pulls from a staging registry and records the production reference', async () => {
     const production = pinned('widget1').replace(registry.host, 'registry.example.com/prod');
     const { code, stderr } = await add(
       '--require-digest',
@@ -207,7 +207,7 @@ describe('opmate registry add', () => {
     expect(await readdir(sandbox.work)).not.toContain('refused.db');
   });
 
-  it('takes modes in any case, and container tools that it does not need', async () => {
+  it('accepts modes in any case, and unused container tools', async () => {
     const { code, stderr } = await add(
       '--mode',
       'SemVer',

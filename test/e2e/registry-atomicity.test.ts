@@ -78,7 +78,7 @@ beforeAll(async () => {
   expect([code, stderr]).toEqual([0, expect.stringContaining('added 1 bundle')]);
 });
 
-describe('registry add that is killed', () => {
+describe('a killed registry add', () => {
   /** Kills the command; `early` counts from its start, otherwise from when the transaction begins to write. */
   async function kill(command: RunningCommand, file: string, early: boolean, ms: number): Promise<void> {
     let ended = false;
@@ -89,7 +89,7 @@ describe('registry add that is killed', () => {
     command.child.kill('SIGKILL');
   }
 
-  it('leaves what was there before, or all that was to be added', async () => {
+  it('leaves the previous database or the complete new one', async () => {
     const add = (file: string): RunningCommand =>
       sandbox.start(['registry', 'add', '-d', file, '-b', large.join()]);
     await copyFile(at('base.db'), at('whole.db'));
@@ -127,8 +127,8 @@ describe('registry add that is killed', () => {
   }, 180_000);
 });
 
-describe('registry add beside others', () => {
-  it('waits while another one writes, and nothing is lost', async () => {
+describe('concurrent registry add', () => {
+  it('waits while another process writes, and loses nothing', async () => {
     const file = at('shared.db');
     await copyFile(at('base.db'), file);
     const packages = ['one', 'two', 'three'];
@@ -146,7 +146,7 @@ describe('registry add beside others', () => {
     expect(names).toEqual(['base', 'large', 'one', 'three', 'two']);
   });
 
-  it('gives up when another one does not finish, and changes nothing', async () => {
+  it('fails if another process does not finish, and changes nothing', async () => {
     const file = at('locked.db');
     await copyFile(at('base.db'), file);
     const other = new Sqlite(file);
@@ -163,7 +163,7 @@ describe('registry add beside others', () => {
     expect(await readFile(file)).toEqual(await bytesOf('base.db'));
   });
 
-  it('ends with 130 when it is interrupted while it pulls, and leaves nothing behind', async () => {
+  it('exits with 130 when interrupted while pulling, and leaves nothing behind', async () => {
     const registry = await startFaultRegistry();
     try {
       registry.on({ path: /manifests/, respond: { hang: true } });
@@ -191,7 +191,7 @@ describe('registry add beside others', () => {
   });
 });
 
-describe('registry add without room', () => {
+describe('registry add without space', () => {
   it.each([false, true])(
     'leaves the database as it was when the disk is full (elsewhere: %s)',
     async (elsewhere) => {
@@ -218,7 +218,7 @@ describe('registry add without room', () => {
     },
   );
 
-  it('says so when the database cannot be made or written, before anything is pulled', async () => {
+  it('reports a database that cannot be created or written before pulling', async () => {
     const missing = await inProcess('registry', 'add', 'registry.invalid/a:v1', at('none/a.db'));
     expect(missing.code).toBe(1);
     expect(missing.stderr).toMatch(/none\/a\.db/);
@@ -245,7 +245,7 @@ const bomb = [
   ...Array.from({ length: 12 }, (_, i) => `a${i + 1}: &a${i + 1} [${Array(10).fill(`*a${i}`).join()}]`),
 ].join('\n');
 
-describe('registry add of bundles that are no good', () => {
+describe('registry add of invalid bundles', () => {
   const table: Record<string, { bundles: Record<string, string>[]; says: RegExp }> = {
     'no manifests': { bundles: [without('manifests/csv.yaml')], says: /directory manifests not found/ },
     'no ClusterServiceVersion': { bundles: [withCsv(configMap)], says: /no csv in bundle/ },

@@ -56,7 +56,7 @@ const packagesOf = async (reference: string): Promise<string[]> => {
 };
 
 describe('registry build', () => {
-  it('takes the default release of every package of a namespace', async () => {
+  it('reads the default release of every package of a namespace', async () => {
     apps.serve('ns', 'widget', {
       '1.0.0': packageArchive(oldTree),
       '10.0.0': packageArchive(widgetTree()),
@@ -92,7 +92,7 @@ describe('registry build', () => {
     expect(await sandbox.leftovers()).toEqual([]);
   });
 
-  it('builds the same image of the same operators, whichever way they come', async () => {
+  it('builds the same image from the same operators of any source', async () => {
     await sandbox.write(inDirectory('tree', widgetTree()));
     await sandbox.write({ 'downloaded/widget.tar.gz': packageArchive(widgetTree()) });
     apps.serve('one', 'widget', { '1.0.0': packageArchive(widgetTree()) });
@@ -110,7 +110,7 @@ describe('registry build', () => {
     expect(await packagesOf('oci-archive:same.tar')).toEqual(['widget']);
   });
 
-  it('takes bundles from a list and from a file that lists them', async () => {
+  it('reads bundles from a list and from a file', async () => {
     await sandbox.write({
       ...inDirectory(
         'a',
@@ -136,7 +136,7 @@ describe('registry build', () => {
     );
   });
 
-  it('saves an archive that is read as what it is, without a network', async () => {
+  it('saves an archive that is readable without a network', async () => {
     await sandbox.write(inDirectory('tree', widgetTree()));
     const bases = await openLayout(at('base'), { create: true });
     const images = await Promise.all(
@@ -178,7 +178,7 @@ describe('registry build', () => {
     }
   });
 
-  it('sends the token as it is, to the app registry alone, and never shows it', async () => {
+  it('sends the token unchanged to the app registry only, and never shows it', async () => {
     const token = 'basic czNjcjN0LXRva2Vu';
     apps.serve('secret', 'widget', { '1.0.0': packageArchive(widgetTree()) });
     apps.token = token;
@@ -210,7 +210,7 @@ describe('registry build', () => {
     }
   });
 
-  it('takes bundle images, and gives what it saves the name that it pushes', async () => {
+  it('reads bundle images, and saves under the pushed name', async () => {
     const registry = await startRegistry({ directory: at('registry') });
     const { host } = new URL(registry.url);
     try {
@@ -244,7 +244,7 @@ describe('registry build', () => {
     }
   });
 
-  it('finds out before any work what it cannot build on or write to', async () => {
+  it('checks base and destination before any work', async () => {
     await sandbox.write({ ...inDirectory('tree', widgetTree()), file: 'x', 'directory/x': 'x' });
     for (const [args, message] of [
       [['--from', 'oci:nowhere:v1', '--to', 'oci:out:v1'], 'nowhere: not an OCI image layout'],
@@ -259,7 +259,7 @@ describe('registry build', () => {
     }
   });
 
-  it('ends when it is interrupted, and leaves nothing', async () => {
+  it('leaves nothing behind when interrupted', async () => {
     const asked = new Promise<void>((resolve) => {
       apps.misbehave = () => {
         resolve();
@@ -274,7 +274,7 @@ describe('registry build', () => {
     expect(await sandbox.leftovers()).toEqual([]);
   });
 
-  it('leaves out what is damaged only when it may', async () => {
+  it('omits damaged packages only if allowed', async () => {
     await sandbox.write(inDirectory('tree', widgetTree()));
     await sandbox.write({ 'tree/bad/csv.yaml': 'kind: [' });
     const strict = await build('--manifests', 'tree', '--save', 'strict', '--db-only');
@@ -293,7 +293,7 @@ describe('registry build', () => {
     expect(await packagesOf('permissive/bundles.db')).toEqual(['widget']);
   });
 
-  it('does not unpack an archive beyond its place', async () => {
+  it('does not unpack an archive outside its directory', async () => {
     apps.serve('hostile', 'widget', {
       '1.0.0': gzipSync(rawTar([{ name: '../../../escaped', content: 'x' }])),
     });

@@ -202,7 +202,7 @@ describe('the example of the enhancement', () => {
     expect(await sandbox.leftovers()).toEqual([]);
   });
 
-  it.runIf(hasSkopeo)('gives lines that skopeo takes in a loop', async () => {
+  it.runIf(hasSkopeo)('prints lines for skopeo in a loop', async () => {
     const world = await withNames(hostOf(targets.own));
     expect((await sandbox.run(buildArguments(), world)).code).toBe(0);
     const to = `${hostOf(targets.skopeo)}/community-operators`;
@@ -269,7 +269,7 @@ describe('registry images', () => {
     return stdout.split('\n').slice(0, -1);
   };
 
-  it('lists file-based catalogs in directories, layouts and archives, and parts of them', async () => {
+  it('lists images of file-based catalogs in directories, layouts and archives, and of parts', async () => {
     await sandbox.write({ 'catalog/c.json': blobs() });
     await storeImage(at('layout'), 'v1', await makeCatalogImage({ 'c.json': blobs() }));
     await run('tar', ['-C', at('layout'), '-cf', at('layout.tar'), 'oci-layout', 'index.json', 'blobs']);
@@ -297,7 +297,7 @@ describe('registry images', () => {
     expect(await sandbox.leftovers()).toEqual([]);
   });
 
-  it('names everything that is not there at once, with the nearest names', async () => {
+  it('reports all unknown names together, with the nearest ones', async () => {
     await sandbox.write({ 'catalog/c.json': blobs() });
     const { code, stdout, stderr } = await sandbox.run(
       'registry images --from catalog --packages wigdet,gadget --channels stabel --bundle widget.v1'.split(
@@ -313,7 +313,7 @@ describe('registry images', () => {
     expect(without.stderr).toContain('warn: package gadget: has none of the requested channels');
   });
 
-  it('maps what is written in any way to one name, and writes manifests', async () => {
+  it('maps references in any form to one name, and writes manifests', async () => {
     await sandbox.write({ 'catalog/c.json': blobs() });
     const to = [
       '--to',
@@ -365,7 +365,7 @@ describe('registry images', () => {
     );
   });
 
-  it('gives several digests of a repository a tag each, so that no target is there twice', async () => {
+  it('tags each digest of a repository to keep targets unique', async () => {
     const related = ['a', 'b'].map((digit) => `quay.io/acme/app@${hex(digit)}`);
     await sandbox.write({ 'digests/c.json': blobs([...related, 'quay.io/acme/app:v1']) });
     const to = ['--to', 'mirror:5000/olm', '--manifests', 'digests-m', '--catalog-image', 'mirror:5000/c:1'];
@@ -376,7 +376,7 @@ describe('registry images', () => {
     ]);
   });
 
-  it('names the catalog as its archive does, and warns of one that is not at the target', async () => {
+  it('names the catalog after its archive, and warns about one outside the target', async () => {
     const reference = 'mirror:5000/olm/catalog:v4';
     const image = await makeCatalogImage({ 'c.json': blobs() });
     await saveDockerArchive(image, at('named.tar'), { name: reference, directory: at('named') });
@@ -396,7 +396,7 @@ describe('registry images', () => {
     expect(told.stderr).not.toContain('warn');
   });
 
-  it('says of a bundle how to show its images', async () => {
+  it('suggests the command for the images of a bundle', async () => {
     const bundle = 'one-bundle';
     const files = Object.entries(smallBundle({})).map(([name, content]) => [`${bundle}/${name}`, content]);
     await sandbox.write(Object.fromEntries(files) as Record<string, string>);
@@ -423,7 +423,7 @@ describe('registry images', () => {
     expect(stderr).not.toContain('""');
   });
 
-  it('refuses a tag that would mean two images, and prints nothing', async () => {
+  it('refuses a tag for two images, and prints nothing', async () => {
     await sandbox.write({ 'folded/c.json': blobs(['quay.io/acme-app/x:v1', 'quay.io/acme/app-x:v1']) });
     const { code, stdout, stderr } = await sandbox.run(
       'registry images --from folded --to mirror.io/a --manifests folded-m'.split(' '),
@@ -435,7 +435,7 @@ describe('registry images', () => {
     expect(await readdir(sandbox.work)).not.toContain('folded-m');
   });
 
-  it('tells references that are none, and lists the others', async () => {
+  it('reports invalid references, and lists the others', async () => {
     await sandbox.write({ 'bad/c.json': blobs(['Quay.io/UPPER/x:v1']) });
     const { code, stdout, stderr } = await sandbox.run(
       'registry images --from bad --to mirror.io/a --manifests bad-m --catalog-image a.b/c:1'.split(' '),

@@ -24,7 +24,7 @@ const digest = async (file: string): Promise<string> =>
 const init = (...args: string[]) => sandbox.run(['registry', 'init', ...args]);
 
 describe('opmate registry init', () => {
-  it('makes a database of the directory manifests, unless told otherwise', async () => {
+  it('reads the directory manifests by default', async () => {
     await sandbox.write(below('default/manifests', widgetTree()));
     const { code, stdout, stderr } = await sandbox.run(['registry', 'init'], { cwd: at('default') });
     expect({ code, stdout, stderr }).toEqual({
@@ -35,7 +35,7 @@ describe('opmate registry init', () => {
     expect(names('default/bundles.db')).toEqual(['widget.v1', 'widget.v2']);
   });
 
-  it('leaves no database, or the one that was there, when anything is wrong', async () => {
+  it('leaves no database, or the existing one, on an error', async () => {
     const bad = { 'x/csv.yaml': smallCsv({ name: 'x', owned: ['thing'] }), 'y.yaml': 'a: [' };
     await sandbox.write({
       ...below('bad', widgetTree()),
@@ -58,7 +58,7 @@ describe('opmate registry init', () => {
     expect(await digest('there.db')).toBe(before);
   });
 
-  it('keeps the good part with --permissive, and ends with 4', async () => {
+  it('keeps valid packages with --permissive, and exits with 4', async () => {
     await sandbox.write({ ...below('part', widgetTree()), 'part/y.yaml': 'a: [' });
     const { code, stderr } = await init('-m', 'part', '-o', 'part.db', '--permissive');
     expect(code).toBe(4);
@@ -87,13 +87,13 @@ describe('opmate registry init', () => {
     expect(await sandbox.leftovers()).toEqual([]);
   });
 
-  it('takes one input at a time', async () => {
+  it('accepts one input only', async () => {
     const { code, stderr } = await init('-m', 'a', '--configmap', 'b');
     expect(code).not.toBe(0);
     expect(stderr).toContain('expected one of --manifests, --configmap and --appregistry-namespace');
   });
 
-  it('says when there is nothing to load, and when the directory is missing', async () => {
+  it('reports an empty or missing directory', async () => {
     await sandbox.write({ 'empty/README': 'nothing' });
     const empty = await init('-m', 'empty', '-o', 'empty.db');
     expect(empty).toMatchObject({
@@ -105,7 +105,7 @@ describe('opmate registry init', () => {
     expect(await readdir(sandbox.work)).not.toContain('missing.db');
   });
 
-  it('leaves the database as it was when it is killed in the middle', async () => {
+  it('keeps the database unchanged when killed', async () => {
     const many = Array.from({ length: 400 }, (_, index) => ({
       [`many/${index}/csv.yaml`]: JSON.stringify(
         smallCsv({ name: `many.v${index}`, spec: { description: 'x'.repeat(20_000) } }),

@@ -43,7 +43,7 @@ beforeAll(async () => {
 });
 
 describe('registry create', () => {
-  it('makes an empty index, once', async () => {
+  it('creates an empty index once', async () => {
     expect(await opmate('registry', 'create', 'new.db')).toMatchObject({
       code: 0,
       stdout: '',
@@ -61,7 +61,7 @@ describe('registry create', () => {
     expect((await readFile(at('other.db'))).equals(before)).toBe(true);
   });
 
-  it('makes one of two at once', async () => {
+  it('creates one index in two concurrent runs', async () => {
     for (const file of ['raced-1.db', 'raced-2.db', 'raced-3.db', 'raced-4.db']) {
       await rm(at(file), { force: true });
       const results = await Promise.all([1, 2].map(() => opmate('registry', 'create', file)));
@@ -73,7 +73,7 @@ describe('registry create', () => {
 });
 
 describe('registry migrate', () => {
-  it('goes to a version, then to the latest, then nowhere', async () => {
+  it('migrates to a version, then to the latest, then does nothing', async () => {
     await copyFile(at('old.db'), at('steps.db'));
     for (const [args, message] of [
       [['--to', '6'], 'migrated from schema version 4 to 6'],
@@ -87,7 +87,7 @@ describe('registry migrate', () => {
     expect(back).toMatchObject({ code: 1, stderr: 'steps.db: schema version 13 cannot go back to 6\n' });
   });
 
-  it('writes beside the input', async () => {
+  it('writes to another file', async () => {
     const before = await readFile(at('old.db'));
     const result = await opmate('registry', 'migrate', 'old.db', '--output-db', 'out.db');
     expect(result.stderr).toBe('info: out.db: migrated from schema version 4 to 13\n');
@@ -104,7 +104,7 @@ describe('registry migrate', () => {
     expect(stderr).toBe(`--schema-version ${to}: not a schema version\nhint: use a version from 0 to 13\n`);
   });
 
-  it('refuses what is no index, and leaves it as it is', async () => {
+  it('refuses other files and leaves them unchanged', async () => {
     await writeFile(at('text.db'), 'hello\n');
     expect(await opmate('registry', 'migrate', 'text.db')).toMatchObject({
       code: 1,
@@ -127,7 +127,7 @@ describe('registry migrate', () => {
     expect((await readFile(at('bookmarks.db'))).equals(before)).toBe(true);
   });
 
-  it('migrates once when it is called twice at once', async () => {
+  it('migrates once in two concurrent runs', async () => {
     await copyFile(at('old.db'), at('twice.db'));
     const results = await Promise.all([1, 2].map(() => opmate('registry', 'migrate', 'twice.db')));
     expect(results.map(({ stderr }) => stderr).sort()).toEqual([
@@ -136,7 +136,7 @@ describe('registry migrate', () => {
     ]);
   });
 
-  it('is done or not at all, whenever it is killed', async () => {
+  it('completes or changes nothing when killed at any point', async () => {
     const file = at('killed.db');
     const there = (): Promise<boolean> =>
       stat(`${file}-journal`).then(

@@ -47,7 +47,7 @@ describe('indexes as catalogs, and registry images and bundles', () => {
     expect(await sandbox.leftovers()).toEqual([]);
   });
 
-  it('validates an index that cannot be read, naming it once a line', async () => {
+  it('reports an unreadable index once per line', async () => {
     await references(
       "UPDATE operatorbundle SET version = 'x' WHERE name IN ('widget.v1.1.0', 'widget.v1.2.0')",
     );
@@ -57,7 +57,7 @@ describe('indexes as catalogs, and registry images and bundles', () => {
     expect(stderr).not.toContain('index.db: index.db:');
   });
 
-  it('takes an index wherever it takes a catalog', async () => {
+  it('accepts an index wherever it accepts a catalog', async () => {
     const [file = '', image = ''] = await references();
     const before = await readFile(path.join(sandbox.work, file));
     const rendered = await answerOf('render', file);
@@ -76,7 +76,7 @@ describe('indexes as catalogs, and registry images and bundles', () => {
     expect(await sandbox.leftovers()).toEqual([]);
   });
 
-  it('prints nothing of an index that has a fault', async () => {
+  it('prints nothing for a faulty index', async () => {
     for (const reference of await references("UPDATE package SET default_channel = 'nope'")) {
       for (const command of [['render'], ['list', 'bundles'], ['validate'], ['graph']]) {
         const { code, stdout, stderr } = await sandbox.run([...command, reference]);

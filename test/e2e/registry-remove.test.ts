@@ -56,7 +56,7 @@ describe('opmate registry rm', () => {
     expect(bundlesOf('a.db')).toEqual(['gadget.v1.0.0']);
   });
 
-  it('writes the result elsewhere, and leaves the database as it is', async () => {
+  it('writes the result elsewhere, and keeps the database unchanged', async () => {
     const before = await readFile(at('index.db'));
     const { code } = await onCopy('b.db', ['rm', '-d', 'b.db', '-o', 'gadget', '--output-db', 'c.db']);
     expect(code).toBe(0);
@@ -64,7 +64,7 @@ describe('opmate registry rm', () => {
     expect(bundlesOf('c.db')).toEqual(widgets);
   });
 
-  it('fails with 1 for an unknown package and changes nothing, unless it may leave it out', async () => {
+  it('exits with 1 for an unknown package and changes nothing, unless permissive', async () => {
     const result = await onCopy('d.db', ['rm', '-d', 'd.db', '-o', 'gadget,nope']);
     expect(result).toEqual({
       code: 1,
@@ -98,7 +98,7 @@ describe('opmate registry rm', () => {
     expect(code).toBe(expected);
   });
 
-  it('removes one bundle, pulls the manifests of the next, and the bundle can be added again', async () => {
+  it('removes a bundle, pulls the manifests of the next, and adds the bundle again', async () => {
     const remove = ['delete', '--bundle', 'widget.v1.2.0', '-d', 'g.db'];
     const result = await onCopy('g.db', remove);
     expect(result.code).toBe(0);
@@ -115,7 +115,7 @@ describe('opmate registry rm', () => {
     expect(bundlesOf('g.db')).toEqual(['gadget.v1.0.0', ...widgets]);
   });
 
-  it('changes nothing when the manifests cannot be pulled', async () => {
+  it('changes nothing if the manifests cannot be pulled', async () => {
     const from = `${registry.host}/ns=${registry.host}/gone`;
     const result = await onCopy('h.db', [
       'delete',
@@ -155,7 +155,7 @@ describe('opmate registry prune', () => {
     expect(bundlesOf('a.db')).toEqual(['gadget.v1.0.0']);
   });
 
-  it('takes the database as an argument', async () => {
+  it('accepts the database as an argument', async () => {
     expect(await onCopy('a.db', ['prune', '--packages', 'gadget', 'a.db'])).toMatchObject({ code: 0 });
     expect(bundlesOf('a.db')).toEqual(['gadget.v1.0.0']);
     expect(await onCopy('a.db', ['prune-stranded', 'a.db'])).toMatchObject({ code: 0 });
@@ -164,7 +164,7 @@ describe('opmate registry prune', () => {
     expect(rows('a.db', 'SELECT * FROM deprecated')).toEqual(['widget.v1.1.0']);
   });
 
-  it('does not empty an index for a slip', async () => {
+  it('does not empty an index because of a typo', async () => {
     const { code, stderr } = await onCopy('a.db', ['prune', '-p', 'gadgte', '-d', 'a.db']);
     expect(code).toBe(1);
     expect(stderr).toContain('package "gadgte" not found; pruning would empty the index');
@@ -173,7 +173,7 @@ describe('opmate registry prune', () => {
 });
 
 describe('opmate registry prune-stranded and deprecatetruncate', () => {
-  it('removes what is in no channel', async () => {
+  it('removes stranded bundles', async () => {
     await copyFile(at('index.db'), at('a.db'));
     const database = new Sqlite(at('a.db'));
     database.exec("INSERT INTO operatorbundle (name, bundlepath, version) VALUES ('lost', '', '1.0.0')");
@@ -182,7 +182,7 @@ describe('opmate registry prune-stranded and deprecatetruncate', () => {
     expect(result).toEqual({ code: 0, stdout: '', stderr: 'info: a.db: removed 1 bundle: lost\n' });
   });
 
-  it('tells rows without a name from nothing to remove', async () => {
+  it('distinguishes rows without a name from nothing to remove', async () => {
     await copyFile(at('index.db'), at('h.db'));
     const database = new Sqlite(at('h.db'));
     database.exec("INSERT INTO operatorbundle (version) VALUES ('1.0.0')");
@@ -192,7 +192,7 @@ describe('opmate registry prune-stranded and deprecatetruncate', () => {
     expect(await prune()).toBe('info: h.db: nothing to remove\n');
   });
 
-  it('deprecates a bundle, and removes what is older', async () => {
+  it('deprecates a bundle, and removes older ones', async () => {
     const result = await onCopy('a.db', ['deprecatetruncate', '-b', image('1.1.0'), '-d', 'a.db']);
     expect(result.code).toBe(0);
     expect(bundlesOf('a.db')).toEqual(['gadget.v1.0.0', 'widget.v1.1.0', 'widget.v1.2.0']);
@@ -204,7 +204,7 @@ describe('opmate registry prune-stranded and deprecatetruncate', () => {
     );
   });
 
-  it('leaves no file beside the databases', async () => {
+  it('leaves no files next to the databases', async () => {
     expect(
       (await readdir(sandbox.work)).filter((name) => !/^([a-h]|index)\.db$|^catalog$/.test(name)),
     ).toEqual([]);

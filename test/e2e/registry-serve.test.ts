@@ -35,7 +35,7 @@ const packages = async (client: RegistryClient): Promise<unknown[]> =>
   (await client.call('ListPackages')).map(({ name }) => name);
 
 describe('opmate registry serve', () => {
-  it('serves bundles.db, unless told otherwise, until it is told to stop', async () => {
+  it('serves bundles.db by default until stopped', async () => {
     await copyFile(await indexFile(), at('bundles.db'));
     const before = await readFile(at('bundles.db'));
     const { running, port } = await serve('--host', '127.0.0.1');
@@ -52,7 +52,7 @@ describe('opmate registry serve', () => {
     expect(await sandbox.leftovers()).toEqual([]);
   });
 
-  it('serves an old index from a copy, which goes with it', async () => {
+  it('serves an old index from a temporary copy', async () => {
     const name = 'old.db';
     await copyFile(await indexFile('UPDATE schema_migrations SET version = 12'), at(name));
     const before = await readFile(at(name));
@@ -65,13 +65,13 @@ describe('opmate registry serve', () => {
     expect(await sandbox.leftovers()).toEqual([]);
   });
 
-  it('ends when its time is over', async () => {
+  it('stops after its timeout', async () => {
     await copyFile(await indexFile(), at('short.db'));
     const { running } = await serve('-d', 'short.db', '--timeout-seconds', '1');
     expect((await running.result).code).toBe(0);
   });
 
-  it('serves a ConfigMap, and app-registry packages, with what is good of them', async () => {
+  it('serves a ConfigMap, and the valid part of app-registry packages', async () => {
     const data = {
       customResourceDefinitions: JSON.stringify([smallCrd('widget')]),
       clusterServiceVersions: JSON.stringify([smallCsv({ name: 'cm.v1', owned: ['widget'] })]),
@@ -114,7 +114,7 @@ describe('opmate registry serve', () => {
     expect(await clientOf(port).failure('ListPackages')).toMatch(/^14: /);
   });
 
-  it('says what is wrong with the database, also in the termination log', async () => {
+  it('reports faults of the database, also in the termination log', async () => {
     await sandbox.write({ 'text.db': 'no database' });
     for (const [file, said] of [
       ['no.db', 'no.db: no such file or directory'],
@@ -127,7 +127,7 @@ describe('opmate registry serve', () => {
     }
   });
 
-  it('says that its port is taken', async () => {
+  it('reports a port in use', async () => {
     await copyFile(await indexFile(), at('taken.db'));
     const { port } = await serve('-d', 'taken.db');
     const result = await sandbox.run(['registry', 'serve', '-d', 'taken.db', '-p', String(port)]);

@@ -40,7 +40,7 @@ describe('opmate render', () => {
     }
   });
 
-  it('renders many references at once, in one order whatever theirs', async () => {
+  it('renders many references concurrently, in one order', async () => {
     const names = ['microcks/0.3.0', 'skupper-operator/1.8.2', 'microcks/0.2.1'].map(bundle);
     const one = await sandbox.run(['render', ...names]);
     const other = await sandbox.run(['render', ...names.reverse()]);
@@ -53,7 +53,7 @@ describe('opmate render', () => {
     expect(sorted(other.stdout)).toEqual(sorted(one.stdout));
   });
 
-  it('renders a catalog directory, and what it wrote renders to the same', async () => {
+  it('renders a catalog directory idempotently', async () => {
     await sandbox.write({ 'catalog/widget.json': widgetCatalog });
     const first = await sandbox.run(['render', 'catalog']);
     expect(first).toMatchObject({ code: 0, stderr: '' });
@@ -62,7 +62,7 @@ describe('opmate render', () => {
     expect(await sandbox.run(['render', 'again'])).toEqual(first);
   });
 
-  it('writes YAML that holds the same blobs', async () => {
+  it('writes YAML with the same blobs', async () => {
     await sandbox.write({ 'catalog/widget.json': widgetCatalog });
     const json = await sandbox.run(['render', 'catalog']);
     const yaml = await sandbox.run(['render', 'catalog', '-o', 'yaml']);
@@ -72,7 +72,7 @@ describe('opmate render', () => {
     expect((await sandbox.run(['render', 'as-yaml'])).stdout).toBe(json.stdout);
   });
 
-  it('migrates when asked to, by name or altogether', async () => {
+  it('migrates on request, to a level or completely', async () => {
     const types = async (...flags: string[]): Promise<string[]> => {
       // What has no image keeps its objects, whatever the level.
       const image = ['--alpha-image-ref-template', 'registry.test/microcks:v{{.Version}}'];
@@ -90,7 +90,7 @@ describe('opmate render', () => {
     }
   });
 
-  it('gives bundles from directories an image by a template', async () => {
+  it('sets the images of bundle directories with a template', async () => {
     const template = 'registry.test/{{.Package}}-bundle:v{{.Version}}';
     const args = ['render', bundle('microcks/0.3.0'), '--alpha-image-ref-template', template];
     const { code, stdout } = await sandbox.run(args);
@@ -106,7 +106,7 @@ describe('opmate render', () => {
     expect(broken.stderr).toMatch(/template/);
   });
 
-  it('shows alpha flags and commands only where HELP_ALPHA asks for them', async () => {
+  it('shows alpha flags and commands only with HELP_ALPHA', async () => {
     const hidden = await sandbox.run(['render', '--help']);
     const shown = await sandbox.run(['render', '--help'], { env: { HELP_ALPHA: 'true' } });
     expect(hidden.stdout).not.toContain('--alpha-image-ref-template');
@@ -128,7 +128,7 @@ describe('opmate render', () => {
     expect(stderr).not.toMatch(/^ +at /m);
   });
 
-  it('prints nothing when one of many references cannot be rendered, and says which', async () => {
+  it('prints nothing if one of many references fails, and names it', async () => {
     const { code, stdout, stderr } = await sandbox.run(['render', bundle('microcks/0.3.0'), 'nowhere/x']);
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toContain('nowhere/x');
@@ -152,7 +152,7 @@ describe('opmate render of images', () => {
   });
   afterAll(() => registry.close());
 
-  it('renders a bundle image under the reference that was given', async () => {
+  it('renders a bundle image under the given reference', async () => {
     const reference = `${registry.host}/ns/microcks:v0.3.0`;
     const { code, stdout, stderr } = await sandbox.run(['render', '--use-http', reference]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -196,7 +196,7 @@ describe('opmate render of images', () => {
     );
   });
 
-  it('needs to be told the tag of an image, and which of several in a layout', async () => {
+  it('requires the tag of an image, and a choice among several in a layout', async () => {
     const none = await sandbox.run(['render', '--use-http', `${registry.host}/ns/widget`]);
     expect(none).toMatchObject({ code: 1, stdout: '' });
     expect(none.stderr).toContain('missing tag or digest');

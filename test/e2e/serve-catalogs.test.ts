@@ -112,7 +112,7 @@ async function textAt(url: string): Promise<string> {
 }
 
 describe('opmate serve --catalogs', () => {
-  it('serves, says how it fares, and waits', async () => {
+  it('serves, reports its status, and waits', async () => {
     await push(host, 'first/catalog', 1);
     await sandbox.write({
       'd1/one.json': manifest('one', `${host}/first/catalog:latest`),
@@ -167,7 +167,7 @@ describe('opmate serve --catalogs', () => {
     expect(await sandbox.leftovers()).toEqual([]);
   });
 
-  it('rows 2 and 36: a catalog that is updated under load fails no request, and is never half of anything', async () => {
+  it('rows 2 and 36: updates a catalog under load without failed or mixed responses', async () => {
     await push(host, 'load/catalog', 0);
     await sandbox.write({ 'd2/load.json': manifest('load', `${host}/load/catalog:latest`) });
     const { command, url } = await serve('d2', ['--storage', 's2']);
@@ -214,7 +214,7 @@ describe('opmate serve --catalogs', () => {
     expect((await command.stop()).code).toBe(0);
   });
 
-  it('rows 9 and 12: takes changes of the directory, and keeps what it has while a manifest is wrong', async () => {
+  it('rows 9 and 12: applies changes of the directory, and keeps its contents while a manifest is invalid', async () => {
     await push(host, 'watch/catalog', 1);
     await sandbox.write({ 'd3/a.json': manifest('a', `${host}/watch/catalog:latest`) });
     const { command, url } = await serve('d3', ['--storage', 's3']);
@@ -376,7 +376,7 @@ spec:
     expect((await command.stop()).code).toBe(0);
   });
 
-  it('serves what is stored from the first request after a restart, but not what is damaged', async () => {
+  it('serves stored contents from the first request after a restart, except damaged ones', async () => {
     const directorySource = (name: string): object => ({
       apiVersion: 'olm.operatorframework.io/v1',
       kind: 'ClusterCatalog',
@@ -423,7 +423,7 @@ spec:
     expect((await second.command.stop()).code).toBe(0);
   });
 
-  it('keeps nothing of updates and aborted requests, and gives metrics at their own address only', async () => {
+  it('leaks nothing through updates and aborted requests, and serves metrics at their address only', async () => {
     const source = (version: string): object => ({
       apiVersion: 'olm.operatorframework.io/v1',
       kind: 'ClusterCatalog',
@@ -508,7 +508,7 @@ spec:
     expect(await sandbox.leftovers()).toEqual([]);
   }, 120_000);
 
-  it('row 6: names packages with their catalog, chooses by priority and label, and reports what is ambiguous', async () => {
+  it('row 6: names packages with their catalog, selects by priority and label, and reports ambiguities', async () => {
     const directorySource = (name: string, more: object): object => ({
       apiVersion: 'olm.operatorframework.io/v1',
       kind: 'ClusterCatalog',
@@ -544,7 +544,7 @@ spec:
     await command.stop();
   });
 
-  it('finds its own storage by the directory of the manifests', async () => {
+  it('finds its storage by the directory of the manifests', async () => {
     await sandbox.write({
       'fbc/c.json': catalogText(1),
       'd7/a.json': {
@@ -575,7 +575,7 @@ spec:
     await again.command.stop();
   });
 
-  it.skipIf(!hasDockerRegistry)('follows a registry that is not ours, away and back', async () => {
+  it.skipIf(!hasDockerRegistry)('follows docker-registry through an outage', async () => {
     const other: DockerRegistry = await startDockerRegistry();
     let isGone = false;
     try {
@@ -612,7 +612,7 @@ spec:
   });
 });
 
-describe('opmate serve --catalogs, killed in the middle of a swap', () => {
+describe('opmate serve --catalogs, killed during a swap', () => {
   const preload = pathToFileURL(path.join(projectRoot, 'test/support/kill-at.js')).href;
 
   async function swapKilledAt(at: number | undefined, name: string): Promise<string[]> {
@@ -657,7 +657,7 @@ describe('opmate serve --catalogs, killed in the middle of a swap', () => {
     return [text === served(1) ? 'old' : text === served(2) ? 'new' : `neither: ${text.slice(0, 300)}`];
   }
 
-  it('row 36: the next start serves the old or the new whole, wherever it is killed', async () => {
+  it('row 36: serves the complete old or new content after a kill at any point', async () => {
     await push(host, 'kill-old/catalog', 1);
     await push(host, 'kill-new/catalog', 2);
     const calls = await swapKilledAt(undefined, 'count');

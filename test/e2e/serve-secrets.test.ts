@@ -81,7 +81,7 @@ async function until(hasHappened: () => Promise<boolean>, command: RunningComman
   throw new Error(`did not come about: ${command.stderr().replace(/^debug: GET.*\n/gm, '')}`);
 }
 
-it('reads catalogs of Git and HTTP with Secrets that are missing, wrong, right and replaced, and shows none', async () => {
+it('reads catalogs from Git and HTTP with missing, wrong, valid and replaced Secrets, without showing them', async () => {
   const { repository, git, archive } = await startServers();
   const seen: string[] = [];
   let looks = 0;

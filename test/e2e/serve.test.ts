@@ -60,7 +60,7 @@ beforeAll(async () => {
 });
 
 describe('opmate serve', () => {
-  it('serves a directory until it is told to stop, prints nothing, and leaves nothing behind', async () => {
+  it('serves a directory until stopped, prints nothing, and leaves nothing behind', async () => {
     const result = await withServer(['catalog'], async (client) => {
       expect(await packagesOf(client)).toEqual(['widget']);
       expect((await client.call('ListBundles')).length).toBeGreaterThan(0);
@@ -70,7 +70,7 @@ describe('opmate serve', () => {
     expect(await sandbox.leftovers()).toEqual([]);
   });
 
-  it('serves an image and a layout, and unpacks nothing that stays', async () => {
+  it('serves an image and a layout without leftovers', async () => {
     await storeImage(at('layout'), 'v1', await makeCatalogImage({ 'all.json': widgetCatalog }));
     const result = await withServer(['oci:layout:v1', '--cache-dir', 'layout-cache'], async (client) => {
       expect(await packagesOf(client)).toEqual(['widget']);
@@ -79,7 +79,7 @@ describe('opmate serve', () => {
     expect(await sandbox.leftovers()).toEqual([]);
   });
 
-  it('shares its port among worker processes, replaces one that is killed, and ends all of them', async (context) => {
+  it('shares its port among worker processes, replaces a killed one, and stops all', async (context) => {
     if (process.platform !== 'linux') return context.skip();
     const args = [at('catalog'), '--workers', '2', '--cache-dir', at('workers-cache')];
     const result = await withServer(args, async (client, port, server) => {
@@ -105,7 +105,7 @@ describe('opmate serve', () => {
     expect(result.stderr).toMatch(/worker process \d+ ended/);
   });
 
-  it('ends when its first worker cannot start, with its message and code', async () => {
+  it('fails with the message and exit code of its first worker', async () => {
     const args = ['serve', at('missing'), '-p', '0', '--host', '127.0.0.1'];
     const [one, two] = [sandbox.start(args), sandbox.start([...args, '--workers', '2'])];
     expect(await one.result).toMatchObject({ code: 1, stdout: '' });
@@ -121,7 +121,7 @@ describe('opmate serve', () => {
     expect(await server.stop('SIGINT')).toMatchObject({ code: 0 });
   });
 
-  it('refuses a catalog that is not valid, in the words of opm, and tells the termination log', async () => {
+  it('refuses an invalid catalog with the message of opm, also in the termination log', async () => {
     const { catalog, message } = caseOf('bundle-unknown-package');
     await sandbox.write({ 'invalid/all.json': catalog, 'termination.log': '' });
     const result = await sandbox.run(['serve', 'invalid', '-p', '0', '-t', 'termination.log']);
@@ -132,7 +132,7 @@ describe('opmate serve', () => {
     expect(await readFile(at('termination.log'), 'utf8')).toContain(said.trim());
   });
 
-  it('only warns of a termination log that it cannot write', async () => {
+  it('only warns about a termination log that cannot be written', async () => {
     const result = await sandbox.run(['serve', 'nowhere', '-t', 'no/such/file']);
     expect(result.code).toBe(1);
     expect(result.stderr).toMatch(/warn: cannot write no\/such\/file: .*\n/);
@@ -156,7 +156,7 @@ describe('opmate serve', () => {
     expect(result.stderr).toContain(message);
   });
 
-  it('says in one line that the port is in use', async () => {
+  it('reports a port in use in one line', async () => {
     await withServer(['catalog'], async (_client, port) => {
       const result = await sandbox.run(['serve', 'other', '-p', String(port), '--host', '127.0.0.1']);
       expect(result).toMatchObject({ code: 1, stdout: '' });
@@ -164,7 +164,7 @@ describe('opmate serve', () => {
     });
   });
 
-  it('takes the flags of opm that it does not need', async () => {
+  it('accepts unused flags of opm', async () => {
     const flags = [
       '--debug',
       '--pprof-addr',
@@ -181,7 +181,7 @@ describe('opmate serve', () => {
     expect(asked.stderr).toContain('no effect: --pprof-addr');
   });
 
-  it('needs no directory for temporary files', async () => {
+  it('needs no temporary directory', async () => {
     const result = await withServer(
       ['catalog'],
       async (client) => expect((await client.call('ListBundles')).length).toBeGreaterThan(0),
@@ -206,7 +206,7 @@ describe('opmate serve', () => {
     expect(result.stderr).not.toContain('secret-token');
   });
 
-  it('serves TLS, and the new certificate when its files change', async () => {
+  it('serves TLS, with the new certificate when its files change', async () => {
     const [before, after] = [createAuthority('before'), createAuthority('after')];
     const write = async ({ cert, key }: { cert: string; key: string }): Promise<void> =>
       sandbox.write({ 'tls.crt': cert, 'tls.key': key });
@@ -243,7 +243,7 @@ describe('opmate serve', () => {
     expect(refused).toMatchObject({ code: 1 });
   });
 
-  it('makes a cache for an image layer, which a server then needs and takes', async () => {
+  it('creates a cache for an image layer that a server then uses', async () => {
     const made = await sandbox.run([
       'serve',
       'catalog',
@@ -268,7 +268,7 @@ describe('opmate serve', () => {
     await chmod(at('cache'), 0o755);
   });
 
-  it('leaves a cache of opm alone, and says why it makes its own', async () => {
+  it('ignores a cache of opm, and reports why it creates one', async () => {
     await mkdir(at('opm-cache/pogreb.v1'), { recursive: true });
     await writeFile(at('opm-cache/pogreb.v1/digest'), '0123456789abcdef');
     const result = await withServer(['catalog', '--cache-dir', 'opm-cache'], async (client) => {
@@ -278,14 +278,14 @@ describe('opmate serve', () => {
     expect(await readFile(at('opm-cache/pogreb.v1/digest'), 'utf8')).toBe('0123456789abcdef');
   });
 
-  it('fails to make only a cache where it cannot be written', async () => {
+  it('fails with --cache-only if the cache cannot be written', async () => {
     await writeFile(at('file'), '');
     const result = await sandbox.run(['serve', 'catalog', '--cache-dir', 'file', '--cache-only']);
     expect(result).toMatchObject({ code: 1, stdout: '' });
     expect(result.stderr).toContain('file: cannot write the cache: it cannot be written: ');
   });
 
-  it('waits for no pipe that stands where its cache or the termination log is to be', async () => {
+  it('does not wait for a pipe in place of its cache or termination log', async () => {
     const making = ['serve', 'catalog', '--cache-dir', 'pipes', '--cache-only'];
     expect(await sandbox.run(making)).toMatchObject({ code: 0 });
     const [cache = ''] = (await readdir(at('pipes'))).filter((name) => name.endsWith('.cache'));
@@ -301,7 +301,7 @@ describe('opmate serve', () => {
     expect(failed.stderr).toContain('warn: cannot write log: ');
   });
 
-  it('serves the HTTP catalog API beside it, under the name of the directory or the one given', async () => {
+  it('also serves the HTTP catalog API, under the name of the directory or a given one', async () => {
     for (const [flags, name] of [
       [[], 'catalog'],
       [['--name', 'my.catalog'], 'my.catalog'],
@@ -345,7 +345,7 @@ describe('opmate serve', () => {
     });
   });
 
-  it('is not kept from stopping by a connection that says nothing', async () => {
+  it('stops despite an idle connection', async () => {
     const server = sandbox.start(['serve', 'catalog', '-p', '0', '--host', '127.0.0.1']);
     const socket = connect(await portOf(server), '127.0.0.1');
     await new Promise((resolve) => socket.once('connect', resolve));

@@ -107,7 +107,7 @@ describe.skipIf(spawnSync('skopeo', ['--version']).error)('skopeo', () => {
     expect(await readImage(await openLayout(join(root, 'direct')), 'one')).toBe(one.digest);
   });
 
-  it('has its own layout served under the name of the directory', async () => {
+  it('serves its layout under the name of the directory', async () => {
     await copy('oci:source:one', 'oci:plain:v1');
     const plain = await startRegistry({ directory: join(root, 'plain') });
     try {
@@ -129,13 +129,13 @@ describe.skipIf(spawnSync('skopeo', ['--version']).error)('skopeo', () => {
     );
   });
 
-  it('converts to the types of Docker on the way', async () => {
+  it('converts to Docker media types while copying', async () => {
     await copy('--format', 'v2s2', 'oci:source:one', inRegistry('docker/name:one'));
     const inspected = await skopeo('inspect', '--raw', '--tls-verify=false', inRegistry('docker/name:one'));
     expect(JSON.parse(inspected)).toMatchObject({ mediaType: mediaTypes.dockerManifest });
   });
 
-  it('writes archives that can be read', async () => {
+  it('writes readable archives', async () => {
     await copy('oci:source:one', 'oci-archive:one.tar:v1');
     const archive = await openOciArchive(join(root, 'one.tar'));
     expect(await readImage(archive, await archive.soleReference())).toBe(one.digest);

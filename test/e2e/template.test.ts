@@ -41,7 +41,7 @@ const renderAsOpm = (args: string[]) => sandbox.run(['alpha', 'render-template',
 const fileOf = (name: string): string => readFileSync(path.join(sandbox.work, name), 'utf8');
 
 describe('opmate template render', () => {
-  it('writes the same whether the template is named or comes from standard input, with a type or without', async () => {
+  it('writes the same from a file and from stdin, with a type or without', async () => {
     const first = await renderAsOpm(['semver.yaml', '-o', 'yaml']);
     expect(first).toMatchObject({ code: 0, stderr: '' });
     expect(first.stdout).toContain('defaultChannel: stable-v1.1\n');
@@ -53,14 +53,14 @@ describe('opmate template render', () => {
     expect(await sandbox.leftovers()).toEqual([]);
   });
 
-  it('draws the graph with what OLM v0 cannot reach', async () => {
+  it('draws the graph with bundles that OLM v0 cannot reach', async () => {
     const { code, stdout } = await renderAsOpm(['semver.yaml', '-o', 'mermaid']);
     expect(code).toBe(0);
     expect(stdout).toContain('subgraph widget-stable-v1.1["stable-v1.1"]');
     expect(stdout).toContain('-- replace -->');
   });
 
-  it('warns of keys without effect, and of a catalog that is not valid unless opm is followed', async () => {
+  it('warns about keys without effect, and about an invalid catalog unless opm compatible', async () => {
     const known = await render(['basic.yaml']);
     expect(known.code).toBe(0);
     expect(known.stderr).toContain('basic.yaml:6: unknown key "comment" has no effect');
@@ -86,14 +86,14 @@ describe('opmate template render', () => {
     ]);
   });
 
-  it('lists every image that is missing, and writes nothing', async () => {
+  it('lists every missing image, and writes nothing', async () => {
     const { code, stdout, stderr } = await render(['missing.yaml']);
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toMatch(/^missing\.yaml:4: .*ns\/widget:v2": not found \(/m);
     expect(stderr).toMatch(/^missing\.yaml:5: .*ns\/widget:v3": not found \(/m);
   });
 
-  it('says of a bundle with content where it stands, and calls a basic template by its name', async () => {
+  it('reports the location of an inline bundle, and suggests the type of a basic template', async () => {
     await sandbox.write({
       'whole.yaml': `schema: olm.template.basic\nentries:\n- {schema: olm.bundle, name: x}\n`,
     });
@@ -114,7 +114,7 @@ describe('opmate template render', () => {
     expect((await renderAsOpm(args)).code).toBe(1);
   });
 
-  it('says that a file is not there, or a directory', async () => {
+  it('reports a missing file or a directory', async () => {
     for (const [file, problem] of [
       ['none.yaml', 'no such file or directory'],
       ['catalog', 'is a directory'],
@@ -128,7 +128,7 @@ describe('opmate template render', () => {
 });
 
 describe('opmate template convert', () => {
-  it('makes the same template of a file, a directory and standard input', async () => {
+  it('creates the same template from a file, a directory and stdin', async () => {
     const expected = { schema: 'olm.template.basic', entries: [{ schema: 'olm.bundle', image: 'r/b:1' }] };
     for (const args of [['catalog/a.json'], ['catalog'], ['-'], []]) {
       const options = { stdin: fileOf('catalog/a.json') };
@@ -138,14 +138,14 @@ describe('opmate template convert', () => {
     }
   });
 
-  it('lists every blob that cannot be read', async () => {
+  it('lists every unreadable blob', async () => {
     const { code, stdout, stderr } = await sandbox.run(['template', 'convert', 'basic', 'broken.json']);
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toMatch(/^broken\.json:1: converting: parse bundle: /m);
     expect(stderr).toMatch(/^broken\.json:2: converting: expected value for key "name" to be a string/m);
   });
 
-  it('says which input is not there', async () => {
+  it('names a missing input', async () => {
     const { code, stderr } = await sandbox.run(['alpha', 'convert-template', 'substitutes', 'none']);
     expect(code).toBe(1);
     expect(stderr).toContain('unable to open input: "none"');

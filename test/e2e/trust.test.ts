@@ -76,8 +76,8 @@ beforeAll(async () => {
 });
 afterAll(() => registry?.close());
 
-describe.skipIf(!hasDockerRegistry)('--sign-by and verify, with a registry that is not ours', () => {
-  it('verifies what catalog build has signed, by key', async () => {
+describe.skipIf(!hasDockerRegistry)('--sign-by and verify with docker-registry', () => {
+  it('verifies signatures of catalog build by key', async () => {
     const result = await verify('--key', 'own.pub', image, '-o', 'json');
     expect(result.code).toBe(0);
     expect(JSON.parse(result.stdout)).toEqual({
@@ -85,7 +85,7 @@ describe.skipIf(!hasDockerRegistry)('--sign-by and verify, with a registry that 
     });
   });
 
-  it('makes signatures that openssl verifies, of the index and each of its images', async () => {
+  it('signs the index and each of its images, verifiable with openssl', async () => {
     const index = JSON.parse((await fetchFrom('v1')).toString()) as { manifests: { digest: string }[] };
     const all = [digest, ...index.manifests.map((one) => one.digest)];
     expect(all).toHaveLength(3);
@@ -116,7 +116,7 @@ describe.skipIf(!hasDockerRegistry)('--sign-by and verify, with a registry that 
     }
   });
 
-  it('keeps signatures of others, and signs once', async () => {
+  it('keeps existing signatures, and signs once', async () => {
     const tag = `${registry.host}/demo/catalog:v1`;
     const layers = async (): Promise<number> =>
       (JSON.parse((await fetchFrom(signatureTag(digest))).toString()) as { layers: unknown[] }).layers.length;
@@ -129,7 +129,7 @@ describe.skipIf(!hasDockerRegistry)('--sign-by and verify, with a registry that 
     for (const key of ['own.pub', 'other.pub']) expect((await verify('--key', key, image)).code).toBe(0);
   });
 
-  it('applies policy.json, scope by scope', async () => {
+  it('applies policy.json by scope', async () => {
     const { host } = registry;
     const policy = {
       default: [{ type: 'reject' }],
@@ -217,7 +217,7 @@ describe.skipIf(!hasDockerRegistry)('--sign-by and verify, with a registry that 
     expect((await verify('--key', 'own.pub', `${registry.host}/demo/tampered:v1`)).code).toBe(3);
   });
 
-  it('verifies a certificate identity with a trusted root, and nobody else', async () => {
+  it('verifies only the given certificate identity with a trusted root', async () => {
     const world = new SigstoreWorld();
     try {
       const issuer = 'https://accounts.example.com';
@@ -303,7 +303,7 @@ describe.skipIf(!hasDockerRegistry)('--sign-by and verify, with a registry that 
     }
   });
 
-  it('judges OpenPGP signatures of a lookaside store as skopeo does', async () => {
+  it('verifies OpenPGP signatures of a lookaside store like skopeo', async () => {
     const gpg = new Gpg();
     try {
       gpg.makeKey('signer');

@@ -29,7 +29,7 @@ beforeAll(async () => {
 });
 
 describe('opmate validate', () => {
-  it('says nothing of a valid catalog', async () => {
+  it('prints nothing for a valid catalog', async () => {
     expect(await sandbox.run(['validate', 'valid'])).toEqual({ code: 0, stdout: '', stderr: '' });
   });
 
@@ -47,14 +47,14 @@ describe('opmate validate', () => {
     },
   );
 
-  it('gives a hint what to change', async () => {
+  it('prints a hint', async () => {
     const { stderr } = await sandbox.run(['validate', 'cycle']);
     expect(stderr).toMatch(
       /^ {2}hint: remove "widget\.v1\.3\.0", the newest entry, from replaces of "widget\.v1\.0\.0"$/m,
     );
   });
 
-  it('reports every file that cannot be read in one run', async () => {
+  it('reports every unreadable file in one run', async () => {
     const { code, stderr } = await sandbox.run(['validate', 'unreadable']);
     expect(code).toBe(1);
     for (const file of ['a.json:', 'b.yaml:', 'c.json:']) expect(stderr).toContain(`unreadable/${file}`);
@@ -79,7 +79,7 @@ describe('opmate validate', () => {
     },
   );
 
-  it('puts with -o text the same text on stdout that goes to stderr without', async () => {
+  it('prints with -o text the same text to stdout as to stderr without', async () => {
     const plain = await sandbox.run(['validate', 'cycle']);
     const text = await sandbox.run(['validate', 'cycle', '-o', 'text']);
     expect(text).toEqual({ code: 1, stdout: plain.stderr, stderr: '' });
@@ -103,7 +103,7 @@ describe('opmate validate', () => {
     expect(stderr).toContain(message);
   });
 
-  it('checks the catalog of an image, and names the file in it', async () => {
+  it('checks the catalog of an image, and names the file', async () => {
     const image = await makeCatalogImage({ 'widget/catalog.json': caseOf('cycle').catalog });
     await storeImage(path.join(sandbox.work, 'layout'), 'v1', image);
     const { code, stderr } = await sandbox.run(['validate', 'oci:layout:v1']);

@@ -31,7 +31,7 @@ export {
   type SelectableCatalog,
   type SelectionPlan,
 } from './api/selection/plan-selection.js';
-export { type SelectionPick, type SelectionRequest } from './view/answers.js';
+export { type SelectionPick, type SelectionRequest } from './view/responses.js';
 export { type ImageList, type ImageSelection } from './mirror/mapping/catalog-image-list.js';
 export { encodeRegistryManifests, mapToRegistry } from './mirror/mapping/registry-images.js';
 export { type BundleSourceOptions } from './api/bundle/bundle-sources.js';

@@ -10,7 +10,7 @@ import {
   bundleAnnotations,
   gzipEncoding,
   isConfigMapKey,
-  keptAnnotations,
+  storageAnnotations,
   looksLikeMetadata,
 } from './config-map.js';
 import { getField, readMetadataFiles, scalarText } from './metadata.js';
@@ -85,8 +85,8 @@ export async function extractConfigMaps(
     );
   }
   const annotations = getBundleAnnotations(files, findings);
-  if (options.sourceImage !== undefined) annotations[keptAnnotations.sourceImage] = options.sourceImage;
-  if (gzip) annotations[keptAnnotations.encoding] = gzipEncoding;
+  if (options.sourceImage !== undefined) annotations[storageAnnotations.sourceImage] = options.sourceImage;
+  if (gzip) annotations[storageAnnotations.encoding] = gzipEncoding;
   const annotationSize = Buffer.byteLength(Object.entries(annotations).flat().join(''));
   if (annotationSize > maxAnnotations) {
     findings.push(
@@ -113,7 +113,7 @@ export async function extractConfigMaps(
   const longest = names.at(-1) as string;
   checkName(subdomainFault(longest), `ConfigMap ${quoteGo(longest)}`, findings);
   if (findings.length > 0) return { configMaps: [], findings, warnings };
-  if (parts.length > 1) annotations[keptAnnotations.parts] = names.join(',');
+  if (parts.length > 1) annotations[storageAnnotations.parts] = names.join(',');
   const configMaps = parts.map((part, index) => {
     const name = names[index] as string;
     return { name, load: () => getConfigMap(name, options.namespace, annotations, part) };
@@ -142,7 +142,7 @@ function getConfigMap(
   const own: JsonObject = { ...annotations };
   if (entries.some(({ isMistaken }) => isMistaken)) {
     const keys = entries.filter(({ part }) => part === 'metadata').map(({ key }) => key);
-    own[keptAnnotations.metadataKeys] = keys.join(',');
+    own[storageAnnotations.metadataKeys] = keys.join(',');
   }
   return {
     apiVersion: 'v1',

@@ -26,7 +26,7 @@ export const bundleAnnotations = [
 ];
 
 /** Annotations that describe how a ConfigMap stores files. */
-export const keptAnnotations = {
+export const storageAnnotations = {
   /** `gzip+base64`: each value of binaryData is the base64 of a gzip stream. */
   encoding: 'olm.contentEncoding',
   sourceImage: 'olm.sourceImage',
@@ -140,7 +140,7 @@ class Reader {
           this.#refuse(map, problem, ['metadata', 'annotations', other]);
         }
       }
-      const listed = all[keptAnnotations.metadataKeys];
+      const listed = all[storageAnnotations.metadataKeys];
       const metadata = typeof listed === 'string' ? new Set(listed.split(',')) : undefined;
       for (const value of this.#iterateValues(map)) {
         const isMetadata =
@@ -190,10 +190,10 @@ class Reader {
     const names = new Set(maps.map(({ name }) => name));
     const checked = new Set<string>();
     for (const map of maps) {
-      const parts = getAnnotations(map)[keptAnnotations.parts];
+      const parts = getAnnotations(map)[storageAnnotations.parts];
       if (typeof parts !== 'string' || checked.has(parts)) continue;
       checked.add(parts);
-      const path = ['metadata', 'annotations', keptAnnotations.parts];
+      const path = ['metadata', 'annotations', storageAnnotations.parts];
       const listed = parts.split(',');
       const missing = listed.filter((name) => !names.has(name));
       if (missing.length > 0) {
@@ -214,7 +214,7 @@ class Reader {
         ),
       );
     }
-    const isGzip = getAnnotations(map)[keptAnnotations.encoding] === gzipEncoding;
+    const isGzip = getAnnotations(map)[storageAnnotations.encoding] === gzipEncoding;
     const seen = new Set<string>();
     for (const field of ['data', 'binaryData'] as const) {
       const values = object[field] ?? {};
@@ -265,13 +265,13 @@ class Reader {
       if (isGzip) {
         const text = content.toString('latin1');
         if (findBase64Error(text) !== undefined)
-          return fail(`expected base64, as set in ${keptAnnotations.encoding}`);
+          return fail(`expected base64, as set in ${storageAnnotations.encoding}`);
         try {
           content = gunzipSync(Buffer.from(text, 'base64'), { maxOutputLength: maxFileSize });
         } catch (error) {
           if (systemCode(error) === 'ERR_BUFFER_TOO_LARGE')
             throw sizeError(subject, `more than ${maxFileSize} bytes`);
-          return fail(`not gzip, as ${keptAnnotations.encoding} says it is`);
+          return fail(`not gzip, as ${storageAnnotations.encoding} says it is`);
         }
       }
     }

@@ -6,7 +6,7 @@ import { compareBytes } from '../core/order.js';
 import { type BundleBlob, propertyTypes } from '../model/declarative-config.js';
 import {
   type CatalogFormat,
-  blobRecord,
+  toRecord,
   encodeBlob,
   encodeRecord,
   jsonIndent,
@@ -112,7 +112,7 @@ export class Assembly {
     if (text === undefined || origin.syntax !== format || format !== 'json') return false;
     if (this.#otherwiseWritten === origin.file) return false;
     const ordered = decoded.kind === 'bundle' ? { ...decoded, blob: withOutputOrder(decoded.blob) } : decoded;
-    const record = this.#findUnknownFields(decoded, value) ?? blobRecord(ordered);
+    const record = this.#findUnknownFields(decoded, value) ?? toRecord(ordered);
     if (isEncodedAs(text, record, jsonIndent)) return true;
     this.#otherwiseWritten = origin.file;
     return false;

@@ -11,7 +11,7 @@ import {
 } from '../model/declarative-config.js';
 import { decodeBundle, decodeChannel, decodeDeprecations, decodePackage } from '../model/decode.js';
 import { describeKind } from '../document/field.js';
-import { oneLine } from '../oci/transport/transport-answers.js';
+import { oneLine } from '../oci/transport/transport-responses.js';
 import { maxShownText } from './client-options.js';
 
 /** Content of any blob: its names, empty if missing, and its value. */

@@ -1,7 +1,7 @@
 import { OpmateError } from '../core/errors.js';
 import { decodeUtf8, parseGoJson } from '../document/go-json.js';
 import { structList, readTyped, stringMap, struct } from '../kube/struct.js';
-import { oneLine } from '../oci/transport/transport-answers.js';
+import { oneLine } from '../oci/transport/transport-responses.js';
 import { maxShownText } from './client-options.js';
 
 /** A catalog in the list of a server. */

@@ -17,7 +17,7 @@ import {
   redact,
   throwIfCancelled,
 } from '../core/errors.js';
-import { oneLine } from '../oci/transport/transport-answers.js';
+import { oneLine } from '../oci/transport/transport-responses.js';
 import { NetworkError } from '../oci/transport/transport-faults.js';
 import {
   type ClientOptions,

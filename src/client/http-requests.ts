@@ -4,7 +4,7 @@ import { Agent as HttpsAgent } from 'node:https';
 import { OpmateError, RegistryError } from '../core/errors.js';
 import { fetchExchange } from '../oci/transport/exchange.js';
 import { guardLookup } from '../oci/transport/guarded-lookup.js';
-import { checkLiteralAddress, type Lead } from '../oci/transport/network-policy.js';
+import { checkLiteralAddress, type RedirectSource } from '../oci/transport/network-policy.js';
 import { NetworkError } from '../oci/transport/transport-faults.js';
 import { withRetry } from '../oci/transport/transport-retry.js';
 import {
@@ -56,7 +56,7 @@ export class HttpRequests {
   }: ClientOptions) {
     checkAuthorities(ca);
     const tls = { minVersion: 'TLSv1.2' as const, ...(ca !== undefined && { ca }) };
-    const getAgent = (protocol: string, lead: Lead | undefined): HttpAgent => {
+    const getAgent = (protocol: string, lead: RedirectSource | undefined): HttpAgent => {
       const key = `${protocol} ${lead?.kind}`;
       const lookup = lead && guardLookup(lead.kind);
       const common = { keepAlive: true, ...(lookup && { lookup }) };

@@ -15,7 +15,7 @@ import {
 } from '../model/declarative-config.js';
 import { dependencyTypes } from '../model/dependency-needs.js';
 import { describeChannel, describeDeprecations, detach } from '../model/describe.js';
-import { findPropertyFault, parsePackageProperty, unwrap } from '../model/properties.js';
+import { findPropertyFault, parsePackageProperty, getPropertyValue } from '../model/properties.js';
 
 /** Content of a package in a catalog that matters for resolution. */
 export interface PackageContent {
@@ -99,7 +99,7 @@ function readVersion(properties: readonly Property[]): BundleVersion | string {
 
 /** Reports whether the release is set, possibly to an empty one. */
 function hasRelease({ value: properties }: Property): boolean {
-  const value = unwrap(properties);
+  const value = getPropertyValue(properties);
   return isJsonObject(value) && findFieldKeys(value, 'release').some((key) => value[key] !== null);
 }
 

@@ -3,7 +3,7 @@ import { quoteGo } from '../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { type Version, parseRange } from '../core/semver.js';
 import { type Property, propertyTypes } from './declarative-config.js';
-import { parseGvkProperty, parsePackageRequiredProperty, unwrap } from './properties.js';
+import { parseGvkProperty, parsePackageRequiredProperty, getPropertyValue } from './properties.js';
 
 /** The properties of a bundle on which others can depend. */
 export interface Offer {
@@ -95,7 +95,7 @@ function getApiKey(value: JsonValue): string {
 export function readProvidedApi({ type, value }: Pick<Property, 'type' | 'value'>): string | undefined {
   if (type !== propertyTypes.gvk) return undefined;
   try {
-    return getApiKey(unwrap(value));
+    return getApiKey(getPropertyValue(value));
   } catch (error) {
     if (error instanceof OpmateError) return undefined;
     throw error;

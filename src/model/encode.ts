@@ -35,7 +35,7 @@ export type CatalogFormat = 'json' | 'yaml';
  * document with its `---` line.
  */
 export function encodeBlob(blob: EncodableBlob, format: CatalogFormat): string {
-  return encodeRecord(blobRecord(blob), format);
+  return encodeRecord(toRecord(blob), format);
 }
 
 /** Returns the text of a record with fields in output order. */
@@ -45,7 +45,7 @@ export function encodeRecord(record: EncodableJson, format: CatalogFormat): stri
 }
 
 /** Returns the fields of a blob in output order, without optional empty ones. */
-export function blobRecord(item: EncodableBlob): EncodableJson {
+export function toRecord(item: EncodableBlob): EncodableJson {
   switch (item.kind) {
     case 'package': {
       const { blob } = item;

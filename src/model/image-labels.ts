@@ -15,7 +15,7 @@ export const imageLabels = {
  * Returns the path in a label, without leading and trailing slashes. Throws OpmateError UNSAFE for a path outside of the
  * image.
  */
-export function pathOfLabel(reference: string, name: string, label: string): string {
+export function getLabelPath(reference: string, name: string, label: string): string {
   const parts = label.split('/').filter((part) => part !== '' && part !== '.');
   if (parts.includes('..') || label.includes('\0')) {
     throw new OpmateError('UNSAFE', `label ${name} names ${quoteGo(label)}, a path outside the image`, {

@@ -73,13 +73,13 @@ function describeFault(property: Property): string | undefined {
   if (property.valueMissing) return 'unexpected end of JSON input';
   const type = knownTypes.get(property.type);
   if (type === undefined) return undefined;
-  const value = unwrap(property.value);
+  const value = getPropertyValue(property.value);
   const fault = findTypeFault(value, type);
   return fault && describeGoMismatch(value, type, fault.path);
 }
 
 function readProperty<T extends StructType>(wrapped: EncodableJson, type: T): Nullable<T> {
-  const value = unwrap(wrapped);
+  const value = getPropertyValue(wrapped);
   const conformed = conform(value, type, { foldNames: true });
   const [fault] = conformed.faults;
   if (fault !== undefined) throw new OpmateError('INVALID', describeGoMismatch(value, type, fault.path));
@@ -87,6 +87,6 @@ function readProperty<T extends StructType>(wrapped: EncodableJson, type: T): Nu
 }
 
 /** Returns the value of a property, parsed if it is text. */
-export function unwrap(value: EncodableJson): JsonValue {
+export function getPropertyValue(value: EncodableJson): JsonValue {
   return (value instanceof RawJson ? JSON.parse(value.text) : value) as JsonValue;
 }

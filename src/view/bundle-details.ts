@@ -1,12 +1,12 @@
 import { decodeUtf8, encodeGoJson } from '../document/go-json.js';
 import { type EncodableJson, type JsonObject, isJsonObject } from '../document/json.js';
 import { getObject, getText, getValue } from '../document/json-fields.js';
-import { unwrap } from '../model/properties.js';
+import { getPropertyValue } from '../model/properties.js';
 import { getOrAdd } from '../core/groups.js';
 import { sortedByBytes } from '../core/order.js';
 import { type BundleBlob, propertyTypes } from '../model/declarative-config.js';
 import { findCsvText } from '../model/migrations.js';
-import type { BundleApi, BundleDetails, BundlePermission } from './answers.js';
+import type { BundleApi, BundleDetails, BundlePermission } from './responses.js';
 
 /** Maximum characters of a description, and of other texts. */
 const maxDescription = 200_000;
@@ -202,7 +202,7 @@ function getProperties(blob: BundleBlob, propertyType: string): EncodableJson[] 
   return blob.properties
     .filter(({ type }) => type === propertyType)
     .slice(0, maxItems)
-    .map(({ value }) => unwrap(value));
+    .map(({ value }) => getPropertyValue(value));
 }
 
 function toObject(value: unknown): JsonObject {

@@ -2,7 +2,7 @@ import { readBundleVersion, readBundleVersions } from '../graph/bundle-version.j
 import { UpgradeGraph } from '../graph/upgrade-graph.js';
 import { UpgradeRules } from '../graph/upgrade-rules.js';
 import { readGraph } from '../graph/channel-graph.js';
-import type { BundlePlace } from './answers.js';
+import type { BundlePlace } from './responses.js';
 import type { ViewedPackage } from './viewed-package.js';
 
 /** Returns the entries of a bundle in the channels of its package, with its updates in each. */

@@ -28,7 +28,7 @@ import type {
   ProblemWindow,
   SearchResult,
   ViewState,
-} from './answers.js';
+} from './responses.js';
 import { readBundleDetails, readBundleHeading } from './bundle-details.js';
 import { CatalogIndex } from './catalog-index.js';
 import { ComparedCatalogs } from './compared-catalogs.js';
@@ -104,7 +104,7 @@ type OverviewContent = Omit<CatalogOverview, keyof ViewState>;
 interface Selectable {
   catalog: Catalog;
   facts: CatalogFacts;
-  imagesOf(packageName: string, bundle: string): string[];
+  getImages(packageName: string, bundle: string): string[];
 }
 
 interface CatalogViewContent {
@@ -243,7 +243,7 @@ export class CatalogView {
     return {
       catalog: this.#catalog,
       facts: this.#facts,
-      imagesOf: (packageName, bundle) =>
+      getImages: (packageName, bundle) =>
         this.#index.getImages(packageName, bundle).flatMap((position) => images[position] ?? []),
     };
   }

@@ -4,7 +4,7 @@ import type { Version } from '../core/semver.js';
 import { compareKnownVersions } from '../graph/bundle-version.js';
 import type { ChannelEntry } from '../model/declarative-config.js';
 import { type ChannelGraph, readGraph } from '../graph/channel-graph.js';
-import type { GraphEdge, SkipBracket } from './answers.js';
+import type { GraphEdge, SkipBracket } from './responses.js';
 
 /** Maximum columns of brackets, for readability. */
 const maxBracketColumns = 6;

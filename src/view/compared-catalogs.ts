@@ -3,7 +3,7 @@ import { getOrAdd, pushTo } from '../core/groups.js';
 import { compareBytes } from '../core/order.js';
 import { type ChannelEntry, schemas } from '../model/declarative-config.js';
 import type { ChannelFacts } from '../model/facts.js';
-import type { CatalogComparison, ComparedPackage, PackageDifferences, Difference } from './answers.js';
+import type { CatalogComparison, ComparedPackage, PackageDifferences, Difference } from './responses.js';
 
 /** Differences between two catalogs by package. */
 export class ComparedCatalogs {

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { ViewState } from './answers.js';
+import type { ViewState } from './responses.js';
 import type { CatalogView } from './catalog-view.js';
 
 /** Requests within this time share one check for changes; a page requests an icon per package. */

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { throwIfCancelled } from '../core/errors.js';
 import type { CancelOptions } from '../core/concurrency.js';
 import { fillDirectory } from '../files/fill-directory.js';
-import type { CatalogOverview, ExportedPage, LocatedProblem } from './answers.js';
+import type { CatalogOverview, ExportedPage, LocatedProblem } from './responses.js';
 import type { CatalogView } from './catalog-view.js';
 import type { ExportedComparison, ExportedPackage } from './exported-requests.js';
 import { readPageFiles } from './page-files.js';

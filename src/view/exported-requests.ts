@@ -6,7 +6,7 @@ import type {
   PackageDifferences,
   LocatedProblem,
   ProblemWindow,
-} from './answers.js';
+} from './responses.js';
 import { PackageGraph, type PackageGraphFacts } from './package-graph.js';
 import { selectProblems } from './problem-window.js';
 import { type SearchIndex, searchCatalog } from './search.js';

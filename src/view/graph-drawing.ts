@@ -1,5 +1,5 @@
 import { printableLine } from '../core/printable.js';
-import type { GraphEdge, GraphRow, PathStep, RowMark, SkipBracket } from './answers.js';
+import type { GraphEdge, GraphRow, PathStep, RowMark, SkipBracket } from './responses.js';
 
 /** Graph of one or several channels. */
 export interface DrawnGraph {

@@ -3,7 +3,7 @@ import { formatBundleVersion } from '../graph/bundle-version.js';
 import { selectDrawn } from '../graph/mermaid.js';
 import { type ChannelEntry, schemas } from '../model/declarative-config.js';
 import type { CatalogFacts } from '../model/facts.js';
-import type { RowMark } from './answers.js';
+import type { RowMark } from './responses.js';
 import { layOutChannel } from './channel-rows.js';
 import { type DrawnGraph, drawGraphs } from './graph-drawing.js';
 
@@ -13,8 +13,8 @@ export interface DrawnChannel {
   name: string;
   entries: ChannelEntry[];
   /** Returns the version of a bundle; empty if the catalog lacks it. */
-  versionOf(bundle: string): string;
-  deprecationOf(bundle: string): string | undefined;
+  getVersion(bundle: string): string;
+  getDeprecation(bundle: string): string | undefined;
 }
 
 /** Returns the channels of a selection, by package and name. Throws like `drawGraph`. */
@@ -36,8 +36,8 @@ export function readDrawnChannels(
     package: packageName,
     name,
     entries,
-    versionOf: (bundle) => versions.get(`${packageName}/${bundle}`) ?? '',
-    deprecationOf: (bundle) => deprecations.get(`${packageName}/${bundle}`),
+    getVersion: (bundle) => versions.get(`${packageName}/${bundle}`) ?? '',
+    getDeprecation: (bundle) => deprecations.get(`${packageName}/${bundle}`),
   }));
 }
 
@@ -49,15 +49,15 @@ export async function* drawSvg(channels: readonly DrawnChannel[]): AsyncGenerato
 }
 
 async function toDrawnGraph(channel: DrawnChannel): Promise<DrawnGraph> {
-  const { entries, versionOf, deprecationOf } = channel;
-  const laid = await layOutChannel(entries, (bundle) => tryParse(parseVersion, versionOf(bundle)));
+  const { entries, getVersion: getVersion, getDeprecation: getDeprecation } = channel;
+  const laid = await layOutChannel(entries, (bundle) => tryParse(parseVersion, getVersion(bundle)));
   const { graph, lanes, edges, brackets, bracketColumns } = laid;
   const heads = new Set(graph.heads);
   const rows = laid.rows.map(({ entry: { name, skips, skipRange }, lane }) => {
     const marks: RowMark[] = [
       ...(heads.has(name) ? (['head'] as const) : []),
       ...(graph.skipped.has(name) ? (['skipped'] as const) : []),
-      ...(deprecationOf(name) === undefined ? [] : (['deprecated'] as const)),
+      ...(getDeprecation(name) === undefined ? [] : (['deprecated'] as const)),
     ];
     return { name, lane, marks, skips: skips.length, skipRange };
   });

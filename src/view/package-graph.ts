@@ -10,7 +10,7 @@ import { type ChannelGraph, describeGraphFault, readGraph } from '../graph/chann
 import type { PackageBundle } from '../graph/resolve-content.js';
 import { UpgradeGraph, longestPath, findReadableVersion, shortestPath } from '../graph/upgrade-graph.js';
 import { type ChannelEntry, schemas } from '../model/declarative-config.js';
-import type { ChannelLayout, GraphEdge, GraphRow, UpgradePath, PathStep, RowMark } from './answers.js';
+import type { ChannelLayout, GraphEdge, GraphRow, UpgradePath, PathStep, RowMark } from './responses.js';
 import { layOutChannel } from './channel-rows.js';
 
 /** Maximum channels of a graph. */

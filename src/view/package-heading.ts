@@ -5,7 +5,7 @@ import { allowedOpenShift } from '../catalog/doctor/openshift.js';
 import type { BundleBlob, PackageBlob } from '../model/declarative-config.js';
 import { decodeBundle, decodePackage } from '../model/decode.js';
 import type { BlobOrigin, BundleFacts, PackageFacts } from '../model/facts.js';
-import type { PackageSummary } from './answers.js';
+import type { PackageSummary } from './responses.js';
 import { readBundleHeading } from './bundle-details.js';
 import { type PackageHeading, type ViewedPackage, findDefaultHead } from './viewed-package.js';
 

@@ -1,7 +1,7 @@
 import { severities } from '../core/diagnostic.js';
 import { groupBy } from '../core/groups.js';
 import { compareBytes } from '../core/order.js';
-import type { LocatedProblem, ProblemWindow } from './answers.js';
+import type { LocatedProblem, ProblemWindow } from './responses.js';
 
 /** Maximum problems of a response. */
 const windowLength = 50;

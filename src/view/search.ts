@@ -1,4 +1,4 @@
-import type { SearchResult, SearchMatch } from './answers.js';
+import type { SearchResult, SearchMatch } from './responses.js';
 
 /** Maximum bundles of a result. */
 const searchLimit = 50;

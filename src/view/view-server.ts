@@ -16,7 +16,7 @@ import {
   type ViewState,
   runHeader,
   tokenHeader,
-} from './answers.js';
+} from './responses.js';
 import type { CatalogView } from './catalog-view.js';
 import type { CurrentView } from './current-view.js';
 import { readPageFiles } from './page-files.js';

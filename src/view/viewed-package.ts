@@ -3,7 +3,7 @@ import type { CatalogDiagnostic } from '../model/catalog-diagnostic.js';
 import type { BundleFacts, ChannelFacts, DeprecationsFacts, PackageFacts } from '../model/facts.js';
 import { formatBundleVersion } from '../graph/bundle-version.js';
 import { findHead } from '../graph/channel-graph.js';
-import type { ChannelSummary } from './answers.js';
+import type { ChannelSummary } from './responses.js';
 import { countBySeverity, deprecationKey } from './package-graph.js';
 
 /** Package with its channels, bundles and deprecations; of duplicate names, the first. */

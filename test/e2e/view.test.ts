@@ -9,7 +9,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { serveOperatorSet } from '../support/operator-set.js';
 import { startFaultRegistry } from '../support/fault-registry.js';
 import { type RunningCommand, useSandbox } from '../support/command-line.js';
-import type { ExportedPage } from '../../src/view/answers.js';
+import type { ExportedPage } from '../../src/view/responses.js';
 import { handleExportedRequest } from '../../src/view/exported-requests.js';
 
 /** The browser of the system; where there is none, these tests are skipped. */

@@ -172,7 +172,7 @@ describe('architecture', () => {
     expect(findUnusedExports()).toEqual([]);
   });
 
-  it('lets the page import the shape of answers, drawing, search and printable text only', () => {
+  it('lets the page import the shape of responses, drawing, search and printable text only', () => {
     const page = imports.filter(({ file }) => file.startsWith('src/view/page/'));
     expect(page.length).toBeGreaterThan(20);
     const outside = page
@@ -181,8 +181,8 @@ describe('architecture', () => {
       .filter((target) => !target.startsWith('src/view/page/'));
     expect([...new Set(outside)].sort()).toEqual([
       'src/core/printable.js',
-      'src/view/answers.js',
       'src/view/graph-drawing.js',
+      'src/view/responses.js',
       'src/view/search.js',
     ]);
     const texts = filesBelow(path.join(source, 'view', 'page')).map((file) => readFileSync(file, 'utf8'));

@@ -85,5 +85,5 @@ async function check({ directory }: OpenedContent, { signal, followLinks }: Sess
       signal,
     },
   );
-  return findings.filter(({ severity, isUntold }) => severity === 'error' && isUntold !== true);
+  return findings.filter(({ severity, isUnreported }) => severity === 'error' && isUnreported !== true);
 }

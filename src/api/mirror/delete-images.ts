@@ -12,7 +12,7 @@ import { planImageSet } from '../../mirror/image-set/image-set-plan.js';
 import { openPinnedCatalog } from '../../mirror/image-set/select-catalogs.js';
 import { KeptImages } from '../../mirror/image-set/kept-images.js';
 import { readLock } from '../../mirror/lock/parse-lock.js';
-import { liveReleases } from '../../mirror/release/live-releases.js';
+import { createLiveAccess } from '../../mirror/release/live-releases.js';
 import { openReleases } from '../../mirror/release/open-releases.js';
 import type { Session } from '../../source/session.js';
 import path from 'node:path';
@@ -68,7 +68,7 @@ export async function listMirrorDeletions(
     openCharts: (helm) => openCharts(helm, { ...session, directory }),
     openReleases: (releases) =>
       openReleases(releases, {
-        access: liveReleases({ session, directory, graphData }),
+        access: createLiveAccess({ session, directory, graphData }),
         avoidRisks: false,
         ignoreSignature: options.ignoreReleaseSignature === true,
         signal,

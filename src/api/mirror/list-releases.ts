@@ -3,7 +3,7 @@ import { OpmateError, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
 import { parseReference } from '../../core/reference.js';
 import { releaseArchitectures } from '../../mirror/release/release-config.js';
-import { liveReleases } from '../../mirror/release/live-releases.js';
+import { createLiveAccess } from '../../mirror/release/live-releases.js';
 import { openReference } from '../../oci/image/open.js';
 import type { Session } from '../../source/session.js';
 import { withOpen } from '../with-open.js';
@@ -76,7 +76,7 @@ async function readGraphs(channel: string, architectures: readonly string[], ses
       hint: `use one of ${releaseArchitectures.join(', ')}`,
     });
   }
-  const access = liveReleases({ session, directory: session.workingDirectory });
+  const access = createLiveAccess({ session, directory: session.workingDirectory });
   return mapConcurrent(
     architectures,
     architecturesAtOnce,

@@ -10,10 +10,10 @@ import {
 import { pathBelow } from '../../mirror/image-set/image-set-names.js';
 import type { ImageSetPlan } from '../../mirror/image-set/image-set-plan.js';
 import type { NamedImage } from '../../mirror/image-set/planned-image.js';
-import { templatesOfLock } from '../../mirror/image-set/catalog-source-template.js';
+import { readLockedTemplates } from '../../mirror/image-set/catalog-source-template.js';
 import type { MirroredSet } from '../../mirror/image-set/image-set-resources.js';
 import { type NarrowedCatalogs, narrowCatalogs } from '../../mirror/image-set/narrowed-catalogs.js';
-import { mirroredOfLock } from '../../mirror/lock/lock-mirror.js';
+import { toMirroredSet } from '../../mirror/lock/lock-mirror.js';
 import { BaseContent } from '../../mirror/lock/base-content.js';
 import { type ImageSetLock, type LockedImage, withoutCharts } from '../../mirror/lock/lock.js';
 import { parseLock } from '../../mirror/lock/parse-lock.js';
@@ -105,9 +105,9 @@ async function withArchived<T>(
   requireListedImages(content.archive, lock);
   const wanted = run.options.helmCharts === true ? lock : withoutCharts(lock);
   if (run.configFile !== undefined) return withLimited(run, content, lock, wanted, work);
-  const templates = templatesOfLock(lock, 'the lock of the archive');
+  const templates = readLockedTemplates(lock, 'the lock of the archive');
   await requireSignedReleases(wanted, getReleaseSettings(run));
-  const set = mirroredOfLock(wanted, run.destination.target);
+  const set = toMirroredSet(wanted, run.destination.target);
   return work({ set, templates, locked: wanted });
 }
 

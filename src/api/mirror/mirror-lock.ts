@@ -5,9 +5,9 @@ import { archiveTarget } from '../../mirror/image-set/image-set-names.js';
 import { requireSameTemplates } from '../../mirror/image-set/catalog-source-template.js';
 import { planOf } from '../../mirror/lock/encode-lock.js';
 import type { ImageSetLock, LockedImage } from '../../mirror/lock/lock.js';
-import { mirroredOfLock } from '../../mirror/lock/lock-mirror.js';
-import { rebuiltOnDemand } from '../../mirror/lock/locked-catalogs.js';
-import { transfersOfLock } from '../../mirror/lock/locked-transfers.js';
+import { toMirroredSet } from '../../mirror/lock/lock-mirror.js';
+import { createOnDemandCatalogs } from '../../mirror/lock/locked-catalogs.js';
+import { toTransfers } from '../../mirror/lock/locked-transfers.js';
 import { joinReports } from '../../mirror/transfer/transfer-step.js';
 import type { OpenedReference } from '../../oci/image/open.js';
 import { copyLocked } from './copy-locked.js';
@@ -23,14 +23,14 @@ const defaultShardWait = 10_000;
 /** Maps the images of the lock; see `writeMapping`. */
 export async function mapLock(run: ImageSetRun): Promise<MirrorMapping> {
   const { lock, templates } = await readSameLock(run);
-  return writeMapping(run, mirroredOfLock(lock, run.destination.target), templates);
+  return writeMapping(run, toMirroredSet(lock, run.destination.target), templates);
 }
 
 /** Copies the images of a lock to a registry, without resolving tags. */
 export async function mirrorLock(run: ImageSetRun): Promise<MirrorResult> {
   const { shard, shardWaitMs = defaultShardWait } = run.options;
   return withLock(run, async ({ lock, templates, open }) => {
-    const set = mirroredOfLock(lock, run.destination.target);
+    const set = toMirroredSet(lock, run.destination.target);
     return copyLocked(run, { lock, set, templates }, { open, shard, shardWaitMs });
   });
 }
@@ -38,7 +38,7 @@ export async function mirrorLock(run: ImageSetRun): Promise<MirrorResult> {
 /** Writes an archive of the images of a lock. */
 export async function archiveLock(run: ImageSetRun): Promise<MirrorArchive> {
   return withLock(run, async ({ lock, config, open }) => {
-    const transfers = transfersOfLock(lock, { target: archiveTarget, open });
+    const transfers = toTransfers(lock, { target: archiveTarget, open });
     const skip = (_name: string, error: OpmateError): Promise<void> => Promise.reject(error);
     const written = await writeArchive(run, { transfers: () => transfers, lock: () => lock, skip }, config);
     return { ...written, report: joinReports(), changes: [] };
@@ -57,7 +57,7 @@ async function withLock<T>(
   const { lock: planned, config, templates } = await readSameLock(run);
   const { session } = run;
   const lock = await verifyLocked(run, planned);
-  const rebuilt = rebuiltOnDemand(lock, session, () => planForRun(run, config, lock));
+  const rebuilt = createOnDemandCatalogs(lock, session, () => planForRun(run, config, lock));
   try {
     return await work({ lock, config, templates, open: (image) => rebuilt.findOpener(image) });
   } finally {

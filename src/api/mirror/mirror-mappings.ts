@@ -2,7 +2,7 @@ import { OpmateError } from '../../core/errors.js';
 import { parseReference } from '../../core/reference.js';
 import { getReference, getTargetReference } from '../../mirror/mapping/image-location.js';
 import { formatTypedReference, getRepository, withDockerDefaults } from '../../mirror/mapping/image-names.js';
-import { type MappingPair, nameOfTarget, resolvePairs } from '../../mirror/mapping/mapping-file.js';
+import { type MappingPair, formatTargetName, resolvePairs } from '../../mirror/mapping/mapping-file.js';
 import { transferImages } from '../../mirror/transfer/transfer.js';
 import type { TransferOptions, TransferReport } from '../../mirror/transfer/transfer-types.js';
 import { openReference } from '../../oci/image/open.js';
@@ -60,7 +60,7 @@ export async function mirrorMappings(
       source: getReference(source, roots.from),
       target: getTargetReference(target, roots.to),
       sourceName: formatTypedReference(source),
-      targetName: nameOfTarget(target),
+      targetName: formatTargetName(target),
     })),
     { ...settings, session, maxPerRegistry: resolveMaxPerRegistry(settings), continueOnError, skipMissing },
   );

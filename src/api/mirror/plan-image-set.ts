@@ -3,8 +3,8 @@ import type { ImageSetConfiguration } from '../../mirror/image-set/image-set-con
 import { type ImageSetPlan, planImageSet } from '../../mirror/image-set/image-set-plan.js';
 import { openPinnedCatalog } from '../../mirror/image-set/select-catalogs.js';
 import type { ImageSetLock } from '../../mirror/lock/lock.js';
-import { liveReleases } from '../../mirror/release/live-releases.js';
-import { lockedReleases } from '../../mirror/release/locked-access.js';
+import { createLiveAccess } from '../../mirror/release/live-releases.js';
+import { createLockedAccess } from '../../mirror/release/locked-access.js';
 import { openReleases } from '../../mirror/release/open-releases.js';
 import { rebuildFrom } from '../../mirror/selection/rebuilt-source.js';
 import { formatPlatform } from '../../oci/image/platform.js';
@@ -35,7 +35,8 @@ export async function planForRun(
     openCharts: (helm) => openCharts(helm, { ...session, directory }),
     openReleases: (releases) => {
       const live = { session, directory, graphBase, graphData };
-      const access = lock?.releases === undefined ? liveReleases(live) : lockedReleases(lock.releases, live);
+      const access =
+        lock?.releases === undefined ? createLiveAccess(live) : createLockedAccess(lock.releases, live);
       return openReleases(releases, { access, avoidRisks, ignoreSignature, signal });
     },
     digestOfRebuilt: async (source, platforms) => {

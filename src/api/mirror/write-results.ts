@@ -1,10 +1,10 @@
 import { OpmateError } from '../../core/errors.js';
-import { mappingLines } from '../../mirror/image-set/image-set-plan.js';
+import { formatMappingLines } from '../../mirror/image-set/image-set-plan.js';
 import type { NamedImage } from '../../mirror/image-set/planned-image.js';
 import {
   type ClusterResourceOptions,
   type MirroredSet,
-  clusterResources,
+  encodeClusterResources,
 } from '../../mirror/image-set/image-set-resources.js';
 import { readArchiveIndex } from '../../oci/archive-set/archive-index.js';
 import type { ImageSetRun, MirrorMapping } from './image-set-run.js';
@@ -30,7 +30,7 @@ export async function writeMapping(
 ): Promise<MirrorMapping> {
   const { destination, workspace } = run;
   const all = renderResources(run, set, templates, await workspace?.readSignatures());
-  const mapping = mappingLines(set.images, destination.target);
+  const mapping = formatMappingLines(set.images, destination.target);
   const missing = await listMissing(run, set);
   const toText = (lines: readonly string[]): string => lines.map((line) => `${line}\n`).join('');
   const dryRun = new Map([['mapping.txt', toText(mapping)]]);
@@ -52,7 +52,7 @@ async function listMissing(run: ImageSetRun, { images }: MirroredSet<NamedImage>
     });
     for (const { repository, tag } of index?.images ?? []) known.add(`${repository}:${tag ?? ''}`);
   }
-  return mappingLines(
+  return formatMappingLines(
     images.filter((image) => !known.has(image.destination)),
     destination.target,
   );
@@ -66,5 +66,10 @@ export function renderResources(
   signatures?: ClusterResourceOptions['signatures'],
 ): Map<string, string> {
   const { destination, options } = run;
-  return clusterResources(set, { target: destination.target, ...options.naming, signatures, templates });
+  return encodeClusterResources(set, {
+    target: destination.target,
+    ...options.naming,
+    signatures,
+    templates,
+  });
 }

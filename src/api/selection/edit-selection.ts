@@ -8,7 +8,7 @@ import { replaceFile } from '../../files/replace-file.js';
 import { findReference, withoutCredentials } from '../../core/reference.js';
 import { parsePlace } from '../../source/parse-place.js';
 import type { Session } from '../../source/session.js';
-import type { SelectionBytes, SelectionImages, SelectionSummary, WrittenFile } from '../../view/answers.js';
+import type { SelectionBytes, SelectionImages, SelectionSummary, WrittenFile } from '../../view/responses.js';
 import type { CatalogView } from '../../view/catalog-view.js';
 import type { EditActions } from '../../view/view-server.js';
 import { ImageSizes, planSelection, requireSelectionRequest } from './plan-selection.js';

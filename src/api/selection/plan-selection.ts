@@ -25,14 +25,14 @@ import type { Transfer } from '../../mirror/transfer/transfer-types.js';
 import type { CatalogFacts, ChannelFacts } from '../../model/facts.js';
 import type { ImageContents } from '../../oci/image/contents.js';
 import type { Session } from '../../source/session.js';
-import type { SelectionPick, SelectionRequest } from '../../view/answers.js';
+import type { SelectionPick, SelectionRequest } from '../../view/responses.js';
 
 /** An open catalog with its facts, and the images of its bundles. */
 export interface SelectableCatalog {
   catalog: Catalog;
   facts: CatalogFacts;
   /** Returns the images that a bundle is and needs. */
-  imagesOf(packageName: string, bundle: string): string[];
+  getImages(packageName: string, bundle: string): string[];
 }
 
 /** Content that a selection keeps. */
@@ -82,7 +82,7 @@ const maxPicks = 10_000;
  * Reads the blobs of selected bundles for their dependencies. Throws OpmateError with all that the catalog lacks.
  */
 export async function planSelection(
-  { catalog, facts, imagesOf }: SelectableCatalog,
+  { catalog, facts, getImages }: SelectableCatalog,
   request: SelectionRequest,
   { signal, now }: Pick<Session, 'signal' | 'now'>,
 ): Promise<SelectionPlan> {
@@ -104,7 +104,7 @@ export async function planSelection(
           catalog: withoutCredentials(request.catalog || 'the catalog'),
         });
   const needs = await findNeeds(config, { operator, catalog, facts, selection }, signal);
-  return { text, ...describeSelection(facts, selection, imagesOf), ...needs };
+  return { text, ...describeSelection(facts, selection, getImages), ...needs };
 }
 
 /** Makes the document for a selection. Throws OpmateError UNSUPPORTED for a selection that its kind cannot express. */
@@ -169,13 +169,13 @@ async function findNeeds(
 function describeSelection(
   facts: CatalogFacts,
   { facts: kept, packages, kept: reasons, warnings, changes }: CatalogSelection,
-  imagesOf: SelectableCatalog['imagesOf'],
+  getImages: SelectableCatalog['getImages'],
 ): Omit<SelectionPlan, 'text' | 'unmet' | 'missingPackages'> {
   const whole = new Map(facts.channels.map((channel) => [`${channel.package}\0${channel.name}`, channel]));
   const versions = groupBy(facts.bundles, (bundle) => bundle.package);
   const images = new Map<string, SelectionPlan['images'][number]>();
   for (const { package: name, name: bundle } of kept.bundles) {
-    for (const image of imagesOf(name, bundle)) {
+    for (const image of getImages(name, bundle)) {
       getOrAdd(images, image, () => ({ image, bundles: [] })).bundles.push({ package: name, bundle });
     }
   }

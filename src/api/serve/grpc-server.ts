@@ -1,6 +1,6 @@
 import type { Logger } from '../../core/log.js';
-import type { AnswersSet } from '../../serve/grpc/named-answers.js';
-import type { RegistryAnswers } from '../../serve/grpc/registry-answers.js';
+import type { RegistryQueriesSet } from '../../serve/grpc/named-queries.js';
+import type { RegistryQueries } from '../../serve/grpc/registry-queries.js';
 import { startRegistryServer } from '../../serve/grpc/server.js';
 import {
   type CertificateFiles,
@@ -19,7 +19,7 @@ export interface GrpcServerOptions extends ListenAddress {
 
 /** Serves answers until it is closed, which finishes open calls. Throws OpmateError IO. */
 export async function startGrpcServer(
-  answers: RegistryAnswers | AnswersSet,
+  answers: RegistryQueries | RegistryQueriesSet,
   name: string,
   { host, port, tls, maxConnections }: GrpcServerOptions,
   logger: Logger,

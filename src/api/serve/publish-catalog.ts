@@ -26,13 +26,14 @@ export async function publishCatalog(
   session: Session,
   options: PublishCatalogOptions = {},
 ): Promise<Publication> {
-  const [{ storeContent }, { publishContent }, { catalogNameFault, defaultCatalogName }] = await Promise.all([
-    import('../../serve/catalogs/content-store.js'),
-    import('../../serve/publish/publish-catalog.js'),
-    import('../../serve/http/catalog-names.js'),
-  ]);
-  const { name = defaultCatalogName(reference) } = options;
-  const fault = catalogNameFault(name);
+  const [{ storeContent }, { publishContent }, { findCatalogNameFault, getDefaultCatalogName }] =
+    await Promise.all([
+      import('../../serve/catalogs/content-store.js'),
+      import('../../serve/publish/publish-catalog.js'),
+      import('../../serve/http/catalog-names.js'),
+    ]);
+  const { name = getDefaultCatalogName(reference) } = options;
+  const fault = findCatalogNameFault(name);
   if (fault !== undefined) throw new UsageError(`name ${name}: ${fault}`);
   const { temporaryDirectory, now, logger, signal } = session;
   return withCatalog(reference, session, async ({ catalog }) => {

@@ -2,8 +2,8 @@ import path from 'node:path';
 import type { Catalog } from '../../catalog/catalog.js';
 import { onAbort } from '../../core/concurrency.js';
 import { OpmateError, UsageError, throwIfCancelled } from '../../core/errors.js';
-import { openCatalogAnswers } from '../../serve/grpc/catalog-answers.js';
-import type { RegistryAnswers } from '../../serve/grpc/registry-answers.js';
+import { openCatalogQueries } from '../../serve/grpc/catalog-queries.js';
+import type { RegistryQueries } from '../../serve/grpc/registry-queries.js';
 import type { Session } from '../../source/session.js';
 import { openCatalog, withCatalog } from '../open-catalog.js';
 import { closeOnAbort } from './close-on-abort.js';
@@ -53,7 +53,7 @@ export async function serveCatalog(
   return collectingClosers(session, async (closers) => {
     const { catalog, close } = await openCatalog(reference, session);
     closers.push(close);
-    let answers: RegistryAnswers | undefined;
+    let answers: RegistryQueries | undefined;
     if (grpc !== undefined) {
       answers = await openAnswers(catalog, reference, session, {
         cacheDirectory: cacheDirectory && path.resolve(session.workingDirectory, cacheDirectory),
@@ -78,8 +78,8 @@ export async function serveIndex(
   { grpc, name = file }: { grpc: GrpcServerOptions; name?: string | undefined },
 ): Promise<Pick<ServedCatalog, 'close'> & { grpcPort: number }> {
   return collectingClosers(session, async (closers) => {
-    const { openSqliteAnswers } = await import('../../serve/grpc/sqlite-answers.js');
-    const answers = await openSqliteAnswers(file, session, { name });
+    const { openSqliteQueries } = await import('../../serve/grpc/sqlite-queries.js');
+    const answers = await openSqliteQueries(file, session, { name });
     closers.push(async () => answers.close());
     return { grpcPort: await startGrpc(answers, name, session, grpc, closers) };
   });
@@ -136,19 +136,19 @@ async function openAnswers(
   catalog: Catalog,
   reference: string,
   session: Session,
-  options: Omit<Parameters<typeof openCatalogAnswers>[1], 'temporaryDirectory' | 'now'> = {},
-): Promise<RegistryAnswers & Partial<Pick<Awaited<ReturnType<typeof openCatalogAnswers>>, 'encoded'>>> {
+  options: Omit<Parameters<typeof openCatalogQueries>[1], 'temporaryDirectory' | 'now'> = {},
+): Promise<RegistryQueries & Partial<Pick<Awaited<ReturnType<typeof openCatalogQueries>>, 'encoded'>>> {
   const { temporaryDirectory, now, logger, signal } = session;
   const settings = { temporaryDirectory, now, logger, signal, ...options };
-  if (catalog.listFiles !== undefined) return openCatalogAnswers(catalog, settings);
+  if (catalog.listFiles !== undefined) return openCatalogQueries(catalog, settings);
   const { SqliteCatalog } = await import('../../sqlite/read/catalog.js');
-  if (!(catalog instanceof SqliteCatalog)) return openCatalogAnswers(catalog, settings);
-  const { openSqliteAnswers } = await import('../../serve/grpc/sqlite-answers.js');
-  return openSqliteAnswers(catalog.file, session, { name: reference });
+  if (!(catalog instanceof SqliteCatalog)) return openCatalogQueries(catalog, settings);
+  const { openSqliteQueries } = await import('../../serve/grpc/sqlite-queries.js');
+  return openSqliteQueries(catalog.file, session, { name: reference });
 }
 
 async function startGrpc(
-  answers: RegistryAnswers,
+  answers: RegistryQueries,
   name: string,
   { logger }: Session,
   options: GrpcServerOptions,
@@ -167,15 +167,14 @@ async function startHttp(
   options: HttpServerOptions,
   closers: Closers,
 ): Promise<string> {
-  const [{ HeldCatalogs }, { storeContent }, { prepareHttpServer }, { catalogNameFault }] = await Promise.all(
-    [
+  const [{ HeldCatalogs }, { storeContent }, { prepareHttpServer }, { findCatalogNameFault }] =
+    await Promise.all([
       import('../../serve/catalogs/catalog-set.js'),
       import('../../serve/catalogs/content-store.js'),
       import('./http-server.js'),
       import('../../serve/http/catalog-names.js'),
-    ],
-  );
-  const fault = catalogNameFault(name);
+    ]);
+  const fault = findCatalogNameFault(name);
   if (fault !== undefined) throw new UsageError(`name ${name}: ${fault}`);
   const { temporaryDirectory, workingDirectory, now, logger, signal } = session;
   const catalogs = new HeldCatalogs();

@@ -9,7 +9,7 @@ import { makeDirectory } from '../../files/make-directory.js';
 import { CatalogKeeper } from '../../serve/catalogs/catalog-keeper.js';
 import { writeServerUrl } from '../../serve/catalogs/catalog-records.js';
 import { HeldCatalogs } from '../../serve/catalogs/catalog-set.js';
-import { catalogStatus } from '../../serve/catalogs/catalog-status.js';
+import { createCatalogStatus } from '../../serve/catalogs/catalog-status.js';
 import { watchManifests } from '../../serve/catalogs/catalog-watch.js';
 import type { KeeperClock } from '../../serve/catalogs/kept-catalog.js';
 import { getCredentials, readSecrets } from '../../source/secrets.js';
@@ -60,7 +60,7 @@ export async function serveCatalogs(
   const { logger, now } = session;
   const directory = path.resolve(session.workingDirectory, manifests);
   const held = new HeldCatalogs();
-  const statuses = (root: string) => keeper.records().map((record) => catalogStatus(record, root));
+  const statuses = (root: string) => keeper.records().map((record) => createCatalogStatus(record, root));
   const server = await prepareHttpServer(options.http, held, session, statuses);
   const storage = await prepareStorage(options, session);
   const lock = storage === undefined ? undefined : await lockStorage(storage, logger);
@@ -129,9 +129,9 @@ async function startRegistry(
   options: GrpcServerOptions,
   { temporaryDirectory, now, logger }: Session,
 ): Promise<{ port: number; close(): Promise<void> }> {
-  const { NamedAnswers } = await import('../../serve/grpc/named-answers.js');
+  const { NamedQueries } = await import('../../serve/grpc/named-queries.js');
   const { startGrpcServer } = await import('./grpc-server.js');
-  const answers = new NamedAnswers({ catalogs, temporaryDirectory, now, logger });
+  const answers = new NamedQueries({ catalogs, temporaryDirectory, now, logger });
   const server = await startGrpcServer(answers, name, options, logger);
   return {
     port: server.port,

@@ -11,7 +11,7 @@ import { parseGoJson } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { getText } from '../../document/json-fields.js';
 import { readRegularFile } from '../../files/read-file.js';
-import { CatalogRecords, getContents } from '../../serve/catalogs/catalog-records.js';
+import { CatalogRecords, getContentsDirectory } from '../../serve/catalogs/catalog-records.js';
 import type { Session } from '../../source/session.js';
 import { type ServedCatalogs, labelsAt, listing, listingOfDirectory, readUrl } from './catalog-statuses.js';
 
@@ -79,7 +79,7 @@ async function packagesStored(storage: string, { signal }: Session): Promise<Ser
   for (const { name, labels, priority, contentHash } of await new CatalogRecords(storage).list()) {
     throwIfCancelled(signal);
     if (contentHash === undefined) continue;
-    const content = await openContent(contentHash, { directory: getContents(storage) });
+    const content = await openContent(contentHash, { directory: getContentsDirectory(storage) });
     if (content === undefined) continue;
     for (const item of content.packages) listed.push({ catalog: name, name: item, labels, priority });
     await content.close();

@@ -14,7 +14,7 @@ import { readRegularFile } from '../../files/read-file.js';
 import { readLimited } from '../../oci/image/read-limited.js';
 import { readBody } from '../../oci/transport/response-body.js';
 import { CatalogRecords, readServerUrl } from '../../serve/catalogs/catalog-records.js';
-import { catalogStatus } from '../../serve/catalogs/catalog-status.js';
+import { createCatalogStatus } from '../../serve/catalogs/catalog-status.js';
 import { checkUrl, requestPlace } from '../../source/drivers/http-request.js';
 import { formatUrl } from '../../source/place.js';
 import type { Session } from '../../source/session.js';
@@ -42,7 +42,7 @@ export async function readCatalogStatuses(served: ServedCatalogs, session: Sessi
   const url = externalUrl ?? (await readServerUrl(served.storage));
   if (url === undefined) throw serverNotFound(served.storage);
   const records = await new CatalogRecords(served.storage).list();
-  return records.map((record) => catalogStatus(record, url.replace(/\/+$/, '')) as JsonObject);
+  return records.map((record) => createCatalogStatus(record, url.replace(/\/+$/, '')) as JsonObject);
 }
 
 /** Returns the error for a directory that is no storage of a server. */

@@ -3,7 +3,7 @@ import type { Diagnostic, DocumentPath } from '../../core/diagnostic.js';
 /** A finding about a bundle; `code` is the name of the validator. */
 export interface ValidationDiagnostic extends Diagnostic {
   /** `opm` finds this too but does not report it. */
-  isUntold?: boolean;
+  isUnreported?: boolean;
 }
 
 /** A finding of a check, before its validator and file are known. */

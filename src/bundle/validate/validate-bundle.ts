@@ -99,7 +99,7 @@ function getFinding(diagnostic: Diagnostic, places: Places): ValidationDiagnosti
   return {
     ...diagnostic,
     line: line ?? (file === undefined ? undefined : places.lineOf(file, path)),
-    ...(severity === 'warning' && quiet.has(code) && { isUntold: true }),
+    ...(severity === 'warning' && quiet.has(code) && { isUnreported: true }),
   };
 }
 

@@ -4,7 +4,7 @@ import { OpmateError } from '../../core/errors.js';
 import { encodeGoJson, quoteGo } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { getObject, getText } from '../../document/json-fields.js';
-import { unwrap } from '../../model/properties.js';
+import { getPropertyValue } from '../../model/properties.js';
 import { type Version, parseTolerantVersion } from '../../core/semver.js';
 import { csvDeploymentImages, csvSpec } from '../../model/csv.js';
 import { type BundleBlob, type Property, propertyTypes } from '../../model/declarative-config.js';
@@ -182,7 +182,8 @@ function wholeCsv(blob: BundleBlob): CsvParts | undefined {
 }
 
 function metadataCsv(blob: BundleBlob, index: number): CsvParts | undefined {
-  const value = blob.properties[index] === undefined ? undefined : unwrap(blob.properties[index].value);
+  const value =
+    blob.properties[index] === undefined ? undefined : getPropertyValue(blob.properties[index].value);
   if (!isJsonObject(value)) return undefined;
   return { spec: value, annotations: getObject(value['annotations']), path: ['properties', index, 'value'] };
 }
@@ -217,7 +218,7 @@ function readDependencies(
     const api = readProvidedApi(property);
     if (api !== undefined) apis.push(detach(api));
     if (!dependencyTypes.has(property.type)) continue;
-    const need = readNeed(property.type, unwrap(property.value));
+    const need = readNeed(property.type, getPropertyValue(property.value));
     if (need?.kind === 'unclear' && !need.isCel) {
       const hint = 'set a package and a range, or a group, version and kind';
       findings.add('dependency-unclear', place(...path), `depends on ${need.text}`, hint);
@@ -238,7 +239,7 @@ function readMaxOpenShift(
 ): OpenShiftVersion | undefined {
   const limits = properties.flatMap((property, index) =>
     property.type === maxOpenShiftType
-      ? [{ value: unwrap(property.value), path: ['properties', index, 'value'] }]
+      ? [{ value: getPropertyValue(property.value), path: ['properties', index, 'value'] }]
       : [],
   );
   if (limits.length === 0 && csv !== undefined) {
@@ -301,7 +302,7 @@ function readOpenShiftVersions(
   const label =
     property === undefined
       ? getText(csv?.annotations[openShiftVersionsKey])
-      : getText(unwrap(property.value));
+      : getText(getPropertyValue(property.value));
   if (label === '') return undefined;
   if (isInVersions(label, undefined) !== undefined) return detach(label);
   const path = property === undefined ? (csv?.path ?? []) : ['properties', index, 'value'];

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { OpmateError } from '../../core/errors.js';
 import type { EncodableJson, JsonObject } from '../../document/json.js';
-import { type CatalogFormat, type EncodableBlob, blobRecord, encodeRecord } from '../../model/encode.js';
+import { type CatalogFormat, type EncodableBlob, toRecord, encodeRecord } from '../../model/encode.js';
 import { schemas } from '../../model/declarative-config.js';
 import { checkPackagePath } from '../directory-writer.js';
 import { changedText, replacedText, textBeside } from './blob-text.js';
@@ -92,7 +92,7 @@ class FilePlanner {
     const { catalog } = this.#catalog;
     const old = (await catalog.readText(origin)).toString();
     if (edit.kind === 'replace') {
-      const text = replacedText(old, origin.syntax, blobRecord(edit.by));
+      const text = replacedText(old, origin.syntax, toRecord(edit.by));
       return text === old ? undefined : text;
     }
     const value = await catalog.read(origin);
@@ -107,7 +107,7 @@ class FilePlanner {
   }
 
   async #insert(packageName: string, item: EncodableBlob): Promise<void> {
-    const record = blobRecord(item);
+    const record = toRecord(item);
     const anchor = this.#findAnchor(packageName, item.kind) ?? this.#endOfOnlyFile();
     if (anchor === undefined) {
       this.#create(packageName, record);

@@ -3,7 +3,7 @@ import { getText, getValue } from '../../document/json-fields.js';
 import type { JsonValue } from '../../document/json.js';
 import { type BundleBlob, propertyTypes } from '../../model/declarative-config.js';
 import { findCsvText } from '../../model/migrations.js';
-import { unwrap } from '../../model/properties.js';
+import { getPropertyValue } from '../../model/properties.js';
 
 /**
  * Returns the creation date of a bundle, such as `2024-01-31`: the annotation `createdAt` of its
@@ -13,7 +13,7 @@ import { unwrap } from '../../model/properties.js';
 export function findCreationDay(blob: BundleBlob): string | undefined {
   const metadata = blob.properties.find(({ type }) => type === propertyTypes.csvMetadata);
   return parseDay(
-    getText(metadata ? unwrap(metadata.value) : readCsvMetadata(blob), 'annotations', 'createdAt'),
+    getText(metadata ? getPropertyValue(metadata.value) : readCsvMetadata(blob), 'annotations', 'createdAt'),
   );
 }
 

@@ -63,7 +63,7 @@ export const command = defineCommand({
       const { k8sVersion } = options;
       const checked = { ...options, optional, k8sVersion, categories };
       const { findings: all, isInPlace } = await validateBundle(reference, session, checked);
-      const findings = isOpm ? all.filter(({ isUntold }) => isUntold !== true) : all;
+      const findings = isOpm ? all.filter(({ isUnreported }) => isUnreported !== true) : all;
       const isValid = !findings.some(({ severity }) => severity === 'error');
       if (isValid) session.logger.log('info', 'All validation tests have been completed successfully');
       session.logger.close();

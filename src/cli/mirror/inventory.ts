@@ -4,7 +4,7 @@ import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { replaceFile } from '../../files/replace-file.js';
 import { parseMirrorTarget } from '../../mirror/image-set/image-set-names.js';
-import { encodeInventory, idOfInventory, summarizeInventory } from '../../mirror/inventory/inventory.js';
+import { encodeInventory, computeInventoryId, summarizeInventory } from '../../mirror/inventory/inventory.js';
 import { isRepositoryName } from '../../oci/registry/registry-names.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { grouped, repeated, text } from '../command/flags.js';
@@ -73,7 +73,7 @@ export const command = defineCommand({
         ...[count(tags, 'tag'), count(manifests, 'manifest'), count(blobs, 'blob'), amountOfBytes(bytes)],
       ];
       const size = amountOfBytes(Buffer.byteLength(encoded));
-      session.logger.log('info', `inventory ${idOfInventory(inventory)}: ${amounts.join(', ')}`);
+      session.logger.log('info', `inventory ${computeInventoryId(inventory)}: ${amounts.join(', ')}`);
       if (options.to === undefined) await writeAll(context.stdout, encoded, session.signal);
       else {
         await replaceFile(path.resolve(workingDirectory, options.to), encoded);

@@ -10,7 +10,7 @@ import {
   listVersions,
   readOperatorNames,
   requirePackage,
-  wellKnownCatalogs,
+  getDefaultCatalogs,
 } from '../../mirror/selection/operator-list.js';
 import { listChannels, listPackages } from '../../graph/list.js';
 import { openReference } from '../../oci/image/open.js';
@@ -131,7 +131,7 @@ async function catalogsText(
 ): Promise<string> {
   const catalogs: { image: string; isPresent: boolean }[] = [];
   const lines = ['Available OpenShift OperatorHub catalogs:', `OpenShift ${printable(version)}:`];
-  for (const text of wellKnownCatalogs(version)) {
+  for (const text of getDefaultCatalogs(version)) {
     const opened = await openReference(parseReference(text), session);
     try {
       const head = await opened.repository.headManifest(opened.reference, session);

@@ -59,7 +59,7 @@ function* writeJson(channels: readonly DrawnChannel[]): Generator<string, void> 
   yield '{\n  "channels": [';
   for (const [
     index,
-    { package: packageName, name, entries, versionOf, deprecationOf },
+    { package: packageName, name, entries, getVersion: getVersion, getDeprecation: getDeprecation },
   ] of channels.entries()) {
     const { heads } = readGraph(entries);
     const shown = {
@@ -68,11 +68,11 @@ function* writeJson(channels: readonly DrawnChannel[]): Generator<string, void> 
       heads,
       entries: entries.map((entry) => ({
         name: entry.name,
-        version: versionOf(entry.name),
+        version: getVersion(entry.name),
         ...(entry.replaces !== '' && { replaces: entry.replaces }),
         ...(entry.skips.length > 0 && { skips: entry.skips }),
         ...(entry.skipRange !== '' && { skipRange: entry.skipRange }),
-        ...(deprecationOf(entry.name) !== undefined && { deprecation: deprecationOf(entry.name) }),
+        ...(getDeprecation(entry.name) !== undefined && { deprecation: getDeprecation(entry.name) }),
       })),
     };
     const text = JSON.stringify(shown, null, 2).replaceAll('\n', '\n    ');

@@ -1,7 +1,7 @@
 import { catalogForms } from '../../api/open-catalog.js';
 import { buildServeCache, serveCatalog } from '../../api/serve/serve-catalog.js';
 import { UsageError } from '../../core/errors.js';
-import { catalogNameFault, defaultCatalogName } from '../../serve/http/catalog-names.js';
+import { findCatalogNameFault, getDefaultCatalogName } from '../../serve/http/catalog-names.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { type Flag, type FlagValues, flag, grouped, optional, parsed, text } from '../command/flags.js';
 import { positiveInteger } from '../command/values.js';
@@ -140,8 +140,8 @@ async function serveReference(
 }
 
 function getName(name: string | undefined, reference: string): string {
-  if (name === undefined) return defaultCatalogName(reference);
-  const fault = catalogNameFault(name);
+  if (name === undefined) return getDefaultCatalogName(reference);
+  const fault = findCatalogNameFault(name);
   if (fault === undefined) return name;
   throw new UsageError(`--name ${name}: ${fault}`);
 }

@@ -7,7 +7,7 @@ import { exitCodes } from '../exit-codes.js';
 import { encodeData } from '../reports/encode-data.js';
 import { writeAll } from '../output.js';
 import { printableLine } from '../../core/printable.js';
-import { isFine } from '../../oci/signatures/verify-image.js';
+import { isAccepted } from '../../oci/signatures/verify-image.js';
 import { useSession } from '../session.js';
 import { policyFlags, findPolicyRequest } from './policy-flags.js';
 
@@ -39,7 +39,7 @@ export const command = defineCommand({
       const images = await verifyImages(references, session, { ...request, registriesDirectory });
       session.logger.close();
       await writeAll(context.stdout, options.output === 'json' ? toJson(images) : toText(images));
-      return images.every(isFine) ? exitCodes.done : exitCodes.findings;
+      return images.every(isAccepted) ? exitCodes.done : exitCodes.findings;
     });
   },
 });

@@ -6,7 +6,7 @@ import { statIfPresent } from '../../files/file-status.js';
 import {
   type ArchiveBase,
   archiveIndexName,
-  baseOfArchive,
+  getArchiveBase,
   readArchiveIndex,
 } from '../../oci/archive-set/archive-index.js';
 import { toArchiveBase, readInventoryFile } from '../inventory/inventory.js';
@@ -37,7 +37,7 @@ export async function readArchiveBase(base: BasePlace, directory: string | undef
       });
     }
   }
-  return baseOfArchive(index);
+  return getArchiveBase(index);
 }
 
 function resolveLinks(place: string): Promise<string> {

@@ -10,7 +10,7 @@ import { openCatalogIn } from '../../source/drivers/image.js';
 import type { SourceSession } from '../../source/session.js';
 import { openArchivedCharts } from '../helm/archived-charts.js';
 import { type ImageSetLock, type LockedImage, getLockedName, isSameName } from '../lock/lock.js';
-import { lockedReleases } from '../release/locked-access.js';
+import { createLockedAccess } from '../release/locked-access.js';
 import { openReleases } from '../release/open-releases.js';
 import { type ImageSetConfiguration, type OperatorConfig, getCatalogTarget } from './image-set-config.js';
 import { type ImageSetPlan, type PlanOptions, planImageSet } from './image-set-plan.js';
@@ -73,7 +73,7 @@ export async function planArchivedSet(
     },
     openCharts: (helm) => openArchivedCharts(helm, options),
     openReleases(releases) {
-      const access = lockedReleases(
+      const access = createLockedAccess(
         lock.releases ?? { releases: [], graphs: [] },
         options,
         async ({ digest, text }) => openReleaseImage(digest, text, options),

@@ -47,7 +47,7 @@ export async function readCatalogSourceTemplates(
  * Returns the templates of a lock, by file. Throws OpmateError with all invalid templates, including those that the lock
  * has no text of, and two of one file.
  */
-export function templatesOfLock(lock: ImageSetLock, subject: string): Map<string, CatalogSourceTemplate> {
+export function readLockedTemplates(lock: ImageSetLock, subject: string): Map<string, CatalogSourceTemplate> {
   const templates = new Map<string, CatalogSourceTemplate>();
   const errors = new ErrorList();
   for (const { targetCatalogSourceTemplate: template } of lock.catalogs) {

@@ -155,7 +155,7 @@ async function planCatalog(
 }
 
 /** Returns the lines of `mapping.txt`, sorted: `SOURCE=DESTINATION`, both with their transport. */
-export function mappingLines(images: readonly NamedImage[], target: MirrorTarget): string[] {
+export function formatMappingLines(images: readonly NamedImage[], target: MirrorTarget): string[] {
   const scheme = target.registry === '' ? 'file://' : 'docker://';
   return images.map(({ source, destination }) => `${source}=${scheme}${destination}`).sort(compareBytes);
 }

@@ -54,7 +54,10 @@ const annotations = { createdBy: 'opmate' };
  * Returns the manifests that make a cluster use a mirror, by file name: mirror sets, and for each catalog a CatalogSource
  * and a ClusterCatalog. Throws OpmateError for two catalogs with one object name. (Source: oc-mirror v2.)
  */
-export function clusterResources(plan: MirroredSet, options: ClusterResourceOptions): Map<string, string> {
+export function encodeClusterResources(
+  plan: MirroredSet,
+  options: ClusterResourceOptions,
+): Map<string, string> {
   const { target, pollIntervalMinutes: minutes, catalogName, prefix = '' } = options;
   const files = new Map<string, string>();
   const add = (short: string, kind: MirrorSetKind, images: readonly MirroredName[]): void => {

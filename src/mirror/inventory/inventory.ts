@@ -42,7 +42,7 @@ const formatVersion = 1;
 const kind = 'MirrorInventory';
 
 /** Returns the ID of an inventory: a digest of the content, without the name of the registry. */
-export function idOfInventory(inventory: Inventory): string {
+export function computeInventoryId(inventory: Inventory): string {
   const { repositories, manifests, blobs } = getTables(inventory);
   return computeDigest(JSON.stringify([formatVersion, repositories, manifests, blobs]));
 }
@@ -52,7 +52,7 @@ export function encodeInventory(inventory: Inventory): string {
   const fields = {
     kind,
     version: formatVersion,
-    id: idOfInventory(inventory),
+    id: computeInventoryId(inventory),
     registry: inventory.registry,
     ...getTables(inventory),
   };
@@ -124,7 +124,7 @@ export function parseInventory(text: string, file: string): Inventory {
     manifests,
     blobs,
   };
-  if (fields.id.digest() !== idOfInventory(inventory)) {
+  if (fields.id.digest() !== computeInventoryId(inventory)) {
     const hint = 'copy the file again, or run opmate mirror inventory again: it is damaged or was edited';
     return fields.id.fail('not the id of this content', { hint });
   }
@@ -181,7 +181,7 @@ export function toArchiveBase(inventory: Inventory): ArchiveBase {
     }
   }
   return {
-    id: idOfInventory(inventory),
+    id: computeInventoryId(inventory),
     // Content without a repository cannot be read.
     sizeOf: (digest) =>
       holders.has(digest) ? (inventory.blobs.get(digest) ?? inventory.manifests.get(digest)) : undefined,

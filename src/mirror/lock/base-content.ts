@@ -1,7 +1,7 @@
 import { getOrAdd } from '../../core/groups.js';
 import type { OpenedArchive } from '../../oci/archive-set/archive-set-reader.js';
 import type { ImageSession } from '../../oci/image/open.js';
-import type { BlobPlace } from '../../oci/image/shared-blobs.js';
+import type { RepositoryLocation } from '../../oci/image/shared-blobs.js';
 import type { Descriptor } from '../../oci/image/types.js';
 import { createRegistryRepository } from '../../oci/registry/registry-client.js';
 import { withReads } from '../../oci/registry/replaced-reads.js';
@@ -35,7 +35,7 @@ export class BaseContent {
   }
 
   /** Returns the noted repositories, to mount blobs from. */
-  places(): [digest: string, place: BlobPlace][] {
+  places(): [digest: string, place: RepositoryLocation][] {
     return [...this.#holders].map(([digest, repository]) => [
       digest,
       { registry: this.#registry, repository },

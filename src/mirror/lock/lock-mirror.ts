@@ -22,7 +22,7 @@ import { surveyTransfers } from '../transfer/transfer.js';
 import type { BaseContent } from './base-content.js';
 import type { BytePlan } from './byte-plan.js';
 import type { ImageSetLock } from './lock.js';
-import { type LockedTransfersOptions, getTargetName, transfersOfLock } from './locked-transfers.js';
+import { type LockedTransfersOptions, getTargetName, toTransfers } from './locked-transfers.js';
 import { copyShard, planSharedBlobs } from './shard-blobs.js';
 import { type Shard, assignShards } from './shard.js';
 import { planSurveyed } from './surveyed-set.js';
@@ -61,7 +61,7 @@ export class LockMirror {
   constructor(lock: ImageSetLock, options: LockMirrorOptions) {
     this.#lock = lock;
     this.#options = options;
-    const transfers = transfersOfLock(lock, options);
+    const transfers = toTransfers(lock, options);
     const [operands, catalogs] = splitCopyOrder(transfers);
     const { shard } = options;
     this.#catalogs = catalogs;
@@ -219,7 +219,7 @@ function createBaseError(
 }
 
 /** Returns the images and catalogs of a lock at a target, for the manifests of a cluster. */
-export function mirroredOfLock(lock: ImageSetLock, target: MirrorTarget): MirroredSet<NamedImage> {
+export function toMirroredSet(lock: ImageSetLock, target: MirrorTarget): MirroredSet<NamedImage> {
   const images = lock.images.flatMap((image) => {
     const { kind, source } = image;
     if (kind === 'signature') return [];

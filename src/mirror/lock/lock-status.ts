@@ -9,7 +9,7 @@ import { surveyTransfers } from '../transfer/transfer.js';
 import { type BytePlan, planBytes } from './byte-plan.js';
 import { encodeLock, planOf } from './encode-lock.js';
 import { type ImageSetLock, type LockedImage, getLockedName } from './lock.js';
-import { type LockedTransfersOptions, getTargetName, transfersOfLock } from './locked-transfers.js';
+import { type LockedTransfersOptions, getTargetName, toTransfers } from './locked-transfers.js';
 import { parseLock } from './parse-lock.js';
 import { assignShards } from './shard.js';
 import { createPresence } from './surveyed-set.js';
@@ -68,7 +68,7 @@ export async function readRegistryStatus(
     shards?: number | undefined;
   },
 ): Promise<LockStatus> {
-  const { surveyed } = await surveyTransfers(transfersOfLock(lock, options), {
+  const { surveyed } = await surveyTransfers(toTransfers(lock, options), {
     ...options.transfer,
     isExact: true,
   });

@@ -21,7 +21,7 @@ interface LockedCatalogs {
  * INVALID for a result that differs from the lock: the tag of the catalog was moved, or opmate has changed. `makePlan`
  * plans the set of the lock, once and on demand.
  */
-export function rebuiltOnDemand(
+export function createOnDemandCatalogs(
   lock: ImageSetLock,
   session: SourceSession,
   makePlan: () => Promise<ImageSetPlan>,

@@ -26,10 +26,7 @@ export function getTargetName(image: LockedImage, target: MirrorTarget): string 
  * Returns the images of a lock as transfers, in its order, with their contents. Throws OpmateError INVALID for two
  * images with one name at the target, and for a name that is too long.
  */
-export function transfersOfLock(
-  lock: ImageSetLock,
-  { target, open }: LockedTransfersOptions,
-): PinnedTransfer[] {
+export function toTransfers(lock: ImageSetLock, { target, open }: LockedTransfersOptions): PinnedTransfer[] {
   const known = new Map<string, LockedImage>();
   return lock.images.map((image) => {
     const targetName = getTargetName(image, target);

@@ -216,7 +216,7 @@ function checkPairs(pairs: readonly ResolvedPair[]): void {
 }
 
 /** Formats a target for reports: with its tag, if it has one. */
-export function nameOfTarget({ scheme, name }: TypedImageReference): string {
+export function formatTargetName({ scheme, name }: TypedImageReference): string {
   return name.tag === undefined
     ? `${scheme === 'file' ? 'file://' : ''}${getRepository(name)}`
     : formatTypedReference({ scheme, name: { ...name, digest: undefined } });

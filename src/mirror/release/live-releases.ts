@@ -45,7 +45,7 @@ export interface LiveReleaseOptions {
 const maxKeyBytes = 1024 * 1024;
 
 /** Returns access to releases by the services in the environment of a session, else the public ones. */
-export function liveReleases(options: LiveReleaseOptions): ReleaseAccess {
+export function createLiveAccess(options: LiveReleaseOptions): ReleaseAccess {
   const { session } = options;
   const keyrings = new Map<ReleaseType, Promise<OpenPgpKeyring>>();
   return {

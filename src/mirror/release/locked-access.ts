@@ -10,7 +10,7 @@ import { parseUpdateGraph } from '../../release/update-graph.js';
 import type { OpenPgpKeyring } from '../../trust/openpgp-keyring.js';
 import type { ImageSetLock } from '../lock/lock.js';
 import type { LockedRelease, LockedReleases } from '../lock/locked-releases.js';
-import { type LiveReleaseOptions, liveReleases, readReleaseKeys } from './live-releases.js';
+import { type LiveReleaseOptions, createLiveAccess, readReleaseKeys } from './live-releases.js';
 import type { GraphImage, ReleaseAccess } from './open-releases.js';
 
 /** Opens a release image in an archive. */
@@ -20,14 +20,14 @@ type OpenArchived = (image: DigestReference) => Promise<OpenedReference>;
  * Returns access to releases of a lock, without update service and signature store; signatures are verified again. Images
  * are opened at their sources, and the graph image is rebuilt; `openArchived` opens images of an archive.
  */
-export function lockedReleases(
+export function createLockedAccess(
   { releases, graphs, graphImage }: LockedReleases,
   live: LiveReleaseOptions,
   openArchived?: OpenArchived,
 ): ReleaseAccess {
   const { session } = live;
   const keyrings = new Map<ReleaseType, Promise<OpenPgpKeyring>>();
-  const source = liveReleases({ ...live, graphBase: graphImage?.base ?? live.graphBase });
+  const source = createLiveAccess({ ...live, graphBase: graphImage?.base ?? live.graphBase });
   return {
     async readGraph(type, architecture, channel) {
       const label = `channel ${channel} (${architecture})`;
@@ -91,7 +91,7 @@ export async function requireSignedReleases(
   live: LiveReleaseOptions & { ignoreReleaseSignature: boolean },
 ): Promise<void> {
   const known = locked ?? { releases: [], graphs: [] };
-  const access = lockedReleases(known, live);
+  const access = createLockedAccess(known, live);
   const errors = new ErrorList();
   for (const { kind, contents, reference: text } of images) {
     if (kind !== 'release') continue;

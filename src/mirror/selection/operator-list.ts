@@ -9,7 +9,7 @@ import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { type Version, compareVersions, parseVersion, tryParse } from '../../core/semver.js';
 import { type BundleBlob, propertyTypes, schemas } from '../../model/declarative-config.js';
 import type { BundleFacts, CatalogFacts } from '../../model/facts.js';
-import { unwrap } from '../../model/properties.js';
+import { getPropertyValue } from '../../model/properties.js';
 import { notFound } from '../../core/suggest.js';
 import { readBundleVersion } from '../../graph/bundle-version.js';
 
@@ -52,7 +52,7 @@ function findHighestBundles(facts: CatalogFacts): Map<string, BundleFacts> {
 
 function findDisplayName(blob: BundleBlob): string | undefined {
   const metadata = blob.properties.find(({ type }) => type === propertyTypes.csvMetadata);
-  return (metadata && getText(unwrap(metadata.value), 'displayName')) || findCsvDisplayName(blob);
+  return (metadata && getText(getPropertyValue(metadata.value), 'displayName')) || findCsvDisplayName(blob);
 }
 
 /** Throws OpmateError NOT_FOUND, with the nearest name, for a missing package. */
@@ -97,7 +97,7 @@ export function listVersions(
 const firstWithoutMarketplace = 22;
 
 /** Returns the default catalogs of an OpenShift version `4.X`, which may not exist. Throws UsageError. */
-export function wellKnownCatalogs(version: string): string[] {
+export function getDefaultCatalogs(version: string): string[] {
   const [, minor] = /^v?4\.(\d{1,3})$/.exec(version) ?? [];
   if (minor === undefined) {
     throw new UsageError(`--version ${quoteGo(version)}: not a version of OpenShift`, {

@@ -12,7 +12,7 @@ import { type Logger, silentLogger } from '../../core/log.js';
 import { type FilePart, JoinedFileWriter } from '../../files/file-parts.js';
 import { makeTemporaryDirectory } from '../../files/temporary-directory.js';
 import type { CatalogFacts } from '../../model/facts.js';
-import { imageLabels, pathOfLabel } from '../../model/image-labels.js';
+import { imageLabels, getLabelPath } from '../../model/image-labels.js';
 import { BuiltImages } from '../../oci/image/built-images.js';
 import { type Image } from '../../oci/image/image.js';
 import {
@@ -148,7 +148,7 @@ function locateCatalog(image: Image, logger: Logger): CatalogPlace {
     throw new OpmateError('INVALID', problem, { subject: name });
   }
   const label = configs ?? '/configs';
-  const directory = pathOfLabel(name, imageLabels.configs, label);
+  const directory = getLabelPath(name, imageLabels.configs, label);
   if (directory === '') {
     throw new OpmateError('UNSUPPORTED', 'its catalog is the whole image, so a part of it cannot be taken', {
       subject: name,
@@ -157,7 +157,7 @@ function locateCatalog(image: Image, logger: Logger): CatalogPlace {
   }
   const removed: string[] = [];
   if (database !== undefined) {
-    const file = pathOfLabel(name, imageLabels.database, database);
+    const file = getLabelPath(name, imageLabels.database, database);
     if (file !== '') removed.push(file);
     const problem = 'becomes a file-based catalog, which the opm in the image must support';
     logger.log('warn', `${name}: its database ${quoteGo(database)} ${problem}`);

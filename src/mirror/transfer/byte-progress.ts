@@ -1,6 +1,6 @@
 import { type Logger, silentLogger } from '../../core/log.js';
 import type { Reference } from '../../core/reference.js';
-import type { BlobPlace } from '../../oci/image/shared-blobs.js';
+import type { RepositoryLocation } from '../../oci/image/shared-blobs.js';
 import type { Descriptor } from '../../oci/image/types.js';
 import { toRepositoryKey } from './transfer-step.js';
 import type { SurveyedTransfer } from './transfer-types.js';
@@ -88,7 +88,7 @@ export class ByteProgress {
 }
 
 /** Returns the place that the blobs of a target are shared in; a layout is a registry of its own. */
-export function toBlobPlace(target: Reference): BlobPlace {
+export function toBlobPlace(target: Reference): RepositoryLocation {
   return target.transport === 'docker' ? target : { registry: toRepositoryKey(target), repository: '' };
 }
 

@@ -3,7 +3,7 @@ import { OpmateError } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
 import type { Reference } from '../../core/reference.js';
 import { type ImageContents, readContentsFrom } from '../../oci/image/contents.js';
-import { type AskedTarget, surveyContents } from '../../oci/image/copy.js';
+import { type SurveyTarget, surveyContents } from '../../oci/image/copy.js';
 import { openTarget } from '../../oci/image/open.js';
 import { formatPlatform } from '../../oci/image/platform.js';
 import type { Descriptor } from '../../oci/image/types.js';
@@ -110,7 +110,7 @@ export async function surveyTransfers(
   pinned: readonly PinnedTransfer[],
   options: SurveyOptions,
 ): Promise<StepFaults & { surveyed: SurveyedTransfer[] }> {
-  const targets = new Map<string, Promise<AskedTarget>>();
+  const targets = new Map<string, Promise<SurveyTarget>>();
   const firstBlobs = new Map<string, Descriptor>();
   for (const { target, contents } of splitCopyOrder(pinned).flat()) {
     const [first] = contents.manifests.flatMap(({ blobs }) => blobs);
@@ -140,7 +140,7 @@ async function openForSurvey(
   target: Reference,
   firstBlob: Descriptor | undefined,
   { session, isExact = false }: SurveyOptions,
-): Promise<AskedTarget> {
+): Promise<SurveyTarget> {
   const repository = await openForReading(target, session);
   if (repository === undefined)
     return { headManifest: () => Promise.resolve(undefined), hasBlob: () => Promise.resolve(false) };

@@ -7,7 +7,7 @@ import type { OpenedReference } from '../../oci/image/open.js';
 import {
   type Verdict,
   findUnsignedManifest,
-  isFine,
+  isAccepted,
   verifyImage,
 } from '../../oci/signatures/verify-image.js';
 import type { SignaturePolicy } from '../../trust/policy.js';
@@ -135,7 +135,7 @@ export function withVerdicts<S extends VerifiedSet>(set: S, verdicts: ReadonlyMa
 export function getRefusals({ images }: VerifiedSet, verdicts: ReadonlyMap<string, Verdict>): string[] {
   return images.flatMap((image) => {
     const verdict = image.kind === 'signature' ? undefined : verdicts.get(getLockedName(image));
-    return verdict === undefined || isFine(verdict)
+    return verdict === undefined || isAccepted(verdict)
       ? []
       : [`${image.reference}: ${verdict.status}: ${verdict.reason}`];
   });

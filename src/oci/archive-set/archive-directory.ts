@@ -18,7 +18,7 @@ import {
   parseArchiveIndex,
   readPlainFile,
 } from './archive-index.js';
-import { keyOfParts, partName, partialName, planName, planPattern, stagedName } from './archive-layout.js';
+import { toPlanKey, partName, partialName, planName, planPattern, stagedName } from './archive-layout.js';
 
 /** A previous or unfinished archive set in the directory, whose blobs are reused. */
 export interface OldArchive {
@@ -46,7 +46,7 @@ export class ArchiveDirectory {
   constructor(directory: string, index: ArchiveIndex, logger: Logger) {
     this.#directory = directory;
     this.#index = index;
-    this.#key = keyOfParts(index);
+    this.#key = toPlanKey(index);
     this.#logger = logger;
   }
 
@@ -102,7 +102,7 @@ export class ArchiveDirectory {
       if (error.code !== 'NOT_FOUND') this.#logger.log('warn', `${getMessage(error)}: not used`);
       return undefined;
     }
-    const staged = key ?? keyOfParts(index);
+    const staged = key ?? toPlanKey(index);
     // If all parts are complete, some may have been renamed already.
     const isFinished = isComplete(index);
     const files: (string | undefined)[] = [];
@@ -202,7 +202,7 @@ export class ArchiveDirectory {
 
   /** Moves staged parts to their places, after removing surplus ones. Returns whether there were staged parts. */
   async #placeParts(index: ArchiveIndex): Promise<boolean> {
-    const key = keyOfParts(index);
+    const key = toPlanKey(index);
     const staged: { from: string; to: string }[] = [];
     for (const [i, { file, size }] of index.parts.entries()) {
       const from = this.#locate(stagedName(i + 1, key));

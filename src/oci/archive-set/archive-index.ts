@@ -68,7 +68,7 @@ export interface ArchiveBase {
 }
 
 /** Returns an archive set as the base of another. */
-export function baseOfArchive({ id, blobs, inBase, holders }: ArchiveIndex): ArchiveBase {
+export function getArchiveBase({ id, blobs, inBase, holders }: ArchiveIndex): ArchiveBase {
   return {
     id,
     sizeOf: (digest) => blobs.get(digest)?.size ?? inBase.get(digest),

@@ -46,7 +46,7 @@ export function partName(number: number): string {
 }
 
 /** Returns the key of a set and its division into parts, for names of unfinished files: 16 hexadecimal digits. */
-export function keyOfParts({ id, parts }: { id: string; parts: readonly { size: number }[] }): string {
+export function toPlanKey({ id, parts }: { id: string; parts: readonly { size: number }[] }): string {
   const { hex } = parseDigest(computeDigest(`${id} ${parts.map(({ size }) => size).join(' ')}`));
   return hex.slice(0, 16);
 }
@@ -91,7 +91,7 @@ export function getEntries(images: readonly NamedImage[]): Descriptor[] {
  * Divides blobs into parts of at most `partBytes`, in the order of their digests. Blobs that alone are larger come
  * first, each in a part of its own. Throws OpmateError LIMIT for more than 10,000 parts.
  */
-export function layOut(
+export function divideBlobs(
   blobs: readonly { digest: string; size: number }[],
   images: readonly NamedImage[],
   partBytes: number,

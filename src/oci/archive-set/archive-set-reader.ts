@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { lstatIfPresent } from '../../files/file-status.js';
 import { type ErrorCode, OpmateError } from '../../core/errors.js';
 import { type ArchiveIndex, type ArchiveProof, readArchiveIndex } from './archive-index.js';
-import { getEntries, keyOfParts, stagedName } from './archive-layout.js';
+import { getEntries, toPlanKey, stagedName } from './archive-layout.js';
 import { ContentRepository, type LocalRepository } from '../layout/layout-content.js';
 import { refNameAnnotation } from '../layout/layout-store.js';
 import type { Descriptor } from '../image/types.js';
@@ -73,7 +73,7 @@ interface OpenedSet {
 
 /** Returns the files of the parts of a set, which are staged while the set replaces another. They may be missing. */
 export async function findPartFiles(directory: string, index: ArchiveIndex): Promise<string[]> {
-  const key = keyOfParts(index);
+  const key = toPlanKey(index);
   return Promise.all(
     index.parts.map(async ({ file, size }, i) => {
       const staged = path.join(directory, stagedName(i + 1, key));

@@ -26,7 +26,7 @@ import { ArchiveDirectory, type OldArchive } from './archive-directory.js';
 import {
   type ArchiveBase,
   type ArchiveIndex,
-  baseOfArchive,
+  getArchiveBase,
   compareImages,
   encodeArchiveIndex,
   findNameProblem,
@@ -40,8 +40,8 @@ import {
   type PlacedBlob,
   blobHeader,
   isTooLarge,
-  keyOfParts,
-  layOut,
+  toPlanKey,
+  divideBlobs,
 } from './archive-layout.js';
 
 /** An image to write into an archive set. */
@@ -139,7 +139,7 @@ function planArchive(
   const sizes = new Map<string, number>();
   const inBase = new Map<string, number>();
   const holders = new Map<string, string>();
-  const base = input === undefined || 'sizeOf' in input ? input : baseOfArchive(input);
+  const base = input === undefined || 'sizeOf' in input ? input : getArchiveBase(input);
   for (const { descriptor, repository, open: opener } of blobs) {
     const { digest, size } = descriptor;
     parseDigest(digest);
@@ -163,7 +163,7 @@ function planArchive(
     if (strict) throw new LimitError(message, { hint: 'set a larger archiveSize' });
     logger.log('warn', `${message}: using a larger part`);
   }
-  const parts = layOut(list, sorted, partBytes);
+  const parts = divideBlobs(list, sorted, partBytes);
   const placed = parts.flatMap(({ number, blobs: content }) =>
     content.map(({ digest, size, offset }) => [digest, { size, part: number, offset }] as const),
   );
@@ -250,7 +250,7 @@ class ArchiveWriter {
       return current.index;
     }
     const old = await this.#files.makeSpace(await this.#files.readPrevious(current), indexBytes);
-    const key = keyOfParts(index);
+    const key = toPlanKey(index);
     if (!old.some((archive) => archive.key === key)) await this.#files.writePlan(index);
     const tasks = parts.flatMap((part): { part: PartLayout; blob: PlacedBlob | undefined }[] =>
       part.blobs.length === 0 ? [{ part, blob: undefined }] : part.blobs.map((blob) => ({ part, blob })),

@@ -88,7 +88,7 @@ interface MissingContents {
 }
 
 /** Lookups at a target, by its repository or a cache. */
-export interface AskedTarget extends Pick<Repository, 'headManifest' | 'hasBlob'> {
+export interface SurveyTarget extends Pick<Repository, 'headManifest' | 'hasBlob'> {
   /** All its tags, if known. */
   tags?: ReadonlySet<string> | undefined;
   /** The repository is known to be new: without tags, and without blobs of this or an earlier run. */
@@ -100,7 +100,7 @@ export interface AskedTarget extends Pick<Repository, 'headManifest' | 'hasBlob'
  * under another name is missing, so it gets its tag. A new repository gets no requests.
  */
 export async function surveyContents(
-  target: AskedTarget,
+  target: SurveyTarget,
   contents: ImageContents,
   reference: string,
   options: CancelOptions & {

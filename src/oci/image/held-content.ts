@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 
 /** A stream of content in memory; taking `bytes` costs less than reading it. */
-export class HeldContent extends Readable {
+export class MemoryStream extends Readable {
   readonly bytes: Buffer;
 
   constructor(bytes: Buffer) {

@@ -7,7 +7,7 @@ import type { BlobCache } from '../registry/blob-cache.js';
 import type { Connection } from '../registry/connection.js';
 import { createRegistryRepository, type RegistryRepositoryOptions } from '../registry/registry-client.js';
 import type { Repository, WritableRepository } from '../registry/repository.js';
-import { type SignatureReads, withRememberedSignatures } from '../signatures/remembered-signatures.js';
+import { type SignatureReads, withSignatureCache } from '../signatures/remembered-signatures.js';
 
 /** Part of a session that opening images needs. */
 export interface ImageSession extends CancelOptions {
@@ -47,7 +47,7 @@ export async function openReference(reference: Reference, session: ImageSession)
   if (reference.transport === 'docker') {
     const own = createRegistryRepository(await registryOptions(reference, session));
     const { signatureReads } = session;
-    const repository = signatureReads ? withRememberedSignatures(own, signatureReads) : own;
+    const repository = signatureReads ? withSignatureCache(own, signatureReads) : own;
     const wanted = reference.digest ?? reference.tag;
     if (wanted === undefined) {
       throw new UsageError('missing tag or digest', {

@@ -1,5 +1,5 @@
 import { LimitError } from '../../core/errors.js';
-import { HeldContent } from './held-content.js';
+import { MemoryStream } from './held-content.js';
 
 /** Reads a stream whole. Throws LimitError, naming `what`, and destroys the stream if it is longer than `limit`. */
 export async function readLimited(
@@ -7,7 +7,7 @@ export async function readLimited(
   limit: number,
   what: string,
 ): Promise<Buffer> {
-  if (stream instanceof HeldContent && stream.bytes.length <= limit) return stream.bytes;
+  if (stream instanceof MemoryStream && stream.bytes.length <= limit) return stream.bytes;
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of stream as AsyncIterable<Buffer>) {

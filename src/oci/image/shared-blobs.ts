@@ -17,7 +17,7 @@ export interface CopyBlobOptions extends PutBlobOptions {
 }
 
 /** A repository within its registry. Other repositories are places of their own. */
-export interface BlobPlace {
+export interface RepositoryLocation {
   registry: string;
   repository: string;
 }
@@ -41,7 +41,7 @@ export class SharedBlobs {
   readonly #places = new Map<string, Place>();
 
   /** Notes that a repository has a blob. */
-  note({ registry, repository }: BlobPlace, digest: string): void {
+  note({ registry, repository }: RepositoryLocation, digest: string): void {
     getOrAdd(this.#placeAt(registry).holders, digest, () => new Set()).add(repository);
   }
 
@@ -196,7 +196,7 @@ async function send(
   return opened ? 'copied' : 'present';
 }
 
-function toBlobPlace(repository: Repository): BlobPlace {
+function toBlobPlace(repository: Repository): RepositoryLocation {
   return 'registry' in repository && 'repository' in repository
     ? { registry: String(repository.registry), repository: String(repository.repository) }
     : { registry: repository.name, repository: '' };

@@ -17,7 +17,7 @@ import { isJsonObject } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
 import { compareVersions, parseTolerantVersion, tryParse } from '../../core/semver.js';
 import { readBody } from '../transport/response-body.js';
-import { readRegistryErrors } from '../transport/transport-answers.js';
+import { readRegistryErrors } from '../transport/transport-responses.js';
 import { NetworkError } from '../transport/transport-faults.js';
 import { type Transport, type TransportResponse, describeUrl } from '../transport/transport.js';
 

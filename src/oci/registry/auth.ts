@@ -5,12 +5,12 @@ import type { Credentials, CredentialStore } from './credentials.js';
 import {
   type AddressKind,
   isAllowedHost,
-  type Lead,
+  type RedirectSource,
   leadFrom,
   literalKind,
   mayLeadTo,
 } from '../transport/network-policy.js';
-import { oneLine, readRegistryErrors, formatRequestSubject } from '../transport/transport-answers.js';
+import { oneLine, readRegistryErrors, formatRequestSubject } from '../transport/transport-responses.js';
 import { isRetryStatus } from '../transport/retry-policy.js';
 import { retryAfterMs, TemporaryAnswerError } from '../transport/transport-retry.js';
 import { type Transport, type TransportRequest, type TransportResponse } from '../transport/transport.js';
@@ -49,7 +49,7 @@ interface TokenCache {
 interface ReceivedChallenges {
   challenges: Challenge[];
   /** Lead of the response that had them. */
-  lead: Lead;
+  lead: RedirectSource;
 }
 
 export function createTokenCache(): TokenCache {
@@ -157,7 +157,7 @@ function basicValue({ username, password, identityToken }: Credentials): string 
 
 async function fetchToken(
   { parameters }: Challenge,
-  lead: Lead,
+  lead: RedirectSource,
   credentials: Credentials | undefined,
   request: TransportRequest,
   options: AuthOptions,

@@ -10,7 +10,7 @@ import { readBytes } from '../../files/file-region.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { moveWhole } from '../../files/move-whole.js';
 import { stagingName, sweepLeftovers } from '../../files/staging.js';
-import { HeldContent } from '../image/held-content.js';
+import { MemoryStream } from '../image/held-content.js';
 import { parseManifest } from '../image/manifest.js';
 import { getSubject } from '../image/platform.js';
 import { readLimited } from '../image/read-limited.js';
@@ -93,7 +93,7 @@ class DirectoryCache implements BlobCache {
       const { algorithm, hex } = parseDigest(digest);
       if (size <= smallBytes) {
         const bytes = await readBytes(handle, 0, size);
-        if (computeDigest(bytes, algorithm) === digest) return new HeldContent(bytes);
+        if (computeDigest(bytes, algorithm) === digest) return new MemoryStream(bytes);
         return await this.#remove(digest, 'digest mismatch');
       }
       const hash = createHash(algorithm);
@@ -311,7 +311,7 @@ export function withCachedBlobs<R extends Repository>(repository: R, cache: Blob
       const cached = await cache.open(descriptor.digest, descriptor.size);
       if (cached === undefined) return cache.tee(await repository.openBlob(descriptor, options), descriptor);
       // Bytes may be taken from memory without reading the stream, which then never ends.
-      if (cached instanceof HeldContent) return cached;
+      if (cached instanceof MemoryStream) return cached;
       const { signal } = options;
       const cancel = () => void cached.destroy(new CancelledError('cancelled', { cause: signal?.reason }));
       cached.once('close', onAbort(signal, cancel));

@@ -5,7 +5,7 @@ import type { CancelOptions } from '../../core/concurrency.js';
 import { computeDigest, parseDigest, verifyContent } from '../../core/digest.js';
 import { DigestMismatchError, LimitError, OpmateError, redact, throwIfCancelled } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
-import { HeldContent } from '../image/held-content.js';
+import { MemoryStream } from '../image/held-content.js';
 import type { RegistryRequester } from './registry-request.js';
 import { pauseBeforeAttempt, retryDamaged } from '../transport/retry-policy.js';
 import type { TransportResponse } from '../transport/transport.js';
@@ -40,7 +40,7 @@ async function openDownload(
   options: DownloadOptions,
 ): Promise<Readable> {
   const { digest, size } = descriptor;
-  if (size <= smallBlobBytes) return new HeldContent(await readSmall(requester, descriptor, options));
+  if (size <= smallBlobBytes) return new MemoryStream(await readSmall(requester, descriptor, options));
   const subject = `${requester.name}: blob ${digest}`;
   let response = await requestBlob(requester, descriptor, subject, options);
   const etag = response.headers.get('etag');

@@ -4,7 +4,7 @@ import { type CancelOptions, onAbort } from '../../core/concurrency.js';
 import { isDigest, parseDigest } from '../../core/digest.js';
 import { DigestMismatchError, OpmateError, RegistryError, throwIfCancelled } from '../../core/errors.js';
 import { smallBlobBytes } from './blob-download.js';
-import { HeldContent } from '../image/held-content.js';
+import { MemoryStream } from '../image/held-content.js';
 import { readLimited } from '../image/read-limited.js';
 import type { RegistryRequester } from './registry-request.js';
 import { resolveUploadLocation, type TransportResponse } from '../transport/transport.js';
@@ -161,7 +161,7 @@ class UploadContent {
     this.#reads++;
     const source = await this.#watch(async () => await this.#open());
     const { size } = this.#descriptor;
-    if (source instanceof HeldContent && source.bytes.length === size) {
+    if (source instanceof MemoryStream && source.bytes.length === size) {
       this.#onSent?.(size);
       return source.bytes;
     }

@@ -24,7 +24,7 @@ import { readReferrers } from './referrers-api.js';
 import { ReferrersTags, referrersTag } from './referrers-tag.js';
 import { type PageOptions, readPages } from './list-pages.js';
 import { isTag } from './registry-names.js';
-import { type Access, mayBeElsewhere, RegistryRequester } from './registry-request.js';
+import { type Access, canTryNext, RegistryRequester } from './registry-request.js';
 import type { ManifestContent, PutBlobOptions, ReferrersOptions, WritableRepository } from './repository.js';
 import { maxContentAttempts, pauseBeforeAttempt } from '../transport/retry-policy.js';
 import { type TransportResponse } from '../transport/transport.js';
@@ -309,7 +309,7 @@ class RegistryApiRepository implements RegistryRepository {
         const result = await work(requester);
         if (result !== undefined || isLast) return result;
       } catch (error) {
-        if (isLast || !mayBeElsewhere(error)) throw error;
+        if (isLast || !canTryNext(error)) throw error;
         this.#logger.log('debug', `${(error as Error).message}; trying the next endpoint`);
       }
     }

@@ -3,7 +3,7 @@ import { CancelledError, type ErrorCode, OpmateError, RegistryError } from '../.
 
 import type { Endpoint } from './connection.js';
 import type { TransportRequest, TransportResponse } from '../transport/transport.js';
-import { type RegistryComplaint, readRegistryErrors } from '../transport/transport-answers.js';
+import { type RegistryComplaint, readRegistryErrors } from '../transport/transport-responses.js';
 
 type RequestOptions = Pick<TransportRequest, 'headers' | 'body' | 'bodySize' | 'signal'>;
 
@@ -107,7 +107,7 @@ function describeRefusal(status: number, { summary, detail, codes }: RegistryCom
 }
 
 /** Reports whether the next endpoint is tried after an error. */
-export function mayBeElsewhere(error: unknown): boolean {
+export function canTryNext(error: unknown): boolean {
   if (error instanceof RegistryError && (error.status === 429 || error.status >= 500)) return true;
   return error instanceof OpmateError && ['NOT_FOUND', 'NETWORK', 'AUTH'].includes(error.code);
 }

@@ -10,7 +10,7 @@ export type SignatureReads = Map<string, Promise<unknown>>;
 const attachedTag = /^sha(?:256|384|512)-[0-9a-f]+\.(?:sig|att|sbom)$/;
 
 /** Returns the repository with attached content read once per run: for verification and for copying. */
-export function withRememberedSignatures<R extends Repository>(repository: R, reads: SignatureReads): R {
+export function withSignatureCache<R extends Repository>(repository: R, reads: SignatureReads): R {
   function once<T>(key: string, read: () => Promise<T>): Promise<T> {
     return getOrAdd(reads, key, () => {
       const reading = read();

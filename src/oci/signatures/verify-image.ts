@@ -32,7 +32,7 @@ export interface Verdict {
 }
 
 /** Reports whether a verdict allows an image. */
-export function isFine({ status }: Verdict): boolean {
+export function isAccepted({ status }: Verdict): boolean {
   return status === 'verified' || status === 'accepted';
 }
 

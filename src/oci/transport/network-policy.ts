@@ -6,7 +6,7 @@ import { OpmateError } from '../../core/errors.js';
 export type AddressKind = 'public' | 'loopback' | 'link-local' | 'private' | 'reserved';
 
 /** Origin of a URL that the user did not name: of a redirect or token server. */
-export interface Lead {
+export interface RedirectSource {
   /** Origin that the user named, by its registry. */
   origin: string;
   /** Kind of the addresses of the responses so far; `public` if they differ. */
@@ -86,10 +86,10 @@ function answerKind(response: { url: string; address?: string | undefined }): Ad
 
 /** Returns the lead of a response; each response on the way can only narrow it. */
 export function leadFrom(
-  request: { url: string; lead?: Lead | undefined },
+  request: { url: string; lead?: RedirectSource | undefined },
   response: { url: string; address?: string | undefined },
-  by: Lead['by'],
-): Lead {
+  by: RedirectSource['by'],
+): RedirectSource {
   const kind = answerKind(response);
   const { lead } = request;
   const isSame = lead === undefined || lead.kind === kind;
@@ -110,7 +110,7 @@ export function isAllowedHost(url: URL, hosts: readonly string[]): boolean {
 }
 
 /** Returns the error for an address to which a response must not lead. */
-export function refusedAddress(url: URL, address: string, lead: Lead): OpmateError {
+export function refusedAddress(url: URL, address: string, lead: RedirectSource): OpmateError {
   const what = lead.by === 'redirect' ? `redirect to ${url.host}` : `token server ${url.host}`;
   const shown = address === url.hostname ? 'it' : address;
   return new OpmateError(
@@ -125,7 +125,7 @@ function getAddressKind(address: string): AddressKind {
 }
 
 /** Throws OpmateError UNSAFE for a URL with a literal address that its lead does not allow. */
-export function checkLiteralAddress(url: URL, lead: Lead): void {
+export function checkLiteralAddress(url: URL, lead: RedirectSource): void {
   const kind = literalKind(url);
   if (kind !== undefined && !mayLeadTo(kind, lead.kind)) throw refusedAddress(url, url.hostname, lead);
 }
@@ -141,7 +141,7 @@ export interface ServerTrust {
 /** Returns the trust in the server of a request; that of a redirect or token server needs its own exception. */
 export function trustServer(
   url: URL,
-  lead: Lead | undefined,
+  lead: RedirectSource | undefined,
   insecure: {
     /** No server is verified. */
     everywhere: boolean;

@@ -2,7 +2,7 @@ import { addNote } from '../../core/diagnostics-error.js';
 import { CancelledError, OpmateError, RegistryError } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { decideRetry, isRetryStatus, pause, type RetryBudget } from './retry-policy.js';
-import { readRegistryErrors, formatRequestSubject } from './transport-answers.js';
+import { readRegistryErrors, formatRequestSubject } from './transport-responses.js';
 import { isShortBody, type Transport, type TransportRequest, type TransportResponse } from './transport.js';
 import { NetworkError } from './transport-faults.js';
 

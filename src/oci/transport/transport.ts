@@ -8,7 +8,7 @@ import { type Exchange, httpExchange } from './exchange.js';
 import { createTicker, Deadlines, type ProgressWatch, watchProgress } from './progress-watch.js';
 import { ReceivedResponse } from './received-response.js';
 import { refusedAddressCode } from './guarded-lookup.js';
-import { type Lead, leadFrom, refusedAddress } from './network-policy.js';
+import { type RedirectSource, leadFrom, refusedAddress } from './network-policy.js';
 import {
   describeFault,
   NetworkError,
@@ -30,7 +30,7 @@ export interface TransportRequest {
   /** Time of `performance.now()` by which the response must begin; CancelledError otherwise. */
   deadline?: number | undefined;
   /** Origin of this URL, if the user did not name it. */
-  lead?: Lead | undefined;
+  lead?: RedirectSource | undefined;
   /** Subject of messages, and default scope of a challenge. */
   scope?: { repository: string; actions: ('pull' | 'push' | 'delete')[] };
 }
@@ -62,7 +62,7 @@ export interface AgentRoute extends Route {
 
 interface HttpTransportOptions {
   /** Returns the agent for a URL. Throws if `lead` must not lead there. */
-  routeTo(url: URL, lead: Lead | undefined): Promise<AgentRoute>;
+  routeTo(url: URL, lead: RedirectSource | undefined): Promise<AgentRoute>;
   /** Time limit without progress: while connecting, waiting for the response, or in a body. */
   idleTimeoutMs: number;
   /** Default: `httpExchange`. */

@@ -5,7 +5,7 @@ import { silentLogger } from '../../core/log.js';
 import { compareBytes } from '../../core/order.js';
 import type { CatalogManifest } from './catalog-manifest.js';
 import type { RefusedManifest } from './catalog-manifests.js';
-import { CatalogRecords, getContents } from './catalog-records.js';
+import { CatalogRecords, getContentsDirectory } from './catalog-records.js';
 import { type CatalogRecord, describeFault, joinFaults } from './catalog-status.js';
 import { pruneContents, removeContents } from './content-store.js';
 import { KeptCatalog, type KeeperOptions, type Shared } from './kept-catalog.js';
@@ -36,7 +36,7 @@ export class CatalogKeeper {
       ...options,
       logger,
       records: storage === undefined ? undefined : new CatalogRecords(storage),
-      contents: storage === undefined ? undefined : getContents(storage),
+      contents: storage === undefined ? undefined : getContentsDirectory(storage),
       turns: createLimiter(maxUnpacking),
       restoring: createLimiter(maxRestoring),
       stop: this.#stop.signal,

@@ -5,7 +5,7 @@ import { encodeGoJson, quoteGo, sortKeysDeep } from '../../document/go-json.js';
 import { type JsonValue, asJson } from '../../document/json.js';
 import type { CatalogPlace } from '../../source/place.js';
 import type { SecretName } from '../../source/secrets.js';
-import { catalogNameFault } from '../http/catalog-names.js';
+import { findCatalogNameFault } from '../http/catalog-names.js';
 import {
   type ManifestContext,
   type ReadContext,
@@ -74,7 +74,7 @@ export function readCatalog(object: WrittenDocument, context: ReadContext): Cata
   const apiVersion = fields?.apiVersion.choice(versions);
   const metadata = fields?.metadata.object(['name', 'namespace', 'labels'], { unknown: 'ignore' });
   const name = metadata?.name.text();
-  const nameFault = name === undefined ? undefined : catalogNameFault(name);
+  const nameFault = name === undefined ? undefined : findCatalogNameFault(name);
   if (nameFault !== undefined) metadata?.name.fail(`${quoteGo(name ?? '')} ${nameFault}`);
   const spec = fields?.spec;
   if (spec?.jsonObject() === undefined || metadata === undefined) return undefined;

@@ -14,7 +14,7 @@ import type { JsonObject } from '../../document/json.js';
 import type { Logger } from '../../core/log.js';
 import { groupBy } from '../../core/groups.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
-import { catalogNameFault } from '../http/catalog-names.js';
+import { findCatalogNameFault } from '../http/catalog-names.js';
 import { type CatalogManifest, readCatalog } from './catalog-manifest.js';
 import { configMapKey } from './manifest-source.js';
 
@@ -145,7 +145,7 @@ function withoutText({ file, line }: RefusedManifest): RefusedManifest {
 /** Returns the name of a manifest with errors, if the name is valid. */
 function findName(root: Field): string | undefined {
   const { value } = root.field('metadata').field('name');
-  return typeof value === 'string' && catalogNameFault(value) === undefined ? value : undefined;
+  return typeof value === 'string' && findCatalogNameFault(value) === undefined ? value : undefined;
 }
 
 async function readManifest(file: string): Promise<string> {

@@ -10,7 +10,7 @@ import type { PlaceState } from '../../source/drivers/driver.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { replaceFile } from '../../files/replace-file.js';
 import { sweepLeftovers } from '../../files/staging.js';
-import { catalogNameFault } from '../http/catalog-names.js';
+import { findCatalogNameFault } from '../http/catalog-names.js';
 import type { CatalogCondition, CatalogProblem, CatalogRecord } from './catalog-status.js';
 
 const recordsName = 'catalogs';
@@ -35,7 +35,7 @@ export class CatalogRecords {
     const names = await readdirIfPresent(this.#directory);
     const records: CatalogRecord[] = [];
     for (const name of names.sort()) {
-      const record = catalogNameFault(name) === undefined ? await this.read(name) : undefined;
+      const record = findCatalogNameFault(name) === undefined ? await this.read(name) : undefined;
       if (record !== undefined) records.push(record);
     }
     return records;
@@ -70,7 +70,7 @@ export class CatalogRecords {
 }
 
 /** Returns the directory of contents below a storage directory. */
-export function getContents(storage: string): string {
+export function getContentsDirectory(storage: string): string {
   return path.join(storage, 'contents');
 }
 

@@ -131,7 +131,7 @@ function toStatusText(text: string): string {
  * Returns a ClusterCatalog with its status; `contentURL`, `contentHash` and `problems` are extensions of opmate.
  * `externalUrl` is the prefix of URLs.
  */
-export function catalogStatus(record: CatalogRecord, externalUrl: string): JsonValue {
+export function createCatalogStatus(record: CatalogRecord, externalUrl: string): JsonValue {
   const { name, labels, priority, isAvailable, sourceType, origin, contentHash, conditions } = record;
   const { problems = [] } = record;
   const base = `${externalUrl}/catalogs/${name}`;

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import type { CatalogPlace } from '../../source/place.js';
-import { catalogNameFault } from '../http/catalog-names.js';
+import { findCatalogNameFault } from '../http/catalog-names.js';
 import type { CatalogManifest } from './catalog-manifest.js';
 import type { CatalogFault, CatalogRecord } from './catalog-status.js';
 
@@ -28,5 +28,5 @@ export function toCatalogName(file: string): string | undefined {
     .toLowerCase()
     .replace(/[^a-z0-9.]+/g, '-')
     .replace(/^[-.]+|[-.]+$/g, '');
-  return catalogNameFault(name) === undefined ? name : undefined;
+  return findCatalogNameFault(name) === undefined ? name : undefined;
 }

@@ -12,7 +12,7 @@ import {
   type PackageBlob,
   propertyTypes,
 } from '../../model/declarative-config.js';
-import { parsePackageProperty, unwrap } from '../../model/properties.js';
+import { parsePackageProperty, getPropertyValue } from '../../model/properties.js';
 import { type ApiName, type BundleMessage, bundleType } from './messages.js';
 
 /**
@@ -99,7 +99,7 @@ function toText(value: EncodableJson, field: string): string {
 }
 
 function readField(input: EncodableJson, field: string): EncodableJson | undefined {
-  const value = unwrap(input);
+  const value = getPropertyValue(input);
   return isJsonObject(value) ? findField(value, field) : undefined;
 }
 

@@ -3,13 +3,13 @@ import { quoteGo } from '../../document/go-json.js';
 import type { Awaitable, CallHeaders, GrpcMethod, Messages } from './transport/call.js';
 import type { GrpcService } from './transport/transport.js';
 import { channelEntryType, encodeStruct, packageNameType, requestTypes } from './messages.js';
-import type { AnswersSet } from './named-answers.js';
+import type { RegistryQueriesSet } from './named-queries.js';
 import { type Encodable, type MessageType, messageType } from './protobuf.js';
 import { Reflection } from './reflection.js';
-import type { RegistryAnswers } from './registry-answers.js';
+import type { RegistryQueries } from './registry-queries.js';
 
 /** Creates the services of a registry; custom schemas only for catalogs with blobs. */
-export function createRegistryServices(queries: RegistryAnswers | AnswersSet): GrpcService[] {
+export function createRegistryServices(queries: RegistryQueries | RegistryQueriesSet): GrpcService[] {
   const find = createFinder(queries);
   const services = [createRegistryService(find), createHealthService()];
   if ('lease' in queries || queries.listCustomSchemas !== undefined)
@@ -28,11 +28,11 @@ function* encodeAll<T extends object>(
 
 /** Runs work with the queries for an authority, which stay open until it ends. */
 interface Finder {
-  unary(authority: string, work: (queries: RegistryAnswers) => Awaitable<Uint8Array>): Awaitable<Uint8Array>;
-  stream(authority: string, work: (queries: RegistryAnswers) => Messages): Messages;
+  unary(authority: string, work: (queries: RegistryQueries) => Awaitable<Uint8Array>): Awaitable<Uint8Array>;
+  stream(authority: string, work: (queries: RegistryQueries) => Messages): Messages;
 }
 
-function createFinder(queries: RegistryAnswers | AnswersSet): Finder {
+function createFinder(queries: RegistryQueries | RegistryQueriesSet): Finder {
   if (!('lease' in queries)) {
     return { unary: (_, work) => work(queries), stream: (_, work) => work(queries) };
   }
@@ -61,7 +61,7 @@ function createRegistryService(find: Finder): GrpcService {
   const unary = <T>(
     name: string,
     type: { decode(bytes: Buffer): T },
-    reply: (queries: RegistryAnswers, request: T) => Awaitable<Uint8Array>,
+    reply: (queries: RegistryQueries, request: T) => Awaitable<Uint8Array>,
   ): void => {
     methods[name] = {
       kind: 'unary',
@@ -72,7 +72,7 @@ function createRegistryService(find: Finder): GrpcService {
       },
     };
   };
-  const stream = (name: string, reply: (queries: RegistryAnswers, request: Buffer) => Messages): void => {
+  const stream = (name: string, reply: (queries: RegistryQueries, request: Buffer) => Messages): void => {
     methods[name] = {
       kind: 'server-stream',
       level: 'info',

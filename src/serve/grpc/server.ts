@@ -4,13 +4,13 @@ import type { ServerKeyPair } from '../server/certificate-files.js';
 import { defaultMaxConnections } from '../server/http-server.js';
 import { listenOn } from '../server/listening.js';
 import { GrpcTransport } from './transport/transport.js';
-import type { AnswersSet } from './named-answers.js';
-import type { RegistryAnswers } from './registry-answers.js';
+import type { RegistryQueriesSet } from './named-queries.js';
+import type { RegistryQueries } from './registry-queries.js';
 import { createRegistryServices } from './registry-services.js';
 
 export interface RegistryServerOptions {
   /** Queries of one catalog, or of several by the `:authority` of calls. */
-  answers: RegistryAnswers | AnswersSet;
+  answers: RegistryQueries | RegistryQueriesSet;
   /** Address to listen on; default all, including IPv6. */
   host?: string | undefined;
   /** 0 selects a free port. */

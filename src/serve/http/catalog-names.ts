@@ -5,7 +5,7 @@ const subdomain = new RegExp(`^${label}(?:\\.${label})*$`);
 const maxLength = 253;
 
 /** Returns the problem of a catalog name that is not a DNS subdomain (RFC 1123); undefined for a valid one. */
-export function catalogNameFault(name: string): string | undefined {
+export function findCatalogNameFault(name: string): string | undefined {
   if (name.length > maxLength) return `must be no more than ${maxLength} characters`;
   if (subdomain.test(name)) return undefined;
   return (
@@ -15,7 +15,7 @@ export function catalogNameFault(name: string): string | undefined {
 }
 
 /** Returns the default name of a catalog: the base name of its directory, file or image. */
-export function defaultCatalogName(reference: string): string {
+export function getDefaultCatalogName(reference: string): string {
   const base = path.basename(reference.replace(/@.*$/, '').replace(/:[^/:]*$/, ''));
   const name = base
     .replace(/\.(db|tar|json|ya?ml)$/, '')

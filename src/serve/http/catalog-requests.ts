@@ -10,7 +10,7 @@ import { Refusal } from '../server/refusal.js';
 import { sendFromAll } from './all-catalogs.js';
 import { BodySender } from './body-sender.js';
 import { sendContent } from './catalog-content.js';
-import { catalogNameFault } from './catalog-names.js';
+import { findCatalogNameFault } from './catalog-names.js';
 import { getTags } from './entity-tags.js';
 import {
   type Exchange,
@@ -239,7 +239,7 @@ function parseName(segment: string): string {
   } catch {
     throw badRequest();
   }
-  const fault = catalogNameFault(name);
+  const fault = findCatalogNameFault(name);
   if (fault !== undefined) throw new Refusal(400, `invalid catalog name: ${fault}`);
   return name;
 }

@@ -20,7 +20,7 @@ import { lstatIfPresent, readdirIfPresent } from '../../files/file-status.js';
 import { removeEmptyDirectories } from '../../files/make-directory.js';
 import { removeWhole } from '../../files/move-whole.js';
 import { readRegularFile } from '../../files/read-file.js';
-import { catalogNameFault } from '../http/catalog-names.js';
+import { findCatalogNameFault } from '../http/catalog-names.js';
 import { codingExtensions } from './file-store.js';
 
 /** Reads the list of catalogs of a published directory. Throws OpmateError INVALID for another directory. */
@@ -39,7 +39,7 @@ export async function readCatalogList(directory: string): Promise<ListedPublicat
 export async function readOtherCatalogs(root: string, name: string): Promise<PublishedCatalog[]> {
   const others: PublishedCatalog[] = [];
   for (const other of await readdirIfPresent(path.join(root, catalogsDirectory))) {
-    if (other === name || catalogNameFault(other) !== undefined) continue;
+    if (other === name || findCatalogNameFault(other) !== undefined) continue;
     const catalog = await readCatalogIndex(root, other);
     if (catalog !== undefined) others.push(catalog);
   }

@@ -9,7 +9,7 @@ import { type Reference, formatReference } from '../../core/reference.js';
 import { quoteGo } from '../../document/go-json.js';
 import { statIfPresent } from '../../files/file-status.js';
 import { makeTemporaryDirectory, openInTemporaryDirectory } from '../../files/temporary-directory.js';
-import { imageLabels, pathOfLabel } from '../../model/image-labels.js';
+import { imageLabels, getLabelPath } from '../../model/image-labels.js';
 import { type Image, extractImage, openImage, readImage } from '../../oci/image/image.js';
 import { openReference, withCatalogCache } from '../../oci/image/open.js';
 import { missingImageHint } from '../../oci/registry/registry-request.js';
@@ -165,7 +165,7 @@ async function openCatalogImage(
   label: string,
   session: SourceSession,
 ): Promise<CatalogSource> {
-  const root = pathOfLabel(reference, imageLabels.configs, label);
+  const root = getLabelPath(reference, imageLabels.configs, label);
   const { limits = defaultArchiveLimits, signal, logger } = session;
   return openInTemporaryDirectory(session, async (temporary) => {
     const destination = path.join(temporary, 'image');

@@ -7,7 +7,7 @@ import { encodeGoJson, quoteGo } from '../../document/go-json.js';
 import type { EncodableJson, JsonObject } from '../../document/json.js';
 import { sortedByBytes } from '../../core/order.js';
 import { type BundleBlob, type ChannelBlob, schemas } from '../../model/declarative-config.js';
-import { blobRecord, jsonIndent } from '../../model/encode.js';
+import { toRecord, jsonIndent } from '../../model/encode.js';
 import { type ErrorTree, renderErrorTree } from '../../model/error-tree.js';
 import type { BlobOrigin } from '../../model/facts.js';
 import {
@@ -140,7 +140,7 @@ export class SqliteCatalog implements Catalog {
     const open = this.#open(stored);
     yield this.#meta(schemas.package, stored.name, '', this.#packageRecord(open, options.withoutManifests));
     for (const blob of open.channels.values()) {
-      yield this.#meta(schemas.channel, stored.name, blob.name, blobRecord({ kind: 'channel', blob }));
+      yield this.#meta(schemas.channel, stored.name, blob.name, toRecord({ kind: 'channel', blob }));
     }
     const checked = new Map<string, Pick<ConvertedBundle, 'version' | 'faults'>>();
     for (const name of open.names) {
@@ -152,7 +152,7 @@ export class SqliteCatalog implements Catalog {
         checked.set(name, { version, faults });
         if (unreadable && options.onFault !== undefined) throw this.#unreadable(blob, faults);
         if (unreadable) continue;
-        yield this.#meta(schemas.bundle, stored.name, name, blobRecord({ kind: 'bundle', blob }));
+        yield this.#meta(schemas.bundle, stored.name, name, toRecord({ kind: 'bundle', blob }));
       } catch (error) {
         this.#tell(error, options.onFault);
       }
@@ -203,7 +203,7 @@ export class SqliteCatalog implements Catalog {
     const csv = head === undefined ? Buffer.alloc(0) : this.#queries.manifestsAt(head).csv;
     const subject = `package ${quoteGo(stored.name)}, bundle ${quoteGo(channel?.head ?? '')}`;
     const blob = this.#named(subject, () => convertPackage(stored, csv));
-    return blobRecord({ kind: 'package', blob });
+    return toRecord({ kind: 'package', blob });
   }
 
   #bundle(open: OpenPackage, name: string, options: BundleOptions): ConvertedBundle | undefined {
@@ -247,10 +247,10 @@ export class SqliteCatalog implements Catalog {
       record = this.#packageRecord(open);
     } else if (schema === schemas.channel) {
       const blob = open?.channels.get(name);
-      record = blob && blobRecord({ kind: 'channel', blob });
+      record = blob && toRecord({ kind: 'channel', blob });
     } else {
       const converted = open && this.#bundle(open, name, { isChecked: true });
-      record = converted && blobRecord({ kind: 'bundle', blob: converted.blob });
+      record = converted && toRecord({ kind: 'bundle', blob: converted.blob });
     }
     if (record === undefined) throw this.#changed();
     return record as JsonObject;

@@ -8,7 +8,7 @@ import { quoteGo } from '../../document/go-json.js';
 import type { Logger } from '../../core/log.js';
 import { readBytes } from '../../files/file-region.js';
 import { replaceFileBy } from '../../files/replace-file.js';
-import { imageLabels, pathOfLabel } from '../../model/image-labels.js';
+import { imageLabels, getLabelPath } from '../../model/image-labels.js';
 import { type Image, extractImage } from '../../oci/image/image.js';
 import { type BuiltImage, buildImage } from '../../oci/image/image-builder.js';
 import type { Platform } from '../../oci/image/types.js';
@@ -33,7 +33,7 @@ export async function extractDatabase(
 ): Promise<string> {
   const { limits = defaultArchiveLimits, signal, logger } = options;
   const label = databaseLabel(image);
-  const name = pathOfLabel(image.name, imageLabels.database, label);
+  const name = getLabelPath(image.name, imageLabels.database, label);
   const named = `${image.name}: ${quoteGo(label)}, which the label ${imageLabels.database} names,`;
   const hint = 'set the label to the database file, such as /database/index.db';
   // The whole image would be unpacked to find that this is not a file.

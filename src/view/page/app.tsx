@@ -1,5 +1,5 @@
 import { useEffect, useRef } from 'preact/hooks';
-import type { CatalogOverview } from '../answers.js';
+import type { CatalogOverview } from '../responses.js';
 import { useResponse, useStatePoll } from './requests.js';
 import { CompareView } from './compare-view.js';
 import { EditView } from './edit/edit-view.js';

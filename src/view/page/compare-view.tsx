@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { CatalogComparison, ComparedPackage, PackageDifferences, Difference } from '../answers.js';
+import type { CatalogComparison, ComparedPackage, PackageDifferences, Difference } from '../responses.js';
 import { toApiUrl, useResponse } from './requests.js';
 import { Badge, MoreButton, PageHeading, Waiting } from './parts.js';
 import { getUrl, getPackageUrl } from './route.js';

@@ -1,4 +1,4 @@
-import type { ExportedRequestHandler, ExportedPage } from '../answers.js';
+import type { ExportedRequestHandler, ExportedPage } from '../responses.js';
 
 declare global {
   interface Window {

@@ -1,5 +1,5 @@
 import { useMemo, useState } from 'preact/hooks';
-import type { CatalogOverview, SelectionImages } from '../answers.js';
+import type { CatalogOverview, SelectionImages } from '../responses.js';
 import type { SearchIndex } from '../search.js';
 import { useResponse } from './requests.js';
 import { useFoundPackages } from './packages-view.js';

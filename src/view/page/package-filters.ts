@@ -1,4 +1,4 @@
-import type { CatalogOverview, PackageSummary } from '../answers.js';
+import type { CatalogOverview, PackageSummary } from '../responses.js';
 import type { PackagesRoute } from './route.js';
 
 interface Option {

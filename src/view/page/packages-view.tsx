@@ -1,6 +1,6 @@
 import { Fragment } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { CatalogOverview, PackageSummary, SearchResult, SearchMatch } from '../answers.js';
+import type { CatalogOverview, PackageSummary, SearchResult, SearchMatch } from '../responses.js';
 import { toApiUrl, useResponse } from './requests.js';
 import { Badge, Choice, NamePath, PageHeading, ProblemBadges, count } from './parts.js';
 import { exportedPage } from './exported.js';

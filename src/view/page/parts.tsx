@@ -1,7 +1,7 @@
 import { type ComponentChildren, Fragment } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { printable } from '../../core/printable.js';
-import type { LocatedProblem, SelectionImages } from '../answers.js';
+import type { LocatedProblem, SelectionImages } from '../responses.js';
 import { foldNames } from './fold-names.js';
 import { getUrl, getPackageUrl, allPackages } from './route.js';
 

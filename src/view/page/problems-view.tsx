@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import type { LocatedProblem, ProblemWindow } from '../answers.js';
+import type { LocatedProblem, ProblemWindow } from '../responses.js';
 import { toApiUrl, useResponse } from './requests.js';
 import { Choice, MoreButton, PageHeading, ProblemList, Waiting, count } from './parts.js';
 import { type ProblemsRoute, go } from './route.js';

@@ -1,5 +1,5 @@
 import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
-import { type ErrorResponse, type ViewState, runHeader } from '../answers.js';
+import { type ErrorResponse, type ViewState, runHeader } from '../responses.js';
 import { requestFromFiles, exportedPage } from './exported.js';
 
 /** Maximum cached responses. */

@@ -5,7 +5,7 @@ import { DirectoryCatalog } from '../../../src/catalog/catalog.js';
 import { CatalogClient } from '../../../src/client/catalog-client.js';
 import type { GrpcClientOptions } from '../../../src/client/grpc-catalog-client.js';
 import { OpmateError } from '../../../src/core/errors.js';
-import { openCatalogAnswers } from '../../../src/serve/grpc/catalog-answers.js';
+import { openCatalogQueries } from '../../../src/serve/grpc/catalog-queries.js';
 import { bundleType } from '../../../src/serve/grpc/messages.js';
 import { type RegistryServerOptions, startRegistryServer } from '../../../src/serve/grpc/server.js';
 import { widgetCatalog } from '../../e2e/catalogs.js';
@@ -28,7 +28,7 @@ function clientOf(address: string, options: GrpcClientOptions = {}) {
 async function widgets(options: Partial<RegistryServerOptions> = {}, clientOptions: GrpcClientOptions = {}) {
   const directory = await directoryWith({ 'a.json': widgetCatalog, 'b.json': custom });
   const catalog = new DirectoryCatalog(directory);
-  const answers = await openCatalogAnswers(catalog, {
+  const answers = await openCatalogQueries(catalog, {
     temporaryDirectory: directory,
     now: () => new Date(0),
   });
@@ -249,7 +249,9 @@ describe('client/grpc-catalog-client and servers that do not behave', () => {
     expect(await failure(client.listPackages())).toMatch(malformed);
     expect(await failure(collect(client.bundles()))).toMatch(malformed);
     expect(await failure(client.getEntriesThatReplace('a'))).toMatch(malformed);
-    expect(await failure(client.getBundleForChannel('a', 'b'))).toMatch(/^SYNTAX: .*invalid UTF-8 in a message$/);
+    expect(await failure(client.getBundleForChannel('a', 'b'))).toMatch(
+      /^SYNTAX: .*invalid UTF-8 in a message$/,
+    );
     expect(await failure(client.getPackage('a'))).toMatch(
       /^INVALID: .*more than one message in the response$/,
     );

@@ -22,7 +22,7 @@ interface ConfigRules {
   modes: readonly string[];
   installNamespace: string;
   /** Namespaces to watch are set elsewhere, so `watchNamespace` is optional. */
-  targetsGiven: boolean;
+  hasTargets: boolean;
 }
 
 const deploymentConfigStruct = struct(deploymentConfigFields);
@@ -72,11 +72,11 @@ function mayWatch(modes: readonly string[]): boolean {
 
 function readWatchNamespace(
   field: Field,
-  { modes, installNamespace, targetsGiven }: ConfigRules,
+  { modes, installNamespace, hasTargets }: ConfigRules,
 ): string | undefined {
   const hint = `check the install modes of the operator: [${modes.join(' ')}]`;
   if (!field.isPresent) {
-    if (!modes.includes('AllNamespaces') && !targetsGiven) field.missing(`set watchNamespace: ${hint}`);
+    if (!modes.includes('AllNamespaces') && !hasTargets) field.missing(`set watchNamespace: ${hint}`);
     return undefined;
   }
   const namespace = field.anyText();

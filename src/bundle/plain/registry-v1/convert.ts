@@ -100,7 +100,7 @@ function chooseTargets(
   let isConfigValid = true;
   if (options.config !== undefined) {
     const { text, file } = options.config;
-    const rules = { modes, installNamespace, targetsGiven: targets.length > 0 };
+    const rules = { modes, installNamespace, hasTargets: targets.length > 0 };
     const read = readInstallConfig(text, file, rules);
     findings.push(...read.findings);
     warnings.push(...read.warnings);

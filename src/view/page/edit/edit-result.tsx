@@ -6,7 +6,7 @@ import type {
   SelectionRequest,
   WrittenFile,
   SelectionWrite,
-} from '../../answers.js';
+} from '../../responses.js';
 import { CopyButton, ImageButtons, Part, count } from '../parts.js';
 import { describeError } from '../requests.js';
 import { post, usePosted } from './post.js';

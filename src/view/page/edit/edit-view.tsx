@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { CatalogOverview, SelectionSummary, SelectionRequest, SelectionPick } from '../../answers.js';
+import type { CatalogOverview, SelectionSummary, SelectionRequest, SelectionPick } from '../../responses.js';
 import { Missing, PageHeading, count } from '../parts.js';
 import { type EditRoute, go } from '../route.js';
 import { formatPick, parseDefaults, parsePicks, replacePicks } from './picks.js';

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { CatalogOverview, SelectionRequest, PackageDetails, SelectionPick } from '../../answers.js';
+import type { CatalogOverview, SelectionRequest, PackageDetails, SelectionPick } from '../../responses.js';
 import { toApiUrl, useResponse } from '../requests.js';
 import { Badge, Choice, count } from '../parts.js';
 import { getPackageUrl } from '../route.js';

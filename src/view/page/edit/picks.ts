@@ -1,4 +1,4 @@
-import type { SelectionPick } from '../../answers.js';
+import type { SelectionPick } from '../../responses.js';
 import { decode } from '../route.js';
 
 /**

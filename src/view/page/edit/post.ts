@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import { type ErrorResponse, tokenHeader } from '../../answers.js';
+import { type ErrorResponse, tokenHeader } from '../../responses.js';
 import { type Loaded, describeError, toError, useGeneration } from '../requests.js';
 
 /** Delay of requests while the selection changes. */

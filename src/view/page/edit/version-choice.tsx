@@ -1,4 +1,4 @@
-import type { ChannelLayout, SelectionRequest, SelectionPick } from '../../answers.js';
+import type { ChannelLayout, SelectionRequest, SelectionPick } from '../../responses.js';
 import { Choice } from '../parts.js';
 import { toApiUrl, useResponse } from '../requests.js';
 

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import type { BundleDetails } from '../../answers.js';
+import type { BundleDetails } from '../../responses.js';
 import { toWebUrl } from '../markdown.js';
 import { Markdown } from '../markdown-view.js';
 import { Part } from '../parts.js';

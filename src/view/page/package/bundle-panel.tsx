@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { BundleApi, BundleDetails, BundlePlace, LifecycleSupport } from '../../answers.js';
+import type { BundleApi, BundleDetails, BundlePlace, LifecycleSupport } from '../../responses.js';
 import { SupportLine } from './lifecycle.js';
 import { CopyButton, Copyable, Part, ProblemList, SaveButton, count } from '../parts.js';
 import { getPackageUrl } from '../route.js';

@@ -1,4 +1,4 @@
-import type { BundleDetails, BundlePermission } from '../../answers.js';
+import type { BundleDetails, BundlePermission } from '../../responses.js';
 import { Badge, Part, count } from '../parts.js';
 
 /** Permissions of the service accounts of a bundle, if the catalog contains its manifests. */

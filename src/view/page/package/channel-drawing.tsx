@@ -5,7 +5,7 @@ import type {
   GraphRow,
   UpgradePath,
   SkipBracket,
-} from '../../answers.js';
+} from '../../responses.js';
 import { NodeSign } from './marks.js';
 
 /** Height of a row at normal size, in pixels. */

@@ -1,5 +1,5 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import type { BundlePlace, ChannelLayout, GraphRow, UpgradePath } from '../../answers.js';
+import type { BundlePlace, ChannelLayout, GraphRow, UpgradePath } from '../../responses.js';
 import { RowMarks } from './marks.js';
 import { Badge } from '../parts.js';
 import { type PackageRoute, getUrl } from '../route.js';

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { ChannelLayout } from '../../answers.js';
+import type { ChannelLayout } from '../../responses.js';
 import { MoreButton } from '../parts.js';
 import { RowMarks } from './marks.js';
 import { getPackageUrl } from '../route.js';

@@ -1,4 +1,4 @@
-import type { LifecycleSupport } from '../../answers.js';
+import type { LifecycleSupport } from '../../responses.js';
 import { Badge } from '../parts.js';
 
 type Phase = LifecycleSupport['phases'][number];

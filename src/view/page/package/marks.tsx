@@ -1,4 +1,4 @@
-import type { GraphRow, RowMark } from '../../answers.js';
+import type { GraphRow, RowMark } from '../../responses.js';
 import { Badge, ProblemBadges } from '../parts.js';
 
 const words: Record<RowMark, { text: string; title: string }> = {

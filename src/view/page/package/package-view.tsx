@@ -7,7 +7,7 @@ import type {
   PackageDetails,
   UpgradePath,
   LocatedProblem,
-} from '../../answers.js';
+} from '../../responses.js';
 import { type Loaded, toApiUrl, useResponse } from '../requests.js';
 import { BundlePanel } from './bundle-panel.js';
 import { drawGraphs } from '../../graph-drawing.js';

@@ -1,4 +1,4 @@
-import type { GraphRow, UpgradePath } from '../../answers.js';
+import type { GraphRow, UpgradePath } from '../../responses.js';
 import type { Loaded } from '../requests.js';
 import { Choice, count } from '../parts.js';
 import { type PackageRoute, getUrl, go } from '../route.js';

@@ -66,9 +66,9 @@ describe('validateBundle', () => {
     bundle.crd['apiVersion'] = 'apiextensions.k8s.io/v1beta1';
     bundle.crd['spec'].preserveUnknownFields = false;
     const findings = validateBundle(filesOf(bundle)).filter(({ severity }) => severity === 'warning');
-    expect(findings.map(({ code, isUntold = false }) => ({ code, isUntold }))).toEqual([
-      { code: 'crd', isUntold: false },
-      { code: 'csv', isUntold: true },
+    expect(findings.map(({ code, isUnreported = false }) => ({ code, isUnreported }))).toEqual([
+      { code: 'crd', isUnreported: false },
+      { code: 'csv', isUnreported: true },
     ]);
   });
 

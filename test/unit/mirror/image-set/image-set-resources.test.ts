@@ -10,7 +10,7 @@ import {
   type ClusterResourceOptions,
   type MirroredCatalog,
   type MirroredSet,
-  clusterResources,
+  encodeClusterResources,
   isObjectName,
   isObjectPrefix,
 } from '../../../../src/mirror/image-set/image-set-resources.js';
@@ -54,7 +54,7 @@ function entriesOf(files: Map<string, string>, file: string): Record<string, str
 
 const digest = `sha256:${'a'.repeat(64)}`;
 const resources = (plan: MirroredSet, options: Partial<ClusterResourceOptions> = {}) =>
-  clusterResources(plan, { target: { registry, path: '' }, ...options });
+  encodeClusterResources(plan, { target: { registry, path: '' }, ...options });
 
 describe('mirror/image-set-resources', () => {
   it('redirects digests and tags in sets of their own, by namespace where paths are kept', () => {

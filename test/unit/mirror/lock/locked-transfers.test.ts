@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { transfersOfLock } from '../../../../src/mirror/lock/locked-transfers.js';
+import { toTransfers } from '../../../../src/mirror/lock/locked-transfers.js';
 import { contentsOf, imageManifest, layer, lockOf, lockedImage } from '../../../support/locks.js';
 
 const contents = contentsOf([imageManifest('a', [layer('a', 1)])]);
@@ -17,7 +17,7 @@ describe('mirror/locked-transfers', () => {
         reference: 'oci:catalogs/index',
       }),
     ]);
-    expect(transfersOfLock(lock, { target })).toMatchObject([
+    expect(toTransfers(lock, { target })).toMatchObject([
       {
         source: { registry: 'quay.io', repository: 'ns/app', digest },
         target: { registry: 'mirror:5000', repository: 'olm/ns/app', tag: 'v1' },
@@ -32,17 +32,13 @@ describe('mirror/locked-transfers', () => {
         isLast: true,
       },
     ]);
-    expect(transfersOfLock(lock, { target }).map(({ isLast = false }) => isLast)).toEqual([
-      false,
-      false,
-      true,
-    ]);
+    expect(toTransfers(lock, { target }).map(({ isLast = false }) => isLast)).toEqual([false, false, true]);
   });
 
   it('opens what is elsewhere as it is told', () => {
     const elsewhere = () => Promise.reject(new Error('not opened here'));
     const lock = lockOf([lockedImage('a', contents), lockedImage('b', contents)]);
-    const transfers = transfersOfLock(lock, {
+    const transfers = toTransfers(lock, {
       target,
       open: ({ repository }) => (repository === 'ns/b' ? elsewhere : undefined),
     });
@@ -54,14 +50,14 @@ describe('mirror/locked-transfers', () => {
       lockedImage('a', contents, { repository: 'x/y/z' }),
       lockedImage('b', contents, { repository: 'x/y-z' }),
     ]);
-    expect(transfersOfLock(lock, { target })).toHaveLength(2);
-    expect(() => transfersOfLock(lock, { target: { ...target, maxNestedPaths: 3 } })).toThrow(
+    expect(toTransfers(lock, { target })).toHaveLength(2);
+    expect(() => toTransfers(lock, { target: { ...target, maxNestedPaths: 3 } })).toThrow(
       'mirror:5000/olm/x/y-z:v1: same target for x/y/z:v1 and x/y-z:v1',
     );
   });
 
   it('refuses a name that no registry takes', () => {
     const lock = lockOf([lockedImage('a', contents, { repository: 'a'.repeat(240) })]);
-    expect(() => transfersOfLock(lock, { target })).toThrow('longer than the 255 characters');
+    expect(() => toTransfers(lock, { target })).toThrow('longer than the 255 characters');
   });
 });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { UsageError } from '../../../../src/core/errors.js';
-import { transfersOfLock } from '../../../../src/mirror/lock/locked-transfers.js';
+import { toTransfers } from '../../../../src/mirror/lock/locked-transfers.js';
 import { planSharedBlobs } from '../../../../src/mirror/lock/shard-blobs.js';
 import { assignShards, parseShard, getShard } from '../../../../src/mirror/lock/shard.js';
 import {
@@ -155,7 +155,7 @@ describe('mirror/shard-blobs', () => {
     const images = ['a', 'b', 'c', 'd'].map((name) =>
       lockedImage(name, contentsOf([imageManifest(name, [common, layer(name, 10)])])),
     );
-    const transfers = transfersOfLock(lockOf(images, []), { target: { registry: 'r.example', path: 'm' } });
+    const transfers = toTransfers(lockOf(images, []), { target: { registry: 'r.example', path: 'm' } });
     const shards = assignShards(images, 2);
     const plan = planSharedBlobs(transfers, shards);
     expect([...plan.keys()]).toEqual([common.digest]);

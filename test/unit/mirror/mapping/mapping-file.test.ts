@@ -2,7 +2,11 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { OpmateError } from '../../../../src/core/errors.js';
 import { formatTypedReference } from '../../../../src/mirror/mapping/image-names.js';
-import { nameOfTarget, parseMappings, resolvePairs } from '../../../../src/mirror/mapping/mapping-file.js';
+import {
+  formatTargetName,
+  parseMappings,
+  resolvePairs,
+} from '../../../../src/mirror/mapping/mapping-file.js';
 import { failureOf } from '../../../support/connect.js';
 
 const digest = `sha256:${'a'.repeat(64)}`;
@@ -10,7 +14,7 @@ const tags = ['v1.0', 'v1.1', 'v2.0', 'latest'];
 
 async function resolve(text: string): Promise<string[]> {
   const pairs = await resolvePairs(parseMappings(text, 'mapping.txt'), () => Promise.resolve(tags));
-  return pairs.map(({ source, target }) => `${formatTypedReference(source)} -> ${nameOfTarget(target)}`);
+  return pairs.map(({ source, target }) => `${formatTypedReference(source)} -> ${formatTargetName(target)}`);
 }
 
 describe('mirror/mapping-file', () => {

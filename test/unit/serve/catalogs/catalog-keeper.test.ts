@@ -13,7 +13,7 @@ import type { CatalogManifest } from '../../../../src/serve/catalogs/catalog-man
 import { readCatalogManifests } from '../../../../src/serve/catalogs/catalog-manifests.js';
 import { CatalogRecords } from '../../../../src/serve/catalogs/catalog-records.js';
 import { HeldCatalogs } from '../../../../src/serve/catalogs/catalog-set.js';
-import { catalogStatus } from '../../../../src/serve/catalogs/catalog-status.js';
+import { createCatalogStatus } from '../../../../src/serve/catalogs/catalog-status.js';
 import { layerOf } from '../../../../src/archive/tar-writer.js';
 import { buildImage } from '../../../../src/oci/image/image-builder.js';
 import { closeHttpServer } from '../../../../src/serve/server/http-server.js';
@@ -219,7 +219,9 @@ describe('serve/catalogs/catalog-keeper', () => {
     expect(await contentOf(setup, 'first')).toContain('"name":"widget"');
     expect(setup.held.isReady()).toBe(true);
     const [record] = await new CatalogRecords(setup.storage as string).list();
-    expect(catalogStatus(record as NonNullable<typeof record>, 'https://catalogs.example')).toMatchObject({
+    expect(
+      createCatalogStatus(record as NonNullable<typeof record>, 'https://catalogs.example'),
+    ).toMatchObject({
       kind: 'ClusterCatalog',
       metadata: { name: 'first', labels: { 'olm.operatorframework.io/metadata.name': 'first' } },
       status: {

@@ -8,7 +8,7 @@ import { OpmateError } from '../../../../src/core/errors.js';
 import type { LogFields, Logger } from '../../../../src/core/log.js';
 import { bundleType, packageNameType } from '../../../../src/serve/grpc/messages.js';
 import { Reflection } from '../../../../src/serve/grpc/reflection.js';
-import type { RegistryAnswers } from '../../../../src/serve/grpc/registry-answers.js';
+import type { RegistryQueries } from '../../../../src/serve/grpc/registry-queries.js';
 import {
   type RegistryServerOptions,
   startRegistryServer,
@@ -22,7 +22,7 @@ const bundleOf = (name: string, size = 0): Buffer =>
   bundleType.encode({ csvName: name, csvJson: 'x'.repeat(size) });
 
 /** Answers of a catalog that has nothing, but for what a test gives it. */
-function answersOf(some: Partial<RegistryAnswers>): RegistryAnswers {
+function answersOf(some: Partial<RegistryQueries>): RegistryQueries {
   const missing = (): never => {
     throw new OpmateError('NOT_FOUND', 'nothing is here');
   };
@@ -43,7 +43,7 @@ function answersOf(some: Partial<RegistryAnswers>): RegistryAnswers {
 }
 
 async function start(
-  some: Partial<RegistryAnswers> = {},
+  some: Partial<RegistryQueries> = {},
   options: Partial<RegistryServerOptions> = {},
 ): Promise<RegistryServer> {
   const answers = answersOf(some);

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { catalogNameFault } from '../../../../src/serve/http/catalog-names.js';
+import { findCatalogNameFault } from '../../../../src/serve/http/catalog-names.js';
 
 describe('serve/http/catalog-names', () => {
   it.each(['a', '0', 'operatorhubio', 'a-b.c-d.9', 'a'.repeat(253)])('takes %j', (name) => {
-    expect(catalogNameFault(name)).toBeUndefined();
+    expect(findCatalogNameFault(name)).toBeUndefined();
   });
 
   it.each([
@@ -24,6 +24,6 @@ describe('serve/http/catalog-names', () => {
     `${'a-'.repeat(50_000)}_`,
     'a'.repeat(254),
   ])('refuses %j', (name) => {
-    expect(catalogNameFault(name)).toMatch(/^must be/);
+    expect(findCatalogNameFault(name)).toMatch(/^must be/);
   });
 });

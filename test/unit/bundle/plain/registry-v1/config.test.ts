@@ -10,8 +10,12 @@ const O = 'OwnNamespace';
 const S = 'SingleNamespace';
 const M = 'MultiNamespace';
 
-function read(text: string, modes: string[], targetsGiven = false) {
-  const read = readInstallConfig(text, 'c.yaml', { modes, installNamespace: 'here', targetsGiven });
+function read(text: string, modes: string[], hasTargets = false) {
+  const read = readInstallConfig(text, 'c.yaml', {
+    modes,
+    installNamespace: 'here',
+    hasTargets,
+  });
   return { ...read, said: read.findings.map(formatDiagnostic) };
 }
 

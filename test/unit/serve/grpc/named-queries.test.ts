@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { HeldCatalogs } from '../../../../src/serve/catalogs/catalog-set.js';
-import { NamedAnswers } from '../../../../src/serve/grpc/named-answers.js';
+import { NamedQueries } from '../../../../src/serve/grpc/named-queries.js';
 import { type RegistryServer, startRegistryServer } from '../../../../src/serve/grpc/server.js';
 import { catalogOf } from '../../../e2e/catalogs.js';
 import { contentOf } from '../../../e2e/served-catalogs.js';
@@ -9,7 +9,7 @@ import { directoryWith } from '../../../support/temporary.js';
 
 interface Setup {
   held: HeldCatalogs;
-  answers: NamedAnswers;
+  answers: NamedQueries;
   put(name: string, packageName: string): Promise<void>;
   /** Packages under an authority, or the error. */
   packages(authority: string): Promise<unknown>;
@@ -18,7 +18,7 @@ interface Setup {
 async function setUp(maxOpen?: number): Promise<Setup> {
   const held = new HeldCatalogs();
   const temporaryDirectory = await directoryWith();
-  const answers = new NamedAnswers({ catalogs: held, temporaryDirectory, now: () => new Date(), maxOpen });
+  const answers = new NamedQueries({ catalogs: held, temporaryDirectory, now: () => new Date(), maxOpen });
   const server: RegistryServer = await startRegistryServer({ answers, host: '127.0.0.1', port: 0 });
   onTestFinished(async () => {
     await server.close();
@@ -45,7 +45,7 @@ async function setUp(maxOpen?: number): Promise<Setup> {
   };
 }
 
-describe('serve/grpc/named-answers', () => {
+describe('serve/grpc/named-queries', () => {
   it('serves each catalog under the host names that begin with its name', async () => {
     const { put, packages } = await setUp();
     await put('redhat', 'widget');

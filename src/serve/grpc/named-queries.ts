@@ -1,23 +1,23 @@
 import { quoteGo } from '../../document/go-json.js';
 import { ContentCatalog } from '../catalogs/content-catalog.js';
 import type { CatalogSet, ServedCatalog } from '../catalogs/stored-content.js';
-import { type CatalogAnswersOptions, openCatalogAnswers } from './catalog-answers.js';
-import type { RegistryAnswers } from './registry-answers.js';
+import { type CatalogQueriesOptions, openCatalogQueries } from './catalog-queries.js';
+import type { RegistryQueries } from './registry-queries.js';
 import { StatusError } from './transport/status.js';
 
 /** Queries that stay open until they are released. */
 interface QueriesLease {
-  queries: RegistryAnswers;
+  queries: RegistryQueries;
   release(): void;
 }
 
 /** Queries by the `:authority` of a call. */
-export interface AnswersSet {
+export interface RegistryQueriesSet {
   /** Throws StatusError NOT_FOUND for an unknown host, UNAVAILABLE while its catalog has no content. */
   lease(authority: string): Promise<QueriesLease>;
 }
 
-interface NamedAnswersOptions extends Pick<CatalogAnswersOptions, 'temporaryDirectory' | 'now' | 'logger'> {
+interface NamedAnswersOptions extends Pick<CatalogQueriesOptions, 'temporaryDirectory' | 'now' | 'logger'> {
   catalogs: CatalogSet;
   /** Catalogs to keep open between calls; default 8. */
   maxOpen?: number | undefined;
@@ -25,7 +25,7 @@ interface NamedAnswersOptions extends Pick<CatalogAnswersOptions, 'temporaryDire
 
 interface Opened {
   hash: string;
-  queries: Promise<RegistryAnswers>;
+  queries: Promise<RegistryQueries>;
   close: () => Promise<void>;
   users: number;
   isReplaced: boolean;
@@ -35,7 +35,7 @@ interface Opened {
  * Queries of served catalogs by host name: `NAME` and `NAME.…`, or any host for a single catalog. A catalog is opened with
  * its first call, and again when its content changes; calls in progress keep the old content.
  */
-export class NamedAnswers implements AnswersSet {
+export class NamedQueries implements RegistryQueriesSet {
   readonly #options: NamedAnswersOptions;
   readonly #maxOpen: number;
   /** By catalog name, least recently used first. */
@@ -81,7 +81,7 @@ export class NamedAnswers implements AnswersSet {
 
   #open({ name, content }: ServedCatalog): Opened {
     const catalog = new ContentCatalog(name, content);
-    const queries = openCatalogAnswers(catalog, this.#options);
+    const queries = openCatalogQueries(catalog, this.#options);
     const close = async (): Promise<void> => {
       await (await queries.catch(() => undefined))?.close();
       await catalog.close();

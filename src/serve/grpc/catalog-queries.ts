@@ -20,9 +20,9 @@ import {
 import { findKnownHash, hashCatalog, hashWithState, keepState } from './catalog-hash.js';
 import { type ApiName, type ChannelEntryMessage, formatApi, packageType } from './messages.js';
 import { RecordFile } from './record-file.js';
-import type { RegistryAnswers } from './registry-answers.js';
+import type { RegistryQueries } from './registry-queries.js';
 
-export interface CatalogAnswersOptions extends CancelOptions {
+export interface CatalogQueriesOptions extends CancelOptions {
   /** Directory for a nameless file of encoded bundles while there is no cache; may be missing. */
   temporaryDirectory: string;
   /** Directory of encoded catalogs for later starts; none by default. */
@@ -34,7 +34,7 @@ export interface CatalogAnswersOptions extends CancelOptions {
 }
 
 /** Queries of a file-based catalog, usable while bundles are still being encoded. */
-export interface CatalogAnswers extends RegistryAnswers {
+export interface CatalogQueries extends RegistryQueries {
   /** Resolves when all bundles are encoded or `close` is called; never rejects. */
   readonly encoded: Promise<EncodeResult>;
 }
@@ -50,10 +50,10 @@ interface EncodeResult {
  * again; one that cannot be written is logged. Throws OpmateError INVALID with all faults of an invalid catalog, and
  * errors of reading.
  */
-export async function openCatalogAnswers(
+export async function openCatalogQueries(
   catalog: Catalog,
-  options: CatalogAnswersOptions,
-): Promise<CatalogAnswers> {
+  options: CatalogQueriesOptions,
+): Promise<CatalogQueries> {
   const opened = new OpenedCatalog(catalog, options);
   return new ContentQueries(opened, await opened.open());
 }
@@ -61,13 +61,13 @@ export async function openCatalogAnswers(
 /** Opens content from the cache, or from the catalog, which then becomes the cache. */
 class OpenedCatalog {
   readonly #catalog: Catalog;
-  readonly #options: CatalogAnswersOptions;
+  readonly #options: CatalogQueriesOptions;
   readonly #logger: Logger;
   readonly #stop = new AbortController();
   #noCache = 'no cache';
   encoded: Promise<EncodeResult> = Promise.resolve({ isCached: true });
 
-  constructor(catalog: Catalog, options: CatalogAnswersOptions) {
+  constructor(catalog: Catalog, options: CatalogQueriesOptions) {
     this.#catalog = catalog;
     this.#options = options;
     this.#logger = options.logger ?? silentLogger;
@@ -254,7 +254,7 @@ interface ChannelLookup {
   entries: Map<string, ChannelEntry>;
 }
 
-class ContentQueries implements CatalogAnswers {
+class ContentQueries implements CatalogQueries {
   readonly #opened: OpenedCatalog;
   #lookup: Lookup;
   #rereading: Promise<void> | undefined;

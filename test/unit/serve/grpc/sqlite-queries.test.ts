@@ -2,9 +2,9 @@ import { chmod, readFile, readdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { RegistryAnswers } from '../../../../src/serve/grpc/registry-answers.js';
+import type { RegistryQueries } from '../../../../src/serve/grpc/registry-queries.js';
 import { startRegistryServer } from '../../../../src/serve/grpc/server.js';
-import { openSqliteAnswers } from '../../../../src/serve/grpc/sqlite-answers.js';
+import { openSqliteQueries } from '../../../../src/serve/grpc/sqlite-queries.js';
 import { openDatabase } from '../../../../src/sqlite/schema/database.js';
 import { migrateDatabase } from '../../../../src/sqlite/schema/schema.js';
 import { indexFile } from '../../../support/index-file.js';
@@ -16,8 +16,8 @@ const widget = { group: 'w.io', version: 'v1', kind: 'Widget' };
 const stable = { pkgName: 'widget', channelName: 'stable' };
 const newest = { ...stable, csvName: 'widget.v1.2.0' };
 
-async function open(file: string): Promise<RegistryAnswers> {
-  const answers = await openSqliteAnswers(
+async function open(file: string): Promise<RegistryQueries> {
+  const answers = await openSqliteQueries(
     file,
     {
       temporaryDirectory: await directoryWith(),
@@ -52,7 +52,7 @@ const shortEntry = (row: Row): string =>
 const shortBundle = (row: Row): string =>
   `${String(row['channelName'])} ${String(row['csvName'])} > ${String(row['replaces'])} [${String(row['skips'])}] ${(row['object'] as []).length}`;
 
-describe('serve/grpc/sqlite-answers', () => {
+describe('serve/grpc/sqlite-queries', () => {
   it('returns packages with their channels', async () => {
     const client = await serve("INSERT INTO package VALUES ('alone', 'x'), (NULL, 'y')");
     expect(await client.call('ListPackages')).toEqual([{ name: 'alone' }, { name: 'widget' }]);

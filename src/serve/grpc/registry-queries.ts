@@ -5,7 +5,7 @@ import type { ApiName, ChannelEntryMessage } from './messages.js';
  * NOT_FOUND with the message of upstream's status; the server sends the code UNKNOWN, as upstream does. Sorted where the
  * order of upstream is random.
  */
-export interface RegistryAnswers {
+export interface RegistryQueries {
   /** Package names. */
   listPackages(): string[];
   /** `api.Package` */

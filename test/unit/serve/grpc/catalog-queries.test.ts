@@ -4,10 +4,10 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { DirectoryCatalog } from '../../../../src/catalog/catalog.js';
 import type { Logger } from '../../../../src/core/log.js';
 import {
-  type CatalogAnswersOptions,
-  openCatalogAnswers,
-} from '../../../../src/serve/grpc/catalog-answers.js';
-import { type CatalogAnswers } from '../../../../src/serve/grpc/catalog-answers.js';
+  type CatalogQueriesOptions,
+  openCatalogQueries,
+} from '../../../../src/serve/grpc/catalog-queries.js';
+import { type CatalogQueries } from '../../../../src/serve/grpc/catalog-queries.js';
 import { startRegistryServer } from '../../../../src/serve/grpc/server.js';
 import { type RegistryClient, registryClient } from '../../../support/registry-client.js';
 import { directoryWith } from '../../../support/temporary.js';
@@ -80,17 +80,17 @@ const filesOf = (blobs: object[]): Record<string, string> => ({
 
 async function open(
   directory: string,
-  options: Partial<CatalogAnswersOptions> = {},
-): Promise<CatalogAnswers> {
+  options: Partial<CatalogQueriesOptions> = {},
+): Promise<CatalogQueries> {
   const catalog = new DirectoryCatalog(directory);
   onTestFinished(() => catalog.close());
   const temporaryDirectory = options.temporaryDirectory ?? (await directoryWith());
-  const answers = await openCatalogAnswers(catalog, { temporaryDirectory, now, ...options });
+  const answers = await openCatalogQueries(catalog, { temporaryDirectory, now, ...options });
   onTestFinished(() => answers.close());
   return answers;
 }
 
-async function clientOf(answers: CatalogAnswers, service?: string): Promise<RegistryClient> {
+async function clientOf(answers: CatalogQueries, service?: string): Promise<RegistryClient> {
   const server = await startRegistryServer({ answers, host: '127.0.0.1', port: 0 });
   const client = registryClient(server.port, service === undefined ? {} : { service });
   onTestFinished(async () => {
@@ -100,11 +100,11 @@ async function clientOf(answers: CatalogAnswers, service?: string): Promise<Regi
   return client;
 }
 
-async function serveGadget(options: Partial<CatalogAnswersOptions> = {}): Promise<RegistryClient> {
+async function serveGadget(options: Partial<CatalogQueriesOptions> = {}): Promise<RegistryClient> {
   return clientOf(await open(await directoryWith(filesOf(gadget)), options));
 }
 
-describe('serve/grpc/catalog-answers', () => {
+describe('serve/grpc/catalog-queries', () => {
   it('returns packages with channels, heads and deprecations', async () => {
     const client = await serveGadget();
     expect(await client.call('ListPackages')).toEqual([{ name: 'gadget' }]);
@@ -341,7 +341,7 @@ describe('serve/grpc/catalog-answers', () => {
   });
 });
 
-describe('serve/grpc/catalog-answers with a cache', () => {
+describe('serve/grpc/catalog-queries with a cache', () => {
   const messages = (): { logger: Logger; said: string[] } => {
     const said: string[] = [];
     return {
@@ -362,7 +362,7 @@ describe('serve/grpc/catalog-answers with a cache', () => {
     return { catalog, cache, file: path.join(cache, name as string), list: await all(answers) };
   }
 
-  async function all(answers: CatalogAnswers): Promise<Uint8Array[]> {
+  async function all(answers: CatalogQueries): Promise<Uint8Array[]> {
     const rows: Uint8Array[] = [];
     for await (const row of answers.listBundles()) rows.push(row);
     for (const name of ['gadget.v1', 'gadget.v2', 'gadget.v3']) {

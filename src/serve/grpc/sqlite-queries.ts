@@ -10,19 +10,19 @@ import {
   openServedIndex,
 } from '../../sqlite/read/served-index.js';
 import { type ApiName, type ChannelEntryMessage, bundleType, packageType } from './messages.js';
-import type { RegistryAnswers } from './registry-answers.js';
+import type { RegistryQueries } from './registry-queries.js';
 
 /** Opens a database file, read-only, for the registry API; one of an older schema is copied. Throws as `openServedIndex`. */
-export async function openSqliteAnswers(
+export async function openSqliteQueries(
   file: string,
   session: ReadSession,
   options?: ReadOptions,
-): Promise<RegistryAnswers> {
+): Promise<RegistryQueries> {
   return new SqliteQueries(await openServedIndex(file, session, options));
 }
 
 /** Queries of an index, with the messages of `opm registry serve`. */
-class SqliteQueries implements RegistryAnswers {
+class SqliteQueries implements RegistryQueries {
   readonly #index: ServedIndex;
 
   constructor(index: ServedIndex) {

@@ -102,7 +102,7 @@ describe('opmate mirror with wrong flags', () => {
       ]) {
         const result = await mirror(...args);
         expect(result).toMatchObject({ code: 1, stdout: '' });
-        expect(result.stderr).toContain('cs-index-v1: both ');
+        expect(result.stderr).toContain('cs-index-v1: same object name for ');
         expect(result.stderr).toContain('hint: set another targetCatalog or targetTag for one of them');
       }
       expect(await isThere('working-dir')).toBe(false);
@@ -165,7 +165,7 @@ describe('opmate mirror to an archive with a base', () => {
     );
     expect(swapped).toMatchObject({ code: 1, stdout: '' });
     expect(swapped.stderr).toMatch(
-      /base: is the base of \S+later, which is named after it\nhint: specify the later archive/,
+      /base: base of \S+later, which must precede it\nhint: specify the later archive first/,
     );
   });
 });

@@ -317,7 +317,7 @@ insecure = true
     expect(broken.stderr).toContain('registries.conf:1');
     const missing = await sandbox.run(args, { env: { CONTAINERS_REGISTRIES_CONF: '/none.conf' } });
     expect(missing).toMatchObject({ code: 1, stdout: '' });
-    expect(missing.stderr).toContain('/none.conf: not found');
+    expect(missing.stderr).toContain('/none.conf: no such file or directory');
     expect(requests).toEqual([]);
   });
 });

@@ -16,24 +16,24 @@ import type { Session } from './session.js';
 export interface AppRegistryNamespace {
   endpoint: URL;
   namespace: string;
-  /** How messages name it: `quay.io/community-operators`. */
+  /** Name in messages: `quay.io/community-operators`. */
   label: string;
 }
 
-/** Where operators were once given out. */
+/** The host and path that OperatorHub content was published at. */
 const defaultHost = 'quay.io';
 const defaultPath = 'cnr';
 
 interface NamespaceOptions {
-  /** The address of the app registry; that of the host in the name, or of Quay.io, where it is left out. */
+  /** Address of the app registry; default: the host in the name, or else Quay.io. */
   endpoint?: string | undefined;
-  /** Whether an address that is made from a host begins with `http:`. */
+  /** Uses `http:` for an address derived from a host. */
   useHttp?: boolean | undefined;
 }
 
 /**
- * Reads `[HOST[/PATH]/]NAMESPACE`, where HOST has a dot or colon or is `localhost`. An endpoint that is given wins over
- * the host, which is then a name only. Throws UsageError.
+ * Parses `[HOST[/PATH]/]NAMESPACE`, where HOST has a dot or colon or is `localhost`. The `endpoint` option takes
+ * precedence over the host, which is then used only in messages. Throws UsageError.
  */
 export function parseAppRegistryNamespace(
   text: string,
@@ -44,16 +44,16 @@ export function parseAppRegistryNamespace(
   const host = hasHost ? (parts.shift() as string) : undefined;
   const namespace = parts.pop() ?? '';
   if (!isAppRegistryNamespace(namespace) || (host === undefined && parts.length > 0) || parts.includes('')) {
-    throw new UsageError(`--appregistry-namespace ${JSON.stringify(text)}: no namespace of an app registry`, {
+    throw new UsageError(`--appregistry-namespace ${JSON.stringify(text)}: invalid app registry namespace`, {
       hint: 'use NAMESPACE or HOST/NAMESPACE, e.g. quay.io/community-operators',
     });
   }
   const scheme = options.useHttp === true ? 'http' : 'https';
-  const place = `${host ?? defaultHost}/${parts.join('/') || defaultPath}`;
+  const location = `${host ?? defaultHost}/${parts.join('/') || defaultPath}`;
   const address = options.endpoint;
   const endpoint = parseAppRegistryEndpoint(
     address === undefined
-      ? `${scheme}://${place}`
+      ? `${scheme}://${location}`
       : /^[a-z]+:\/\//i.test(address)
         ? address
         : `${scheme}://${address}`,
@@ -66,13 +66,12 @@ interface LoadNamespaceOptions extends Pick<LoadOptions, 'permissive'> {
   token?: string | undefined;
 }
 
-/** Packages that are downloaded at the same time. */
+/** Maximum number of parallel package downloads. */
 const concurrency = 4;
 
 /**
- * Downloads the default release of every package of a namespace into a temporary directory, and loads them all into
- * a database, in the caller's transaction. Throws what `AppRegistryClient` and `loadAppRegistry` throw, and NOT_FOUND
- * for a namespace without packages.
+ * Downloads the default release of every package in a namespace and loads them into a database, within the caller's
+ * transaction. Throws the errors of `AppRegistryClient` and `loadAppRegistry`, and NOT_FOUND for an empty namespace.
  */
 export async function loadAppRegistryNamespace(
   database: Database,

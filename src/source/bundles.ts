@@ -19,28 +19,28 @@ import { statIfPresent } from '../files/file-status.js';
 import { readImageBundle, withImage } from './drivers/image.js';
 import { type SourceSession, withChanges } from './session.js';
 
-/** Images whose name begins with `prefix` are pulled from `other` instead: `quay.io/prod`, `registry.internal/stage`. */
+/** A rule to pull images below `prefix` from `other`, e.g. `quay.io/prod` from `registry.internal/stage`. */
 export interface PullFrom {
   prefix: string;
   other: string;
 }
 
 export interface StageOptions {
-  /** Where to pull from instead; the longest prefix counts. The index records the reference that was given. */
+  /** Rules for alternative sources; the longest prefix takes precedence. The index records the original reference. */
   pullFrom?: readonly PullFrom[] | undefined;
-  /** Refuse all that is not named by digest. */
+  /** Rejects references without a digest. */
   requireDigest?: boolean | undefined;
-  /** Bundles that are read at the same time; 8 unless told. */
+  /** Maximum number of bundles read in parallel; default 8. */
   concurrency?: number | undefined;
-  /** Takes what cannot be read, and the others are still read; without it the first failure ends all. */
+  /** Receives the failure of one bundle and continues with the others; without it the first failure stops the run. */
   onFailure?: ((reference: string, error: OpmateError) => void) | undefined;
 }
 
 /**
- * Reads bundles (images, directories, layouts, archives) and holds them ready to be added to an index, which
- * records images of registries under the reference that was given, without `docker://`. References are checked
- * before anything is pulled; a repeated one is taken once. Close the stage afterwards. Throws OpmateError, that
- * begins with the reference, for the first one that cannot be read.
+ * Reads bundles (images, directories, layouts, archives) into a stage from which they are added to an index; close it.
+ * The index records registry images under their original reference, without `docker://`. All references are checked
+ * before the first pull; duplicates are read once. Throws OpmateError, prefixed with the reference, for the first
+ * unreadable bundle.
  */
 export async function stageBundles(
   references: readonly string[],
@@ -49,19 +49,19 @@ export async function stageBundles(
 ): Promise<Stage> {
   const { logger = silentLogger } = session;
   const { onFailure, concurrency = 8 } = options;
-  // The first failure ends what else is under way.
+  // The first failure stops all other reads.
   const stop = new AbortController();
   const signal = session.signal === undefined ? stop.signal : AbortSignal.any([session.signal, stop.signal]);
   const orReport = async <T>(reference: string, work: () => Promise<T>): Promise<T | undefined> => {
     try {
       return await work();
     } catch (error) {
-      const told = inBundle(error, reference);
-      if (onFailure === undefined || !(told instanceof OpmateError) || told instanceof CancelledError) {
+      const failure = withReference(error, reference);
+      if (onFailure === undefined || !(failure instanceof OpmateError) || failure instanceof CancelledError) {
         stop.abort();
-        throw told;
+        throw failure;
       }
-      onFailure(reference, told);
+      onFailure(reference, failure);
       return undefined;
     }
   };
@@ -74,15 +74,15 @@ export async function stageBundles(
       (reference) => orReport(reference, () => locateBundle(reference, options)),
       { signal },
     );
-    const wanted = new Map<string, Located>();
+    const unique = new Map<string, Located>();
     for (const item of located) {
       if (item === undefined) continue;
-      if (wanted.has(item.key)) logger.log('info', `${item.reference}: named more than once, added once`);
-      else wanted.set(item.key, item);
+      if (unique.has(item.key)) logger.log('info', `${item.reference}: duplicate reference, added once`);
+      else unique.set(item.key, item);
     }
-    warnOfUnused(options.pullFrom ?? [], [...wanted.values()], logger);
+    warnUnusedRules(options.pullFrom ?? [], [...unique.values()], logger);
     await mapConcurrent(
-      [...wanted.values()],
+      [...unique.values()],
       concurrency,
       (item) => orReport(item.reference, () => stageBundle(stage, item, stoppable)),
       { signal },
@@ -96,8 +96,8 @@ export async function stageBundles(
 }
 
 /**
- * Returns a function that pulls the manifests of a bundle again, for `deleteBundle` and `deleteLatest`: a new channel head
- * may have lost its manifests to a smaller index. It throws what `stageBundles` throws.
+ * Returns a function that pulls the manifests of a bundle again, for `deleteBundle` and `deleteLatest`: an index may
+ * have dropped the manifests of a new channel head. The function throws the errors of `stageBundles`.
  */
 export function createManifestFetcher(
   session: SourceSession,
@@ -116,8 +116,8 @@ export function createManifestFetcher(
 }
 
 /**
- * Checks a reference without asking for it anywhere: its form, and that it has a digest where that is wanted.
- * Throws OmpateError.
+ * Checks the syntax of a reference, and that it has a digest if `requireDigest` is set; sends no request.
+ * Throws OpmateError.
  */
 export function checkBundleReference(
   reference: string,
@@ -126,17 +126,17 @@ export function checkBundleReference(
   parseBundleReference(reference, options);
 }
 
-/** Where a bundle is. */
+/** A bundle reference with its location. */
 interface Located {
-  /** As it was given. */
+  /** The original reference. */
   reference: string;
-  /** The same for all references that mean the same place. */
+  /** Equal for all references to the same location. */
   key: string;
-  /** What the index records; empty for a bundle that is in no registry. */
+  /** Pull specification recorded in the index; empty for a bundle without registry. */
   image: string;
-  /** Where the image is pulled from; none for a directory. */
+  /** Reference that the image is pulled from; undefined for a directory. */
   source?: Reference;
-  /** The rule that moved it there. */
+  /** The rule that applied to the reference. */
   rule?: PullFrom | undefined;
 }
 
@@ -144,10 +144,10 @@ async function locateBundle(
   reference: string,
   options: Pick<StageOptions, 'pullFrom' | 'requireDigest'>,
 ): Promise<Located> {
-  // As everywhere, a path that exists is never taken for an image.
+  // An existing path takes precedence over an image of that name, as in every command.
   const stats = await statIfPresent(reference);
   if (stats?.isDirectory() === true) {
-    if (options.requireDigest === true) throw withoutDigest(reference, 'a directory is in no registry');
+    if (options.requireDigest === true) throw withoutDigest(reference, 'a directory has no registry digest');
     return { reference, key: `directory:${reference.replace(/\/+$/, '')}`, image: '' };
   }
   if (stats !== undefined) {
@@ -159,8 +159,14 @@ async function locateBundle(
   const parsed = parseBundleReference(reference, options);
   if (parsed.transport !== 'docker') return { reference, key: reference, image: '', source: parsed };
   const image = reference.replace(/^docker:\/\//, '');
-  const rule = ruleFor(parsed, options.pullFrom ?? []);
-  return { reference, key: image, image, source: rule === undefined ? parsed : moved(parsed, rule), rule };
+  const rule = findRule(parsed, options.pullFrom ?? []);
+  return {
+    reference,
+    key: image,
+    image,
+    source: rule === undefined ? parsed : applyRule(parsed, rule),
+    rule,
+  };
 }
 
 function parseBundleReference(
@@ -172,17 +178,17 @@ function parseBundleReference(
   }
   const [, name, algorithm, hex] = /^([^@]+):(sha256|sha512)[@:]([0-9a-f]*)$/.exec(reference) ?? [];
   if (name !== undefined && !/^(?:oci|oci-archive|docker-archive):/.test(reference)) {
-    throw new OpmateError('INVALID', 'not a digest', {
+    throw new OpmateError('INVALID', 'invalid digest', {
       subject: reference,
       hint: `use ${name}@${algorithm}:${hex === '' ? '…' : hex}`,
     });
   }
   const parsed = parseReference(reference);
   if (parsed.transport !== 'docker') {
-    if (requireDigest) throw withoutDigest(reference, `${parsed.transport}: is in no registry`);
+    if (requireDigest) throw withoutDigest(reference, `${parsed.transport}: has no registry digest`);
     return parsed;
   }
-  if (parsed.digest === undefined && requireDigest) throw withoutDigest(reference, 'not named by digest');
+  if (parsed.digest === undefined && requireDigest) throw withoutDigest(reference, 'missing digest');
   if (parsed.digest === undefined && parsed.tag === undefined) {
     throw new OpmateError('INVALID', 'missing tag or digest', {
       subject: reference,
@@ -193,36 +199,38 @@ function parseBundleReference(
 }
 
 function withoutDigest(reference: string, problem: string): OpmateError {
-  return new OpmateError('INVALID', `${problem}, and --require-digest is set`, {
+  return new OpmateError('INVALID', `${problem}, required by --require-digest`, {
     subject: reference,
     hint: 'use REGISTRY/REPOSITORY@sha256:…; print the digest of a tag with opmate oci inspect',
   });
 }
 
 /**
- * Takes `PREFIX=OTHER` apart. Both are a registry, or a registry with the beginning of a repository name, and
- * are compared by whole components. Throws UsageError.
+ * Parses `PREFIX=OTHER` rules. Both sides are a registry, optionally with leading components of a repository name;
+ * whole components are compared. Throws UsageError.
  */
 export function parsePullFrom(texts: readonly string[]): PullFrom[] {
   const rules: PullFrom[] = [];
   for (const text of texts) {
     const [prefix, other, ...more] = text.split('=').map((part) => part.trim().replace(/\/+$/, ''));
     if (prefix === undefined || other === undefined || more.length > 0 || prefix === '' || other === '') {
-      throw new UsageError(`--pull-from ${text}: not of the form PREFIX=OTHER`, {
+      throw new UsageError(`--pull-from ${text}: expected PREFIX=OTHER`, {
         hint: 'use a pair such as --pull-from quay.io/prod=registry.internal/staging',
       });
     }
-    for (const place of [prefix, other]) checkPlace(text, place);
+    for (const place of [prefix, other]) checkPrefix(text, place);
     const same = rules.find((rule) => rule.prefix === prefix);
     if (same !== undefined && same.other !== other) {
-      throw new UsageError(`--pull-from ${text}: ${prefix} is pulled from ${same.other} already`);
+      throw new UsageError(
+        `--pull-from ${text}: duplicate prefix ${prefix}, already pulled from ${same.other}`,
+      );
     }
     rules.push({ prefix, other });
   }
   return rules;
 }
 
-function checkPlace(text: string, place: string): void {
+function checkPrefix(text: string, place: string): void {
   const host = place.split('/', 1)[0] as string;
   const fail = (problem: string, hint: string): UsageError =>
     new UsageError(`--pull-from ${text}: ${place} ${problem}`, { hint });
@@ -244,23 +252,23 @@ function getName({ registry, repository }: RegistryReference): string {
   return `${registry}/${repository}`;
 }
 
-function ruleFor(reference: RegistryReference, rules: readonly PullFrom[]): PullFrom | undefined {
+function findRule(reference: RegistryReference, rules: readonly PullFrom[]): PullFrom | undefined {
   const name = `${getName(reference)}/`;
-  const fitting = rules.filter(({ prefix }) => name.startsWith(`${prefix}/`));
-  return fitting.sort((a, b) => b.prefix.length - a.prefix.length)[0];
+  const matching = rules.filter(({ prefix }) => name.startsWith(`${prefix}/`));
+  return matching.sort((a, b) => b.prefix.length - a.prefix.length)[0];
 }
 
-function moved(reference: RegistryReference, { prefix, other }: PullFrom): Reference {
+function applyRule(reference: RegistryReference, { prefix, other }: PullFrom): Reference {
   const { tag, digest } = reference;
   const version = (tag === undefined ? '' : `:${tag}`) + (digest === undefined ? '' : `@${digest}`);
   return parseReference(`docker://${other}${getName(reference).slice(prefix.length)}${version}`);
 }
 
-/** A rule that fits nothing is a slip, and what it should have kept inside would be pulled from outside. */
-function warnOfUnused(rules: readonly PullFrom[], located: readonly Located[], logger: Logger): void {
+/** Warns of rules without a match: a typo in a rule would pull from the public registry instead. */
+function warnUnusedRules(rules: readonly PullFrom[], located: readonly Located[], logger: Logger): void {
   for (const rule of rules) {
     if (!located.some((item) => item.rule === rule))
-      logger.log('warn', `--pull-from ${rule.prefix}=${rule.other}: no bundle is named ${rule.prefix}/…`);
+      logger.log('warn', `--pull-from ${rule.prefix}=${rule.other}: no bundle matches ${rule.prefix}/…`);
   }
 }
 
@@ -269,7 +277,7 @@ async function stageBundle(stage: Stage, located: Located, session: SourceSessio
   const { files, digest } = await readBundle(located, session);
   const bundle = parseBundle(files, { subject: reference });
   for (const { file, reason } of bundle.skippedFiles) {
-    session.logger?.log('warn', `${reference}: ${file} was skipped: ${reason}`);
+    session.logger?.log('warn', `${reference}: ${file} skipped: ${reason}`);
   }
   const { record, manifests } = toRecord(bundle, image, reference);
   throwIfCancelled(session.signal);
@@ -288,8 +296,8 @@ async function readBundle(
   }));
 }
 
-/** Returns the same error about the reference, without its credentials. */
-function inBundle(error: unknown, reference: string): unknown {
+/** Returns the error with the reference, without its credentials, as subject. */
+function withReference(error: unknown, reference: string): unknown {
   if (!(error instanceof OpmateError) || error instanceof CancelledError) return error;
   const subject = withoutCredentials(reference);
   return addContext(error, { subject, replaces: getReferenceNames(subject) });

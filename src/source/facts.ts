@@ -5,7 +5,7 @@ import { type CatalogFacts, emptyFacts } from '../model/facts.js';
 import { renderBundleSource } from './render.js';
 import type { Source } from './source-types.js';
 
-/** The facts of any source: of a catalog all of them, of a bundle its own. */
+/** Collects the facts of a catalog or of a single bundle. */
 export async function sourceFacts(
   source: Source,
   reference: string,

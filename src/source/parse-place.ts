@@ -20,23 +20,23 @@ import {
 } from './place.js';
 
 interface ParsePlaceOptions {
-  /** What is read: a catalog or a bundle on its way into one, or the files of a bundle. */
+  /** Use of the reference: a catalog or bundle to render (`catalog`), or the files of a bundle (`content`). */
   purpose: 'catalog' | 'content';
-  /** Relative paths are counted from here, and made absolute; left as they are without it. */
+  /** Base of relative paths, which become absolute; without it they stay as they are. */
   workingDirectory?: string | undefined;
 }
 
 /**
- * Reads a reference as it is written on the command line:
+ * Parses a reference from the command line:
  *
  * - `git+https://HOST/REPO[@REF]` or `…[#[REF][:DIRECTORY]]`; `git+ssh`, `git+file` and `git+http` alike
  * - `https://HOST/ARCHIVE[#sha256:HEX]` or `…[@sha256:HEX]`; `http` alike
- * - for a catalog: any other `https://HOST/PATH` is the base of a served one, e.g. `https://HOST/catalogs/NAME`
+ * - for a catalog: any other `https://HOST/PATH` as the base URL of a served one, e.g. `https://HOST/catalogs/NAME`
  * - for content: `configmap:FILE[#NAME]`
- * - a path: a directory; for a catalog, the file of a sqlite index; for content, a tar archive or a file with ConfigMaps
- * - otherwise an image, as `parseReference` reads it
+ * - a path: a directory; for a catalog, a sqlite index file; for content, a tar archive or a file with ConfigMaps
+ * - otherwise an image, as in `parseReference`
  *
- * A path that exists is never taken for an image. Throws OpmateError, which never shows credentials.
+ * An existing path takes precedence over an image. Throws OpmateError, which never contains credentials.
  */
 export function parsePlace(
   text: string,
@@ -48,14 +48,14 @@ export async function parsePlace(text: string, options: ParsePlaceOptions): Prom
   const isContent = options.purpose === 'content';
   const absolute = (file: string): string =>
     workingDirectory === undefined ? file : path.resolve(workingDirectory, file);
-  if (/^git\+/.test(text)) return parseGit(text);
+  if (/^git\+/.test(text)) return parseGitReference(text);
   if (/^https?:\/\//i.test(text)) {
     return isContent || isArchiveUrl(text) ? parseArchiveUrl(text) : parseServed(text);
   }
   if (isContent && text.startsWith('configmap:')) {
     const [, file = '', name] = /^configmap:(.+?)(?:#([^#/]+))?$/s.exec(text) ?? [];
     if (file === '')
-      throw new UsageError('no file is named', { subject: text, hint: 'use configmap:FILE[#NAME]' });
+      throw new UsageError('missing file name', { subject: text, hint: 'use configmap:FILE[#NAME]' });
     return {
       kind: 'configMaps',
       file: absolute(file),
@@ -69,20 +69,20 @@ export async function parsePlace(text: string, options: ParsePlaceOptions): Prom
   }
   if (stats.isDirectory()) return { kind: 'directory', path: absolute(text) };
   if (!isContent) return { kind: 'database', path: absolute(text) };
-  if (!stats.isFile()) throw new OpmateError('INVALID', 'neither a file nor a directory', { subject: text });
+  if (!stats.isFile()) throw new OpmateError('INVALID', 'expected a file or directory', { subject: text });
   const { contentFileKind } = await import('./content/file-kind.js');
   const kind = await contentFileKind(absolute(text));
   if (kind === 'archive') return { kind: 'archive', path: absolute(text) };
   if (kind === 'configMaps') return { kind: 'configMaps', file: absolute(text) };
-  throw new OpmateError('UNSUPPORTED', 'neither a tar archive nor a file with ConfigMaps', {
+  throw new OpmateError('UNSUPPORTED', 'expected a tar archive or a file with ConfigMaps', {
     subject: text,
     hint: 'use oci-archive:FILE or docker-archive:FILE for an image in a file',
   });
 }
 
-/** Reads the reference of an image, which names no path. Throws OpmateError for one that looks like a path, or has no tag. */
+/** Parses an image reference. Throws OpmateError for one that looks like a path, or has neither tag nor digest. */
 export function parseImageReference(reference: string): Reference {
-  // A path that existed would have been opened.
+  // Existing paths were opened before.
   if (looksLikePath(reference)) {
     throw new OpmateError('NOT_FOUND', 'no such file or directory', { subject: reference });
   }
@@ -96,7 +96,7 @@ export function parseImageReference(reference: string): Reference {
   return parsed;
 }
 
-function parseGit(text: string): GitPlace {
+function parseGitReference(text: string): GitPlace {
   const [, address = '', fragment] = /^git\+([^#]*)(?:#(.*))?$/s.exec(text) ?? [];
   const [, base = '', last = ''] = /^([a-z]+:\/\/.*\/)([^/]*)$/s.exec(address) ?? [];
   const position = last.lastIndexOf('@');
@@ -113,7 +113,7 @@ function parseGit(text: string): GitPlace {
     });
   }
   if (position >= 0 && fragment !== undefined) {
-    throw new UsageError('@ and # both name a ref', { subject: shown, hint: 'use #REF:DIRECTORY only' });
+    throw new UsageError('@ and # cannot be combined', { subject: shown, hint: 'use #REF:DIRECTORY only' });
   }
   const [, ref, directory] =
     /^([^:]*)(?::(.*))?$/s.exec(position < 0 ? (fragment ?? '') : last.slice(position + 1)) ?? [];
@@ -127,12 +127,12 @@ function parseGit(text: string): GitPlace {
   return source;
 }
 
-/** Whether a URL is that of an archive: by its name, or by the checksum behind it. */
+/** Reports whether a URL names an archive, by its file extension or a trailing checksum. */
 function isArchiveUrl(text: string): boolean {
   return /\.(?:tar|tgz|tzst|tar\.(?:gz|zst|xz|bz2))(?:[?#@]|$)|[#@]sha256:[^/]*$/i.test(text);
 }
 
-/** Reads the base of a served catalog, or the URL of all of its blobs. Throws UsageError, which never shows credentials. */
+/** Parses the base URL of a served catalog, or that of all its blobs. Throws UsageError, never with credentials. */
 export function parseServed(text: string): ServedPlace {
   const url = parseHttpUrl(text);
   if (url.hash !== '') {
@@ -144,18 +144,18 @@ export function parseServed(text: string): ServedPlace {
   return { kind: 'served', url: text.replace(/(?:\/api\/v1\/all)?\/*(?=$|\?)/, '') };
 }
 
-/** Reads `URL`, `URL#sha256:HEX` or `URL@sha256:HEX` of an archive. Throws OpmateError, which never shows credentials. */
+/** Parses an archive `URL`, `URL#sha256:HEX` or `URL@sha256:HEX`. Throws OpmateError, never with credentials. */
 export function parseArchiveUrl(text: string): HttpPlace {
   const [, address = '', checksum] = /^(.*?)(?:[#@](sha256:[^/]*))?$/s.exec(text) ?? [];
   const url = parseHttpUrl(address);
   if (url.hash !== '') {
-    throw new UsageError(`${quoteGo(url.hash)} is not a checksum`, {
+    throw new UsageError(`invalid checksum ${quoteGo(url.hash)}`, {
       subject: formatUrl(url),
       hint: 'add #sha256: and 64 hexadecimal digits to the URL',
     });
   }
   if (checksum !== undefined && !isDigest(checksum)) {
-    throw new UsageError(`${quoteGo(checksum)} is not a checksum`, {
+    throw new UsageError(`invalid checksum ${quoteGo(checksum)}`, {
       subject: formatUrl(url),
       hint: 'use sha256: and 64 hexadecimal digits in lower case',
     });
@@ -179,7 +179,7 @@ function credentialsIn(shown: string): OpmateError {
 }
 
 /**
- * Reads `DESTINATION=SOURCE` as it is written on the command line; relative paths are counted from the directory.
+ * Parses `DESTINATION=SOURCE` from the command line; relative paths are resolved against the working directory.
  * Throws OpmateError.
  */
 export async function parsePlacedSource(text: string, workingDirectory: string): Promise<PlacedSource> {

@@ -5,8 +5,8 @@ import { OpmateError, redact } from '../core/errors.js';
 import { type Reference, formatReference, parseReference, withoutCredentials } from '../core/reference.js';
 
 /**
- * Where files, bundles and catalogs are read from. Paths of documents are absolute; those of the command line are as
- * they were written.
+ * A location of files, bundles or catalogs. Paths from documents are absolute; paths from the command line are
+ * unchanged.
  */
 export type Place =
   | DirectoryPlace
@@ -20,31 +20,31 @@ export type Place =
   | ConfigMapsPlace
   | ServedPlace;
 
-/** A directory; where it is opened as a catalog, also the file of a sqlite index that has come in its place. */
+/** A directory; opened as a catalog, it may also be a sqlite index file. */
 export interface DirectoryPlace {
   kind: 'directory';
   path: string;
-  /** The package whose blobs are wanted; others may come with them. All packages where it is left out. */
+  /** Package to read; blobs of other packages may be included. Default: all packages. */
   package?: string;
 }
 
-/** The file of a sqlite index. */
+/** A sqlite index file. */
 export interface DatabasePlace {
   kind: 'database';
   path: string;
 }
 
-/** A tar archive on disk, compressed or not. */
+/** A tar archive on disk, optionally compressed. */
 export interface ArchivePlace {
   kind: 'archive';
   path: string;
 }
 
-/** An image in a registry, layout or image archive, as `parseReference` reads it. */
+/** An image in a registry, layout or image archive; see `parseReference`. */
 export interface ImagePlace extends PlaceAccess {
   kind: 'image';
   ref: string;
-  /** Certificate authorities of its registry, PEM. */
+  /** Certificate authorities of the registry, PEM. */
   certificateData?: string;
 }
 
@@ -54,28 +54,28 @@ export interface ArtifactPlace extends PlaceWithin {
   ref: string;
 }
 
-/** A git repository; the default branch where neither branch, tag nor commit is named. */
+/** A git repository at a branch, tag or commit; default: the default branch. */
 export interface GitPlace extends PlaceAccess, PlaceWithin {
   kind: 'git';
   repository: string;
   branch?: string;
   tag?: string;
   commit?: string;
-  /** A branch, tag or commit, which the repository decides; an ambiguous one is refused. */
+  /** Branch, tag or commit, resolved by the repository; must not be ambiguous. */
   revision?: string;
 }
 
-/** A tar archive at a URL, compressed or not. */
+/** A tar archive at a URL, optionally compressed. */
 export interface HttpPlace extends PlaceAccess, PlaceWithin {
   kind: 'http';
   url: string;
-  /** `sha256:…` of the archive. */
+  /** Digest of the archive: `sha256:…`. */
   checksum?: string;
   /** Allows plain HTTP. */
   insecure?: boolean;
 }
 
-/** The data of one ConfigMap, at hand: files, or manifests as OLM's `configmap` sources hold them. */
+/** The data of one ConfigMap: files, or manifests in the layout of OLM's `configmap` sources. */
 export interface ConfigMapPlace {
   kind: 'configMap';
   name: string;
@@ -83,56 +83,56 @@ export interface ConfigMapPlace {
   binaryData?: JsonObject;
 }
 
-/** ConfigMaps in a file of documents; their data and binaryData become files below `path`. */
+/** ConfigMaps in a manifest file; their data and binaryData become files below `path`. */
 export interface ConfigMapsPlace {
   kind: 'configMaps';
   file: string;
   configMaps?: readonly { name: string; path?: string }[];
 }
 
-/** A catalog that catalogd or opmate serves over HTTP; `url` is its base, e.g. `https://HOST/catalogs/NAME`. */
+/** A catalog served over HTTP by catalogd or opmate; `url` is its base URL, e.g. `https://HOST/catalogs/NAME`. */
 export interface ServedPlace {
   kind: 'served';
   url: string;
-  /** The package whose blobs are wanted; others may come with them. All packages where it is left out. */
+  /** Package to read; blobs of other packages may be included. Default: all packages. */
   package?: string;
   /** Allows plain HTTP. */
   insecure?: boolean;
 }
 
-/** How a place elsewhere is reached. */
+/** Access settings of a remote place. */
 interface PlaceAccess {
   credentials?: SourceCredentials;
   insecureSkipTlsVerify?: boolean;
 }
 
 interface PlaceWithin {
-  /** Directory of the files in there; all of them where it is left out. */
+  /** Directory of the files within the place; default: its root. */
   directory?: string;
 }
 
-/** Credentials of one place. Never shown, nor passed as arguments of programs. */
+/** Credentials of one place. Never printed or passed as program arguments. */
 export type SourceCredentials =
   | { type: 'basic'; username: string; password: string }
   | { type: 'ssh'; privateKey: string; knownHosts?: string }
-  /** The text of a `.dockerconfigjson`. */
+  /** The content of a `.dockerconfigjson` key. */
   | { type: 'docker'; config: string };
 
-/** Places that a catalog is kept at, again and again. */
+/** Places of catalogs that are polled for changes. */
 export type CatalogPlace = Exclude<Place, ArchivePlace | ConfigMapsPlace | DatabasePlace>;
 
-/** Places that the files of bundles come from. */
+/** Places of bundle files. */
 export type ContentPlace = Extract<
   Place,
   { kind: 'directory' | 'archive' | 'image' | 'git' | 'http' | 'configMaps' }
 >;
 
-/** Returns whether a place is on this machine and has no state but its files. */
+/** Reports whether a place is local and its only state is its files. */
 export function isLocal({ kind }: Place): boolean {
   return kind === 'directory' || kind === 'configMaps';
 }
 
-/** Returns whether a place names one state of its content, so that it never has to be looked at again. */
+/** Reports whether a place is pinned to immutable content. */
 export function isPinned(place: Place): boolean {
   switch (place.kind) {
     case 'image':
@@ -149,7 +149,7 @@ export function isPinned(place: Place): boolean {
   }
 }
 
-/** Returns a place as it is written on the command line, without credentials and queries. */
+/** Formats a place in command-line syntax, without credentials and queries. */
 export function formatPlace(place: Place): string {
   switch (place.kind) {
     case 'directory':
@@ -177,17 +177,17 @@ export function formatPlace(place: Place): string {
   }
 }
 
-/** Returns a URL without its query, which may hold secrets. */
+/** Formats a URL without its query, which may contain secrets. */
 export function formatUrl(url: URL): string {
   return `${url.origin}${url.pathname}`;
 }
 
-/** Returns whether a text is a whole commit, not an abbreviated one. */
+/** Reports whether a text is a full commit hash. */
 export function isCommit(text: string): boolean {
   return /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(text);
 }
 
-/** Returns the directory of a place in a repository. Throws OpmateError UNSAFE where it would leave that. */
+/** Returns the normalized directory within a repository. Throws OpmateError UNSAFE for a path outside of it. */
 export function getDirectory({ repository, directory = '' }: GitPlace): string {
   const subject = `${redact(repository)}: directory`;
   if (directory.startsWith('/'))
@@ -195,16 +195,16 @@ export function getDirectory({ repository, directory = '' }: GitPlace): string {
   return normalizeEntryPath(directory, subject);
 }
 
-/** Returns the same reference by its digest alone. */
+/** Returns the reference with a digest instead of its tag. */
 export function pinReference(reference: Reference, digest: string): Reference {
   const pinned = { ...reference, digest };
   delete pinned.tag;
   return { ...pinned, text: formatReference(pinned) };
 }
 
-/** Returns the error for a URL with a user or password in it. */
+/** Returns the error for a URL that contains a user or password. */
 export function credentialsInUrl(shown: string): OpmateError {
-  return new OpmateError('INVALID', 'credentials do not belong into a URL', {
+  return new OpmateError('INVALID', 'URL must not contain credentials', {
     subject: shown,
     hint: 'move them to the auth file, or to a Secret in a file: --secrets DIRECTORY --secret NAME',
   });

@@ -3,20 +3,20 @@ import { CancelledError, OpmateError } from '../core/errors.js';
 import { withoutCredentials } from '../core/reference.js';
 import { quoteGo } from '../document/go-json.js';
 
-/** Returns the same error in the words of `opm`, which name the reference once. */
+/** Returns the error as `opm` words it: `render reference "…": …`, with the reference once. */
 export function inReference(error: unknown, reference: string): unknown {
   const shown = withoutCredentials(reference);
   return wrapped(error, `render reference ${quoteGo(shown)}`, shown);
 }
 
-/** Returns the same error about `context`, which takes the place of the subject `reference`. */
+/** Returns the error with `context` as subject, replacing the subject `reference`. */
 export function wrapped(error: unknown, context: string, reference?: string): unknown {
   if (!(error instanceof OpmateError) || error instanceof CancelledError) return error;
   const replaces = reference === undefined ? [] : getReferenceNames(reference);
   return addContext(error, { subject: context, replaces });
 }
 
-/** Returns the subjects that errors about a reference have. */
+/** Returns all forms in which errors name a reference. */
 export function getReferenceNames(reference: string): string[] {
   const quoted = quoteGo(reference);
   return [reference, `image reference ${quoted}`, `render ${quoted}`];

@@ -13,24 +13,23 @@ import type { SourceSession } from './session.js';
 import { inReference } from './reference-error.js';
 import { openSource } from './source.js';
 
-/** How references are rendered. */
 interface RenderOptions extends Omit<AssemblyOptions, 'temporaryDirectory'> {
-  /** Text of the template that makes the image references of bundles that come from no registry. */
+  /** Template for the image references of bundles without registry. */
   imageTemplate?: string | undefined;
-  /** References that are opened at the same time; 8 unless told. */
+  /** Maximum number of references opened in parallel; default 8. */
   concurrency?: number | undefined;
   allowed?: AllowedSources | undefined;
 }
 
-/** What was rendered; `close` releases the sources, which are read again while writing. */
+/** The rendered references; `close` releases the sources, which are read again while writing. */
 interface Rendered {
   assembly: Assembly;
   close(): Promise<void>;
 }
 
 /**
- * Reads every reference and checks it, so that writing the result cannot fail for what is in it. Throws
- * OpmateError `render reference "…": …` for the first reference that cannot be rendered.
+ * Reads and validates every reference, so that writing the result cannot fail on its content. Throws OpmateError
+ * `render reference "…": …` for the first failure.
  */
 export async function renderReferences(
   references: readonly string[],
@@ -67,13 +66,13 @@ export async function renderReferences(
   return { assembly, close };
 }
 
-/** A reference and its place among all that were given. */
+/** A reference with its index on the command line. */
 interface Positioned {
   reference: string;
   position: number;
 }
 
-/** Bundle directories are rendered on all processors; which references are such is cheap to tell. */
+/** Separates bundle directories, which are rendered on all processors, from other references. */
 async function findBundleDirectories(
   references: readonly string[],
   session: CancelOptions,
@@ -93,7 +92,7 @@ async function isLocalBundle(reference: string): Promise<boolean> {
   return stats?.isDirectory() === true && isBundleDirectory(reference);
 }
 
-/** How many rendered bundles are held before they are put into the assembly. */
+/** Maximum number of rendered bundles in memory. */
 const batchSize = 500;
 
 async function addBundleDirectories(
@@ -131,17 +130,17 @@ async function addCatalog(
   for await (const meta of catalog.metas(session)) await assembly.add(catalog, meta, position);
 }
 
-/** The blob of a bundle source, migrated as the options ask. */
+/** Renders a bundle source as a blob, migrated to the requested level. */
 export function renderBundleSource(
   source: BundleSource,
   reference: string,
   options: { imageTemplate?: string | undefined; migrationLevel: string },
 ): BundleBlob {
   const { imageTemplate, migrationLevel } = options;
-  const named = source.image !== '' || imageTemplate === undefined;
+  const hasImage = source.image !== '' || imageTemplate === undefined;
   return renderBundleFiles(source.files, {
     subject: reference,
     migrateLevel: migrationLevel,
-    ...(named ? { image: source.image } : { imageTemplate: parseImageTemplate(imageTemplate) }),
+    ...(hasImage ? { image: source.image } : { imageTemplate: parseImageTemplate(imageTemplate) }),
   });
 }

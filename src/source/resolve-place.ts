@@ -12,14 +12,14 @@ import {
 import type { SourceSession } from './session.js';
 
 interface ResolveOptions {
-  /** The state that was seen before: it need not be downloaded again. */
+  /** The last known state, which is not downloaded again. */
   known?: PlaceState | undefined;
-  /** How messages name an archive on disk; its path where left out. */
+  /** Name of an archive on disk in messages; default: its path. */
   label?: string | undefined;
 }
 
 /**
- * Finds the state that a place is in: by one request where it is elsewhere, and none where the place names it. Throws
+ * Resolves the current state of a place: with one request if it is remote, with none if it is pinned. Throws
  * OpmateError.
  */
 export async function resolvePlace(
@@ -50,20 +50,20 @@ export async function resolvePlace(
   }
 }
 
-/** Opens the catalog of a place in the state that was found. Throws OpmateError. */
+/** Opens the catalog of a resolved place. Throws OpmateError. */
 export async function openResolved(resolved: ResolvedPlace): Promise<CatalogSource> {
   const source = await resolved.open(catalogsOnly);
   if (source.kind === 'catalog') return source;
   throw new OpmateError('INTERNAL', 'expected a catalog, got a bundle');
 }
 
-/** Opens the catalog or bundle at a place, in the state that it is in. Throws OpmateError. */
+/** Opens the catalog or bundle at a place in its current state. Throws OpmateError. */
 export async function openPlace(
   place: Place,
   session: SourceSession,
   allowed: AllowedSources = allSources,
 ): Promise<Source> {
-  // What a tag names is read at once: asking for its digest first would be one request more.
+  // Reading by tag saves the request that resolves the tag to a digest.
   if (place.kind === 'image') {
     return (await import('./drivers/image.js')).openImageSource(place.ref, session, allowed);
   }

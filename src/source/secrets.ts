@@ -13,42 +13,42 @@ import type { SourceCredentials } from './place.js';
 const maxFileSize = 4 * 1024 * 1024;
 const maxFiles = 1000;
 
-/** The name of a Secret; the namespace is `''` where its manifest has none. */
+/** The name of a Secret; `namespace` is `''` if its manifest has none. */
 export interface SecretName {
   namespace: string;
   name: string;
 }
 
-/** Secrets out of files. Their values show up nowhere but in `getCredentials`. */
+/** Secrets read from files, by name. Only `getCredentials` returns their values. */
 export type Secrets = ReadonlyMap<string, Secret>;
 
 interface Secret extends SecretName {
   type: string;
-  /** `FILE:LINE`. */
+  /** Position in messages: `FILE:LINE`. */
   place: string;
   file: string;
   manifest: Manifest;
 }
 
-/** What credentials are for: an image, a repository of git, a URL. */
+/** The kinds of sources that use credentials. */
 export type CredentialsKind = 'image' | 'git' | 'http';
 
 const dockerType = 'kubernetes.io/dockerconfigjson';
 const basicType = 'kubernetes.io/basic-auth';
 const sshType = 'kubernetes.io/ssh-auth';
-const typesFor: Readonly<Record<CredentialsKind, readonly string[]>> = {
+const supportedTypes: Readonly<Record<CredentialsKind, readonly string[]>> = {
   image: [dockerType],
   git: [basicType, sshType],
   http: [basicType],
 };
 
 /**
- * Reads the manifests of Secrets in the `.yaml`, `.yml` and `.json` files of a directory; other objects are passed
- * over. Throws OpmateError with file and line, never with values.
+ * Reads the Secret manifests in the `.yaml`, `.yml` and `.json` files of a directory, ignoring other objects.
+ * Throws OpmateError with file and line, never with values.
  */
 export async function readSecrets(directory: string, options: LinkOptions = {}): Promise<Secrets> {
   const manifests: Manifest[] = [];
-  for (const name of await manifestFiles(directory)) {
+  for (const name of await listManifestFiles(directory)) {
     const file = path.join(directory, name);
     await requireWithin(directory, file, { followLinks: options.followLinks });
     const content = await readFileWithin(file, (size) => {
@@ -56,11 +56,11 @@ export async function readSecrets(directory: string, options: LinkOptions = {}):
     });
     if (content === undefined) continue;
     const read = readManifests([{ name: file, content }], { prefix: '' });
-    const [fault] = read.findings;
-    // What a parser says may quote what it has read.
-    if (fault !== undefined) {
-      throw new OpmateError('SYNTAX', 'not a manifest that can be read', {
-        subject: placeAt(file, fault.line),
+    const [finding] = read.findings;
+    // The parser's message may quote secret values.
+    if (finding !== undefined) {
+      throw new OpmateError('SYNTAX', 'invalid manifest', {
+        subject: formatPosition(file, finding.line),
         file,
       });
     }
@@ -69,7 +69,7 @@ export async function readSecrets(directory: string, options: LinkOptions = {}):
   return secretsIn(manifests);
 }
 
-/** The Secrets among manifests. Throws OpmateError where two have one name, or one has none. */
+/** Selects the Secrets from manifests. Throws OpmateError for duplicate or missing names. */
 export function secretsIn(manifests: Iterable<Manifest>): Secrets {
   const secrets = new Map<string, Secret>();
   for (const manifest of manifests) {
@@ -79,7 +79,7 @@ export function secretsIn(manifests: Iterable<Manifest>): Secrets {
     const key = toKey(secret);
     const other = secrets.get(key);
     if (other !== undefined) {
-      throw new OpmateError('INVALID', `Secret ${key}: is in ${other.place} too`, {
+      throw new OpmateError('INVALID', `duplicate Secret ${key}, first defined in ${other.place}`, {
         subject: secret.place,
         file,
       });
@@ -89,7 +89,7 @@ export function secretsIn(manifests: Iterable<Manifest>): Secrets {
   return secrets;
 }
 
-async function manifestFiles(directory: string): Promise<string[]> {
+async function listManifestFiles(directory: string): Promise<string[]> {
   let names: string[];
   try {
     names = await readdir(directory);
@@ -104,7 +104,7 @@ async function manifestFiles(directory: string): Promise<string[]> {
 function toSecret(manifest: Manifest, file: string): Secret {
   const { name, namespace } = manifest;
   const { type } = manifest.load();
-  const place = placeAt(file, manifest.lineOf());
+  const place = formatPosition(file, manifest.lineOf());
   if (name === '') {
     throw new OpmateError('INVALID', 'Secret: missing metadata.name', {
       subject: place,
@@ -116,7 +116,7 @@ function toSecret(manifest: Manifest, file: string): Secret {
   return { name, namespace, type: typeof type === 'string' ? type : 'Opaque', place, file, manifest };
 }
 
-function placeAt(file: string, line: number | undefined): string {
+function formatPosition(file: string, line: number | undefined): string {
   return line === undefined ? file : `${file}:${line}`;
 }
 
@@ -125,18 +125,18 @@ function toKey({ namespace, name }: SecretName): string {
 }
 
 /**
- * The credentials in a Secret. One whose manifest has no namespace is in every one. Throws OpmateError where there is
- * none of that name, or of another type than the kind needs, or where keys are missing; never with values.
+ * Returns the credentials in a Secret; one without a namespace matches any namespace. Throws OpmateError for a missing
+ * Secret, an unsupported type or missing keys, never with values.
  */
 export function getCredentials(
   secrets: Secrets,
-  wanted: SecretName,
+  requested: SecretName,
   kind: CredentialsKind,
 ): SourceCredentials {
-  const secret = secrets.get(toKey(wanted)) ?? secrets.get(wanted.name);
+  const secret = secrets.get(toKey(requested)) ?? secrets.get(requested.name);
   if (secret === undefined) {
-    const elsewhere = [...secrets.values()].filter(({ name }) => name === wanted.name).map(toKey);
-    throw new OpmateError('NOT_FOUND', `Secret "${toKey(wanted)}": not found`, {
+    const elsewhere = [...secrets.values()].filter(({ name }) => name === requested.name).map(toKey);
+    throw new OpmateError('NOT_FOUND', `Secret "${toKey(requested)}": not found`, {
       hint:
         elsewhere.length > 0
           ? `use ${elsewhere.join(' or ')}`
@@ -145,11 +145,11 @@ export function getCredentials(
   }
   const subject = `${secret.place}: Secret ${toKey(secret)}`;
   const { file } = secret;
-  if (!typesFor[kind].includes(secret.type)) {
+  if (!supportedTypes[kind].includes(secret.type)) {
     throw new OpmateError('INVALID', `unsupported type ${quoteGo(secret.type)}`, {
       subject,
       file,
-      hint: `use type ${typesFor[kind].join(' or ')} for ${kind}`,
+      hint: `use type ${supportedTypes[kind].join(' or ')} for ${kind}`,
     });
   }
   const object = secret.manifest.load();
@@ -177,10 +177,10 @@ export function getCredentials(
       try {
         isConfig = isJsonObject((JSON.parse(config) as JsonObject)['auths'] ?? null);
       } catch {
-        // What the parser says quotes the text.
+        // The parser's message quotes the text.
       }
       if (isConfig) return { type: 'docker', config };
-      throw new OpmateError('INVALID', '.dockerconfigjson: not an object of JSON with auths', {
+      throw new OpmateError('INVALID', '.dockerconfigjson: expected a JSON object with auths', {
         subject,
         file,
       });
@@ -188,7 +188,7 @@ export function getCredentials(
   }
 }
 
-/** A value of a Secret: `stringData` wins over `data`, as for the API server. */
+/** Returns a value of a Secret; `stringData` takes precedence over `data`, as in the API server. */
 function findValue(
   object: JsonObject,
   key: string,
@@ -200,7 +200,7 @@ function findValue(
     if (!isJsonObject(values) || !Object.hasOwn(values, key)) continue;
     const value = values[key];
     const fail = (problem: string): OpmateError =>
-      // Not `password: …`, which would be taken for one and hidden.
+      // The form `password: …` would be redacted as a credential.
       new OpmateError('INVALID', `${field}: ${quoteGo(key)} is ${problem}`, {
         subject,
         file,

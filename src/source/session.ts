@@ -9,95 +9,95 @@ import type { Connection, ConnectionOptions } from '../oci/registry/connection.j
 import type { ImageSession } from '../oci/image/open.js';
 import type { Platform } from '../oci/image/types.js';
 
-/** What a session says to its connections itself. */
+/** Connection options that the session sets. */
 type OwnedBySession = 'environment' | 'homeDirectory' | 'runtimeDirectory' | 'logger' | 'now' | 'signal';
 
-/** The outside world and the choices that reading sources depends on. */
+/** Environment and settings for reading sources. */
 export interface SessionOptions extends CancelOptions {
-  /** Environment variables: credentials, proxies, configuration and cache directories are found by them. */
+  /** Environment variables, which locate credentials, proxies, configuration and cache directories. */
   environment: Readonly<Record<string, string | undefined>>;
   homeDirectory: string;
   temporaryDirectory: string;
-  /** The machine's architecture as Node.js names it; `process.arch`. */
+  /** Architecture of the machine in Node.js terms: `process.arch`. */
   architecture: string;
-  /** Platform to take from images; the machine's, else amd64, else the only one, where it is left out. */
+  /** Platform to select from images; default: that of the machine, else amd64, else the only one. */
   platform?: Platform | undefined;
-  /** Relative cache directories are counted from here; from the working directory where it is left out. */
+  /** Base of relative cache directories; default: the working directory of the process. */
   workingDirectory?: string | undefined;
-  /** How registries are talked to, in addition to what the environment says. */
+  /** Registry options in addition to those from the environment. */
   registry?: Omit<ConnectionOptions, OwnedBySession>;
-  /** Directory of the blob cache, instead of the one that the environment names. */
+  /** Directory of the blob cache; takes precedence over the environment. */
   cacheDirectory?: string | undefined;
-  /** Directory that keeps layers of catalogs where there is no blob cache; none when left out. */
+  /** Directory for catalog layers if no blob cache is configured; undefined to keep none. */
   catalogCacheDirectory?: string | undefined;
-  /** Caps on what images may hold, where they differ from `defaultArchiveLimits`. */
+  /** Limits for image content that differ from `defaultArchiveLimits`. */
   limits?: Partial<ArchiveLimits> | undefined;
-  /** Follow links that lead out of bundle and catalog directories; refused where left out. */
+  /** Follows links out of bundle and catalog directories; default: rejected. */
   followLinks?: boolean | undefined;
   logger?: Logger | undefined;
   now?: (() => Date) | undefined;
 }
 
-/** What differs in a connection of one place. */
+/** Connection options specific to one place. */
 type ConnectionChanges = Partial<
   Pick<ConnectionOptions, 'authFile' | 'skipTlsVerify' | 'caFile' | 'useHttp'>
 >;
 
-/** What reading a place needs of a session. */
+/** The part of a session that reading a place requires. */
 export interface SourceSession extends ImageSession, LinkOptions {
-  /** A connection as `connect` returns it, but for these changes; the caller closes it. */
+  /** Returns a new connection with changed options; the caller closes it. */
   connectAnew: (changes: ConnectionChanges) => Promise<Connection>;
-  /** How servers other than registries are talked to. */
+  /** Network options for servers other than registries. */
   network?: NetworkOptions | undefined;
-  /** For programs that are started: paths, proxies and agents are taken from it, nothing else. */
+  /** Environment of child processes, which receive only paths, proxies and agents. */
   environment: Readonly<Record<string, string | undefined>>;
-  /** Where images and archives are unpacked while they are read. */
+  /** Directory for unpacked images and archives. */
   temporaryDirectory: string;
   now: () => Date;
-  /** Platform to take from an image index; the host's where it is left out. */
+  /** Platform to select from an image index; default: `hostPlatform`. */
   platform?: Platform | undefined;
   hostPlatform: Platform;
 }
 
 export interface NetworkOptions {
-  /** Allows plain HTTP to every host; to this machine it is always allowed. */
+  /** Allows plain HTTP to every host; loopback addresses are always allowed. */
   allowHttp?: boolean;
   skipTlsVerify?: boolean;
   caFile?: string;
 }
 
-/** What several operations share: connections to registries and a cache. `close` it at the end. */
+/** Registry connections and caches shared by several operations; close it. */
 export interface Session extends SourceSession {
   connect: () => Promise<Connection>;
-  /** A connection of one's own, to be closed: credentials and configuration are read anew for it. */
+  /** Returns a separate connection, with credentials and configuration read again; the caller closes it. */
   connectAnew: (changes?: ConnectionChanges) => Promise<Connection>;
-  /** For programs that are started, and for what is kept in directories that it names. */
+  /** Environment of child processes and of the directories that it configures. */
   environment: SessionOptions['environment'];
   workingDirectory: string;
-  /** How other servers than registries are talked to: as these. */
+  /** Network options for servers other than registries, the same as for registries. */
   network: NetworkOptions & { allowHttp: boolean; skipTlsVerify: boolean };
-  /** Where caches are; undefined where the user has named no place. */
+  /** Directory of the caches; undefined if none is configured or it is unsafe. */
   cacheDirectory?: string | undefined;
   limits: ArchiveLimits;
   logger: Logger;
   close(): Promise<void>;
 }
 
-/** The same session but for these changes. Whatever it shares stays shared, and is closed with the original only. */
+/** Returns a session with changes. Shared resources stay shared and are closed with the original session. */
 export function withChanges<S extends object, C extends Partial<S>>(session: S, changes: C): S & C {
   return { ...session, ...changes };
 }
 
-/** Architecture names of the image specification for those of Node.js. */
+/** Architecture names of the image specification, by Node.js name. */
 const architectures: Readonly<Record<string, string>> = { x64: 'amd64', ia32: '386', ppc64: 'ppc64le' };
 
-/** The image platform of a machine; catalogs and bundles are always made for Linux. */
+/** Returns the image platform of a machine; catalogs and bundles are always built for Linux. */
 export function platformOfMachine(architecture: string): Platform {
   return { os: 'linux', architecture: architectures[architecture] ?? architecture };
 }
 
 /**
- * Makes a session. Nothing is connected to before the first image is read; the blob cache is used where
+ * Creates a session. Registries are contacted when the first image is read; the blob cache is used if
  * `OPMATE_CACHE_DIR` (or `OLM_CACHE_DIR`) names one that nobody else owns or may write to.
  */
 export async function openSession(options: SessionOptions): Promise<Session> {
@@ -106,7 +106,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   const cacheDirectory =
     options.cacheDirectory || environment['OPMATE_CACHE_DIR'] || environment['OLM_CACHE_DIR'];
   const workingDirectory = path.resolve(options.workingDirectory ?? '.');
-  const directory = await privateCache(
+  const directory = await requirePrivateCache(
     cacheDirectory ? path.resolve(workingDirectory, cacheDirectory) : undefined,
     logger,
   );
@@ -152,7 +152,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
 /** Maximum bytes of catalog layers in the default cache. */
 const maxCatalogCacheBytes = 2 * 1024 ** 3;
 
-/** Opens the default cache when the first catalog is read; its faults are debug messages only. */
+/** Opens the default cache when the first catalog is read; logs its problems at debug level only. */
 function lazyCatalogCache(
   directory: string | undefined,
   now: () => Date,
@@ -164,15 +164,15 @@ function lazyCatalogCache(
     log: (_level, message, fields) => logger.log('debug', message, fields),
   };
   let opened: Promise<BlobCache | undefined> | undefined;
-  async function open(where: string): Promise<BlobCache | undefined> {
-    const fault = await findSharingProblem(where);
-    if (fault !== undefined) {
-      quiet.log('debug', `${where}: cache not used: ${fault}`);
+  async function open(cacheDirectory: string): Promise<BlobCache | undefined> {
+    const problem = await findSharingProblem(cacheDirectory);
+    if (problem !== undefined) {
+      quiet.log('debug', `${cacheDirectory}: cache not used: ${problem}`);
       return undefined;
     }
     const { openBlobCache } = await import('../oci/registry/blob-cache.js');
     return openBlobCache({
-      directory: where,
+      directory: cacheDirectory,
       now: now().getTime(),
       maxBytes: maxCatalogCacheBytes,
       logger: quiet,
@@ -181,11 +181,14 @@ function lazyCatalogCache(
   return () => (opened ??= open(directory));
 }
 
-/** The directory, unless others could put something into it: then nothing is cached, and the user is told. */
-async function privateCache(directory: string | undefined, logger: Logger): Promise<string | undefined> {
-  const fault = directory === undefined ? undefined : await findSharingProblem(directory);
-  if (directory === undefined || fault === undefined) return directory;
-  logger.log('warn', `${directory}: cache not used: ${fault}; use a directory of your own: chmod go-w`);
+/** Returns the cache directory; undefined, with a warning, if other users can write to it. */
+async function requirePrivateCache(
+  directory: string | undefined,
+  logger: Logger,
+): Promise<string | undefined> {
+  const problem = directory === undefined ? undefined : await findSharingProblem(directory);
+  if (directory === undefined || problem === undefined) return directory;
+  logger.log('warn', `${directory}: cache not used: ${problem}; make it private with chmod go-w`);
   return undefined;
 }
 

@@ -1,7 +1,7 @@
 import type { BundleFiles } from '../bundle/read.js';
 import type { Catalog } from '../catalog/catalog.js';
 
-/** A source after it was recognized and opened. `close` removes what was unpacked for it. */
+/** An opened catalog or bundle; `close` removes its unpacked files. */
 export type Source = CatalogSource | BundleSource;
 
 export interface CatalogSource {
@@ -12,13 +12,13 @@ export interface CatalogSource {
 
 export interface BundleSource {
   kind: 'bundle';
-  /** Pull specification, as the user gave it; empty for a bundle that was not read from a registry. */
+  /** Pull specification as specified; empty for a bundle without registry. */
   image: string;
   files: BundleFiles;
   close(): Promise<void>;
 }
 
-/** Which sources a command takes; others are refused before anything of them is read. */
+/** The kinds of sources that a command supports; others are rejected before they are read. */
 export interface AllowedSources {
   bundles: boolean;
   catalogs: boolean;

@@ -9,8 +9,7 @@ import { type AllowedSources, type Source, allSources } from './source-types.js'
 import type { SourceSession } from './session.js';
 
 /**
- * Opens the bundle or catalog that a reference of the command line names, as `parsePlace` reads it.
- * Throws OpmateError.
+ * Opens the bundle or catalog of a command-line reference; see `parsePlace` for its syntax. Throws OpmateError.
  */
 export async function openSource(
   reference: string,
@@ -21,8 +20,8 @@ export async function openSource(
 }
 
 /**
- * Returns how the state of a local source is read: a text that differs once its files do. Undefined for what is
- * elsewhere. What it returns throws OpmateError where the source is gone.
+ * Returns a function that reads the state of a local source, a text that changes with its files; undefined for a remote
+ * source. The function throws OpmateError if the source no longer exists.
  */
 export async function localStateReader(
   reference: string,
@@ -32,7 +31,7 @@ export async function localStateReader(
   if (place.kind === 'directory' || place.kind === 'database') {
     return async () => {
       await fileVersion(reference);
-      // A directory with faults has a state too, or its page would never show how they are mended.
+      // An invalid directory needs a state too, so that its page is updated when it is fixed.
       return pathVersion(reference, options).catch((error: unknown) => getMessage(error));
     };
   }

@@ -50,29 +50,27 @@ import { statIfPresent } from '../files/file-status.js';
 import type { SourceSession } from './session.js';
 import { openSource } from './source.js';
 
-/** How templates are rendered. */
 interface RenderTemplateOptions {
   format: CatalogFormat;
-  /** As `resolveMigrationLevel` returns it; for the bundles that are fetched, not for those in the template. */
+  /** Result of `resolveMigrationLevel`; applies to fetched bundles, not to those in the template. */
   migrationLevel: string;
   /** Maximum number of parallel image downloads; default 8. */
   concurrency?: number | undefined;
 }
 
-/** The catalog that a template stands for; `close` it. */
+/** The catalog rendered from a template; close it. */
 interface RenderedTemplate {
   assembly: Assembly;
   facts: CatalogFacts;
-  /** Returns the problems that make the catalog invalid, with file and line as far as the template has the blob. */
+  /** Returns the problems of the catalog, with file and line for blobs in the template. */
   validate(): Promise<CatalogDiagnostic[]>;
   close(): Promise<void>;
 }
 
 /**
- * Makes the catalog that a template stands for. Each image is fetched once, however often it is named, several at
- * a time; memory does not grow with their content. Every image that is unavailable is reported, and so is everything
- * that is wrong with the bundles: throws OpmateError with file and line, for several with an AggregateError as
- * cause. (Source: Render of alpha/template in operator-registry.)
+ * Renders a template as a catalog. Each image is fetched once, several in parallel; memory does not grow with their
+ * content. Throws OpmateError with file and line for all unavailable images or all invalid bundles, with an
+ * AggregateError as cause if there are several. (Source: Render of alpha/template in operator-registry.)
  */
 export async function renderTemplate(
   template: Template,
@@ -149,7 +147,7 @@ class TemplateRendering {
     const rendered = new Map<string, { facts: BundleFacts; csv: SpoolSlot }>();
     await this.#fetch(bundles, async (blob, [place], csvText) => {
       const { image } = bundles[place as number] as TemplateImage;
-      // Which bundle the package is described by is known at the end.
+      // The bundle that describes the package is known only after all are fetched.
       const csv = await spool.append(csvText ?? '');
       rendered.set(image, { facts: describeBundle(blob), csv });
       await this.assembly.addBundle(blob, place);
@@ -173,14 +171,14 @@ class TemplateRendering {
       defaultChannel,
       description: '',
       properties: [],
-      ...packageMetadata(csvText),
+      ...readPackageMetadata(csvText),
     };
     await this.#addEntry({ kind: 'package', blob }, 0);
     for (const channel of channels) await this.#addEntry({ kind: 'channel', blob: channel }, 0);
     this.facts.bundles.push(...renderedBundles.map(({ facts }) => facts));
   }
 
-  /** The bundles of the lists with their versions; all must be of one package, each in a list once. */
+  /** Reads the bundles of the lists with their versions; reports several packages and duplicates in a list. */
   async #readMembers(
     template: SemverTemplate,
     getFacts: (image: string) => BundleFacts | undefined,
@@ -193,10 +191,13 @@ class TemplateRendering {
       const facts = getFacts(image);
       if (facts === undefined) continue;
       const { name, packageProperties: properties } = facts;
-      const [fault] = facts.propertyFaults;
+      const [propertyFault] = facts.propertyFaults;
       const [property] = properties;
-      if (fault !== undefined) {
-        this.#fail(path, `${context}parse properties for bundle ${quoteGo(name)}: ${formatMessage(fault)}`);
+      if (propertyFault !== undefined) {
+        this.#fail(
+          path,
+          `${context}parse properties for bundle ${quoteGo(name)}: ${formatMessage(propertyFault)}`,
+        );
         continue;
       }
       if (property === undefined || properties.length > 1) {
@@ -238,10 +239,10 @@ class TemplateRendering {
   async renderSubstitutes(template: SubstitutesTemplate): Promise<void> {
     const channels: ChannelBlob[] = [];
     const described: ChannelFacts[] = [];
-    /** Versions by the name of the bundle, of which the first counts. */
+    /** Versions by bundle name; the first bundle of a name takes precedence. */
     const versions = new Map<string, () => VersionRelease>();
     for (const [position, { blob }] of template.entries.entries()) {
-      // Channels change before they are written.
+      // Substitutions change channels before they are written.
       if (blob.kind === 'channel') {
         channels.push(blob.blob);
         described.push(describeChannel(blob.blob, this.#getOrigin(position)));
@@ -267,12 +268,12 @@ class TemplateRendering {
     await this.#fetch(images, use, (place) => {
       const substitution = template.substitutions[place] as Substitution;
       const name = quoteGo(substitution.name);
-      return `${contextOfSubstitution(substitution)}failed to render bundle image reference ${name}: `;
+      return `${formatSubstitutionContext(substitution)}failed to render bundle image reference ${name}: `;
     });
     await this.#errors.throwIfAny();
     for (const substitution of template.substitutions) {
       const substitute = substitutes.get(substitution.name) as Substitute;
-      const problem = substitutionFault(substitution, substitute, versions);
+      const problem = findSubstitutionProblem(substitution, substitute, versions);
       if (problem !== undefined) {
         this.#failSubstitution(substitution, problem);
         continue;
@@ -294,7 +295,7 @@ class TemplateRendering {
     for (const channel of channels) await this.#addEntry({ kind: 'channel', blob: channel }, 0);
   }
 
-  /** Refuses entries that make no valid catalog, with the place of each problem. */
+  /** Throws OpmateError for entries that are not a valid catalog, with the line of each problem. */
   async #requireValid({ entries }: SubstitutesTemplate, channels: readonly ChannelFacts[]): Promise<void> {
     const { message, problems } = validateCatalog({ ...this.facts, channels: [...channels] });
     if (message === undefined) return;
@@ -308,7 +309,7 @@ class TemplateRendering {
     await this.#errors.throwIfAny();
   }
 
-  /** What is wrong with substitutions whatever the bundles are. */
+  /** Checks substitutions independently of bundles. */
   async #checkSubstitutions(substitutions: readonly Substitution[]): Promise<void> {
     const bases = new Set<string>();
     const names = new Map<string, string>();
@@ -332,7 +333,7 @@ class TemplateRendering {
   }
 
   #failSubstitution(substitution: Substitution, problem: string): void {
-    this.#fail(substitution.path, contextOfSubstitution(substitution) + problem);
+    this.#fail(substitution.path, formatSubstitutionContext(substitution) + problem);
   }
 
   async validate(): Promise<CatalogDiagnostic[]> {
@@ -348,7 +349,7 @@ class TemplateRendering {
     );
   }
 
-  /** Entries are known by their number. */
+  /** Returns the origin of an entry, with its index as offset. */
   #getOrigin(position: number): BlobOrigin {
     return { file: this.#template.file, offset: position, length: 0, syntax: 'yaml' };
   }
@@ -359,18 +360,18 @@ class TemplateRendering {
   }
 
   /**
-   * Fetches each image once and hands its bundle over, migrated, with the indexes at which `images` names it and its
-   * ClusterServiceVersion. Goes on after a failure, but not with a registry that cannot be reached.
+   * Fetches each image once and passes its migrated bundle to `use`, with its indexes in `images` and its
+   * ClusterServiceVersion. Continues after a failure, except with images of an unreachable registry.
    */
   async #fetch(
     images: readonly TemplateImage[],
     use: (blob: BundleBlob, places: [number, ...number[]], csvText: string | undefined) => Promise<void>,
     getContext?: (place: number) => string,
   ): Promise<void> {
-    const wanted = new Map<string, [number, ...number[]]>();
+    const imageIndexes = new Map<string, [number, ...number[]]>();
     for (const [place, { image }] of images.entries()) {
-      const places = wanted.get(image);
-      if (places === undefined) wanted.set(image, [place]);
+      const places = imageIndexes.get(image);
+      if (places === undefined) imageIndexes.set(image, [place]);
       else places.push(place);
     }
     const unreachable = new Set<string>();
@@ -378,7 +379,7 @@ class TemplateRendering {
     const fetchOne = async ([image, places]: [string, [number, ...number[]]]): Promise<void> => {
       const registry = findRegistry(image);
       if (registry !== undefined && unreachable.has(registry)) {
-        const problem = `not tried, for ${registry} could not be reached`;
+        const problem = `skipped: ${registry} is unreachable`;
         failures.set(places[0], new OpmateError('NETWORK', `render reference ${quoteGo(image)}: ${problem}`));
         return;
       }
@@ -387,15 +388,15 @@ class TemplateRendering {
         const csvText = findCsvText(blob);
         await use(migrateBundle(blob, this.#options.migrationLevel, csvText), places, csvText);
       } catch (error) {
-        const told = inReference(error, image);
-        if (!(told instanceof OpmateError) || told instanceof CancelledError) throw told;
-        if (told.code === 'NETWORK' && registry !== undefined) unreachable.add(registry);
-        failures.set(places[0], told);
+        const failure = inReference(error, image);
+        if (!(failure instanceof OpmateError) || failure instanceof CancelledError) throw failure;
+        if (failure.code === 'NETWORK' && registry !== undefined) unreachable.add(registry);
+        failures.set(places[0], failure);
       }
     };
-    await this.#report(wanted.size, (next) =>
+    await this.#report(imageIndexes.size, (next) =>
       mapConcurrent(
-        [...wanted],
+        [...imageIndexes],
         this.#options.concurrency ?? 8,
         (item) => fetchOne(item).finally(next),
         this.#session,
@@ -408,7 +409,7 @@ class TemplateRendering {
     await this.#errors.throwIfAny();
   }
 
-  /** Reports the progress of work on images; `next` is called after each. */
+  /** Reports the progress of work on images; `work` calls `next` after each. */
   async #report(total: number, work: (next: () => void) => Promise<unknown>): Promise<void> {
     const { logger = silentLogger } = this.#session;
     const task = `render ${this.#template.file}`;
@@ -439,7 +440,7 @@ function findEntryPath(
   return entry === undefined ? undefined : [...entry.path, ...path];
 }
 
-function contextOfSubstitution({ base, name }: Substitution): string {
+function formatSubstitutionContext({ base, name }: Substitution): string {
   return `render: error processing substitution ${quoteGo(base)} -> ${quoteGo(name)}: `;
 }
 
@@ -464,8 +465,8 @@ function unwrapOutcome<T>(outcome: Outcome<T>): T {
   return outcome.value;
 }
 
-/** Why a bundle cannot take the place of another, in the words of `opm`. */
-function substitutionFault(
+/** Returns why a bundle cannot substitute another, as `opm` words it; undefined if it can. */
+function findSubstitutionProblem(
   { name, base }: Substitution,
   { version }: Substitute,
   versions: ReadonlyMap<string, () => VersionRelease>,
@@ -475,16 +476,16 @@ function substitutionFault(
   }
   const baseVersion = versions.get(base);
   if (baseVersion === undefined) return `base bundle ${quoteGo(base)} does not exist in catalog`;
-  const older = getOutcome(baseVersion);
-  if ('error' in older) {
-    return `failed to get VersionRelease for base bundle ${quoteGo(base)}: ${older.error.message}`;
+  const baseOutcome = getOutcome(baseVersion);
+  if ('error' in baseOutcome) {
+    return `failed to get VersionRelease for base bundle ${quoteGo(base)}: ${baseOutcome.error.message}`;
   }
-  return compareVersionReleases(older.value, version.value) < 0
+  return compareVersionReleases(baseOutcome.value, version.value) < 0
     ? undefined
     : `base bundle ${quoteGo(base)} is not less than substitute bundle ${quoteGo(name)}`;
 }
 
-/** The bundle that an image of a registry holds. Throws OpmateError. */
+/** Reads the bundle in a registry image. Throws OpmateError. */
 async function readBundleImage(image: string, session: SourceSession): Promise<BundleBlob> {
   const stats = await statIfPresent(image);
   if (stats?.isDirectory() === true && (await isBundleDirectory(image))) {
@@ -520,21 +521,21 @@ interface PackageMetadata {
   icon?: PackageIcon;
 }
 
-/** What a package takes from the ClusterServiceVersion of a bundle: its description and its first icon. */
-function packageMetadata(csvText: string): PackageMetadata {
+/** Reads the package metadata of a ClusterServiceVersion: its description and first icon. */
+function readPackageMetadata(csvText: string): PackageMetadata {
   const csv = csvText === '' ? null : parseGoJson(csvText);
   const spec = getValue(csv, 'spec');
   if (!isJsonObject(spec)) return {};
   const description = spec['description'];
-  const icon = firstIcon(spec['icon']);
+  const icon = readFirstIcon(spec['icon']);
   return {
     ...(typeof description === 'string' && { description }),
     ...(icon !== undefined && { icon }),
   };
 }
 
-/** The first of a list of icons, if all of them can be read. */
-function firstIcon(icons: JsonValue | undefined): PackageIcon | undefined {
+/** Returns the first icon of a list; undefined if any of them is invalid. */
+function readFirstIcon(icons: JsonValue | undefined): PackageIcon | undefined {
   if (!Array.isArray(icons)) return undefined;
   try {
     const read = icons.map((icon) => decodePackage({ icon: icon ?? ({} as JsonObject) }).icon);

@@ -96,7 +96,7 @@ describe('opmate registry add', () => {
     ]);
     expect(runs.map(({ code, stderr }) => (code === 0 ? '' : stderr))).toEqual(runs.map(() => ''));
     for (const i of [2, 3, 4, 5, 6, 7]) expect(bundlesOf(`b${i}.db`)).toEqual(bundlesOf('b1.db'));
-    expect(runs[3]?.stderr).toContain(`${tagged('widget1')}: named more than once, added once`);
+    expect(runs[3]?.stderr).toContain(`${tagged('widget1')}: duplicate reference, added once`);
   });
 
   it('recreates the same database from the list of registry bundles', async () => {
@@ -183,11 +183,7 @@ describe('opmate registry add', () => {
     ],
     [['--minimal', '--all-in-one'], '--minimal and --all-in-one cannot be used together', 'keep one'],
     [['--skip-tls-verify', '--ca-file', 'x'], '--skip-tls-verify must be false when --ca-file is set', ''],
-    [
-      ['--pull-from', 'quay.io'],
-      '--pull-from quay.io: not of the form PREFIX=OTHER',
-      '--pull-from quay.io/prod',
-    ],
+    [['--pull-from', 'quay.io'], '--pull-from quay.io: expected PREFIX=OTHER', '--pull-from quay.io/prod'],
     [['a:v1', 'x.db', '-b', 'b:v1'], 'a:v1: bundles are named by --bundle-images already', '--database a:v1'],
     [['a:v1', 'x.db', '-d', 'y.db'], 'x.db: --database says y.db', 'once'],
     [['--from-file', 'nowhere.txt'], 'nowhere.txt: no such file', ''],
@@ -195,8 +191,8 @@ describe('opmate registry add', () => {
     [['--from-file', 'two.txt'], 'two.txt:1: "a:v1, b:v1": not one reference', 'use one reference per line'],
     [['-d', 'none/x.db'], 'none/x.db', ''],
     [['-d', 'bad.txt'], 'bad.txt: not a sqlite database', ''],
-    [['--require-digest', 'quay.io/a/b:v1'], 'quay.io/a/b:v1: not named by digest', '@sha256:'],
-    [['foo:sha256@abc'], 'foo:sha256@abc: not a digest', 'use foo@sha256:abc'],
+    [['--require-digest', 'quay.io/a/b:v1'], 'quay.io/a/b:v1: missing digest', '@sha256:'],
+    [['foo:sha256@abc'], 'foo:sha256@abc: invalid digest', 'use foo@sha256:abc'],
   ])('refuses %j', async (args, message, hint) => {
     await sandbox.write({ 'bad.txt': '# one\n\nQuay.io/A:v1\n', 'two.txt': 'a:v1, b:v1\n' });
     const database = args.includes('-d') || args.includes('x.db') ? [] : ['-d', 'refused.db'];

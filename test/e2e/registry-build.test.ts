@@ -320,8 +320,8 @@ describe('registry build', () => {
       '--auth-token: needs the --appregistry-namespace of a server',
     ],
     ['--bundles , --to x.test/a:1', '--bundles: no bundles'],
-    ['--appregistry-namespace a/b --to x.test/a:1', 'no namespace of an app registry'],
-    ['--appregistry-namespace quay.io/.. --to x.test/a:1', 'no namespace of an app registry'],
+    ['--appregistry-namespace a/b --to x.test/a:1', 'invalid app registry namespace'],
+    ['--appregistry-namespace quay.io/.. --to x.test/a:1', 'invalid app registry namespace'],
     [
       '--appregistry-namespace a --appregistry-endpoint ftp://x --to x.test/a:1',
       'not a URL of an app registry',

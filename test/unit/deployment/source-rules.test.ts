@@ -83,8 +83,8 @@ describe('deployment/source-fields: pins in addresses', () => {
   });
 
   it.each([
-    [`https://a.example/a.tgz#sha256:abc`, 'is not a checksum'],
-    [`https://a.example/a.tgz#main`, 'is not a checksum'],
+    [`https://a.example/a.tgz#sha256:abc`, 'invalid checksum'],
+    [`https://a.example/a.tgz#main`, 'invalid checksum'],
     [
       `https://a.example/a.tgz#${sum}", checksum: "sha256:${'b'.repeat(64)}`,
       'differs from checksum "sha256:bbbb',

@@ -32,7 +32,7 @@ describe('source/app-registry', () => {
   it.each(['', '/', 'a/b', 'quay.io/', 'quay.io//a', 'quay.io/..', '.', 'a b', 'quay.io/a?b'])(
     'refuses %j',
     (text) => {
-      expect(() => parseAppRegistryNamespace(text)).toThrow('no namespace of an app registry');
+      expect(() => parseAppRegistryNamespace(text)).toThrow('invalid app registry namespace');
     },
   );
 });

@@ -47,17 +47,17 @@ describe('source/parse-place', () => {
   });
 
   it.each([
-    ['git+https://me:s3cret@git.example/a', 'credentials do not belong into a URL'],
-    ['git+https://s3cret@git.example/a#main', 'credentials do not belong into a URL'],
-    ['https://me:s3cret@a.example/x.tgz', 'credentials do not belong into a URL'],
-    ['git+https://git.example', 'not the URL of a git repository'],
-    ['git+ext://x/y', 'not the URL of a git repository'],
-    ['git+https://git.example/a@x#y', '@ and # both name a ref'],
+    ['git+https://me:s3cret@git.example/a', 'URL must not contain credentials'],
+    ['git+https://s3cret@git.example/a#main', 'URL must not contain credentials'],
+    ['https://me:s3cret@a.example/x.tgz', 'URL must not contain credentials'],
+    ['git+https://git.example', 'invalid git repository URL'],
+    ['git+ext://x/y', 'invalid git repository URL'],
+    ['git+https://git.example/a@x#y', '@ and # cannot be combined'],
     ['git+https://git.example/a#:../x', 'leads out of the root'],
     ['git+https://git.example/a#:/etc', 'is absolute'],
-    ['https://a.example/x#sha256:12', 'is not a checksum'],
-    ['https://a.example/x#main', 'is not a checksum'],
-    ['configmap:', 'no file is named'],
+    ['https://a.example/x#sha256:12', 'invalid checksum'],
+    ['https://a.example/x#main', 'invalid checksum'],
+    ['configmap:', 'missing file name'],
     ['./none', 'no such file or directory'],
     ['quay.io/ns/a', 'missing tag or digest'],
     ['', 'invalid reference'],
@@ -86,7 +86,7 @@ describe('source/parse-place', () => {
     expect(await parse('ns')).toEqual({ kind: 'directory', path: at('ns') });
     for (const name of ['d.yaml', 'e.db', 'ns/name']) {
       expect((await failureOf(parse(name))).message).toBe(
-        `${name}: neither a tar archive nor a file with ConfigMaps`,
+        `${name}: expected a tar archive or a file with ConfigMaps`,
       );
     }
     await writeFile(at('f.yaml'), 'a: [');

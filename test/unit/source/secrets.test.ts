@@ -65,12 +65,12 @@ describe('source/secrets', () => {
     [
       docker,
       { stringData: { '.dockerconfigjson': '{"s3cret' } },
-      '.dockerconfigjson: not an object of JSON with auths',
+      '.dockerconfigjson: expected a JSON object with auths',
     ],
     [
       docker,
       { stringData: { '.dockerconfigjson': 'null' } },
-      '.dockerconfigjson: not an object of JSON with auths',
+      '.dockerconfigjson: expected a JSON object with auths',
     ],
   ])('tells what is wrong with a %s, without values', async (type, fields, problem) => {
     const directory = await directoryWith({ 's.yaml': `# a comment\n${secret('one', type, fields)}` });
@@ -88,11 +88,11 @@ describe('source/secrets', () => {
     const twice = await directoryWith({ 'a.yaml': one, 'b.yaml': one });
     const error = await failureOf(readSecrets(twice));
     expect(error.message).toBe(
-      `${path.join(twice, 'b.yaml')}:1: Secret ns/one: is in ${path.join(twice, 'a.yaml')}:1 too`,
+      `${path.join(twice, 'b.yaml')}:1: duplicate Secret ns/one, first defined in ${path.join(twice, 'a.yaml')}:1`,
     );
     const broken = await directoryWith({ 'a.yaml': 'kind: Secret\npassword: [s3cret\n' });
     const fault = await failureOf(readSecrets(broken));
-    expect(fault.message).toContain('not a manifest that can be read');
+    expect(fault.message).toContain('invalid manifest');
     expect(`${fault.message}${fault.hint ?? ''}`).not.toContain('s3cret');
     expect(await failureOf(readSecrets(path.join(broken, 'none')))).toMatchObject({ code: 'NOT_FOUND' });
   });

@@ -164,7 +164,7 @@ describe('source/template semver', () => {
     );
     const faults = await faultsOf(render(`schema: olm.semver\nstable:\n  bundles:\n${images}`));
     expect(faults).toHaveLength(40);
-    expect(faults.at(-1)).toContain('not tried, for 127.0.0.1:1 could not be reached');
+    expect(faults.at(-1)).toContain('skipped: 127.0.0.1:1 is unreachable');
   });
 
   it('lists every bundle of another package, without a version or there twice', async () => {

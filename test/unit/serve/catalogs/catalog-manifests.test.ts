@@ -276,10 +276,10 @@ status:
   });
 
   it.each([
-    ['repository: "ext::sh -c id"', 'not the URL of a git repository'],
-    ['repository: "--upload-pack=id"', 'not the URL of a git repository'],
-    ['repository: "ssh://-oProxyCommand=id/x"', 'not the URL of a git repository'],
-    ['repository: "https://user:secret@example.com/x"', 'credentials do not belong into a URL'],
+    ['repository: "ext::sh -c id"', 'invalid git repository URL'],
+    ['repository: "--upload-pack=id"', 'invalid git repository URL'],
+    ['repository: "ssh://-oProxyCommand=id/x"', 'invalid git repository URL'],
+    ['repository: "https://user:secret@example.com/x"', 'URL must not contain credentials'],
     [
       'repository: "https://a.example/b"\nref: {branch: "--help"}',
       'spec.source.git.ref.branch: expected a git branch, got "--help"',

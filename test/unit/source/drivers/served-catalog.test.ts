@@ -197,7 +197,7 @@ describe('source/drivers/served-catalog', () => {
   it('asks nobody over plain HTTP unless that is allowed, and takes no credentials from a URL', async () => {
     expect(await failureOf(rendered('http://catalogs.example/catalogs/x'))).toMatchObject({ code: 'UNSAFE' });
     const error = await failureOf(rendered('https://me:s3cret@catalogs.example/catalogs/x'));
-    expect(error.message).toContain('credentials do not belong into a URL');
+    expect(error.message).toContain('URL must not contain credentials');
     expect(`${error.message}${error.hint ?? ''}`).not.toContain('s3cret');
   });
 

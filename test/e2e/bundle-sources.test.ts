@@ -58,7 +58,7 @@ describe('sources of opmate bundle', () => {
     expect(followed.stderr).toBe(`info: git+${repository.url}#main:deploy: is ${repository.url}@${commit}\n`);
     const refused = await render(`git+${repository.url}#main:deploy`, '--require-digest');
     expect(refused).toMatchObject({ code: 1, stdout: '' });
-    expect(refused.stderr).toContain('not a commit of git, but what may move');
+    expect(refused.stderr).toContain('git source is not pinned by commit');
   });
 
   it('uses one lock for commands that read different parts of a pinned source', async () => {
@@ -87,7 +87,7 @@ describe('sources of opmate bundle', () => {
     expect((await sandbox.run(['bundle', 'show', 'own', ...local])).code).toBe(0);
     const refused = await sandbox.run(['bundle', 'unpack', 'own', ...local, '-o', 'no']);
     expect(refused.code).toBe(1);
-    expect(refused.stderr).toMatch(/^own: is locked by only manifests, metadata, which/);
+    expect(refused.stderr).toMatch(/^own: lock entry covers only manifests, metadata, expected/);
     // An archive of one's own has a checksum, too.
     await sandbox.write({ 'more.tgz': more });
     const checked = ['--lock', 'archive.lock'];
@@ -129,7 +129,7 @@ describe('sources of opmate bundle', () => {
     const drift = await render('copy', '--lock', 'copy.lock');
     expect(drift).toMatchObject({ code: 1, stdout: '' });
     expect(drift.stderr).toMatch(
-      /^copy: locked as sha256:[0-9a-f]{64}, found sha256:[0-9a-f]{64}\nhint: .*--update-lock/,
+      /^copy: locked as sha256:[0-9a-f]{64}, got sha256:[0-9a-f]{64}\nhint: .*--update-lock/,
     );
     expect(await render('copy', '--update-lock')).toMatchObject({ code: 2 });
   });
@@ -176,7 +176,7 @@ describe('sources of opmate bundle', () => {
     expect(both.stdout).toContain('name: extra\n');
     const twice = await render(bundle, '--add', 'manifests=extra', '--add', `manifests=./extra`);
     expect(twice).toMatchObject({ code: 1, stdout: '' });
-    expect(twice.stderr).toContain('manifests/extra.yaml: is in extra and in ./extra\n');
+    expect(twice.stderr).toContain('manifests/extra.yaml: duplicate file in extra and ./extra\n');
     expect((await render(bundle, '--add', '../x=extra')).code).toBe(1);
   });
 

@@ -1,7 +1,7 @@
 import type { Diagnostic } from '../../core/diagnostic.js';
 import { DiagnosticsError } from '../../core/diagnostics-error.js';
 
-/** All that is wrong with sources, or with the documents that content is read from. */
+/** The error with all findings about sources, or about the documents of their content. */
 export class ContentFindingsError extends DiagnosticsError {
   override readonly name: string = 'ContentFindingsError';
 

@@ -16,8 +16,8 @@ const lockKind = 'opmate.bundle.lock';
 const types: readonly Pin['type'][] = ['directory', 'archive', 'image', 'git', 'http', 'configMaps'];
 
 /**
- * Reads the pins in a lock file; undefined if missing. Throws OpmateError, with the path of what is wrong in
- * it.
+ * Reads the pins of a lock file; undefined if it does not exist. Throws OpmateError with the path of the invalid
+ * field.
  */
 export async function readContentLock(file: string): Promise<Pin[] | undefined> {
   const bytes = await readFileWithin(file, (size) => {
@@ -26,7 +26,7 @@ export async function readContentLock(file: string): Promise<Pin[] | undefined> 
   return bytes === undefined ? undefined : parseContentLock(bytes.toString('utf8'), file);
 }
 
-/** Reads the pins in the text of a lock. Throws OpmateError. */
+/** Parses the text of a lock file. Throws OpmateError. */
 export function parseContentLock(text: string, file: string): Pin[] {
   try {
     return readPins(openValue(parseJsonFile(text, file), { name: file }));
@@ -60,7 +60,7 @@ function readPins(root: Field<never>): Pin[] {
   });
 }
 
-/** The text of a lock: the same pins give the same bytes. */
+/** Encodes a lock file; equal pins result in equal bytes. */
 export function encodeContentLock(pins: readonly Pin[]): string {
   const sources = pins.map(({ name, type, source, ref, content, roots }) => ({
     name,
@@ -73,7 +73,7 @@ export function encodeContentLock(pins: readonly Pin[]): string {
   return `${encodeGoJson({ kind: lockKind, version: 1, sources }, { indent: 2 })}\n`;
 }
 
-/** Writes a lock, whole, in the place of what has that name. Throws OpmateError. */
+/** Writes a lock file, atomically replacing an existing one. Throws OpmateError. */
 export async function writeContentLock(file: string, pins: readonly Pin[]): Promise<void> {
   await replaceFile(file, encodeContentLock(pins));
 }

@@ -4,7 +4,7 @@ import { parseImageReference } from '../parse-place.js';
 import { type ContentPlace, formatUrl, isCommit, pinReference } from '../place.js';
 import type { Pin, PlacedSource } from './content-types.js';
 
-/** What is asked for, without secrets and without where local files are: the same for everybody. */
+/** Describes a source for its lock entry, without secrets and local paths, so that it is the same for every user. */
 export function describeSource(source: ContentPlace): string {
   switch (source.kind) {
     case 'directory':
@@ -16,26 +16,26 @@ export function describeSource(source: ContentPlace): string {
       return `http ${formatUrl(new URL(source.url))}`;
     case 'git': {
       const { repository, directory } = source;
-      const named = (['branch', 'tag', 'commit', 'revision'] as const).flatMap((kind) =>
+      const refs = (['branch', 'tag', 'commit', 'revision'] as const).flatMap((kind) =>
         source[kind] === undefined ? [] : [`${kind} ${source[kind]}`],
       );
       return [
         'git',
         redact(repository),
-        ...named,
+        ...refs,
         ...(directory === undefined ? [] : [`directory ${directory}`]),
       ].join(' ');
     }
     case 'configMaps': {
-      const chosen = (source.configMaps ?? []).map(({ name, path }) =>
+      const selected = (source.configMaps ?? []).map(({ name, path }) =>
         path === undefined ? name : `${name} to ${path}`,
       );
-      return ['configMaps', ...(chosen.length > 0 ? [chosen.join(', ')] : [])].join(' ');
+      return ['configMaps', ...(selected.length > 0 ? [selected.join(', ')] : [])].join(' ');
     }
   }
 }
 
-/** What speaks against sources that must be pinned: one finding each. Local files are what they are. */
+/** Returns a finding for each source that is not pinned; local files need no pin. */
 export function findUnpinned(sources: readonly PlacedSource[], pins: readonly Pin[] = []): Diagnostic[] {
   return sources.flatMap(({ name, source }): Diagnostic[] => {
     if (pins.some((pin) => pin.name === name)) return [];
@@ -47,7 +47,7 @@ export function findUnpinned(sources: readonly PlacedSource[], pins: readonly Pi
           severity: 'error',
           code: 'unpinned',
           subject: name,
-          problem: 'an image by tag, not by digest',
+          problem: 'image is not pinned by digest',
           hint: 'use NAME@sha256:…',
         },
       ];
@@ -58,7 +58,7 @@ export function findUnpinned(sources: readonly PlacedSource[], pins: readonly Pi
           severity: 'error',
           code: 'unpinned',
           subject: name,
-          problem: 'not a commit of git, but what may move',
+          problem: 'git source is not pinned by commit',
           hint: 'use all 40 digits of the commit',
         },
       ];
@@ -69,7 +69,7 @@ export function findUnpinned(sources: readonly PlacedSource[], pins: readonly Pi
           severity: 'error',
           code: 'unpinned',
           subject: name,
-          problem: 'a URL without checksum',
+          problem: 'URL is not pinned by checksum',
           hint: 'add #sha256:… to the URL',
         },
       ];
@@ -79,8 +79,8 @@ export function findUnpinned(sources: readonly PlacedSource[], pins: readonly Pi
 }
 
 /**
- * The source as it was pinned: by digest, commit or checksum. Throws OpmateError where the pin is of another source,
- * or the source names another state itself.
+ * Returns the source at its pinned digest, commit or checksum. Throws OpmateError for the pin of a different source, or
+ * if the source itself specifies a different state.
  */
 export function pinnedSource({ name, source }: PlacedSource, pin: Pin): ContentPlace {
   const requested = describeSource(source);
@@ -112,9 +112,9 @@ export function pinnedSource({ name, source }: PlacedSource, pin: Pin): ContentP
   }
 }
 
-/** The error of a source that is not what was locked. */
+/** Returns the error for a source that differs from its lock entry. */
 export function drift(name: string, locked: string, actual: string): OpmateError {
-  return new OpmateError('DIGEST', `locked as ${locked}, found ${actual}`, {
+  return new OpmateError('DIGEST', `locked as ${locked}, got ${actual}`, {
     subject: name,
     hint: 'review the changes, then update the lock with --update-lock',
   });

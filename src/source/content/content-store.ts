@@ -11,20 +11,20 @@ import { moveWhole, removeWhole } from '../../files/move-whole.js';
 import { sweepLeftovers } from '../../files/staging.js';
 import { type ContentTree, hashOfTree, readTree } from '../drivers/file-tree.js';
 
-/** How long unused unpacked content is kept. */
-const keptMs = 30 * 24 * 60 * 60 * 1000;
+/** Retention of unused content, in milliseconds. */
+const retentionMs = 30 * 24 * 60 * 60 * 1000;
 const namePattern = /^sha256-[0-9a-f]{64}$/;
 
-/** Unpacked content by its hash, in directories below one. */
+/** A cache of unpacked content, with one directory per hash. */
 export interface ContentStore {
-  /** Where trees are unpacked before they are put here: on the same file system. */
+  /** Directory for unpacking trees before `put`, on the same file system. */
   stagingDirectory: string;
-  /** The directory of content that is here, every file of it read and checked; what is damaged is removed. */
+  /** Returns stored content after verifying all its files; damaged content is removed. Undefined if missing. */
   find(
     content: string,
     options?: { limits?: ArchiveLimits | undefined } & CancelOptions,
   ): Promise<StoredContent | undefined>;
-  /** Moves a tree here and returns where it is now: where it was, if another process was faster. */
+  /** Moves a tree into the store and returns its directory, or the original one if another process stored it first. */
   put(content: string, directory: string): Promise<string>;
 }
 
@@ -34,9 +34,8 @@ interface StoredContent {
 }
 
 /**
- * Opens a store in a directory, which is made. Any number of processes may use it at a time: content appears whole, by
- * rename, and is checked whenever it is used. What nobody has asked for in 30 days is removed. Undefined, after a
- * warning, where it cannot be written.
+ * Opens a store, creating its directory and pruning content unused for 30 days. Processes can share it: content is
+ * added by rename and verified on each use. Returns undefined, with a warning, if the directory is not writable.
  */
 export async function openContentStore(options: {
   directory: string;
@@ -50,7 +49,7 @@ export async function openContentStore(options: {
     await sweepLeftovers(stagingDirectory, now);
     await prune(directory, now);
   } catch (error) {
-    logger.log('warn', `${directory}: no content is kept: ${getMessage(error)}`);
+    logger.log('warn', `${directory}: content store not used: ${getMessage(error)}`);
     return undefined;
   }
   const getDirectory = (content: string): string =>
@@ -59,34 +58,34 @@ export async function openContentStore(options: {
     stagingDirectory,
     async find(content, { limits, signal } = {}) {
       if (!isDigest(content)) return undefined;
-      const place = getDirectory(content);
-      if ((await statIfPresent(place)) === undefined) return undefined;
-      let problem = 'it is not what its name says';
+      const target = getDirectory(content);
+      if ((await statIfPresent(target)) === undefined) return undefined;
+      let problem = 'hash mismatch';
       try {
-        const tree = await readTree(place, { limits, signal });
+        const tree = await readTree(target, { limits, signal });
         if (hashOfTree(tree) === content) {
-          await utimes(place, now, now).catch(() => undefined);
-          return { directory: place, tree };
+          await utimes(target, now, now).catch(() => undefined);
+          return { directory: target, tree };
         }
       } catch (error) {
-        // What is larger than is wanted now is not damaged.
+        // Content beyond the current limits is not damaged.
         if (error instanceof OpmateError && ['CANCELLED', 'LIMIT'].includes(error.code)) throw error;
         problem = getMessage(error);
       }
-      logger.log('warn', `${place}: damaged, fetching it again: ${problem}`);
-      // In one step, so that nobody finds half of it.
-      await removeWhole(place, stagingDirectory).catch(() => undefined);
+      logger.log('warn', `${target}: damaged, fetching again: ${problem}`);
+      // Removed by rename, so that no process reads partial content.
+      await removeWhole(target, stagingDirectory).catch(() => undefined);
       return undefined;
     },
     async put(content, tree) {
-      const place = getDirectory(content);
+      const target = getDirectory(content);
       try {
-        await moveWhole(tree, place);
+        await moveWhole(tree, target);
       } catch (error) {
-        if (!['ENOTEMPTY', 'EEXIST'].includes(systemCode(error) ?? '')) throw fileError(place, error);
+        if (!['ENOTEMPTY', 'EEXIST'].includes(systemCode(error) ?? '')) throw fileError(target, error);
         return tree;
       }
-      return place;
+      return target;
     },
   };
 }
@@ -94,9 +93,9 @@ export async function openContentStore(options: {
 async function prune(directory: string, now: Date): Promise<void> {
   for (const name of await readdir(directory)) {
     if (!namePattern.test(name)) continue;
-    const place = path.join(directory, name);
-    const stats = await lstatIfPresent(place);
-    if (stats === undefined || now.getTime() - stats.mtimeMs < keptMs) continue;
-    await removeWhole(place, path.join(directory, 'tmp')).catch(() => undefined);
+    const target = path.join(directory, name);
+    const stats = await lstatIfPresent(target);
+    if (stats === undefined || now.getTime() - stats.mtimeMs < retentionMs) continue;
+    await removeWhole(target, path.join(directory, 'tmp')).catch(() => undefined);
   }
 }

@@ -1,52 +1,52 @@
 import type { ContentPlace } from '../place.js';
 import type { ContentStore } from './content-store.js';
 
-/** A source and where its files go. */
+/** A source and the destination of its files. */
 export interface PlacedSource {
-  /** What messages call it: as the user wrote it, or its field in a document. */
+  /** Name in messages: the source as specified, or its field in a document. */
   name: string;
   source: ContentPlace;
-  /** Relative to the root of the content; `''` or `.` for the root itself. */
+  /** Path relative to the root of the content; `''` or `.` for the root. */
   destination: string;
 }
 
-/** What a source was found to be: with it, the same files are read again. */
+/** The resolved state of a source, sufficient to read the same files again. */
 export interface Pin {
   name: string;
   type: ContentPlace['kind'];
-  /** The source pinned: `repo@sha256:…`, `repository@commit`, `url@sha256:…`, `directory`, … */
+  /** Pinned reference: `repo@sha256:…`, `repository@commit`, `url@sha256:…`, `directory`, … */
   ref: string;
-  /** Hash of the files that it gave: names and bytes, wherever they came from. */
+  /** Hash of the names and bytes of its files, independent of their origin. */
   content: string;
-  /** The directories that `content` is of, where it is not of all files: what was not asked for was not read. */
+  /** Directories that `content` covers; undefined for all files. */
   roots?: readonly string[];
-  /** What was asked for, as in `git https://git.example/a.git branch main`; a lock is for nothing else. */
+  /** Requested source, e.g. `git https://git.example/a.git branch main`; the pin applies to no other. */
   source?: string;
 }
 
 export interface ContentOptions {
-  /** Refuse what names no digest, commit or checksum. */
+  /** Rejects sources without digest, commit or checksum. */
   requireDigest?: boolean | undefined;
-  /** What must be found again (a lock); a source that differs is refused. */
+  /** Pins of a lock; a source that differs is rejected. */
   pins?: readonly Pin[] | undefined;
-  /** Paths that are wanted where there is one source, at the root; all of it where left out. */
+  /** Paths to read from a single source at the root; default: all. */
   roots?: readonly string[] | undefined;
-  /** Where unpacked content is kept; in a temporary directory where left out. */
+  /** Store for unpacked content; default: a temporary directory. */
   contentStore?: ContentStore | undefined;
 }
 
-/** Files of one or several sources in one directory on disk. Must not be changed; `close` it. */
+/** Files of one or several sources in a read-only directory; close it. */
 export interface OpenedContent {
   directory: string;
-  /** Whether `directory` is the user's own, so that findings are told by its path. */
+  /** True if `directory` is the user's source directory, so that findings contain its path. */
   isInPlace: boolean;
-  /** One a source, in their order. */
+  /** One pin per source, in the same order. */
   pins: readonly Pin[];
-  /** Where its sources were put within the directory, sorted; only the root for a single one. */
+  /** Destinations of the sources within the directory, sorted; `['']` for a single one at the root. */
   destinations: readonly string[];
-  /** Hash of all files, at their places. */
+  /** Hash of all files at their destinations. */
   content: string;
-  /** Throws OpmateError where what was read in place is no longer what the hash is of. */
+  /** Throws OpmateError if files read in place have changed since they were hashed. */
   confirm(): Promise<void>;
   close(): Promise<void>;
 }

@@ -22,11 +22,11 @@ import type { ContentOptions, OpenedContent, Pin, PlacedSource } from './content
 export type * from './content-types.js';
 
 /**
- * Opens the files of sources, all of them at their destinations in one directory. One directory alone is read where it
- * is. Everything is pinned: what is found is told, and what `pins` say is found again or refused.
+ * Opens the files of sources at their destinations in one directory; a single directory is read in place. Returns a pin
+ * for each source, and rejects sources that differ from `pins`.
  *
- * Throws ContentFindingsError with all that is wrong where one look tells it: sources that are not pinned and have to
- * be, files that two sources have, links that lead nowhere. Throws OpmateError for the rest.
+ * Throws ContentFindingsError with all unpinned sources if pins are required, all duplicate files, or all broken
+ * links. Throws OpmateError for other failures.
  */
 export async function openContent(
   sources: readonly PlacedSource[],
@@ -58,7 +58,7 @@ export async function openContent(
       try {
         opened.push(await fetchPinned(item, { staging, roots }, session, options));
       } catch (error) {
-        if (!(error instanceof OpmateError) || endsAll.includes(error.code)) throw error;
+        if (!(error instanceof OpmateError) || fatalCodes.includes(error.code)) throw error;
         errors.push(error);
         if (errors.length >= maxErrors) break;
       }
@@ -85,9 +85,9 @@ export async function openContent(
   }
 }
 
-/** Errors after which no other source is tried. */
-const endsAll: readonly string[] = ['CANCELLED', 'INTERNAL', 'LIMIT'];
-/** Sources that cannot be read before the rest is not tried any more. */
+/** Codes of errors that stop the run. */
+const fatalCodes: readonly string[] = ['CANCELLED', 'INTERNAL', 'LIMIT'];
+/** Maximum number of unreadable sources before the run stops. */
 const maxErrors = 20;
 
 function getDestination({ name, destination }: PlacedSource): string {
@@ -106,8 +106,8 @@ async function openInPlace(
 ): Promise<OpenedContent> {
   const { limits, signal, followLinks } = session;
   const { roots = [''] } = options;
-  const how = { limits, signal, followLinks, roots };
-  const tree = await readTree(directory, how);
+  const readOptions = { limits, signal, followLinks, roots };
+  const tree = await readTree(directory, readOptions);
   const pin = getPin(placed, `directory@${hashOfTree(tree)}`, tree, roots);
   checkContent(pin, placed, options);
   return {
@@ -116,18 +116,18 @@ async function openInPlace(
     isInPlace: true,
     pins: [pin],
     content: pin.content,
-    confirm: () => confirmTree(directory, tree, how),
+    confirm: () => confirmTree(directory, tree, readOptions),
     close: () => Promise.resolve(),
   };
 }
 
-/** The files of one source. */
+/** A source with its fetched files. */
 interface Fetched {
   placed: PlacedSource;
   pin: Pin;
   directory: string;
   tree: ContentTree;
-  /** Whether they are ours alone, so that they can be moved. */
+  /** True if the files belong to this run and can be moved. */
   isOwn: boolean;
 }
 
@@ -141,12 +141,12 @@ function getPin(
   return roots.includes('') ? pin : { ...pin, roots: sortedByBytes(roots) };
 }
 
-/** Whether two pins are of the same part of their source. */
-function isOfSamePart(a: Pin, b: Pick<Pin, 'roots'>): boolean {
+/** Reports whether two pins cover the same roots of their source. */
+function hasSameRoots(a: Pin, b: Pick<Pin, 'roots'>): boolean {
   return (a.roots ?? ['']).join('\0') === sortedByBytes(b.roots ?? ['']).join('\0');
 }
 
-function knownPin(name: string, { pins }: ContentOptions): Pin | undefined {
+function findPin(name: string, { pins }: ContentOptions): Pin | undefined {
   if (pins === undefined) return undefined;
   const pin = pins.find((item) => item.name === name);
   if (pin !== undefined) return pin;
@@ -157,20 +157,24 @@ function knownPin(name: string, { pins }: ContentOptions): Pin | undefined {
 }
 
 /**
- * Holds what was found against the lock. Of another part of a source the state is compared: digest, commit or checksum;
- * what has none but the hash of its files cannot be compared by a part.
+ * Checks fetched content against its lock entry. An entry with other roots is compared by digest, commit or checksum;
+ * local sources have none, so that it cannot be compared. Throws OpmateError.
  */
 function checkContent(pin: Pin, { source }: PlacedSource, options: ContentOptions): void {
-  const known = knownPin(pin.name, options);
+  const known = findPin(pin.name, options);
   if (known === undefined) return;
-  if (isOfSamePart(known, pin)) {
+  if (hasSameRoots(known, pin)) {
     if (known.content !== pin.content) throw drift(pin.name, known.content, pin.content);
   } else if (isLocal(source)) {
-    const what = known.roots === undefined ? 'all of it' : `only ${known.roots.join(', ')}`;
-    throw new OpmateError('INVALID', `is locked by ${what}, which this command does not read`, {
-      subject: pin.name,
-      hint: 'use a separate lock, or update this one with --update-lock',
-    });
+    const covered = known.roots === undefined ? 'all files' : `only ${known.roots.join(', ')}`;
+    throw new OpmateError(
+      'INVALID',
+      `lock entry covers ${covered}, expected the paths that this command reads`,
+      {
+        subject: pin.name,
+        hint: 'use a separate lock, or update this one with --update-lock',
+      },
+    );
   } else if (known.ref !== pin.ref) throw drift(pin.name, known.ref, pin.ref);
 }
 
@@ -182,9 +186,9 @@ async function fetchPinned(
 ): Promise<Fetched> {
   const { limits, signal } = session;
   const { contentStore } = options;
-  const known = knownPin(placed.name, options);
+  const known = findPin(placed.name, options);
   const source = known === undefined ? placed.source : pinnedSource(placed, known);
-  const isStored = known !== undefined && isOfSamePart(known, { roots }) && !isLocal(source);
+  const isStored = known !== undefined && hasSameRoots(known, { roots }) && !isLocal(source);
   if (isStored && contentStore !== undefined) {
     const stored = await contentStore.find(known.content, { limits, signal });
     if (stored !== undefined) return { placed, pin: known, ...stored, isOwn: false };
@@ -198,17 +202,17 @@ async function fetchPinned(
   if (contentStore === undefined || isLocal(source)) {
     return { placed, pin, directory, tree: read, isOwn: true };
   }
-  const kept = await contentStore.put(pin.content, directory);
-  return { placed, pin, directory: kept, tree: read, isOwn: kept === directory };
+  const stored = await contentStore.put(pin.content, directory);
+  return { placed, pin, directory: stored, tree: read, isOwn: stored === directory };
 }
 
 interface Staging {
-  /** Where the files go; not there yet. */
+  /** Directory for the files; must not exist. */
   tree: string;
   roots: readonly string[];
 }
 
-/** Fetches a source; `ref` is undefined where the content itself is the only state that it has. */
+/** Fetches a source; `ref` is undefined if its only state is its content. */
 async function fetchSource(
   { name, source }: PlacedSource,
   { tree, roots }: Staging,
@@ -245,7 +249,7 @@ function checkProblems(name: string, problems: ReadonlyMap<string, OpmateError>)
   );
 }
 
-/** Puts the files of all sources into one directory; returns their hash. */
+/** Merges the files of all sources into one directory and returns their hash. */
 async function compose(
   opened: readonly Fetched[],
   directory: string,
@@ -254,11 +258,11 @@ async function compose(
   const files = new Map<string, { owner: string; sha256: string }>();
   const directories = new Map<string, string>();
   const findings: Diagnostic[] = [];
-  const location = (destination: string, name: string): string =>
+  const getTarget = (destination: string, name: string): string =>
     destination === '' ? name : `${destination}/${name}`;
   for (const { placed, tree } of opened) {
     const { name: owner, destination } = placed;
-    const parents = [...tree.directories.map((name) => location(destination, name)), destination].filter(
+    const parents = [...tree.directories.map((name) => getTarget(destination, name)), destination].filter(
       (name) => name !== '',
     );
     for (const parent of parents) {
@@ -268,15 +272,15 @@ async function compose(
       }
     }
     for (const { path: name, sha256 } of tree.files) {
-      const place = location(destination, name);
-      const other = files.get(place)?.owner;
-      if (other === undefined) files.set(place, { owner, sha256 });
+      const target = getTarget(destination, name);
+      const other = files.get(target)?.owner;
+      if (other === undefined) files.set(target, { owner, sha256 });
       else
         findings.push({
           severity: 'error',
           code: 'duplicate-file',
-          subject: place,
-          problem: `is in ${other} and in ${owner}`,
+          subject: target,
+          problem: `duplicate file in ${other} and ${owner}`,
           hint: 'use different destinations, or remove the file from one of them',
         });
     }
@@ -298,7 +302,7 @@ async function compose(
     for (const { path: name } of tree.files) {
       throwIfCancelled(signal);
       const source = path.join(from, name);
-      const target = path.join(directory, location(placed.destination, name));
+      const target = path.join(directory, getTarget(placed.destination, name));
       if (isOwn) await moveWhole(source, target);
       else await copyFile(source, target, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
     }

@@ -162,7 +162,7 @@ describe('source/content', () => {
     expect((await read(source)).content).not.toBe(first.content);
     const dev: ContentPlace = { ...source, branch: 'dev' };
     expect((await failureOf(open(dev, { pins: first.pins }))).message).toBe(
-      `src: locked as git ${repository.url} branch main, found git ${repository.url} branch dev`,
+      `src: locked as git ${repository.url} branch main, got git ${repository.url} branch dev`,
     );
     server.on({ path: '/b.tar', respond: { body: tarOf(files) } });
     const url: ContentPlace = { kind: 'http', url: `${server.origin}/b.tar` };
@@ -184,10 +184,10 @@ describe('source/content', () => {
     const error = await failureOf(openWith(placed, { ...options, requireDigest: true }));
     expect(error).toBeInstanceOf(ContentFindingsError);
     expect((error as ContentFindingsError).diagnostics.map(formatMessage)).toEqual([
-      'one: an image by tag, not by digest',
-      'two: not a commit of git, but what may move',
-      'three: not a commit of git, but what may move',
-      'four: a URL without checksum',
+      'one: image is not pinned by digest',
+      'two: git source is not pinned by commit',
+      'three: git source is not pinned by commit',
+      'four: URL is not pinned by checksum',
     ]);
   });
 
@@ -225,7 +225,7 @@ describe('source/content', () => {
       ),
     );
     expect((clash as ContentFindingsError).diagnostics.map(formatMessage)).toEqual([
-      'manifests/a.yaml: is in first and in second',
+      'manifests/a.yaml: duplicate file in first and second',
       'metadata/annotations.yaml: is a file in first and a directory in third',
     ]);
     expect(await readdir(options.temporaryDirectory)).toEqual([]);
@@ -365,7 +365,7 @@ describe('source/content-store', () => {
     const place = path.join(directory, content.replace(':', '-'));
     await writeFile(path.join(place, 'manifests/a.yaml'), 'kind: Evil\n');
     expect((await read(source, { contentStore: store, pins })).files).toEqual(files);
-    expect(logged).toEqual([`${place}: damaged, fetching it again: it is not what its name says`]);
+    expect(logged).toEqual([`${place}: damaged, fetching again: hash mismatch`]);
     await openContentStore({ directory, now: new Date('2026-01-20T00:00:00Z') });
     await utimes(place, now, now);
     expect(await store?.find(content)).toMatchObject({ directory: place });

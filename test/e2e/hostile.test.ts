@@ -37,11 +37,11 @@ describe('images with wrong contents', () => {
     ['/configs/../../etc', 'a path outside the image'],
     [
       '/nowhere',
-      '/nowhere, which the label operators.operatorframework.io.index.configs.v1 names, is not in the image',
+      'label operators.operatorframework.io.index.configs.v1: /nowhere does not exist in the image',
     ],
     [
       '/configs/all.json',
-      '/configs/all.json, which the label operators.operatorframework.io.index.configs.v1 names, is not a directory',
+      'label operators.operatorframework.io.index.configs.v1: /configs/all.json is not a directory',
     ],
   ])('refuses a catalog label of %s', async (label, message) => {
     const reference = await stored({ files: catalog, labels: { [imageLabels.configs]: label } });

@@ -58,6 +58,7 @@ const summarizedRooms = [
   'oci',
   'release',
   'serve',
+  'source',
   'sqlite',
   'trust',
   'view',

@@ -19,10 +19,10 @@ import { type ResolvedPlace, type Unpack, type UnpackedPlace, nothingToClose } f
 import { digestOfImage } from './image.js';
 import { directoryBelow, openUnpacked } from './local.js';
 
-/** What tools that push files name them by. (Source: OCI image specification, annotations.) */
+/** Annotation with the file name of a layer. (Source: OCI image specification, annotations.) */
 const titleKey = 'org.opencontainers.image.title';
 
-/** Finds the digest of an artifact: each of its layers is an archive, or the file that its title names. */
+/** Resolves the digest of an artifact. Each layer is an archive, or the file named by its title. Throws OpmateError. */
 export async function resolveArtifact(place: ArtifactPlace, session: SourceSession): Promise<ResolvedPlace> {
   const { directory } = place;
   const reference = parseReference(place.ref);
@@ -53,8 +53,12 @@ async function unpackArtifact(
     const { repository } = opened;
     const layers = await readLayers(repository, reference, session);
     const archives = layers.filter((layer) => !isFile(layer));
-    const how = { roots: [''], limits, signal, logger };
-    const { problems } = await extractBlobs(repository, archives, destination, how);
+    const { problems } = await extractBlobs(repository, archives, destination, {
+      roots: [''],
+      limits,
+      signal,
+      logger,
+    });
     let total = 0;
     for (const layer of layers.filter(isFile)) {
       throwIfCancelled(signal);
@@ -76,7 +80,7 @@ async function unpackArtifact(
   }
 }
 
-/** Writes a blob to a new file, and leaves nothing there after a failure. */
+/** Writes a blob to a new file; removes the file after a failure. */
 async function writeBlob(
   repository: Repository,
   blob: Descriptor,
@@ -103,13 +107,13 @@ async function readLayers(
   const { bytes, descriptor } = await repository.getManifest(digest, { signal });
   const parsed = parseManifest(bytes, { subject: ref, mediaType: descriptor.mediaType });
   if (parsed.kind === 'image') return parsed.manifest.layers;
-  throw new OpmateError('UNSUPPORTED', 'is an index of several manifests, not an artifact', {
+  throw new OpmateError('UNSUPPORTED', 'expected an artifact, got an image index', {
     subject: ref,
     hint: 'use type: Image for a catalog image',
   });
 }
 
-/** A layer with a title is a file, unless it is an archive by its type. */
+/** Reports whether a layer is a file: it has a title, and its media type is not that of an archive. */
 function isFile({ mediaType, annotations }: Descriptor): boolean {
   return annotations?.[titleKey] !== undefined && !/[.+](?:tar|gzip|zstd)\b/.test(mediaType);
 }

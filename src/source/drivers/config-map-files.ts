@@ -13,7 +13,7 @@ import type { ConfigMapsPlace } from '../place.js';
 
 const maxFileSize = 64 * 1024 * 1024;
 
-/** Whether the objects in a file are ConfigMaps, all of them. Throws OpmateError where it cannot be read. */
+/** Reports whether all objects in a file are ConfigMaps. Throws OpmateError for an unreadable file. */
 export async function holdsConfigMaps(file: string): Promise<boolean> {
   const { manifests } = await readObjects(file);
   return (
@@ -31,9 +31,9 @@ async function readObjects(file: string): Promise<ReturnType<typeof readManifest
 }
 
 /**
- * Writes the files of the ConfigMaps of a source below `root`, which is made: those that are named, key by key at
- * their paths, or one bundle out of all of them. Returns what is worth knowing. Throws ContentFindingsError with all
- * that is wrong, and LimitError.
+ * Writes the files of a source's ConfigMaps below `root`, which is created: the selected ones key by key at their
+ * paths, or one bundle from all of them. Returns warnings. Throws ContentFindingsError with all findings, and
+ * LimitError.
  */
 export async function fetchConfigMaps(
   source: ConfigMapsPlace,
@@ -42,13 +42,13 @@ export async function fetchConfigMaps(
 ): Promise<Diagnostic[]> {
   const { manifests, findings } = await readObjects(source.file);
   const read = readBundleConfigMaps(manifests, { places: source.configMaps });
-  const wrong = [...findings, ...read.findings].map((finding) => ({ ...finding, file: source.file }));
-  if (wrong.length > 0) throw new ContentFindingsError(wrong);
+  const errors = [...findings, ...read.findings].map((finding) => ({ ...finding, file: source.file }));
+  if (errors.length > 0) throw new ContentFindingsError(errors);
   await writeFiles(root, read.files, options);
   return read.warnings;
 }
 
-/** Writes the data of one ConfigMap, key by key, below `root`, which is made. Throws OpmateError. */
+/** Writes the data of one ConfigMap, key by key, below `root`, which is created. Throws OpmateError. */
 export async function writeConfigMap(
   root: string,
   name: string,
@@ -67,7 +67,7 @@ export async function writeConfigMap(
   const places: ConfigMapPlace[] = [{ name }];
   const { files, findings } = readBundleConfigMaps([document], { places });
   if (findings.length > 0) throw new ContentFindingsError(findings);
-  if (files.length === 0) throw new OpmateError('INVALID', 'holds no files', { subject: name });
+  if (files.length === 0) throw new OpmateError('INVALID', 'contains no files', { subject: name });
   await writeFiles(root, files, options);
 }
 

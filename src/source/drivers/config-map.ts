@@ -14,7 +14,7 @@ import { fetchConfigMaps, writeConfigMap } from './config-map-files.js';
 import { type ResolvedPlace, type Unpack, nothingToClose } from './driver.js';
 import { openDatabase, openUnpacked, toSource } from './local.js';
 
-/** The data of a ConfigMap, which is at hand: each key is a file of the catalog, or manifests of operators. */
+/** Resolves a ConfigMap with its data: each key is a file of the catalog, or operator manifests. */
 export function resolveConfigMap(place: ConfigMapPlace, session: SourceSession): ResolvedPlace {
   const { name, data, binaryData = {} } = place;
   const ref = `configmap/${name}@${computeDigest(encodeGoJson(sortKeysDeep({ data, binaryData })))}`;
@@ -35,7 +35,7 @@ export function resolveConfigMap(place: ConfigMapPlace, session: SourceSession):
   };
 }
 
-/** Manifests of operators become an index, as OLM's own server of ConfigMaps makes one. */
+/** Opens operator manifests as a sqlite index. (Source: configmap-server of operator-registry.) */
 function openManifests(name: string, data: JsonObject, session: SourceSession): Promise<CatalogSource> {
   return openInTemporaryDirectory(session, async (temporary) => {
     const file = path.join(temporary, 'configmap.json');
@@ -50,7 +50,7 @@ function openManifests(name: string, data: JsonObject, session: SourceSession): 
   });
 }
 
-/** The ConfigMaps in a file of documents; their state is that of the files which they hold. */
+/** Resolves the ConfigMaps in a manifest file; their only state is their content. */
 export function resolveConfigMaps(place: ConfigMapsPlace, session: SourceSession): ResolvedPlace {
   const ref = formatPlace(place);
   const unpack: Unpack = async (destination) => {

@@ -12,42 +12,42 @@ import { getFileState } from '../../files/file-status.js';
 import { openIfRegularFile } from '../../files/read-file.js';
 import { type LinkOptions, outsideError } from '../../files/directory-root.js';
 
-/** A file that content consists of. */
+/** A file of the content. */
 interface ContentFile {
-  /** Slash path within the content. */
+  /** Path within the content, separated by slashes. */
   path: string;
   size: number;
-  /** Of its bytes, hexadecimal. */
+  /** SHA-256 of its bytes, hexadecimal. */
   sha256: string;
-  /** Changes when the file does. */
+  /** Text that changes with the file. */
   version: string;
 }
 
 /** The files below a directory. */
 export interface ContentTree {
-  /** In byte order of the paths. */
+  /** Files in byte order of their paths. */
   files: ContentFile[];
-  /** Paths of the directories, in byte order. */
+  /** Directory paths in byte order. */
   directories: string[];
 }
 
 interface ReadTreeOptions extends CancelOptions, LinkOptions {
-  /** Paths that are looked at; `['']` for all. One that is not there is passed over. */
+  /** Paths to read; default `['']`, which is all. Missing ones are ignored. */
   roots?: readonly string[] | undefined;
   limits?: ArchiveLimits | undefined;
-  /** Where a copy of each file is written as it is read, in directories that are made. */
+  /** Opens the copy of a file, which is written while the file is read. */
   copyTo?: ((path: string) => Promise<FileHandle>) | undefined;
 }
 
-/** Directories within each other; links that lead in circles reach it. */
+/** Maximum depth of directories, which bounds link cycles. */
 const maxDepth = 100;
-const filesAtOnce = 8;
+const concurrency = 8;
 const chunkSize = 256 * 1024;
 
 /**
- * Reads all files below a directory once, for their hashes. Links within the directory are followed; what is neither
- * file nor directory, and links to nothing, are passed over. A file that changes while it is read is an error. Throws
- * OpmateError, UNSAFE for links that lead out of the directory unless `followLinks`, LimitError beyond `limits`.
+ * Reads and hashes all files below a directory, following links within it; special files and broken links are ignored.
+ * Throws OpmateError IO for a file that changes while it is read, UNSAFE for links out of the directory unless
+ * `followLinks` is set, and LimitError beyond `limits`.
  */
 export async function readTree(directory: string, options: ReadTreeOptions = {}): Promise<ContentTree> {
   const { limits = defaultArchiveLimits, signal, copyTo } = options;
@@ -55,7 +55,7 @@ export async function readTree(directory: string, options: ReadTreeOptions = {})
   let total = 0;
   const files = await mapConcurrent(
     names.files,
-    filesAtOnce,
+    concurrency,
     async (name): Promise<ContentFile | undefined> => {
       const count = (bytes: number): void => {
         total += bytes;
@@ -65,7 +65,12 @@ export async function readTree(directory: string, options: ReadTreeOptions = {})
           hint: 'raise the limit with --max-unpacked-size if you trust the source',
         });
       };
-      const read = await readOnce(path.join(directory, name), count, copyTo && (() => copyTo(name)), signal);
+      const read = await readAndHash(
+        path.join(directory, name),
+        count,
+        copyTo && (() => copyTo(name)),
+        signal,
+      );
       return read && { path: name, ...read };
     },
     { signal },
@@ -73,7 +78,7 @@ export async function readTree(directory: string, options: ReadTreeOptions = {})
   return { files: files.filter((file) => file !== undefined), directories: names.directories };
 }
 
-async function readOnce(
+async function readAndHash(
   file: string,
   count: (bytes: number) => void,
   copyTo: (() => Promise<FileHandle>) | undefined,
@@ -111,7 +116,7 @@ async function readOnce(
   }
 }
 
-/** The error of a file that is not what it was when it was read first. */
+/** Returns the error for a file that has changed since it was read. */
 export function changed(file: string): OpmateError {
   return new OpmateError('IO', 'changed by another process while reading', {
     subject: file,
@@ -126,31 +131,31 @@ async function listTree(
 ): Promise<{ files: string[]; directories: string[] }> {
   const files: string[] = [];
   const directories: string[] = [];
-  const refused: OpmateError[] = [];
-  const leadsOut = async (name: string): Promise<boolean> => {
+  const errors: OpmateError[] = [];
+  const isOutside = async (name: string): Promise<boolean> => {
     const error =
       followLinks === true ? undefined : await outsideError(directory, path.join(directory, name));
-    if (error !== undefined) refused.push(error);
+    if (error !== undefined) errors.push(error);
     return error !== undefined;
   };
-  const walk = async (name: string, above: readonly string[]): Promise<void> => {
+  const walk = async (name: string, parents: readonly string[]): Promise<void> => {
     throwIfCancelled(signal);
     const place = path.join(directory, name);
     const real = await realpath(place);
-    // A link to a directory that it stands in leads nowhere new.
-    if (above.includes(real)) return;
-    if (above.length > maxDepth) {
-      throw new LimitError(`more than ${maxDepth} directories within each other`, { subject: place });
+    // A link to one of its own parent directories.
+    if (parents.includes(real)) return;
+    if (parents.length > maxDepth) {
+      throw new LimitError(`more than ${maxDepth} nested directories`, { subject: place });
     }
     if (name !== '') directories.push(name);
     for (const entry of await readdir(place, { withFileTypes: true })) {
-      const path_ = name === '' ? entry.name : `${name}/${entry.name}`;
-      if (entry.isSymbolicLink() && (await leadsOut(path_))) continue;
+      const child = name === '' ? entry.name : `${name}/${entry.name}`;
+      if (entry.isSymbolicLink() && (await isOutside(child))) continue;
       const isDirectory = entry.isSymbolicLink()
-        ? (await stat(path.join(directory, path_)).catch(() => undefined))?.isDirectory() === true
+        ? (await stat(path.join(directory, child)).catch(() => undefined))?.isDirectory() === true
         : entry.isDirectory();
-      if (isDirectory) await walk(path_, [...above, real]);
-      else files.push(path_);
+      if (isDirectory) await walk(child, [...parents, real]);
+      else files.push(child);
       if (files.length + directories.length > limits.maxEntries) {
         throw new LimitError(`more than ${limits.maxEntries} files and directories`, {
           subject: directory,
@@ -161,7 +166,7 @@ async function listTree(
   };
   try {
     for (const root of roots) {
-      if (root !== '' && (await leadsOut(root))) continue;
+      if (root !== '' && (await isOutside(root))) continue;
       const stats = await stat(path.join(directory, root)).catch((error: unknown) => {
         if (root !== '' && ['ENOENT', 'ENOTDIR'].includes(systemCode(error) ?? '')) return undefined;
         throw error;
@@ -172,13 +177,13 @@ async function listTree(
   } catch (error) {
     throw fileError(directory, error);
   }
-  if (refused.length > 0) throw combineErrors(refused);
+  if (errors.length > 0) throw combineErrors(errors);
   return { files: files.sort(compareBytes), directories: directories.sort(compareBytes) };
 }
 
 /**
- * Throws OpmateError where files below a directory are no longer those that were read: other sizes or dates, fewer, or
- * more.
+ * Checks that the files below a directory are unchanged since `tree` was read. Throws OpmateError for changed, added
+ * or removed files.
  */
 export async function confirmTree(
   directory: string,
@@ -194,41 +199,41 @@ export async function confirmTree(
     if ((stats?.isFile() === true ? getFileState(stats) : undefined) !== known.get(name)) throw changed(file);
     known.delete(name);
   }
-  const [gone] = known.keys();
-  if (gone !== undefined) throw changed(path.join(directory, gone));
+  const [removed] = known.keys();
+  if (removed !== undefined) throw changed(path.join(directory, removed));
 }
 
 /**
- * The hash of files: of their names and bytes, wherever they are, whatever their modes and dates; directories count
- * where nothing is in them.
+ * Computes the hash of the names and bytes of files, and of the names of empty directories; modes and dates are
+ * ignored.
  */
 export function hashOfTree(tree: {
   files: readonly Pick<ContentFile, 'path' | 'sha256'>[];
   directories: readonly string[];
 }): string {
-  const filled = new Set<string>();
+  const nonEmpty = new Set<string>();
   const lines: { name: string; line: string }[] = [];
   for (const { path: name, sha256 } of tree.files) {
-    fill(filled, name);
+    addParents(nonEmpty, name);
     lines.push({ name, line: `${sha256} ${name}` });
   }
-  for (const name of tree.directories) fill(filled, name);
-  for (const name of tree.directories) if (!filled.has(name)) lines.push({ name, line: `${name}/` });
+  for (const name of tree.directories) addParents(nonEmpty, name);
+  for (const name of tree.directories) if (!nonEmpty.has(name)) lines.push({ name, line: `${name}/` });
   const hash = createHash('sha256');
   for (const { line } of lines.sort((a, b) => compareBytes(a.name, b.name))) hash.update(`${line}\0`);
   return `sha256:${hash.digest('hex')}`;
 }
 
-/** Notes all directories that a path is in. */
-function fill(filled: Set<string>, name: string): void {
+/** Adds all parent directories of a path to a set. */
+function addParents(nonEmpty: Set<string>, name: string): void {
   for (let position = name.lastIndexOf('/'); position > 0; position = name.lastIndexOf('/', position - 1)) {
-    const above = name.slice(0, position);
-    if (filled.has(above)) return;
-    filled.add(above);
+    const parent = name.slice(0, position);
+    if (nonEmpty.has(parent)) return;
+    nonEmpty.add(parent);
   }
 }
 
-/** Returns the files below a directory as those of an image are returned; `roots` as for `readTree`. */
+/** Returns the files below a directory as a `FileTree`; `roots` as for `readTree`. */
 export async function toFileTree(directory: string, options: ReadTreeOptions): Promise<FileTree> {
   const tree = await readTree(directory, options);
   const files: FileTree['files'] = new Map();
@@ -238,7 +243,7 @@ export async function toFileTree(directory: string, options: ReadTreeOptions): P
       read: async () => {
         const content = await readFileWithin(path.join(directory, name), () => undefined);
         if (content !== undefined) return content;
-        throw new OpmateError('IO', 'is gone', { subject: name });
+        throw new OpmateError('IO', 'no longer exists', { subject: name });
       },
     });
   }

@@ -9,11 +9,11 @@ import { requireHttps } from './http-request.js';
 import type { GitPlace } from '../place.js';
 import type { NetworkOptions } from '../session.js';
 
-/** What is read of the messages and small answers of git. */
+/** Maximum size of git's messages and small responses, in bytes. */
 const defaultMaxOutput = 64 * 1024;
 
-/** Variables that git is given: what finds programs, keys and proxies, nothing that changes what it does. */
-const passedOn = [
+/** Environment variables passed to git: those that locate programs, keys and proxies, none that change its behavior. */
+const passedVariables = [
   'PATH',
   'HOME',
   'SSH_AUTH_SOCK',
@@ -28,7 +28,7 @@ const passedOn = [
   'SSL_CERT_FILE',
 ];
 
-/** What running git needs from the outside. */
+/** Environment and settings for running git. */
 export interface GitOptions extends CancelOptions {
   environment: Readonly<Record<string, string | undefined>>;
   temporaryDirectory: string;
@@ -36,28 +36,27 @@ export interface GitOptions extends CancelOptions {
   network?: NetworkOptions | undefined;
 }
 
-/** One run of git. */
+/** Settings of one git run. */
 interface GitRun {
-  /** How long it may take. */
+  /** Maximum duration. */
   timeoutMs: number;
-  /** Where it runs; the temporary directory where left out. */
+  /** Working directory; default: the temporary directory. */
   directory?: string;
-  /** Most bytes that it may answer, where the answer is read whole; 64 KiB unless told. */
+  /** Maximum size of buffered output, in bytes; default 64 KiB. */
   maxOutput?: number;
 }
 
-/** The program git, set up for one repository. */
+/** The git program, configured for one repository. */
 export interface Git {
-  /** Runs it to its end. Throws OpmateError. */
+  /** Runs git and returns its output. Throws OpmateError. */
   run(args: readonly string[], run: GitRun): Promise<string>;
-  /** What it prints; fails at its end when git did. */
+  /** Runs git and returns its output as a stream, which fails at its end if git failed. */
   stream(args: readonly string[], run: GitRun): Readable;
 }
 
 /**
- * Calls `work` with a git that no configuration, hook or prompt of anybody has a say in, and that has what the source
- * asks for: a password in its environment, a key in a private file that is gone afterwards. Needs git 2.31 or newer.
- * Throws OpmateError.
+ * Calls `work` with a git isolated from configuration, hooks and prompts. Credentials of the source are passed as a
+ * password in its environment or a key in a temporary private file. Requires git 2.31 or later. Throws OpmateError.
  */
 export async function withGit<T>(
   source: GitPlace,
@@ -66,7 +65,8 @@ export async function withGit<T>(
 ): Promise<T> {
   checkRepository(source, options);
   const { credentials } = source;
-  if (credentials?.type !== 'ssh') return work(gitWith(source, getEnvironment(source, options, []), options));
+  if (credentials?.type !== 'ssh')
+    return work(createGit(source, getEnvironment(source, options, []), options));
   const temporary = await makeTemporaryDirectory(options.temporaryDirectory, options.now());
   try {
     const key = path.join(temporary.path, 'key');
@@ -80,21 +80,21 @@ export async function withGit<T>(
       '-o',
       'IdentityAgent=none',
       '-i',
-      sshPath(key),
+      escapeSshPath(key),
     ];
     if (knownHosts !== undefined) {
       const hosts = path.join(temporary.path, 'known_hosts');
       await writeFile(hosts, knownHosts, { mode: 0o600 });
-      ssh.push('-o', `UserKnownHostsFile="${sshPath(hosts)}"`, '-o', 'GlobalKnownHostsFile=/dev/null');
+      ssh.push('-o', `UserKnownHostsFile="${escapeSshPath(hosts)}"`, '-o', 'GlobalKnownHostsFile=/dev/null');
     }
-    return await work(gitWith(source, getEnvironment(source, options, ssh), options));
+    return await work(createGit(source, getEnvironment(source, options, ssh), options));
   } finally {
     await temporary.remove();
   }
 }
 
-/** Tokens that ssh would expand in names of files. */
-function sshPath(file: string): string {
+/** Escapes the tokens that ssh expands in file names. */
+function escapeSshPath(file: string): string {
   return file.replaceAll('%', '%%');
 }
 
@@ -104,30 +104,30 @@ function checkRepository(source: GitPlace, { network }: GitOptions): void {
   const shown = redact(repository);
   const isSsh = url === undefined ? /^[^/:]+:/.test(repository) : url.protocol === 'ssh:';
   if (repository.startsWith('-') || /^[a-z+]+:\/\/-/.test(repository) || /[\0-\x20\x7f]/.test(repository)) {
-    throw new OpmateError('INVALID', 'not the URL of a git repository', { subject: JSON.stringify(shown) });
+    throw new OpmateError('INVALID', 'invalid git repository URL', { subject: JSON.stringify(shown) });
   }
   if (url !== undefined && (url.password !== '' || (url.username !== '' && url.protocol !== 'ssh:'))) {
-    throw new OpmateError('INVALID', 'credentials do not belong into a URL', {
+    throw new OpmateError('INVALID', 'URL must not contain credentials', {
       subject: shown,
       hint: 'move them to a Secret in a file, and specify it with --secrets DIRECTORY and --secret NAME',
     });
   }
   if (url !== undefined) requireHttps(url, shown, network);
   if (credentials === undefined) return;
-  const fits = isSsh
+  const isSupported = isSsh
     ? credentials.type === 'ssh'
     : credentials.type === 'basic' && /^https?:$/.test(url?.protocol ?? '');
-  if (fits) return;
+  if (isSupported) return;
   if (url?.protocol === 'file:' || (url === undefined && !isSsh)) {
-    throw new OpmateError('INVALID', 'credentials for a repository on this machine', {
+    throw new OpmateError('INVALID', 'unexpected credentials for a local repository', {
       subject: shown,
       hint: 'remove the Secret: local repositories need no credentials',
     });
   }
-  const wanted = isSsh ? 'kubernetes.io/ssh-auth' : 'kubernetes.io/basic-auth';
-  throw new OpmateError('INVALID', `credentials of the type ${credentials.type} do not fit this URL`, {
+  const expectedType = isSsh ? 'kubernetes.io/ssh-auth' : 'kubernetes.io/basic-auth';
+  throw new OpmateError('INVALID', `unsupported credentials type ${credentials.type} for this URL`, {
     subject: shown,
-    hint: `use a Secret of type ${wanted}`,
+    hint: `use a Secret of type ${expectedType}`,
   });
 }
 
@@ -137,14 +137,14 @@ function getEnvironment(
   sshArguments: readonly string[],
 ): Record<string, string> {
   const env: Record<string, string> = {};
-  for (const name of passedOn) {
+  for (const name of passedVariables) {
     const value = environment[name];
     if (value !== undefined) env[name] = value;
   }
   const isUnverified = insecureSkipTlsVerify === true || network?.skipTlsVerify === true;
   const settings: [string, string][] = [
     ['core.hooksPath', '/dev/null'],
-    // A header would go along to wherever a redirect leads.
+    // Git would send the header to the target of a redirect.
     ['http.followRedirects', credentials?.type === 'basic' ? 'false' : 'initial'],
     ['http.lowSpeedLimit', '1000'],
     ['http.lowSpeedTime', '60'],
@@ -174,20 +174,20 @@ function getEnvironment(
     GIT_ATTR_NOSYSTEM: '1',
     GIT_LITERAL_PATHSPECS: '1',
     GIT_TERMINAL_PROMPT: '0',
-    // None: a program would have the environment of git, credentials included.
+    // No program: it would inherit the environment of git with its credentials.
     GIT_ASKPASS: '',
     GIT_ALLOW_PROTOCOL: isHttp ? 'http:https' : 'https:ssh:file',
-    GIT_SSH_COMMAND: ssh.map(shellQuoted).join(' '),
+    GIT_SSH_COMMAND: ssh.map(quoteShell).join(' '),
   });
 }
 
-function shellQuoted(text: string): string {
+function quoteShell(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-function gitWith(source: GitPlace, environment: Record<string, string>, options: GitOptions): Git {
+function createGit(source: GitPlace, environment: Record<string, string>, options: GitOptions): Git {
   const { signal, temporaryDirectory } = options;
-  const optionsOf = (args: readonly string[], { directory, timeoutMs, maxOutput }: GitRun) => ({
+  const getOptions = (args: readonly string[], { directory, timeoutMs, maxOutput }: GitRun) => ({
     name: `${redact(source.repository)}: git ${args[0]}`,
     environment,
     workingDirectory: directory ?? temporaryDirectory,
@@ -198,18 +198,18 @@ function gitWith(source: GitPlace, environment: Record<string, string>, options:
     installHint: 'install git: sources of type Git require it',
   });
   return {
-    async run(args, wanted) {
-      const { stdout, ...end } = await runToEnd('git', args, optionsOf(args, wanted));
-      if (end.code !== 0) throw failure(source, args, end);
+    async run(args, gitRun) {
+      const { stdout, ...end } = await runToEnd('git', args, getOptions(args, gitRun));
+      if (end.code !== 0) throw toError(source, args, end);
       return stdout.toString();
     },
-    stream: (args, wanted) =>
-      streamProgram('git', args, optionsOf(args, wanted), (end) => failure(source, args, end)),
+    stream: (args, gitRun) =>
+      streamProgram('git', args, getOptions(args, gitRun), (end) => toError(source, args, end)),
   };
 }
 
-/** The last line that git says is what was wrong. */
-function failure(
+/** Returns the error of a failed run, with git's `fatal:` line or else its last message. */
+function toError(
   { repository, credentials }: GitPlace,
   args: readonly string[],
   { messages }: ProgramEnd,

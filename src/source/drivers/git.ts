@@ -15,16 +15,16 @@ import { type ResolvedPlace, type Unpack, nothingToClose } from './driver.js';
 import { type Git, type GitOptions, withGit } from './git-program.js';
 import { directoryBelow, openUnpacked } from './local.js';
 
-/** How long asking for the commit of a branch may take, and how long fetching it. */
-const askMs = 60_000;
-const fetchMs = 15 * 60_000;
-/** What is read of a list of refs. */
-const maxRefs = 16 * 1024 * 1024;
-/** Names in a hint. */
+/** Timeouts for listing refs and for fetching a commit. */
+const listTimeoutMs = 60_000;
+const fetchTimeoutMs = 15 * 60_000;
+/** Maximum size of a list of refs, in bytes. */
+const maxRefsBytes = 16 * 1024 * 1024;
+/** Maximum number of names in a hint. */
 const maxShown = 5;
 
 /**
- * Asks which commit a branch or tag is, with the program `git`; a commit that is named is not asked for. Throws
+ * Resolves the commit of a branch or tag with the `git` program; a pinned commit needs no request. Throws
  * OpmateError.
  */
 export async function resolveGit(place: GitPlace, session: SourceSession): Promise<ResolvedPlace> {
@@ -48,8 +48,8 @@ export async function resolveGit(place: GitPlace, session: SourceSession): Promi
 }
 
 /**
- * The commit that a source means at this moment; one that is named is not asked for. A `revision` is a branch, a tag
- * or a whole commit: what could be two of them is refused, naming both. Throws OpmateError.
+ * Returns the current commit of a source; a pinned commit needs no request. A `revision` is a branch, a tag or a full
+ * commit. Throws OpmateError, with both names for an ambiguous revision.
  */
 export async function commitOfGit(source: GitPlace, options: GitOptions): Promise<string> {
   const { branch, tag, commit, revision } = source;
@@ -57,14 +57,14 @@ export async function commitOfGit(source: GitPlace, options: GitOptions): Promis
   if (commit !== undefined) return commit;
   if (revision !== undefined && isCommit(revision)) return revision;
   return withGit(source, options, async (git) => {
-    if (revision !== undefined) return commitOfRevision(git, source.repository, revision);
+    if (revision !== undefined) return resolveRevision(git, source.repository, revision);
     const wanted =
       branch !== undefined ? `refs/heads/${branch}` : tag !== undefined ? `refs/tags/${tag}` : 'HEAD';
     const commit = (await readRefs(git, source.repository, [wanted])).get(wanted);
     if (commit !== undefined) return commit;
-    const what =
+    const missing =
       branch !== undefined ? `branch ${branch}` : tag !== undefined ? `tag ${tag}` : 'default branch';
-    throw new OpmateError('NOT_FOUND', `${what} not found`, { subject: redact(source.repository) });
+    throw new OpmateError('NOT_FOUND', `${missing} not found`, { subject: redact(source.repository) });
   });
 }
 
@@ -82,14 +82,14 @@ function checkNames({ repository, branch, tag, commit, revision }: GitPlace): vo
   }
 }
 
-/** Commits by the names of refs; of tags that are objects, the commits that they are about. */
+/** Returns commits by ref name; annotated tags are peeled to their commits. */
 async function readRefs(
   git: Git,
   repository: string,
   names: readonly string[],
 ): Promise<Map<string, string>> {
   const wanted = names.flatMap((name) => (name.startsWith('refs/tags/') ? [name, `${name}^{}`] : [name]));
-  const run = { timeoutMs: askMs, maxOutput: maxRefs };
+  const run = { timeoutMs: listTimeoutMs, maxOutput: maxRefsBytes };
   const response = await git.run(['ls-remote', '--', repository, ...wanted], run);
   const commits = new Map<string, string>();
   for (const line of response.split('\n')) {
@@ -102,7 +102,7 @@ async function readRefs(
   return commits;
 }
 
-async function commitOfRevision(git: Git, repository: string, revision: string): Promise<string> {
+async function resolveRevision(git: Git, repository: string, revision: string): Promise<string> {
   const shown = redact(repository);
   const places = /^refs\/(?:heads|tags)\//.test(revision)
     ? [revision]
@@ -122,12 +122,12 @@ async function commitOfRevision(git: Git, repository: string, revision: string):
     repository,
     isShort ? ['refs/heads/*', 'refs/tags/*'] : places.map((name) => `${name}*`),
   );
-  const begun = [...all].filter(([name]) => places.some((place) => name.startsWith(place)));
-  if (begun.length > 0) {
-    const names = begun.map(([name]) => name);
+  const longer = [...all].filter(([name]) => places.some((place) => name.startsWith(place)));
+  if (longer.length > 0) {
+    const names = longer.map(([name]) => name);
     throw new OpmateError('NOT_FOUND', `branch or tag ${revision} not found`, {
       subject: shown,
-      hint: `use one of the full names ${listed(names)}`,
+      hint: `use one of the full names ${formatNames(names)}`,
     });
   }
   if (isShort) {
@@ -136,22 +136,22 @@ async function commitOfRevision(git: Git, repository: string, revision: string):
       subject: shown,
       hint:
         commits.length > 0
-          ? `use the full commit, one of ${listed(commits)}`
+          ? `use the full commit, one of ${formatNames(commits)}`
           : 'use the full commit, with all 40 digits',
     });
   }
   throw new OpmateError('NOT_FOUND', `branch or tag ${revision} not found`, { subject: shown });
 }
 
-function listed(names: readonly string[]): string {
+function formatNames(names: readonly string[]): string {
   const shown = names.slice(0, maxShown);
   const more = names.length - shown.length;
   return more > 0 ? `${shown.join(', ')} and ${more} more` : shown.join(' and ');
 }
 
 /**
- * Unpacks what a commit has under `roots` into `destination`, which must not be there yet: as it is in the
- * repository, attributes of git aside. Submodules are empty directories. Throws OpmateError.
+ * Unpacks the files of a commit under `roots` to `destination`, which must not exist. Git attributes are ignored;
+ * submodules are empty directories. Throws OpmateError.
  */
 async function fetchGit(
   source: GitPlace,
@@ -164,13 +164,13 @@ async function fetchGit(
   const { repository } = source;
   return withGit(source, options, (git) =>
     withTemporaryDirectory(options, async (temporary) => {
-      const run = { timeoutMs: fetchMs, directory: temporary };
+      const run = { timeoutMs: fetchTimeoutMs, directory: temporary };
       const format = commit.length === 64 ? ['--object-format=sha256'] : [];
       await git.run(['init', '--quiet', '--bare', ...format], run);
       await fetchCommit(git, source, commit, run);
       const label = `${redact(repository)}@${commit}`;
       const unpack = (paths: readonly string[]): Promise<ExtractedLayers> => {
-        // Attributes of the repository would leave files out and change others.
+        // Attributes of the repository would exclude or change files.
         const args = ['archive', '--format=tar', '--worktree-attributes', commit, ...paths];
         const layer = { label, open: () => Promise.resolve(git.stream(args, run)) };
         return extractLayers([layer], destination, { roots, limits, signal, logger });
@@ -178,7 +178,7 @@ async function fetchGit(
       if (source.directory === undefined) return unpack([]);
       const extracted = await unpack(['--', getDirectory(source)]);
       if (extracted.problems.size === 0) return extracted;
-      // Links may lead to elsewhere in the repository.
+      // The target of a link may be elsewhere in the repository.
       await rm(destination, { recursive: true });
       return unpack([]);
     }),
@@ -198,15 +198,15 @@ async function fetchCommit(
     return;
   } catch (error) {
     if (error instanceof CancelledError) throw error;
-    // Not every server gives out commits that are asked for by name.
+    // Some servers do not allow fetching a commit by hash.
     if (!(error instanceof OpmateError) || error.code === 'AUTH' || error.code === 'UNSUPPORTED') throw error;
     if (source.commit === undefined && source.revision === undefined) {
-      const named =
+      const ref =
         branch !== undefined ? `refs/heads/${branch}` : tag !== undefined ? `refs/tags/${tag}` : 'HEAD';
-      await git.run([...fetch, '--depth=1', '--', repository, named], run);
+      await git.run([...fetch, '--depth=1', '--', repository, ref], run);
       const fetched = (await git.run(['rev-parse', '--verify', 'FETCH_HEAD^{commit}'], run)).trim();
       if (fetched === commit) return;
-      throw new OpmateError('DIGEST', `${named} is at ${fetched} by now, not at ${commit}`, {
+      throw new OpmateError('DIGEST', `${ref} has moved: expected ${commit}, got ${fetched}`, {
         subject: redact(repository),
       });
     }

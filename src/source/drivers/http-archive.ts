@@ -8,8 +8,8 @@ import { directoryBelow, openUnpacked } from './local.js';
 import { unpackArchive } from './unpack-archive.js';
 
 /**
- * Asks for an archive unless it is still the one that is known (ETag, else Last-Modified), and downloads it. The
- * archive is known by the digest of its bytes. Throws OpmateError.
+ * Downloads an archive unless it is unchanged (ETag, else Last-Modified); its state is the digest of its bytes. Throws
+ * OpmateError.
  */
 export async function resolveHttp(
   place: HttpPlace,
@@ -20,7 +20,7 @@ export async function resolveHttp(
   const url = checkUrl(place, session.network);
   const shown = formatUrl(url);
   if (credentials !== undefined && credentials.type !== 'basic') {
-    const problem = `credentials of the type ${credentials.type} do not fit this URL`;
+    const problem = `unsupported credentials type ${credentials.type} for this URL`;
     throw new OpmateError('INVALID', problem, {
       subject: shown,
       hint: 'use a Secret of type kubernetes.io/basic-auth',
@@ -41,8 +41,8 @@ export async function resolveHttp(
     const unpack: Unpack = async (destination, roots) => {
       const { limits, signal, logger } = session;
       const wanted = roots.map((root) => within + root);
-      const how = { label: ref, roots: wanted, limits, signal, logger };
-      const { problems } = await unpackArchive(file, destination, how);
+      const unpackOptions = { label: ref, roots: wanted, limits, signal, logger };
+      const { problems } = await unpackArchive(file, destination, unpackOptions);
       if (directory === undefined) return { directory: destination, problems };
       return { directory: await directoryBelow(destination, directory, ref), problems };
     };

@@ -13,8 +13,8 @@ import type { NetworkOptions, SourceSession } from '../session.js';
 import { type PlaceState, type ResolvedPlace, nothingToClose } from './driver.js';
 
 /**
- * Throws OpmateError UNSAFE for plain HTTP that is not allowed: content and credentials would be open to anybody on
- * the way. `shown` is how messages name the URL.
+ * Throws OpmateError UNSAFE for plain HTTP unless allowed: anyone on the network path could read credentials and change
+ * content. `shown` is the URL in messages.
  */
 export function requireHttps(
   url: URL,
@@ -29,7 +29,7 @@ export function requireHttps(
   });
 }
 
-/** Returns whether requests to a host never leave this machine. */
+/** Reports whether a host is a loopback address. */
 function isLoopback(host: string): boolean {
   const name = host.replace(/^\[|\]$/g, '').toLowerCase();
   return (
@@ -37,14 +37,14 @@ function isLoopback(host: string): boolean {
   );
 }
 
-/** Returns a URL that may be requested. Throws OpmateError for credentials in it, and UNSAFE for plain HTTP. */
+/** Parses the URL of a place. Throws OpmateError for credentials in it, and UNSAFE for plain HTTP unless allowed. */
 export function checkUrl(
   { url: text, insecure }: HttpPlace | ServedPlace,
   network: NetworkOptions | undefined,
 ): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
-    throw new OpmateError('INVALID', 'source: not a URL of http or https');
+    throw new OpmateError('INVALID', 'source: not an http or https URL');
   }
   if (url.username !== '' || url.password !== '') throw credentialsInUrl(formatUrl(url));
   const hint = 'use https, or allow it with --use-http, or with insecure: true in a manifest';
@@ -54,16 +54,16 @@ export function checkUrl(
 
 interface PlaceRequest {
   url: URL;
-  /** The state that is known: it alone may be the response 304. */
+  /** The last known state; required for the response 304. */
   known?: PlaceState | undefined;
   headers?: Record<string, string>;
-  /** Without the credentials of the auth file. */
+  /** Ignores the credentials of the auth file. */
   isAnonymous?: boolean;
 }
 
 /**
- * Sends a GET request with the credentials of a place, else those that the auth file has for the host. Resolves with
- * 200, or with 304 where a state is known; the body must be read or destroyed. Throws OpmateError.
+ * Sends a GET request with the credentials of the place, or else those of the auth file for the host. Resolves to a
+ * response 200, or 304 if a state is known; the caller reads or destroys the body. Throws OpmateError.
  */
 export async function requestPlace(
   { url, known, headers, isAnonymous = false }: PlaceRequest,
@@ -103,14 +103,14 @@ export async function requestPlace(
     if (response.status === 200 || (response.status === 304 && known !== undefined))
       return { response, close };
     response.body.destroy();
-    throw refusal(formatUrl(url), response.status, credentials !== undefined);
+    throw toStatusError(formatUrl(url), response.status, credentials !== undefined);
   } catch (error) {
     close();
     throw error;
   }
 }
 
-/** A response, and how messages name its URL. */
+/** A response with its URL for messages. */
 interface Download {
   response: TransportResponse;
   shown: string;
@@ -118,8 +118,8 @@ interface Download {
 }
 
 /**
- * Makes a place of a response by `use`, which puts what it downloads into a temporary directory that stays until the
- * place is closed; of the response 304 the place that is known. Ends the response and closes its connection.
+ * Resolves a response with `use`, which downloads to a temporary directory kept until the place is closed; a response
+ * 304 resolves to the known state. Ends the response and closes its connection.
  */
 export async function withDownload(
   { response, shown, close }: Download,
@@ -128,7 +128,7 @@ export async function withDownload(
   use: (response: TransportResponse, directory: string) => Promise<ResolvedPlace>,
 ): Promise<ResolvedPlace> {
   try {
-    if (response.status === 304 && known !== undefined) return unchanged(known, shown);
+    if (response.status === 304 && known !== undefined) return toUnchanged(known, shown);
     return await openInTemporaryDirectory(session, (directory) => use(response, directory));
   } finally {
     response.body.destroy();
@@ -136,21 +136,21 @@ export async function withDownload(
   }
 }
 
-/** A place that is in the state that is known, so that nothing was downloaded. */
-function unchanged(known: PlaceState, shown: string): ResolvedPlace {
+/** Returns the place for an unchanged state; it has no download to open. */
+function toUnchanged(known: PlaceState, shown: string): ResolvedPlace {
   const open = (): Promise<never> =>
-    Promise.reject(new OpmateError('INTERNAL', 'has not been downloaded', { subject: shown }));
+    Promise.reject(new OpmateError('INTERNAL', 'not downloaded', { subject: shown }));
   return { state: known, isImmutable: true, open, close: nothingToClose };
 }
 
-/** A validator is an entity tag, which is quoted, or a date. */
+/** Returns the headers of a conditional request; a validator is a quoted entity tag or a date. */
 function getConditions(known: PlaceState | undefined): Record<string, string> {
   const { validator } = known ?? {};
   if (validator === undefined) return {};
   return validator.endsWith('"') ? { 'if-none-match': validator } : { 'if-modified-since': validator };
 }
 
-function refusal(shown: string, status: number, hasSecret: boolean): OpmateError {
+function toStatusError(shown: string, status: number, hasSecret: boolean): OpmateError {
   const problem = `the server returned ${status}`;
   if (status === 401 || status === 403) {
     const hint = hasSecret
@@ -162,8 +162,8 @@ function refusal(shown: string, status: number, hasSecret: boolean): OpmateError
 }
 
 /**
- * Writes a response to a file that is not there yet, `isCompressed` without its compression; returns the digest of the
- * file. Throws LimitError beyond the limit for unpacked files.
+ * Writes a response to a new file, decompressing it if `isCompressed`, and returns the digest of the file. Throws
+ * LimitError beyond the limit for unpacked files.
  */
 export async function receiveFile(
   response: TransportResponse,
@@ -186,7 +186,7 @@ export async function receiveFile(
       );
     },
   });
-  // The size is limited below; catalogs of much boilerplate compress as well as bombs.
+  // The size is limited above; repetitive catalogs exceed any decompression ratio.
   const unbounded = { ...limits, maxUnpackedSize: Infinity, maxRatio: Infinity };
   const bytes = isCompressed
     ? decompress(Readable.from(readBody(response)), { label: shown, limits: unbounded, signal })
@@ -195,7 +195,7 @@ export async function receiveFile(
   return `sha256:${hash.digest('hex')}`;
 }
 
-/** Returns what a later request can ask with: an entity tag, else the date of the last change. */
+/** Returns the validator for later conditional requests: ETag, else Last-Modified. */
 export function getValidator({ headers }: TransportResponse): string | undefined {
   const tag = headers.get('etag');
   if (tag !== null && /^(?:W\/)?"[\x21\x23-\x7e]{0,500}"$/.test(tag)) return tag;

@@ -29,8 +29,8 @@ import { type PlaceState, type ResolvedPlace, type Unpack, nothingToClose } from
 import { bundleRoots, fileVersion, openDatabase, toSource } from './local.js';
 
 /**
- * Opens the bundle or catalog that an image holds, as its labels say; a reference is never taken for a path. Throws
- * OpmateError. (Source: `opm render`, reference resolution.)
+ * Opens the bundle or catalog in an image, detected by its labels; the reference is never a path. Throws OpmateError.
+ * (Source: `opm render`, reference resolution.)
  */
 export async function openImageSource(
   reference: string | Reference,
@@ -40,7 +40,7 @@ export async function openImageSource(
   return withImage(reference, session, (image, parsed) => openByLabel(parsed, image, session, allowed));
 }
 
-/** Opens the catalog of an image by its digest in a repository, which `subject` names in messages. Throws OpmateError. */
+/** Opens the catalog image with a digest in a repository; `subject` is its name in messages. Throws OpmateError. */
 export async function openCatalogIn(
   repository: Repository,
   digest: string,
@@ -54,7 +54,7 @@ export async function openCatalogIn(
   throw new OpmateError('INVALID', 'not a catalog', { subject: subject.text });
 }
 
-/** Opens the image that a reference names for as long as `work` takes. Throws OpmateError. */
+/** Opens an image, calls `work` and closes it. Throws OpmateError. */
 export async function withImage<T>(
   reference: string | Reference,
   session: SourceSession,
@@ -79,7 +79,7 @@ export async function withImage<T>(
   }
 }
 
-/** What a catalog names an image by: a layout or archive has no name that a cluster could pull. */
+/** Returns the pull specification of an image; empty for a layout or archive, which clusters cannot pull. */
 function getPullSpec({ transport, text }: Reference): string {
   return transport === 'docker' ? text.replace(/^docker:\/\//, '') : '';
 }
@@ -92,17 +92,17 @@ async function openByLabel(
 ): Promise<Source> {
   const { labels } = image;
   const reference = parsed.text;
-  // An image may have both labels; the database wins, as for `opm`.
+  // With both labels the database takes precedence, as in `opm`.
   if (labels[imageLabels.database] !== undefined) {
     if (!allowed.catalogs) throw new OpmateError('UNSUPPORTED', 'cannot render sqlite image: not allowed');
-    return openDatabaseImage(reference, await withKeptLayers(image, session), session);
+    return openDatabaseImage(reference, await withCachedLayers(image, session), session);
   }
   const configs = labels[imageLabels.configs];
   if (configs !== undefined) {
     if (!allowed.catalogs) {
       throw new OpmateError('UNSUPPORTED', 'cannot render declarative config image: not allowed');
     }
-    return openCatalogImage(reference, await withKeptLayers(image, session), configs, session);
+    return openCatalogImage(reference, await withCachedLayers(image, session), configs, session);
   }
   if (labels[imageLabels.bundlePackage] !== undefined) {
     if (!allowed.bundles) throw new OpmateError('UNSUPPORTED', 'cannot render bundle image: not allowed');
@@ -113,8 +113,8 @@ async function openByLabel(
 }
 
 /**
- * Reads the files of a bundle out of an image, whatever its labels. One without any is INVALID if its labels are those
- * of a catalog, else NOT_FOUND. Throws OpmateError.
+ * Reads the bundle files of an image, regardless of its labels. Throws OpmateError; for an image without bundle files
+ * INVALID if it is labeled as a catalog, else NOT_FOUND.
  */
 export async function readImageBundle(
   image: Image,
@@ -126,7 +126,7 @@ export async function readImageBundle(
   return readBundleFiles(tree, { subject, signal });
 }
 
-/** Says what an image without any manifest is instead of a bundle, if its labels do. */
+/** Throws OpmateError INVALID for an image labeled as a catalog or index. */
 function checkKind(subject: string, { labels }: Image): void {
   const kind =
     labels[imageLabels.configs] !== undefined
@@ -139,8 +139,8 @@ function checkKind(subject: string, { labels }: Image): void {
   throw new OpmateError('INVALID', `is ${kind}, not a bundle`, { subject, hint });
 }
 
-/** The same image, of which layers that were read before need not be fetched again. */
-async function withKeptLayers(image: Image, session: SourceSession): Promise<Image> {
+/** Returns the image with its layers read through the catalog cache. */
+async function withCachedLayers(image: Image, session: SourceSession): Promise<Image> {
   return { ...image, repository: await withCatalogCache(image.repository, session) };
 }
 
@@ -178,10 +178,10 @@ async function openCatalogImage(
     const directory = path.join(destination, root);
     const stats = await statIfPresent(directory);
     if (!stats?.isDirectory()) {
-      const what = stats === undefined ? 'is not in the image' : 'is not a directory';
-      throw new OpmateError('INVALID', `${label}, which the label ${imageLabels.configs} names, ${what}`, {
+      const problem = stats === undefined ? 'does not exist in the image' : 'is not a directory';
+      throw new OpmateError('INVALID', `label ${imageLabels.configs}: ${label} ${problem}`, {
         subject: reference,
-        hint: `set the label to the directory of the catalog; ${unpacked.files.length} files were found below it`,
+        hint: `set the label to the directory of the catalog; it contains ${unpacked.files.length} files`,
       });
     }
     return toSource(new DirectoryCatalog(directory, `${reference}/${root}`));
@@ -200,7 +200,7 @@ async function openDatabaseImage(
   });
 }
 
-/** The digest that a reference means at this moment. Throws OpmateError NOT_FOUND if missing. */
+/** Returns the current digest of a reference. Throws OpmateError NOT_FOUND. */
 export async function digestOfImage(reference: Reference, session: SourceSession): Promise<string> {
   if (reference.transport === 'docker' && reference.digest !== undefined) return reference.digest;
   const opened = await openReference(reference, session);
@@ -216,7 +216,7 @@ export async function digestOfImage(reference: Reference, session: SourceSession
   }
 }
 
-/** Asks for the digest of an image; not of one in an archive that is still the one which `known` is of. */
+/** Resolves the digest of an image; an unchanged archive keeps its known state. Throws OpmateError. */
 export async function resolveImage(
   place: ImagePlace,
   known: PlaceState | undefined,
@@ -230,19 +230,19 @@ export async function resolveImage(
     const isFile = transport === 'oci-archive' || transport === 'docker-archive';
     const validator = isFile ? await fileVersion(reference.path) : undefined;
     if (known !== undefined && validator !== undefined && known.validator === validator) {
-      return imageIn({ id: known.id, ref: known.ref, validator }, reference, own, access.close);
+      return toResolvedPlace({ id: known.id, ref: known.ref, validator }, reference, own, access.close);
     }
     const pinned = pinReference(reference, await digestOfImage(reference, own));
     const { os, architecture } = session.platform ?? session.hostPlatform;
     const id = `${pinned.text}#${os}/${architecture}`;
-    return imageIn({ id, ref: pinned.text, validator }, pinned, own, access.close);
+    return toResolvedPlace({ id, ref: pinned.text, validator }, pinned, own, access.close);
   } catch (error) {
     await access.close();
     throw error;
   }
 }
 
-function imageIn(
+function toResolvedPlace(
   state: PlaceState,
   reference: Reference,
   session: SourceSession,
@@ -261,7 +261,7 @@ function imageIn(
   };
 }
 
-/** Unpacks the files of an image that is no catalog. */
+/** Returns a function that unpacks an image; it throws OpmateError UNSUPPORTED for a catalog image. */
 function unpackImage(reference: Reference, session: SourceSession): Unpack {
   const { limits = defaultArchiveLimits, signal, logger } = session;
   return (destination, roots) =>
@@ -273,13 +273,12 @@ function unpackImage(reference: Reference, session: SourceSession): Unpack {
           hint: `use the image of one bundle: this one has the label ${label}`,
         });
       }
-      const how = { roots, limits, signal, logger };
-      const { problems } = await extractImage(image, destination, how);
+      const { problems } = await extractImage(image, destination, { roots, limits, signal, logger });
       return { directory: destination, problems };
     });
 }
 
-/** Opens a connection with the credentials and certificates of a place, where it has its own. */
+/** Returns a session that connects with the credentials and certificates of a place, if it has any. */
 async function openAccess(
   { ref, credentials, certificateData, insecureSkipTlsVerify }: ImagePlace,
   session: SourceSession,
@@ -288,7 +287,7 @@ async function openAccess(
     return { session, close: nothingToClose };
   }
   if (credentials !== undefined && credentials.type !== 'docker') {
-    throw new OpmateError('INVALID', `credentials of the type ${credentials.type} do not fit an image`, {
+    throw new OpmateError('INVALID', `unsupported credentials type ${credentials.type} for an image`, {
       subject: ref,
       hint: 'use a Secret of type kubernetes.io/dockerconfigjson',
     });

@@ -17,7 +17,6 @@ import { openInTemporaryDirectory } from '../../files/temporary-directory.js';
 import type { LinkOptions } from '../../files/directory-root.js';
 import { getFileState, statIfPresent } from '../../files/file-status.js';
 import { isDatabaseFile } from '../../sqlite/schema/database.js';
-
 import type { ArchivePlace, DatabasePlace, DirectoryPlace } from '../place.js';
 import { inReference } from '../reference-error.js';
 import type { AllowedSources, CatalogSource, Source } from '../source-types.js';
@@ -25,11 +24,11 @@ import type { SourceSession } from '../session.js';
 import { type ResolvedPlace, type Unpack, nothingToClose } from './driver.js';
 import { changed, confirmTree, readTree, toFileTree } from './file-tree.js';
 
-/** The paths of the files of a bundle of the format registry+v1. */
+/** The directories of a registry+v1 bundle. */
 export const bundleRoots: readonly string[] = ['manifests', 'metadata'];
 
 /**
- * Opens a bundle directory, a catalog directory, a published catalog or the file of a sqlite index. Throws OpmateError.
+ * Opens a bundle directory, a catalog directory, a published catalog or a sqlite index file. Throws OpmateError.
  * (Source: `opm render`, reference resolution.)
  */
 export async function openPath(
@@ -89,20 +88,20 @@ function requireCatalogs({ catalogs }: AllowedSources): void {
   throw new OpmateError('UNSUPPORTED', 'cannot render declarative config directory: not allowed');
 }
 
-/** Opens the database of a sqlite index; `label` is how messages name it. */
+/** Opens the database of a sqlite index; `label` is its name in messages. */
 export async function openDatabase(file: string, label: string, session: SourceSession): Promise<Catalog> {
   const { openSqliteCatalog } = await import('../../sqlite/read/catalog.js');
   return openSqliteCatalog(file, session, { name: label });
 }
 
-/** Returns a catalog as a source; closing the one closes the other. */
+/** Returns a catalog as a source; closing the source closes the catalog. */
 export function toSource(catalog: Catalog): CatalogSource {
   return { kind: 'catalog', catalog, close: () => catalog.close() };
 }
 
 /**
- * Opens the bundle or catalog among the files that `unpack` writes; they are removed when it is closed. Links that lead
- * out of them are never followed. `label` is how messages name their root. Throws OpmateError.
+ * Opens the bundle or catalog in the files written by `unpack`, which are removed on close. Links out of them are never
+ * followed. `label` is the name of their root in messages. Throws OpmateError.
  */
 export function openUnpacked(
   unpack: Unpack,
@@ -122,7 +121,7 @@ export function openUnpacked(
   });
 }
 
-/** Reads the files of a bundle in an unpacked directory, which links never lead out of. Throws OpmateError. */
+/** Reads the bundle files of an unpacked directory, without following links out of it. Throws OpmateError. */
 export async function readUnpackedBundle(
   directory: string,
   subject: string,
@@ -132,7 +131,7 @@ export async function readUnpackedBundle(
   return readBundleFiles(tree, { subject, signal });
 }
 
-/** Returns a directory below an unpacked one. Throws OpmateError NOT_FOUND. */
+/** Returns an existing directory below an unpacked root. Throws OpmateError NOT_FOUND. */
 export async function directoryBelow(
   root: string,
   directory: string | undefined,
@@ -146,7 +145,7 @@ export async function directoryBelow(
   });
 }
 
-/** Returns the state of a directory or file: names, sizes and dates of the files of the catalog. */
+/** Resolves the state of a directory or file: names, sizes and dates of its catalog files. Throws OpmateError. */
 export async function resolvePath(
   place: DirectoryPlace | DatabasePlace,
   session: SourceSession,
@@ -164,7 +163,7 @@ export async function resolvePath(
   };
 }
 
-/** Returns a text that differs once the files of a catalog do. Throws OpmateError. */
+/** Returns a text that changes with the files of a catalog. Throws OpmateError. */
 export async function pathVersion(file: string, options: LinkOptions): Promise<string> {
   if (!(await statPath(file)).isDirectory()) return computeDigest(await fileVersion(file));
   const files = await new DirectoryCatalog(file, file, options).listFiles();
@@ -176,12 +175,12 @@ export async function pathVersion(file: string, options: LinkOptions): Promise<s
   return computeDigest(lines.join('\n'));
 }
 
-/** Returns a text that differs once a file does. Throws OpmateError. */
+/** Returns a text that changes with a file. Throws OpmateError. */
 export async function fileVersion(file: string): Promise<string> {
   return getFileState(await statPath(file));
 }
 
-/** Copies the files of a directory to another, which is made. Throws OpmateError. */
+/** Copies the files of a directory to a new one. Throws OpmateError. */
 export async function copyDirectory(source: string, target: string, session: SourceSession): Promise<void> {
   const { limits, signal, followLinks } = session;
   await makeDirectory(target, 0o700);
@@ -194,21 +193,21 @@ export async function copyDirectory(source: string, target: string, session: Sou
   for (const name of directories) await makeDirectory(path.join(target, name), 0o700);
 }
 
-/** Returns the state of a tar archive on disk: its digest. `label` is how messages name it. */
+/** Resolves the digest of a tar archive on disk; `label` is its name in messages. Throws OpmateError. */
 export async function resolveArchive(
   { path: file }: ArchivePlace,
   label: string,
   session: SourceSession,
 ): Promise<ResolvedPlace> {
   const { limits, signal, logger } = session;
-  // The user has named this file himself, wherever it leads.
-  const how = { roots: [path.basename(file)], limits, signal, followLinks: true };
-  const before = await readTree(path.dirname(file), how);
+  // The user specified this file, so its link may have any target.
+  const readOptions = { roots: [path.basename(file)], limits, signal, followLinks: true };
+  const before = await readTree(path.dirname(file), readOptions);
   const ref = `archive@sha256:${before.files[0]?.sha256 ?? ''}`;
   const unpack: Unpack = async (destination, roots) => {
     const { unpackArchive } = await import('./unpack-archive.js');
     const { problems } = await unpackArchive(file, destination, { label, roots, limits, signal, logger });
-    await confirmTree(path.dirname(file), before, how).catch((error: unknown) => {
+    await confirmTree(path.dirname(file), before, readOptions).catch((error: unknown) => {
       throw error instanceof OpmateError && error.code === 'IO' ? changed(label) : error;
     });
     return { directory: destination, problems };

@@ -22,8 +22,8 @@ import type { SourceSession } from '../session.js';
 import type { CatalogSource } from '../source-types.js';
 
 /**
- * Opens the published catalog of a directory, or of its package file where a package is named; undefined for a directory
- * that has none. Throws OpmateError, also for a directory with several catalogs, and DIGEST for damaged files.
+ * Opens the published catalog in a directory, or the file of one package; undefined if the directory has none. Throws
+ * OpmateError, INVALID for a directory with several catalogs and DIGEST for damaged files.
  */
 export async function openPublished(
   directory: string,
@@ -34,14 +34,14 @@ export async function openPublished(
   if (place === undefined) return undefined;
   const index = path.join(place, catalogIndexName);
   const catalog = parsePublishedCatalog(await readRegularFile(index, maxPublishedIndexBytes), index);
-  const ofPackage =
+  const packageFile =
     packageName === undefined ? undefined : catalog.packages.find(({ name }) => name === packageName);
-  const chosen: PublishedFile = ofPackage ?? catalog;
-  const file = path.resolve(place, '../..', linesPath(chosen));
+  const selected: PublishedFile = packageFile ?? catalog;
+  const file = path.resolve(place, '../..', linesPath(selected));
   return openInTemporaryDirectory(session, async (temporary) => {
-    await requireSound(file, chosen, session.signal);
+    await verifyFile(file, selected, session.signal);
     await symlink(file, path.join(temporary, path.basename(file)));
-    // Files by digest never change, so that the link is as good as a copy.
+    // Files named by digest never change, so a link is as safe as a copy.
     const opened = new DirectoryCatalog(temporary, path.dirname(file), { followLinks: true });
     return { kind: 'catalog' as const, catalog: opened, close: () => opened.close() };
   });
@@ -77,8 +77,8 @@ async function findKind(file: string): Promise<ReturnType<typeof publishedKind>>
   }
 }
 
-/** Throws OpmateError unless a file has its digest and size. */
-async function requireSound(
+/** Verifies the digest and size of a file. Throws OpmateError. */
+async function verifyFile(
   file: string,
   { hash, size }: PublishedFile,
   signal: AbortSignal | undefined,

@@ -22,18 +22,18 @@ import { type PlaceState, type ResolvedPlace, nothingToClose } from './driver.js
 import { checkUrl, getValidator, receiveFile, requestPlace, withDownload } from './http-request.js';
 import { toSource } from './local.js';
 
-/** Paths below the base of a catalog: all blobs, and those of a query. (Source: catalogd.) */
+/** Paths below the base URL of a catalog: all blobs, and queried blobs. (Source: catalogd.) */
 const all = 'api/v1/all';
 const metas = 'api/v1/metas';
 
-/** How far the first character of a response is looked for. */
-const lookAhead = 4096;
+/** Number of bytes searched for the first character of a response. */
+const maxLeadingBytes = 4096;
 
 const catalogHint = 'use the base URL of a served catalog, e.g. https://HOST/catalogs/NAME';
 
 /**
- * Fetches a catalog from the HTTP API that catalogd and opmate serve, unless it is still the one that is known. It is
- * kept in a file while it is open, at most as large as the limit for unpacked files. Throws OpmateError.
+ * Downloads a catalog from the HTTP API of catalogd or opmate to a temporary file, unless it is unchanged. The limit for
+ * unpacked files is its maximum size. Throws OpmateError.
  */
 export async function resolveServed(
   place: ServedPlace,
@@ -52,7 +52,7 @@ export async function resolveServed(
     if (expected !== undefined && digest !== expected) {
       throw new DigestMismatchError(`expected ${expected}, got ${digest}`, { subject: shown });
     }
-    await checkBegin(target, shown);
+    await requireJson(target, shown);
     const ref = `${shownBase}@${digest}`;
     return {
       state: { id: `served ${digest}`, ref, validator: getValidator(response) },
@@ -72,14 +72,14 @@ interface BlobsResponse {
   response: TransportResponse;
   /** URL for messages. */
   shown: string;
-  /** The digest that the body must have, where one is known. */
+  /** Expected digest of the body, if known. */
   digest?: string;
   close: () => void;
 }
 
 /**
- * Asks for the blobs of the package of a place: of a server with queries by one, of a published catalog by its index.
- * Asks for all blobs where none is named, or the server has neither.
+ * Requests the blobs of a package, with a query or else through the index of a published catalog. Requests all blobs if
+ * no package is specified, or the server supports neither.
  */
 async function request(
   { url, package: packageName }: ServedPlace,
@@ -88,34 +88,34 @@ async function request(
   session: SourceSession,
 ): Promise<BlobsResponse> {
   const { search } = new URL(url);
-  const ask = async (path: string, digest?: string): Promise<BlobsResponse> => {
+  const send = async (path: string, digest?: string): Promise<BlobsResponse> => {
     const target = new URL(`${shownBase}/${path}${search}`);
     if (path === metas && packageName !== undefined) target.searchParams.set('package', packageName);
-    // The index is small, and read into memory.
+    // The index is small and read into memory, so it is not compressed.
     const headers: Record<string, string> = path === catalogIndexName ? {} : { 'accept-encoding': 'gzip' };
     const response = await requestPlace({ url: target, known, headers }, {}, session);
     return { ...response, shown: formatUrl(target), ...(digest !== undefined && { digest }) };
   };
   try {
     if (packageName !== undefined) {
-      const response = await ask(metas).catch(throwUnlessAbsent);
+      const response = await send(metas).catch(ignoreMissing);
       if (response !== undefined) return response;
-      const file = await findPublished(ask, packageName);
-      if (file !== undefined) return await ask(`../../${linesPath(file)}`, file.hash);
+      const file = await findPublished(send, packageName);
+      if (file !== undefined) return await send(`../../${linesPath(file)}`, file.hash);
     }
-    return await ask(all);
+    return await send(all);
   } catch (error) {
     if (!isNotFound(error)) throw error;
     throw addContext(error, { newHint: catalogHint });
   }
 }
 
-/** Returns the file of a package of a published catalog; undefined where the server has no such catalog or package. */
+/** Returns the file of a package in a published catalog; undefined if the server has no such catalog or package. */
 async function findPublished(
-  ask: (path: string) => Promise<BlobsResponse>,
+  send: (path: string) => Promise<BlobsResponse>,
   packageName: string,
 ): Promise<PublishedFile | undefined> {
-  const reply = await ask(catalogIndexName).catch(throwUnlessAbsent);
+  const reply = await send(catalogIndexName).catch(ignoreMissing);
   if (reply === undefined) return undefined;
   const { response, shown, close } = reply;
   try {
@@ -128,8 +128,8 @@ async function findPublished(
   }
 }
 
-/** Buckets that may not be listed answer 403 for what they do not have. */
-function throwUnlessAbsent(error: unknown): undefined {
+/** Returns undefined for missing files, for which buckets without list permission return 403; else throws the error. */
+function ignoreMissing(error: unknown): undefined {
   if (error instanceof OpmateError && ['NOT_FOUND', 'AUTH'].includes(error.code)) return undefined;
   throw error;
 }
@@ -138,13 +138,13 @@ function isNotFound(error: unknown): error is OpmateError {
   return error instanceof OpmateError && error.code === 'NOT_FOUND';
 }
 
-/** Returns whether a body is compressed. Throws OpmateError for one that is no JSON, by its headers. */
+/** Reports whether a body is compressed. Throws OpmateError if the headers declare another type than JSON. */
 function checkHeaders({ headers }: TransportResponse, shown: string): boolean {
   const coding = (headers.get('content-encoding') ?? 'identity').toLowerCase();
   if (!['identity', 'gzip', 'x-gzip'].includes(coding)) {
     throw new OpmateError('INVALID', `unsupported content encoding ${quoteGo(coding.slice(0, 100))}`, {
       subject: shown,
-      hint: 'disable this compression in the proxy before the server',
+      hint: 'disable this compression in the proxy in front of the server',
     });
   }
   const type = (headers.get('content-type') ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
@@ -155,11 +155,11 @@ function checkHeaders({ headers }: TransportResponse, shown: string): boolean {
   });
 }
 
-/** Throws OpmateError for what is no JSON: a file-based catalog may be YAML as well, a served one may not. */
-async function checkBegin(file: string, shown: string): Promise<void> {
+/** Throws OpmateError for a file that is not JSON: unlike other catalogs, a served one must not be YAML. */
+async function requireJson(file: string, shown: string): Promise<void> {
   const handle = await open(file);
   try {
-    const text = (await readBytes(handle, 0, lookAhead)).toString('latin1').trimStart();
+    const text = (await readBytes(handle, 0, maxLeadingBytes)).toString('latin1').trimStart();
     if (text === '' || text.startsWith('{')) return;
   } finally {
     await handle.close();

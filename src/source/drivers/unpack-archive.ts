@@ -5,7 +5,7 @@ import type { Logger } from '../../core/log.js';
 import { openRegularFile } from '../../files/read-file.js';
 
 interface UnpackOptions extends CancelOptions {
-  /** How messages name the archive. */
+  /** Name of the archive in messages. */
   label: string;
   roots: readonly string[];
   limits?: ArchiveLimits | undefined;
@@ -13,7 +13,7 @@ interface UnpackOptions extends CancelOptions {
 }
 
 /**
- * Unpacks what is under `roots` in a tar archive, compressed or not, into `destination`, which must not be there yet.
+ * Unpacks the files under `roots` of an optionally compressed tar archive to `destination`, which must not exist.
  * Throws OpmateError.
  */
 export function unpackArchive(

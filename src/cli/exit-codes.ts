@@ -12,7 +12,7 @@ export const exitCodes = {
   /** Partly done, e.g. with `--permissive`; the rest is listed on stderr. */
   partly: 4,
   interrupted: 130,
-  /** Standard output was closed; the code of a process ended by SIGPIPE. */
+  /** Closed standard output, as for a process ended by SIGPIPE. */
   outputClosed: 141,
 } as const;
 

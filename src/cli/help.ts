@@ -45,7 +45,7 @@ export async function helpText(commandLine: CommandLine, command: Command): Prom
   return `${command.helpInformation()}${examplesText}${footer}`;
 }
 
-/** Returns the examples of a command; of a group, the first of some commands below it, two of a single one. */
+/** Returns the examples of a command; for a group, the first of some of its commands, or two of a single one. */
 async function loadExamples(
   commandLine: CommandLine,
   command: Command,
@@ -56,7 +56,7 @@ async function loadExamples(
   return commands.flatMap(({ examples = [] }) => examples.slice(0, commands.length === 1 ? 2 : 1));
 }
 
-/** Sets the summaries of the subcommands, which the build collected. */
+/** Sets the summaries of the subcommands from those collected at build time. */
 async function summarize(commandLine: CommandLine, command: Command): Promise<void> {
   const file = new URL('../command-summaries.json', import.meta.url);
   const collected = await readFile(file, 'utf8').catch(() => '{}');
@@ -104,7 +104,7 @@ function findNearest(group: Command, word: string, except?: Command): string | u
   return near === undefined ? undefined : `${commandPath(group)} ${near}`;
 }
 
-/** Returns the nearest command of a group, of `catalog` first. */
+/** Returns the nearest command of a group; `catalog` takes precedence. */
 function findElsewhere(program: Command, word: string): string | undefined {
   const groups = [...program.commands].sort(
     (a, b) => Number(b.name() === 'catalog') - Number(a.name() === 'catalog'),

@@ -60,7 +60,7 @@ export class JsonLines extends Writable {
   }
 }
 
-/** Returns the level of a line: error, unless it says warning after its place. */
+/** Returns the level of a line: error, unless `warning` follows its position. */
 function levelOfLine(line: string): string {
   return /^(?:[^ ]+: )?warn(?:ing)?: /.test(line) ? 'warn' : 'error';
 }

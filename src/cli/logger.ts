@@ -37,10 +37,10 @@ function wantsSpinner(context: CommandContext): boolean {
   return stderr.isTTY === true && hasSize && !environment['CI'] && environment['TERM'] !== 'dumb';
 }
 
-/** Columns of the spinner with a blank, and the last column, after which some terminals wrap. */
+/** Columns of the spinner with a space, and the last column, at which some terminals wrap. */
 const spinnerWidth = 3;
 
-/** Limits of messages that are written together. */
+/** Limits of messages in one write. */
 const heldMs = 50;
 const maxHeld = 500;
 
@@ -178,7 +178,7 @@ class TextLogger implements ClosableLogger {
     this.#spinner = undefined;
   }
 
-  /** Loads the spinner, which most commands never need. */
+  /** Loads the spinner on first use; most commands need none. */
   async #start(): Promise<void> {
     const { default: ora } = await import('ora');
     if (this.#closed) return;

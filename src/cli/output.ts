@@ -32,7 +32,7 @@ export class Output {
     stream.on('error', this.#onError);
   }
 
-  /** Adds text or bytes, which are written in large pieces. */
+  /** Adds text or bytes to the buffer, which is written in large chunks. */
   async write(piece: string | Buffer): Promise<void> {
     this.#pieces.push(piece);
     this.#size += piece.length;

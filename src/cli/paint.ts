@@ -1,6 +1,6 @@
 import type { CommandContext } from './context.js';
 
-/** Colors for messages on a terminal; plain text everywhere else. */
+/** Colors for messages on a terminal; plain text otherwise. */
 export interface Paint {
   hint(text: string): string;
   error(text: string): string;

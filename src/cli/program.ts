@@ -17,7 +17,7 @@ export interface RunState {
   usageCode: number;
 }
 
-/** Runs the command of the arguments and returns its exit code. Throws what the command throws, and UsageError. */
+/** Runs the command of the arguments and returns its exit code. Throws the errors of the command, and UsageError. */
 export async function runProgram(
   args: readonly string[],
   context: CommandContext,
@@ -102,7 +102,7 @@ function findMistypedCommand(
   return isName && findCommand(group, word) === undefined ? word : undefined;
 }
 
-/** Returns the exit code of wrong usage: that of the tool that has the command too, unless it is used in a way of its own. */
+/** Returns the exit code of wrong usage: that of the tool with the same command, unless the usage is opmate's own. */
 function usageCode(commandLine: CommandLine, command: Command, args: readonly string[]): number {
   if (commandLine.findTool(command) === undefined) return exitCodes.usage;
   const own = commandLine.findDeclaration(command)?.ownOptions ?? [];

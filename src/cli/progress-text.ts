@@ -5,7 +5,7 @@ import { amountOfBytes, printableLine } from './printable.js';
 /** Minimum time before a rate is shown. */
 const settlingMs = 1000;
 
-/** Running task with its start, which the rate is relative to. */
+/** Running task with its start, the base of the rate. */
 export interface RunningTask {
   readonly event: ProgressEvent;
   readonly startedAt: number;

@@ -45,6 +45,7 @@ const summarizedRooms = [
   'archive',
   'bundle',
   'catalog',
+  'cli',
   'client',
   'core',
   'deployment',

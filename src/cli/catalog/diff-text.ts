@@ -13,7 +13,7 @@ import { quoteGo } from '../../document/go-json.js';
 import { schemas } from '../../model/declarative-config.js';
 import { count } from '../printable.js';
 
-/** Line of a difference, with lines of details. */
+/** Line of a difference with its detail lines. */
 interface Line {
   sign: '+' | '-' | '~';
   text: string;
@@ -221,7 +221,7 @@ function shown(name: string): string {
   return /^[\x20-\x7e]+$/.test(name) ? name : quoteGo(name);
 }
 
-/** Returns a name as code, which Markdown does not interpret. */
+/** Returns a name as Markdown code. */
 function code(name: string): string {
   const text = shown(name);
   const longest = Math.max(0, ...[...text.matchAll(/`+/g)].map(([run]) => run.length));

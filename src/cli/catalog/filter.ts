@@ -140,7 +140,7 @@ async function readFilter(
   return filter;
 }
 
-/** Logs what was kept in addition to the criteria, what was changed, and what was left out. */
+/** Logs the bundles kept in addition to the criteria, the changes and the removals. */
 function tellSelection({ kept, changes, warnings }: CatalogSelection, { logger }: CommandSession): void {
   const additions = kept.map(({ package: of, channel, bundle, reason }) => {
     const subject = `package ${quoteGo(of)}, channel ${quoteGo(channel)}`;

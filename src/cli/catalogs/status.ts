@@ -76,11 +76,11 @@ function table(statuses: readonly JsonObject[]): string {
   return [formatTable(header, rows), ...lists].join('\n');
 }
 
-/** Number of catalogs up to which a table needs no total. */
+/** Maximum number of catalogs in a table without a total. */
 const maxUncounted = 20;
 const maxMessage = 200;
 
-/** Returns the problems of a catalog that has several, one per line; else an empty text. */
+/** Returns the problems of a catalog with several, one per line; else an empty text. */
 function formatProblems(status: JsonObject): string {
   const problems = readProblems(status);
   if (problems.length < 2) return '';

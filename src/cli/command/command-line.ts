@@ -102,7 +102,7 @@ export class CommandLine implements LoadedCommands {
     return command;
   }
 
-  /** Returns the declaration of a command that was loaded. */
+  /** Returns the declaration of a loaded command. */
   findDeclaration(command: Command): AnyCommand | undefined {
     return this.#loaded.get(command);
   }
@@ -154,7 +154,7 @@ export class CommandLine implements LoadedCommands {
   }
 }
 
-/** Returns the command of a name or alias directly below another. */
+/** Returns the direct subcommand with a name or alias. */
 export function findCommand(command: Command, word: string): Command | undefined {
   return command.commands.find((sub) => sub.name() === word || sub.aliases().includes(word));
 }
@@ -255,7 +255,7 @@ export function longName(key: string): string {
   return `--${key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }
 
-/** Reads the values of flags from what commander has read, under their names or older ones. */
+/** Reads flag values parsed by commander, under their current or deprecated names. */
 function getValues(flags: Flags, raw: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const values: Record<string, unknown> = {};
   for (const [key, flag] of Object.entries(flags)) {
@@ -275,7 +275,7 @@ function getValues(flags: Flags, raw: Readonly<Record<string, unknown>>): Record
   return values;
 }
 
-/** Sets two flags from the values of a short name: the choices of the first belong to it, all others to the second. */
+/** Sets two flags from the values of a shared short name: choices of the first go to it, all others to the second. */
 function sortValues(
   words: readonly string[],
   [key, { short, choices = [] }]: readonly [string, Flag<unknown>],

@@ -31,7 +31,7 @@ export interface FlagTraits {
   readonly otherwise?: string;
   /** Default for help, if `default` is unset or has another form, e.g. `1h`. */
   readonly defaultText?: string;
-  /** Accepts an empty path, which means none as in `opm`, or is refused by the command. */
+  /** Accepts an empty path, which means none as in `opm`, or is rejected by the command. */
   readonly mayBeEmpty?: boolean;
 }
 
@@ -111,7 +111,7 @@ export function parsed<T>(
   return { ...traits, value: `<${value}>`, summary, parse: (value) => parse(value) };
 }
 
-/** Declares a flag with one of a few values. */
+/** Declares a flag with a fixed set of values. */
 export function choice<const C extends string>(
   value: string,
   choices: readonly C[],

@@ -42,7 +42,7 @@ export interface GlobalOptions extends Partial<FlagValues<typeof globalFlags>> {
   /** Allows plain HTTP and unverified certificates, for all registries or some. */
   insecure?: boolean | ((registry: string) => boolean) | undefined;
   overridesFor?: ((registry: string) => RegistryOverrides | undefined) | undefined;
-  /** Maximum attempts of a request, and the wait between them; default: as `--retry-timeout` allows. */
+  /** Maximum attempts of a request and the delay between them; default: limited by `--retry-timeout`. */
   maxAttempts?: number | undefined;
   retryDelayMs?: number | undefined;
   cacheDirectory?: string | undefined;

@@ -39,7 +39,7 @@ export const migrateLevel: Flag<string | undefined> = text('level', 'run migrati
   choices: ['none', 'bundle-object-to-csv-metadata', 'all'],
 });
 
-/** Returns the flag for the image references of bundles that have none. */
+/** Returns the flag for the image references of bundles without one. */
 export function imageTemplate(of: string, traits: FlagTraits = {}): Flag<string | undefined> {
   return text('template', `image reference template for ${of}`, traits);
 }

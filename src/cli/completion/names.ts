@@ -9,7 +9,7 @@ import { recalledNames } from './cache.js';
 import type { CommandContext } from '../context.js';
 import type { WantedName } from './words.js';
 
-/** Names that are one plain word to a shell and printable on a terminal. */
+/** Matches printable names that need no quotes in a shell. */
 const plainName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$/;
 
 /**

@@ -199,7 +199,7 @@ export function readPlace(name: string, namespace: string | undefined): Inventor
   };
 }
 
-/** Throws UsageError unless a text may be the name of a deployment. */
+/** Checks that a text is a valid deployment name. Throws UsageError. */
 function requireName(
   what: string,
   text: string | undefined,

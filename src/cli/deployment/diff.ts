@@ -89,7 +89,7 @@ function toUnified(change: ObjectChange): string {
 }
 
 const signs = { added: '+', removed: '-', changed: '~' } as const;
-/** Maximum characters shown of a value. */
+/** Maximum number of characters of a value. */
 const maxValue = 100;
 
 function formatLines(change: ObjectChange): string {

@@ -116,7 +116,7 @@ const imageSetRunFlags = {
   removeSignatures: flag('with --config: do not copy signatures and other referrers', { group: 'Selection' }),
 };
 
-/** Flags that mean nothing to a mapping. */
+/** Flags without effect on a mapping. */
 export const ownImageSetFlags = [
   ...(Object.keys(imageSetFlags) as (keyof typeof imageSetFlags)[]),
   ...([

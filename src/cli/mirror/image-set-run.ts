@@ -35,7 +35,7 @@ import { getCopyLimits } from './oc-mirror-flags.js';
 import { finishTransfer } from './options.js';
 import { readVerification } from './verification.js';
 
-/** Arguments of a run over an image set, checked; nothing is read yet. */
+/** Validated arguments of a run over an image set. */
 interface ImageSetRequest {
   options: ImageSetOptions;
   /** As the command line has it. */
@@ -46,7 +46,7 @@ interface ImageSetRequest {
   mirror: MirrorOptions;
 }
 
-/** Reads the flags of a run. Throws UsageError for invalid values and flags that exclude each other. */
+/** Reads the flags of a run. Throws UsageError for invalid values and mutually exclusive flags. */
 export function readImageSetRequest(
   context: CommandContext,
   options: ImageSetOptions,
@@ -122,7 +122,7 @@ function requireCompatibleFlags(
   }
 }
 
-/** Returns the options of a run that reports on stderr what it plans and copies. Throws OpmateError for a bad key. */
+/** Returns the options of a run that reports its plan and copies on stderr. Throws OpmateError for an invalid key. */
 export async function openImageSetRun(
   { workingDirectory, environment }: CommandContext,
   { options, mirror }: ImageSetRequest,
@@ -179,7 +179,7 @@ export async function runImageSet(
   return finishRun(context, request, result, session);
 }
 
-/** Returns the command that copies what a plan or dry run has shown, with additional flags. */
+/** Returns the command that runs the copies of a plan or dry run, with additional flags. */
 export function getCopyCommand(
   { options, target }: Pick<ImageSetRequest, 'options' | 'target'>,
   ...flags: readonly string[]

@@ -5,7 +5,7 @@ import type { CommandContext } from '../context.js';
 import { findPolicyRequest } from '../root/policy-flags.js';
 import type { ImageSetOptions } from './flags.js';
 
-/** Reads `--verify` and the flags of the policy; strict where only a policy is given. Throws UsageError. */
+/** Reads `--verify` and the policy flags; default with a policy: strict. Throws UsageError. */
 export function readVerification(
   options: ImageSetOptions,
   { workingDirectory }: CommandContext,

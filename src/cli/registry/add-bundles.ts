@@ -24,7 +24,7 @@ interface AddPlan {
   options: AddToIndexOptions;
 }
 
-/** Checks options and reads `--from-file`; pulls nothing. Throws UsageError, and OpmateError with the place in the file. */
+/** Checks options and reads `--from-file`; pulls nothing. Throws UsageError, and OpmateError with file and line. */
 export async function planAdd(
   context: CommandContext,
   flags: AddFlags,

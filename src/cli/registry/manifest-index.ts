@@ -29,7 +29,7 @@ function getManifestSource({
   return { kind: 'manifests', directory: manifests };
 }
 
-/** Runs `work`, and logs each problem of manifests that cannot be loaded. Throws what `work` throws. */
+/** Runs `work` and logs each problem of manifests that fail to load. Throws the errors of `work`. */
 export async function reportingProblems<T>(session: CommandSession, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -80,7 +80,7 @@ function redactDiagnostic<D extends Diagnostic>(diagnostic: D): D {
   };
 }
 
-/** Returns the fields of a diagnostic that are set, without secrets. `message` is its subject and problem. */
+/** Returns the defined fields of a diagnostic, without secrets; `message` is its subject and problem. */
 export function pickFields<D extends Diagnostic>(
   diagnostic: D,
   keys: readonly ((keyof D & string) | 'message')[],

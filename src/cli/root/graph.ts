@@ -54,7 +54,7 @@ export const command = defineCommand({
   },
 });
 
-/** Writes one channel at a time: the graph of a large catalog is larger than a string may be. */
+/** Writes one channel at a time: the graph of a large catalog exceeds the maximum string length. */
 function* writeJson(channels: readonly DrawnChannel[]): Generator<string, void> {
   yield '{\n  "channels": [';
   for (const [

@@ -42,8 +42,8 @@ export function getGrpcOptions(options: RegistryServerOptions): GrpcServerOption
 }
 
 /**
- * Runs `work`; what it fails with is also written to the termination log, which clusters show as the reason.
- * The default one is written only where it is there, as in a cluster.
+ * Runs `work` and writes its failure to the termination log too, which clusters show as the reason. The default log is
+ * written only if it exists, as in a cluster.
  */
 export async function reportingFailure<T>(
   context: CommandContext,

@@ -168,7 +168,13 @@ class TextLogger implements ClosableLogger {
       this.#starting = true;
       void this.#start();
     }
-    if (this.#spinner !== undefined) this.#spinner.text = this.#text();
+    if (this.#spinner === undefined) return;
+    // Between tasks there is nothing to show.
+    if (this.#running.size === 0) this.#spinner.stop();
+    else {
+      this.#spinner.text = this.#text();
+      if (!this.#spinner.isSpinning) this.#spinner.start();
+    }
   }
 
   close(): void {

@@ -9,7 +9,7 @@ import { ContentRepository, type LocalRepository } from './layout-content.js';
 import { getSubject } from '../image/platform.js';
 import { readManifestFacts } from './layout-manifest.js';
 import { LayoutStore, type OpenLayoutOptions, ioError, refNameAnnotation } from './layout-store.js';
-import type { WritableRepository } from '../registry/repository.js';
+import type { PutBlobOptions, WritableRepository } from '../registry/repository.js';
 import { type Descriptor, maxManifestBytes } from '../image/types.js';
 
 /** A layout directory as one repository; its tags are the names in its index, such as `v1`. */
@@ -42,7 +42,7 @@ class DirectoryRepository extends ContentRepository implements LayoutRepository 
   async putBlob(
     descriptor: Descriptor,
     openContent: () => Promise<Readable> | Readable,
-    options: CancelOptions = {},
+    options: PutBlobOptions = {},
   ): Promise<void> {
     throwIfCancelled(options.signal);
     if (await this.hasBlob(descriptor)) return;
@@ -55,6 +55,7 @@ class DirectoryRepository extends ContentRepository implements LayoutRepository 
         const content = await openContent();
         const checked = verifyContent({ digest, size, subject: `${this.name}: ${digest}` });
         const write = async (chunks: AsyncIterable<Buffer>) => {
+          let written = 0;
           // Appends all of a chunk; `write` may write a part.
           for await (const chunk of chunks) {
             await handle.writeFile(chunk).catch((error: unknown) => {
@@ -62,6 +63,8 @@ class DirectoryRepository extends ContentRepository implements LayoutRepository 
               failure = error;
               throw error;
             });
+            written += chunk.length;
+            options.onSent?.(written);
           }
         };
         const unwatch = onAbort(options.signal, () => void checked.destroy(new CancelledError()));

@@ -139,7 +139,11 @@ describe.each(['sha256', 'sha512'])('oci/layout: blobs by %s', (algorithm) => {
       const bytes = randomBytes(size);
       const descriptor = descriptorOf(bytes, algorithm);
       expect(await layout.hasBlob(descriptor)).toBe(false);
-      await layout.putBlob(descriptor, () => Readable.from([bytes.subarray(0, 9), bytes.subarray(9)]));
+      const written: number[] = [];
+      const onSent = (count: number): void => void written.push(count);
+      const content = (): Readable => Readable.from([bytes.subarray(0, 9), bytes.subarray(9)]);
+      await layout.putBlob(descriptor, content, { onSent });
+      expect(written.at(-1) ?? 0).toBe(size);
       expect(await layout.hasBlob(descriptor)).toBe(true);
       expect((await readAll(await layout.openBlob(descriptor))).equals(bytes)).toBe(true);
     }

@@ -365,7 +365,7 @@ describe('opmate mirror of charts', () => {
     served.set('/digest/index.yaml', entry({ digest: '0'.repeat(64) }));
     expect((await dryRun('digest')).stderr).toMatch(/expected sha256:0{64}, got sha256:/);
     served.set('/digest/index.yaml', entry({ urls: ['file:///etc/passwd'] }));
-    expect((await dryRun('digest')).stderr).toContain('not a URL of http or https');
+    expect((await dryRun('digest')).stderr).toContain('not an http or https URL');
   });
 
   it('leaves nothing behind when interrupted while a chart is fetched, and mirrors on the next run', async () => {

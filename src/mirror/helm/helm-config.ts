@@ -108,7 +108,7 @@ function parseUrl(text: string, hasCharts: boolean): string {
     });
   }
   if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return text;
-  throw new OpmateError('INVALID', `${quoteGo(text)} is not a URL of http or https`);
+  throw new OpmateError('INVALID', `${quoteGo(text)}: not an http or https URL`);
 }
 
 /** Parses `oci://REGISTRY/PATH`, below which charts are repositories. Throws OpmateError. */

@@ -112,7 +112,7 @@ function serviceUrl(
   const text = environment[variable];
   if (text === undefined || text === '' || !mayDiffer) return new URL(defaultUrl);
   if (URL.canParse(text) && /^(?:https?|file):$/.test(new URL(text).protocol)) return new URL(text);
-  throw new UsageError(`${variable} ${quoteGo(text)}: not a URL of http, https or file`);
+  throw new UsageError(`${variable} ${quoteGo(text)}: not an http, https or file URL`);
 }
 
 function getGraphImage(options: LiveReleaseOptions): GraphImage {

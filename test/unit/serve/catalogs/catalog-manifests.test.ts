@@ -213,7 +213,11 @@ status:
     ['HTTP', 'url: ftp://example.com/c.tar.gz', 'ftp://example.com/c.tar.gz: not an http or https URL'],
     ['HTTP', 'url: nowhere', 'nowhere: not a URL'],
     ['Served', 'url: file:///etc', 'file:///etc: not an http or https URL'],
-    ['Served', 'url: "https://a:hunter2@example.com/x"', 'https://example.com/x: URL must not contain credentials'],
+    [
+      'Served',
+      'url: "https://a:hunter2@example.com/x"',
+      'https://example.com/x: URL must not contain credentials',
+    ],
     ['Served', 'url: "https://example.com/x#y"', 'https://example.com/x: unexpected "#y"'],
     ['Served', 'url: "https://example.com/x"\ndirectory: x', 'directory: unknown field'],
   ])('refuses a source of type %s with %s', async (type, fields, problem) => {

@@ -25,14 +25,16 @@ interface EntryFault extends BlobFault {
 /** Problem of a deprecation without message. */
 export const emptyDeprecation = 'invalid deprecation: message must be set';
 
+const packageType = quoteGo(propertyTypes.package);
+
 /** Returns the faults of a bundle blob alone. (Source: ConvertToModel of operator-registry.) */
 export function findBlobFaults(bundle: BundleFacts, isPackageKnown: boolean): BlobFault[] {
   const { packageProperties, propertyFaults, imageFaults } = bundle;
-  const name = quoteGo(bundle.name);
-  const subject = `package ${quoteGo(bundle.package)} bundle ${name}`;
-  const type = quoteGo(propertyTypes.package);
+  // Nearly all bundles are valid and need no text.
+  const quoteName = (): string => quoteGo(bundle.name);
+  const formatBundle = (): string => `package ${quoteGo(bundle.package)} bundle ${quoteName()}`;
   const faults = propertyFaults.map((fault): BlobFault => ({
-    text: `parse properties for bundle ${name}: ${formatMessage(fault)}`,
+    text: `parse properties for bundle ${quoteName()}: ${formatMessage(fault)}`,
     path: fault.path ?? [],
     hint: 'fix the value of this property',
   }));
@@ -40,12 +42,12 @@ export function findBlobFaults(bundle: BundleFacts, isPackageKnown: boolean): Bl
   if (packageProperties.length !== 1) {
     if (propertyFaults.some(({ code }) => code === 'invalid-package')) return faults;
     faults.push({
-      text: `${subject} must have exactly 1 ${type} property, found ${packageProperties.length}`,
+      text: `${formatBundle()} must have exactly 1 ${packageType} property, found ${packageProperties.length}`,
       path: ['properties'],
       hint: `${property === undefined ? 'add one' : 'keep only the one'} with the version of this bundle`,
     });
   } else if (property !== undefined && property.packageName !== bundle.package && isPackageKnown) {
-    const names = `${quoteGo(bundle.package)} does not match ${type} property`;
+    const names = `${quoteGo(bundle.package)} does not match ${packageType} property`;
     faults.push({
       text: `package ${names} ${quoteGo(property.packageName)}`,
       path: getValuePath(property),
@@ -55,7 +57,7 @@ export function findBlobFaults(bundle: BundleFacts, isPackageKnown: boolean): Bl
   for (const fault of imageFaults) {
     const { path = [] } = fault;
     const hint = 'use an image reference such as quay.io/org/name:tag or quay.io/org/name@sha256:…';
-    faults.push({ text: `${subject} ${formatPath(path)}: ${formatMessage(fault)}`, path, hint });
+    faults.push({ text: `${formatBundle()} ${formatPath(path)}: ${formatMessage(fault)}`, path, hint });
   }
   if (property === undefined || packageProperties.length > 1) return faults;
   const { version, release } = property;
@@ -64,14 +66,14 @@ export function findBlobFaults(bundle: BundleFacts, isPackageKnown: boolean): Bl
   if (versionFault !== undefined) {
     const hint = 'use a semantic version such as 1.2.3 or 1.2.3-rc.1';
     faults.push({
-      text: `error parsing bundle ${name} version ${quoteGo(version)}: ${versionFault}`,
+      text: `error parsing bundle ${quoteName()} version ${quoteGo(version)}: ${versionFault}`,
       path,
       hint,
     });
   }
   const releaseFault = release === '' ? undefined : findFault(parseRelease, release);
   if (releaseFault !== undefined) {
-    const text = `error parsing bundle ${name} release version ${quoteGo(release)}: ${releaseFault}`;
+    const text = `error parsing bundle ${quoteName()} release version ${quoteGo(release)}: ${releaseFault}`;
     const hint = 'use at most 20 characters of dot-separated identifiers, numbers without leading zeros';
     faults.push({ text, path, hint });
   }
@@ -127,7 +129,7 @@ export function findEntryFaults(
   }
   const follows = bundle === undefined;
   if (bundle === undefined) {
-    const text = `must be exactly one property with type ${quoteGo(propertyTypes.package)}`;
+    const text = `must be exactly one property with type ${packageType}`;
     faults.push({ text, path: [], in: 'bundle', hint: '', follows });
   }
   if (bundle === undefined || (bundle.image === '' && bundle.objectCount === 0)) {

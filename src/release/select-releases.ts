@@ -1,4 +1,4 @@
-import { combineErrors } from '../core/diagnostics-error.js';
+import { ErrorList } from '../core/diagnostics-error.js';
 import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { getOrAdd } from '../core/groups.js';
@@ -79,21 +79,20 @@ class Selection {
   }
 
   async select(channels: readonly ChannelRequest[]): Promise<SelectedReleases> {
-    const faults: OpmateError[] = [];
+    const errors = new ErrorList();
     const ranges: ChannelRange[] = [];
     for (const channel of channels) {
-      try {
-        const range = await this.#readRange(channel);
-        ranges.push(range);
-        if (channel.shortestPath) this.#addShortestPath(range);
-        else this.#addRange(range);
-      } catch (error) {
-        if (!(error instanceof OpmateError) || error.code === 'CANCELLED' || error.code === 'INTERNAL')
-          throw error;
-        faults.push(error);
-      }
+      await errors.try(
+        async () => {
+          const range = await this.#readRange(channel);
+          ranges.push(range);
+          if (channel.shortestPath) this.#addShortestPath(range);
+          else this.#addRange(range);
+        },
+        ({ code }) => code !== 'INTERNAL',
+      );
     }
-    if (faults.length > 0) throw combineErrors(faults);
+    errors.throwIfAny();
     const published = ranges.filter(({ channel }) => channel.type === 'ocp');
     if (ranges.length > 1 && published.length > 0) await this.#addCrossPath(published);
     const releases = [...this.#releases.values()];

@@ -4,6 +4,7 @@ import { UsageError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { NameIndex } from '../core/suggest.js';
 import { type CommandLine, findCommand } from './command/command-line.js';
+import type { Example } from './command/declaration.js';
 import { wrapExample } from './command/help-format.js';
 
 import { helpTopics } from './help-topics.js';
@@ -32,8 +33,14 @@ export async function helpFor(commandLine: CommandLine, words: readonly string[]
 /** Returns the help of a command, as `--help` prints it. */
 export async function helpText(commandLine: CommandLine, command: Command): Promise<string> {
   await commandLine.load(command);
-  await summarize(commandLine, command);
-  const examples = await loadExamples(commandLine, command);
+  const collected = await readCollectedHelp();
+  const path = ['opmate', ...commandPath(command).split(' ').slice(1)].join(' ');
+  for (const sub of command.commands) {
+    const summary = collected.summaries?.[`${path} ${sub.name()}`];
+    if (summary === undefined) await commandLine.load(sub);
+    else sub.summary(summary);
+  }
+  const examples = collected.examples?.[path] ?? (await loadExamples(commandLine, command));
   const shown = examples.map(([purpose, line]) => `  # ${purpose}\n${wrapExample(line)}\n`);
   const isRoot = command.parent === null;
   // Its options are those of every command, which have a page of their own.
@@ -46,27 +53,24 @@ export async function helpText(commandLine: CommandLine, command: Command): Prom
 }
 
 /** Returns the examples of a command; for a group, the first of some of its commands, or two of a single one. */
-async function loadExamples(
-  commandLine: CommandLine,
-  command: Command,
-): Promise<readonly (readonly [purpose: string, line: string])[]> {
+export async function loadExamples(commandLine: CommandLine, command: Command): Promise<readonly Example[]> {
   const declaration = commandLine.findDeclaration(command);
   if (declaration !== undefined) return declaration.examples ?? [];
   const commands = await commandLine.loadExampleCommands(command);
   return commands.flatMap(({ examples = [] }) => examples.slice(0, commands.length === 1 ? 2 : 1));
 }
 
-/** Sets the summaries of the subcommands from those collected at build time. */
-async function summarize(commandLine: CommandLine, command: Command): Promise<void> {
-  const file = new URL('../command-summaries.json', import.meta.url);
-  const collected = await readFile(file, 'utf8').catch(() => '{}');
-  const summaries = JSON.parse(collected) as Record<string, string>;
-  const [, ...path] = commandPath(command).split(' ');
-  for (const sub of command.commands) {
-    const summary = summaries[['opmate', ...path, sub.name()].join(' ')];
-    if (summary === undefined) await commandLine.load(sub);
-    else sub.summary(summary);
-  }
+/** Summaries and examples that the build collects: the help of a group then loads no command. */
+interface CollectedHelp {
+  /** Summaries of commands by path. */
+  summaries?: Record<string, string>;
+  /** Examples of groups by path. */
+  examples?: Record<string, readonly Example[]>;
+}
+
+async function readCollectedHelp(): Promise<CollectedHelp> {
+  const file = new URL('../collected-help.json', import.meta.url);
+  return JSON.parse(await readFile(file, 'utf8').catch(() => '{}')) as CollectedHelp;
 }
 
 /** Returns the error for an unknown command, with the nearest command or `referenceCommand` as hint. */

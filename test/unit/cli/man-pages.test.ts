@@ -3,7 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { catalogForms } from '../../../src/api/open-catalog.js';
-import { commandSummaries } from '../../../src/cli/command/command-summaries.js';
+import { commandSummaries, groupExamples } from '../../../src/cli/command/collected-help.js';
 import { manPages } from '../../../src/cli/man-pages.js';
 import { projectRoot } from '../../support/command-line.js';
 import { directoryWith } from '../../support/temporary.js';
@@ -80,6 +80,17 @@ describe('cli/man-pages', () => {
     const summaries = await commandSummaries();
     expect(summaries).toMatchObject({ 'opmate validate': 'check a catalog and report every problem' });
     expect(Object.entries(summaries).filter(([, summary]) => summary === '')).toEqual([]);
+  });
+
+  it('collects the examples that the help of each group shows', async () => {
+    const examples = await groupExamples();
+    expect(examples['opmate']?.length).toBeGreaterThan(2);
+    expect(examples['opmate catalog']?.map(([, line]) => line.split(' ').slice(0, 3).join(' '))).toEqual([
+      'opmate catalog doctor',
+      'opmate catalog diff',
+      'opmate catalog filter',
+      'opmate catalog build',
+    ]);
   });
 });
 

@@ -49,6 +49,8 @@ const libraries: Record<string, { folder: string; modules: number; also?: string
   '@sigstore/core': { folder: 'trust', modules: 1 },
   '@sigstore/protobuf-specs': { folder: 'trust', modules: 1 },
   '@sigstore/verify': { folder: 'trust', modules: 1 },
+  '@peculiar/asn1-schema': { folder: 'serve', modules: 1 },
+  '@peculiar/asn1-x509': { folder: 'serve', modules: 1 },
   graphql: { folder: 'serve/graphql', modules: 3 },
   preact: { folder: 'view/page', modules: 22 },
   '@grpc/grpc-js': { folder: 'client', modules: 1 },

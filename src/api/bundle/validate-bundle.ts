@@ -1,7 +1,7 @@
 import path from 'node:path';
-import type { ValidationDiagnostic } from '../../bundle/validate/diagnostic.js';
 import {
   type ValidateOptions,
+  type ValidationDiagnostic,
   validateBundle as validateFiles,
 } from '../../bundle/validate/validate-bundle.js';
 import { statIfPresent } from '../../files/file-status.js';

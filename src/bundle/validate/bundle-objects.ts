@@ -1,8 +1,8 @@
-import type { JsonValue } from '../../document/json.js';
+import type { JsonObject } from '../../document/json.js';
 import { conform, struct } from '../../kube/struct.js';
 import { intOrString, policyRule } from '../../kube/meta-types.js';
-import type { BundleContent, BundleObject } from './content.js';
-import { type CheckDiagnostic, errorAt, warningAt } from './diagnostic.js';
+import type { BundleContent } from './content.js';
+import { type Tell, soundValue, warning } from './report.js';
 
 /** Security context constraints of every OpenShift cluster. */
 const defaultConstraints: ReadonlySet<string> = new Set([
@@ -24,78 +24,55 @@ const budget = struct({
 });
 const role = struct({ rules: { list: policyRule } });
 
+const checks: Readonly<Record<string, (value: JsonObject, tell: Tell) => void>> = {
+  PodDisruptionBudget: checkBudget,
+  PriorityClass({ globalDefault }, tell) {
+    const path = ['globalDefault'];
+    if (globalDefault === true) tell(path, 'globalDefault field cannot be set to true');
+    else if ((globalDefault ?? false) !== false) tell(path, 'globalDefault: expected true or false');
+  },
+  Role: checkRole,
+  ClusterRole: checkRole,
+};
+
 /**
- * Returns the faults of objects that disturb a cluster: budgets that forbid all disruptions, global default priority
- * classes, and roles that may change default constraints. Upstream has these checks but never runs them. (Source:
+ * Checks for objects that disturb a cluster: budgets that forbid all disruptions, global default priority classes, and
+ * roles that may change default constraints. Upstream has these checks but never runs them. (Source:
  * operator-framework/api, validation of objects.)
  */
-export function bundleObjectFaults({ objects }: BundleContent): CheckDiagnostic[] {
-  return objects.flatMap((object) =>
-    objectFaults(object).map((fault): CheckDiagnostic => ({ ...fault, file: object.file })),
-  );
-}
-
-function objectFaults({ kind, value }: BundleObject): CheckDiagnostic[] {
-  switch (kind) {
-    case 'PodDisruptionBudget':
-      return budgetFaults(value);
-    case 'PriorityClass': {
-      const globalDefault = (value as Record<string, JsonValue | undefined>)['globalDefault'] ?? false;
-      if (globalDefault === true) {
-        return [errorAt(['globalDefault'], 'globalDefault field cannot be set to true')];
-      }
-      return globalDefault === false
-        ? []
-        : [errorAt(['globalDefault'], 'globalDefault: expected true or false')];
-    }
-    case 'Role':
-    case 'ClusterRole':
-      return roleFaults(value);
-    default:
-      return [];
+export function checkBundleObjects({ objects }: BundleContent, tell: Tell): void {
+  for (const { kind, value, file } of objects) {
+    if (!Object.hasOwn(checks, kind)) continue;
+    checks[kind]?.(value, (path, problem, details) => tell(path, problem, { file, ...details }));
   }
 }
 
-function budgetFaults(value: JsonValue): CheckDiagnostic[] {
-  const { value: read, faults } = conform(value, budget);
-  if (faults.length > 0) return faults.map(({ message, path }) => errorAt(path, message));
-  const { maxUnavailable, minAvailable } = read.spec;
-  const diagnostics: CheckDiagnostic[] = [];
+function checkBudget(value: JsonObject, tell: Tell): void {
+  const { maxUnavailable, minAvailable } = soundValue(conform(value, budget), tell)?.spec ?? {};
   if (maxUnavailable === 0 || maxUnavailable === '0%') {
-    diagnostics.push(errorAt(['spec', 'maxUnavailable'], 'maxUnavailable field cannot be set to 0 or 0%'));
+    tell(['spec', 'maxUnavailable'], 'maxUnavailable field cannot be set to 0 or 0%');
   }
-  if (minAvailable === '100%') {
-    diagnostics.push(errorAt(['spec', 'minAvailable'], 'minAvailable field cannot be set to 100%'));
-  }
-  return diagnostics;
+  if (minAvailable === '100%') tell(['spec', 'minAvailable'], 'minAvailable field cannot be set to 100%');
 }
 
-function roleFaults(value: JsonValue): CheckDiagnostic[] {
-  const { value: read, faults } = conform(value, role);
-  if (faults.length > 0) return faults.map(({ message, path }) => errorAt(path, message));
-  const diagnostics: CheckDiagnostic[] = [];
-  for (const [index, rule] of (read.rules ?? []).entries()) {
+function checkRole(value: JsonObject, tell: Tell): void {
+  for (const [index, rule] of (soundValue(conform(value, role), tell)?.rules ?? []).entries()) {
     const { apiGroups = [], resources = [], resourceNames = [], verbs } = rule;
-    const may = (...wanted: string[]): boolean => (verbs ?? []).some((verb) => wanted.includes(verb));
-    if (
-      apiGroups.includes('policy') &&
-      resources.includes('poddisruptionbudgets') &&
-      may('*', 'create', 'update', 'patch')
-    ) {
-      const message =
-        'RBAC includes permission to create/update poddisruptionbudgets, which could impact cluster stability';
-      diagnostics.push(warningAt(['rules', index], message));
+    const may = (group: string, resource: string, ...wanted: string[]): boolean =>
+      apiGroups.includes(group) &&
+      resources.includes(resource) &&
+      (verbs ?? []).some((verb) => wanted.includes(verb));
+    const could = 'which could impact cluster stability';
+    if (may('policy', 'poddisruptionbudgets', '*', 'create', 'update', 'patch')) {
+      const problem = `RBAC includes permission to create/update poddisruptionbudgets, ${could}`;
+      tell(['rules', index], problem, warning);
     }
     if (
-      apiGroups.includes('security.openshift.io') &&
-      resources.includes('securitycontextconstraints') &&
-      may('*', 'delete', 'update', 'patch') &&
+      may('security.openshift.io', 'securitycontextconstraints', '*', 'delete', 'update', 'patch') &&
       resourceNames.some((name) => defaultConstraints.has(name))
     ) {
-      const message =
-        'RBAC includes permission to modify default securitycontextconstraints, which could impact cluster stability';
-      diagnostics.push(errorAt(['rules', index], message));
+      const problem = `RBAC includes permission to modify default securitycontextconstraints, ${could}`;
+      tell(['rules', index], problem);
     }
   }
-  return diagnostics;
 }

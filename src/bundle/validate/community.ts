@@ -3,8 +3,8 @@ import { GoJsonError, parseGoJson } from '../../document/go-json.js';
 import { type JsonValue, isJsonObject } from '../../document/json.js';
 import { SemverError, compareVersions, formatVersion, parseTolerantVersion } from '../../core/semver.js';
 import type { BundleContent } from './content.js';
-import { type CheckDiagnostic, errorAt, warningAt } from './diagnostic.js';
 import { removedIn122 } from './removed-apis.js';
+import { type Tell, warning } from './report.js';
 
 const guide = 'https://kubernetes.io/docs/reference/using-api/deprecation-guide/#v1-22';
 const key = 'olm.maxOpenShiftVersion';
@@ -14,12 +14,12 @@ const path = ['metadata', 'annotations', propertiesAnnotation];
  * Checks that a bundle with APIs removed in OpenShift 4.9 declares its maximum version. (Source: validator `community`
  * of operator-framework/api, without labels of index images.)
  */
-export function communityFaults(content: BundleContent): CheckDiagnostic[] {
+export function checkCommunity(content: BundleContent, tellOf: Tell): void {
   const { csv, name } = content;
   const removed = removedIn122(content);
-  if (csv === undefined || removed === undefined) return [];
+  if (csv === undefined || removed === undefined) return;
   const properties = csv.metadata.annotations?.[propertiesAnnotation] ?? '';
-  const tell = (problem: string): CheckDiagnostic[] => [errorAt(path, `(${name}) ${problem}`)];
+  const tell = (problem: string, details = {}): void => tellOf(path, `(${name}) ${problem}`, details);
   if (properties === '') {
     return tell(
       `csv.Annotations not specified ${key} for an OCP version < 4.9. This annotation is required to prevent the ` +
@@ -50,9 +50,9 @@ export function communityFaults(content: BundleContent): CheckDiagnostic[] {
       const problem =
         `csv.Annotations.olm.properties has an invalid value. ${key} must specify only major.minor versions, ` +
         `${formatVersion(version)} will be truncated to ${formatVersion(minor)}`;
-      return [warningAt(path, `(${name}) ${problem}`)];
+      return tell(problem, warning);
     }
-    if (compareVersions(version, parseTolerantVersion('4.9')) < 0) return [];
+    if (compareVersions(version, parseTolerantVersion('4.9')) < 0) return;
   } catch (error) {
     if (!(error instanceof SemverError)) throw error;
     return tell(

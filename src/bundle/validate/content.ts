@@ -1,7 +1,7 @@
 import { splitApiVersion } from '../../kube/object.js';
 import { OpmateError } from '../../core/errors.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
-import { TypeMismatchError, conform, readTyped, struct } from '../../kube/struct.js';
+import { conform, struct } from '../../kube/struct.js';
 import { objectMeta } from '../../kube/meta-types.js';
 import { supportedKinds } from '../plain/registry-v1/supported-kinds.js';
 import { describeKind } from '../../document/field.js';
@@ -15,12 +15,11 @@ import { type DefinedResources, checkCrd } from './crd.js';
 import { type Csv, apiDefinitions } from '../../kube/csv-types.js';
 import { checkCsv } from './csv.js';
 import type { BundleAnnotations, MediaType } from '../../model/bundle-keys.js';
-import type { Diagnostic } from '../../core/diagnostic.js';
-import { type CheckDiagnostic, errorAt, warningAt } from './diagnostic.js';
-import { objectMetaFaults } from './object-meta.js';
+import { checkObjectMeta } from './object-meta.js';
+import { type Tell, prefixed, soundValue, warning } from './report.js';
 
 /** The first document of a manifest. */
-export interface BundleObject {
+interface BundleObject {
   file: string;
   value: JsonObject;
   apiVersion: string;
@@ -47,53 +46,36 @@ export interface BundleContent {
   files: readonly Buffer[];
 }
 
-function readObject(file: string, content: Buffer): BundleObject | CheckDiagnostic {
+/** Reads the objects in `manifests/`; reports other files. */
+export function readObjects(files: readonly BundleFile[], tell: Tell): BundleObject[] {
+  return files.flatMap(({ name, content }) => readObject(`manifests/${name}`, content, tell) ?? []);
+}
+
+function readObject(file: string, content: Buffer, tell: Tell): BundleObject | undefined {
   const { value, error } = readFirstDocument(content);
   if (error !== undefined) {
     if (error.code !== 'SYNTAX') throw error;
-    return { severity: 'error', problem: error.message, file, line: error.line };
+    return void tell([], error.message, { file, line: error.line });
   }
   if (value !== null && !isJsonObject(value)) {
-    const problem = `expected an object of Kubernetes, got ${describeKind(value)}`;
-    return { severity: 'error', problem, file };
+    return void tell([], `expected an object of Kubernetes, got ${describeKind(value)}`, { file });
   }
   const apiVersion = getText(value, 'apiVersion');
   if (!isKubernetesObject(value)) {
     const reason = apiVersion.split('/').length > 2 ? ': apiVersion has more than one slash' : '';
-    return { ...errorAt(['kind'], `Object 'Kind' is missing${reason}`), file };
+    return void tell(['kind'], `Object 'Kind' is missing${reason}`, { file });
   }
   const name = getText(value, 'metadata', 'name');
   const kind = value['kind'] as string;
-  return {
-    file,
-    value: kind === 'ConfigMap' || kind === 'Secret' ? getHead(value) : value,
-    apiVersion,
-    ...splitApiVersion(apiVersion),
-    kind,
-    name,
-  };
+  // Data, which no validator needs, is dropped to save memory.
+  const isData = kind === 'ConfigMap' || kind === 'Secret';
+  const heads = Object.entries(value).filter(([key]) => ['apiVersion', 'kind', 'metadata'].includes(key));
+  const kept = isData ? Object.fromEntries(heads) : value;
+  return { file, value: kept, apiVersion, ...splitApiVersion(apiVersion), kind, name };
 }
 
-/** Drops data, which no validator needs, to save memory. */
-function getHead({ apiVersion, kind, metadata }: JsonObject): JsonObject {
-  return {
-    ...(apiVersion !== undefined && { apiVersion }),
-    ...(kind !== undefined && { kind }),
-    ...(metadata !== undefined && { metadata }),
-  };
-}
-
-function isObject(read: BundleObject | CheckDiagnostic): read is BundleObject {
-  return 'value' in read;
-}
-
-const csvKind = 'ClusterServiceVersion';
+export const csvKind = 'ClusterServiceVersion';
 const crdKind = 'CustomResourceDefinition';
-
-/** Returns the media type of objects other than charts. */
-export function detectMediaType(objects: readonly BundleObject[]): MediaType {
-  return objects.some(({ kind }) => kind === csvKind) ? 'registry+v1' : 'plain';
-}
 
 /** Upstream's warning about definitions of v1beta1. */
 const oldCrdWarning =
@@ -101,131 +83,101 @@ const oldCrdWarning =
   '1.16+, removed in 1.22. Supportfor apiextensions.k8s.io/v1beta1 CustomResourceDefinitions will be removed in ' +
   'the future in favor of apiextensions.k8s.io/v1 CustomResourceDefinitions.';
 
+const metaStruct = struct({ 'kind?': 'string', 'apiVersion?': 'string', 'metadata?': objectMeta });
+
 /**
  * Checks every object of a bundle, and that the ClusterServiceVersion owns the definitions; adds what it reads to
  * `content`. (Source: operator-registry, pkg/lib/bundle and pkg/lib/validation.)
  */
-export function checkContent(content: BundleContent, mediaType: MediaType): Diagnostic[] {
-  const faults: Diagnostic[] = [];
+export function checkContent(
+  content: BundleContent,
+  mediaType: MediaType,
+  tellAs: (code: string, file: string) => Tell,
+): void {
   for (const object of content.objects) {
-    const tell = (code: string, diagnostics: readonly CheckDiagnostic[]): void => {
-      for (const fault of diagnostics) faults.push({ file: object.file, ...fault, code });
-    };
-    const { kind, value } = object;
+    const { kind, value, file, apiVersion, version } = object;
     const isKnown = kind === csvKind || kind === crdKind || supportedKinds.has(kind);
     if (mediaType === 'registry+v1' && !isKnown) {
-      const message = `${kind} is not supported type for registryV1 bundle: ${object.file}`;
-      tell('manifests', [errorAt(['kind'], message)]);
+      const problem = `${kind} is not supported type for registryV1 bundle: ${file}`;
+      tellAs('manifests', file)(['kind'], problem);
     } else if (kind === csvKind) {
-      const { faults: diagnostics, csv } = checkCsv(value);
-      tell('csv', diagnostics);
+      const tell = tellAs('csv', file);
+      const csv = checkCsv(value, tell);
       if (content.csvObject !== undefined) {
-        const message = `another ClusterServiceVersion; ${content.csvObject.file} has one already`;
-        tell('csv', [warningAt(['kind'], message)]);
-      } else {
-        content.csvObject = object;
-        content.csv = csv;
-        content.name = csv?.metadata.name ?? '';
-      }
+        const problem = `another ClusterServiceVersion; ${content.csvObject.file} has one already`;
+        tell(['kind'], problem, warning);
+      } else Object.assign(content, { csvObject: object, csv, name: csv?.metadata.name ?? '' });
     } else if (kind === crdKind) {
-      if (
-        object.apiVersion !== 'apiextensions.k8s.io/v1' &&
-        object.apiVersion !== 'apiextensions.k8s.io/v1beta1'
-      ) {
-        const message = `Unsupported api version of CRD: ${object.apiVersion}`;
-        tell('crd', [errorAt(['apiVersion'], message)]);
-        if (object.version === 'v1' || object.version === 'v1beta1') content.isIncomplete = true;
+      const tell = tellAs('crd', file);
+      const isOld = version === 'v1beta1';
+      if (apiVersion !== 'apiextensions.k8s.io/v1' && apiVersion !== 'apiextensions.k8s.io/v1beta1') {
+        tell(['apiVersion'], `Unsupported api version of CRD: ${apiVersion}`);
+        content.isIncomplete ||= version === 'v1' || isOld;
         continue;
       }
-      const { faults: diagnostics, defined } = checkCrd(value);
-      tell('crd', diagnostics);
-      if (object.version === 'v1beta1') tell('crd', [warningAt(['apiVersion'], oldCrdWarning)]);
+      const defined = checkCrd(value, tell);
+      if (isOld) tell(['apiVersion'], oldCrdWarning, warning);
       if (defined === undefined) content.isIncomplete = true;
-      else content.crds.push({ ...defined, file: object.file });
-    } else tell('manifests', metadataFaults(value));
-  }
-  const { csv, csvObject } = content;
-  // Unreadable objects are reported above, and ownership is then unknown.
-  if (csv !== undefined && csvObject !== undefined && !content.isIncomplete) {
-    for (const fault of ownershipFaults(content, csv, csvObject.value)) {
-      faults.push({ file: csvObject.file, ...fault, code: 'bundle' });
+      else content.crds.push({ ...defined, file });
+    } else {
+      const tell = tellAs('manifests', file);
+      const metadata = soundValue(conform(value, metaStruct), tell)?.metadata;
+      if (metadata) checkObjectMeta(metadata, prefixed(tell, 'error validating object metadata: '));
     }
   }
-  return faults;
-}
-
-const metaStruct = struct({ 'kind?': 'string', 'apiVersion?': 'string', 'metadata?': objectMeta });
-
-function metadataFaults(object: JsonObject): CheckDiagnostic[] {
-  const conformed = conform(object, metaStruct);
-  if (conformed.faults.length > 0) {
-    return conformed.faults.map(({ message, path }) => errorAt(path, message));
-  }
-  const { metadata } = conformed.value;
-  return objectMetaFaults(metadata).map((fault) => ({
-    ...fault,
-    problem: `error validating object metadata: ${fault.problem}`,
-  }));
+  const { csv, csvObject, isIncomplete } = content;
+  // Unreadable objects are reported above, and ownership is then unknown.
+  if (csv === undefined || csvObject === undefined || isIncomplete) return;
+  checkOwnership(content, csv, csvObject.value, tellAs('bundle', csvObject.file));
 }
 
 /** Compares owned definitions with those of the bundle. */
-function ownershipFaults(content: BundleContent, csv: Csv, manifest: JsonObject): CheckDiagnostic[] {
-  const spec = manifest['spec'] ?? null;
-  const location = ['spec', 'customresourcedefinitions'];
+function checkOwnership(
+  { name: bundle, crds }: BundleContent,
+  csv: Csv,
+  value: JsonObject,
+  tell: Tell,
+): void {
+  const spec = value['spec'] ?? null;
   if (!isJsonObject(spec)) {
-    return spec === null && Object.hasOwn(manifest, 'spec')
-      ? []
-      : [errorAt(['spec'], 'error getting CSV CRDs: spec is missing')];
+    if (spec !== null || !Object.hasOwn(value, 'spec')) {
+      tell(['spec'], 'error getting CSV CRDs: spec is missing');
+    }
+    return;
   }
-  let owned;
-  try {
-    const definitions = spec['customresourcedefinitions'];
-    owned = readTyped(definitions, apiDefinitions, { path: location, foldNames: true }).owned ?? [];
-  } catch (error) {
-    if (!(error instanceof TypeMismatchError)) throw error;
-    return [errorAt(error.path, `error getting CSV CRDs: ${error.message}`)];
+  const path = ['spec', 'customresourcedefinitions'];
+  const options = { path, foldNames: true };
+  const { value: read, faults } = conform(spec['customresourcedefinitions'], apiDefinitions, options);
+  const [fault] = faults;
+  if (fault !== undefined) {
+    tell(fault.path, `error getting CSV CRDs: ${fault.message}`);
+    return;
   }
-  const faults: CheckDiagnostic[] = [];
   const toKey = (name: string, version: string, kind: string): string => [name, version, kind].join('\0');
   const unowned = new Map<string, { name: string; version: string; file: string }>();
-  for (const { name, versions, kind, file } of content.crds) {
+  for (const { name, versions, kind, file } of crds) {
     for (const version of versions) unowned.set(toKey(name, version, kind), { name, version, file });
   }
-  for (const [index, { group, kind, name, version }] of owned.entries()) {
+  for (const [index, { group, kind, name, version }] of (read.owned ?? []).entries()) {
     const key = toKey(name, version, kind);
     // Upstream's keys of definitions lack the group, so that an owned one with a group is never found.
     if (group === '' && unowned.delete(key)) continue;
     const shown = name === '' ? `${group}/${version} ${kind}` : `${name}/${version}`;
-    const message = `owned CRD ${shown} not found in bundle ${quoteGo(content.name)}`;
-    faults.push(errorAt([...location, 'owned', index], message));
+    tell([...path, 'owned', index], `owned CRD ${shown} not found in bundle ${quoteGo(bundle)}`);
   }
   for (const { name, version, file } of unowned.values()) {
-    const message = `CRD ${name}/${version} is present in bundle ${quoteGo(content.name)} but not defined in CSV`;
-    faults.push({ ...warningAt(['spec', 'versions'], message), file });
+    const problem = `CRD ${name}/${version} is present in bundle ${quoteGo(bundle)} but not defined in CSV`;
+    tell(['spec', 'versions'], problem, { ...warning, file });
   }
   try {
     const release = csvRelease(spec);
     const substitutes = csv.metadata.annotations?.['olm.substitutesFor'] ?? '';
-    if (release !== '' && substitutes !== '') {
-      const message =
-        `bundle ${quoteGo(content.name)} cannot have both a release version (${quoteGo(release)}) and ` +
-        `olm.substitutesFor annotation (${quoteGo(substitutes)})`;
-      faults.push(errorAt(['spec', 'release'], message));
-    }
+    if (release === '' || substitutes === '') return;
+    const problem =
+      `bundle ${quoteGo(bundle)} cannot have both a release version (${quoteGo(release)}) and ` +
+      `olm.substitutesFor annotation (${quoteGo(substitutes)})`;
+    tell(['spec', 'release'], problem);
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
   }
-  return faults;
-}
-
-/** Reads the objects in `manifests/`; other files are faults. */
-export function readObjects(files: readonly BundleFile[]): {
-  objects: BundleObject[];
-  faults: CheckDiagnostic[];
-} {
-  const read = files.map(({ name, content }) => readObject(`manifests/${name}`, content));
-  return {
-    objects: read.filter(isObject),
-    faults: read.filter((item) => !isObject(item)) as CheckDiagnostic[],
-  };
 }

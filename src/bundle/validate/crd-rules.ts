@@ -1,13 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
 import { quoteGo } from '../../document/go-json.js';
 import { type JsonValue, isJsonObject } from '../../document/json.js';
-import type { CheckDiagnostic } from './diagnostic.js';
-import { type Place, child, forbidden, invalid, notSupported, required } from './field-diagnostics.js';
+import type { DocumentPath } from '../../core/diagnostic.js';
 import type { OldCrd } from '../../kube/crd-types.js';
 import { dns1035LabelFaults, subdomainFaults } from '../../kube/names.js';
 import type { ObjectMeta } from '../../kube/meta-types.js';
-import { objectMetaFaults } from './object-meta.js';
-import { selectableFieldFaults } from './selectable-fields.js';
+import { checkObjectMeta } from './object-meta.js';
+import { Spot, type Tell } from './report.js';
+import { checkSelectableFields } from './selectable-fields.js';
 import { parseRequestUri } from './uri.js';
 
 type OldSpec = OldCrd['spec'];
@@ -35,88 +35,67 @@ type Subresources = NonNullable<OldSpec['subresources']>;
 type Conversion = NonNullable<OldSpec['conversion']>;
 type WebhookService = NonNullable<NonNullable<Conversion['webhookClientConfig']>['service']>;
 
-const spec: Place = { field: 'spec', path: ['spec'] };
 const columnTypes = ['boolean', 'date', 'integer', 'number', 'string'];
 const columnFormats = ['byte', 'date', 'date-time', 'double', 'float', 'int32', 'int64', 'password'];
 
 /**
- * Returns the faults of a definition, except those of its schemas and of fields named `status…`, which upstream filters
- * out. `shared` is the path of fields that apply to all versions. (Source: apiextensions-apiserver, validation.)
+ * Checks a definition, except its schemas and fields named `status…`, whose faults upstream filters out. `shared` is the
+ * path of fields that apply to all versions. (Source: apiextensions-apiserver, validation.)
  */
-export function crdFaults(crd: Crd, shared: readonly (string | number)[]): CheckDiagnostic[] {
-  const { group, names } = crd.spec;
+export function checkCrdRules(crd: Crd, shared: DocumentPath, tell: Tell): void {
+  const { group, names, scope, versions = [], preserveUnknownFields, ...common } = crd.spec;
   const wanted = `${names.plural}.${group}`;
-  const faults = objectMetaFaults(crd.metadata, (name, isPrefix) => [
+  checkObjectMeta(crd.metadata, tell, (name, isPrefix) => [
     // The generated suffix makes the last dash of a prefix an inner one.
     ...subdomainFaults(isPrefix ? name.replace(/(.)-$/s, '$1a') : name),
     ...(name === wanted ? [] : ['must be spec.names.plural+"."+spec.group']),
   ]);
-  faults.push(...specFaults(crd, shared), ...approvalFaults(crd));
-  if (crd.spec.preserveUnknownFields === true) {
+  const spec = new Spot(tell, ['spec']);
+  const preserve = spec.child('preserveUnknownFields');
+  if (preserveUnknownFields === true) {
     const detail =
       'cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead';
-    faults.push(invalid(child(spec, 'preserveUnknownFields'), true, detail));
+    preserve.invalid(true, detail);
   }
-  return faults;
-}
-
-function specFaults({ spec: crd }: Crd, shared: readonly (string | number)[]): CheckDiagnostic[] {
-  const faults: CheckDiagnostic[] = [];
-  const { group, names, scope, versions = [] } = crd;
   const groupFaults = subdomainFaults(group);
-  const atGroup = child(spec, 'group');
-  if (group === '') faults.push(required(atGroup));
-  else if (groupFaults.length > 0) faults.push(invalid(atGroup, group, groupFaults.join(',')));
-  else if (!group.includes('.')) {
-    faults.push(invalid(atGroup, group, 'should be a domain with at least one dot'));
+  if (group === '') spec.child('group').required();
+  else if (groupFaults.length > 0 || group.includes('.')) spec.child('group').invalidAs(group, groupFaults);
+  else spec.child('group').invalid(group, 'should be a domain with at least one dot');
+  checkApproval(crd, tell);
+  spec.child('scope').oneOf(scope, ['Cluster', 'Namespaced']);
+  const schemas = [common.validation, ...versions.map(({ schema }) => schema)];
+  if (preserveUnknownFields !== false && schemas.some((value) => hasDefault(value?.openAPIV3Schema, 0))) {
+    preserve.invalid(true, 'must be false in order to use defaults in the schema');
   }
-  if (scope === '') faults.push(required(child(spec, 'scope')));
-  else if (scope !== 'Cluster' && scope !== 'Namespaced') {
-    faults.push(notSupported(child(spec, 'scope'), scope, ['Cluster', 'Namespaced']));
+  checkVersions(crd.spec, versions, spec);
+  checkNames(names, spec.child('names'));
+  const top = (field: string): Spot => new Spot(tell, [...shared, field], `spec.${field}`);
+  checkSubresources(common.subresources, top('subresources'));
+  checkColumns(common.additionalPrinterColumns, top('additionalPrinterColumns'));
+  if (common.selectableFields !== undefined) {
+    const selectable = top('selectableFields');
+    if (common.validation === undefined) {
+      selectable.invalid('', 'may only be set when validations.schema is included');
+    } else checkSelectableFields(common.selectableFields, common.validation.openAPIV3Schema, selectable);
   }
-  const schemas = [crd.validation, ...versions.map(({ schema }) => schema)];
-  if (crd.preserveUnknownFields !== false && schemas.some((value) => hasDefault(value?.openAPIV3Schema, 0))) {
-    const place = child(spec, 'preserveUnknownFields');
-    faults.push(invalid(place, true, 'must be false in order to use defaults in the schema'));
+  if (common.conversion !== undefined) {
+    checkConversion(common.conversion, preserveUnknownFields, spec.child('conversion'));
   }
-  faults.push(...versionsFaults(crd, versions));
-  for (const field of ['plural', 'singular', 'kind', 'listKind'] as const) {
-    if ((names[field] ?? '') === '') faults.push(required(child(spec, 'names', field)));
-  }
-  faults.push(...namesFaults(names));
-  const top = (field: string): Place => ({ field: `spec.${field}`, path: [...shared, field] });
-  faults.push(...subresourceFaults(crd.subresources, top('subresources')));
-  faults.push(...columnFaults(crd.additionalPrinterColumns, top('additionalPrinterColumns')));
-  if (crd.selectableFields !== undefined) {
-    const place = top('selectableFields');
-    if (crd.validation === undefined) {
-      faults.push(invalid(place, '', 'may only be set when validations.schema is included'));
-    } else {
-      faults.push(...selectableFieldFaults(crd.selectableFields, crd.validation.openAPIV3Schema, place));
-    }
-  }
-  return [...faults, ...conversionFaults(crd.conversion, crd.preserveUnknownFields)];
 }
 
-function versionsFaults(crd: Crd['spec'], versions: readonly CrdVersion[]): CheckDiagnostic[] {
-  const faults: CheckDiagnostic[] = [];
-  const all = child(spec, 'versions');
+function checkVersions(crd: Crd['spec'], versions: readonly CrdVersion[], spec: Spot): void {
+  const all = spec.child('versions');
   for (const [index, version] of versions.entries()) {
-    const place = child(all, index);
-    const nameFaults = dns1035LabelFaults(version.name);
-    if (nameFaults.length > 0) faults.push(invalid(child(place, 'name'), version.name, nameFaults.join(',')));
-    faults.push(...deprecationFaults(version, child(place, 'deprecationWarning')));
-    faults.push(...subresourceFaults(version.subresources, child(place, 'subresources')));
-    faults.push(...columnFaults(version.additionalPrinterColumns, child(place, 'additionalPrinterColumns')));
+    const spot = all.child(index);
+    spot.child('name').invalidAs(version.name, dns1035LabelFaults(version.name));
+    checkDeprecation(version, spot.child('deprecationWarning'));
+    checkSubresources(version.subresources, spot.child('subresources'));
+    checkColumns(version.additionalPrinterColumns, spot.child('additionalPrinterColumns'));
     if (version.selectableFields === undefined) continue;
-    const selectable = child(place, 'selectableFields');
-    if (version.schema?.openAPIV3Schema === undefined) {
-      const detail = 'may only be set when `version.schema.openAPIV3Schema` is not included';
-      faults.push(invalid(selectable, '', detail));
-    } else {
-      const schema = version.schema.openAPIV3Schema;
-      faults.push(...selectableFieldFaults(version.selectableFields, schema, selectable));
-    }
+    const selectable = spot.child('selectableFields');
+    const schema = version.schema?.openAPIV3Schema;
+    if (schema !== undefined) checkSelectableFields(version.selectableFields, schema, selectable);
+    else selectable.invalid('', 'may only be set when `version.schema.openAPIV3Schema` is not included');
   }
   const kinds = [
     ['validation', 'schema', 'schemas'],
@@ -126,253 +105,189 @@ function versionsFaults(crd: Crd['spec'], versions: readonly CrdVersion[]): Chec
   for (const [top, each, plural] of kinds) {
     const values = versions.map((version) => version[each]);
     if (crd[top] !== undefined && values.some((item) => item !== undefined)) {
-      const detail = `top-level and per-version ${plural} are mutually exclusive`;
-      faults.push(forbidden(child(spec, top), detail));
+      spec.child(top).fail(`Forbidden: top-level and per-version ${plural} are mutually exclusive`);
     }
     const [first] = values;
     if (first !== undefined && values.every((item) => item !== undefined && isDeepStrictEqual(item, first))) {
       const detail = `per-version ${plural} may not all be set to identical values (top-level ${top} should be used instead)`;
-      faults.push(invalid(all, undefined, detail));
+      all.invalid(undefined, detail);
     }
   }
   if (new Set(versions.map(({ name }) => name)).size < versions.length) {
-    faults.push(invalid(all, undefined, 'must contain unique version names'));
+    all.invalid(undefined, 'must contain unique version names');
   }
   if (versions.filter(({ storage }) => storage).length !== 1) {
-    faults.push(invalid(all, undefined, 'must have exactly one version marked as storage version'));
+    all.invalid(undefined, 'must have exactly one version marked as storage version');
   }
   const { version = '' } = crd;
-  if (version !== '') {
-    const nameFaults = dns1035LabelFaults(version);
-    if (nameFaults.length > 0) faults.push(invalid(child(spec, 'version'), version, nameFaults.join(',')));
-    if (versions[0] !== undefined && versions[0].name !== version) {
-      faults.push(invalid(child(spec, 'version'), version, 'must match the first version in spec.versions'));
+  if (version === '') return;
+  spec.child('version').invalidAs(version, dns1035LabelFaults(version));
+  if (versions[0] !== undefined && versions[0].name !== version) {
+    spec.child('version').invalid(version, 'must match the first version in spec.versions');
+  }
+}
+
+function checkDeprecation({ deprecated, deprecationWarning: text }: CrdVersion, spot: Spot): void {
+  if (text === undefined) return;
+  if (deprecated !== true) {
+    spot.invalid(text, 'can only be set for deprecated versions');
+    return;
+  }
+  if (Buffer.byteLength(text) > 256) spot.invalid(text, 'must be <= 256 characters long');
+  if (text === '') spot.invalid(text, 'must not be an empty string');
+  const bad = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/u.exec(text);
+  if (bad === null) return;
+  const index = Buffer.byteLength(text.slice(0, bad.index));
+  const detail = `must only contain printable UTF-8 characters; non-printable character found at index ${index}`;
+  spot.invalid(text, detail);
+}
+
+function checkNames(names: OldSpec['names'], spot: Spot): void {
+  for (const field of ['plural', 'singular', 'kind', 'listKind'] as const) {
+    const { [field]: name = '' } = names;
+    const isKind = field === 'kind' || field === 'listKind';
+    if (name === '') spot.child(field).required();
+    else if (!isKind) spot.child(field).invalidAs(name, dns1035LabelFaults(name));
+    else {
+      const form = 'may have mixed case, but should otherwise match: ';
+      spot.child(field).invalidAs(name, dns1035LabelFaults(name.toLowerCase()), form);
     }
-  }
-  return faults;
-}
-
-function deprecationFaults(
-  { deprecated, deprecationWarning: warning }: CrdVersion,
-  place: Place,
-): CheckDiagnostic[] {
-  if (warning === undefined) return [];
-  if (deprecated !== true) return [invalid(place, warning, 'can only be set for deprecated versions')];
-  const faults: CheckDiagnostic[] = [];
-  if (Buffer.byteLength(warning) > 256)
-    faults.push(invalid(place, warning, 'must be <= 256 characters long'));
-  if (warning === '') faults.push(invalid(place, warning, 'must not be an empty string'));
-  const bad = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/u.exec(warning);
-  if (bad !== null) {
-    const index = Buffer.byteLength(warning.slice(0, bad.index));
-    const detail = `must only contain printable UTF-8 characters; non-printable character found at index ${index}`;
-    faults.push(invalid(place, warning, detail));
-  }
-  return faults;
-}
-
-function namesFaults(names: OldSpec['names']): CheckDiagnostic[] {
-  const place = child(spec, 'names');
-  const faults: CheckDiagnostic[] = [];
-  for (const field of ['plural', 'singular'] as const) {
-    const name = names[field] ?? '';
-    const problems = name === '' ? [] : dns1035LabelFaults(name);
-    if (problems.length > 0) faults.push(invalid(child(place, field), name, problems.join(',')));
-  }
-  for (const field of ['kind', 'listKind'] as const) {
-    const name = names[field] ?? '';
-    const problems = name === '' ? [] : dns1035LabelFaults(name.toLowerCase());
-    if (problems.length === 0) continue;
-    const detail = `may have mixed case, but should otherwise match: ${problems.join(',')}`;
-    faults.push(invalid(child(place, field), name, detail));
   }
   for (const field of ['shortNames', 'categories'] as const) {
     for (const [index, name] of (names[field] ?? []).entries()) {
-      const problems = dns1035LabelFaults(name);
-      if (problems.length > 0) faults.push(invalid(child(place, field, index), name, problems.join(',')));
+      spot.child(field).child(index).invalidAs(name, dns1035LabelFaults(name));
     }
   }
   if (names.kind !== '' && names.kind === names.listKind) {
-    faults.push(invalid(child(place, 'listKind'), names.listKind, 'kind and listKind may not be the same'));
+    spot.child('listKind').invalid(names.listKind, 'kind and listKind may not be the same');
   }
-  return faults;
 }
 
-function columnFaults(columns: readonly PrinterColumn[] | undefined, place: Place): CheckDiagnostic[] {
-  return (columns ?? []).flatMap((column, index) => {
-    const faults: CheckDiagnostic[] = [];
-    const location = child(place, index);
-    if (column.name === '') faults.push(required(child(location, 'name')));
+function checkColumns(columns: readonly PrinterColumn[] = [], all: Spot): void {
+  for (const [index, column] of columns.entries()) {
+    const spot = all.child(index);
+    const { name, type, format = '' } = column;
+    if (name === '') spot.child('name').required();
     const types = `must be one of ${columnTypes.join(',')}`;
-    if (column.type === '') faults.push(required(child(location, 'type'), types));
-    else if (!columnTypes.includes(column.type))
-      faults.push(invalid(child(location, 'type'), column.type, types));
-    const { format = '' } = column;
+    if (type === '') spot.child('type').required(types);
+    else if (!columnTypes.includes(type)) spot.child('type').invalid(type, types);
     if (format !== '' && !columnFormats.includes(format)) {
-      faults.push(invalid(child(location, 'format'), format, `must be one of ${columnFormats.join(',')}`));
+      spot.child('format').invalid(format, `must be one of ${columnFormats.join(',')}`);
     }
     const key = column.jsonPath === undefined ? 'JSONPath' : 'jsonPath';
-    const path: Place = { field: `${location.field}.JSONPath`, path: [...location.path, key] };
-    const value = column[key] ?? '';
-    if (value === '') faults.push(required(path));
-    else faults.push(...simplePathFaults(value, path));
-    return faults;
-  });
+    const path = column[key] ?? '';
+    if (path === '') spot.child('JSONPath', [key]).required();
+    else checkPath(path, spot.child('JSONPath', [key]));
+  }
 }
 
-function simplePathFaults(text: string, place: Place): CheckDiagnostic[] {
-  return text.startsWith('.') ? [] : [invalid(place, text, 'must be a simple json path starting with .')];
+/** Requires a path with one of these prefixes. */
+function checkPath(text: string, spot: Spot, prefixes: readonly string[] = ['.'], detail = ''): void {
+  if (!text.startsWith('.')) spot.invalid(text, 'must be a simple json path starting with .');
+  else if (!prefixes.some((prefix) => text.startsWith(prefix))) spot.invalid(text, detail);
 }
 
-function subresourceFaults(subresources: Subresources | undefined, place: Place): CheckDiagnostic[] {
+function checkSubresources(subresources: Subresources | undefined, spot: Spot): void {
   const scale = subresources?.scale;
-  if (scale === undefined) return [];
-  const faults: CheckDiagnostic[] = [];
-  const paths = [
-    ['specReplicasPath', ['.spec.'], 'should be a json path under .spec'],
-    ['labelSelectorPath', ['.spec.', '.status.'], 'should be a json path under either .spec or .status'],
-  ] as const;
-  for (const [field, prefixes, detail] of paths) {
-    const text = scale[field] ?? '';
-    const location = child(place, 'scale', field);
-    if (text === '') {
-      if (field !== 'labelSelectorPath') faults.push(required(location));
-      continue;
-    }
-    const problems = simplePathFaults(text, location);
-    if (problems.length === 0 && !prefixes.some((prefix) => text.startsWith(prefix))) {
-      problems.push(invalid(location, text, detail));
-    }
-    faults.push(...problems);
-  }
-  return faults;
+  if (scale === undefined) return;
+  const { specReplicasPath, labelSelectorPath = '' } = scale;
+  const specReplicas = spot.child('scale').child('specReplicasPath');
+  if (specReplicasPath === '') specReplicas.required();
+  else checkPath(specReplicasPath, specReplicas, ['.spec.'], 'should be a json path under .spec');
+  if (labelSelectorPath === '') return;
+  const detail = 'should be a json path under either .spec or .status';
+  checkPath(
+    labelSelectorPath,
+    spot.child('scale').child('labelSelectorPath'),
+    ['.spec.', '.status.'],
+    detail,
+  );
 }
 
-function conversionFaults(
-  conversion: Conversion | undefined,
-  preserveUnknownFields?: boolean,
-): CheckDiagnostic[] {
-  if (conversion === undefined) return [];
-  const place = child(spec, 'conversion');
-  const faults: CheckDiagnostic[] = [];
-  const { strategy, webhookClientConfig: client, conversionReviewVersions: versions = [] } = conversion;
+function checkConversion(
+  { strategy, webhookClientConfig: client, conversionReviewVersions: versions = [] }: Conversion,
+  preserveUnknownFields: boolean | undefined,
+  spot: Spot,
+): void {
   if (strategy !== 'None' && preserveUnknownFields !== false) {
-    const detail = 'must be None if spec.preserveUnknownFields is true';
-    faults.push(invalid(child(place, 'strategy'), strategy, detail));
+    spot.child('strategy').invalid(strategy, 'must be None if spec.preserveUnknownFields is true');
   }
-  if (strategy === '') faults.push(required(child(place, 'strategy')));
-  else if (strategy !== 'None' && strategy !== 'Webhook') {
-    faults.push(notSupported(child(place, 'strategy'), strategy, ['None', 'Webhook']));
-  }
+  spot.child('strategy').oneOf(strategy, ['None', 'Webhook']);
   // In v1 both are under `webhook`; the line is that of the nearest existing parent.
-  const atClient: Place = {
-    field: 'spec.conversion.webhookClientConfig',
-    path: ['spec', 'conversion', 'webhook', 'clientConfig'],
-  };
-  const atVersions: Place = {
-    field: 'spec.conversion.conversionReviewVersions',
-    path: ['spec', 'conversion', 'webhook', 'conversionReviewVersions'],
-  };
+  const atClient = spot.child('webhookClientConfig', ['webhook', 'clientConfig']);
+  const atVersions = spot.child('conversionReviewVersions', ['webhook', 'conversionReviewVersions']);
   if (strategy !== 'Webhook') {
-    const detail = 'should not be set when strategy is not set to Webhook';
-    if (client !== undefined) faults.push(forbidden(atClient, detail));
-    if (versions.length > 0) faults.push(forbidden(atVersions, detail));
-    return faults;
+    const problem = 'Forbidden: should not be set when strategy is not set to Webhook';
+    if (client !== undefined) atClient.fail(problem);
+    if (versions.length > 0) atVersions.fail(problem);
+    return;
   }
-  if (client === undefined) faults.push(required(atClient, 'required when strategy is set to Webhook'));
+  if (client === undefined) atClient.required('required when strategy is set to Webhook');
   else if ((client.url === undefined) === (client.service === undefined)) {
-    faults.push(required(atClient, 'exactly one of url or service is required'));
-  } else if (client.url !== undefined) faults.push(...webhookUrlFaults(client.url, child(atClient, 'url')));
-  else if (client.service !== undefined) {
-    faults.push(...webhookServiceFaults(client.service, child(atClient, 'service')));
-  }
-  if (versions.length === 0) faults.push(required(atVersions));
-  else faults.push(...reviewVersionFaults(versions, atVersions));
-  return faults;
-}
-
-function reviewVersionFaults(versions: readonly string[], place: Place): CheckDiagnostic[] {
-  const faults: CheckDiagnostic[] = [];
+    atClient.required('exactly one of url or service is required');
+  } else if (client.url !== undefined) checkWebhookUrl(client.url, atClient.child('url'));
+  else if (client.service !== undefined) checkWebhookService(client.service, atClient.child('service'));
+  if (versions.length === 0) atVersions.required();
   for (const [index, version] of versions.entries()) {
-    const location = child(place, index);
-    if (versions.indexOf(version) < index) faults.push(invalid(location, version, 'duplicate version'));
-    else for (const fault of dns1035LabelFaults(version)) faults.push(invalid(location, version, fault));
+    const isDuplicate = versions.indexOf(version) < index;
+    const faults = isDuplicate ? ['duplicate version'] : dns1035LabelFaults(version);
+    for (const fault of faults) atVersions.child(index).invalid(version, fault);
   }
-  if (!versions.includes('v1') && !versions.includes('v1beta1')) {
-    faults.push(invalid(place, [...versions], 'must include at least one of v1, v1beta1'));
+  if (versions.length > 0 && !versions.includes('v1') && !versions.includes('v1beta1')) {
+    atVersions.invalid([...versions], 'must include at least one of v1, v1beta1');
   }
-  return faults;
 }
 
-function webhookUrlFaults(text: string, place: Place): CheckDiagnostic[] {
+function checkWebhookUrl(text: string, spot: Spot): void {
   const form = '; desired format: https://host[/path]';
-  const [address = '', ...fragment] = text.split('#');
+  const [address = '', ...rest] = text.split('#');
+  const fragment = rest.join('#');
   const uri = parseRequestUri(address);
   if ('fault' in uri && !uri.fault.endsWith(': invalid URI for request') && address !== '') {
-    return [required(place, `url must be a valid URL: ${uri.fault}${form}`)];
+    spot.required(`url must be a valid URL: ${uri.fault}${form}`);
+    return;
   }
   const { scheme, host, user, query } =
     'fault' in uri ? { scheme: '', host: '', user: undefined, query: '' } : uri;
-  const faults: CheckDiagnostic[] = [];
-  if (scheme !== 'https')
-    faults.push(invalid(place, scheme, `'https' is the only allowed URL scheme${form}`));
-  if (host === '') faults.push(invalid(place, host, `host must be specified${form}`));
-  if (user !== undefined) {
-    faults.push(invalid(place, undefined, 'user information is not permitted in the URL'));
-  }
-  if (fragment.length > 0 && fragment.join('#') !== '') {
-    faults.push(invalid(place, fragment.join('#'), 'fragments are not permitted in the URL'));
-  }
-  if (query !== '') faults.push(invalid(place, query, 'query parameters are not permitted in the URL'));
-  return faults;
+  if (scheme !== 'https') spot.invalid(scheme, `'https' is the only allowed URL scheme${form}`);
+  if (host === '') spot.invalid(host, `host must be specified${form}`);
+  if (user !== undefined) spot.invalid(undefined, 'user information is not permitted in the URL');
+  if (fragment !== '') spot.invalid(fragment, 'fragments are not permitted in the URL');
+  if (query !== '') spot.invalid(query, 'query parameters are not permitted in the URL');
 }
 
-function webhookServiceFaults(
-  { name, namespace, path, port = 443 }: WebhookService,
-  place: Place,
-): CheckDiagnostic[] {
-  const faults: CheckDiagnostic[] = [];
-  if (name === '') faults.push(required(child(place, 'name')));
-  if (namespace === '') faults.push(required(child(place, 'namespace')));
+function checkWebhookService({ name, namespace, path = '', port = 443 }: WebhookService, spot: Spot): void {
+  if (name === '') spot.child('name').required();
+  if (namespace === '') spot.child('namespace').required();
   if (port < 1 || port > 65535) {
-    const detail = 'port is not valid: must be between 1 and 65535, inclusive';
-    faults.push(invalid(child(place, 'port'), port, detail));
+    spot.child('port').invalid(port, 'port is not valid: must be between 1 and 65535, inclusive');
   }
-  if (path === undefined || path === '/' || path === '') return faults;
-  const location = child(place, 'path');
-  if (path === '//') return [...faults, invalid(location, path, 'segment[0] may not be empty')];
-  if (!path.startsWith('/')) faults.push(invalid(location, path, "must start with a '/'"));
+  if (path === '/' || path === '') return;
+  const atPath = spot.child('path');
+  if (path === '//') {
+    atPath.invalid(path, 'segment[0] may not be empty');
+    return;
+  }
+  if (!path.startsWith('/')) atPath.invalid(path, "must start with a '/'");
   for (const [index, step] of path.slice(1).replace(/\/$/, '').split('/').entries()) {
-    if (step === '') faults.push(invalid(location, path, `segment[${index}] may not be empty`));
-    else {
-      for (const fault of subdomainFaults(step))
-        faults.push(invalid(location, path, `segment[${index}]: ${fault}`));
-    }
+    if (step === '') atPath.invalid(path, `segment[${index}] may not be empty`);
+    else for (const fault of subdomainFaults(step)) atPath.invalid(path, `segment[${index}]: ${fault}`);
   }
-  return faults;
 }
 
-const approvalAnnotation = 'api-approved.kubernetes.io';
-
-function approvalFaults({ metadata, spec: { group } }: Crd): CheckDiagnostic[] {
-  if (!/(?:^|\.)(?:k8s|kubernetes)\.io$/.test(group)) return [];
-  const place: Place = {
-    field: `metadata.annotations[${approvalAnnotation}]`,
-    path: ['metadata', 'annotations', approvalAnnotation],
-  };
-  const approval = metadata.annotations?.[approvalAnnotation] ?? '';
+function checkApproval({ metadata, spec: { group } }: Crd, tell: Tell): void {
+  if (!/(?:^|\.)(?:k8s|kubernetes)\.io$/.test(group)) return;
+  const key = 'api-approved.kubernetes.io';
+  const spot = new Spot(tell, ['metadata', 'annotations', key], `metadata.annotations[${key}]`);
+  const approval = metadata.annotations?.[key] ?? '';
   const proposal = 'https://github.com/kubernetes/enhancements/pull/1111';
-  if (approval === '') {
-    const detail = `protected groups must have approval annotation ${quoteGo(approvalAnnotation)}, see ${proposal}`;
-    return [required(place, detail)];
-  }
-  if (approval.startsWith('unapproved')) return [];
+  const needed = `protected groups must have approval annotation ${quoteGo(key)}`;
+  if (approval === '') spot.required(`${needed}, see ${proposal}`);
+  if (approval === '' || approval.startsWith('unapproved')) return;
   const uri = parseRequestUri(approval);
-  if (!('fault' in uri) && uri.host !== '' && uri.scheme !== '') return [];
-  const detail =
-    `protected groups must have approval annotation ${quoteGo(approvalAnnotation)} with either a URL or a ` +
-    `reason starting with "unapproved", see ${proposal}`;
-  return [invalid(place, approval, detail)];
+  if (!('fault' in uri) && uri.host !== '' && uri.scheme !== '') return;
+  const detail = `${needed} with either a URL or a reason starting with "unapproved", see ${proposal}`;
+  spot.invalid(approval, detail);
 }
 
 const schemaLists = ['allOf', 'oneOf', 'anyOf'];

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { JsonObject } from '../../document/json.js';
 import { type Crd as V1Crd, crdStruct, oldCrdStruct, schemaStruct } from '../../kube/crd-types.js';
-import { type Nullable, type StructType, conform } from '../../kube/struct.js';
-import { type Crd, crdFaults } from './crd-rules.js';
-import { type CheckDiagnostic, errorAt } from './diagnostic.js';
+import { conform } from '../../kube/struct.js';
+import { type Crd, checkCrdRules } from './crd-rules.js';
+import { type Tell, soundValue } from './report.js';
 
 /** Custom resources of a definition. */
 export interface DefinedResources {
@@ -16,44 +16,42 @@ export interface DefinedResources {
   isV1: boolean;
 }
 
-/** Checks a custom resource definition of v1 or v1beta1. `defined` is undefined if fields have wrong types. */
-export function checkCrd(manifest: JsonObject): {
-  faults: CheckDiagnostic[];
-  defined: DefinedResources | undefined;
-} {
+/** Checks a custom resource definition of v1 or v1beta1. Returns undefined if fields have wrong types. */
+export function checkCrd(manifest: JsonObject, tell: Tell): DefinedResources | undefined {
   const isV1 = manifest['apiVersion'] === 'apiextensions.k8s.io/v1';
-  const { crd, faults } = isV1
-    ? readAs(manifest, crdStruct, fromV1)
-    : readAs(manifest, oldCrdStruct, (old) => old);
-  if (crd === undefined) return { faults, defined: undefined };
+  // Upstream's decoder accepts field names in any case, except in schemas.
+  const options = { foldNames: { except: schemaStruct } };
+  const v1 = isV1 ? soundValue(conform(manifest, crdStruct, options), tell) : undefined;
+  const crd: Crd | undefined = isV1
+    ? v1 && fromV1(v1)
+    : soundValue(conform(manifest, oldCrdStruct, options), tell);
+  if (crd === undefined) return undefined;
   const { version = '', versions = [] } = crd.spec;
+  const names = versions.map(({ name }) => name);
   const defined = {
     name: crd.metadata.name ?? '',
     group: crd.spec.group,
     kind: crd.spec.names.kind,
-    versions: !isV1 && version !== '' ? [version] : versions.map(({ name }) => name),
-    allVersions: versions.length === 0 && !isV1 ? [version] : versions.map(({ name }) => name),
+    versions: !isV1 && version !== '' ? [version] : names,
+    allVersions: versions.length === 0 && !isV1 ? [version] : names,
     isV1,
   };
   setDefaults(crd, isV1);
-  return { faults: crdFaults(crd, isV1 ? ['spec', 'versions', 0] : ['spec']), defined };
+  checkCrdRules(crd, isV1 ? ['spec', 'versions', 0] : ['spec'], tell);
+  return defined;
 }
 
-function readAs<T extends StructType>(
-  manifest: JsonObject,
-  type: T,
-  toCrd: (value: Nullable<T>) => Crd,
-): { crd: Crd | undefined; faults: CheckDiagnostic[] } {
-  // Upstream's decoder accepts field names in any case, except in schemas.
-  const { value, faults } = conform(manifest, type, { foldNames: { except: schemaStruct } });
-  if (faults.length === 0) return { crd: toCrd(value), faults: [] };
-  return { crd: undefined, faults: faults.map(({ message, path }) => errorAt(path, message)) };
-}
+/** Fields that v1 has in each version, by their names above the versions in v1beta1. */
+const sharedFields = {
+  subresources: 'subresources',
+  validation: 'schema',
+  additionalPrinterColumns: 'additionalPrinterColumns',
+  selectableFields: 'selectableFields',
+} as const;
 
 /** Converts a definition of v1 to v1beta1, where fields that are equal in all versions are above them. */
 function fromV1({ metadata, spec }: V1Crd): Crd {
   const { conversion, versions: listed, ...rest } = spec;
-
   const versions = (listed ?? []).map((version) => ({ ...version }));
   const crd: Crd = { metadata, spec: { ...rest, versions } };
   crd.spec.preserveUnknownFields ??= false;
@@ -68,20 +66,12 @@ function fromV1({ metadata, spec }: V1Crd): Crd {
   const [first] = versions;
   if (first === undefined) return crd;
   crd.spec.version = first.name;
-  const { subresources, schema, additionalPrinterColumns, selectableFields } = first;
-  const take = (
-    key: 'subresources' | 'schema' | 'additionalPrinterColumns' | 'selectableFields',
-  ): boolean => {
-    if (!versions.every((version) => isDeepStrictEqual(version[key], first[key]))) return false;
+  for (const [field, key] of Object.entries(sharedFields)) {
+    const { [key]: value } = first;
+    if (!versions.every((version) => isDeepStrictEqual(version[key], value))) continue;
     for (const version of versions) delete version[key];
-    return true;
-  };
-  if (take('subresources') && subresources) crd.spec.subresources = subresources;
-  if (take('schema') && schema) crd.spec.validation = schema;
-  if (take('additionalPrinterColumns') && additionalPrinterColumns) {
-    crd.spec.additionalPrinterColumns = additionalPrinterColumns;
+    if (value !== undefined) Object.assign(crd.spec, { [field]: value });
   }
-  if (take('selectableFields') && selectableFields) crd.spec.selectableFields = selectableFields;
   return crd;
 }
 

@@ -1,13 +1,17 @@
 import { propertiesAnnotation } from '../../model/bundle-keys.js';
 import { GoJsonError, parseGoJson, quoteGo } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
-import { sortedByBytes } from '../../core/order.js';
-import { SemverError, parseVersion } from '../../core/semver.js';
+import { parseVersion, tryParse } from '../../core/semver.js';
 import { isKubernetesObject } from '../parse.js';
-import { conform } from '../../kube/struct.js';
-import { type Csv, csvSpecType, csvType, installStrategy } from '../../kube/csv-types.js';
-import { isZero } from './is-zero.js';
-import { type CheckDiagnostic, errorAt, warningAt } from './diagnostic.js';
+import { type Type, conform } from '../../kube/struct.js';
+import {
+  type Csv,
+  csvSpecType,
+  csvType,
+  installStrategy,
+  version as versionType,
+} from '../../kube/csv-types.js';
+import { type Tell, prefixed, soundValue, warning } from './report.js';
 import { labelValueFaults, subdomainFaults } from '../../kube/names.js';
 import { splitApiVersion } from '../../kube/object.js';
 import { getText } from '../../document/json-fields.js';
@@ -30,175 +34,177 @@ const minKubeVersionMissing =
   'not necessarily the case for all projects.';
 
 /**
- * Checks a ClusterServiceVersion. `csv` is undefined if fields have wrong types. (Source: operator-framework/api,
+ * Checks a ClusterServiceVersion. Returns undefined if fields have wrong types. (Source: operator-framework/api,
  * validation of ClusterServiceVersions.)
  */
-export function checkCsv(manifest: JsonObject): { faults: CheckDiagnostic[]; csv: Csv | undefined } {
-  const conformed = conform(manifest, csvType);
-  if (conformed.faults.length > 0) {
-    return {
-      faults: conformed.faults.map(({ message, path }) => errorAt(path, message)),
-      csv: undefined,
-    };
-  }
-  const csv = conformed.value;
-  const name = csv.metadata.name ?? '';
-  const faults: CheckDiagnostic[] = [];
-  const tell = (path: (string | number)[], problem: string): void =>
-    void faults.push(errorAt(path, `(${name}) ${problem}`));
-  const nameFault = findNameFault(name);
-  if (nameFault !== undefined) tell(['metadata', 'name'], `metadata.name ${nameFault}`);
+export function checkCsv(manifest: JsonObject, tell: Tell): Csv | undefined {
+  const csv = soundValue(conform(manifest, csvType), tell);
+  if (csv === undefined) return undefined;
+  const { name = '' } = csv.metadata;
   const { replaces = '' } = csv.spec;
-  const replacesFault = replaces === '' ? undefined : findNameFault(replaces);
-  if (replacesFault !== undefined) tell(['spec', 'replaces'], `spec.replaces ${replacesFault}`);
-  faults.push(
-    ...exampleFaults(csv, name),
-    ...installModeFaults(csv, name),
-    ...minKubeVersionFaults(csv, name),
-    ...missingFields(manifest),
-    ...annotationFaults(csv),
-  );
-  if (splitApiVersion(csv.apiVersion ?? '').version === '') tell(['apiVersion'], "'apiVersion' is missing");
-  return { faults, csv };
+  const tellNamed = prefixed(tell, `(${name}) `);
+  checkName(name, ['metadata', 'name'], tellNamed);
+  if (replaces !== '') checkName(replaces, ['spec', 'replaces'], tellNamed);
+  checkExamples(csv, tell, tellNamed);
+  checkInstallModes(csv, tellNamed);
+  checkMinKubeVersion(csv, tellNamed);
+  checkRequiredFields(manifest, tell);
+  checkAnnotations(csv, tell);
+  if (splitApiVersion(csv.apiVersion ?? '').version === '') {
+    tellNamed(['apiVersion'], "'apiVersion' is missing");
+  }
+  return csv;
 }
 
-function findNameFault(name: string): string | undefined {
+function checkName(name: string, path: readonly string[], tell: Tell): void {
   const faults = [...subdomainFaults(name), ...labelValueFaults(name)];
-  return faults.length === 0 ? undefined : `${quoteGo(name)} is invalid: ${faults.join(',')}`;
+  if (faults.length > 0) tell(path, `${path.join('.')} ${quoteGo(name)} is invalid: ${faults.join(',')}`);
 }
 
-function exampleFaults(csv: Csv, name: string): CheckDiagnostic[] {
-  const { annotations = {} } = csv.metadata;
+function checkExamples({ metadata, spec }: Csv, tell: Tell, tellNamed: Tell): void {
+  const { annotations = {} } = metadata;
   const location = ['metadata', 'annotations'];
   if (Object.keys(annotations).length === 0) {
-    return [warningAt(['metadata'], `(${name}) annotations not found`)];
+    tellNamed(['metadata'], 'annotations not found', warning);
+    return;
   }
-  const faults: CheckDiagnostic[] = [];
   const key = Object.hasOwn(annotations, 'alm-examples') ? 'alm-examples' : 'olm.examples';
   const text = Object.hasOwn(annotations, key) ? annotations[key] : undefined;
-  if (text === undefined) return [warningAt(location, `(${name}) example annotations not found`)];
+  if (text === undefined) {
+    tellNamed(location, 'example annotations not found', warning);
+    return;
+  }
   if (key === 'alm-examples' && Object.hasOwn(annotations, 'olm.examples')) {
-    const message = 'both `alm-examples` and `olm.examples` are present. Checking only `alm-examples`';
-    faults.push(warningAt([...location, 'olm.examples'], `(${name}) ${message}`));
+    const problem = 'both `alm-examples` and `olm.examples` are present. Checking only `alm-examples`';
+    tellNamed([...location, 'olm.examples'], problem, warning);
   }
   const path = [...location, key];
-  let value: JsonValue;
+  const examples = readExamples(text, (problem) => tell(path, problem));
+  if (examples === undefined) return;
+  const provided = new Set<string>();
+  for (const [index, owned] of (spec.customresourcedefinitions?.owned ?? []).entries()) {
+    const dot = owned.name.indexOf('.');
+    if (dot < 0) {
+      const problem = `couldn't parse plural.group from crd name: ${owned.name}`;
+      tell(['spec', 'customresourcedefinitions', 'owned', index, 'name'], problem);
+    } else provided.add(gvkText(owned.name.slice(dot + 1), owned.version, owned.kind));
+  }
+  for (const { group = '', version, kind } of spec.apiservicedefinitions?.owned ?? []) {
+    provided.add(gvkText(group, version, kind));
+  }
+  for (const example of examples) {
+    if (!provided.has(example)) tell(path, `Value ${example}: example must have a provided API`);
+  }
+  for (const api of provided) {
+    if (examples.has(api)) continue;
+    tell(path, `Value ${api}: provided API should have an example annotation`, warning);
+  }
+}
+
+/** Returns the APIs of examples; undefined for text without a list of objects. */
+function readExamples(text: string, fail: (problem: string) => void): Set<string> | undefined {
+  let list: JsonValue;
   try {
-    value = text === '' ? [] : parseGoJson(text);
+    list = (text === '' ? null : parseGoJson(text)) ?? [];
   } catch (error) {
     if (!(error instanceof GoJsonError)) throw error;
-    return [...faults, errorAt(path, `invalid example: ${error.message}`)];
+    return void fail(`invalid example: ${error.message}`);
   }
-  const examples = new Set<string>();
-  const list = value ?? [];
   const wrong = 'error decoding example CustomResource';
-  if (!Array.isArray(list)) return [...faults, errorAt(path, `${wrong}: expected a list of objects`)];
+  if (!Array.isArray(list)) return void fail(`${wrong}: expected a list of objects`);
+  const examples = new Set<string>();
   for (const [index, example] of list.entries()) {
     if (!isKubernetesObject(example)) {
-      return [...faults, errorAt(path, `${wrong}: Object 'Kind' is missing in example ${index}`)];
+      return void fail(`${wrong}: Object 'Kind' is missing in example ${index}`);
     }
     const { group, version } = splitApiVersion(getText(example, 'apiVersion'));
     examples.add(gvkText(group, version, String(example['kind'])));
   }
-  const provided = new Set<string>();
-  for (const [index, owned] of (csv.spec.customresourcedefinitions?.owned ?? []).entries()) {
-    const dot = owned.name.indexOf('.');
-    if (dot < 0) {
-      const problem = `couldn't parse plural.group from crd name: ${owned.name}`;
-      faults.push(errorAt(['spec', 'customresourcedefinitions', 'owned', index, 'name'], problem));
-    } else provided.add(gvkText(owned.name.slice(dot + 1), owned.version, owned.kind));
-  }
-  for (const { group = '', version, kind } of csv.spec.apiservicedefinitions?.owned ?? []) {
-    provided.add(gvkText(group, version, kind));
-  }
-  for (const example of sortedByBytes(examples)) {
-    if (!provided.has(example)) {
-      faults.push(errorAt(path, `Value ${example}: example must have a provided API`));
-    }
-  }
-  for (const api of sortedByBytes(provided)) {
-    if (!examples.has(api)) {
-      faults.push(warningAt(path, `Value ${api}: provided API should have an example annotation`));
-    }
-  }
-  return faults;
+  return examples;
 }
 
-function gvkText(group: string, version: string, kind: string): string {
+/** Returns a group, version and kind as Go prints them. */
+export function gvkText(group: string, version: string, kind: string): string {
   return `${group}/${version}, Kind=${kind}`;
 }
 
-function installModeFaults({ spec }: Csv, name: string): CheckDiagnostic[] {
-  const { installModes = [], webhookdefinitions = [] } = spec;
+function checkInstallModes({ spec: { installModes = [], webhookdefinitions = [] } }: Csv, tell: Tell): void {
   const path = ['spec', 'installModes'];
-  if (installModes.length === 0) return [errorAt(path, `(${name}) install modes not found`)];
-  const faults: CheckDiagnostic[] = [];
+  if (installModes.length === 0) {
+    tell(path, 'install modes not found');
+    return;
+  }
   const isForAll = installModes.every(({ type, supported }) => supported === (type === 'AllNamespaces'));
   for (const [index, { conversionCRDs = [] }] of webhookdefinitions.entries()) {
     if (conversionCRDs.length === 0 || isForAll) continue;
     const problem = 'only AllNamespaces InstallModeType is supported when conversionCRDs is present';
-    faults.push(errorAt(['spec', 'webhookdefinitions', index, 'conversionCRDs'], `(${name}) ${problem}`));
+    tell(['spec', 'webhookdefinitions', index, 'conversionCRDs'], problem);
   }
-  if (!installModes.some(({ supported }) => supported)) {
-    faults.push(errorAt(path, `(${name}) none of InstallModeTypes are supported`));
-  }
-  return faults;
+  if (!installModes.some(({ supported }) => supported)) tell(path, 'none of InstallModeTypes are supported');
 }
 
-/** Returns the faults of the minimum version of Kubernetes. */
-export function minKubeVersionFaults({ spec }: Csv, name: string): CheckDiagnostic[] {
-  const { minKubeVersion = '' } = spec;
+/** Checks the minimum version of Kubernetes. */
+export function checkMinKubeVersion({ spec: { minKubeVersion = '' } }: Csv, tell: Tell): void {
   const path = ['spec', 'minKubeVersion'];
-  if (minKubeVersion.trim() === '') return [warningAt(path, `(${name}) ${minKubeVersionMissing}`)];
-  try {
-    parseVersion(minKubeVersion);
-    return [];
-  } catch (error) {
-    if (!(error instanceof SemverError)) throw error;
-    return [errorAt(path, `(${name}) csv.Spec.MinKubeVersion has an invalid value: ${minKubeVersion}`)];
+  if (minKubeVersion.trim() === '') tell(path, minKubeVersionMissing, warning);
+  else if (tryParse(parseVersion, minKubeVersion) === undefined) {
+    tell(path, `csv.Spec.MinKubeVersion has an invalid value: ${minKubeVersion}`);
   }
 }
 
-/** Returns the faults of missing fields that upstream's type requires. */
-function missingFields(manifest: JsonObject): CheckDiagnostic[] {
-  const { metadata, spec } = manifest;
-  const missing: CheckDiagnostic[] = [];
-  const tell = (field: string, path: string[]): void =>
-    void missing.push(errorAt(path, `Field ${field}: required field missing`));
-  if (isZero(metadata, csvType.fields.get('metadata')?.type ?? 'any')) tell('ObjectMeta', ['metadata']);
+/** Reports missing fields that upstream's type requires. */
+function checkRequiredFields({ metadata, spec }: JsonObject, tell: Tell): void {
+  const missing = (field: string, path: string[]): void =>
+    tell(path, `Field ${field}: required field missing`);
+  if (isZero(metadata, csvType.fields.get('metadata')?.type ?? 'any')) missing('ObjectMeta', ['metadata']);
   if (!isJsonObject(spec) || isZero(spec, csvSpecType)) {
-    tell('Spec', ['spec']);
-    return missing;
+    missing('Spec', ['spec']);
+    return;
   }
   const { install } = spec;
   if (!isJsonObject(install) || isZero(install, installStrategy)) {
-    tell('Spec.InstallStrategy', ['spec', 'install']);
+    missing('Spec.InstallStrategy', ['spec', 'install']);
   } else {
     const { strategy, spec: details } = install;
-    if ((strategy ?? '') === '') tell('Spec.InstallStrategy.StrategyName', ['spec', 'install', 'strategy']);
+    if ((strategy ?? '') === '') {
+      missing('Spec.InstallStrategy.StrategyName', ['spec', 'install', 'strategy']);
+    }
     const type = installStrategy.fields.get('spec')?.type ?? 'any';
     if (isJsonObject(details) && !isZero(details, type) && (details['deployments'] ?? null) === null) {
-      tell('Spec.InstallStrategy.StrategySpec.DeploymentSpecs', ['spec', 'install', 'spec', 'deployments']);
+      const path = ['spec', 'install', 'spec', 'deployments'];
+      missing('Spec.InstallStrategy.StrategySpec.DeploymentSpecs', path);
     }
   }
-  if ((spec['displayName'] ?? '') === '') tell('Spec.DisplayName', ['spec', 'displayName']);
-  return missing;
+  if ((spec['displayName'] ?? '') === '') missing('Spec.DisplayName', ['spec', 'displayName']);
 }
 
-function annotationFaults({ metadata }: Csv): CheckDiagnostic[] {
-  const { name = '', annotations = {} } = metadata;
-  const faults: CheckDiagnostic[] = [];
+/**
+ * Reports whether a value is the zero value of a type in Go; empty lists and maps are not. (Source:
+ * reflect.Value.IsZero.)
+ */
+function isZero(value: JsonValue | undefined, type: Type): boolean {
+  if (value === null || value === undefined) return true;
+  if (typeof type === 'string') return type !== 'any' && (value === '' || value === 0 || value === false);
+  if (type === versionType) {
+    return typeof value === 'string' && /^\s*v?0*(?:\.0*)?(?:\.0*)?\s*$/.test(value);
+  }
+  if (!('fields' in type) || !isJsonObject(value)) return false;
+  return [...type.fields].every(
+    ([name, field]) => !Object.hasOwn(value, name) || isZero(value[name], field.type),
+  );
+}
+
+function checkAnnotations({ metadata: { name = '', annotations = {} } }: Csv, tell: Tell): void {
   for (const key of Object.keys(annotations)) {
     const right = caseSensitiveKeys.get(key.toLowerCase());
     const path = ['metadata', 'annotations', key];
     if (right !== undefined && right !== key) {
-      const message = `provided annotation ${key} uses wrong case and should be ${right} instead`;
-      faults.push(errorAt(path, `Value ${name}: ${message}`));
+      const problem = `provided annotation ${key} uses wrong case and should be ${right} instead`;
+      tell(path, `Value ${name}: ${problem}`);
     }
     if (key === propertiesAnnotation) {
       const problem = `found ${key} annotation, please define these properties in metadata/properties.yaml instead`;
-      faults.push(warningAt(path, problem));
+      tell(path, problem, warning);
     }
   }
-  return faults;
 }

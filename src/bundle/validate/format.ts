@@ -1,7 +1,7 @@
 import { decodeUtf8, parseGoJson, quoteGo } from '../../document/go-json.js';
 import { OpmateError } from '../../core/errors.js';
 import { isJsonObject } from '../../document/json.js';
-import { SemverError, parseRange } from '../../core/semver.js';
+import { parseRange, tryParse } from '../../core/semver.js';
 import { parseYaml } from '../../document/yaml.js';
 import {
   type BundleAnnotations,
@@ -13,7 +13,7 @@ import { TypeMismatchError, readTyped, struct } from '../../kube/struct.js';
 import { type RawProperty, readMetadataFiles, toTexts } from '../metadata.js';
 import type { BundleFile, BundleFiles } from '../read.js';
 import { celFault } from './cel.js';
-import { type CheckDiagnostic, errorAt } from './diagnostic.js';
+import type { Tell } from './report.js';
 
 const requiredKeys = [
   bundleKeys.channels,
@@ -37,17 +37,15 @@ export function isChart(files: readonly BundleFile[]): boolean {
 }
 
 /**
- * Checks annotations and dependencies of a bundle; `mediaType` is undefined without manifests. (Source:
- * operator-registry, pkg/lib/bundle.)
+ * Checks annotations and dependencies of a bundle, and returns its annotations; `mediaType` is undefined without
+ * manifests. (Source: operator-registry, pkg/lib/bundle.)
  */
 export function checkFormat(
   files: BundleFiles,
   mediaType: MediaType | undefined,
-): { faults: CheckDiagnostic[]; format: BundleAnnotations } {
-  const faults: CheckDiagnostic[] = [];
-  if (mediaType === undefined) {
-    faults.push(errorAt([], 'The directory manifests/ contains no yaml files'));
-  }
+  tell: Tell,
+): BundleAnnotations {
+  if (mediaType === undefined) tell([], 'The directory manifests/ contains no yaml files');
   let annotations: Map<string, string> | undefined;
   let annotationsFile = '';
   let dependencies: RawProperty[] = [];
@@ -68,43 +66,38 @@ export function checkFormat(
     dependencies = part.dependencies;
     dependenciesFile = file;
   }
-  if (annotations === undefined) {
-    faults.push(errorAt([], ['Could not find annotations file', ...unread].join('; ')));
-  } else faults.push(...annotationFaults(annotations, annotationsFile, mediaType));
+  if (annotations === undefined) tell([], ['Could not find annotations file', ...unread].join('; '));
+  else {
+    const file = annotationsFile;
+    checkAnnotations(annotations, mediaType ?? '', (key, problem) =>
+      tell(['annotations', key], problem, { file }),
+    );
+  }
   for (const [index, dependency] of dependencies.entries()) {
     for (const problem of dependencyFaults(dependency)) {
-      faults.push({ ...errorAt(['dependencies', index], problem), file: dependenciesFile });
+      tell(['dependencies', index], problem, { file: dependenciesFile });
     }
   }
-  return { faults, format: toBundleAnnotations(annotations ?? new Map()) };
+  return toBundleAnnotations(annotations ?? new Map());
 }
 
-function annotationFaults(
+function checkAnnotations(
   values: ReadonlyMap<string, string>,
-  file: string,
-  mediaType: MediaType | undefined,
-): CheckDiagnostic[] {
-  const faults: CheckDiagnostic[] = [];
-  const tell = (key: string, problem: string): void =>
-    void faults.push({ ...errorAt(['annotations', key], problem), file });
+  mediaType: string,
+  tell: (key: string, problem: string) => void,
+): void {
   for (const key of requiredKeys) {
     if (!values.has(key)) tell(key, `Missing annotation ${quoteGo(key)}`);
   }
-  const expecting = (key: string): string => `Expecting annotation ${quoteGo(key)} to have`;
-  const actual = values.get(bundleKeys.mediaType) ?? '';
-  if (actual !== (mediaType ?? '')) {
-    const wanted = quoteGo(mediaType ?? '');
-    tell(
-      bundleKeys.mediaType,
-      `${expecting(bundleKeys.mediaType)} value ${wanted} instead of ${quoteGo(actual)}`,
-    );
+  const expect = (key: string, what: string): void =>
+    tell(key, `Expecting annotation ${quoteGo(key)} to have ${what}`);
+  const { [bundleKeys.mediaType]: actual = '', [bundleKeys.channels]: channels = '' } =
+    Object.fromEntries(values);
+  if (actual !== mediaType) {
+    expect(bundleKeys.mediaType, `value ${quoteGo(mediaType)} instead of ${quoteGo(actual)}`);
   }
-  if ((values.get(bundleKeys.channels) ?? '') === '')
-    tell(bundleKeys.channels, `${expecting(bundleKeys.channels)} non-empty value`);
-  if (values.get(bundleKeys.defaultChannel) === '') {
-    tell(bundleKeys.defaultChannel, `${expecting(bundleKeys.defaultChannel)} non-empty value`);
-  }
-  return faults;
+  if (channels === '') expect(bundleKeys.channels, 'non-empty value');
+  if (values.get(bundleKeys.defaultChannel) === '') expect(bundleKeys.defaultChannel, 'non-empty value');
 }
 
 const gvk = struct({ group: 'string', kind: 'string', version: 'string' });
@@ -149,11 +142,5 @@ function dependencyFaults({ type, text }: RawProperty): string[] {
 function packageFaults({ packageName, version }: { packageName: string; version: string }): string[] {
   const faults = packageName === '' ? ['Package name is empty'] : [];
   if (version === '') return [...faults, 'Package version is empty'];
-  try {
-    parseRange(version);
-    return faults;
-  } catch (error) {
-    if (!(error instanceof SemverError)) throw error;
-    return [...faults, 'Invalid semver format version'];
-  }
+  return tryParse(parseRange, version) === undefined ? [...faults, 'Invalid semver format version'] : faults;
 }

@@ -1,41 +1,31 @@
 import { quoteGo } from '../../document/go-json.js';
 import { type JsonValue, isJsonObject } from '../../document/json.js';
+import { getList, getValue } from '../../document/json-fields.js';
 import { sortedByBytes } from '../../core/order.js';
-import { SemverError, parseVersion } from '../../core/semver.js';
+import { parseVersion, tryParse } from '../../core/semver.js';
 import type { BundleContent } from './content.js';
 import type { Permission, Csv } from '../../kube/csv-types.js';
-import type { CheckDiagnostic } from './diagnostic.js';
+import { type Tell, prefixed, warning } from './report.js';
 
 /** Checks recommendations for operators. (Source: validator `good-practices` of operator-framework/api.) */
-export function goodPracticeFaults(content: BundleContent): CheckDiagnostic[] {
+export function checkGoodPractices(content: BundleContent, tellOf: Tell): void {
   const { csv, csvObject, name } = content;
-  if (csv === undefined || csvObject === undefined) return [];
-  const faults: CheckDiagnostic[] = [];
-  const tell = (
-    path: (string | number)[],
-    problem: string,
-    severity: CheckDiagnostic['severity'] = 'warning',
-  ): void => void faults.push({ severity, problem: `Value ${name}: ${problem}`, path });
+  if (csv === undefined || csvObject === undefined) return;
+  const tellNamed = prefixed(tellOf, `Value ${name}: `);
+  const tell: Tell = (path, problem) => tellNamed(path, problem, warning);
   const deployments = csv.spec.install.spec?.deployments ?? null;
   if (deployments === null) {
-    tell(['spec', 'install', 'spec'], 'unable to find a deployment to install in the CSV', 'error');
+    tellNamed(['spec', 'install', 'spec'], 'unable to find a deployment to install in the CSV');
   }
   for (const [index, deployment] of (deployments ?? []).entries()) {
     for (const [position, container] of (deployment.spec.template.spec?.containers ?? []).entries()) {
-      const path = [
-        'spec',
-        'install',
-        'spec',
-        'deployments',
-        index,
-        'spec',
-        'template',
-        'spec',
-        'containers',
-        position,
-      ];
+      const inTemplate = ['spec', 'template', 'spec', 'containers', position];
+      const path = ['spec', 'install', 'spec', 'deployments', index, ...inTemplate];
       // An empty list of requests is accepted, which the typed value does not distinguish from none.
-      const requests = valueAt(csvObject.value, [...path, 'resources', 'requests']);
+      let requests: JsonValue | undefined = csvObject.value;
+      for (const key of [...path, 'resources', 'requests']) {
+        requests = typeof key === 'string' ? getValue(requests, key) : getList(requests)[key];
+      }
       if (isJsonObject(requests)) continue;
       tell(
         path,
@@ -85,19 +75,13 @@ export function goodPracticeFaults(content: BundleContent): CheckDiagnostic[] {
     const problem = 'naming convention: <operator-name>.v<semver> e.g. memcached-operator.v0.0.1';
     tell(path, `csv.metadata.Name ${name} is not following the recommended ${problem}`);
   }
-  return faults;
 }
 
 function endsWithVersion(name: string): boolean {
   const version = /\d+\.\d+\.\d+(?:-[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?(?:\+[0-9A-Za-z-]+)?$/.exec(
     name.slice(-512),
   )?.[0];
-  try {
-    return version !== undefined && parseVersion(version) !== undefined;
-  } catch (error) {
-    if (error instanceof SemverError) return false;
-    throw error;
-  }
+  return version !== undefined && tryParse(parseVersion, version) !== undefined;
 }
 
 /** Returns the path of a rule that allows creating custom resource definitions. */
@@ -115,14 +99,4 @@ function findCrdGrant(csv: Csv): (string | number)[] | undefined {
     return undefined;
   };
   return find('permissions', permissions) ?? find('clusterPermissions', clusterPermissions);
-}
-
-function valueAt(value: JsonValue, path: readonly (string | number)[]): JsonValue | undefined {
-  let place: JsonValue | undefined = value;
-  for (const key of path) {
-    if (Array.isArray(place)) place = place[key as number];
-    else if (isJsonObject(place) && Object.hasOwn(place, key)) place = place[key];
-    else return undefined;
-  }
-  return place;
 }

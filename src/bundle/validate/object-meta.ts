@@ -1,112 +1,89 @@
 import type { ObjectMeta } from '../../kube/meta-types.js';
-import { type CheckDiagnostic, errorAt } from './diagnostic.js';
-import { type Place, child, forbidden, invalid, required } from './field-diagnostics.js';
 import { labelKeyFaults, labelValueFaults } from '../../kube/names.js';
 import { splitApiVersion } from '../../kube/object.js';
+import { Spot, type Tell } from './report.js';
 
 const maxAnnotationBytes = 256 * 1024;
 
 /**
- * Returns the faults of the metadata of a cluster-scoped object; `nameFaults` checks its name. (Source: apimachinery,
- * api/validation.)
+ * Checks the metadata of a cluster-scoped object; `nameFaults` checks its name. (Source: apimachinery, api/validation.)
  */
-export function objectMetaFaults(
+export function checkObjectMeta(
   meta: ObjectMeta,
+  tell: Tell,
   nameFaults: (name: string, isPrefix: boolean) => string[] = () => [],
-): CheckDiagnostic[] {
-  const location: Place = { field: 'metadata', path: ['metadata'] };
-  const faults: CheckDiagnostic[] = [];
+): void {
+  const metadata = new Spot(tell, ['metadata']);
   const { name = '', generateName = '', namespace = '', generation = 0 } = meta;
-  if (generateName !== '') {
-    for (const fault of nameFaults(generateName, true))
-      faults.push(invalid(child(location, 'generateName'), generateName, fault));
-  }
-  if (name === '') faults.push(required(child(location, 'name'), 'name or generateName is required'));
-  else
-    for (const fault of nameFaults(name, false)) faults.push(invalid(child(location, 'name'), name, fault));
-  if (namespace !== '') faults.push(forbidden(child(location, 'namespace'), 'not allowed on this type'));
+  const each = (spot: Spot, value: string, faults: readonly string[]): void => {
+    for (const fault of faults) spot.invalid(value, fault);
+  };
+  if (generateName !== '') each(metadata.child('generateName'), generateName, nameFaults(generateName, true));
+  if (name === '') metadata.child('name').required('name or generateName is required');
+  else each(metadata.child('name'), name, nameFaults(name, false));
+  if (namespace !== '') metadata.child('namespace').fail('Forbidden: not allowed on this type');
   if (generation < 0) {
-    faults.push(invalid(child(location, 'generation'), generation, 'must be greater than or equal to 0'));
+    metadata.child('generation').invalid(generation, 'must be greater than or equal to 0');
   }
-  const inMap = (field: string, key: string): Place => ({
-    ...child(location, field),
-    path: ['metadata', field, key],
-  });
   for (const [key, value] of Object.entries(meta.labels ?? {})) {
-    for (const fault of labelKeyFaults(key)) faults.push(invalid(inMap('labels', key), key, fault));
-    for (const fault of labelValueFaults(value)) faults.push(invalid(inMap('labels', key), value, fault));
+    const label = metadata.child('labels', ['labels', key]);
+    each(label, key, labelKeyFaults(key));
+    each(label, value, labelValueFaults(value));
   }
   let size = 0;
   for (const [key, value] of Object.entries(meta.annotations ?? {})) {
     size += Buffer.byteLength(key) + Buffer.byteLength(value);
-    for (const fault of labelKeyFaults(key.toLowerCase())) {
-      faults.push(invalid(inMap('annotations', key), key, fault));
-    }
+    each(metadata.child('annotations', ['annotations', key]), key, labelKeyFaults(key.toLowerCase()));
   }
-  if (size > maxAnnotationBytes) {
-    faults.push(tooLong(child(location, 'annotations'), maxAnnotationBytes));
+  limitLength(metadata.child('annotations'), size, maxAnnotationBytes);
+  checkOwners(meta.ownerReferences ?? [], metadata.child('ownerReferences'));
+  const finalizers = metadata.child('finalizers');
+  for (const [index, finalizer] of (meta.finalizers ?? []).entries()) {
+    each(finalizers.item(index), finalizer, labelKeyFaults(finalizer));
   }
-  faults.push(...ownerFaults(meta.ownerReferences ?? [], child(location, 'ownerReferences')));
-  faults.push(...finalizerFaults(meta.finalizers ?? [], child(location, 'finalizers')));
+  if (['orphan', 'foregroundDeletion'].every((finalizer) => meta.finalizers?.includes(finalizer))) {
+    finalizers.invalid(undefined, 'finalizer orphan and foregroundDeletion cannot be both set');
+  }
   for (const [index, entry] of (meta.managedFields ?? []).entries()) {
-    const place = child(location, 'managedFields', index);
+    const spot = metadata.child('managedFields').child(index);
     const { operation = '', fieldsType = '', manager = '', subresource = '' } = entry;
     if (operation !== 'Apply' && operation !== 'Update') {
-      faults.push(invalid(child(place, 'operation'), operation, 'must be `Apply` or `Update`'));
+      spot.child('operation').invalid(operation, 'must be `Apply` or `Update`');
     }
     if (fieldsType !== '' && fieldsType !== 'FieldsV1') {
-      faults.push(invalid(child(place, 'fieldsType'), fieldsType, 'must be `FieldsV1`'));
+      spot.child('fieldsType').invalid(fieldsType, 'must be `FieldsV1`');
     }
-    for (const [field, text, max] of [
-      ['manager', manager, 128],
-      ['subresource', subresource, 256],
-    ] as const) {
-      if (Buffer.byteLength(text) > max) faults.push(tooLong(child(place, field), max));
-    }
+    limitLength(spot.child('manager'), Buffer.byteLength(manager), 128);
+    limitLength(spot.child('subresource'), Buffer.byteLength(subresource), 256);
   }
-  return faults;
 }
 
-function tooLong({ field, path }: Place, max: number): CheckDiagnostic {
-  return errorAt(path, `${field}: Too long: may not be more than ${max} bytes`);
+function limitLength(spot: Spot, length: number, max: number): void {
+  if (length > max) spot.fail(`Too long: may not be more than ${max} bytes`);
 }
 
-function ownerFaults(owners: NonNullable<ObjectMeta['ownerReferences']>, location: Place): CheckDiagnostic[] {
-  const faults: CheckDiagnostic[] = [];
+function checkOwners(owners: NonNullable<ObjectMeta['ownerReferences']>, references: Spot): void {
   let controller = '';
   for (const [index, owner] of owners.entries()) {
-    const place = { ...location, path: [...location.path, index] };
-    if (splitApiVersion(owner.apiVersion).version === '' || owner.apiVersion.split('/').length > 2) {
-      faults.push(invalid(child(place, 'apiVersion'), owner.apiVersion, 'version must not be empty'));
+    const spot = references.item(index);
+    const { apiVersion, kind, name } = owner;
+    if (splitApiVersion(apiVersion).version === '' || apiVersion.split('/').length > 2) {
+      spot.child('apiVersion').invalid(apiVersion, 'version must not be empty');
     }
     for (const field of ['kind', 'name', 'uid'] as const) {
-      if (owner[field] === '') faults.push(invalid(child(place, field), '', 'must not be empty'));
+      if (owner[field] === '') spot.child(field).invalid('', 'must not be empty');
     }
-    if (owner.apiVersion === 'v1' && owner.kind === 'Event') {
-      faults.push(invalid(place, undefined, '/v1, Kind=Event is disallowed from being an owner'));
+    if (apiVersion === 'v1' && kind === 'Event') {
+      spot.invalid(undefined, '/v1, Kind=Event is disallowed from being an owner');
     }
     if (owner.controller !== true) continue;
-    const title = `${owner.kind}/${owner.name}`;
-    if (controller === '') {
-      controller = title;
-      continue;
+    const title = `${kind}/${name}`;
+    if (controller === '') controller = title;
+    else {
+      const detail =
+        'Only one reference can have Controller set to true. Found "true" in references for ' +
+        `${controller} and ${title}`;
+      spot.invalid(undefined, detail);
     }
-    const detail =
-      'Only one reference can have Controller set to true. Found "true" in references for ' +
-      `${controller} and ${title}`;
-    faults.push(invalid(place, undefined, detail));
   }
-  return faults;
-}
-
-function finalizerFaults(finalizers: string[], place: Place): CheckDiagnostic[] {
-  const faults = finalizers.flatMap((finalizer, index) =>
-    labelKeyFaults(finalizer).map((fault) =>
-      invalid({ ...place, path: [...place.path, index] }, finalizer, fault),
-    ),
-  );
-  if (finalizers.includes('orphan') && finalizers.includes('foregroundDeletion')) {
-    faults.push(invalid(place, undefined, 'finalizer orphan and foregroundDeletion cannot be both set'));
-  }
-  return faults;
 }

@@ -2,10 +2,10 @@ import { quoteGo } from '../../document/go-json.js';
 import { compareVersions, parseTolerantVersion } from '../../core/semver.js';
 import type { BundleContent } from './content.js';
 import type { Csv } from '../../kube/csv-types.js';
-import { minKubeVersionFaults } from './csv.js';
-import { type CheckDiagnostic, errorAt, warningAt } from './diagnostic.js';
+import { checkMinKubeVersion } from './csv.js';
 import { mailAddressFault } from './mail-address.js';
-import { removedApiFaults } from './removed-apis.js';
+import { checkRemovedApis } from './removed-apis.js';
+import { type Tell, prefixed, warning } from './report.js';
 import { parseRequestUri } from './uri.js';
 
 const iconTypes: ReadonlySet<string> = new Set(['image/gif', 'image/jpeg', 'image/png', 'image/svg+xml']);
@@ -41,62 +41,53 @@ const standardCategories: ReadonlySet<string> = new Set([
  * Checks the requirements of operatorhub.io for a ClusterServiceVersion. As in `opm`, does not check removed APIs; see
  * `alpha-deprecated-apis`. (Source: validator `operatorhub` of operator-framework/api.)
  */
-export function operatorHubFaults(
+export function checkOperatorHub(
   content: BundleContent,
+  tell: Tell,
   categories: ReadonlySet<string> | undefined,
-): CheckDiagnostic[] {
-  const { csv } = content;
-  if (csv === undefined) return [];
-  return [
-    ...specFaults(csv),
-    ...capabilityFaults(content),
-    ...categoryFaults(content, categories),
-    // Without objects this checks the minimum version of Kubernetes only.
-    ...removedApiFaults({ ...content, objects: [], crds: [] }, undefined),
-  ];
+): void {
+  if (content.csv === undefined) return;
+  checkSpec(content.csv, tell);
+  checkCapabilities(content, tell);
+  checkCategories(content, tell, categories);
+  // Without objects this checks the minimum version of Kubernetes only.
+  checkRemovedApis({ ...content, objects: [], crds: [] }, tell, undefined);
 }
 
-/** Checks like `operatorHubFaults` without capabilities and categories, but with removed APIs. */
-export function operatorHubV2Faults(
-  content: BundleContent,
-  k8sVersion: string | undefined,
-): CheckDiagnostic[] {
-  const { csv } = content;
-  return csv === undefined ? [] : [...specFaults(csv), ...removedApiFaults(content, k8sVersion)];
+/** Checks like `checkOperatorHub` without capabilities and categories, but with removed APIs. */
+export function checkOperatorHubV2(content: BundleContent, tell: Tell, k8sVersion: string | undefined): void {
+  if (content.csv === undefined) return;
+  checkSpec(content.csv, tell);
+  checkRemovedApis(content, tell, k8sVersion);
 }
 
 /** Checks the capability level. */
-export function capabilityFaults({ csv, name }: BundleContent): CheckDiagnostic[] {
+export function checkCapabilities({ csv, name }: BundleContent, tell: Tell): void {
   const level = csv?.metadata.annotations?.['capabilities'];
-  if (level === undefined || capabilityLevels.has(level)) return [];
-  const message = `csv.Metadata.Annotations.Capabilities ${quoteGo(level)} is not a valid capabilities level`;
-  return [errorAt(['metadata', 'annotations', 'capabilities'], `(${name}) ${message}`)];
+  if (level === undefined || capabilityLevels.has(level)) return;
+  const problem = `csv.Metadata.Annotations.Capabilities ${quoteGo(level)} is not a valid capabilities level`;
+  tell(['metadata', 'annotations', 'capabilities'], `(${name}) ${problem}`);
 }
 
 /** Checks the categories, by default those of operatorhub.io. */
-export function categoryFaults(
+export function checkCategories(
   { csv, name }: BundleContent,
+  tell: Tell,
   custom: ReadonlySet<string> | undefined,
-): CheckDiagnostic[] {
-  const annotation = csv?.metadata.annotations?.['categories'];
-  if (annotation === undefined) return [];
+): void {
   const known = custom ?? standardCategories;
   const set = custom === undefined ? 'standard' : 'custom';
-  return annotation
-    .split(',')
-    .filter((category) => !known.has(category.trim()))
-    .map((category) => {
-      const message = `value ${quoteGo(category)} is not in the set of ${set} categories`;
-      const path = ['metadata', 'annotations', 'categories'];
-      return errorAt(path, `(${name}) csv.Metadata.Annotations["categories"] ${message}`);
-    });
+  for (const category of csv?.metadata.annotations?.['categories']?.split(',') ?? []) {
+    if (known.has(category.trim())) continue;
+    const problem = `value ${quoteGo(category)} is not in the set of ${set} categories`;
+    const path = ['metadata', 'annotations', 'categories'];
+    tell(path, `(${name}) csv.Metadata.Annotations["categories"] ${problem}`);
+  }
 }
 
-function specFaults(csv: Csv): CheckDiagnostic[] {
-  const name = csv.metadata.name ?? '';
-  const faults: CheckDiagnostic[] = [];
-  const tell = (path: (string | number)[], problem: string): void =>
-    void faults.push(errorAt(['spec', ...path], `(${name}) csv.Spec.${problem}`));
+function checkSpec(csv: Csv, tellOf: Tell): void {
+  const tellNamed = prefixed(tellOf, `(${csv.metadata.name ?? ''}) `);
+  const tell: Tell = (path, problem, details) => tellNamed(['spec', ...path], `csv.Spec.${problem}`, details);
   const { provider, maintainers = [], links = [], icon, version } = csv.spec;
   if ((provider?.name ?? '').trim() === '') tell(['provider', 'name'], 'Provider.Name not specified');
   for (const [index, { name: maintainer = '', email = '' }] of maintainers.entries()) {
@@ -104,33 +95,27 @@ function specFaults(csv: Csv): CheckDiagnostic[] {
       tell(['maintainers', index], 'Maintainers elements should contain both name and email');
     }
     const fault = email === '' ? undefined : mailAddressFault(email);
-    if (fault !== undefined)
-      tell(['maintainers', index, 'email'], `Maintainers email ${email} is invalid: ${fault}`);
+    if (fault === undefined) continue;
+    tell(['maintainers', index, 'email'], `Maintainers email ${email} is invalid: ${fault}`);
   }
   for (const [index, { name: title = '', url = '' }] of links.entries()) {
     if (title === '' || url === '') tell(['links', index], 'Links elements should contain both name and url');
-    const uri = url === '' ? undefined : parseRequestUri(url);
-    if (uri !== undefined && 'fault' in uri)
-      tell(['links', index, 'url'], `Links url ${url} is invalid: ${uri.fault}`);
+    const uri = url === '' ? {} : parseRequestUri(url);
+    if ('fault' in uri) tell(['links', index, 'url'], `Links url ${url} is invalid: ${uri.fault}`);
   }
   if (version === undefined || compareVersions(parseTolerantVersion(version), zeroVersion) === 0) {
     tell(['version'], 'Version must be set');
   }
-  if (icon === undefined) faults.push(warningAt(['spec', 'icon'], `(${name}) csv.Spec.Icon not specified`));
-  else {
-    if (icon.length !== 1) tell(['icon'], 'Icon should only have one element');
-    const [first] = icon;
-    if (first !== undefined) {
-      const { mediatype, base64data } = first;
-      if (mediatype === '' || base64data === '') {
-        tell(['icon', 0], 'Icon elements should contain both data and mediatype');
-      }
-      if (mediatype !== '' && !iconTypes.has(mediatype)) {
-        tell(['icon', 0, 'mediatype'], `Icon ${mediatype} does not have a valid mediatype`);
-      }
-    }
+  const [first] = icon ?? [];
+  if (icon === undefined) tell(['icon'], 'Icon not specified', warning);
+  else if (icon.length !== 1) tell(['icon'], 'Icon should only have one element');
+  if (first?.mediatype === '' || first?.base64data === '') {
+    tell(['icon', 0], 'Icon elements should contain both data and mediatype');
   }
-  return [...faults, ...minKubeVersionFaults(csv, name)];
+  if (first !== undefined && first.mediatype !== '' && !iconTypes.has(first.mediatype)) {
+    tell(['icon', 0, 'mediatype'], `Icon ${first.mediatype} does not have a valid mediatype`);
+  }
+  checkMinKubeVersion(csv, tellNamed);
 }
 
 const zeroVersion = parseTolerantVersion('0.0.0');

@@ -1,23 +1,21 @@
 import { quoteGo } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { getValue } from '../../document/json-fields.js';
-import { type Place, child, invalid, required } from './field-diagnostics.js';
-import { type CheckDiagnostic, errorAt } from './diagnostic.js';
+import type { Spot } from './report.js';
 
 const maxFields = 8;
 
-/** Returns the faults of fields for `kubectl get --field-selector`. (Source: apiextensions-apiserver.) */
-export function selectableFieldFaults(
+/** Checks fields for `kubectl get --field-selector`. (Source: apiextensions-apiserver.) */
+export function checkSelectableFields(
   fields: readonly { jsonPath: string }[],
   schema: JsonObject | undefined,
-  place: Place,
-): CheckDiagnostic[] {
-  const faults: CheckDiagnostic[] = [];
+  spot: Spot,
+): void {
   const known = new Set<string>();
   for (const [index, { jsonPath }] of fields.entries()) {
-    const location = child(place, index, 'jsonPath');
+    const field = spot.child(index).child('jsonPath');
     if (jsonPath === '') {
-      faults.push(required(location));
+      field.required();
       continue;
     }
     const steps = findSteps(jsonPath);
@@ -25,28 +23,21 @@ export function selectableFieldFaults(
     if (steps === undefined || selected === undefined) {
       const problem =
         steps === undefined ? 'not a path such as .spec.name' : 'does not refer to a valid field';
-      faults.push(invalid(location, jsonPath, `is an invalid path: ${problem}`));
+      field.invalid(jsonPath, `is an invalid path: ${problem}`);
       continue;
     }
-    if (steps[0] === 'metadata')
-      faults.push(invalid(location, jsonPath, 'must not point to fields in metadata'));
-    if (!isSelectable(selected)) {
+    if (steps[0] === 'metadata') field.invalid(jsonPath, 'must not point to fields in metadata');
+    if (!['string', 'boolean', 'integer'].includes(selected['type'] as string)) {
       const detail =
         'must point to a field of type string, boolean or integer. Enum string fields and strings with formats ' +
         'are allowed.';
-      faults.push(invalid(location, jsonPath, detail));
+      field.invalid(jsonPath, detail);
     }
     const key = steps.join('\0');
-    if (known.has(key)) {
-      faults.push(errorAt(location.path, `${location.field}: Duplicate value: ${quoteGo(jsonPath)}`));
-    }
+    if (known.has(key)) field.fail(`Duplicate value: ${quoteGo(jsonPath)}`);
     known.add(key);
   }
-  if (known.size > maxFields) {
-    const problem = `${place.field}: Too many: ${known.size}: must have at most ${maxFields} items`;
-    faults.push(errorAt(place.path, problem));
-  }
-  return faults;
+  if (known.size > maxFields) spot.fail(`Too many: ${known.size}: must have at most ${maxFields} items`);
 }
 
 /** Splits a path such as `.a.b['c']`; undefined for other texts. */
@@ -68,9 +59,4 @@ function schemaAt(schema: JsonValue | undefined, steps: readonly string[]): Json
     place = isJsonObject(properties) && Object.hasOwn(properties, step) ? properties[step] : undefined;
   }
   return isJsonObject(place) ? place : undefined;
-}
-
-function isSelectable(schema: JsonObject): boolean {
-  const type = schema['type'];
-  return type === 'string' || type === 'boolean' || type === 'integer';
 }

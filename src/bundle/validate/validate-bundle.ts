@@ -4,30 +4,35 @@ import { compareBytes } from '../../core/order.js';
 import { findPlaces, nearestPlace } from '../../document/places.js';
 import type { PlacedYaml } from '../../document/yaml-full.js';
 import type { BundleFiles } from '../read.js';
-import { bundleObjectFaults } from './bundle-objects.js';
-import { communityFaults } from './community.js';
-import { type BundleContent, checkContent, detectMediaType, readObjects } from './content.js';
-import type { ValidationDiagnostic } from './diagnostic.js';
+import { checkBundleObjects } from './bundle-objects.js';
+import { checkCommunity } from './community.js';
+import { type BundleContent, checkContent, csvKind, readObjects } from './content.js';
 import { checkFormat, isChart } from './format.js';
-import { goodPracticeFaults } from './good-practices.js';
-import { installFaults } from './install-rules.js';
-import { type Diagnostic, type DocumentPath, createFault } from '../../core/diagnostic.js';
-import type { CheckDiagnostic } from './diagnostic.js';
-import { capabilityFaults, categoryFaults, operatorHubFaults, operatorHubV2Faults } from './operatorhub.js';
-import { removedApiFaults } from './removed-apis.js';
+import { checkGoodPractices } from './good-practices.js';
+import { checkInstallation } from './install-rules.js';
+import type { Diagnostic, DocumentPath } from '../../core/diagnostic.js';
+import { checkCapabilities, checkCategories, checkOperatorHub, checkOperatorHubV2 } from './operatorhub.js';
+import { checkRemovedApis } from './removed-apis.js';
+import type { Tell } from './report.js';
+
+/** A finding about a bundle; `code` is the name of the validator. */
+export interface ValidationDiagnostic extends Diagnostic {
+  /** `opm` finds this too but does not report it. */
+  isUnreported?: boolean;
+}
 
 /** Optional checks by name: those of `opm`, then those of `operator-sdk`. */
 const optionalChecks = {
-  operatorhub: (content, { categories }) => operatorHubFaults(content, categories),
-  'bundle-objects': bundleObjectFaults,
-  'operatorhub/v2': (content, { k8sVersion }) => operatorHubV2Faults(content, k8sVersion),
-  standardcapabilities: capabilityFaults,
-  standardcategories: (content, { categories }) => categoryFaults(content, categories),
-  install: installFaults,
-  community: communityFaults,
-  'good-practices': goodPracticeFaults,
-  'alpha-deprecated-apis': (content, { k8sVersion }) => removedApiFaults(content, k8sVersion),
-} as const satisfies Record<string, (content: BundleContent, options: ValidateOptions) => CheckDiagnostic[]>;
+  operatorhub: (content, tell, { categories }) => checkOperatorHub(content, tell, categories),
+  'bundle-objects': checkBundleObjects,
+  'operatorhub/v2': (content, tell, { k8sVersion }) => checkOperatorHubV2(content, tell, k8sVersion),
+  standardcapabilities: checkCapabilities,
+  standardcategories: (content, tell, { categories }) => checkCategories(content, tell, categories),
+  install: checkInstallation,
+  community: checkCommunity,
+  'good-practices': checkGoodPractices,
+  'alpha-deprecated-apis': (content, tell, { k8sVersion }) => checkRemovedApis(content, tell, k8sVersion),
+} as const satisfies Record<string, (content: BundleContent, tell: Tell, options: ValidateOptions) => void>;
 
 /** Name of an optional validator. */
 export type OptionalValidator = keyof typeof optionalChecks;
@@ -48,14 +53,19 @@ export interface ValidateOptions {
  * file and line. Of plain manifests and charts, checks what concerns bundles. Throws LimitError, CancelledError.
  */
 export function validateBundle(files: BundleFiles, options: ValidateOptions = {}): ValidationDiagnostic[] {
-  const { objects, faults: unread } = readObjects(files.manifests);
+  const diagnostics: Diagnostic[] = [];
+  const tellAs =
+    (code: string, file?: string): Tell =>
+    (path, problem, details) => {
+      const place = path.length > 0 ? { file, path } : {};
+      diagnostics.push({ severity: 'error', code, problem, ...place, ...details });
+    };
   const isHelm = isChart(files.manifests);
-  const mediaType = isHelm ? 'helm' : detectMediaType(objects);
-  const { faults: format, format: annotations } = checkFormat(
-    files,
-    files.manifests.length === 0 ? undefined : mediaType,
-  );
-  const diagnostics: Diagnostic[] = format.map((fault) => ({ ...fault, code: 'format' }));
+  const objects = readObjects(files.manifests, isHelm ? () => undefined : tellAs('manifests'));
+  const isRegistryV1 = objects.some(({ kind }) => kind === csvKind);
+  const mediaType = isHelm ? 'helm' : isRegistryV1 ? 'registry+v1' : 'plain';
+  const present = files.manifests.length === 0 ? undefined : mediaType;
+  const format = checkFormat(files, present, tellAs('format'));
   if (!isHelm) {
     const content: BundleContent = {
       name: '',
@@ -64,44 +74,37 @@ export function validateBundle(files: BundleFiles, options: ValidateOptions = {}
       objects,
       crds: [],
       isIncomplete: false,
-      format: annotations,
+      format,
       files: [...files.manifests, ...files.metadata].map((file) => file.content),
     };
-    for (const fault of unread) diagnostics.push({ ...fault, code: 'manifests' });
     for (const name of files.folders ?? []) {
-      const message = `Unable to read file manifests/${name} in supported types: is a directory`;
-      diagnostics.push(createFault('manifests', message, { file: `manifests/${name}` }));
+      const file = `manifests/${name}`;
+      tellAs('manifests')([], `Unable to read file ${file} in supported types: is a directory`, { file });
     }
     throwIfCancelled(options.signal);
-    diagnostics.push(...checkContent(content, mediaType));
+    checkContent(content, mediaType, tellAs);
     for (const validator of new Set(options.optional)) {
       throwIfCancelled(options.signal);
-      const file = content.csvObject?.file;
-      for (const fault of optionalChecks[validator](content, options)) {
-        diagnostics.push({ ...(fault.path?.length ? { file } : {}), ...fault, code: validator });
-      }
+      optionalChecks[validator](content, tellAs(validator, content.csvObject?.file), options);
     }
   }
-  const places = new Places(files);
-  const findings = diagnostics.map((fault) => getFinding(fault, places));
+  const lineOf = placesIn(files);
   const seen = new Set<string>();
-  return findings.sort(compareFindings).filter(({ severity, problem, file = '', line = 0 }) => {
-    const key = [severity, file, line, problem].join('\0');
-    return !seen.has(key) && seen.add(key);
-  });
+  return diagnostics
+    .map(({ line, ...found }): ValidationDiagnostic => ({
+      ...found,
+      line: line ?? (found.file === undefined ? undefined : lineOf(found.file, found.path ?? [])),
+      ...(found.severity === 'warning' && quiet.has(found.code) && { isUnreported: true }),
+    }))
+    .sort(compareFindings)
+    .filter(({ severity, problem, file = '', line = 0 }) => {
+      const key = [severity, file, line, problem].join('\0');
+      return !seen.has(key) && seen.add(key);
+    });
 }
 
 /** Validators whose warnings `opm` does not report. */
 const quiet: ReadonlySet<string> = new Set(['csv', 'bundle', 'operatorhub']);
-
-function getFinding(diagnostic: Diagnostic, places: Places): ValidationDiagnostic {
-  const { severity, code, file, path = [], line } = diagnostic;
-  return {
-    ...diagnostic,
-    line: line ?? (file === undefined ? undefined : places.lineOf(file, path)),
-    ...(severity === 'warning' && quiet.has(code) && { isUnreported: true }),
-  };
-}
 
 function compareFindings(a: ValidationDiagnostic, b: ValidationDiagnostic): number {
   return (
@@ -113,25 +116,20 @@ function compareFindings(a: ValidationDiagnostic, b: ValidationDiagnostic): numb
   );
 }
 
-/** Finds lines of values; parses a file only for findings about it. */
-class Places {
-  readonly #files: BundleFiles;
-  /** Only the latest file, as large ones have many places. */
-  #latest: { file: string; placed: PlacedYaml | undefined } | undefined;
-
-  constructor(files: BundleFiles) {
-    this.#files = files;
-  }
-
-  /** Returns the line of a path, or of its nearest existing parent. */
-  lineOf(file: string, path: DocumentPath): number | undefined {
-    if (this.#latest?.file !== file) {
+/**
+ * Returns a function that finds the line of a path, or of its nearest existing parent. It parses a file only for
+ * findings about it, and keeps the latest, as large ones have many places.
+ */
+function placesIn(files: BundleFiles): (file: string, path: DocumentPath) => number | undefined {
+  let latest: { file: string; placed: PlacedYaml | undefined } | undefined;
+  return (file, path) => {
+    if (latest?.file !== file) {
       const slash = file.indexOf('/');
-      const part = file.slice(0, slash) === 'metadata' ? this.#files.metadata : this.#files.manifests;
+      const part = file.slice(0, slash) === 'metadata' ? files.metadata : files.manifests;
       const content = part.find(({ name }) => name === file.slice(slash + 1))?.content;
-      this.#latest = { file, placed: content && findPlaces(decodeUtf8(content)) };
+      latest = { file, placed: content && findPlaces(decodeUtf8(content)) };
     }
-    const { placed } = this.#latest;
+    const { placed } = latest;
     return placed && (nearestPlace(placed, path)?.line ?? 1);
-  }
+  };
 }

@@ -3,8 +3,11 @@ import { type FlagValues, list, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { imageBuilderFlag } from './author-flags.js';
 import { contentFlags, sourceForms } from './content-flags.js';
-import type { ValidationDiagnostic } from '../../bundle/validate/diagnostic.js';
-import { type OptionalValidator, optionalValidators } from '../../bundle/validate/validate-bundle.js';
+import {
+  type OptionalValidator,
+  type ValidationDiagnostic,
+  optionalValidators,
+} from '../../bundle/validate/validate-bundle.js';
 import { formatMessage, withSubject } from '../../core/diagnostic.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { GoJsonError, parseGoJson, quoteGo } from '../../document/go-json.js';

@@ -1,7 +1,11 @@
 import type { JsonObject } from '../../../../src/document/json.js';
 import type { BundleFiles } from '../../../../src/bundle/read.js';
-import type { ValidationDiagnostic } from '../../../../src/bundle/validate/diagnostic.js';
-import { type ValidateOptions, validateBundle } from '../../../../src/bundle/validate/validate-bundle.js';
+
+import {
+  type ValidateOptions,
+  type ValidationDiagnostic,
+  validateBundle,
+} from '../../../../src/bundle/validate/validate-bundle.js';
 
 /** A manifest that tests change deep inside, to values of any type. */
 // eslint-disable-next-line @typescript-eslint/no-explicit-any

@@ -1,5 +1,5 @@
 import { type Dirent, type Stats } from 'node:fs';
-import { readdir, realpath, stat } from 'node:fs/promises';
+import { realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { type ArchiveLimits, ArchiveMeter } from '../archive/limits.js';
 import type { CancelOptions } from '../core/concurrency.js';
@@ -8,6 +8,7 @@ import { quoteGo } from '../document/go-json.js';
 import { compareBytes } from '../core/order.js';
 import { type LinkOptions, isWithin } from '../files/directory-root.js';
 import type { FilePart } from '../files/file-parts.js';
+import { listDirectory } from './read.js';
 import { type Diagnostic, createFault } from '../core/diagnostic.js';
 
 /** A file for an image. */
@@ -58,11 +59,8 @@ export async function listFiles(directory: string, options: ListOptions): Promis
   for (let folder = pending.pop(); folder !== undefined; folder = pending.pop()) {
     throwIfCancelled(signal);
     const { name: parent, depth } = folder;
-    const entries = await readdir(path.join(root, parent), { withFileTypes: true }).catch(
-      (error: unknown) => {
-        throw fileError(path.join(label, parent), error, { file: path.join(label, parent) });
-      },
-    );
+    const file = path.join(label, parent);
+    const entries = await listDirectory(path.join(root, parent), { subject: file, file });
     count += entries.length;
     if (meter === undefined && count > maxFiles) {
       throw new LimitError(`more than ${maxFiles} files`, {

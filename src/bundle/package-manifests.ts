@@ -1,11 +1,10 @@
 import { addContext } from '../core/diagnostics-error.js';
-import { readdir, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
-import { CancelledError, LimitError, OpmateError, fileError, systemReason } from '../core/errors.js';
+import { CancelledError, LimitError, OpmateError, systemReason } from '../core/errors.js';
 import { parseGoJson } from '../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
-import { compareBytes } from '../core/order.js';
 import { type LinkOptions, outsideError } from '../files/directory-root.js';
 import { type ApiKey, csvCustomResources, isCsv } from '../model/csv.js';
 import { TypeMismatchError, findMismatch, structList, readTyped, struct } from '../kube/struct.js';
@@ -22,7 +21,7 @@ import {
   readCsvParts,
   sortApis,
 } from './parse.js';
-import { readFileWithin } from './read.js';
+import { listDirectory, readFileWithin } from './read.js';
 
 /**
  * Package manifests, the format of operators before bundle images: a directory tree with one file per package, which
@@ -78,22 +77,19 @@ export async function* readPackageManifests(
   for (let place = pending.pop(); place !== undefined; place = pending.pop()) {
     let entries;
     try {
-      entries = await readdir(place.path, { withFileTypes: true });
+      entries = await listDirectory(place.path, { subject: place.label, file: place.label });
     } catch (error) {
-      const failure = fileError(place.label, error, { file: place.label });
-      if (place.path === directory) throw failure;
-      yield { kind: 'problem', error: failure };
+      if (place.path === directory || !(error instanceof OpmateError)) throw error;
+      yield { kind: 'problem', error };
       continue;
     }
     entryCount += entries.length;
     if (entryCount > maxTreeEntries)
       throw new LimitError(`more than ${maxTreeEntries} files`, { subject: label });
-    const visible = entries
-      .filter(({ name }) => !name.startsWith('.'))
-      .sort((a, b) => compareBytes(a.name, b.name));
     const files: Place[] = [];
     const directories: Place[] = [];
-    for (const entry of visible) {
+    for (const entry of entries) {
+      if (entry.name.startsWith('.')) continue;
       const file = {
         path: path.join(place.path, entry.name),
         label: path.posix.join(place.label, entry.name),

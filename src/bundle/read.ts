@@ -1,3 +1,4 @@
+import type { Dirent } from 'node:fs';
 import { type FileHandle, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { FileTree } from '../archive/file-tree.js';
@@ -44,7 +45,7 @@ const parts = ['manifests', 'metadata'] as const;
  * directories. Throws OpmateError if it cannot be listed.
  */
 export async function isBundleDirectory(directory: string): Promise<boolean> {
-  const entries = await list(directory);
+  const entries = await listDirectory(directory);
   return parts.every((part) => entries.some((entry) => entry.name === part && entry.isDirectory()));
 }
 
@@ -87,7 +88,10 @@ async function readPart(
   options: ReadDirectoryOptions,
 ): Promise<Part> {
   await requireWithin(directory, join(directory, part), options);
-  const entries = await list(directory, part);
+  const entries = await listDirectory(join(directory, part)).catch((error: unknown) => {
+    const { cause } = error as OpmateError;
+    throw systemCode(cause) === 'ENOENT' ? missingPart(directory, part, cause) : error;
+  });
   const names = entries.filter((entry) => !entry.isDirectory()).map((entry) => entry.name);
   const wanted = selectNames(names, part, directory, options.limits);
   const links = new Set(entries.filter((entry) => entry.isSymbolicLink()).map(({ name }) => name));
@@ -114,7 +118,7 @@ async function readPart(
   const files = await mapConcurrent(wanted, filesAtOnce, read, { signal: options.signal });
   if (faults.size > 0) throw combineErrors(inOrder(faults));
   const folders = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
-  return { files: files.filter((file) => file !== undefined), folders: folders.sort(compareBytes) };
+  return { files: files.filter((file) => file !== undefined), folders };
 }
 
 /**
@@ -166,14 +170,15 @@ function selectNames(
   return wanted.sort(compareBytes);
 }
 
-async function list(directory: string, part?: (typeof parts)[number]) {
-  const path = part === undefined ? directory : join(directory, part);
-  try {
-    return await readdir(path, { withFileTypes: true });
-  } catch (error) {
-    if (part !== undefined && systemCode(error) === 'ENOENT') throw missingPart(directory, part, error);
-    throw fileError(path, error);
-  }
+/** Lists a directory in byte order of names. Throws OpmateError that starts with `subject`, by default its path. */
+export async function listDirectory(
+  directory: string,
+  details: Parameters<typeof fileError>[2] = {},
+): Promise<Dirent[]> {
+  const entries = await readdir(directory, { withFileTypes: true }).catch((error: unknown) => {
+    throw fileError(directory, error, details);
+  });
+  return entries.sort((a, b) => compareBytes(a.name, b.name));
 }
 
 function missingPart(subject: string, part: string, cause?: unknown): OpmateError {

@@ -25,14 +25,6 @@ export interface Manifest {
   lineOf(path?: readonly (string | number)[]): number | undefined;
 }
 
-/** Options for reading the files of a directory. */
-export interface ReadManifestsOptions {
-  /** Prefix of file names in messages: `manifests/`. */
-  prefix: string;
-  /** Maximum bytes of all files for which parsed objects are kept; larger input saves memory instead. */
-  keepBelow?: number | undefined;
-}
-
 /** Maximum number of objects in the files of a directory. */
 const maxObjects = 100_000;
 const defaultKeepBelow = 32 * 1024 * 1024;
@@ -41,18 +33,19 @@ const lookAhead = 4096;
 
 /**
  * Reads the objects in files as `kubectl` does: every document, lists expanded, empty documents skipped. Unreadable
- * documents are reported with file and line, and the others are still read. Throws LimitError.
+ * documents are reported with file and line, and the others are still read. `prefix` is that of file names in messages:
+ * `manifests/`. Parsed objects are kept unless the files have more than `keepBelow` bytes. Throws LimitError.
  */
 export function readManifests(
   files: readonly { name: string; content: Buffer }[],
-  options: ReadManifestsOptions,
+  { prefix, keepBelow = defaultKeepBelow }: { prefix: string; keepBelow?: number | undefined },
 ): { manifests: Manifest[]; findings: Diagnostic[] } {
   const size = files.reduce((sum, { content }) => sum + content.length, 0);
-  const isKept = size <= (options.keepBelow ?? defaultKeepBelow);
+  const isKept = size <= keepBelow;
   const manifests: Manifest[] = [];
   const findings: Diagnostic[] = [];
   for (const { name, content } of files) {
-    const file = options.prefix + name;
+    const file = prefix + name;
     try {
       for (const document of getDocuments(content)) {
         addObjects({ file, ...document }, isKept, manifests, findings);

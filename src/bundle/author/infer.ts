@@ -1,17 +1,16 @@
-import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { addContext } from '../../core/diagnostics-error.js';
-import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
+import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { getList, getText } from '../../document/json-fields.js';
-import { compareBytes, sortedByBytes } from '../../core/order.js';
+import { sortedByBytes } from '../../core/order.js';
 import { type LinkOptions, requireWithin } from '../../files/directory-root.js';
 import { reachableFrom } from '../../graph/ways.js';
 import { isCsv, readCsvMetadata } from '../../model/csv.js';
 import { type PackageManifest, readPackageManifest } from '../package-manifests.js';
 import { isKubernetesObject } from '../parse.js';
-import { readFileWithin } from '../read.js';
+import { listDirectory, readFileWithin } from '../read.js';
 import { readFirstDocument } from '../manifest.js';
 import { maxManifestSize } from './media-type.js';
 
@@ -27,7 +26,7 @@ export async function inferFacts(
 ): Promise<{ packageName: string; channels: string[]; defaultChannel: string }> {
   const own = await readOnlyCsv(directory, options);
   const parent = path.dirname(directory);
-  const entries = await list(parent);
+  const entries = await listDirectory(parent, { subject: `error reading ${parent}` });
   const before = new Map<string, readonly string[]>();
   for (const entry of entries.filter((dirent) => dirent.isDirectory())) {
     const csv = await readOnlyCsv(path.join(parent, entry.name), options);
@@ -60,7 +59,7 @@ async function readOnlyCsv(
   { signal, followLinks }: CancelOptions & LinkOptions,
 ): Promise<{ name: string; before: string[] }> {
   let csv: JsonObject | undefined;
-  for (const entry of await list(directory)) {
+  for (const entry of await listDirectory(directory, { subject: `error reading ${directory}` })) {
     throwIfCancelled(signal);
     if (entry.isDirectory()) continue;
     const file = path.join(directory, entry.name);
@@ -117,11 +116,4 @@ async function readDocument(file: string): Promise<JsonValue | undefined> {
     if (size > maxManifestSize) throw new OpmateError('LIMIT', file);
   }).catch(() => undefined);
   return content && readFirstDocument(content).value;
-}
-
-async function list(directory: string) {
-  const entries = await readdir(directory, { withFileTypes: true }).catch((error: unknown) => {
-    throw fileError(`error reading ${directory}`, error);
-  });
-  return entries.sort((a, b) => compareBytes(a.name, b.name));
 }

@@ -98,9 +98,7 @@ export function variables(environment: Environment, names: readonly string[]): R
 
 /** Reads the manifests that a program printed; findings have the lines of its output. */
 export function printedManifests(program: string, content: Buffer): PlainManifests {
-  const { objects, findings, isEmpty } = readPlainFiles([{ name: `output of ${program}`, content }], {
-    prefix: '',
-  });
+  const { objects, findings, isEmpty } = readPlainFiles([{ name: `output of ${program}`, content }]);
   if (isEmpty && findings.length === 0)
     findings.push(createFault('no-objects', `${program} prints no objects`));
   return { objects, findings, warnings: [] };

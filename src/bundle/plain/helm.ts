@@ -3,13 +3,12 @@ import { readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { makeDirectory } from '../../files/make-directory.js';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
-import { LimitError, OpmateError, fileError } from '../../core/errors.js';
+import { LimitError, OpmateError } from '../../core/errors.js';
 import { decodeUtf8, quoteGo } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
-import { compareBytes } from '../../core/order.js';
 import { parseYaml } from '../../document/yaml.js';
 import { getValue } from '../../document/json-fields.js';
-import { readFileWithin } from '../read.js';
+import { listDirectory, readFileWithin } from '../read.js';
 import { type ProgramOptions, type ProgramSession, printedManifests, variables } from './external-format.js';
 import { getTitle } from '../../kube/manifests.js';
 import { type Diagnostic, createFault, createWarning } from '../../core/diagnostic.js';
@@ -114,13 +113,11 @@ async function privateEnvironment(
 
 /** Returns the directory of the chart, or the fault that there is not exactly one. */
 async function findChart(directory: string): Promise<{ chart: string; prefix: string } | Diagnostic> {
-  const entries = await readdir(directory, { withFileTypes: true }).catch((error: unknown) => {
-    throw fileError(directory, error);
-  });
+  const entries = await listDirectory(directory);
   if (entries.some(({ name }) => name === 'Chart.yaml'))
     return { chart: path.resolve(directory), prefix: '' };
   const charts: string[] = [];
-  for (const entry of entries.sort((a, b) => compareBytes(a.name, b.name))) {
+  for (const entry of entries) {
     if (!entry.isDirectory()) continue;
     const inner = await readdir(path.join(directory, entry.name)).catch((): string[] => []);
     if (inner.includes('Chart.yaml')) charts.push(entry.name);

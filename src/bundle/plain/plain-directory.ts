@@ -1,24 +1,22 @@
 import type { Dirent } from 'node:fs';
-import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { CancelOptions } from '../../core/concurrency.js';
-import { LimitError, fileError, throwIfCancelled } from '../../core/errors.js';
-import { compareBytes, sortedByBytes } from '../../core/order.js';
+import { LimitError, throwIfCancelled } from '../../core/errors.js';
+import { sortedByBytes } from '../../core/order.js';
 import { type LinkOptions, outsideError } from '../../files/directory-root.js';
 import { outsideManifestFault } from '../manifest.js';
-import { type BundleFile, readFileWithin } from '../read.js';
-import { findDuplicates } from './duplicates.js';
+import { type BundleFile, listDirectory, readFileWithin } from '../read.js';
+import { checkDuplicates } from './duplicates.js';
 import { getObject } from '../../document/json-fields.js';
-import { type Manifest, type ReadManifestsOptions, locateIn, readManifests } from '../../kube/manifests.js';
-import { type PlainObject, sortObjects } from '../../kube/object.js';
-import { type Diagnostic, createFault, createWarning } from '../../core/diagnostic.js';
+import { locateIn, readManifests } from '../../kube/manifests.js';
+import { type PlainObject, sortObjects, toPlainObject } from '../../kube/object.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
 import { diagnosticsFrom } from '../../core/diagnostics-error.js';
+import { Report } from '../report.js';
 
-export interface PlainManifests {
+export interface PlainManifests extends Pick<Report, 'findings' | 'warnings'> {
   /** Sorted by kind, namespace and name; empty if there are findings. */
   objects: PlainObject[];
-  findings: Diagnostic[];
-  warnings: Diagnostic[];
 }
 
 const maxFiles = 10_000;
@@ -33,11 +31,10 @@ const maxSize = 256 * 1024 * 1024;
  */
 export async function readPlainDirectory(
   directory: string,
-  options: CancelOptions &
-    LinkOptions & { keepBelow?: number | undefined; destinations?: readonly string[] | undefined } = {},
+  options: CancelOptions & LinkOptions & { destinations?: readonly string[] | undefined } = {},
 ): Promise<PlainManifests> {
-  const warnings: Diagnostic[] = [];
-  const findings: Diagnostic[] = [];
+  const report = new Report();
+  const { findings, warnings } = report;
   const files: BundleFile[] = [];
   let count = 0;
   let total = 0;
@@ -49,23 +46,20 @@ export async function readPlainDirectory(
       hint: 'check that this is a manifest',
     });
   };
+  const hasManifests = (entries: readonly Dirent[]): boolean =>
+    entries.some((entry) => entry.name === 'manifests' && entry.isDirectory());
   // Files beside manifests/ are not applied.
-  const hasManifests = (await list(directory)).some(
-    (entry) => entry.name === 'manifests' && entry.isDirectory(),
-  );
+  const isNested = hasManifests(await listDirectory(directory));
   const destinations = sortedByBytes(new Set(options.destinations ?? [])).filter(
-    (place) => place !== '' && (!hasManifests || place.startsWith('manifests/')),
+    (place) => place !== '' && (!isNested || place.startsWith('manifests/')),
   );
-  const isDestination = (name: string): boolean =>
-    destinations.some((place) => place === name || place.startsWith(`${name}/`));
   const readPlace = async (place: string): Promise<string> => {
-    const top = await list(path.join(directory, place));
+    const top = await listDirectory(path.join(directory, place));
     const below = place === '' ? '' : `${place}/`;
     const part = `${below}manifests`;
-    const hasPart =
-      !destinations.includes(part) && top.some((entry) => entry.name === 'manifests' && entry.isDirectory());
+    const hasPart = !destinations.includes(part) && hasManifests(top);
     const prefix = hasPart ? `${part}/` : below;
-    const entries = hasPart ? await list(path.join(directory, part)) : top;
+    const entries = hasPart ? await listDirectory(path.join(directory, part)) : top;
     count += entries.length;
     if (count > maxFiles) {
       throw new LimitError(`${count} files, more than ${maxFiles}`, {
@@ -73,22 +67,20 @@ export async function readPlainDirectory(
         hint: 'check that these are the manifests of one operator',
       });
     }
-    for (const entry of entries.sort((a, b) => compareBytes(a.name, b.name))) await readEntry(prefix, entry);
+    for (const entry of entries) await readEntry(prefix + entry.name, entry);
     return prefix;
   };
-  const readEntry = async (prefix: string, entry: Dirent): Promise<void> => {
+  const readEntry = async (file: string, entry: Dirent): Promise<void> => {
     throwIfCancelled(options.signal);
-    const file = prefix + entry.name;
-    if (entry.name.startsWith('.') || (entry.isDirectory() && isDestination(file))) return;
+    if (entry.name.startsWith('.')) return;
     if (entry.isDirectory()) {
-      findings.push(
-        createFault('directory', 'is a directory', {
-          file,
-          hint: 'move all manifests to one directory: the format plain has no subdirectories',
-        }),
-      );
+      if (destinations.some((place) => place === file || place.startsWith(`${file}/`))) return;
+      report.fault('directory', 'is a directory', {
+        file,
+        hint: 'move all manifests to one directory: the format plain has no subdirectories',
+      });
     } else if (!/\.(?:ya?ml|json)$/i.test(entry.name)) {
-      warnings.push(createWarning('ignored-file', 'skipped: neither .yaml, .yml nor .json', { file }));
+      report.warn('ignored-file', 'skipped: neither .yaml, .yml nor .json', { file });
     } else {
       const place = path.join(directory, file);
       const outside = entry.isSymbolicLink() ? await outsideError(directory, place, file) : undefined;
@@ -98,55 +90,42 @@ export async function readPlainDirectory(
       }
       const content = await readFileWithin(place, checkSize);
       const fault = content && outside ? outsideManifestFault(content, file) : undefined;
-      if (fault !== undefined) {
-        findings.push(createFault('syntax', 'not a manifest', { file, line: fault.line }));
-      } else if (content !== undefined) files.push({ name: file, content });
+      if (fault !== undefined) report.fault('syntax', 'not a manifest', { file, line: fault.line });
+      else if (content !== undefined) files.push({ name: file, content });
     }
   };
   const prefix = await readPlace('');
   for (const place of destinations) await readPlace(place);
-  const read = readPlainFiles(files, { prefix: '', keepBelow: options.keepBelow });
-  findings.push(...read.findings);
-  if (read.isEmpty && findings.length === 0) {
-    findings.push(createFault('no-objects', `${prefix === '' ? 'the directory' : prefix} holds no objects`));
+  const { objects, isEmpty, ...read } = readPlainFiles(files);
+  report.add(read);
+  if (isEmpty && findings.length === 0) {
+    report.fault('no-objects', `${prefix === '' ? 'the directory' : prefix} holds no objects`);
   }
-  return { objects: findings.length > 0 ? [] : read.objects, findings, warnings };
+  return { objects: findings.length > 0 ? [] : objects, findings, warnings };
 }
 
 /** Reads objects to apply, each with a kind, an apiVersion and a name, without duplicates. Throws LimitError. */
 export function readPlainFiles(
   files: readonly BundleFile[],
-  options: ReadManifestsOptions,
 ): Pick<PlainManifests, 'objects' | 'findings'> & { isEmpty: boolean } {
-  const { manifests, findings } = readManifests(files, options);
+  const report = new Report();
+  const { findings } = report;
+  const { manifests, findings: unread } = readManifests(files, { prefix: '' });
+  findings.push(...unread);
   for (const manifest of manifests) {
-    if (manifest.apiVersion === '') {
-      findings.push(createFault('missing-field', 'apiVersion: missing', locateIn(manifest, ['kind'])));
+    const { apiVersion, kind, name } = manifest;
+    if (apiVersion === '') {
+      report.fault('missing-field', 'apiVersion: missing', locateIn(manifest, ['kind']));
     }
-    if (manifest.name !== '' || hasGeneratedName(manifest)) continue;
-    findings.push(
-      createFault('missing-field', 'metadata.name: missing', {
-        ...locateIn(manifest, ['metadata']),
-        subject: manifest.kind,
-      }),
-    );
+    if (name !== '' || 'generateName' in getObject(manifest.load(), 'metadata')) continue;
+    const place = { ...locateIn(manifest, ['metadata']), subject: kind };
+    report.fault('missing-field', 'metadata.name: missing', place);
   }
-  const objects = manifests.map(({ apiVersion, kind, name, namespace, file, load }) => {
-    return { apiVersion, kind, name, namespace, origin: file, isGenerated: false, load };
-  });
-  if (findings.length === 0) {
-    findings.push(...findDuplicates(objects.filter(({ name }) => name !== '')).findings);
-  }
-  const isValid = findings.length === 0;
-  return { objects: isValid ? sortObjects(objects) : [], findings, isEmpty: manifests.length === 0 };
-}
-
-function hasGeneratedName(manifest: Manifest): boolean {
-  return 'generateName' in getObject(manifest.load(), 'metadata');
-}
-
-async function list(directory: string): Promise<Dirent[]> {
-  return readdir(directory, { withFileTypes: true }).catch((error: unknown) => {
-    throw fileError(directory, error);
-  });
+  const objects = manifests.map((manifest) => toPlainObject(manifest));
+  if (findings.length === 0) checkDuplicates(objects, report);
+  return {
+    objects: findings.length === 0 ? sortObjects(objects) : [],
+    findings,
+    isEmpty: manifests.length === 0,
+  };
 }

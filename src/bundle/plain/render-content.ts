@@ -4,11 +4,11 @@ import { readBundleDirectory } from '../read.js';
 import { getClouds } from './rights/cloud-permissions.js';
 import { placeInNamespace } from './cluster-scope.js';
 import { convertRegistryV1 } from './registry-v1/convert.js';
-import { findDuplicates } from './duplicates.js';
+import { checkDuplicates } from './duplicates.js';
 import { type ProgramOptions, type ProgramSession, renderExternal } from './external-format.js';
-import type { Diagnostic } from '../../core/diagnostic.js';
+import { Report } from '../report.js';
 import { renderHelm } from './helm.js';
-import { type PlainObject, sortObjects } from '../../kube/object.js';
+import { sortObjects } from '../../kube/object.js';
 import { objectWarnings } from './object-warnings.js';
 import { type PlainManifests, readPlainDirectory } from './plain-directory.js';
 import { type RegistryV1, readRegistryV1 } from './registry-v1/registry-v1.js';
@@ -21,16 +21,11 @@ export interface RenderOptions extends Omit<ProgramOptions, 'config'> {
   installNamespace: string;
   /** For registry-v1 as in a ClusterExtension, for helm the values, for other formats in their form. */
   config?: { text: string; file: string } | undefined;
-  keepBelow?: number | undefined;
   /** Directories of several sources; see `readPlainDirectory`. */
   destinations?: readonly string[] | undefined;
 }
 
-export interface RenderedContent {
-  /** Sorted by kind, namespace and name; empty if there are findings. */
-  objects: PlainObject[];
-  findings: Diagnostic[];
-  warnings: Diagnostic[];
+export interface RenderedContent extends PlainManifests {
   packageName?: string;
   version?: string;
   /** Clouds of which the operator requests credentials. */
@@ -64,13 +59,12 @@ async function render(
   options: RenderOptions,
 ): Promise<RenderedContent> {
   const { signal, followLinks } = session;
-  const { keepBelow, destinations } = options;
   switch (format) {
     case 'registry-v1':
       return renderRegistryV1(directory, session, options);
     case 'plain':
       return placed(
-        await readPlainDirectory(directory, { signal, followLinks, keepBelow, destinations }),
+        await readPlainDirectory(directory, { signal, followLinks, destinations: options.destinations }),
         options.installNamespace,
       );
     case 'helm': {
@@ -92,9 +86,9 @@ function placed(
 ): Omit<RenderedContent, 'packageName' | 'version'> {
   if (installNamespace === '') return { objects, findings, warnings, installNamespace };
   const inPlace = sortObjects(placeInNamespace(objects, installNamespace));
-  const named = inPlace.filter(({ name }) => name !== '');
-  const duplicates = findings.length > 0 ? [] : findDuplicates(named).findings;
-  return { objects: inPlace, findings: [...findings, ...duplicates], warnings, installNamespace };
+  const report = new Report();
+  if (findings.length === 0) checkDuplicates(inPlace, report);
+  return { objects: inPlace, findings: [...findings, ...report.findings], warnings, installNamespace };
 }
 
 async function renderRegistryV1(
@@ -105,8 +99,8 @@ async function renderRegistryV1(
   const files = await readBundleDirectory(directory, { signal, followLinks });
   let { installNamespace } = options;
   if (installNamespace === '') {
-    const { bundle, findings, warnings } = readRegistryV1(files, options);
-    if (bundle === undefined) return { objects: [], findings, warnings, installNamespace };
+    const { bundle, report } = readRegistryV1(files);
+    if (bundle === undefined) return { ...report, objects: [], installNamespace };
     installNamespace = suggestedNamespace(bundle);
   }
   const converted = convertRegistryV1(files, { ...options, installNamespace });

@@ -70,7 +70,7 @@ async function readRender(
     const { objects, findings } = await readPlainDirectory(place, { signal, followLinks });
     return { objects, findings: findings.map(inSource(place, true)) };
   }
-  return readPlainFiles([{ name: place, content: await readInputFile(place) }], { prefix: '' });
+  return readPlainFiles([{ name: place, content: await readInputFile(place) }]);
 }
 
 function titleOfChange({ kind, namespace, name }: ObjectChange): string {

@@ -1,4 +1,5 @@
-import { findDuplicates } from '../../bundle/plain/duplicates.js';
+import { checkDuplicates } from '../../bundle/plain/duplicates.js';
+import { Report } from '../../bundle/report.js';
 import { type PlainObject, sortObjects } from '../../kube/object.js';
 import type { CommandContext } from '../context.js';
 import { tellFindings, tellWarnings } from '../bundle/findings.js';
@@ -13,10 +14,10 @@ export async function objectsOfDeployments(
 ): Promise<PlainObject[] | undefined> {
   const deployments = await renderDeploymentFile(context, session, options);
   const objects = sortObjects(deployments.flatMap((deployment) => [...deployment.objects]));
-  const findings = deployments.flatMap((deployment) => deployment.findings);
-  if (findings.length === 0) {
-    findings.push(...findDuplicates(objects.filter(({ name }) => name !== '')).findings);
-  }
+  const report = new Report();
+  const { findings } = report;
+  for (const deployment of deployments) report.add(deployment);
+  if (findings.length === 0) checkDuplicates(objects, report);
   tellWarnings(
     session,
     deployments.flatMap(({ warnings }) => warnings),

@@ -1,7 +1,7 @@
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import { readManifests } from '../../kube/manifests.js';
-import type { PlainObject } from '../../kube/object.js';
+import { type PlainObject, toPlainObject } from '../../kube/object.js';
 import { writeObjects } from '../../bundle/plain/write.js';
 import { computeDigest } from '../../core/digest.js';
 import { LimitError, OpmateError } from '../../core/errors.js';
@@ -208,15 +208,7 @@ export async function loadRender(
   if (computeDigest(content) !== render.digest)
     throw new OpmateError('DIGEST', `${subject}: digest mismatch`);
   const { manifests } = readManifests([{ name: 'render.yaml', content }], { prefix: '' });
-  return manifests.map(({ apiVersion, kind, name, namespace, file, load }) => ({
-    apiVersion,
-    kind,
-    name,
-    namespace,
-    origin: file,
-    isGenerated: false,
-    load,
-  }));
+  return manifests.map((manifest) => toPlainObject(manifest));
 }
 
 /** Deletes the renders that no revision refers to. Failures are ignored. */

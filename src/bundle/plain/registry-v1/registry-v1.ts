@@ -3,14 +3,15 @@ import { encodeGoJson, parseGoJson, sortKeysDeep } from '../../../document/go-js
 import { OpmateError } from '../../../core/errors.js';
 import { type JsonObject, type JsonValue } from '../../../document/json.js';
 import { readPlacedMetadata } from '../../metadata.js';
-import { getObject, getText, getValue } from '../../../document/json-fields.js';
+import { getObject, getText } from '../../../document/json-fields.js';
 import type { BundleFile, BundleFiles } from '../../read.js';
 import { crdStruct } from '../../../kube/crd-types.js';
 import { type ClusterServiceVersion, csvStruct } from '../../../kube/csv-types.js';
 import { type Conformed, type Of, conform } from '../../../kube/struct.js';
 import { type Manifest, locateIn, readManifests } from '../../../kube/manifests.js';
-import { type Diagnostic, createFault, createWarning, formatPath } from '../../../core/diagnostic.js';
-import { unsupportedKinds } from './supported-kinds.js';
+import { formatPath } from '../../../core/diagnostic.js';
+import { Report } from '../../report.js';
+import { checkKinds } from './supported-kinds.js';
 
 /** The parts of a registry+v1 bundle that installing it requires. */
 export interface RegistryV1 {
@@ -32,67 +33,59 @@ export interface RegistryV1 {
 export function readRegistryV1(
   files: BundleFiles,
   options: { keepBelow?: number | undefined } = {},
-): { bundle: RegistryV1 | undefined; findings: Diagnostic[]; warnings: Diagnostic[] } {
+): { bundle: RegistryV1 | undefined; report: Report } {
+  const report = new Report();
   const { manifests, findings } = readManifests(files.manifests, { ...options, prefix: 'manifests/' });
-  const warnings: Diagnostic[] = [];
+  report.add({ findings });
   for (const name of files.folders ?? []) {
-    findings.push(
-      createFault('directory', 'is a directory', {
-        file: `manifests/${name}`,
-        hint: 'move its manifests up to manifests/, or remove the directory',
-      }),
-    );
+    report.fault('directory', 'is a directory', {
+      file: `manifests/${name}`,
+      hint: 'move its manifests up to manifests/, or remove the directory',
+    });
   }
-  const metadata = readMetadata(files.metadata, findings);
+  const metadata = readMetadata(files.metadata, report);
   const [csvManifest, ...otherCsvs] = manifests.filter(({ kind }) => kind === 'ClusterServiceVersion');
   for (const other of otherCsvs) {
-    findings.push(
-      createFault('second-csv', `another ClusterServiceVersion; ${csvManifest?.file} has one already`, {
-        ...locateIn(other),
-        hint: 'keep exactly one ClusterServiceVersion',
-      }),
-    );
+    report.fault('second-csv', `another ClusterServiceVersion; ${csvManifest?.file} has one already`, {
+      ...locateIn(other),
+      hint: 'keep exactly one ClusterServiceVersion',
+    });
   }
   if (csvManifest === undefined) {
-    findings.push(
-      createFault('missing-csv', 'no ClusterServiceVersion in manifests/', {
-        hint: 'add one, or use --format plain for plain manifests',
-      }),
-    );
+    report.fault('missing-csv', 'no ClusterServiceVersion in manifests/', {
+      hint: 'add one, or use --format plain for plain manifests',
+    });
   }
   const crds = manifests.filter(({ kind }) => kind === 'CustomResourceDefinition');
-  for (const crd of crds) checkCrd(crd, findings);
+  for (const crd of crds) checkCrd(crd, report);
   const others = manifests.filter(({ kind }) => !readKinds.has(kind));
   for (const other of others) {
     if (other.apiVersion !== '') continue;
     const problem = 'apiVersion is missing, so that no cluster will take it';
-    warnings.push(createWarning('missing-field', problem, locateIn(other, ['kind'])));
+    report.warn('missing-field', problem, locateIn(other, ['kind']));
   }
-  findings.push(...unsupportedKinds(others));
-  if (csvManifest === undefined) return { bundle: undefined, findings, warnings };
-  const csv = readCsv(csvManifest, metadata.properties, findings, warnings);
-  if (csv === undefined) return { bundle: undefined, findings, warnings };
-  const bundle = { packageName: metadata.packageName, csv, csvManifest, crds, others };
-  return { bundle, findings, warnings };
+  checkKinds(others, report);
+  const csv = csvManifest && readCsv(csvManifest, metadata.properties, report);
+  if (csvManifest === undefined || csv === undefined) return { bundle: undefined, report };
+  return { bundle: { packageName: metadata.packageName, csv, csvManifest, crds, others }, report };
 }
 
 const readKinds: ReadonlySet<string> = new Set(['ClusterServiceVersion', 'CustomResourceDefinition']);
 
-function getTypeFaults(manifest: Manifest, { faults }: Pick<Conformed, 'faults'>): Diagnostic[] {
-  return faults.map(({ message, path }) => createFault('wrong-type', message, locateIn(manifest, path)));
+/** Reports values of the wrong type. */
+function checkTypes(manifest: Manifest, { faults }: Pick<Conformed, 'faults'>, report: Report): void {
+  for (const { message, path } of faults) report.fault('wrong-type', message, locateIn(manifest, path));
 }
 
-function checkCrd(crd: Manifest, findings: Diagnostic[]): void {
-  if (crd.apiVersion !== 'apiextensions.k8s.io/v1') {
-    findings.push(
-      createFault('unsupported', `apiVersion ${crd.apiVersion} is not supported`, {
-        ...locateIn(crd, ['apiVersion']),
-        hint: 'convert it to apiextensions.k8s.io/v1, the only version since Kubernetes 1.22',
-      }),
-    );
+function checkCrd(crd: Manifest, report: Report): void {
+  if (crd.apiVersion === 'apiextensions.k8s.io/v1') {
+    checkTypes(crd, conformCrd(crd), report);
     return;
   }
-  findings.push(...getTypeFaults(crd, conformCrd(crd)));
+  report.fault('unsupported', `apiVersion ${crd.apiVersion} is not supported`, {
+    ...locateIn(crd, ['apiVersion']),
+    hint: 'convert it to apiextensions.k8s.io/v1, the only version since Kubernetes 1.22',
+  });
 }
 
 /** Results for definitions that are in memory anyway. */
@@ -118,25 +111,21 @@ export function loadCrd(crd: Manifest): JsonObject {
 function readCsv(
   manifest: Manifest,
   properties: readonly string[] | undefined,
-  findings: Diagnostic[],
-  warnings: Diagnostic[],
+  report: Report,
 ): ClusterServiceVersion | undefined {
   const conformed = conform(manifest.load(), csvStruct);
-  findings.push(...getTypeFaults(manifest, conformed));
+  checkTypes(manifest, conformed, report);
   if (conformed.faults.length > 0) return undefined;
   for (const path of conformed.dropped) {
     // The table has rendered fields only; others are dropped although known.
     if (path[0] !== 'spec' || (path[1] !== 'install' && path[1] !== 'webhookdefinitions')) continue;
-    warnings.push(
-      createWarning('unknown-field', 'unknown field, ignored', {
-        subject: formatPath(path),
-        file: manifest.file,
-        line: manifest.lineOf(path),
-      }),
-    );
+    report.warn('unknown-field', 'unknown field, ignored', {
+      ...locateIn(manifest, path),
+      subject: formatPath(path),
+    });
   }
   const csv = conformed.value;
-  if (properties !== undefined) addProperties(csv, properties, manifest, findings);
+  if (properties !== undefined) addProperties(csv, properties, manifest, report);
   return csv;
 }
 
@@ -145,7 +134,7 @@ function addProperties(
   csv: ClusterServiceVersion,
   properties: readonly string[],
   manifest: Manifest,
-  findings: Diagnostic[],
+  report: Report,
 ): void {
   const annotations = (csv.metadata.annotations ??= {});
   const annotation = annotations[propertiesAnnotation];
@@ -158,12 +147,10 @@ function addProperties(
       if (!(error instanceof OpmateError)) throw error;
     }
     if (!Array.isArray(parsed)) {
-      findings.push(
-        createFault('wrong-type', `annotation ${propertiesAnnotation} is not a JSON list of properties`, {
-          file: manifest.file,
-          line: manifest.lineOf(['metadata', 'annotations', propertiesAnnotation]),
-        }),
-      );
+      report.fault('wrong-type', `annotation ${propertiesAnnotation} is not a JSON list of properties`, {
+        file: manifest.file,
+        line: manifest.lineOf(['metadata', 'annotations', propertiesAnnotation]),
+      });
       return;
     }
     all = parsed;
@@ -180,52 +167,42 @@ function getProperty(value: JsonValue): JsonObject {
 
 function readMetadata(
   files: readonly BundleFile[],
-  findings: Diagnostic[],
-): { packageName: string; properties: string[] | undefined } {
-  const annotations = readMetadataFile(files, 'annotations.yaml', 'annotations', findings);
+  report: Report,
+): { packageName: string; properties?: string[] } {
+  const annotations = readMetadataFile(files, 'annotations.yaml', 'annotations', report);
   if (annotations === undefined) {
-    if (!files.some(({ name }) => name === 'annotations.yaml')) {
-      findings.push(
-        createFault('missing-file', 'metadata/annotations.yaml is missing', {
-          hint: `add the file, with the annotation ${bundleKeys.package}`,
-        }),
-      );
-    }
-    return { packageName: '', properties: undefined };
+    if (files.some(({ name }) => name === 'annotations.yaml')) return { packageName: '' };
+    report.fault('missing-file', 'metadata/annotations.yaml is missing', {
+      hint: `add the file, with the annotation ${bundleKeys.package}`,
+    });
+    return { packageName: '' };
   }
-  const packageName = getValue(annotations.value, bundleKeys.package);
-  if (typeof packageName !== 'string' || packageName === '') {
-    findings.push(
-      createFault('missing-field', 'package name is empty', {
-        file: annotations.file,
-        line: annotations.line,
-        hint: `set annotation ${bundleKeys.package}`,
-      }),
-    );
+  const packageName = getText(annotations.value, bundleKeys.package);
+  if (packageName === '') {
+    const hint = `set annotation ${bundleKeys.package}`;
+    report.fault('missing-field', 'package name is empty', { ...annotations.place, hint });
   }
-  const properties = readMetadataFile(files, 'properties.yaml', 'properties', findings);
-  const list = properties === undefined ? undefined : (properties.value ?? []);
-  if (list !== undefined && !Array.isArray(list)) {
-    const { file, line } = properties ?? {};
-    findings.push(createFault('wrong-type', 'properties: expected a list', { file, line }));
+  const properties = readMetadataFile(files, 'properties.yaml', 'properties', report);
+  if (properties === undefined) return { packageName };
+  const list = properties.value ?? [];
+  if (Array.isArray(list)) {
+    return { packageName, properties: list.map((item) => encodeGoJson(sortKeysDeep(item))) };
   }
-  return {
-    packageName: getText(packageName),
-    properties: Array.isArray(list) ? list.map((item) => encodeGoJson(sortKeysDeep(item))) : undefined,
-  };
+  report.fault('wrong-type', 'properties: expected a list', properties.place);
+  return { packageName };
 }
 
 function readMetadataFile(
   files: readonly BundleFile[],
   name: string,
   key: string,
-  findings: Diagnostic[],
-): { value: JsonValue; file: string; line: number | undefined } | undefined {
+  report: Report,
+): { value: JsonValue; place: { file: string; line: number } } | undefined {
   const content = files.find((file) => file.name === name)?.content;
   if (content === undefined) return undefined;
   const file = `metadata/${name}`;
-  const { root, findings: faults, lineOf } = readPlacedMetadata(content, file);
-  findings.push(...faults);
-  if (root === undefined || faults.length > 0) return undefined;
-  return { value: root[key] ?? null, file, line: lineOf([key]) ?? 1 };
+  const { root, findings, lineOf } = readPlacedMetadata(content, file);
+  report.add({ findings });
+  if (root === undefined || findings.length > 0) return undefined;
+  return { value: root[key] ?? null, place: { file, line: lineOf([key]) ?? 1 } };
 }

@@ -1,18 +1,15 @@
-import { isJsonObject } from '../../../document/json.js';
+import { getValue } from '../../../document/json-fields.js';
 import { sortedByBytes } from '../../../core/order.js';
 import { describeKind } from '../../../document/field.js';
 import { type Manifest, locateIn } from '../../../kube/manifests.js';
-import { type Diagnostic, createFault } from '../../../core/diagnostic.js';
+import type { Report } from '../../report.js';
 
 /**
  * Kinds that a bundle may contain in addition to its ClusterServiceVersion and custom resource definitions. Objects of
  * namespaced kinds are moved to the install namespace. (Source: operator-controller, which ignores groups and treats
  * VerticalPodAutoscaler as cluster-scoped.)
  */
-export const supportedKinds: ReadonlyMap<string, { isNamespaced: boolean }> = new Map<
-  string,
-  { isNamespaced: boolean }
->([
+export const supportedKinds = new Map<string, { isNamespaced: boolean }>([
   ...[
     'ConfigMap',
     'NetworkPolicy',
@@ -39,31 +36,19 @@ export const supportedKinds: ReadonlyMap<string, { isNamespaced: boolean }> = ne
   ].map((kind) => [kind, { isNamespaced: false }] as const),
 ]);
 
-function describeMissingName(manifest: Manifest): string {
-  const { metadata } = manifest.load();
-  const name = isJsonObject(metadata) ? (metadata['name'] ?? '') : '';
-  return name === '' ? 'missing' : `expected a string, got ${describeKind(name)}`;
-}
-
-/** Returns the faults of objects that a bundle must not contain, or without name. */
-export function unsupportedKinds(others: readonly Manifest[]): Diagnostic[] {
-  const findings: Diagnostic[] = [];
+/** Reports objects that a bundle must not contain, or without name. */
+export function checkKinds(others: readonly Manifest[], report: Report): void {
   for (const other of others) {
     if (!supportedKinds.has(other.kind)) {
-      findings.push(
-        createFault('unsupported-kind', 'bundles must not hold objects of this kind', {
-          ...locateIn(other, ['kind']),
-          hint: `use one of ${sortedByBytes(supportedKinds.keys()).join(', ')}`,
-        }),
-      );
+      report.fault('unsupported-kind', 'bundles must not hold objects of this kind', {
+        ...locateIn(other, ['kind']),
+        hint: `use one of ${sortedByBytes(supportedKinds.keys()).join(', ')}`,
+      });
     } else if (other.name === '') {
-      findings.push(
-        createFault('invalid-name', `metadata.name: ${describeMissingName(other)}`, {
-          ...locateIn(other, ['metadata', 'name']),
-          subject: other.kind,
-        }),
-      );
+      const name = getValue(other.load(), 'metadata', 'name') ?? '';
+      const problem = name === '' ? 'missing' : `expected a string, got ${describeKind(name)}`;
+      const place = { ...locateIn(other, ['metadata', 'name']), subject: other.kind };
+      report.fault('invalid-name', `metadata.name: ${problem}`, place);
     }
   }
-  return findings;
 }

@@ -1,7 +1,8 @@
 import { quoteGo } from '../../../document/go-json.js';
 import { compareBytes, sortedByBytes } from '../../../core/order.js';
 import type { WebhookDescription } from '../../../kube/csv-types.js';
-import { type Diagnostic, type DocumentPath, createFault } from '../../../core/diagnostic.js';
+import type { DocumentPath } from '../../../core/diagnostic.js';
+import type { Report } from '../../report.js';
 import { supportedModes } from './install-modes.js';
 import { locateIn } from '../../../kube/manifests.js';
 import { objectNameFault, subdomainFault } from '../../../kube/names.js';
@@ -12,72 +13,60 @@ import type { RegistryV1 } from './registry-v1.js';
  * conflicting and dangling webhooks. (`readRegistryV1` checks package name and kinds.) Also checks names that
  * operator-controller leaves to the cluster, which would reject them after half of the objects are applied.
  */
-export function validateRegistryV1(bundle: RegistryV1): Diagnostic[] {
-  return [
-    ...deploymentFindings(bundle),
-    ...definitionFindings(bundle),
-    ...webhookFindings(bundle),
-    ...apiServiceFindings(bundle),
-    ...nameFindings(bundle),
-  ];
+export function checkRegistryV1(bundle: RegistryV1, report: Report): void {
+  const tell: TellCsv = (path, problem, hint) => {
+    const { file, lineOf } = bundle.csvManifest;
+    report.fault('invalid-csv', problem, { file, line: lineOf(path), hint });
+  };
+  checkDeployments(bundle, tell);
+  checkDefinitions(bundle, tell, report);
+  checkWebhooks(bundle, tell);
+  for (const [index, { name, group, version }] of (
+    bundle.csv.spec.apiservicedefinitions?.owned ?? []
+  ).entries()) {
+    const shown = quoteGo(name === '' ? `${version}.${group}` : name);
+    const path = ['spec', 'apiservicedefinitions', 'owned', index];
+    const hint = 'remove it: OLM v1 does not support aggregated API servers';
+    tell(path, `owned API service ${shown}: not supported`, hint);
+  }
+  checkNames(bundle, tell, report);
 }
+
+/** Reports a fault at a path of the ClusterServiceVersion. */
+type TellCsv = (path: DocumentPath, problem: string, hint?: string) => void;
 
 const deploymentsPath = ['spec', 'install', 'spec', 'deployments'] as const;
 const webhooksPath = ['spec', 'webhookdefinitions'] as const;
 const ownedPath = ['spec', 'customresourcedefinitions', 'owned'] as const;
 
-function createCsvFault(
-  { csvManifest }: RegistryV1,
-  path: DocumentPath,
-  message: string,
-  hint?: string,
-): Diagnostic {
-  return createFault('invalid-csv', message, {
-    file: csvManifest.file,
-    line: csvManifest.lineOf(path),
-    hint,
-  });
-}
-
-function deploymentFindings(bundle: RegistryV1): Diagnostic[] {
-  const deployments = bundle.csv.spec.install.spec?.deployments ?? [];
+function checkDeployments({ csv }: RegistryV1, tell: TellCsv): void {
   const seen = new Set<string>();
-  return deployments.flatMap(({ name }, index) => {
+  for (const [index, { name }] of (csv.spec.install.spec?.deployments ?? []).entries()) {
     const path = [...deploymentsPath, index, 'name'];
-    const findings: Diagnostic[] = [];
-    const tell = (problem: string): number =>
-      findings.push(createCsvFault(bundle, path, `deployment ${quoteGo(name)}: ${problem}`));
-    if (seen.has(name)) tell('another deployment has this name');
+    const about = `deployment ${quoteGo(name)}`;
+    if (seen.has(name)) tell(path, `${about}: another deployment has this name`);
     seen.add(name);
     const fault = subdomainFault(name);
-    if (fault !== undefined) tell(`its name is ${fault}`);
-    return findings;
-  });
+    if (fault !== undefined) tell(path, `${about}: its name is ${fault}`);
+  }
 }
 
-function definitionFindings(bundle: RegistryV1): Diagnostic[] {
-  const findings: Diagnostic[] = [];
+function checkDefinitions({ crds, csv }: RegistryV1, tell: TellCsv, report: Report): void {
   const files = new Map<string, string>();
-  for (const crd of bundle.crds) {
+  for (const crd of crds) {
     const first = files.get(crd.name);
     if (first === undefined) files.set(crd.name, crd.file);
     else {
       const problem = `the bundle has this definition twice, first in ${first}`;
-      findings.push(createFault('duplicate-object', problem, locateIn(crd, ['metadata', 'name'])));
+      report.fault('duplicate-object', problem, locateIn(crd, ['metadata', 'name']));
     }
   }
-  for (const [index, { name }] of (bundle.csv.spec.customresourcedefinitions?.owned ?? []).entries()) {
+  for (const [index, { name }] of (csv.spec.customresourcedefinitions?.owned ?? []).entries()) {
     if (files.has(name)) continue;
-    findings.push(
-      createCsvFault(
-        bundle,
-        [...ownedPath, index, 'name'],
-        `owned definition ${quoteGo(name)} is not in the bundle`,
-        `add the CustomResourceDefinition to manifests/, or fix ${ownedPath.join('.')}`,
-      ),
-    );
+    const problem = `owned definition ${quoteGo(name)} is not in the bundle`;
+    const hint = `add the CustomResourceDefinition to manifests/, or fix ${ownedPath.join('.')}`;
+    tell([...ownedPath, index, 'name'], problem, hint);
   }
-  return findings;
 }
 
 /** A webhook with its index. */
@@ -98,12 +87,11 @@ const webhookTypes: ReadonlySet<string> = new Set([
   'ValidatingAdmissionWebhook',
 ]);
 
-function webhookFindings(bundle: RegistryV1): Diagnostic[] {
+function checkWebhooks(bundle: RegistryV1, tellCsv: TellCsv): void {
   const webhooks = (bundle.csv.spec.webhookdefinitions ?? []).map((webhook, index) => ({ webhook, index }));
-  const findings: Diagnostic[] = [];
   const tell: Tell = ({ webhook, index }, field, problem, hint) => {
     const message = `${webhook.type} ${quoteGo(webhook.generateName)}: ${problem}`;
-    findings.push(createCsvFault(bundle, [...webhooksPath, index, ...field], message, hint));
+    tellCsv([...webhooksPath, index, ...field], message, hint);
   };
   checkConversions(bundle, webhooks, tell);
   const deployments = new Set((bundle.csv.spec.install.spec?.deployments ?? []).map(({ name }) => name));
@@ -132,7 +120,6 @@ function webhookFindings(bundle: RegistryV1): Diagnostic[] {
     if (fault !== undefined) tell(placed, ['generateName'], `its generateName is ${fault}`);
     if (type !== 'ConversionWebhook') checkRules(placed, tell);
   }
-  return findings;
 }
 
 type Tell = (placed: PlacedWebhook, field: DocumentPath, problem: string, hint?: string) => void;
@@ -181,37 +168,19 @@ function checkRules(placed: PlacedWebhook, tell: Tell): void {
   }
 }
 
-function apiServiceFindings(bundle: RegistryV1): Diagnostic[] {
-  const owned = bundle.csv.spec.apiservicedefinitions?.owned ?? [];
-  return owned.map(({ name, group, version }, index) =>
-    createCsvFault(
-      bundle,
-      ['spec', 'apiservicedefinitions', 'owned', index],
-      `owned API service ${quoteGo(name === '' ? `${version}.${group}` : name)}: not supported`,
-      'remove it: OLM v1 does not support aggregated API servers',
-    ),
-  );
-}
-
-function nameFindings(bundle: RegistryV1): Diagnostic[] {
-  const findings: Diagnostic[] = [];
-  const named = bundle.others.filter(({ name }) => name !== '');
-  for (const manifest of [...bundle.crds, ...named]) {
+function checkNames({ crds, others, csv }: RegistryV1, tell: TellCsv, report: Report): void {
+  for (const manifest of [...crds, ...others.filter(({ name }) => name !== '')]) {
     const fault = objectNameFault(manifest.kind, manifest.name);
     if (fault === undefined) continue;
-    findings.push(
-      createFault('invalid-name', `its name is ${fault}`, locateIn(manifest, ['metadata', 'name'])),
-    );
+    report.fault('invalid-name', `its name is ${fault}`, locateIn(manifest, ['metadata', 'name']));
   }
-  const { permissions, clusterPermissions } = bundle.csv.spec.install.spec ?? {};
+  const { permissions, clusterPermissions } = csv.spec.install.spec ?? {};
   for (const [field, list] of Object.entries({ clusterPermissions, permissions })) {
-    for (const [index, { serviceAccountName = '' }] of (list ?? []).entries()) {
-      const fault = serviceAccountName === '' ? undefined : subdomainFault(serviceAccountName);
+    for (const [index, { serviceAccountName: name = '' }] of (list ?? []).entries()) {
+      const fault = name === '' ? undefined : subdomainFault(name);
       if (fault === undefined) continue;
       const path = ['spec', 'install', 'spec', field, index, 'serviceAccountName'];
-      const problem = `service account ${quoteGo(serviceAccountName)}: its name is ${fault}`;
-      findings.push(createCsvFault(bundle, path, problem));
+      tell(path, `service account ${quoteGo(name)}: its name is ${fault}`);
     }
   }
-  return findings;
 }

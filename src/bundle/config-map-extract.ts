@@ -15,8 +15,9 @@ import {
 } from './config-map.js';
 import { getField, readMetadataFiles, scalarText } from './metadata.js';
 import { labelFault, subdomainFault } from '../kube/names.js';
-import { type Diagnostic, createFault, createWarning } from '../core/diagnostic.js';
+import { type Diagnostic, createFault } from '../core/diagnostic.js';
 import type { BundleFiles } from './read.js';
+import { Report } from './report.js';
 
 /** Maximum bytes of the values of a ConfigMap, without keys. (Source: Kubernetes' MaxSecretSize.) */
 export const maxConfigMapData = 1024 * 1024;
@@ -41,13 +42,6 @@ export interface ExtractedConfigMap {
   load(): JsonObject;
 }
 
-/** ConfigMaps of a bundle; none if there are findings. */
-interface ExtractedConfigMaps {
-  configMaps: ExtractedConfigMap[];
-  findings: Diagnostic[];
-  warnings: Diagnostic[];
-}
-
 /** A file of the bundle as a value. */
 interface Entry {
   file: string;
@@ -70,59 +64,53 @@ interface Entry {
 export async function extractConfigMaps(
   files: BundleFiles,
   options: ExtractOptions,
-): Promise<ExtractedConfigMaps> {
-  const findings: Diagnostic[] = [];
-  const warnings: Diagnostic[] = [];
-  const { gzip = false, limit = maxConfigMapData, split = false } = options;
-  checkName(subdomainFault(options.name), `ConfigMap ${quoteGo(options.name)}`, findings);
-  checkName(labelFault(options.namespace), `namespace ${quoteGo(options.namespace)}`, findings);
+): Promise<Pick<Report, 'findings' | 'warnings'> & { configMaps: ExtractedConfigMap[] }> {
+  const report = new Report();
+  const { findings } = report;
+  const { gzip = false, limit = maxConfigMapData, split = false, sourceImage } = options;
+  checkName(subdomainFault(options.name), `ConfigMap ${quoteGo(options.name)}`, report);
+  checkName(labelFault(options.namespace), `namespace ${quoteGo(options.namespace)}`, report);
   for (const folder of files.folders ?? []) {
-    findings.push(
-      createFault('directory', 'is a directory', {
-        file: `manifests/${folder}`,
-        hint: 'move the manifests up, or remove the directory: a ConfigMap has no directories',
-      }),
-    );
+    report.fault('directory', 'is a directory', {
+      file: `manifests/${folder}`,
+      hint: 'move the manifests up, or remove the directory: a ConfigMap has no directories',
+    });
   }
-  const annotations = getBundleAnnotations(files, findings);
-  if (options.sourceImage !== undefined) annotations[storageAnnotations.sourceImage] = options.sourceImage;
+  const annotations = getBundleAnnotations(files, report);
+  if (sourceImage !== undefined) annotations[storageAnnotations.sourceImage] = sourceImage;
   if (gzip) annotations[storageAnnotations.encoding] = gzipEncoding;
   const annotationSize = Buffer.byteLength(Object.entries(annotations).flat().join(''));
   if (annotationSize > maxAnnotations) {
-    findings.push(
-      createFault('limit', `${annotationSize} bytes of annotations, over the limit of ${maxAnnotations}`, {
-        file: annotationsFile,
-      }),
-    );
+    const problem = `${annotationSize} bytes of annotations, over the limit of ${maxAnnotations}`;
+    report.fault('limit', problem, { file: annotationsFile });
   }
-  const entries = await readEntries(files, gzip, options, findings, warnings);
+  const entries = await readEntries(files, gzip, options, report);
   const isLarge = getSize(entries) > limit;
   if (isLarge && !split) findings.push(await describeExcess(files, entries, limit, gzip, options));
   for (const { file, value } of isLarge && split ? entries : []) {
     if (value.length <= limit) continue;
-    findings.push(
-      createFault('limit', `${value.length} bytes, over the limit of ${limit} bytes for a ConfigMap`, {
-        file,
-        hint: gzip ? 'reduce the size of the file: a file cannot be split' : 'compress the files with --gzip',
-      }),
-    );
+    const hint = gzip ? noSplitHint : 'compress the files with --gzip';
+    const problem = `${value.length} bytes, over the limit of ${limit} bytes for a ConfigMap`;
+    report.fault('limit', problem, { file, hint });
   }
-  if (findings.length > 0) return { configMaps: [], findings, warnings };
+  if (findings.length > 0) return { ...report, configMaps: [] };
   const parts = isLarge ? getParts(entries, limit) : [entries];
   const names = parts.length === 1 ? [options.name] : parts.map((_, index) => `${options.name}-${index + 1}`);
   const longest = names.at(-1) as string;
-  checkName(subdomainFault(longest), `ConfigMap ${quoteGo(longest)}`, findings);
-  if (findings.length > 0) return { configMaps: [], findings, warnings };
+  checkName(subdomainFault(longest), `ConfigMap ${quoteGo(longest)}`, report);
+  if (findings.length > 0) return { ...report, configMaps: [] };
   if (parts.length > 1) annotations[storageAnnotations.parts] = names.join(',');
   const configMaps = parts.map((part, index) => {
     const name = names[index] as string;
     return { name, load: () => getConfigMap(name, options.namespace, annotations, part) };
   });
-  return { configMaps, findings, warnings };
+  return { ...report, configMaps };
 }
 
-function checkName(fault: string | undefined, subject: string, findings: Diagnostic[]): void {
-  if (fault !== undefined) findings.push(createFault('invalid-name', fault, { subject }));
+const noSplitHint = 'reduce the size of the file: a file cannot be split';
+
+function checkName(fault: string | undefined, subject: string, report: Report): void {
+  if (fault !== undefined) report.fault('invalid-name', fault, { subject });
 }
 
 function getSize(entries: readonly Entry[]): number {
@@ -158,21 +146,19 @@ const annotationsName = 'annotations.yaml';
 const annotationsFile = `metadata/${annotationsName}`;
 
 /** Returns every annotation of a bundle, empty if `annotations.yaml` lacks it; none without that file. */
-function getBundleAnnotations(files: BundleFiles, findings: Diagnostic[]): Record<string, string> {
+function getBundleAnnotations(files: BundleFiles, report: Report): Record<string, string> {
   const [read] = readMetadataFiles(files.metadata.filter(({ name }) => name === annotationsName));
-  if (read === undefined) return {};
-  if (read.error !== undefined) {
-    findings.push(diagnoseSyntax(read.error, annotationsFile));
-    return {};
-  }
+  if (read?.error !== undefined) report.findings.push(diagnoseSyntax(read.error, annotationsFile));
+  if (read === undefined || read.error !== undefined) return {};
   const annotations: Record<string, string> = {};
   for (const key of bundleAnnotations) {
     const value = getField(read.annotations ?? {}, key);
     const text = scalarText(value);
-    if (text === undefined) {
+    if (text !== undefined) annotations[key] = text;
+    else {
       const problem = `expected a string, got ${describeKind(value)}`;
-      findings.push(createFault('wrong-type', problem, { subject: key, file: annotationsFile }));
-    } else annotations[key] = text;
+      report.fault('wrong-type', problem, { subject: key, file: annotationsFile });
+    }
   }
   return annotations;
 }
@@ -180,43 +166,36 @@ function getBundleAnnotations(files: BundleFiles, findings: Diagnostic[]): Recor
 async function readEntries(
   files: BundleFiles,
   gzip: boolean,
-  options: CancelOptions,
-  findings: Diagnostic[],
-  warnings: Diagnostic[],
+  { signal }: CancelOptions,
+  report: Report,
 ): Promise<Entry[]> {
   const entries = new Map<string, Entry>();
   for (const part of ['manifests', 'metadata'] as const) {
     for (const { name, content } of files[part]) {
-      throwIfCancelled(options.signal);
+      throwIfCancelled(signal);
       const file = `${part}/${name}`;
       if (file === annotationsFile) continue;
-
       const key = name.replace(/[^-A-Za-z0-9_.]/gu, '-');
       const other = entries.get(key);
-      if (!isConfigMapKey(key))
-        findings.push(createFault('invalid-name', `${quoteGo(key)} is not a valid ConfigMap key`, { file }));
-      else if (other !== undefined) {
-        findings.push(
-          createFault(
-            'duplicate-key',
-            `becomes the key ${quoteGo(key)} of the ConfigMap, as ${other.file} does`,
-            { file, hint: 'rename one of the two files' },
-          ),
-        );
-      } else {
-        if (!gzip && !isUtf8(content)) {
-          warnings.push(
-            createWarning('binary-file', 'not UTF-8, and so in binaryData, where OLM does not look for it', {
-              file,
-            }),
-          );
-        }
-        const field = gzip || !isUtf8(content) ? 'binaryData' : 'data';
-        // Compressed values are base64 already, and are encoded again in a document.
-        const value = gzip ? Buffer.from((await gzipBytes(content)).toString('base64')) : content;
-        const isMistaken = looksLikeMetadata(content) !== (part === 'metadata');
-        entries.set(key, { file, key, part, field, value, isMistaken });
+      if (!isConfigMapKey(key)) {
+        report.fault('invalid-name', `${quoteGo(key)} is not a valid ConfigMap key`, { file });
+        continue;
       }
+      if (other !== undefined) {
+        const problem = `becomes the key ${quoteGo(key)} of the ConfigMap, as ${other.file} does`;
+        report.fault('duplicate-key', problem, { file, hint: 'rename one of the two files' });
+        continue;
+      }
+      const isBinary = !isUtf8(content);
+      if (!gzip && isBinary) {
+        const problem = 'not UTF-8, and so in binaryData, where OLM does not look for it';
+        report.warn('binary-file', problem, { file });
+      }
+      const field = gzip || isBinary ? 'binaryData' : 'data';
+      // Compressed values are base64 already, and are encoded again in a document.
+      const value = gzip ? Buffer.from((await gzipBytes(content)).toString('base64')) : content;
+      const isMistaken = looksLikeMetadata(content) !== (part === 'metadata');
+      entries.set(key, { file, key, part, field, value, isMistaken });
     }
   }
   return [...entries.values()];
@@ -250,7 +229,7 @@ async function describeExcess(
     `${largest.file} alone ${largest.value.length}${gzip ? ', compressed' : ''}`;
   const ways: string[] = [];
   if (!gzip) {
-    const compressed = await readEntries(files, true, options, [], []);
+    const compressed = await readEntries(files, true, options, new Report());
     const size = getSize(compressed);
     if (size <= limit) ways.push(`--gzip (${size} bytes in one ConfigMap)`);
     else if (canSplit(compressed, limit)) {
@@ -259,8 +238,7 @@ async function describeExcess(
   }
   if (canSplit(entries, limit)) ways.push(`--split (${getParts(entries, limit).length} ConfigMaps)`);
   return createFault('limit', message, {
-    hint:
-      ways.length === 0 ? 'reduce the size of the file: a file cannot be split' : `add ${ways.join(' or ')}`,
+    hint: ways.length === 0 ? noSplitHint : `add ${ways.join(' or ')}`,
   });
 }
 

@@ -13,7 +13,8 @@ import { readFirstDocument } from './manifest.js';
 import { isMetadata } from './metadata.js';
 import { isKubernetesObject } from './parse.js';
 import { type Manifest, getTitle, locateIn } from '../kube/manifests.js';
-import { type Diagnostic, createFault, createWarning, formatPlace } from '../core/diagnostic.js';
+import { formatPlace } from '../core/diagnostic.js';
+import { Report } from './report.js';
 
 /** Annotations of a bundle that ConfigMaps have too. (Source: operator-registry, pkg/configmap.) */
 export const bundleAnnotations = [
@@ -53,16 +54,8 @@ export interface ConfigMapPlace {
   path?: string | undefined;
 }
 
-/** Content of ConfigMaps; incomplete if there are findings. */
-export interface ConfigMapContent {
-  /** In byte order of paths. */
-  files: ConfigMapFile[];
-  findings: Diagnostic[];
-  warnings: Diagnostic[];
-}
-
 /**
- * Reads the files in ConfigMaps, from data and binaryData.
+ * Reads the files in ConfigMaps, from data and binaryData, in byte order of paths; incomplete if there are findings.
  *
  * Without `places`, all ConfigMaps are one bundle, as written by `extractConfigMaps`, `opm alpha bundle extract` or
  * `kubectl create configmap --from-file`: annotations, dependencies and properties become files of `metadata/`, all
@@ -76,11 +69,11 @@ export interface ConfigMapContent {
  */
 export function readBundleConfigMaps(
   documents: readonly Manifest[],
-  options: { places?: readonly ConfigMapPlace[] | undefined } = {},
-): ConfigMapContent {
+  { places }: { places?: readonly ConfigMapPlace[] | undefined } = {},
+): Pick<Report, 'findings' | 'warnings'> & { files: ConfigMapFile[] } {
   const reader = new Reader();
-  if (options.places === undefined) reader.addBundle(documents);
-  else reader.addPlaces(documents, options.places);
+  if (places === undefined) reader.addBundle(documents);
+  else reader.addPlaces(documents, places);
   const { findings, warnings } = reader;
   const files = [...reader.files].map(([path, { content }]) => ({ path, content }));
   return { files: files.sort((a, b) => compareBytes(a.path, b.path)), findings, warnings };
@@ -104,10 +97,8 @@ interface Value {
   content: Buffer;
 }
 
-class Reader {
+class Reader extends Report {
   readonly files = new Map<string, { content: Buffer; from: Manifest }>();
-  readonly findings: Diagnostic[] = [];
-  readonly warnings: Diagnostic[] = [];
   /** Directories of files, with the ConfigMap of their latest file. */
   readonly #directories = new Map<string, Manifest>();
   #size = 0;
@@ -116,16 +107,11 @@ class Reader {
   addBundle(documents: readonly Manifest[]): void {
     const maps = documents.filter((document) => {
       if (isConfigMap(document)) return true;
-      this.#refuse(
-        document,
-        'not a ConfigMap',
-        ['kind'],
-        'keep only the ConfigMaps of one bundle in the file',
-      );
+      const hint = 'keep only the ConfigMaps of one bundle in the file';
+      this.#refuse(document, 'not a ConfigMap', ['kind'], hint);
       return false;
     });
-    if (maps.length === 0 && this.findings.length === 0)
-      this.findings.push(createFault('missing-object', 'no ConfigMap in it'));
+    if (maps.length === 0 && this.findings.length === 0) this.fault('missing-object', 'no ConfigMap in it');
     this.#checkParts(maps);
     let first: { map: Manifest; annotations: JsonObject } | undefined;
     for (const map of maps) {
@@ -163,15 +149,13 @@ class Reader {
       const [map, another] = maps.filter((manifest) => manifest.name === name);
       if (map === undefined) {
         const known = sortedByBytes(new Set(maps.map((manifest) => manifest.name)));
-        this.findings.push(
-          createFault('missing-object', 'not found', {
-            subject: `ConfigMap ${quoteGo(name)}`,
-            hint:
-              known.length === 0
-                ? 'check the file: it contains no ConfigMap'
-                : `use one of ${known.slice(0, 10).join(', ')}`,
-          }),
-        );
+        this.fault('missing-object', 'not found', {
+          subject: `ConfigMap ${quoteGo(name)}`,
+          hint:
+            known.length === 0
+              ? 'check the file: it contains no ConfigMap'
+              : `use one of ${known.slice(0, 10).join(', ')}`,
+        });
         continue;
       }
       if (another !== undefined) {
@@ -206,13 +190,8 @@ class Reader {
   *#iterateValues(map: Manifest): Generator<Value> {
     const object = map.load();
     if (object['immutable'] !== true) {
-      this.warnings.push(
-        createWarning(
-          'mutable-config-map',
-          'not immutable, so that the bundle may change after it was reviewed',
-          locateIn(map, ['immutable']),
-        ),
-      );
+      const problem = 'not immutable, so that the bundle may change after it was reviewed';
+      this.warn('mutable-config-map', problem, locateIn(map, ['immutable']));
     }
     const isGzip = getAnnotations(map)[storageAnnotations.encoding] === gzipEncoding;
     const seen = new Set<string>();
@@ -224,10 +203,8 @@ class Reader {
       }
       for (const [key, value] of Object.entries(values)) {
         if (++this.#keys > maxKeys) {
-          throw new LimitError(`${getTitle(map)}: more than ${maxKeys} keys`, {
-            subject: map.file,
-            file: map.file,
-          });
+          const { file } = map;
+          throw new LimitError(`${getTitle(map)}: more than ${maxKeys} keys`, { subject: file, file });
         }
         const fault = seen.has(key)
           ? 'is in both data and binaryData'
@@ -298,7 +275,7 @@ class Reader {
   }
 
   #refuse(map: Manifest, problem: string, path: readonly string[], hint?: string): void {
-    this.findings.push(createFault('config-map', problem, { ...locateIn(map, path), hint }));
+    this.fault('config-map', problem, { ...locateIn(map, path), hint });
   }
 }
 

@@ -22,7 +22,7 @@ export interface ListedFile extends ImageFile {
   mode: number;
 }
 
-export interface ListedFiles {
+interface ListedFiles {
   /** In byte order of their paths. */
   files: ListedFile[];
   /** Files that an image cannot or must not contain. */

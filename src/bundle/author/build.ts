@@ -3,14 +3,14 @@ import path from 'node:path';
 import { statIfPresent } from '../../files/file-status.js';
 import { type LayerFile, type TarInput, writeLayer } from '../../archive/tar-writer.js';
 import type { CancelOptions } from '../../core/concurrency.js';
-import { LimitError, OpmateError, fileError, systemReason } from '../../core/errors.js';
+import { LimitError, OpmateError, systemReason } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { Image } from '../../oci/image/image.js';
 import { type BuiltImage, buildImage } from '../../oci/image/image-builder.js';
 import type { Platform } from '../../oci/image/types.js';
-import { type Diagnostic, createFault, createWarning } from '../../core/diagnostic.js';
 import { readFileWithin } from '../read.js';
-import { bundleKeys } from '../../model/bundle-keys.js';
+import { Report } from '../report.js';
+import { type MediaType, bundleKeys } from '../../model/bundle-keys.js';
 import { annotationsFile, toAnnotations, testConfigKey } from './annotations.js';
 import {
   type ReadAnnotations,
@@ -37,24 +37,233 @@ import { type LinkOptions, isWithin, requireWithin } from '../../files/directory
 import { detectMediaType } from './media-type.js';
 import type { OutputFile } from '../../files/replace-file.js';
 
-/** A directory of an image. */
-interface BundleLayer {
-  /** Without leading and trailing slash. */
-  target: string;
-  inputs: TarInput[];
-}
-
 /** A checked bundle; incomplete if there are findings. */
-export interface PreparedBundle {
-  findings: Diagnostic[];
-  warnings: Diagnostic[];
+export class PreparedBundle extends Report {
   /** Descriptions of inferred facts. */
-  inferred: string[];
+  inferred: string[] = [];
   /** Files to write: copies and annotations for an output directory, with `overwrite` also the Dockerfile. */
-  files: OutputFile[];
-  labels: Record<string, string>;
+  readonly files: OutputFile[] = [];
+  readonly labels: Record<string, string> = {};
   baseImage: string;
-  layers: BundleLayer[];
+  /** Directories of the image, without leading and trailing slash. */
+  readonly layers: { target: string; inputs: TarInput[] }[] = [];
+  readonly #request: BundleRequest;
+  readonly #options: PrepareOptions;
+  readonly #places: BundlePlaces;
+
+  constructor(request: BundleRequest, options: PrepareOptions) {
+    super();
+    this.baseImage = request.baseImage ?? 'scratch';
+    this.#request = request;
+    this.#options = options;
+    this.#places = resolvePlaces(request);
+  }
+
+  #shown(file: string): string {
+    return shownPath(this.#request.workingDirectory, file);
+  }
+
+  /** Lists the files of a directory; its findings are added. */
+  async #list(directory: string, except?: string): Promise<ListedFile[]> {
+    const { signal, followLinks } = this.#options;
+    const label = this.#shown(directory);
+    const { files, findings } = await listFiles(directory, { label, signal, followLinks, except });
+    this.add({ findings });
+    return files;
+  }
+
+  #addLayer(target: string, files: readonly ListedFile[]): TarInput[] {
+    const inputs = files.map(({ path: name, file, size }): TarInput => ({
+      path: `${target}/${name}`,
+      content: { file, size },
+    }));
+    this.layers.push({ target, inputs });
+    return inputs;
+  }
+
+  async prepare(): Promise<void> {
+    const { directory, workingDirectory } = this.#request;
+    const { overwrite = false, signal, followLinks } = this.#options;
+    const places = this.#places;
+    const manifests = await this.#list(directory, outputWithin(this.#request));
+    // The media type is unknown.
+    if (this.findings.length > 0) return;
+    const mediaType = await detectMediaType(directory, this.#options);
+    const hasMetadata = (await statIfPresent(places.metadata)) !== undefined;
+    const metadata = hasMetadata ? await this.#list(places.metadata) : [];
+    if (this.findings.length > 0) return;
+    const { content, annotations, isDeclaredPlain } = await this.#getAnnotations(mediaType);
+    this.add(annotations);
+    // Manifests without ClusterServiceVersion are plain only if declared so.
+    const isRegistryV1 = mediaType === 'registry+v1' || (mediaType === 'plain' && !isDeclaredPlain);
+    if (isRegistryV1) this.add(await checkManifests(manifests, { label: this.#shown(directory), signal }));
+    if (annotations.findings.length === 0) {
+      const wanted = { ...this.#request, mediaType: isRegistryV1 ? 'registry+v1' : mediaType } as const;
+      this.add({ findings: checkAnnotations(annotations, wanted, this.#shown(places.annotations)) });
+    }
+    for (const [key, { value }] of annotations.values) this.labels[key] = value;
+    const others = metadata.filter((file) => file.path !== annotationsName);
+    this.add({ findings: await checkMetadata(others, { label: this.#shown(places.metadata), signal }) });
+    this.#addLayer('manifests', manifests);
+    this.#addLayer('metadata', others).push({ path: `metadata/${annotationsName}`, content });
+    const copies = await planCopies(this.#request, { replaces: overwrite, signal, followLinks });
+    this.files.unshift(...copies.files);
+    const known = new Set(this.findings.map(({ file }) => file));
+    this.add({ ...copies, findings: copies.findings.filter(({ file }) => !known.has(file)) });
+    await this.#applyDockerfile(annotations);
+    await this.#addTests();
+    for (const name of ['.dockerignore', '.containerignore']) {
+      if ((await statIfPresent(path.join(workingDirectory, name))) === undefined) continue;
+      const message = 'is not read: all files of the directories go into the image';
+      this.warn('ignored-file', message, { file: name });
+    }
+  }
+
+  /** Reads the annotations, or infers those that are missing or replaced. */
+  async #getAnnotations(
+    mediaType: MediaType,
+  ): Promise<{ content: Buffer; annotations: ReadAnnotations; isDeclaredPlain: boolean }> {
+    const { overwrite = false, readsOnly = false } = this.#options;
+    const target = this.#places.annotations;
+    const file = this.#shown(target);
+    const present = await readText(target);
+    if (present !== undefined && !overwrite) {
+      const annotations = readAnnotations(present, file);
+      const isDeclaredPlain = annotations.values.get(bundleKeys.mediaType)?.value === 'plain';
+      return { content: present, annotations, isDeclaredPlain };
+    }
+    if (readsOnly) {
+      throw new OpmateError('NOT_FOUND', 'no such file', {
+        subject: file,
+        hint: 'create it with opmate bundle generate',
+      });
+    }
+    const request = present ? withFacts(this.#request, readAnnotations(present, file)) : this.#request;
+    const { facts, inferred } = await completeFacts(request, mediaType, this.#options);
+    this.inferred = inferred;
+    const text = annotationsFile(facts);
+    if (overwrite || request.outputDirectory !== undefined) this.files.push({ target, text });
+    const values = new Map(toAnnotations(facts).map(([key, value]) => [key, { value, line: undefined }]));
+    return { content: Buffer.from(text), annotations: { values, findings: [] }, isDeclaredPlain: false };
+  }
+
+  /** Applies an existing Dockerfile, or adds one to the files to write. */
+  async #applyDockerfile({ values }: ReadAnnotations): Promise<void> {
+    const { overwrite = false, readsOnly = false, followLinks } = this.#options;
+    const { workingDirectory, baseImage: wanted } = this.#request;
+    const target = this.#places.dockerfile;
+    const file = this.#shown(target);
+    await requireWithin(workingDirectory, target, { label: file, followLinks });
+    const existing = overwrite ? undefined : await readText(target);
+    if (existing === undefined) {
+      if (!overwrite || this.findings.length > 0) return;
+      const text = (key: string): string => values.get(key)?.value ?? '';
+      const facts = {
+        mediaType: text(bundleKeys.mediaType) as 'plain',
+        packageName: text(bundleKeys.package),
+        channels: text(bundleKeys.channels),
+        defaultChannel: text(bundleKeys.defaultChannel),
+      };
+      this.files.push({ target, text: dockerfileText(facts, this.#request, this.baseImage) });
+      return;
+    }
+    const { baseImage, labels, copies, findings } = readDockerfile(existing.toString('utf8'), file);
+    const manifests = copies.find((copy) => copy.target === '/manifests');
+    if (readsOnly && !(manifests && (await this.#isSource(manifests, this.#places.manifests)))) {
+      this.warn('other-bundle', 'describes another bundle, ignored', { file });
+      return;
+    }
+    this.add({ findings });
+    const hint = 'replace the file with --overwrite';
+    if (baseImage !== undefined && wanted !== undefined && baseImage !== wanted) {
+      this.fault('base-image', `FROM ${baseImage}, but --base-image is ${wanted}`, { file, hint });
+    }
+    this.baseImage = baseImage ?? this.baseImage;
+    this.#applyLabels(labels, file);
+    for (const part of ['manifests', 'metadata'] as const) {
+      const copy = copies.find((item) => item.target === `/${part}`);
+      if (copy !== undefined && (await this.#isSource(copy, this.#places[part]))) continue;
+      if (copy === undefined && findings.length > 0) continue;
+      const problem =
+        copy === undefined
+          ? `copies nothing to /${part}/`
+          : `copies ${copy.source} to /${part}/, not ${this.#shown(this.#places[part])}`;
+      this.fault('dockerfile-copy', problem, { file, line: copy?.line, hint });
+    }
+    for (const copy of copies) {
+      if (copy.target !== '/manifests' && copy.target !== '/metadata') await this.#addCopy(copy, file);
+    }
+  }
+
+  #applyLabels(labels: BundleDockerfile['labels'], file: string): void {
+    const own = new Map<string, string>();
+    for (const { key, value, line } of labels) {
+      const annotated = Object.hasOwn(this.labels, key) ? this.labels[key] : undefined;
+      if (annotated === undefined) own.set(key, value);
+      else if (annotated !== value) {
+        const message = `LABEL ${key}=${value}: annotations.yaml has ${quoteGo(annotated)}, which takes precedence`;
+        this.warn('label', message, { file, line });
+      }
+    }
+    for (const [key, value] of own) this.labels[key] = value;
+  }
+
+  /** Reports whether a source in the build context, which is the working directory, is a directory. */
+  async #isSource({ source }: Copy, directory: string): Promise<boolean> {
+    const from = path.join(this.#request.workingDirectory, source);
+    if (path.resolve(from) === path.resolve(directory)) return true;
+    const [name, other] = await Promise.all(
+      [from, directory].map((file) => realpath(file).catch(() => undefined)),
+    );
+    return name !== undefined && name === other;
+  }
+
+  async #addCopy({ line, source, target, isDirectory }: Copy, file: string): Promise<void> {
+    const refuse = (message: string, hint?: string): void =>
+      this.fault('dockerfile-copy', message, { file, line, subject: `COPY ${source}`, hint });
+    if (/^\/(?:manifests|metadata)(?:\/|$)/.test(target)) {
+      return refuse(`adds to ${target}`, 'move the files into the directory itself');
+    }
+    const { workingDirectory } = this.#request;
+    const from = path.join(workingDirectory, source);
+    let real: string;
+    let stats;
+    try {
+      real = await realpath(from);
+      stats = await stat(real);
+    } catch (error) {
+      return refuse(systemReason(error));
+    }
+    if (!isWithin(await realpath(workingDirectory), real))
+      return refuse('leads out of the working directory');
+    if (stats.isDirectory()) {
+      const name = target.slice(1);
+      if (name === '') return refuse('copies to the root of the image', 'move it to a separate directory');
+      this.#addLayer(name, await this.#list(from));
+      return;
+    }
+    if (!stats.isFile()) return refuse('is not a file');
+    const name = (isDirectory ? path.posix.join(target, path.basename(from)) : target).replace(/^\//, '');
+    if (name === '') return refuse('copies a file to /');
+    const inputs = [{ path: name, content: { file: real, size: stats.size } }];
+    this.layers.push({ target: name, inputs });
+  }
+
+  /** Adds the tests that an annotation names, unless COPY added them. */
+  async #addTests(): Promise<void> {
+    const value = this.labels[testConfigKey];
+    if (value === undefined) return;
+    const name = path.posix.join('/', value).replace(/\/$/, '').slice(1);
+    if (name === '' || /^(?:manifests|metadata)(?:\/|$)/.test(name)) return;
+    if (this.layers.some(({ target }) => target === name || name.startsWith(`${target}/`))) return;
+    const directory = path.join(path.dirname(this.#request.directory), name);
+    if ((await statIfPresent(directory))?.isDirectory() === true) {
+      this.#addLayer(name, await this.#list(directory));
+      return;
+    }
+    const message = `${testConfigKey} names ${quoteGo(value)}, which does not exist`;
+    this.warn('missing-file', message, { file: this.#shown(this.#places.annotations) });
+  }
 }
 
 export interface PrepareOptions extends CancelOptions, LinkOptions {
@@ -75,100 +284,9 @@ export async function prepareBundle(
   request: BundleRequest,
   options: PrepareOptions = {},
 ): Promise<PreparedBundle> {
-  const { directory, workingDirectory } = request;
-  const { overwrite = false, readsOnly = false, signal, followLinks } = options;
-  const shown = (file: string): string => shownPath(workingDirectory, file);
-  await requireDirectory(directory);
-  const places = resolvePlaces(request);
-  const label = shown(directory);
-  const listed = await listFiles(directory, {
-    label,
-    signal,
-    followLinks,
-    except: outputWithin(request),
-  });
-  const prepared: PreparedBundle = {
-    findings: [...listed.findings],
-    warnings: [],
-    inferred: [],
-    files: [],
-    labels: {},
-    baseImage: request.baseImage ?? 'scratch',
-    layers: [],
-  };
-  // The media type is unknown.
-  if (prepared.findings.length > 0) return prepared;
-  const mediaType = await detectMediaType(directory, options);
-
-  const metadata = await listMetadata(places, shown(places.metadata), options);
-  prepared.findings.push(...metadata.findings);
-  if (metadata.findings.length > 0) return prepared;
-
-  const present = await readText(places.annotations);
-  const existing = overwrite ? undefined : present;
-  if (existing === undefined && readsOnly) {
-    throw new OpmateError('NOT_FOUND', 'no such file', {
-      subject: shown(places.annotations),
-      hint: 'create it with opmate bundle generate',
-    });
-  }
-  let annotations: ReadAnnotations;
-  let content: Buffer;
-  let declared: string | undefined;
-  if (existing === undefined) {
-    const known =
-      present === undefined
-        ? request
-        : withFacts(request, readAnnotations(present, shown(places.annotations)));
-    const { facts, inferred } = await completeFacts(known, mediaType, options);
-    prepared.inferred = inferred;
-    content = Buffer.from(annotationsFile(facts));
-    if (overwrite || request.outputDirectory !== undefined)
-      prepared.files.push({ target: places.annotations, text: content.toString() });
-    const values = new Map(toAnnotations(facts).map(([key, value]) => [key, { value, line: undefined }]));
-    annotations = { values, findings: [] };
-  } else {
-    content = existing;
-    annotations = readAnnotations(content, shown(places.annotations));
-    declared = annotations.values.get(bundleKeys.mediaType)?.value;
-  }
-  prepared.findings.push(...annotations.findings);
-  // Manifests without ClusterServiceVersion are plain only if declared so.
-  const isRegistryV1 = mediaType === 'registry+v1' || (mediaType === 'plain' && declared !== 'plain');
-  if (isRegistryV1) {
-    const checked = await checkManifests(listed.files, { label, signal });
-    prepared.findings.push(...checked.findings);
-    prepared.warnings.push(...checked.warnings);
-  }
-  if (annotations.findings.length === 0) {
-    const expected = isRegistryV1 ? 'registry+v1' : mediaType;
-    const file = shown(places.annotations);
-    prepared.findings.push(...checkAnnotations(annotations, { ...request, mediaType: expected }, file));
-  }
-  for (const [key, { value }] of annotations.values) prepared.labels[key] = value;
-
-  const others = metadata.files.filter((file) => file.path !== annotationsName);
-  prepared.findings.push(...(await checkMetadata(others, { label: shown(places.metadata), signal })));
-  prepared.layers.push(
-    { target: 'manifests', inputs: getInputs('manifests', listed.files) },
-    {
-      target: 'metadata',
-      inputs: [...getInputs('metadata', others), { path: `metadata/${annotationsName}`, content }],
-    },
-  );
-  const copies = await planCopies(request, { replaces: overwrite, signal, followLinks });
-  prepared.files.unshift(...copies.files);
-  prepared.findings.push(
-    ...copies.findings.filter((diagnostic) => !prepared.findings.some((two) => two.file === diagnostic.file)),
-  );
-  prepared.warnings.push(...copies.warnings);
-  await applyDockerfile(prepared, request, annotations, { overwrite, readsOnly, signal, followLinks });
-  await addTests(prepared, request, { signal, followLinks });
-  for (const name of ['.dockerignore', '.containerignore']) {
-    if ((await statIfPresent(path.join(workingDirectory, name))) === undefined) continue;
-    const message = 'is not read: all files of the directories go into the image';
-    prepared.warnings.push(createWarning('ignored-file', message, { file: name }));
-  }
+  await requireDirectory(request.directory);
+  const prepared = new PreparedBundle(request, options);
+  await prepared.prepare();
   return prepared;
 }
 
@@ -185,197 +303,14 @@ function withFacts(request: BundleRequest, { values }: ReadAnnotations): BundleR
   };
 }
 
-async function listMetadata(
-  places: BundlePlaces,
-  label: string,
-  { signal, followLinks }: CancelOptions & LinkOptions,
-) {
-  if ((await statIfPresent(places.metadata)) === undefined) return { files: [], findings: [] };
-  return listFiles(places.metadata, { label, signal, followLinks });
-}
-
 /** Reads a file of at most 1 MiB; undefined if missing. */
 async function readText(file: string): Promise<Buffer | undefined> {
   const content = await readFileWithin(file, (size) => {
     if (size > maxTextSize) throw new LimitError(`more than ${maxTextSize} bytes`, { subject: file, file });
-  }).catch((error: unknown) => {
-    throw fileError(file, error, { file });
   });
   if (content === undefined && (await statIfPresent(file)) !== undefined)
     throw new OpmateError('IO', 'is not a file', { subject: file, file });
   return content;
-}
-
-function getInputs(target: string, files: readonly ListedFile[]): TarInput[] {
-  return files.map(({ path: name, file, size }) => ({
-    path: `${target}/${name}`,
-    content: { file, size },
-  }));
-}
-
-/** Applies an existing Dockerfile, or adds one to the files to write. */
-async function applyDockerfile(
-  prepared: PreparedBundle,
-  request: BundleRequest,
-  annotations: ReadAnnotations,
-  { overwrite, readsOnly, signal, followLinks }: PrepareOptions,
-): Promise<void> {
-  const places = resolvePlaces(request);
-  await requireWithin(request.workingDirectory, places.dockerfile, {
-    label: shownPath(request.workingDirectory, places.dockerfile),
-    followLinks,
-  });
-  const existing = overwrite === true ? undefined : await readText(places.dockerfile);
-  if (existing === undefined) {
-    if (overwrite !== true || prepared.findings.length > 0) return;
-    const text = (key: string): string => annotations.values.get(key)?.value ?? '';
-    const facts = {
-      mediaType: text(bundleKeys.mediaType) as 'plain',
-      packageName: text(bundleKeys.package),
-      channels: text(bundleKeys.channels),
-      defaultChannel: text(bundleKeys.defaultChannel),
-    };
-    const content = dockerfileText(facts, request, prepared.baseImage);
-    prepared.files.push({ target: places.dockerfile, text: content });
-    return;
-  }
-  const file = shownPath(request.workingDirectory, places.dockerfile);
-  const dockerfile = readDockerfile(existing.toString('utf8'), file);
-  const manifests = dockerfile.copies.find(({ target }) => target === '/manifests');
-  if (readsOnly === true && !(manifests && (await isSource(request, manifests, places.manifests)))) {
-    prepared.warnings.push(createWarning('other-bundle', 'describes another bundle, ignored', { file }));
-    return;
-  }
-  prepared.findings.push(...dockerfile.findings);
-  const { baseImage } = dockerfile;
-  if (baseImage !== undefined && request.baseImage !== undefined && baseImage !== request.baseImage) {
-    prepared.findings.push(
-      createFault('base-image', `FROM ${baseImage}, but --base-image is ${request.baseImage}`, {
-        file,
-        hint: 'replace the file with --overwrite',
-      }),
-    );
-  }
-  prepared.baseImage = baseImage ?? prepared.baseImage;
-  applyLabels(prepared, dockerfile, file);
-  for (const part of ['manifests', 'metadata'] as const) {
-    const copy = dockerfile.copies.find(({ target }) => target === `/${part}`);
-    const expected = shownPath(request.workingDirectory, places[part]);
-    if (copy !== undefined && (await isSource(request, copy, places[part]))) continue;
-    if (copy === undefined && dockerfile.findings.length > 0) continue;
-    prepared.findings.push(
-      createFault(
-        'dockerfile-copy',
-        copy === undefined
-          ? `copies nothing to /${part}/`
-          : `copies ${copy.source} to /${part}/, not ${expected}`,
-        { file, line: copy?.line, hint: 'replace the file with --overwrite' },
-      ),
-    );
-  }
-  for (const copy of dockerfile.copies) {
-    if (copy.target !== '/manifests' && copy.target !== '/metadata')
-      await addCopy(prepared, request, copy, file, { signal, followLinks });
-  }
-}
-
-function applyLabels(prepared: PreparedBundle, { labels }: BundleDockerfile, file: string): void {
-  const own = new Map<string, string>();
-  for (const { key, value, line } of labels) {
-    const annotated = Object.hasOwn(prepared.labels, key) ? prepared.labels[key] : undefined;
-    if (annotated === undefined) own.set(key, value);
-    else if (annotated !== value) {
-      const message = `LABEL ${key}=${value}: annotations.yaml has ${quoteGo(annotated)}, which takes precedence`;
-      prepared.warnings.push(createWarning('label', message, { file, line }));
-    }
-  }
-  for (const [key, value] of own) prepared.labels[key] = value;
-}
-
-/** Returns the path of a source in the build context, which is the working directory. */
-function getSource({ workingDirectory }: BundleRequest, { source }: Copy): string {
-  return path.join(workingDirectory, source);
-}
-
-async function isSource(request: BundleRequest, copy: Copy, directory: string): Promise<boolean> {
-  const source = getSource(request, copy);
-  if (path.resolve(source) === path.resolve(directory)) return true;
-  const [name, other] = await Promise.all(
-    [source, directory].map((file) => realpath(file).catch(() => undefined)),
-  );
-  return name !== undefined && name === other;
-}
-
-async function addCopy(
-  prepared: PreparedBundle,
-  request: BundleRequest,
-  copy: Copy,
-  file: string,
-  { signal, followLinks }: CancelOptions & LinkOptions,
-): Promise<void> {
-  const { line, source, target, isDirectory } = copy;
-  const refuse = (message: string, hint?: string): void =>
-    void prepared.findings.push(
-      createFault('dockerfile-copy', message, { file, line, subject: `COPY ${source}`, hint }),
-    );
-  if (/^\/(?:manifests|metadata)(?:\/|$)/.test(target)) {
-    return refuse(`adds to ${target}`, 'move the files into the directory itself');
-  }
-  const from = getSource(request, copy);
-  let real: string;
-  let stats;
-  try {
-    real = await realpath(from);
-    stats = await stat(real);
-  } catch (error) {
-    return refuse(systemReason(error));
-  }
-  if (!isWithin(await realpath(request.workingDirectory), real))
-    return refuse('leads out of the working directory');
-  if (stats.isDirectory()) {
-    const name = target.slice(1);
-    if (name === '') return refuse('copies to the root of the image', 'move it to a separate directory');
-    const label = shownPath(request.workingDirectory, from);
-    const { files, findings } = await listFiles(from, { label, signal, followLinks });
-    prepared.findings.push(...findings);
-    prepared.layers.push({ target: name, inputs: getInputs(name, files) });
-    return;
-  }
-  if (!stats.isFile()) return refuse('is not a file');
-  const name = (isDirectory ? path.posix.join(target, path.basename(from)) : target).replace(/^\//, '');
-  if (name === '') return refuse('copies a file to /');
-  prepared.layers.push({
-    target: name,
-    inputs: [{ path: name, content: { file: real, size: stats.size } }],
-  });
-}
-
-/** Adds the tests that an annotation names, unless COPY added them. */
-async function addTests(
-  prepared: PreparedBundle,
-  request: BundleRequest,
-  { signal, followLinks }: CancelOptions & LinkOptions,
-): Promise<void> {
-  const value = prepared.labels[testConfigKey];
-  if (value === undefined) return;
-  const name = path.posix.join('/', value).replace(/\/$/, '').slice(1);
-  if (name === '' || /^(?:manifests|metadata)(?:\/|$)/.test(name)) return;
-  if (prepared.layers.some(({ target }) => target === name || name.startsWith(`${target}/`))) return;
-  const directory = path.join(path.dirname(request.directory), name);
-  const stats = await statIfPresent(directory);
-  if (stats?.isDirectory() !== true) {
-    const message = `${testConfigKey} names ${quoteGo(value)}, which does not exist`;
-    prepared.warnings.push(
-      createWarning('missing-file', message, {
-        file: shownPath(request.workingDirectory, resolvePlaces(request).annotations),
-      }),
-    );
-    return;
-  }
-  const label = shownPath(request.workingDirectory, directory);
-  const { files, findings } = await listFiles(directory, { label, signal, followLinks });
-  prepared.findings.push(...findings);
-  prepared.layers.push({ target: name, inputs: getInputs(name, files) });
 }
 
 interface BuildBundleOptions extends CancelOptions {

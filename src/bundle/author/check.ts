@@ -18,8 +18,9 @@ import {
 import { findFaultLine, readFirstDocument } from '../manifest.js';
 import { readPlacedMetadata, scalarText } from '../metadata.js';
 import { checkOwnedApis, customResourceApis, isKubernetesObject } from '../parse.js';
-import { type Diagnostic, createFault, createWarning } from '../../core/diagnostic.js';
+import { type Diagnostic, createFault } from '../../core/diagnostic.js';
 import { readFileWithin } from '../read.js';
+import { Report } from '../report.js';
 import { bundleKeys } from '../../model/bundle-keys.js';
 import { type BundleFacts, toAnnotations } from './annotations.js';
 import type { ListedFile } from '../image-files.js';
@@ -30,138 +31,112 @@ interface CheckOptions extends CancelOptions {
   label: string;
 }
 
-interface Checked {
-  findings: Diagnostic[];
-  warnings: Diagnostic[];
-}
-
 /** Limit of `render` for a bundle. */
 const maxManifestsSize = 256 * 1024 * 1024;
+
+/** A file with its object. */
+interface ObjectFile {
+  file: string;
+  value: JsonObject;
+  content: Buffer;
+}
 
 /**
  * Checks that manifests can be read as a bundle: all parse, there is exactly one ClusterServiceVersion with a name,
  * owned APIs are defined, and no object is duplicate. Keeps one file in memory. Throws OpmateError IO and CANCELLED.
  */
-export async function checkManifests(files: readonly ListedFile[], options: CheckOptions): Promise<Checked> {
-  const { label, signal } = options;
-  const checked: Checked = { findings: [], warnings: [] };
+export async function checkManifests(
+  files: readonly ListedFile[],
+  { label, signal }: CheckOptions,
+): Promise<Report> {
+  const report = new Report();
   const seen = new Map<string, string>();
-  const csvs: { file: string; value: JsonObject; content: Buffer }[] = [];
+  const csvs: ObjectFile[] = [];
   const provided: ApiKey[] = [];
   let size = 0;
   for (const entry of files) {
     throwIfCancelled(signal);
     const file = path.join(label, entry.path);
     if (entry.path.includes('/')) {
-      checked.warnings.push(
-        createWarning('directory', 'in a subdirectory, where no tool looks for manifests', { file }),
-      );
+      report.warn('directory', 'in a subdirectory, where no tool looks for manifests', { file });
       continue;
     }
     if (entry.path.startsWith('.')) continue;
     size += entry.size;
     if (entry.size > maxManifestSize) {
-      checked.findings.push(
-        createFault('limit', `more than the ${maxManifestSize} bytes that a manifest may have`, { file }),
-      );
+      report.fault('limit', `more than the ${maxManifestSize} bytes that a manifest may have`, { file });
       continue;
     }
     const content = await readFileWithin(entry.file, () => undefined);
     if (content === undefined) throw new OpmateError('IO', 'no longer a file', { subject: file, file });
-    const object = readObject(content, entry.path);
-    if ('problem' in object) {
-      const { isFault, problem, line } = object;
-      if (isFault) checked.findings.push(createFault('invalid-object', problem, { file, line }));
-      else checked.warnings.push(createWarning('invalid-object', problem, { file, line }));
-      continue;
-    }
-    const { value, secondLine: line } = object;
-    if (line !== undefined) {
-      const hint = 'move each object to a separate file';
-      const problem = 'a second document, which all tools ignore';
-      checked.findings.push(createFault('second-document', problem, { file, line, hint }));
-    }
-    const key = toKey(value);
-    const first = seen.get(key);
-    if (first === undefined) seen.set(key, file);
-    else
-      checked.findings.push(
-        createFault('duplicate-object', `is in ${first} too`, {
-          file,
-          subject: key,
-          hint: 'keep one of them',
-        }),
-      );
-    if (isCsv(value)) csvs.push({ file, value, content });
+    const value = readObject(content, file, report);
+    if (value === undefined) continue;
+    const subject = toKey(value);
+    const first = seen.get(subject);
+    if (first === undefined) seen.set(subject, file);
+    else report.fault('duplicate-object', `is in ${first} too`, { file, subject, hint: 'keep one of them' });
+    const object = { file, value, content };
+    if (isCsv(value)) csvs.push(object);
     else if (value['kind'] === 'CustomResourceDefinition')
-      collectFault(checked, file, content, () => provided.push(...customResourceApis(value)));
+      collectFault(report, object, () => provided.push(...customResourceApis(value)));
   }
   if (size > maxManifestsSize) {
     const message = `${size} bytes, more than the ${maxManifestsSize} that a bundle may have`;
-    checked.findings.push(createFault('invalid-object', message, { file: label }));
+    report.fault('invalid-object', message, { file: label });
   }
-  checkCsvs(checked, csvs, provided, label);
-  return checked;
-}
-
-function checkCsvs(
-  checked: Checked,
-  csvs: readonly { file: string; value: JsonObject; content: Buffer }[],
-  provided: ApiKey[],
-  label: string,
-): void {
   const [csv, ...others] = csvs;
   if (csv === undefined) {
-    checked.findings.push(
-      createFault('missing-csv', 'no ClusterServiceVersion', {
-        file: label,
-        hint:
-          'specify the directory that contains it; for plain manifests, create annotations of that type with ' +
-          'opmate bundle generate first',
-      }),
-    );
-    return;
+    report.fault('missing-csv', 'no ClusterServiceVersion', {
+      file: label,
+      hint:
+        'specify the directory that contains it; for plain manifests, create annotations of that type with ' +
+        'opmate bundle generate first',
+    });
+    return report;
   }
-  for (const { file } of others)
-    checked.findings.push(
-      createFault('second-csv', `a second ClusterServiceVersion beside ${csv.file}`, { file }),
-    );
-  const { file, value, content } = csv;
-  collectFault(checked, file, content, () => {
-    const { name } = readCsvMetadata(value);
+  for (const { file } of others) {
+    report.fault('second-csv', `a second ClusterServiceVersion beside ${csv.file}`, { file });
+  }
+  collectFault(report, csv, () => {
+    const { name } = readCsvMetadata(csv.value);
     if (name === '') throw new OpmateError('INVALID', 'metadata.name: not found');
-    const spec = csvSpec(value);
+    const spec = csvSpec(csv.value);
     const owned = csvCustomResources(spec, 'owned');
-    checkOwnedApis(label, name, owned, [...provided, ...csvApiServices(spec, 'owned')], file);
+    checkOwnedApis(label, name, owned, [...provided, ...csvApiServices(spec, 'owned')], csv.file);
   });
+  return report;
 }
 
 /** Runs `work` and reports its error as a finding, with its line if known. */
-function collectFault(checked: Checked, file: string, content: Buffer, work: () => void): void {
+function collectFault(report: Report, { file, content }: ObjectFile, work: () => void): void {
   try {
     work();
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
     const line = findFaultLine(error, content);
-    checked.findings.push(createFault('wrong-type', error.message, { file, line, hint: error.hint }));
+    report.fault('wrong-type', error.message, { file, line, hint: error.hint });
   }
 }
 
-function readObject(
-  content: Buffer,
-  name: string,
-):
-  | { value: JsonObject; secondLine: number | undefined }
-  | { isFault: boolean; problem: string; line?: number | undefined } {
-  const isManifest = /\.(?:ya?ml|json)$/i.test(name);
+/** Reads the first document; files without an object are findings only if named as manifests. */
+function readObject(content: Buffer, file: string, report: Report): JsonObject | undefined {
+  const tell = /\.(?:ya?ml|json)$/i.test(file) ? 'fault' : 'warn';
   const { value, json, error } = readFirstDocument(content);
-  if (error !== undefined) return { isFault: isManifest, problem: error.message, line: error.line };
-  if (value === null) return { isFault: false, problem: 'its first document is empty: no tool reads it' };
-  if (!isKubernetesObject(value)) {
-    return { isFault: isManifest, problem: 'not a Kubernetes object: missing kind' };
+  if (error !== undefined) {
+    report[tell]('invalid-object', error.message, { file, line: error.line });
+  } else if (value === null) {
+    report.warn('invalid-object', 'its first document is empty: no tool reads it', { file });
+  } else if (!isKubernetesObject(value)) {
+    report[tell]('invalid-object', 'not a Kubernetes object: missing kind', { file });
+  } else {
+    const hasSeparator = json === undefined && content.includes('\n---');
+    const line = hasSeparator ? findSecondDocument(content.toString('utf8')) : undefined;
+    const hint = 'move each object to a separate file';
+    const problem = 'a second document, which all tools ignore';
+    if (line !== undefined) report.fault('second-document', problem, { file, line, hint });
+    return value;
   }
-  const hasSeparator = json === undefined && content.includes('\n---');
-  return { value, secondLine: hasSeparator ? findSecondDocument(content.toString('utf8')) : undefined };
+  return undefined;
 }
 
 /** Returns the line of the first content after a separator. */
@@ -222,8 +197,8 @@ export function checkAnnotations(
   wanted: Partial<BundleFacts> & Pick<BundleFacts, 'mediaType'>,
   file: string,
 ): Diagnostic[] {
-  const findings: Diagnostic[] = [];
   const { mediaType, packageName = '', channels = '', defaultChannel = '' } = wanted;
+  const findings: Diagnostic[] = [];
   for (const [key, value] of toAnnotations({ mediaType, packageName, channels, defaultChannel })) {
     const stored = values.get(key);
     if (stored === undefined) {
@@ -240,12 +215,12 @@ export function checkAnnotations(
     [bundleKeys.channels, 'a channel'],
   ] as const) {
     const stored = values.get(key);
-    if (stored === undefined) continue;
-    const parts = key === bundleKeys.channels ? stored.value.split(',') : [stored.value];
-    const bad = parts.find((part) => part === '' || /[\s\u0000-\u001f]/.test(part));
+    const parts = key === bundleKeys.channels ? stored?.value.split(',') : stored && [stored.value];
+    const bad = parts?.find((part) => part === '' || /[\s\u0000-\u001f]/.test(part));
     if (bad === undefined) continue;
     const problem = bad === '' ? 'is empty' : `${quoteGo(bad)} has a blank in it`;
-    findings.push(createFault('annotation', `${noun} ${problem}`, { file, line: stored.line, subject: key }));
+    const place = { file, line: stored?.line, subject: key };
+    findings.push(createFault('annotation', `${noun} ${problem}`, place));
   }
   return findings;
 }

@@ -4,7 +4,8 @@ import path from 'node:path';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, fileError, getMessage, systemCode } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import { type Diagnostic, createFault, createWarning } from '../../core/diagnostic.js';
+import { type Diagnostic, createWarning } from '../../core/diagnostic.js';
+import { Report } from '../report.js';
 import { DiagnosticsError } from '../../core/diagnostics-error.js';
 import {
   type BundleFacts,
@@ -14,7 +15,7 @@ import {
   isPlainLabel,
 } from './annotations.js';
 import { inferFacts } from './infer.js';
-import { type ListedFile, type ListedFiles, listFiles } from '../image-files.js';
+import { type ListedFile, listFiles } from '../image-files.js';
 import { type LinkOptions, isWithin } from '../../files/directory-root.js';
 import { detectMediaType } from './media-type.js';
 import type { OutputFile } from '../../files/replace-file.js';
@@ -179,54 +180,42 @@ function labelWarnings(facts: BundleFacts): Diagnostic[] {
  */
 export async function planCopies(
   request: BundleRequest,
-  options: CancelOptions & LinkOptions & { replaces: boolean },
-): Promise<{ files: OutputFile[]; findings: Diagnostic[]; warnings: Diagnostic[] }> {
+  { replaces, ...options }: CancelOptions & LinkOptions & { replaces: boolean },
+): Promise<Pick<Report, 'findings' | 'warnings'> & { files: OutputFile[] }> {
   const { directory, outputDirectory, workingDirectory } = request;
   const { manifests } = resolvePlaces(request);
-  if (outputDirectory === undefined || manifests === directory)
-    return { files: [], findings: [], warnings: [] };
+  const report = new Report();
+  if (outputDirectory === undefined || manifests === directory) return { ...report, files: [] };
   const shown = (file: string): string => shownPath(workingDirectory, file);
-  const { files, findings } = await listFiles(directory, {
-    ...options,
-    label: shown(directory),
-    except: outputWithin(request),
-  });
-  const sources = new Set(files.map((file) => file.path));
-  const existing: ListedFiles = await listFiles(manifests, { ...options, label: shown(manifests) }).catch(
+  const except = outputWithin(request);
+  const { files, findings } = await listFiles(directory, { ...options, label: shown(directory), except });
+  report.add({ findings });
+  const existing = await listFiles(manifests, { ...options, label: shown(manifests) }).catch(
     (error: unknown) => {
-      if (error instanceof OpmateError && error.code === 'NOT_FOUND') return { files: [], findings: [] };
+      if (error instanceof OpmateError && error.code === 'NOT_FOUND') return { files: [] };
       throw error;
     },
   );
-  const targets = new Map(existing.files.map((file) => [file.path, file]));
-  if (!options.replaces) {
-    for (const file of files) {
-      const target = targets.get(file.path);
-      if (target === undefined || (await haveSameContent(target, file))) continue;
-      findings.push(
-        createFault('file-exists', `differs from ${shown(path.join(directory, file.path))}`, {
-          file: shown(path.join(manifests, file.path)),
-          hint: 'replace it with --overwrite',
-        }),
-      );
+  const sources = new Map(files.map((file) => [file.path, file]));
+  for (const target of existing.files) {
+    const place = { file: shown(path.join(manifests, target.path)) };
+    const source = sources.get(target.path);
+    if (source === undefined) {
+      report.warn('unknown-file', `is not in ${quoteGo(shown(directory))}, and stays`, {
+        ...place,
+        hint: 'remove it if it is not part of the bundle',
+      });
+    } else if (!replaces && !(await haveSameContent(target, source))) {
+      const problem = `differs from ${shown(path.join(directory, target.path))}`;
+      report.fault('file-exists', problem, { ...place, hint: 'replace it with --overwrite' });
     }
   }
-  return {
-    files: files.map(({ path: name, file, mode }) => ({
-      target: path.join(manifests, name),
-      copyOf: file,
-      mode,
-    })),
-    findings,
-    warnings: [...targets.keys()]
-      .filter((name) => !sources.has(name))
-      .map((name) =>
-        createWarning('unknown-file', `is not in ${quoteGo(shown(directory))}, and stays`, {
-          file: shown(path.join(manifests, name)),
-          hint: 'remove it if it is not part of the bundle',
-        }),
-      ),
-  };
+  const copies = files.map(({ path: name, file, mode }) => ({
+    target: path.join(manifests, name),
+    copyOf: file,
+    mode,
+  }));
+  return { ...report, files: copies };
 }
 
 async function haveSameContent(a: ListedFile, b: ListedFile): Promise<boolean> {

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { type ExtractOptions, extractConfigMaps as extract } from '../../../src/bundle/config-map-extract.js';
-import { type ConfigMapContent, readBundleConfigMaps } from '../../../src/bundle/config-map.js';
+import { readBundleConfigMaps } from '../../../src/bundle/config-map.js';
 import { readManifests } from '../../../src/kube/manifests.js';
 import { formatDiagnostic } from '../../../src/core/diagnostic.js';
 import { type BundleFiles, readBundleDirectory } from '../../../src/bundle/read.js';
@@ -27,6 +27,8 @@ function filesOf(texts: Record<string, string | Buffer>): BundleFiles {
   }
   return files;
 }
+
+type ConfigMapContent = ReturnType<typeof readBundleConfigMaps>;
 
 function read(text: string, options: Parameters<typeof readBundleConfigMaps>[1] = {}): ConfigMapContent {
   const { manifests, findings } = readManifests([{ name: 'maps.yaml', content: Buffer.from(text) }], {

@@ -24,45 +24,70 @@ import {
  * encoding/json; declcfg of operator-registry.)
  */
 
-type FieldReaders<T> = Record<string, (target: T, value: JsonValue, path: string) => void>;
+/**
+ * Reads the value of a field at `path` of the blob, in an object of the Go type `struct`; `before` is its value so
+ * far.
+ */
+type Reader = (value: JsonValue, struct: string, path: string, before?: unknown) => unknown;
 
-interface StructShape<T> {
+interface Field {
+  read: Reader;
+  /** Shape of its object or of the objects in its list. */
+  inner?: StructShape | undefined;
+}
+
+interface NamedField extends Field {
+  name: string;
+}
+
+/** An object of the format. */
+export interface StructShape<T extends object = object> {
   name: string;
   /** Go type with its package. */
   type: string;
-  readers: FieldReaders<T>;
-  /** Field names in byte order. */
-  fields: readonly string[];
-  folded: Map<string, string>;
+  empty: () => T;
+  /** Fields by name, in output order. */
+  fields: ReadonlyMap<string, Field>;
+  /** Fields with their names, in byte order and by folded name. */
+  sorted: readonly NamedField[];
+  folded: ReadonlyMap<string, NamedField>;
 }
 
-function shape<T>(name: string, readers: FieldReaders<T>): StructShape<T> {
-  const fields = Object.keys(readers).sort(compareBytes);
+function shape<T extends object>(
+  name: string,
+  empty: () => T,
+  fields: Readonly<Record<string, Field>>,
+): StructShape<T> {
   const type = `${name === 'Property' ? 'property' : 'declcfg'}.${name}`;
-  return { name, type, readers, fields, folded: new Map(fields.map((key) => [foldFieldName(key), key])) };
+  const names = Object.keys(fields).sort(compareBytes);
+  const sorted = names.map((key): NamedField => ({ name: key, ...(fields[key] as Field) }));
+  const folded = new Map(sorted.map((field) => [foldFieldName(field.name), field]));
+  return { name, type, empty, fields: new Map(Object.entries(fields)), sorted, folded };
 }
 
-function decodeStruct<T>(
-  struct: StructShape<T>,
+function decodeStruct<T extends object>(
+  struct: StructShape,
   target: T,
   value: JsonValue,
   path: string,
-  parent?: string,
+  parent = struct.name,
 ): T {
   if (value === null) return target;
-  if (!isJsonObject(value)) throw kindFault(value, parent ?? struct.name, path, struct.type);
-  const { readers, fields, folded } = struct;
-  const inexact = Object.keys(value).some(
-    (key) => !Object.hasOwn(readers, key) && folded.has(foldFieldName(key)),
-  );
+  if (!isJsonObject(value)) throw kindFault(value, parent, path, struct.type);
+  const read = (key: string, field: NamedField | undefined): void => {
+    const item = value[key];
+    if (item === undefined || field === undefined) return;
+    const out = target as Record<string, unknown>;
+    const where = path === '' ? field.name : `${path}.${field.name}`;
+    out[field.name] = field.read(item, struct.name, where, out[field.name]);
+  };
+  const { fields, sorted, folded } = struct;
+  const keys = Object.keys(value);
   // opm decodes keys in byte order: it reports the first wrong value, and of keys that differ in case the last one
   // takes precedence.
-  for (const key of inexact ? Object.keys(value).sort(compareBytes) : fields) {
-    if (!Object.hasOwn(value, key)) continue;
-    const field = Object.hasOwn(readers, key) ? key : folded.get(foldFieldName(key));
-    if (field === undefined) continue;
-    readers[field]?.(target, value[key] as JsonValue, path === '' ? field : `${path}.${field}`);
-  }
+  if (keys.some((key) => !fields.has(key) && folded.has(foldFieldName(key)))) {
+    for (const key of keys.sort(compareBytes)) read(key, folded.get(foldFieldName(key)));
+  } else for (const field of sorted) read(field.name, field);
   return target;
 }
 
@@ -71,182 +96,154 @@ function kindFault(value: JsonValue, struct: string, path: string, type: string)
   return new OpmateError('INVALID', `json: cannot unmarshal ${getGoKind(value)} into ${into}`);
 }
 
-function text(value: JsonValue, struct: string, path: string, type = 'string'): string {
-  if (typeof value === 'string') return value;
-  if (value === null) return '';
-  throw kindFault(value, struct, path, type);
-}
+const text: Field = {
+  read: (value, struct, path) => {
+    if (typeof value === 'string') return value;
+    if (value === null) return '';
+    throw kindFault(value, struct, path, 'string');
+  },
+};
 
-function list<T>(
-  value: JsonValue,
-  struct: string,
-  path: string,
-  type: string,
-  item: (value: JsonValue, path: string) => T,
-): T[] {
-  if (value === null) return [];
-  if (!Array.isArray(value)) throw kindFault(value, struct, path, `[]${type}`);
-  return value.map((element) => item(element, path));
-}
+/** Base64, encoded again, as opm does. */
+const base64: Field = {
+  read: (value, struct, path) => {
+    if (typeof value !== 'string') throw kindFault(value, struct, path, '[]uint8');
+    const fault = findBase64Error(value);
+    if (fault !== undefined) throw new OpmateError('INVALID', `illegal base64 data at input byte ${fault}`);
+    return Buffer.from(value, 'base64').toString('base64');
+  },
+};
 
-const entryShape = shape<ChannelEntry>('ChannelEntry', {
-  name: (entry, value, path) => (entry.name = text(value, 'ChannelEntry', path)),
-  replaces: (entry, value, path) => (entry.replaces = text(value, 'ChannelEntry', path)),
-  skips: (entry, value, path) =>
-    (entry.skips = list(value, 'ChannelEntry', path, 'string', (item) => text(item, 'ChannelEntry', path))),
-  skipRange: (entry, value, path) => (entry.skipRange = text(value, 'ChannelEntry', path)),
+const unread: Field = { read: (_value, _struct, _path, before) => before };
+
+const objectOf = (inner: StructShape): Field => ({
+  inner,
+  read: (value, struct, path, before) =>
+    decodeStruct(inner, (before ?? inner.empty()) as object, value, path, struct),
 });
 
-const propertyShape = shape<Property>('Property', {
-  type: (property, value, path) => (property.type = text(value, 'Property', path)),
-  value: (property, value) => (property.value = sortKeysDeep(value)),
+const listOf = ({ read, inner }: Field, type = inner?.type): Field => ({
+  inner,
+  read: (value, struct, path) => {
+    if (value === null) return [];
+    if (!Array.isArray(value)) throw kindFault(value, struct, path, `[]${type}`);
+    return value.map((item) => read(item, struct, path));
+  },
 });
 
-const relatedImageShape = shape<RelatedImage>('RelatedImage', {
-  name: (related, value, path) => (related.name = text(value, 'RelatedImage', path)),
-  image: (related, value, path) => (related.image = text(value, 'RelatedImage', path)),
+/** A field whose value `null` is read as another one. */
+const withNull = ({ read, inner }: Field, ofNull: null | undefined): Field => ({
+  inner,
+  read: (value, struct, path) => (value === null ? ofNull : read(value, struct, path)),
 });
-
-const iconShape = shape<PackageIcon>('Icon', {
-  base64data: (icon, value, path) =>
-    (icon.base64data = value === null ? null : base64(text(value, 'Icon', path, '[]uint8'))),
-  mediatype: (icon, value, path) => (icon.mediatype = text(value, 'Icon', path)),
-});
-
-const referenceShape = shape<{ schema: string; name: string }>('PackageScopedReference', {
-  schema: (reference, value, path) => (reference.schema = text(value, 'PackageScopedReference', path)),
-  name: (reference, value, path) => (reference.name = text(value, 'PackageScopedReference', path)),
-});
-
-const deprecationShape = shape<DeprecationEntry>('DeprecationEntry', {
-  reference: (entry, value, path) =>
-    decodeStruct(referenceShape, entry.reference, value, path, 'DeprecationEntry'),
-  message: (entry, value, path) => (entry.message = text(value, 'DeprecationEntry', path)),
-});
-
-/** Returns a reader of properties of `parent`. */
-const getProperty =
-  (parent: string) =>
-  (value: JsonValue, path: string): Property => {
-    const decoded = decodeStruct(propertyShape, { type: '', value: noValue }, value, path, parent);
-    return decoded.value === noValue ? { type: decoded.type, value: null, valueMissing: true } : decoded;
-  };
 
 /** Value of a property until it is read. */
 const noValue: JsonObject = {};
 
-function base64(data: string): string {
-  const fault = findBase64Error(data);
-  if (fault !== undefined) throw new OpmateError('INVALID', `illegal base64 data at input byte ${fault}`);
-  // Encoded again, as opm does.
-  return Buffer.from(data, 'base64').toString('base64');
-}
-
-const packageShape = shape<PackageBlob>('Package', {
-  name: (blob, value, path) => (blob.name = text(value, 'Package', path)),
-  defaultChannel: (blob, value, path) => (blob.defaultChannel = text(value, 'Package', path)),
-  icon: (blob, value, path) => {
-    if (value === null) delete blob.icon;
-    else blob.icon = decodeStruct(iconShape, { base64data: null, mediatype: '' }, value, path, 'Package');
-  },
-  description: (blob, value, path) => (blob.description = text(value, 'Package', path)),
-  properties: (blob, value, path) =>
-    (blob.properties = list(value, 'Package', path, 'property.Property', getProperty('Package'))),
+const propertyShape = shape<Property>('Property', () => ({ type: '', value: noValue }), {
+  type: text,
+  value: { read: sortKeysDeep },
 });
 
-const channelShape = shape<ChannelBlob>('Channel', {
-  name: (blob, value, path) => (blob.name = text(value, 'Channel', path)),
-  package: (blob, value, path) => (blob.package = text(value, 'Channel', path)),
-  entries: (blob, value, path) => {
-    blob.entries =
-      value === null
-        ? null
-        : list(value, 'Channel', path, 'declcfg.ChannelEntry', (item, where) =>
-            decodeStruct(
-              entryShape,
-              { name: '', replaces: '', skips: [], skipRange: '' },
-              item,
-              where,
-              'Channel',
-            ),
-          );
-  },
-  properties: (blob, value, path) =>
-    (blob.properties = list(value, 'Channel', path, 'property.Property', getProperty('Channel'))),
-});
-
-const bundleShape = shape<BundleBlob>('Bundle', {
-  name: (blob, value, path) => (blob.name = text(value, 'Bundle', path)),
-  package: (blob, value, path) => (blob.package = text(value, 'Bundle', path)),
-  image: (blob, value, path) => (blob.image = text(value, 'Bundle', path)),
-  properties: (blob, value, path) =>
-    (blob.properties = list(value, 'Bundle', path, 'property.Property', getProperty('Bundle'))),
-  relatedImages: (blob, value, path) =>
-    (blob.relatedImages = list(value, 'Bundle', path, 'declcfg.RelatedImage', (item, where) =>
-      decodeStruct(relatedImageShape, { name: '', image: '' }, item, where, 'Bundle'),
-    )),
-});
-
-const deprecationsShape = shape<DeprecationsBlob>('Deprecation', {
-  package: (blob, value, path) => (blob.package = text(value, 'Deprecation', path)),
-  entries: (blob, value, path) => {
-    blob.entries =
-      value === null
-        ? null
-        : list(value, 'Deprecation', path, 'declcfg.DeprecationEntry', (item, where) =>
-            decodeStruct(
-              deprecationShape,
-              { reference: { schema: '', name: '' }, message: '' },
-              item,
-              where,
-              'Deprecation',
-            ),
-          );
+const properties = listOf({
+  inner: propertyShape,
+  read: (value, struct, path): Property => {
+    const property = decodeStruct(propertyShape, propertyShape.empty(), value, path, struct);
+    return property.value === noValue ? { type: property.type, value: null, valueMissing: true } : property;
   },
 });
 
-function withSubject<T>(noun: string, decode: () => T): T {
-  try {
-    return decode();
-  } catch (error) {
-    if (!(error instanceof OpmateError)) throw error;
-    throw addContext(error, { subject: `parse ${noun}` });
-  }
+const iconShape = shape<PackageIcon>('Icon', () => ({ base64data: null, mediatype: '' }), {
+  base64data: withNull(base64, null),
+  mediatype: text,
+});
+
+const entryShape = shape<ChannelEntry>(
+  'ChannelEntry',
+  () => ({ name: '', replaces: '', skips: [], skipRange: '' }),
+  { name: text, replaces: text, skips: listOf(text, 'string'), skipRange: text },
+);
+
+const relatedImageShape = shape<RelatedImage>('RelatedImage', () => ({ name: '', image: '' }), {
+  name: text,
+  image: text,
+});
+
+const referenceShape = shape('PackageScopedReference', () => ({ schema: '', name: '' }), {
+  schema: text,
+  name: text,
+});
+
+const deprecationShape = shape<DeprecationEntry>(
+  'DeprecationEntry',
+  () => ({ reference: referenceShape.empty(), message: '' }),
+  { reference: objectOf(referenceShape), message: text },
+);
+
+/** Shapes of blobs by kind. */
+export const blobShapes = {
+  package: shape<PackageBlob>(
+    'Package',
+    () => ({ schema: schemas.package, name: '', defaultChannel: '', description: '', properties: [] }),
+    {
+      schema: unread,
+      name: text,
+      defaultChannel: text,
+      icon: withNull(objectOf(iconShape), undefined),
+      description: text,
+      properties: properties,
+    },
+  ),
+  channel: shape<ChannelBlob>(
+    'Channel',
+    () => ({ schema: schemas.channel, name: '', package: '', entries: null, properties: [] }),
+    {
+      schema: unread,
+      name: text,
+      package: text,
+      entries: withNull(listOf(objectOf(entryShape)), null),
+      properties: properties,
+    },
+  ),
+  bundle: shape<BundleBlob>(
+    'Bundle',
+    () => ({ schema: schemas.bundle, name: '', package: '', image: '', properties: [], relatedImages: [] }),
+    {
+      schema: unread,
+      name: text,
+      package: text,
+      image: text,
+      properties: properties,
+      relatedImages: listOf(objectOf(relatedImageShape)),
+    },
+  ),
+  deprecations: shape<DeprecationsBlob>(
+    'Deprecation',
+    () => ({ schema: schemas.deprecations, package: '', entries: null }),
+    { schema: unread, package: text, entries: withNull(listOf(objectOf(deprecationShape)), null) },
+  ),
+};
+
+/** Returns a decoder of blobs. */
+function decoder<T extends object>(noun: string, blob: StructShape<T>): (value: JsonObject) => T {
+  return (value) => {
+    try {
+      return decodeStruct(blob, blob.empty(), value, '');
+    } catch (error) {
+      if (!(error instanceof OpmateError)) throw error;
+      throw addContext(error, { subject: `parse ${noun}` });
+    }
+  };
 }
 
 /** Decodes an `olm.package` blob. Throws OpmateError INVALID, `parse package: …`. */
-export function decodePackage(value: JsonObject): PackageBlob {
-  const blob: PackageBlob = {
-    schema: schemas.package,
-    name: '',
-    defaultChannel: '',
-    description: '',
-    properties: [],
-  };
-  return withSubject('package', () => decodeStruct(packageShape, blob, value, ''));
-}
+export const decodePackage = decoder('package', blobShapes.package);
 
 /** Decodes an `olm.channel` blob. Throws OpmateError INVALID, `parse channel: …`. */
-export function decodeChannel(value: JsonObject): ChannelBlob {
-  const blob: ChannelBlob = { schema: schemas.channel, name: '', package: '', entries: null, properties: [] };
-  return withSubject('channel', () => decodeStruct(channelShape, blob, value, ''));
-}
+export const decodeChannel = decoder('channel', blobShapes.channel);
 
 /** Decodes an `olm.bundle` blob; its objects stay encoded. Throws OpmateError INVALID, `parse bundle: …`. */
-export function decodeBundle(value: JsonObject): BundleBlob {
-  const blob: BundleBlob = {
-    schema: schemas.bundle,
-    name: '',
-    package: '',
-    image: '',
-    properties: [],
-    relatedImages: [],
-  };
-  return withSubject('bundle', () => decodeStruct(bundleShape, blob, value, ''));
-}
+export const decodeBundle = decoder('bundle', blobShapes.bundle);
 
 /** Decodes an `olm.deprecations` blob. Throws OpmateError INVALID, `parse deprecation: …`. */
-export function decodeDeprecations(value: JsonObject): DeprecationsBlob {
-  const blob: DeprecationsBlob = { schema: schemas.deprecations, package: '', entries: null };
-  return withSubject('deprecation', () => decodeStruct(deprecationsShape, blob, value, ''));
-}
+export const decodeDeprecations = decoder('deprecation', blobShapes.deprecations);

@@ -15,6 +15,7 @@ import type {
   PackageBlob,
   Property,
 } from './declarative-config.js';
+import { type StructShape, blobShapes } from './decode.js';
 
 /** A blob to write: typed if of the format's own schemas, otherwise as read. */
 export type EncodableBlob =
@@ -111,44 +112,6 @@ function withProperties(properties: Property[]): { properties?: EncodableJson[] 
   return { properties: properties.map(({ type, value }) => ({ type, value })) };
 }
 
-/** Fields of an object in output order, each with the known fields of nested objects. */
-interface FieldOrder {
-  [field: string]: FieldOrder | undefined;
-}
-
-const propertyFields: FieldOrder = { type: undefined, value: undefined };
-
-const fieldOrders: Readonly<Record<Exclude<EncodableBlob['kind'], 'other'>, FieldOrder>> = {
-  package: {
-    schema: undefined,
-    name: undefined,
-    defaultChannel: undefined,
-    icon: { base64data: undefined, mediatype: undefined },
-    description: undefined,
-    properties: propertyFields,
-  },
-  channel: {
-    schema: undefined,
-    name: undefined,
-    package: undefined,
-    entries: { name: undefined, replaces: undefined, skips: undefined, skipRange: undefined },
-    properties: propertyFields,
-  },
-  bundle: {
-    schema: undefined,
-    name: undefined,
-    package: undefined,
-    image: undefined,
-    properties: propertyFields,
-    relatedImages: { name: undefined, image: undefined },
-  },
-  deprecations: {
-    schema: undefined,
-    package: undefined,
-    entries: { reference: { schema: undefined, name: undefined }, message: undefined },
-  },
-};
-
 /**
  * Returns the record of a blob with unknown fields, including known names in another case, after the known fields in
  * byte order. Undefined without unknown fields: `blobRecord` is complete then.
@@ -157,29 +120,28 @@ export function recordWithUnknownFields(
   kind: EncodableBlob['kind'],
   value: JsonObject,
 ): JsonObject | undefined {
-  if (kind === 'other' || !hasUnknownFields(value, fieldOrders[kind])) return undefined;
-  return inOrder(value, fieldOrders[kind]) as JsonObject;
+  if (kind === 'other' || !hasUnknownFields(value, blobShapes[kind])) return undefined;
+  return inOrder(value, blobShapes[kind]) as JsonObject;
 }
 
-function hasUnknownFields(value: JsonValue | undefined, order: FieldOrder): boolean {
-  if (Array.isArray(value)) return value.some((item) => hasUnknownFields(item, order));
+function hasUnknownFields(value: JsonValue | undefined, shape: StructShape): boolean {
+  if (Array.isArray(value)) return value.some((item) => hasUnknownFields(item, shape));
   if (!isJsonObject(value)) return false;
   return Object.keys(value).some((key) => {
-    if (!Object.hasOwn(order, key)) return true;
-    const inner = order[key];
-    return inner !== undefined && hasUnknownFields(value[key], inner);
+    const field = shape.fields.get(key);
+    return field === undefined || (field.inner !== undefined && hasUnknownFields(value[key], field.inner));
   });
 }
 
-function inOrder(value: JsonValue, order: FieldOrder): JsonValue {
-  if (Array.isArray(value)) return value.map((item) => inOrder(item, order));
+function inOrder(value: JsonValue, shape: StructShape): JsonValue {
+  if (Array.isArray(value)) return value.map((item) => inOrder(item, shape));
   if (!isJsonObject(value)) return value;
   const result: JsonObject = {};
-  const known = Object.keys(order).filter((key) => Object.hasOwn(value, key));
-  const unknown = Object.keys(value).filter((key) => !Object.hasOwn(order, key));
+  const known = [...shape.fields.keys()].filter((key) => Object.hasOwn(value, key));
+  const unknown = Object.keys(value).filter((key) => !shape.fields.has(key));
   for (const key of [...known, ...sortedByBytes(unknown)]) {
     const item = value[key] as JsonValue;
-    const inner = Object.hasOwn(order, key) ? order[key] : undefined;
+    const inner = shape.fields.get(key)?.inner;
     setJsonKey(result, key, inner === undefined ? sortKeysDeep(item) : inOrder(item, inner));
   }
   return result;

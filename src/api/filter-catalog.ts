@@ -87,7 +87,7 @@ async function select(
     signal,
     logger,
     withoutManifests: !needsDays,
-    onOther: (origin) => others.push(origin),
+    onOther: ({ origin }) => others.push(origin),
     onBundle: needsDays
       ? (bundle) => {
           const day = findCreationDay(bundle);

@@ -59,6 +59,7 @@ export function addToFacts(
       facts.deprecations.push(describeDeprecations(decoded.blob, origin));
       return undefined;
     case 'other':
+      facts.otherCount = (facts.otherCount ?? 0) + 1;
       return undefined;
   }
 }

@@ -1,19 +1,19 @@
 import { parseGoJson } from '../document/go-json.js';
 import { getValue } from '../document/json-fields.js';
 import { type BundleBlob, schemas } from '../model/declarative-config.js';
-import { type BlobOrigin, type CatalogFacts, emptyFacts } from '../model/facts.js';
+import { type CatalogFacts, emptyFacts } from '../model/facts.js';
 import { findDefaultHeads } from '../graph/list.js';
 import { findCsvText } from '../model/migrations.js';
-import { addToFacts, decodeMeta } from './blob.js';
+import { type CatalogBlob, addToFacts, decodeMeta } from './blob.js';
 import type { Catalog, MetasOptions } from './catalog.js';
 import { readLocated } from './locate.js';
 import type { Meta } from './meta.js';
 
-interface FactsOptions extends MetasOptions {
+export interface FactsOptions extends MetasOptions {
   /** Receives each bundle. */
   onBundle?: ((bundle: BundleBlob) => void) | undefined;
-  /** Receives each blob of another schema with its origin. */
-  onOther?: ((origin: BlobOrigin, meta: Meta) => void) | undefined;
+  /** Receives each blob of another schema. */
+  onOther?: ((meta: Meta) => void) | undefined;
 }
 
 /**
@@ -22,21 +22,19 @@ interface FactsOptions extends MetasOptions {
  */
 export async function collectFacts(catalog: Catalog, options: FactsOptions = {}): Promise<CatalogFacts> {
   const facts = emptyFacts();
-  await readLocated(catalog, { withoutManifests: true, ...options }, (meta) =>
-    addFacts(facts, meta, options),
-  );
+  await readLocated(catalog, { withoutManifests: true, ...options }, (meta) => {
+    addFacts(facts, meta, options);
+  });
   return facts;
 }
 
-/** Adds a blob to facts. Throws OpmateError INVALID in the words of `opm`, without a place. */
-export function addFacts(facts: CatalogFacts, meta: Meta, options: FactsOptions = {}): void {
+/** Adds a blob to facts and returns it decoded. Throws OpmateError INVALID in the words of `opm`, without a place. */
+export function addFacts(facts: CatalogFacts, meta: Meta, options: FactsOptions = {}): CatalogBlob {
   const decoded = decodeMeta(meta);
   addToFacts(facts, decoded, meta.origin);
   if (decoded.kind === 'bundle') options.onBundle?.(decoded.blob);
-  if (decoded.kind === 'other') {
-    facts.otherCount = (facts.otherCount ?? 0) + 1;
-    options.onOther?.(meta.origin, meta);
-  }
+  if (decoded.kind === 'other') options.onOther?.(meta);
+  return decoded;
 }
 
 /**

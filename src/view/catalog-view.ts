@@ -14,7 +14,7 @@ import { compareBytes } from '../core/order.js';
 import { type BundleBlob, schemas } from '../model/declarative-config.js';
 import { type CatalogDiagnostic, diagnoseFaults } from '../model/catalog-diagnostic.js';
 import { decodeBundle, decodePackage } from '../model/decode.js';
-import type { BlobOrigin, CatalogFacts } from '../model/facts.js';
+import type { CatalogFacts } from '../model/facts.js';
 import { formatBundleVersion } from '../graph/bundle-version.js';
 import { validateInTurns } from '../graph/validate.js';
 import type {
@@ -80,7 +80,7 @@ export async function openCatalogView(
     withoutManifests: false,
     onFault: (fault: OpmateError): unknown => faults.push(fault),
     onBundle: (blob: BundleBlob): void => index.addBundle(blob),
-    onOther: (_: BlobOrigin, meta: Meta): void => index.addOther(meta),
+    onOther: (meta: Meta): void => index.addOther(meta),
   };
   let facts: CatalogFacts;
   let compared: ComparedCatalogs | undefined;

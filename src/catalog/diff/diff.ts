@@ -1,5 +1,6 @@
 import { throwIfCancelled } from '../../core/errors.js';
 import { encodeGoJson } from '../../document/go-json.js';
+import type { JsonObject } from '../../document/json.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import {
   type BundleBlob,
@@ -7,11 +8,11 @@ import {
   propertyTypes,
   schemas,
 } from '../../model/declarative-config.js';
-import { decodePackage } from '../../model/decode.js';
+import { decodeBundle, decodePackage } from '../../model/decode.js';
 import type { BundleFacts, ChannelFacts, DeprecationsFacts } from '../../model/facts.js';
 import { findHead } from '../../graph/channel-graph.js';
 import type { MetasOptions } from '../catalog.js';
-import { type CatalogSnapshot, getImages, isOwnSchema, readBundleBlob, readSorted } from './snapshot.js';
+import { type CatalogSnapshot, getImages, isOwnSchema, readSorted, toKey } from './snapshot.js';
 
 /** A value before and after. */
 export interface Change<T = string> {
@@ -111,19 +112,109 @@ export interface OtherBlob {
 export async function diffCatalogs(
   before: CatalogSnapshot,
   after: CatalogSnapshot,
-  options: Pick<MetasOptions, 'signal'> = {},
+  { signal }: Pick<MetasOptions, 'signal'> = {},
 ): Promise<CatalogDiff> {
-  const differing = differingBlobs(before, after);
-  const packages = await diffPackages(before, after, differing, options);
-  const channels = await diffChannels(before, after, differing, options);
-  const bundles = await diffBundles(before, after, differing, options);
+  const both = [before, after] as const;
+  /** Returns both forms of a blob, keys sorted; undefined if their text is the same. */
+  const readDifferent = async (
+    packageName: string,
+    schema: string,
+    name: string,
+  ): Promise<[JsonObject, JsonObject] | undefined> => {
+    const key = toKey({ package: packageName, schema, name });
+    const [was, is] = [before.blobs.get(key), after.blobs.get(key)];
+    if (was === undefined || is === undefined || was.hash === is.hash) return undefined;
+    return [await readSorted(before.catalog, was.origin), await readSorted(after.catalog, is.origin)];
+  };
+  const packages = await diffParts(
+    both.map(({ facts }) => firstBy(facts.packages, ({ name }) => name)),
+    ({ name }) => name,
+    async (_, { name }) => diffPackage(name, await readDifferent(name, schemas.package, name)),
+    signal,
+  );
+  const channels = await diffParts(
+    both.map(({ facts }) => firstBy(facts.channels, toQualifiedName)),
+    ({ package: of, name, entries }): ChannelState => ({
+      package: of,
+      channel: name,
+      head: findHead(entries),
+      entries: entries.length,
+    }),
+    async (was, is) => {
+      const blobs = await readDifferent(is.package, schemas.channel, is.name);
+      const properties = blobs?.map((blob) => encodeGoJson(blob['properties'] ?? []));
+      return properties && diffChannel(was, is, properties[0] !== properties[1]);
+    },
+    signal,
+  );
+  const bundles = await diffParts(
+    both.map(({ facts }) => firstBy(facts.bundles, toQualifiedName)),
+    (facts): BundleState => ({
+      package: facts.package,
+      bundle: facts.name,
+      version: describeVersion(facts),
+      image: facts.image,
+    }),
+    async (was, is) => {
+      const blobs = await readDifferent(is.package, schemas.bundle, is.name);
+      const version = findChange(describeVersion(was), describeVersion(is));
+      return blobs && diffBundle(decodeBundle(blobs[0]), decodeBundle(blobs[1]), version);
+    },
+    signal,
+  );
+  const deprecations = await diffParts(
+    both.map(({ facts }) => new Map(facts.deprecations.flatMap(listDeprecations))),
+    (deprecation) => deprecation,
+    (was, is) => {
+      const message = findChange(was.message, is.message);
+      return message && { ...is, message };
+    },
+    signal,
+  );
+  const others = await diffParts(
+    both.map(({ blobs }) => new Map([...blobs].filter(([, { schema }]) => !isOwnSchema(schema)))),
+    toOtherBlob,
+    async (was, is) => {
+      if (was.hash === is.hash) return undefined;
+      const texts = [
+        await readSorted(before.catalog, was.origin),
+        await readSorted(after.catalog, is.origin),
+      ];
+      const [old, now] = texts.map((blob) => encodeGoJson(blob));
+      return old === now ? undefined : toOtherBlob(is);
+    },
+    signal,
+  );
   return {
     packages,
     channels,
     bundles,
     images: listChange(before.images, after.images),
-    deprecations: diffDeprecations(before.facts.deprecations, after.facts.deprecations),
-    others: await diffOthers(before, after, options),
+    deprecations,
+    others,
+  };
+}
+
+/** Compares the parts of two catalogs that have a key in both; `findDifference` returns undefined for equal ones. */
+async function diffParts<T, S, C>(
+  both: readonly ReadonlyMap<string, T>[],
+  toState: (part: T) => S,
+  findDifference: (was: T, is: T) => C | undefined | Promise<C | undefined>,
+  signal: AbortSignal | undefined,
+): Promise<ListChange<S> & { changed: C[] }> {
+  const [old, now] = both as [ReadonlyMap<string, T>, ReadonlyMap<string, T>];
+  const { added, removed } = listChange(old.keys(), now.keys());
+  const changed: C[] = [];
+  for (const key of sortedByBytes(now.keys())) {
+    throwIfCancelled(signal);
+    const [was, is] = [old.get(key), now.get(key)];
+    const change = was && is && (await findDifference(was, is));
+    if (change !== undefined) changed.push(change);
+  }
+  return {
+    added: added.map((key) => toState(now.get(key) as T)),
+    removed: removed.map((key) => toState(old.get(key) as T)),
+    changed,
   };
 }
 
@@ -134,90 +225,24 @@ export function isSameCatalog(diff: CatalogDiff): boolean {
   );
 }
 
-/** Returns the keys of blobs in both whose text differs. */
-function differingBlobs(before: CatalogSnapshot, after: CatalogSnapshot): Set<string> {
-  const keys = new Set<string>();
-  for (const [key, { hash }] of after.blobs) {
-    const other = before.blobs.get(key);
-    if (other !== undefined && other.hash !== hash) keys.add(key);
-  }
-  return keys;
+function toQualifiedName(item: { package: string; name: string }): string {
+  return `${item.package}\0${item.name}`;
 }
 
-function toKey(packageName: string, schema: string, name: string): string {
-  return `${packageName}\0${schema}\0${name}`;
-}
-
-async function diffPackages(
-  before: CatalogSnapshot,
-  after: CatalogSnapshot,
-  differing: ReadonlySet<string>,
-  { signal }: Pick<MetasOptions, 'signal'>,
-): Promise<CatalogDiff['packages']> {
-  const [old, now] = [before, after].map(({ facts }) => firstBy(facts.packages, ({ name }) => name)) as [
-    Map<string, CatalogSnapshot['facts']['packages'][number]>,
-    Map<string, CatalogSnapshot['facts']['packages'][number]>,
-  ];
-  const changed: PackageChange[] = [];
-  for (const name of sortedByBytes(now.keys())) {
-    throwIfCancelled(signal);
-    const [a, b] = [old.get(name), now.get(name)];
-    if (a?.origin === undefined || b?.origin === undefined) continue;
-    if (!differing.has(toKey(name, schemas.package, name))) continue;
-    const [was, is] = [
-      decodePackage(await readSorted(before.catalog, a.origin)),
-      decodePackage(await readSorted(after.catalog, b.origin)),
-    ];
-    const fields = (['description', 'icon', 'properties'] as const).filter(
-      (field) => encodeGoJson(toJson(was[field])) !== encodeGoJson(toJson(is[field])),
-    );
-    const defaultChannel = findChange(was.defaultChannel, is.defaultChannel);
-    if (fields.length > 0 || defaultChannel !== undefined) {
-      changed.push({ package: name, ...(defaultChannel && { defaultChannel }), fields });
-    }
-  }
-  return { ...listChange(old.keys(), now.keys()), changed };
+function diffPackage(name: string, blobs: [JsonObject, JsonObject] | undefined): PackageChange | undefined {
+  if (blobs === undefined) return undefined;
+  const [was, is] = [decodePackage(blobs[0]), decodePackage(blobs[1])];
+  const fields = (['description', 'icon', 'properties'] as const).filter(
+    (field) => encodeGoJson(toJson(was[field])) !== encodeGoJson(toJson(is[field])),
+  );
+  const defaultChannel = findChange(was.defaultChannel, is.defaultChannel);
+  if (fields.length === 0 && defaultChannel === undefined) return undefined;
+  return { package: name, ...(defaultChannel && { defaultChannel }), fields };
 }
 
 /** Returns the JSON of a typed blob, which may omit fields. */
 function toJson(value: unknown): never {
   return (value ?? null) as never;
-}
-
-async function diffChannels(
-  before: CatalogSnapshot,
-  after: CatalogSnapshot,
-  differing: ReadonlySet<string>,
-  { signal }: Pick<MetasOptions, 'signal'>,
-): Promise<CatalogDiff['channels']> {
-  const getName = (channel: ChannelFacts): string => `${channel.package}\0${channel.name}`;
-  const old = firstBy(before.facts.channels, getName);
-  const now = firstBy(after.facts.channels, getName);
-  const getState = (channelFacts: ChannelFacts): ChannelState => ({
-    package: channelFacts.package,
-    channel: channelFacts.name,
-    head: findHead(channelFacts.entries),
-    entries: channelFacts.entries.length,
-  });
-  const { added, removed } = listChange(old.keys(), now.keys());
-  const changed: ChannelChange[] = [];
-  for (const key of sortedByBytes(now.keys())) {
-    throwIfCancelled(signal);
-    const [a, b] = [old.get(key), now.get(key)];
-    if (a?.origin === undefined || b?.origin === undefined) continue;
-    if (!differing.has(toKey(b.package, schemas.channel, b.name))) continue;
-    const [was, is] = [
-      await readSorted(before.catalog, a.origin),
-      await readSorted(after.catalog, b.origin),
-    ].map((blob) => encodeGoJson(blob['properties'] ?? []));
-    const change = diffChannel(a, b, was !== is);
-    if (change !== undefined) changed.push(change);
-  }
-  return {
-    added: added.map((key) => getState(now.get(key) as ChannelFacts)),
-    removed: removed.map((key) => getState(old.get(key) as ChannelFacts)),
-    changed,
-  };
 }
 
 function diffChannel(a: ChannelFacts, b: ChannelFacts, properties: boolean): ChannelChange | undefined {
@@ -246,41 +271,9 @@ function diffEdges(was: ChannelEntry, is: ChannelEntry): EdgeChange | undefined 
   };
 }
 
-async function diffBundles(
-  before: CatalogSnapshot,
-  after: CatalogSnapshot,
-  differing: ReadonlySet<string>,
-  { signal }: Pick<MetasOptions, 'signal'>,
-): Promise<CatalogDiff['bundles']> {
-  const getName = (bundle: BundleFacts): string => `${bundle.package}\0${bundle.name}`;
-  const old = firstBy(before.facts.bundles, getName);
-  const now = firstBy(after.facts.bundles, getName);
-  const { added, removed } = listChange(old.keys(), now.keys());
-  const changed: BundleChange[] = [];
-  for (const key of sortedByBytes(now.keys())) {
-    throwIfCancelled(signal);
-    const [a, b] = [old.get(key), now.get(key)];
-    if (a === undefined || b === undefined) continue;
-    if (!differing.has(toKey(b.package, schemas.bundle, b.name))) continue;
-    const was = await readBundleBlob(before.catalog, a);
-    const is = await readBundleBlob(after.catalog, b);
-    const change = was && is && diffBundle(was, is, findChange(describeVersion(a), describeVersion(b)));
-    if (change !== undefined) changed.push(change);
-  }
-  return {
-    added: added.map((key) => bundleState(now.get(key) as BundleFacts)),
-    removed: removed.map((key) => bundleState(old.get(key) as BundleFacts)),
-    changed,
-  };
-}
-
 function describeVersion({ packageProperties: [property] }: BundleFacts): string {
   if (property === undefined) return '';
   return property.release === '' ? property.version : `${property.version} (release ${property.release})`;
-}
-
-function bundleState(facts: BundleFacts): BundleState {
-  return { package: facts.package, bundle: facts.name, version: describeVersion(facts), image: facts.image };
 }
 
 function diffBundle(was: BundleBlob, is: BundleBlob, version: Change | undefined): BundleChange | undefined {
@@ -318,61 +311,15 @@ function getProperties({ properties }: BundleBlob): Map<string, string> {
   return new Map(joined);
 }
 
-function diffDeprecations(
-  before: readonly DeprecationsFacts[],
-  after: readonly DeprecationsFacts[],
-): CatalogDiff['deprecations'] {
-  const [old, now] = [before, after].map(
-    (blobs) =>
-      new Map(
-        blobs.flatMap((blob) =>
-          blob.entries.map(({ reference: { schema, name }, message }): [string, Deprecation] => [
-            toKey(blob.package, schema, name),
-            { package: blob.package, schema, name, message },
-          ]),
-        ),
-      ),
-  ) as [Map<string, Deprecation>, Map<string, Deprecation>];
-  const { added, removed } = listChange(old.keys(), now.keys());
-  const changed = sortedByBytes(now.keys()).flatMap((key): DeprecationChange[] => {
-    const is = now.get(key) as Deprecation;
-    const message = findChange(old.get(key)?.message ?? is.message, is.message);
-    return message === undefined ? [] : [{ ...is, message }];
-  });
-  return {
-    added: added.map((key) => now.get(key) as Deprecation),
-    removed: removed.map((key) => old.get(key) as Deprecation),
-    changed,
-  };
+function listDeprecations({ package: of, entries }: DeprecationsFacts): [string, Deprecation][] {
+  return entries.map(({ reference: { schema, name }, message }) => [
+    toKey({ package: of, schema, name }),
+    { package: of, schema, name, message },
+  ]);
 }
 
-async function diffOthers(
-  before: CatalogSnapshot,
-  after: CatalogSnapshot,
-  { signal }: Pick<MetasOptions, 'signal'>,
-): Promise<CatalogDiff['others']> {
-  const [old, now] = [before, after].map(
-    ({ blobs }) => new Map([...blobs].filter(([, { schema }]) => !isOwnSchema(schema))),
-  ) as [CatalogSnapshot['blobs'], CatalogSnapshot['blobs']];
-  const named = ({ package: packageName, schema, name }: OtherBlob): OtherBlob => ({
-    package: packageName,
-    schema,
-    name,
-  });
-  const { added, removed } = listChange(old.keys(), now.keys());
-  const changed: OtherBlob[] = [];
-  for (const key of sortedByBytes(now.keys())) {
-    throwIfCancelled(signal);
-    const [a, b] = [old.get(key), now.get(key)];
-    if (a === undefined || b === undefined || a.hash === b.hash) continue;
-    const texts = [await readSorted(before.catalog, a.origin), await readSorted(after.catalog, b.origin)];
-    if (encodeGoJson(texts[0] ?? null) !== encodeGoJson(texts[1] ?? null)) changed.push(named(b));
-  }
-  return {
-    added: added.map((key) => named(now.get(key) as OtherBlob)),
-    removed: removed.map((key) => named(old.get(key) as OtherBlob)),
-    changed,
-  };
+function toOtherBlob({ package: of, schema, name }: OtherBlob): OtherBlob {
+  return { package: of, schema, name };
 }
 
 /** Returns items by key, the first of duplicates. */

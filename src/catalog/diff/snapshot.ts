@@ -2,11 +2,10 @@ import { createHash } from 'node:crypto';
 import { encodeGoJson, sortKeysDeep } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';
 import { type BundleBlob, schemas } from '../../model/declarative-config.js';
-import { decodeBundle } from '../../model/decode.js';
 import { detach } from '../../model/describe.js';
-import { type BlobOrigin, type BundleFacts, type CatalogFacts, emptyFacts } from '../../model/facts.js';
-import { addToFacts, decodeMeta } from '../blob.js';
-import type { Catalog, MetasOptions } from '../catalog.js';
+import { type BlobOrigin, type CatalogFacts, emptyFacts } from '../../model/facts.js';
+import type { Catalog } from '../catalog.js';
+import { type FactsOptions, addFacts } from '../facts.js';
 import { readLocated } from '../locate.js';
 import type { Meta } from '../meta.js';
 
@@ -29,13 +28,9 @@ interface BlobState {
   hash: string;
 }
 
-interface SnapshotOptions extends MetasOptions {
+interface SnapshotOptions extends FactsOptions {
   /** Restrict to these packages; default: everything. */
   packages?: ReadonlySet<string> | undefined;
-  /** Receives each bundle. */
-  onBundle?: ((bundle: BundleBlob) => void) | undefined;
-  /** Receives each blob of another schema. */
-  onOther?: ((origin: BlobOrigin, meta: Meta) => void) | undefined;
 }
 
 /** Reads a catalog once. Throws OpmateError with file and line for an invalid blob. */
@@ -53,19 +48,12 @@ export async function takeSnapshot(
   return snapshot;
 }
 
-function addBlob(
-  { facts, blobs, images }: CatalogSnapshot,
-  meta: Meta,
-  { onBundle, onOther }: SnapshotOptions,
-): void {
+function addBlob({ facts, blobs, images }: CatalogSnapshot, meta: Meta, options: FactsOptions): void {
   const { origin, text, value } = meta;
-  const decoded = decodeMeta(meta);
-  addToFacts(facts, decoded, origin);
+  const decoded = addFacts(facts, meta, options);
   if (decoded.kind === 'bundle') {
     for (const image of getImages(decoded.blob)) if (!images.has(image)) images.add(detach(image));
-    onBundle?.(decoded.blob);
   }
-  if (decoded.kind === 'other') onOther?.(origin, meta);
   const packageName = decoded.kind === 'package' ? decoded.blob.name : meta.package;
   const state = {
     schema: detach(meta.schema),
@@ -82,7 +70,8 @@ function addBlob(
   blobs.set(free, state);
 }
 
-function toKey(state: { schema: string; package: string; name: string }): string {
+/** Returns the key of a blob. */
+export function toKey(state: { schema: string; package: string; name: string }): string {
   return `${state.package}\0${state.schema}\0${state.name}`;
 }
 
@@ -94,14 +83,6 @@ export function getImages({ image, relatedImages }: BundleBlob): Set<string> {
 /** Reads a blob again, with keys in byte order at every level. Throws OpmateError IO if its file has changed. */
 export async function readSorted(catalog: Catalog, origin: BlobOrigin): Promise<JsonObject> {
   return sortKeysDeep(await catalog.read(origin)) as JsonObject;
-}
-
-/** Reads a bundle again. Throws as `readSorted`. */
-export async function readBundleBlob(
-  catalog: Catalog,
-  facts: BundleFacts | undefined,
-): Promise<BundleBlob | undefined> {
-  return facts?.origin === undefined ? undefined : decodeBundle(await readSorted(catalog, facts.origin));
 }
 
 /** Reports whether the catalog format itself defines a schema. */

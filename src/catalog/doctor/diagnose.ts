@@ -108,10 +108,7 @@ class Diagnosis {
     } else if (decoded.kind === 'bundle' && bundle !== undefined) {
       this.#records.set(bundle, examineBundle(decoded.blob, origin, this.#list));
       this.#images.add(decoded.blob, origin);
-    } else if (decoded.kind === 'other') {
-      this.#facts.otherCount = (this.#facts.otherCount ?? 0) + 1;
-      if (meta.schema === lifecycleSchema) this.#lifecycles.add(meta);
-    }
+    } else if (meta.schema === lifecycleSchema) this.#lifecycles.add(meta);
   }
 
   /** Requires the packages: an unknown name is a typo, not a healthy package. */

@@ -26,181 +26,120 @@ export function parseLevel(options: GlobalOptions): LogLevel {
  * lines in JSON, else omitted.
  */
 export function createLogger(context: CommandContext, options: GlobalOptions): ClosableLogger {
-  const level = parseLevel(options);
-  return options.logFormat === 'json' ? new JsonLogger(context, level) : new TextLogger(context, level);
+  const minimum = parseLevel(options);
+  const isJson = options.logFormat === 'json';
+  const lines = createLineWriter(context, isJson ? (text) => text : printable);
+  const spinner = createSpinner(context);
+  const shows = (level: LogLevel): boolean => order[level] <= order[minimum];
+  const toJson = (line: object): string =>
+    `${JSON.stringify({ time: context.now().toISOString(), ...line })}\n`;
+  const log = (
+    put: (line: string) => void,
+    level: LogLevel,
+    message: string,
+    fields: LogFields = {},
+  ): void => {
+    if (!shows(level)) return;
+    spinner.clear();
+    put(isJson ? toJson({ level, message: redact(message), ...fields }) : formatText(level, message, fields));
+  };
+  return {
+    shows,
+    log: (level, message, fields) => log(lines.write, level, message, fields),
+    logOften: (level, message, fields) => log(lines.hold, level, message, fields),
+    say: (line) => log((text) => lines.write(isJson ? text : `${line}\n`), 'info', line),
+    progress(event) {
+      if (!shows('info')) return;
+      if (isJson) lines.write(toJson({ level: 'info', progress: event }));
+      else spinner.show(event);
+    },
+    close() {
+      lines.flush();
+      spinner.close();
+    },
+  };
 }
-
-function wantsSpinner(context: CommandContext): boolean {
-  const { environment, stderr } = context;
-  // A terminal without a size, as some tools make, cannot be redrawn: the spinner would never end.
-  const hasSize = (stderr.columns ?? 0) > 0;
-  return stderr.isTTY === true && hasSize && !environment['CI'] && environment['TERM'] !== 'dumb';
-}
-
-/** Columns of the spinner with a space, and the last column, at which some terminals wrap. */
-const spinnerWidth = 3;
 
 /** Limits of messages in one write. */
 const heldMs = 50;
 const maxHeld = 500;
 
-/** Writes messages in order without secrets, one by one or together. */
-class LineWriter {
-  readonly #context: CommandContext;
-  readonly #toShown: (text: string) => string;
-  #held: string[] = [];
-  #timer: NodeJS.Timeout | undefined;
-
-  /** `toShown` is applied to text without secrets. */
-  constructor(context: CommandContext, toShown = (text: string) => text) {
-    this.#context = context;
-    this.#toShown = toShown;
-  }
-
-  write(message: string): void {
-    this.flush();
-    this.#context.stderr.write(this.#toShown(redact(message)));
-  }
-
-  hold(message: string): void {
-    this.#held.push(message);
-    if (this.#held.length >= maxHeld) this.flush();
-    else this.#timer ??= setTimeout(() => this.flush(), heldMs);
-  }
-
-  flush(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    const held = this.#held;
+/** Writes messages in order without secrets, one by one or together; `toShown` is applied to text without secrets. */
+function createLineWriter(context: CommandContext, toShown: (text: string) => string) {
+  let held: string[] = [];
+  let timer: NodeJS.Timeout | undefined;
+  const flush = (): void => {
+    clearTimeout(timer);
+    timer = undefined;
     if (held.length === 0) return;
-    this.#held = [];
     const text = held.join('');
     // One by one where there are secrets: a pattern must not reach into the next message.
-    this.#context.stderr.write(this.#toShown(redact(text) === text ? text : held.map(redact).join('')));
-  }
+    context.stderr.write(toShown(redact(text) === text ? text : held.map(redact).join('')));
+    held = [];
+  };
+  return {
+    flush,
+    write(message: string): void {
+      flush();
+      context.stderr.write(toShown(redact(message)));
+    },
+    hold(message: string): void {
+      held.push(message);
+      if (held.length >= maxHeld) flush();
+      else timer ??= setTimeout(flush, heldMs);
+    },
+  };
 }
 
-class JsonLogger implements ClosableLogger {
-  readonly #context: CommandContext;
-  readonly #lines: LineWriter;
-  readonly #level: LogLevel;
+/** Columns of the spinner with a space, and the last column, at which some terminals wrap. */
+const spinnerWidth = 3;
 
-  constructor(context: CommandContext, level: LogLevel) {
-    this.#context = context;
-    this.#lines = new LineWriter(context);
-    this.#level = level;
-  }
-
-  shows(level: LogLevel): boolean {
-    return order[level] <= order[this.#level];
-  }
-
-  log(level: LogLevel, message: string, fields: LogFields = {}): void {
-    if (this.shows(level)) this.#lines.write(this.#format({ level, message: redact(message), ...fields }));
-  }
-
-  logOften(level: LogLevel, message: string, fields: LogFields = {}): void {
-    if (this.shows(level)) this.#lines.hold(this.#format({ level, message: redact(message), ...fields }));
-  }
-
-  say(line: string): void {
-    this.log('info', line);
-  }
-
-  progress(event: ProgressEvent): void {
-    if (order.info <= order[this.#level]) this.#lines.write(this.#format({ level: 'info', progress: event }));
-  }
-
-  close(): void {
-    this.#lines.flush();
-  }
-
-  #format(line: object): string {
-    const time = this.#context.now().toISOString();
-    return `${JSON.stringify({ time, ...line })}\n`;
-  }
-}
-
-class TextLogger implements ClosableLogger {
-  readonly #context: CommandContext;
-  readonly #lines: LineWriter;
-  readonly #level: LogLevel;
-  /** Set at the first progress event. */
-  #spins: boolean | undefined;
-  #spinner: Ora | undefined;
-  #starting = false;
-  #closed = false;
-  #running: ReadonlyMap<string, RunningTask> = new Map();
-
-  constructor(context: CommandContext, level: LogLevel) {
-    this.#context = context;
-    this.#lines = new LineWriter(context, printable);
-    this.#level = level;
-  }
-
-  shows(level: LogLevel): boolean {
-    return order[level] <= order[this.#level];
-  }
-
-  log(level: LogLevel, message: string, fields: LogFields = {}): void {
-    if (!this.shows(level)) return;
-    this.#spinner?.clear();
-    this.#lines.write(formatText(level, message, fields));
-  }
-
-  logOften(level: LogLevel, message: string, fields: LogFields = {}): void {
-    if (!this.shows(level)) return;
-    this.#spinner?.clear();
-    this.#lines.hold(formatText(level, message, fields));
-  }
-
-  say(line: string): void {
-    if (order.info > order[this.#level]) return;
-    this.#spinner?.clear();
-    this.#lines.write(`${line}\n`);
-  }
-
-  progress(event: ProgressEvent): void {
-    this.#spins ??= this.shows('info') && wantsSpinner(this.#context);
-    if (!this.#spins || this.#closed) return;
-    this.#running = withEvent(this.#running, event, this.#context.now().getTime());
-    if (!this.#starting) {
-      this.#starting = true;
-      void this.#start();
-    }
-    if (this.#spinner === undefined) return;
-    // Between tasks there is nothing to show.
-    if (this.#running.size === 0) this.#spinner.stop();
-    else {
-      this.#spinner.text = this.#text();
-      if (!this.#spinner.isSpinning) this.#spinner.start();
-    }
-  }
-
-  close(): void {
-    this.#lines.flush();
-    this.#closed = true;
-    this.#spinner?.stop();
-    this.#spinner = undefined;
-  }
-
-  /** Loads the spinner on first use; most commands need none. */
-  async #start(): Promise<void> {
+/** Shows the running tasks on a terminal. The spinner is loaded on first use; most commands need none. */
+function createSpinner(context: CommandContext) {
+  /** Set at the first event. */
+  let isWanted: boolean | undefined;
+  let loading: Promise<void> | undefined;
+  let spinner: Ora | undefined;
+  let isClosed = false;
+  let running: ReadonlyMap<string, RunningTask> = new Map();
+  const describe = (): string => {
+    const width = Math.max(1, (context.stderr.columns ?? Infinity) - spinnerWidth);
+    return describeProgress(running.values(), context.now().getTime(), width);
+  };
+  const load = async (): Promise<void> => {
     const { default: ora } = await import('ora');
-    if (this.#closed) return;
-    this.#spinner = ora({
-      text: this.#text(),
-      stream: this.#context.stderr as NodeJS.WriteStream,
-      // Standard input belongs to the command, and Ctrl-C to the terminal.
-      discardStdin: false,
-    }).start();
-  }
+    if (isClosed) return;
+    const stream = context.stderr as NodeJS.WriteStream;
+    // Standard input belongs to the command, and Ctrl-C to the terminal.
+    spinner = ora({ text: describe(), stream, discardStdin: false }).start();
+  };
+  return {
+    clear: () => void spinner?.clear(),
+    show(event: ProgressEvent): void {
+      isWanted ??= wantsSpinner(context);
+      if (!isWanted || isClosed) return;
+      running = withEvent(running, event, context.now().getTime());
+      loading ??= load();
+      if (spinner === undefined) return;
+      // Between tasks there is nothing to show.
+      if (running.size === 0) spinner.stop();
+      else {
+        spinner.text = describe();
+        if (!spinner.isSpinning) spinner.start();
+      }
+    },
+    close(): void {
+      isClosed = true;
+      spinner?.stop();
+      spinner = undefined;
+    },
+  };
+}
 
-  #text(): string {
-    const { stderr, now } = this.#context;
-    const width = Math.max(1, (stderr.columns ?? Infinity) - spinnerWidth);
-    return describeProgress(this.#running.values(), now().getTime(), width);
-  }
+function wantsSpinner({ environment, stderr }: CommandContext): boolean {
+  // A terminal without a size, as some tools make, cannot be redrawn: the spinner would never end.
+  const hasSize = (stderr.columns ?? 0) > 0;
+  return stderr.isTTY === true && hasSize && !environment['CI'] && environment['TERM'] !== 'dumb';
 }
 
 function formatText(level: LogLevel, message: string, fields: LogFields): string {

@@ -70,73 +70,38 @@ export function flag(summary: string, traits: FlagTraits & { default?: boolean }
   return { default: false, ...traits, summary };
 }
 
-/** Declares a flag with a text. */
-export function text(
+/** Declares a flag with a text; undefined unless it has a default. */
+export function text<D extends string | undefined = undefined>(
   value: string,
   summary: string,
-  traits: FlagTraits & { default: string; choices?: readonly string[] },
-): Flag<string>;
-export function text(
-  value: string,
-  summary: string,
-  traits?: FlagTraits & { choices?: readonly string[] },
-): Flag<string | undefined>;
-export function text(
-  value: string,
-  summary: string,
-  traits: FlagTraits & { default?: string; choices?: readonly string[] } = {},
-): Flag<string | undefined> {
+  traits: FlagTraits & { default?: D; choices?: readonly string[] } = {},
+): Flag<string | D> {
   return { ...traits, value: `<${value}>`, summary };
 }
 
-/** Declares a flag whose value is read by `parse`. */
-export function parsed<T>(
+/** Declares a flag whose value is read by `parse`; undefined unless it has a default. */
+export function parsed<T, D extends T | undefined = undefined>(
   value: string,
   summary: string,
   parse: (text: string) => T,
-  traits?: FlagTraits & { choices?: readonly string[] },
-): Flag<T | undefined>;
-export function parsed<T>(
-  value: string,
-  summary: string,
-  parse: (text: string) => T,
-  traits: FlagTraits & { default: T; choices?: readonly string[] },
-): Flag<T>;
-export function parsed<T>(
-  value: string,
-  summary: string,
-  parse: (text: string) => T,
-  traits: FlagTraits & { default?: T | undefined; choices?: readonly string[] } = {},
-): Flag<T | undefined> {
+  traits: FlagTraits & { default?: D; choices?: readonly string[] } = {},
+): Flag<T | D> {
   return { ...traits, value: `<${value}>`, summary, parse: (value) => parse(value) };
 }
 
-/** Declares a flag with a fixed set of values. */
-export function choice<const C extends string>(
+/** Declares a flag with a fixed set of values; undefined unless it has a default. */
+export function choice<const C extends string, D extends C | undefined = undefined>(
   value: string,
   choices: readonly C[],
   summary: string,
-  traits: FlagTraits & { default: NoInfer<C> },
-): Flag<C>;
-export function choice<const C extends string>(
-  value: string,
-  choices: readonly C[],
-  summary: string,
-  traits?: FlagTraits,
-): Flag<C | undefined>;
-export function choice<const C extends string>(
-  value: string,
-  choices: readonly C[],
-  summary: string,
-  traits: FlagTraits & { default?: C } = {},
-): Flag<C | undefined> {
-  return {
-    ...traits,
-    value: `<${value}>`,
-    summary,
-    choices,
-    parse: (value, _, name) => checkChoice(name, value, choices),
+  traits: FlagTraits & { default?: D } = {},
+): Flag<C | D> {
+  const parse = (text: string, _: unknown, name: string): C => {
+    const match = choices.find((item) => item === text);
+    if (match !== undefined) return match;
+    throw new UsageError(`invalid ${name} value ${quoteGo(text)}, expected (${choices.join('|')})`);
   };
+  return { ...traits, value: `<${value}>`, summary, choices, parse };
 }
 
 /** Declares a flag with an optional value; true without one. */
@@ -196,10 +161,4 @@ export function optionalList(
     summary,
     parse: (value, previous, name) => parse?.(value, previous === true ? undefined : previous, name) ?? [],
   };
-}
-
-function checkChoice<C extends string>(name: string, value: string, choices: readonly C[]): C {
-  const match = choices.find((item) => item === value);
-  if (match !== undefined) return match;
-  throw new UsageError(`invalid ${name} value ${quoteGo(value)}, expected (${choices.join('|')})`);
 }

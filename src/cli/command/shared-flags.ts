@@ -1,24 +1,12 @@
 import { reportFormats } from '../reports/formats.js';
 import { type Flag, type FlagTraits, choice, flag, text } from './flags.js';
 
-/** `-o` with these formats. */
-export function outputFormat<const C extends string>(
+/** `-o` with these formats; undefined unless it has a default. */
+export function outputFormat<const C extends string, D extends C | undefined = undefined>(
   choices: readonly C[],
-  traits: { default: NoInfer<C>; otherwise?: string },
-): Flag<C>;
-export function outputFormat<const C extends string>(
-  choices: readonly C[],
-  traits?: { otherwise?: string },
-): Flag<C | undefined>;
-export function outputFormat<const C extends string>(
-  choices: readonly C[],
-  traits: { default?: C; otherwise?: string } = {},
-): Flag<C | undefined> {
-  return choice('format', choices, 'output format', {
-    short: 'o',
-    group: 'Output',
-    ...(traits as { default: C }),
-  });
+  traits: { default?: D; otherwise?: string } = {},
+): Flag<C | D> {
+  return choice('format', choices, 'output format', { short: 'o', group: 'Output', ...traits });
 }
 
 /** `--to` of commands that print objects. */

@@ -61,16 +61,16 @@ export async function loadExamples(commandLine: CommandLine, command: Command): 
 }
 
 /** Summaries and examples that the build collects: the help of a group then loads no command. */
-interface CollectedHelp {
+export interface CollectedHelp {
   /** Summaries of commands by path. */
-  summaries?: Record<string, string>;
+  summaries: Record<string, string>;
   /** Examples of groups by path. */
-  examples?: Record<string, readonly Example[]>;
+  examples: Record<string, readonly Example[]>;
 }
 
-async function readCollectedHelp(): Promise<CollectedHelp> {
+async function readCollectedHelp(): Promise<Partial<CollectedHelp>> {
   const file = new URL('../collected-help.json', import.meta.url);
-  return JSON.parse(await readFile(file, 'utf8').catch(() => '{}')) as CollectedHelp;
+  return JSON.parse(await readFile(file, 'utf8').catch(() => '{}')) as Partial<CollectedHelp>;
 }
 
 /** Returns the error for an unknown command, with the nearest command or `referenceCommand` as hint. */

@@ -1,14 +1,4 @@
-import type { Command, Option } from 'commander';
-import type { CommandLine } from './command/command-line.js';
-import {
-  getLeaves,
-  getOwnOptions,
-  getUsage,
-  getVisibleCommands,
-  loadTree,
-  toSentences,
-} from './command/loaded-tree.js';
-import type { Example } from './command/declaration.js';
+import { describeTree, toSentences } from './command/loaded-tree.js';
 import { environmentVariables } from './command/environment-variables.js';
 import { exitStatus, exitStatusNote } from './exit-codes.js';
 
@@ -17,132 +7,86 @@ import { exitStatus, exitStatusNote } from './exit-codes.js';
  * same bytes; hidden commands and options are omitted.
  */
 export async function manPages(version: string): Promise<Map<string, string>> {
-  const commandLine = await loadTree();
-  const { program } = commandLine;
-  const commands = getVisibleCommands(program);
-  const pages = new Map([['opmate.1', mainPage(program, commands, version)]]);
-  for (const command of commands) {
-    pages.set(`opmate-${command.name()}.1`, commandPage(command, commands, version, commandLine));
-  }
-  return pages;
-}
-
-function mainPage(program: Command, commands: readonly Command[], version: string): string {
-  return page([
-    ...head('opmate', version),
-    '.SH NAME',
-    `opmate \\- ${escape(withSmallStart(program.description()))}`,
+  const { description, options, pages } = await describeTree();
+  const main = [
     '.SH SYNOPSIS',
     '.B opmate',
     text('[options] command [arguments]'),
     '.SH COMMANDS',
-    ...commands.flatMap((command) => [
-      '.TP',
-      `.BR opmate\\-${escape(command.name())} (1)`,
-      text(command.description()),
-    ]),
+    ...pages.flatMap((page) => ['.TP', `.BR opmate\\-${escape(page.name)} (1)`, text(page.description)]),
     '.SH GLOBAL OPTIONS',
     'These may stand before and after the name of a command.',
-    ...optionList(program, program.createHelp().visibleOptions(program)),
+    ...termList('B', options),
     '.SH ENVIRONMENT',
-    ...environmentVariables.flatMap(([names, meaning]) => ['.TP', `.B ${escape(names)}`, text(meaning)]),
+    ...termList('B', environmentVariables),
     '.SH EXIT STATUS',
-    ...exitStatus.flatMap(([code, meaning]) => ['.TP', `.B ${code}`, text(meaning)]),
+    ...termList('B', exitStatus),
     '.PP',
     text(exitStatusNote),
     '.SH SEE ALSO',
-    seeAlso(commands.map((command) => `opmate-${command.name()}`)),
-  ]);
+    seeAlso(pages.map(({ name }) => `opmate-${name}`)),
+  ];
+  const made = new Map([['opmate.1', createPage('opmate', version, description, main)]]);
+  for (const { name, description, commands } of pages) {
+    const isSelf = (command: string): boolean => command === `opmate ${name}`;
+    const others = pages.filter((page) => page.name !== name).map((page) => `opmate-${page.name}`);
+    const lines = [
+      '.SH SYNOPSIS',
+      ...commands.flatMap((command, index) => [
+        ...(index === 0 ? [] : ['.br']),
+        `.B ${escape(command.name)}`,
+        text(command.usage),
+      ]),
+      '.SH DESCRIPTION',
+      text(toSentences(description)),
+      ...(commands.every((command) => isSelf(command.name)) ? [] : ['.SH COMMANDS']),
+      ...commands.flatMap((command) => [
+        ...(isSelf(command.name) ? [] : [`.SS ${escape(command.name)}`, text(command.description)]),
+        ...termList('I', command.arguments),
+        ...termList('B', command.options),
+        ...(command.examples.length > 0 ? ['.PP', '.B Examples'] : []),
+        ...command.examples.flatMap(([purpose, line]) => [
+          '.PP',
+          text(`${purpose}:`),
+          '.RS 4',
+          '.nf',
+          text(line),
+          '.fi',
+          '.RE',
+        ]),
+      ]),
+      '.SH SEE ALSO',
+      seeAlso(['opmate', ...others]),
+      '.PP',
+      'The options of every command, and what exit codes mean, are in',
+      '.BR opmate (1).',
+    ];
+    made.set(`opmate-${name}.1`, createPage(`opmate-${name}`, version, description, lines));
+  }
+  return made;
 }
 
-function commandPage(
-  command: Command,
-  all: readonly Command[],
-  version: string,
-  commandLine: CommandLine,
-): string {
-  const name = `opmate-${command.name()}`;
-  const leaves = getLeaves(command, [command.name()]);
-  return page([
-    ...head(name, version),
-    '.SH NAME',
-    `${escape(name)} \\- ${escape(withSmallStart(command.description()))}`,
-    '.SH SYNOPSIS',
-    ...leaves.flatMap(({ command: leaf, path }, index) => [
-      ...(index === 0 ? [] : ['.br']),
-      `.B opmate ${escape(path.join(' '))}`,
-      text(getUsage(leaf)),
-    ]),
-    '.SH DESCRIPTION',
-    text(toSentences(command.description())),
-    ...(leaves.length > 1 || leaves[0]?.command !== command ? ['.SH COMMANDS'] : []),
-    ...leaves.flatMap(({ command: leaf, path }) => [
-      ...(leaf === command
-        ? []
-        : [`.SS opmate ${escape(path.join(' '))}`, text(toSentences(leaf.description()))]),
-      ...argumentList(leaf),
-      ...optionList(leaf, getOwnOptions(leaf)),
-      ...getExamples(commandLine.findDeclaration(leaf)?.examples ?? []),
-    ]),
-    '.SH SEE ALSO',
-    seeAlso(['opmate', ...all.filter((item) => item !== command).map((item) => `opmate-${item.name()}`)]),
-    '.PP',
-    'The options of every command, and what exit codes mean, are in',
-    '.BR opmate (1).',
-  ]);
-}
-
-function argumentList(command: Command): string[] {
-  const help = command.createHelp();
-  return help
-    .visibleArguments(command)
-    .flatMap((argument) => [
-      '.TP',
-      `.I ${escape(argument.name())}`,
-      text(help.argumentDescription(argument)),
-    ]);
-}
-
-function optionList(command: Command, options: readonly Option[]): string[] {
-  const help = command.createHelp();
-  return options.flatMap((option) => [
-    '.TP',
-    `.B ${escape(help.optionTerm(option))}`,
-    text(help.optionDescription(option)),
-  ]);
-}
-
-function getExamples(examples: readonly Example[]): string[] {
-  if (examples.length === 0) return [];
-  const lines = examples.flatMap(([purpose, line]) => [
-    '.PP',
-    text(`${purpose}:`),
-    '.RS 4',
-    '.nf',
-    text(line),
-    '.fi',
-    '.RE',
-  ]);
-  return ['.PP', '.B Examples', ...lines];
-}
-
-function head(name: string, version: string): string[] {
-  // No date: the same version gives the same page.
-  return [
+/** Returns a page without a date: the same version gives the same page. */
+function createPage(name: string, version: string, summary: string, lines: readonly string[]): string {
+  const head = [
     `.TH ${quoted(name.toUpperCase())} 1 "" ${quoted(`opmate ${version}`)} "opmate manual"`,
     '.nh',
     '.ad l',
+    '.SH NAME',
+    `${escape(name)} \\- ${escape(summary.slice(0, 1).toLowerCase() + summary.slice(1))}`,
   ];
+  return [...head, ...lines, ''].join('\n');
+}
+
+/** Returns a list of terms with their meanings; `font` is the macro for the terms. */
+function termList(font: 'B' | 'I', terms: readonly (readonly string[])[]): string[] {
+  return terms.flatMap(([term = '', meaning = '']) => ['.TP', `.${font} ${escape(term)}`, text(meaning)]);
 }
 
 function seeAlso(names: readonly string[]): string {
   return names
     .map((name, index) => `.BR ${escape(name)} (1)${index === names.length - 1 ? '' : ','}`)
     .join('\n');
-}
-
-function page(lines: readonly string[]): string {
-  return `${lines.join('\n')}\n`;
 }
 
 /** Returns a line of text that does not start a request of roff. */
@@ -168,8 +112,4 @@ function escape(plain: string): string {
       const code = character.codePointAt(0) as number;
       return code < 0x80 ? ' ' : `\\[u${code.toString(16).toUpperCase().padStart(4, '0')}]`;
     });
-}
-
-function withSmallStart(sentence: string): string {
-  return sentence.slice(0, 1).toLowerCase() + sentence.slice(1);
 }

@@ -1,13 +1,4 @@
-import type { Command, Option } from 'commander';
-import type { CommandLine } from './command/command-line.js';
-import {
-  getLeaves,
-  getOwnOptions,
-  getUsage,
-  getVisibleCommands,
-  loadTree,
-  toSentences,
-} from './command/loaded-tree.js';
+import { describeTree, toSentences } from './command/loaded-tree.js';
 import { environmentVariables } from './command/environment-variables.js';
 import { exitStatus, exitStatusNote } from './exit-codes.js';
 
@@ -19,81 +10,53 @@ const generated =
  * options, environment and exit codes, and an index. The same tree gives the same bytes.
  */
 export async function referencePages(): Promise<Map<string, string>> {
-  const commandLine = await loadTree();
-  const { program } = commandLine;
-  const commands = getVisibleCommands(program);
-  const pages = new Map<string, string>();
-  for (const command of commands) pages.set(`${command.name()}.md`, commandPage(command, commandLine));
-  pages.set('environment.md', environmentPage(program));
-  const rows = commands.map((command) => [
-    `[\`opmate ${command.name()}\`](${command.name()}.md)`,
-    toSentences(getSummary(command)),
+  const { options, pages } = await describeTree();
+  const made = new Map<string, string>();
+  for (const { name, commands } of pages) {
+    const sections = commands.map((command) => {
+      const parts = [
+        `## ${command.name}`,
+        command.description,
+        fenced(`${command.name} ${command.usage}`),
+        ...(command.arguments.length > 0 ? [termTable('argument', command.arguments)] : []),
+        ...(command.options.length > 0 ? [termTable('option', command.options)] : []),
+        ...command.examples.flatMap(([purpose, line]) => [`${purpose}:`, fenced(line)]),
+      ];
+      return parts.join('\n\n');
+    });
+    made.set(`${name}.md`, `${generated}# opmate ${name}\n\n${sections.join('\n\n')}\n`);
+  }
+  const variables = environmentVariables.map(([names, meaning]) => [names.replaceAll(', ', '`, `'), meaning]);
+  const environment = [
+    `${generated}# Global options, environment and exit codes\n`,
+    '## Global options\n',
+    'These may stand before and after the name of a command.\n',
+    `${termTable('option', options)}\n`,
+    '## Environment\n',
+    `${termTable('variable', variables, 'meaning')}\n`,
+    '## Exit codes\n',
+    table(['code', 'meaning'], exitStatus),
+    `${exitStatusNote}\n`,
+  ];
+  made.set('environment.md', environment.join('\n'));
+  const rows = pages.map(({ name, description }) => [
+    `[\`opmate ${name}\`](${name}.md)`,
+    // The first paragraph only.
+    toSentences(description.split('\n\n', 1)[0] ?? ''),
   ]);
-  pages.set(
+  made.set(
     'README.md',
     `${generated}# Command reference\n\n${table(['command', 'description'], rows)}\n` +
       'See [environment.md](environment.md) for global options, environment variables and exit codes, and\n' +
       '[api.md](api.md) for the library.\n',
   );
-  return pages;
+  return made;
 }
 
-function commandPage(command: Command, commandLine: CommandLine): string {
-  const sections = getLeaves(command, [command.name()]).map(({ command: leaf, path }) => {
-    const help = leaf.createHelp();
-    const parts = [
-      `## opmate ${path.join(' ')}`,
-      toSentences(leaf.description()),
-      fenced(`opmate ${path.join(' ')} ${getUsage(leaf)}`.trimEnd()),
-    ];
-    const shown = help.visibleArguments(leaf);
-    if (shown.length > 0) {
-      const rows = shown.map((argument) => [`\`${argument.name()}\``, help.argumentDescription(argument)]);
-      parts.push(table(['argument', 'description'], rows).trimEnd());
-    }
-    const options = getOwnOptions(leaf);
-    if (options.length > 0) parts.push(optionTable(leaf, options));
-    const examples = commandLine.findDeclaration(leaf)?.examples ?? [];
-    for (const [purpose, line] of examples) parts.push(`${purpose}:`, fenced(line));
-    return parts.join('\n\n');
-  });
-  return `${generated}# opmate ${command.name()}\n\n${sections.join('\n\n')}\n`;
-}
-
-function environmentPage(program: Command): string {
-  const options = program.createHelp().visibleOptions(program);
-  const names = environmentVariables.map(([name, meaning]) => [
-    name
-      .split(', ')
-      .map((text) => `\`${text}\``)
-      .join(', '),
-    meaning,
-  ]);
-  return [
-    `${generated}# Global options, environment and exit codes\n`,
-    '## Global options\n',
-    'These may stand before and after the name of a command.\n',
-    `${optionTable(program, options)}\n`,
-    '## Environment\n',
-    table(['variable', 'meaning'], names),
-    '## Exit codes\n',
-    table(
-      ['code', 'meaning'],
-      exitStatus.map(([code, meaning]) => [code, meaning]),
-    ),
-    `${exitStatusNote}\n`,
-  ].join('\n');
-}
-
-/** Returns the first paragraph of a command's description. */
-function getSummary(command: Command): string {
-  return command.description().split('\n\n', 1)[0] ?? '';
-}
-
-function optionTable(command: Command, options: readonly Option[]): string {
-  const help = command.createHelp();
-  const rows = options.map((option) => [`\`${help.optionTerm(option)}\``, help.optionDescription(option)]);
-  return table(['option', 'description'], rows).trimEnd();
+/** Returns a table of terms, which are code, without the last line break. */
+function termTable(title: string, terms: readonly (readonly string[])[], meaning = 'description'): string {
+  const rows = terms.map(([term, text = '']) => [`\`${term}\``, text]);
+  return table([title, meaning], rows).trimEnd();
 }
 
 function fenced(line: string): string {

@@ -1,5 +1,6 @@
-import type { Command, Option } from 'commander';
+import type { Command } from 'commander';
 import type { CommandContext } from '../context.js';
+import { type CollectedHelp, commandPath, loadExamples } from '../help.js';
 import { createCommandLine } from '../program.js';
 import type { CommandLine } from './command-line.js';
 
@@ -17,33 +18,58 @@ export async function loadTree(): Promise<CommandLine> {
   return commandLine;
 }
 
-/** Returns the visible commands directly below one. */
-export function getVisibleCommands(command: Command): Command[] {
-  const visible = command.createHelp().visibleCommands(command);
-  return visible.filter((item) => item.name() !== 'help' && command.commands.includes(item));
+/** Returns what the help of groups shows, so that it loads no command. */
+export async function collectHelp(): Promise<CollectedHelp> {
+  const commandLine = await loadTree();
+  const collected: CollectedHelp = { summaries: {}, examples: {} };
+  const add = async (command: Command): Promise<void> => {
+    if (command.commands.length > 0) {
+      collected.examples[commandPath(command)] = await loadExamples(commandLine, command);
+    }
+    for (const sub of command.commands) {
+      collected.summaries[commandPath(sub)] = sub.summary() || sub.description();
+      await add(sub);
+    }
+  };
+  await add(commandLine.program);
+  return collected;
 }
 
-/** Returns the commands that can be run, from a command downwards, with their names. */
-export function getLeaves(command: Command, path: string[]): { command: Command; path: string[] }[] {
-  const below = getVisibleCommands(command);
-  const isLeaf =
-    below.length === 0 || command.registeredArguments.length > 0 || getOwnOptions(command).length > 0;
-  return [
-    ...(isLeaf ? [{ command, path }] : []),
-    ...below.flatMap((item) => getLeaves(item, [...path, item.name()])),
-  ];
-}
-
-/** Returns the visible options of a command, without `--help`. */
-export function getOwnOptions(command: Command): Option[] {
-  return command
-    .createHelp()
-    .visibleOptions(command)
-    .filter((option) => command.options.includes(option));
+/** Returns the texts of all visible commands, for man pages and the reference: a page for each directly below `opmate`. */
+export async function describeTree() {
+  const commandLine = await loadTree();
+  const { program } = commandLine;
+  const help = program.createHelp();
+  // `help` is no part of the tree.
+  const getVisible = (command: Command): Command[] =>
+    help.visibleCommands(command).filter((sub) => command.commands.includes(sub));
+  const getOptions = (command: Command): string[][] =>
+    help.visibleOptions(command).map((option) => [help.optionTerm(option), help.optionDescription(option)]);
+  const describeCommand = (command: Command, name: string) => ({
+    name,
+    usage: getUsage(command),
+    description: toSentences(command.description()),
+    arguments: help.visibleArguments(command).map((item) => [item.name(), help.argumentDescription(item)]),
+    options: getOptions(command),
+    examples: commandLine.findDeclaration(command)?.examples ?? [],
+  });
+  /** Returns the commands that can be run, from a command downwards. */
+  const describeAll = (command: Command, name: string): ReturnType<typeof describeCommand>[] => {
+    const below = getVisible(command);
+    const own = describeCommand(command, name);
+    const runs = below.length === 0 || command.registeredArguments.length > 0 || own.options.length > 0;
+    return [...(runs ? [own] : []), ...below.flatMap((sub) => describeAll(sub, `${name} ${sub.name()}`))];
+  };
+  const pages = getVisible(program).map((command) => ({
+    name: command.name(),
+    description: command.description(),
+    commands: describeAll(command, `opmate ${command.name()}`),
+  }));
+  return { description: program.description(), options: getOptions(program), pages };
 }
 
 /** Returns options and arguments as the usage line shows them. */
-export function getUsage(command: Command): string {
+function getUsage(command: Command): string {
   const values = command.registeredArguments.map((argument) => {
     const name = `${argument.name()}${argument.variadic ? '...' : ''}`;
     return argument.required ? `<${name}>` : `[${name}]`;

@@ -3,7 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { catalogForms } from '../../../src/api/open-catalog.js';
-import { commandSummaries, groupExamples } from '../../../src/cli/command/collected-help.js';
+import { collectHelp } from '../../../src/cli/command/loaded-tree.js';
 import { manPages } from '../../../src/cli/man-pages.js';
 import { projectRoot } from '../../support/command-line.js';
 import { directoryWith } from '../../support/temporary.js';
@@ -77,13 +77,13 @@ describe('cli/man-pages', () => {
   });
 
   it('collects a summary of every command', async () => {
-    const summaries = await commandSummaries();
+    const { summaries } = await collectHelp();
     expect(summaries).toMatchObject({ 'opmate validate': 'check a catalog and report every problem' });
     expect(Object.entries(summaries).filter(([, summary]) => summary === '')).toEqual([]);
   });
 
   it('collects the examples that the help of each group shows', async () => {
-    const examples = await groupExamples();
+    const { examples } = await collectHelp();
     expect(examples['opmate']?.length).toBeGreaterThan(2);
     expect(examples['opmate catalog']?.map(([, line]) => line.split(' ').slice(0, 3).join(' '))).toEqual([
       'opmate catalog doctor',

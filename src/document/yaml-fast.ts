@@ -1,5 +1,5 @@
 import { type JsonObject, type JsonValue, setJsonKey } from './json.js';
-import { SINGLE_ESCAPES, isWellFormed, mayResolve, resolveScalar } from './yaml-scalar.js';
+import { SINGLE_ESCAPES, countBreaks, isWellFormed, mayResolve, resolveScalar } from './yaml-scalar.js';
 
 /** Characters that the plain style does not use, line breaks other than `\n` included. */
 const UNUSUAL = /[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]/;
@@ -502,17 +502,6 @@ class FastReader {
     if (type === 'float' && !Number.isFinite(value)) throw GIVE_UP;
     return value;
   }
-}
-
-function countBreaks(text: string, from: number, to: number): number {
-  let breaks = 0;
-  for (
-    let position = text.indexOf('\n', from);
-    position >= 0 && position < to;
-    position = text.indexOf('\n', position + 1)
-  )
-    breaks++;
-  return breaks;
 }
 
 function isEscaped(text: string, position: number, from: number): boolean {

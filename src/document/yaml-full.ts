@@ -1,39 +1,33 @@
+import type { DocumentPath, Place } from '../core/diagnostic.js';
 import { type JsonObject, type JsonValue, setJsonKey } from './json.js';
 import { YamlError } from './yaml-error.js';
-import { type ResolvedScalar, formatFloatKey, resolveScalar } from './yaml-scalar.js';
+import { type ResolvedScalar, countBreaks, formatFloatKey, resolveScalar } from './yaml-scalar.js';
 import { TOKEN, type Token, YamlScanner } from './yaml-scanner.js';
 
-interface ScalarNode {
-  kind: 'scalar';
+/** Node at a zero-based line and column. */
+interface NodeStart {
   line: number;
   column: number;
+}
+interface ScalarNode extends NodeStart {
+  kind: 'scalar';
   value: string;
   tag: string;
   /** Unquoted and untagged: the text determines its type. */
   implicit: boolean;
 }
-interface AliasNode {
+interface AliasNode extends NodeStart {
   kind: 'alias';
-  line: number;
-  column: number;
   name: string;
   target: YamlNode;
   active: boolean;
 }
-interface SequenceNode {
-  kind: 'sequence';
-  line: number;
-  column: number;
+interface CollectionNode extends NodeStart {
+  kind: 'sequence' | 'mapping';
+  /** Items; keys and values of a mapping, alternating. */
   items: YamlNode[];
 }
-interface MappingNode {
-  kind: 'mapping';
-  line: number;
-  column: number;
-  /** Keys and values, alternating. */
-  items: YamlNode[];
-}
-type YamlNode = ScalarNode | AliasNode | SequenceNode | MappingNode;
+type YamlNode = ScalarNode | AliasNode | CollectionNode;
 
 interface FullYamlLimits {
   maxAliases: number;
@@ -60,24 +54,18 @@ export function parseFullYaml(text: string, limits: FullYamlLimits): JsonValue {
   return root === undefined ? null : new Decoder(body.length).decode(root, false);
 }
 
-/** A place in a text: one-based line and column. */
-interface YamlPlace {
-  line: number;
-  column: number;
-}
-
 /** Keys and indexes from the root. */
-export type YamlPath = readonly (string | number)[];
+export type YamlPath = DocumentPath;
 
 /** A document with the places of its parts. */
 export interface PlacedYaml {
   value: JsonValue;
   /** Finds the key or item at a path; aliased content is at its anchor. */
-  findPlace(path: YamlPath): YamlPlace | undefined;
+  findPlace(path: YamlPath): Place | undefined;
   /** Keys that already exist in their mapping, without those of merges. */
-  duplicates: { path: YamlPath; place: YamlPlace; first: YamlPlace }[];
+  duplicates: { path: YamlPath; place: Place; first: Place }[];
   /** Start of a second document. */
-  furtherDocument: YamlPlace | undefined;
+  furtherDocument: Place | undefined;
 }
 
 /** Reads the first document of a text like `parseFullYaml`, with places. Throws YamlError. */
@@ -85,12 +73,12 @@ export function parseFullYamlWithPlaces(text: string, limits: FullYamlLimits): P
   const body = textToParse(text);
   const parser = new DocumentParser(body, limits);
   const root = parser.parse();
-  const places = new PlaceRecorder();
-  const value = root === undefined ? null : new Decoder(body.length, places).decode(root, false);
+  const decoder = new Decoder(body.length, true);
+  const value = root === undefined ? null : decoder.decode(root, false);
   return {
     value,
-    findPlace: (path) => places.byPath.get(JSON.stringify(path)),
-    duplicates: places.duplicates,
+    findPlace: (path) => decoder.places.get(JSON.stringify(path)),
+    duplicates: decoder.duplicates,
     furtherDocument: parser.furtherDocument(),
   };
 }
@@ -99,49 +87,13 @@ function textToParse(text: string): string {
   const body = text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
   const bad = FORBIDDEN.exec(body);
   if (bad !== null) {
-    throw new YamlError('yaml: control characters are not allowed', lineAt(body, bad.index));
+    throw new YamlError('yaml: control characters are not allowed', countBreaks(body, 0, bad.index) + 1);
   }
   return body;
 }
 
-class PlaceRecorder {
-  readonly byPath = new Map<string, YamlPlace>();
-  readonly duplicates: PlacedYaml['duplicates'] = [];
-  readonly #path: (string | number)[] = [];
-
-  /** Runs `work` one level down; the key or item `name` is at `node`. */
-  within<T>(name: string | number, node: YamlNode, work: () => T): T {
-    this.#path.push(name);
-    const key = JSON.stringify(this.#path);
-    // An alias repeats what was recorded at its anchor.
-    this.byPath.set(key, toPlace(node));
-    const result = work();
-    this.#path.pop();
-    return result;
-  }
-
-  addDuplicate(name: string, node: YamlNode, first: YamlNode): void {
-    const place = toPlace(node);
-    const isKnown = this.duplicates.some(
-      (item) => item.place.line === place.line && item.place.column === place.column,
-    );
-    if (!isKnown) this.duplicates.push({ path: [...this.#path, name], place, first: toPlace(first) });
-  }
-}
-
-function toPlace({ line, column }: YamlNode): YamlPlace {
+function toPlace({ line, column }: NodeStart): Place {
   return { line: line + 1, column: column + 1 };
-}
-
-function lineAt(text: string, offset: number): number {
-  let line = 1;
-  for (
-    let position = text.indexOf('\n');
-    position >= 0 && position < offset;
-    position = text.indexOf('\n', position + 1)
-  )
-    line++;
-  return line;
 }
 
 /** Builds the nodes of one document from tokens. */
@@ -181,10 +133,10 @@ class DocumentParser {
   }
 
   /** Returns the start of a further document. */
-  furtherDocument(): YamlPlace | undefined {
+  furtherDocument(): Place | undefined {
     while (this.#scanner.peek().type === TOKEN.documentEnd) this.#scanner.skip();
-    const { type, line, column } = this.#scanner.peek();
-    return type === TOKEN.streamEnd ? undefined : { line: line + 1, column: column + 1 };
+    const token = this.#scanner.peek();
+    return token.type === TOKEN.streamEnd ? undefined : toPlace(token);
   }
 
   #directives(): void {
@@ -263,7 +215,7 @@ class DocumentParser {
     type: number,
     block: boolean,
     indentless: boolean,
-    place: { line: number; column: number },
+    place: NodeStart,
     anchor: string | undefined,
   ): YamlNode | undefined {
     const isSequence =
@@ -280,8 +232,8 @@ class DocumentParser {
     // Registered before its content is read, to detect content that refers to it.
     if (anchor !== undefined) this.#anchors.set(anchor, node);
     if (type === TOKEN.blockMappingStart) this.#blockMapping(items);
-    else if (type === TOKEN.flowMappingStart) this.#flowMapping(items);
-    else if (type === TOKEN.flowSequenceStart) this.#flowSequence(items);
+    else if (type === TOKEN.flowMappingStart) this.#flowItems(items, true);
+    else if (type === TOKEN.flowSequenceStart) this.#flowItems(items, false);
     else if (type === TOKEN.blockSequenceStart) this.#blockSequence(items);
     else this.#indentlessSequence(items);
     this.#depth--;
@@ -324,61 +276,39 @@ class DocumentParser {
     this.#scanner.skip();
   }
 
-  #flowSequence(items: YamlNode[]): void {
+  /** Reads the entries of a flow collection to its end; a pair in a sequence is a mapping of its own. */
+  #flowItems(items: YamlNode[], isMapping: boolean): void {
+    const end = isMapping ? TOKEN.flowMappingEnd : TOKEN.flowSequenceEnd;
     this.#scanner.skip();
     for (let first = true; ; first = false) {
-      if (this.#flowEnds(TOKEN.flowSequenceEnd, first, "did not find expected ',' or ']'")) return;
-      const token = this.#scanner.peek();
-      if (token.type !== TOKEN.key) {
+      let token = this.#scanner.peek();
+      if (token.type !== end && !first) {
+        const close = isMapping ? '}' : ']';
+        if (token.type !== TOKEN.flowEntry) fail(token.line, `did not find expected ',' or '${close}'`);
+        this.#scanner.skip();
+        token = this.#scanner.peek();
+      }
+      const { type, line, column } = token;
+      if (type === end) break;
+      if (type !== TOKEN.key) {
         items.push(this.#node(false, false));
+        if (isMapping) items.push(emptyNode(token));
         continue;
       }
       this.#scanner.skip();
-      const pair: YamlNode[] = [];
-      pair.push(this.#flowPart([TOKEN.value, TOKEN.flowEntry, TOKEN.flowSequenceEnd]));
-      pair.push(this.#flowValue(TOKEN.flowSequenceEnd));
-      items.push({ kind: 'mapping', line: token.line, column: token.column, items: pair });
+      const key = this.#flowPart([TOKEN.value, TOKEN.flowEntry, end]);
+      const hasValue = this.#scanner.peek().type === TOKEN.value;
+      if (hasValue) this.#scanner.skip();
+      const value = hasValue ? this.#flowPart([TOKEN.flowEntry, end]) : emptyNode(this.#scanner.peek());
+      if (isMapping) items.push(key, value);
+      else items.push({ kind: 'mapping', line, column, items: [key, value] });
     }
-  }
-
-  #flowMapping(items: YamlNode[]): void {
     this.#scanner.skip();
-    for (let first = true; ; first = false) {
-      if (this.#flowEnds(TOKEN.flowMappingEnd, first, "did not find expected ',' or '}'")) return;
-      const token = this.#scanner.peek();
-      if (token.type !== TOKEN.key) {
-        items.push(this.#node(false, false), emptyNode(token));
-        continue;
-      }
-      this.#scanner.skip();
-      items.push(this.#flowPart([TOKEN.value, TOKEN.flowEntry, TOKEN.flowMappingEnd]));
-      items.push(this.#flowValue(TOKEN.flowMappingEnd));
-    }
-  }
-
-  /** Reads the comma between two entries, or the end of the collection. */
-  #flowEnds(end: number, first: boolean, problem: string): boolean {
-    let token = this.#scanner.peek();
-    if (token.type !== end && !first) {
-      if (token.type !== TOKEN.flowEntry) fail(token.line, problem);
-      this.#scanner.skip();
-      token = this.#scanner.peek();
-    }
-    if (token.type !== end) return false;
-    this.#scanner.skip();
-    return true;
   }
 
   #flowPart(stops: readonly number[]): YamlNode {
     const token = this.#scanner.peek();
     return stops.includes(token.type) ? emptyNode(token) : this.#node(false, false);
-  }
-
-  #flowValue(end: number): YamlNode {
-    const token = this.#scanner.peek();
-    if (token.type !== TOKEN.value) return emptyNode(token);
-    this.#scanner.skip();
-    return this.#flowPart([TOKEN.flowEntry, end]);
   }
 }
 
@@ -388,7 +318,7 @@ function fail(line: number, problem: string): never {
   throw new YamlError(`yaml: ${place}${problem}`, line + 1, `yaml: ${problem}`);
 }
 
-function emptyNode({ line, column }: Token): ScalarNode {
+function emptyNode({ line, column }: NodeStart): ScalarNode {
   return { kind: 'scalar', line, column, value: '', tag: '', implicit: true };
 }
 
@@ -406,11 +336,15 @@ class Decoder {
   #aliased = 0;
   #aliasedText = 0;
   #aliasDepth = 0;
-  readonly #places: PlaceRecorder | undefined;
+  readonly #keepsPlaces: boolean;
+  /** Places of keys and items by path as JSON. */
+  readonly places = new Map<string, Place>();
+  readonly duplicates: PlacedYaml['duplicates'] = [];
+  readonly #path: (string | number)[] = [];
 
-  constructor(textLength: number, places?: PlaceRecorder) {
+  constructor(textLength: number, keepsPlaces = false) {
     this.#textLimit = ALIAS_TEXT + textLength;
-    this.#places = places;
+    this.#keepsPlaces = keepsPlaces;
   }
 
   decode(node: YamlNode, asKey: boolean): JsonValue {
@@ -457,14 +391,19 @@ class Decoder {
     }
   }
 
-  /** Decodes the value of a key or index that is written at `yamlNode`. */
-  #decodeAt(name: string | number, yamlNode: YamlNode, node: YamlNode): JsonValue {
-    if (this.#places === undefined) return this.decode(node, false);
-    return this.#places.within(name, yamlNode, () => this.decode(node, false));
+  /** Decodes the value of a key or index that is written at `start`. */
+  #decodeAt(name: string | number, start: YamlNode, node: YamlNode): JsonValue {
+    if (!this.#keepsPlaces) return this.decode(node, false);
+    this.#path.push(name);
+    // An alias repeats what was recorded at its anchor.
+    this.places.set(JSON.stringify(this.#path), toPlace(start));
+    const value = this.decode(node, false);
+    this.#path.pop();
+    return value;
   }
 
-  #fill(object: JsonObject, node: MappingNode): void {
-    const seen = this.#places === undefined ? undefined : new Map<string, YamlNode>();
+  #fill(object: JsonObject, node: CollectionNode): void {
+    const seen = this.#keepsPlaces ? new Map<string, YamlNode>() : undefined;
     for (let i = 0; i < node.items.length; i += 2) {
       const key = node.items[i] as YamlNode;
       const value = node.items[i + 1] as YamlNode;
@@ -473,11 +412,18 @@ class Decoder {
       } else {
         const name = this.decode(key, true) as string;
         const first = seen?.get(name);
-        if (first !== undefined) this.#places?.addDuplicate(name, key, first);
+        if (first !== undefined) this.#addDuplicate(name, toPlace(key), toPlace(first));
         seen?.set(name, key);
         setJsonKey(object, name, this.#decodeAt(name, key, value));
       }
     }
+  }
+
+  /** Adds a duplicate key once, also if aliases repeat it. */
+  #addDuplicate(name: string, place: Place, first: Place): void {
+    const isSame = ({ place: { line, column } }: { place: Place }): boolean =>
+      line === place.line && column === place.column;
+    if (!this.duplicates.some(isSame)) this.duplicates.push({ path: [...this.#path, name], place, first });
   }
 
   /** Merged keys replace those before the merge, as in Go. */
@@ -510,8 +456,7 @@ class Decoder {
     if (wanted === 'float' && resolved.type === 'int' && resolved.value <= MAX_INT64) {
       return { type: 'float', value: Number(resolved.value) };
     }
-    const name = type === 'timestamp' ? 'timestamp' : type;
-    throw new YamlError(`yaml: cannot decode !!${name} \`${value}\` as a !!${wanted}`, node.line + 1);
+    throw new YamlError(`yaml: cannot decode !!${type} \`${value}\` as a !!${wanted}`, node.line + 1);
   }
 }
 

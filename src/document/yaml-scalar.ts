@@ -158,6 +158,18 @@ export function isWellFormed(text: string): boolean {
   return !SURROGATE.test(text) || !/\p{Surrogate}/u.test(text);
 }
 
+/** Returns the number of line feeds from one position to another (exclusive). */
+export function countBreaks(text: string, from: number, to: number): number {
+  let breaks = 0;
+  for (
+    let position = text.indexOf('\n', from);
+    position >= 0 && position < to;
+    position = text.indexOf('\n', position + 1)
+  )
+    breaks++;
+  return breaks;
+}
+
 /** Meanings of single characters after a backslash in double quotes. Go rejects `\/`, which JSON allows. */
 export const SINGLE_ESCAPES: ReadonlyMap<string, string> = new Map([
   ['0', '\0'],

@@ -2,14 +2,11 @@ import { readFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import {
-  AppRegistryClient,
-  parseAppRegistryEndpoint,
-} from '../../../../src/oci/registry/app-registry-client.js';
-import type { ConnectionOptions } from '../../../../src/oci/registry/connection.js';
-import { type AppRegistry, hexOf, startAppRegistry } from '../../../support/app-registry.js';
-import { type Workbench, failureOf, openWorkbench } from '../../../support/connect.js';
-import { directoryWith } from '../../../support/temporary.js';
+import type { ConnectionOptions } from '../../../src/oci/registry/connection.js';
+import { openAppRegistry, parseAppRegistryEndpoint } from '../../../src/source/app-registry.js';
+import { type AppRegistry, hexOf, startAppRegistry } from '../../support/app-registry.js';
+import { type Workbench, failureOf, openWorkbench } from '../../support/connect.js';
+import { directoryWith } from '../../support/temporary.js';
 
 let server: AppRegistry;
 let bench: Workbench;
@@ -22,10 +19,15 @@ afterEach(async () => {
   await server.close();
 });
 
-function clientOf(options: Partial<ConnectionOptions> & { token?: string } = {}): AppRegistryClient {
-  const { token, ...connection } = options;
-  const transport = bench.connect({ maxAttempts: 3, ...connection }).plainTransport();
-  return new AppRegistryClient({ transport, endpoint: parseAppRegistryEndpoint(server.endpoint), token });
+type ClientOptions = Partial<ConnectionOptions> & { token?: string; namespace?: string };
+
+function clientOf({ token, namespace = 'ns', ...options }: ClientOptions = {}) {
+  const transport = bench.connect({ maxAttempts: 3, ...options }).plainTransport();
+  return openAppRegistry(
+    transport,
+    { endpoint: parseAppRegistryEndpoint(server.endpoint), namespace },
+    { token },
+  );
 }
 
 /** Has the server answer every request whose path matches like this. */
@@ -40,22 +42,22 @@ function answer(pattern: RegExp, respond: (response: ServerResponse, count: numb
 
 const list = (items: unknown) => (response: ServerResponse) => void response.end(JSON.stringify(items));
 
-describe('oci/app-registry-client', () => {
+describe('source/app-registry: client', () => {
   const blob = Buffer.from('an archive');
 
   it('lists packages, finds the content of a release and downloads it', async () => {
     server.serve('ns', 'b', { '1.0.0': Buffer.from('old'), '1.10.0': blob, '1.9.0': Buffer.from('old') });
     server.serve('ns', 'a', { latest: blob, '0.1.0-rc1': blob });
     const client = clientOf();
-    const packages = await client.listPackages('ns');
+    const packages = await client.listPackages();
     expect(packages).toEqual([
       { name: 'a', release: '0.1.0-rc1' },
       { name: 'b', release: '1.10.0' },
     ]);
-    const content = await client.findContent('ns', { name: 'b', release: '1.10.0' });
+    const content = await client.findContent({ name: 'b', release: '1.10.0' });
     expect(content).toEqual({ sha256: hexOf(blob), size: blob.length });
     const file = path.join(await directoryWith(), 'b.tar.gz');
-    await client.download('ns', 'b', content, file);
+    await client.download('b', content, file);
     expect(await readFile(file)).toEqual(blob);
   });
 
@@ -68,7 +70,7 @@ describe('oci/app-registry-client', () => {
         { name: 'c' },
       ]),
     );
-    expect(await clientOf().listPackages('ns')).toEqual([
+    expect(await clientOf().listPackages()).toEqual([
       { name: 'a', release: '1.0.0' },
       { name: 'c', release: undefined },
     ]);
@@ -88,7 +90,7 @@ describe('oci/app-registry-client', () => {
       response.writeHead(found === undefined ? 404 : 200).end(JSON.stringify(found ?? {}));
       return true;
     };
-    expect(await clientOf().findContent('ns', { name: 'a', release: undefined })).toEqual({
+    expect(await clientOf().findContent({ name: 'a', release: undefined })).toEqual({
       sha256: hexOf(blob),
       size: undefined,
     });
@@ -105,7 +107,7 @@ describe('oci/app-registry-client', () => {
     ['a name with a query', '[{"name":"ns/a?b"}]', 'UNSAFE', 'is not a package name'],
   ])('refuses a list that is %s', async (_, body, code, message) => {
     answer(/namespace=/, (response) => void response.end(body));
-    expect(await failureOf(clientOf().listPackages('ns'))).toMatchObject({
+    expect(await failureOf(clientOf().listPackages())).toMatchObject({
       code,
       message: expect.stringContaining(message),
     });
@@ -113,7 +115,7 @@ describe('oci/app-registry-client', () => {
 
   it('refuses lists that are too long or do not end', async () => {
     answer(/namespace=many/, list(Array.from({ length: 10_001 }, (_, i) => ({ name: `p${i}` }))));
-    expect(await failureOf(clientOf().listPackages('many'))).toMatchObject({ code: 'LIMIT' });
+    expect(await failureOf(clientOf({ namespace: 'many' }).listPackages())).toMatchObject({ code: 'LIMIT' });
     answer(/namespace=endless/, (response) => {
       const chunk = Buffer.alloc(1024 * 1024, ' ');
       const more = (): void => {
@@ -122,7 +124,7 @@ describe('oci/app-registry-client', () => {
       };
       more();
     });
-    expect(await failureOf(clientOf().listPackages('endless'))).toMatchObject({
+    expect(await failureOf(clientOf({ namespace: 'endless' }).listPackages())).toMatchObject({
       code: 'LIMIT',
       message: expect.stringContaining('larger than'),
     });
@@ -139,14 +141,14 @@ describe('oci/app-registry-client', () => {
     ['no digest', '[{"content":{}}]', 'content.digest: response is not a SHA-256'],
   ])('refuses a release that is %s', async (_, body, message) => {
     answer(/ns\/a\/1\.0\.0/, (response) => void response.end(body));
-    expect(await failureOf(clientOf().findContent('ns', { name: 'a', release: '1.0.0' }))).toMatchObject({
+    expect(await failureOf(clientOf().findContent({ name: 'a', release: '1.0.0' }))).toMatchObject({
       code: 'INVALID',
       message: expect.stringContaining(message),
     });
   });
 
   it('never makes a path of a release', async () => {
-    expect(await failureOf(clientOf().findContent('ns', { name: 'a', release: '../../x' }))).toMatchObject({
+    expect(await failureOf(clientOf().findContent({ name: 'a', release: '../../x' }))).toMatchObject({
       code: 'UNSAFE',
     });
     expect(server.requests).toEqual([]);
@@ -155,7 +157,7 @@ describe('oci/app-registry-client', () => {
   it('takes no blob that is other, longer or larger than it may be', async () => {
     const file = path.join(await directoryWith(), 'file');
     const sha256 = hexOf(blob);
-    const download = (size?: number) => clientOf().download('ns', 'a', { sha256, size }, file);
+    const download = (size?: number) => clientOf().download('a', { sha256, size }, file);
     answer(/blobs/, (response) => void response.end('another one'));
     expect(await failureOf(download())).toMatchObject({
       code: 'DIGEST',
@@ -176,10 +178,10 @@ describe('oci/app-registry-client', () => {
       response.write(blob.subarray(0, 3), () => response.destroy());
     };
     answer(/blobs/, (response, count) => void (count < 3 ? cut(response) : response.end(blob)));
-    await clientOf().download('ns', 'a', content, file);
+    await clientOf().download('a', content, file);
     expect(await readFile(file)).toEqual(blob);
     answer(/blobs/, cut);
-    expect(await failureOf(clientOf().download('ns', 'a', content, file))).toMatchObject({ code: 'NETWORK' });
+    expect(await failureOf(clientOf().download('a', content, file))).toMatchObject({ code: 'NETWORK' });
   });
 
   it('tries again what is refused for a while', async () => {
@@ -188,11 +190,11 @@ describe('oci/app-registry-client', () => {
       if (count < 3) response.writeHead(status as number, headers as Record<string, string>).end();
       else list([{ name: 'ns/a', default: '1' }])(response);
     });
-    expect(await clientOf().listPackages('ns')).toHaveLength(1);
+    expect(await clientOf().listPackages()).toHaveLength(1);
     answer(/namespace=/, (response) => void response.writeHead(500).end());
-    expect(await failureOf(clientOf().listPackages('ns'))).toMatchObject({ code: 'REGISTRY' });
+    expect(await failureOf(clientOf().listPackages())).toMatchObject({ code: 'REGISTRY' });
     answer(/namespace=/, (response) => void response.writeHead(410).end());
-    expect(await failureOf(clientOf().listPackages('ns'))).toMatchObject({
+    expect(await failureOf(clientOf().listPackages())).toMatchObject({
       code: 'NOT_FOUND',
       hint: expect.stringContaining('--manifests DIR or --bundles LIST'),
     });
@@ -205,7 +207,7 @@ describe('oci/app-registry-client', () => {
       answer(/namespace=/, (response) => {
         response.writeHead(307, { location: `${elsewhere.endpoint}/api/v1/packages?namespace=ns` }).end();
       });
-      await clientOf({ token }).listPackages('ns');
+      await clientOf({ token }).listPackages();
       expect(server.requests.at(-1)?.authorization).toBe(token);
       expect(elsewhere.requests.map(({ authorization }) => authorization)).toEqual([undefined]);
     } finally {
@@ -214,7 +216,7 @@ describe('oci/app-registry-client', () => {
     answer(/namespace=/, (response) => {
       response.writeHead(401).end(JSON.stringify({ errors: [{ message: `what is ${token}?` }] }));
     });
-    const failure = await failureOf(clientOf({ token }).listPackages('ns'));
+    const failure = await failureOf(clientOf({ token }).listPackages());
     expect(failure).toMatchObject({ code: 'AUTH', message: expect.stringContaining('what is ***?') });
     expect(bench.logged.join('\n')).not.toContain(token);
     expect(() => clientOf({ token: 'a\r\nb: c' })).toThrow(

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type FileHandle, open, readdir, rm, stat } from 'node:fs/promises';
+import { open, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline, type Readable, Transform } from 'node:stream';
 import { onAbort } from '../../core/concurrency.js';
@@ -50,143 +50,119 @@ export interface BlobCache {
  * unwritable cache is only read, after one warning.
  */
 export async function openBlobCache(options: BlobCacheOptions): Promise<BlobCache> {
-  const cache = new DirectoryCache(options);
-  await cache.sweep(options.now);
-  return cache;
-}
-
-class DirectoryCache implements BlobCache {
-  readonly #directory: string;
-  readonly #logger: Logger;
-  readonly #now: number;
-  readonly #maxBytes: number;
-  #writable = true;
-  #evicting: Promise<void> | undefined;
+  const { directory, now, maxBytes = Infinity, logger = silentLogger } = options;
+  const unfinished = join(directory, 'tmp');
+  let isWritable = true;
+  let evicting: Promise<void> | undefined;
   /** Bytes of all blobs since the directory was last listed. */
-  #totalBytes = Infinity;
+  let totalBytes = Infinity;
 
-  constructor({ directory, now, maxBytes = Infinity, logger }: BlobCacheOptions) {
-    this.#directory = directory;
-    this.#logger = logger ?? silentLogger;
-    this.#now = now;
-    this.#maxBytes = maxBytes;
+  function toPath(digest: string): string {
+    const { algorithm, hex } = parseDigest(digest);
+    return join(directory, 'blobs', algorithm, hex.slice(0, 2), hex);
   }
 
-  async sweep(now: number): Promise<void> {
-    const directory = join(this.#directory, 'tmp');
-    try {
-      await makeDirectory(directory, 0o700);
-      await sweepLeftovers(directory, new Date(now), { maxAgeMs: staleMs });
-    } catch (error) {
-      this.#giveUpWriting(error);
-    }
+  function giveUpWriting(error: unknown): void {
+    if (isWritable) logger.log('warn', `${directory}: caching disabled: ${getMessage(error)}`);
+    isWritable = false;
   }
 
-  async open(digest: string, size: number): Promise<Readable | undefined> {
-    const handle = await this.#openEntry(digest);
+  function warnUnused(digest: string, error: unknown): undefined {
+    logger.log('warn', `${toPath(digest)}: not used: ${getMessage(error)}`);
+  }
+
+  async function remove(digest: string, problem: string): Promise<undefined> {
+    logger.log('warn', `${toPath(digest)}: damaged, fetching it again: ${problem}`);
+    await rm(toPath(digest), { force: true }).catch(() => undefined);
+  }
+
+  async function openVerified(digest: string, size: number): Promise<Readable | undefined> {
+    const handle = await open(toPath(digest), 'r').catch((error: unknown) =>
+      systemCode(error) === 'ENOENT' ? undefined : warnUnused(digest, error),
+    );
     if (handle === undefined) return undefined;
     let isStreaming = false;
     try {
       const actual = (await handle.stat()).size;
-      if (actual !== size) return await this.#remove(digest, `expected ${size} bytes, got ${actual}`);
-      await this.#touch(handle);
+      if (actual !== size) return await remove(digest, `expected ${size} bytes, got ${actual}`);
+      // The date is that of the last use, if the cache is limited.
+      if (maxBytes !== Infinity) await handle.utimes(now / 1000, now / 1000).catch(() => undefined);
       const { algorithm, hex } = parseDigest(digest);
       if (size <= smallBytes) {
         const bytes = await readBytes(handle, 0, size);
         if (computeDigest(bytes, algorithm) === digest) return new MemoryStream(bytes);
-        return await this.#remove(digest, 'digest mismatch');
+        return await remove(digest, 'digest mismatch');
       }
       const hash = createHash(algorithm);
       const reading = handle.createReadStream({ start: 0, autoClose: false, highWaterMark: smallBytes });
       for await (const chunk of reading) hash.update(chunk as Buffer);
-      if (hash.digest('hex') !== hex) return await this.#remove(digest, 'digest mismatch');
+      if (hash.digest('hex') !== hex) return await remove(digest, 'digest mismatch');
       isStreaming = true;
       return handle.createReadStream({ start: 0, highWaterMark: 256 * 1024 });
     } catch (error) {
       // The registry still has the blob.
-      this.#logger.log('warn', `${this.#path(digest)}: not used: ${getMessage(error)}`);
-      return undefined;
+      return warnUnused(digest, error);
     } finally {
       if (!isStreaming) await handle.close();
     }
   }
 
-  async read(digest: string, maxBytes: number): Promise<Buffer | undefined> {
-    const stats = await stat(this.#path(digest)).catch(() => undefined);
-    if (stats === undefined || stats.size > maxBytes) return undefined;
-    const stream = await this.open(digest, stats.size);
-    if (stream === undefined) return undefined;
-    return readLimited(stream, maxBytes, digest);
-  }
-
-  async write(digest: string, bytes: Buffer): Promise<void> {
-    const entry = await this.#begin(digest);
-    await entry?.write(bytes);
-    await entry?.commit();
-  }
-
-  tee(source: Readable, { digest, size }: Descriptor): Readable {
-    if (!this.#writable || size > this.#maxBytes) return source;
-    let entry: Promise<PendingEntry | undefined> | undefined;
-    const begin = () => (entry ??= this.#begin(digest));
-    const through = new Transform({
-      highWaterMark: 256 * 1024,
-      transform(chunk: Buffer, _encoding, done) {
-        const store = async () => void (await (await begin())?.write(chunk));
-        store().then(() => done(null, chunk), done);
-      },
-      // The source ended without error, so its digest is right.
-      flush(done) {
-        const commit = async () => void (await (await begin())?.commit());
-        commit().then(() => done(), done);
-      },
-    });
-    pipeline(source, through, () => {
-      // After a commit there is nothing to discard.
-      void entry?.then((pending) => pending?.discard());
-    });
-    return through;
-  }
-
-  async #begin(digest: string): Promise<PendingEntry | undefined> {
-    if (!this.#writable) return undefined;
-    const path = join(this.#directory, 'tmp', stagingName());
-    try {
-      const handle = await open(path, 'wx', 0o600);
-      return new PendingEntry(handle, path, this.#path(digest), {
-        onCommit: (bytes) => this.#evict(bytes),
-        onFailure: (error) => this.#giveUpWriting(error),
-      });
-    } catch (error) {
-      this.#giveUpWriting(error);
-      return undefined;
+  /** Begins an unfinished file, whose functions do nothing after a failure; undefined if the cache is only read. */
+  async function begin(digest: string) {
+    if (!isWritable) return undefined;
+    const path = join(unfinished, stagingName());
+    const handle = await open(path, 'wx', 0o600).catch(giveUpWriting);
+    if (handle === undefined) return undefined;
+    let isOpen = true;
+    let bytes = 0;
+    async function discard(): Promise<void> {
+      if (!isOpen) return;
+      isOpen = false;
+      await handle?.close().catch(() => undefined);
+      await rm(path, { force: true }).catch(() => undefined);
     }
-  }
-
-  #giveUpWriting(error: unknown): void {
-    if (!this.#writable) return;
-    this.#writable = false;
-    this.#logger.log('warn', `${this.#directory}: caching disabled: ${getMessage(error)}`);
-  }
-
-  /** Marks a blob as recently used, if the cache is limited. */
-  async #touch(handle: FileHandle): Promise<void> {
-    if (this.#maxBytes === Infinity) return;
-    const now = this.#now / 1000;
-    await handle.utimes(now, now).catch(() => undefined);
+    return {
+      discard,
+      async write(chunk: Buffer): Promise<void> {
+        if (!isOpen) return;
+        try {
+          // On a full disk, `write` may write a part; `appendFile` continues or fails.
+          await handle.appendFile(chunk);
+          bytes += chunk.length;
+        } catch (error) {
+          // After `discard`, a closed file is no failure.
+          if (isOpen) giveUpWriting(error);
+          await discard();
+        }
+      },
+      async commit(): Promise<void> {
+        if (!isOpen) return;
+        try {
+          await handle.sync();
+          isOpen = false;
+          await handle.close();
+          await moveWhole(path, toPath(digest), 0o700);
+          await evict(bytes);
+        } catch (error) {
+          isOpen = true;
+          giveUpWriting(error);
+          await discard();
+        }
+      },
+    };
   }
 
   /** Removes the least recently used blobs above the limit. */
-  async #evict(addedBytes: number): Promise<void> {
-    if (this.#maxBytes === Infinity) return;
-    this.#totalBytes += addedBytes;
-    if (this.#totalBytes <= this.#maxBytes) return;
-    await this.#evicting;
-    await (this.#evicting = this.#removeOldest());
+  async function evict(addedBytes: number): Promise<void> {
+    if (maxBytes === Infinity) return;
+    totalBytes += addedBytes;
+    if (totalBytes <= maxBytes) return;
+    await evicting;
+    await (evicting = removeOldest());
   }
 
-  async #removeOldest(): Promise<void> {
-    const root = join(this.#directory, 'blobs');
+  async function removeOldest(): Promise<void> {
+    const root = join(directory, 'blobs');
     const entries = await readdir(root, { recursive: true, withFileTypes: true }).catch(() => []);
     const blobs: { path: string; size: number; usedAt: number }[] = [];
     for (const entry of entries.filter((each) => each.isFile())) {
@@ -195,95 +171,55 @@ class DirectoryCache implements BlobCache {
       const stats = await stat(path).catch(() => undefined);
       if (stats !== undefined) blobs.push({ path, size: stats.size, usedAt: stats.mtimeMs });
     }
-    this.#totalBytes = blobs.reduce((sum, { size }) => sum + size, 0);
+    totalBytes = blobs.reduce((sum, { size }) => sum + size, 0);
     for (const { path, size } of blobs.sort((a, b) => a.usedAt - b.usedAt)) {
-      if (this.#totalBytes <= this.#maxBytes) return;
+      if (totalBytes <= maxBytes) return;
       await rm(path, { force: true }).catch(() => undefined);
-      this.#totalBytes -= size;
+      totalBytes -= size;
     }
   }
 
-  async #openEntry(digest: string): Promise<FileHandle | undefined> {
-    try {
-      return await open(this.#path(digest), 'r');
-    } catch (error) {
-      if (systemCode(error) !== 'ENOENT') {
-        this.#logger.log('warn', `${this.#path(digest)}: not used: ${getMessage(error)}`);
-      }
-      return undefined;
-    }
+  try {
+    await makeDirectory(unfinished, 0o700);
+    await sweepLeftovers(unfinished, new Date(now), { maxAgeMs: staleMs });
+  } catch (error) {
+    giveUpWriting(error);
   }
-
-  async #remove(digest: string, problem: string): Promise<undefined> {
-    this.#logger.log('warn', `${this.#path(digest)}: damaged, fetching it again: ${problem}`);
-    await rm(this.#path(digest), { force: true }).catch(() => undefined);
-    return undefined;
-  }
-
-  #path(digest: string): string {
-    const { algorithm, hex } = parseDigest(digest);
-    return join(this.#directory, 'blobs', algorithm, hex.slice(0, 2), hex);
-  }
-}
-
-/** An unfinished file of the cache; ignores writes after a failure. */
-class PendingEntry {
-  readonly #handle: FileHandle;
-  readonly #path: string;
-  readonly #target: string;
-  readonly #report: { onCommit: (bytes: number) => Promise<void>; onFailure: (error: unknown) => void };
-  #open = true;
-  #bytes = 0;
-
-  constructor(
-    handle: FileHandle,
-    path: string,
-    target: string,
-    report: { onCommit: (bytes: number) => Promise<void>; onFailure: (error: unknown) => void },
-  ) {
-    this.#handle = handle;
-    this.#path = path;
-    this.#target = target;
-    this.#report = report;
-  }
-
-  async write(chunk: Buffer): Promise<void> {
-    if (!this.#open) return;
-    try {
-      // On a full disk, `write` may write a part; `appendFile` continues or fails.
-      await this.#handle.appendFile(chunk);
-      this.#bytes += chunk.length;
-    } catch (error) {
-      // After `discard`, a closed file is no failure.
-      if (this.#open) await this.#fail(error);
-    }
-  }
-
-  async commit(): Promise<void> {
-    if (!this.#open) return;
-    try {
-      await this.#handle.sync();
-      this.#open = false;
-      await this.#handle.close();
-      await moveWhole(this.#path, this.#target, 0o700);
-      await this.#report.onCommit(this.#bytes);
-    } catch (error) {
-      this.#open = true;
-      await this.#fail(error);
-    }
-  }
-
-  async discard(): Promise<void> {
-    if (!this.#open) return;
-    this.#open = false;
-    await this.#handle.close().catch(() => undefined);
-    await rm(this.#path, { force: true }).catch(() => undefined);
-  }
-
-  async #fail(error: unknown): Promise<void> {
-    this.#report.onFailure(error);
-    await this.discard();
-  }
+  return {
+    open: openVerified,
+    async read(digest, limit) {
+      const stats = await stat(toPath(digest)).catch(() => undefined);
+      if (stats === undefined || stats.size > limit) return undefined;
+      const stream = await openVerified(digest, stats.size);
+      return stream && readLimited(stream, limit, digest);
+    },
+    async write(digest, bytes) {
+      const entry = await begin(digest);
+      await entry?.write(bytes);
+      await entry?.commit();
+    },
+    tee(source, { digest, size }) {
+      if (!isWritable || size > maxBytes) return source;
+      let entry: ReturnType<typeof begin> | undefined;
+      const through = new Transform({
+        highWaterMark: 256 * 1024,
+        transform(chunk: Buffer, _encoding, done) {
+          const store = async () => void (await (await (entry ??= begin(digest)))?.write(chunk));
+          store().then(() => done(null, chunk), done);
+        },
+        // The source ended without error, so its digest is right.
+        flush(done) {
+          const commit = async () => void (await (await (entry ??= begin(digest)))?.commit());
+          commit().then(() => done(), done);
+        },
+      });
+      pipeline(source, through, () => {
+        // After a commit there is nothing to discard.
+        void entry?.then((pending) => pending?.discard());
+      });
+      return through;
+    },
+  };
 }
 
 /** Returns the repository with a cache of manifests by digest and blobs. */

@@ -5,7 +5,7 @@ import { readTar } from '../archive/tar-reader.js';
 import { type TarInput, writeLayer } from '../archive/tar-writer.js';
 import type { CancelOptions } from '../core/concurrency.js';
 import { LimitError, OpmateError } from '../core/errors.js';
-import { BuiltImages } from '../oci/image/built-images.js';
+import { holdBuiltImages } from '../oci/image/built-images.js';
 import { buildImage, buildIndex, openBases, readWholeConfig } from '../oci/image/image-builder.js';
 import type { Repository } from '../oci/registry/repository.js';
 
@@ -54,7 +54,7 @@ export async function buildGraphImage(
     ),
   );
   const index = buildIndex(images);
-  return { digest: index.descriptor.digest, repository: new BuiltImages('graph image', images, index) };
+  return { digest: index.descriptor.digest, repository: holdBuiltImages('graph image', images, index) };
 }
 
 async function readGraphData(

@@ -12,7 +12,6 @@ import {
   withVerdicts,
 } from '../../mirror/verification/verify-lock.js';
 import { holdOpen, openReference } from '../../oci/image/open.js';
-import { withReads } from '../../oci/registry/replaced-reads.js';
 import type { Repository } from '../../oci/registry/repository.js';
 import type { Verdict } from '../../oci/signatures/verify-image.js';
 import type { Session } from '../../source/session.js';
@@ -44,10 +43,11 @@ export async function verifyArchived(
     const repository = getRepository(name);
     // Content of the base archive has no tags.
     const findDigest = (reference: string): string => digests.get(`${name}:${reference}`) ?? reference;
-    const tagged = withReads(repository, {
+    const tagged: Repository = {
+      ...repository,
       getManifest: (reference, options) => repository.getManifest(findDigest(reference), options),
       headManifest: (reference, options) => repository.headManifest(findDigest(reference), options),
-    });
+    };
     return Promise.resolve(holdOpen({ repository: tagged, digest }));
   };
   await judge(run, () => lock, { open });

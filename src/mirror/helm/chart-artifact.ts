@@ -1,7 +1,7 @@
 import { computeDigest } from '../../core/digest.js';
 import { encodeGoJson } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';
-import { BuiltImages } from '../../oci/image/built-images.js';
+import { holdBuiltImages } from '../../oci/image/built-images.js';
 import { type OpenedReference, holdOpen } from '../../oci/image/open.js';
 import { mediaTypes } from '../../oci/image/types.js';
 
@@ -47,7 +47,7 @@ export function openChartArtifact(chart: PackedChart): OpenedReference {
     }),
   );
   const descriptor = describe(mediaTypes.ociManifest, manifest);
-  const repository = new BuiltImages(`chart ${name} ${version}`, [
+  const repository = holdBuiltImages(`chart ${name} ${version}`, [
     {
       ...{ descriptor, manifest, config, configDescriptor },
       platform: { os: 'linux', architecture: 'amd64' },

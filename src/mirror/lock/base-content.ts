@@ -4,7 +4,6 @@ import type { ImageSession } from '../../oci/image/open.js';
 import type { RepositoryLocation } from '../../oci/image/shared-blobs.js';
 import type { Descriptor } from '../../oci/image/types.js';
 import { createRegistryRepository } from '../../oci/registry/registry-client.js';
-import { withReads } from '../../oci/registry/replaced-reads.js';
 import type { Repository } from '../../oci/registry/repository.js';
 
 /**
@@ -53,12 +52,13 @@ export class BaseContent {
       const holder = this.#holders.get(digest) ?? this.#archive.index.holders?.get(digest) ?? fallback;
       return holder === undefined ? archived : this.#open(holder);
     };
-    return withReads(archived, {
+    return {
+      ...archived,
       getManifest: async (digest, options) => (await select(digest)).getManifest(digest, options),
       headManifest: async (digest, options) => (await select(digest)).headManifest(digest, options),
       openBlob: async (blob, options) => (await select(blob.digest)).openBlob(blob, options),
       hasBlob: async (blob, options) => (await select(blob.digest)).hasBlob(blob, options),
-    });
+    };
   }
 
   /** Returns the first of these repositories of the target that has a manifest or blob. */

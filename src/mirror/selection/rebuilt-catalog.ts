@@ -13,7 +13,7 @@ import { type FilePart, JoinedFileWriter } from '../../files/file-parts.js';
 import { makeTemporaryDirectory } from '../../files/temporary-directory.js';
 import type { CatalogFacts } from '../../model/facts.js';
 import { imageLabels, getLabelPath } from '../../model/image-labels.js';
-import { BuiltImages } from '../../oci/image/built-images.js';
+import { holdBuiltImages } from '../../oci/image/built-images.js';
 import { type Image } from '../../oci/image/image.js';
 import {
   type BuiltImage,
@@ -99,7 +99,7 @@ export async function rebuildCatalog(
     const root = index?.descriptor ?? (images[0] as BuiltImage).descriptor;
     return {
       digest: root.digest,
-      repository: new BuiltImages(base.repository.name, images, index),
+      repository: holdBuiltImages(base.repository.name, images, index),
       close,
     };
   } catch (error) {

@@ -5,7 +5,7 @@ import { lstatIfPresent } from '../../files/file-status.js';
 import { type ErrorCode, OpmateError } from '../../core/errors.js';
 import { type ArchiveIndex, type ArchiveProof, readArchiveIndex } from './archive-index.js';
 import { getEntries, toPlanKey, stagedName } from './archive-layout.js';
-import { ContentRepository, type LocalRepository } from '../layout/layout-content.js';
+import { type LocalRepository, createContentRepository } from '../layout/layout-content.js';
 import { refNameAnnotation } from '../layout/layout-store.js';
 import type { Descriptor } from '../image/types.js';
 
@@ -129,7 +129,7 @@ function openSets({ directory, index }: OpenedSet, sets: readonly OpenedSet[]): 
           size,
           ...(tag !== undefined && { annotations: { [refNameAnnotation]: tag } }),
         }));
-      return new ContentRepository({
+      return createContentRepository({
         name: `${directory}: ${name}`,
         entries: async () => entries,
         blobSize: async (digest) => locate(digest)?.size,

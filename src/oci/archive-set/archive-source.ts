@@ -8,7 +8,11 @@ import { computeDigest, digestPieces } from '../../core/digest.js';
 import { LimitError, OpmateError, fileError } from '../../core/errors.js';
 import { openNamelessFile } from '../../files/nameless-file.js';
 import { openRegularFile } from '../../files/read-file.js';
-import { ContentRepository, type ContentSource, type LocalRepository } from '../layout/layout-content.js';
+import {
+  type ContentSource,
+  type LocalRepository,
+  createContentRepository,
+} from '../layout/layout-content.js';
 import { readBytes, readRegion } from '../../files/file-region.js';
 import { readManifestFacts } from '../layout/layout-manifest.js';
 import { parseLayoutIndex, refNameAnnotation } from '../layout/layout-store.js';
@@ -55,7 +59,7 @@ async function openArchive(
     const maxEntries = options.limits?.maxEntries;
     const files = await indexTar(path, { handle, ...(maxEntries !== undefined && { maxEntries }) });
     const source = await readSource(new ArchiveFile(path, files, handle));
-    return Object.assign(new ContentRepository(source), { close });
+    return { ...createContentRepository(source), close };
   } catch (error) {
     await close();
     throw error;
@@ -191,7 +195,7 @@ async function readDockerSource(file: ArchiveFile, name: string): Promise<Conten
       const match = /^blobs\/([^/]+)\/([^/]+)$/.exec(path);
       if (match) contents.set(`${match[1]}:${match[2]}`, slice);
     }
-    await new ContentRepository(stored).walk(await stored.entries(), {}, (manifest, facts) => {
+    await createContentRepository(stored).walk(await stored.entries(), {}, (manifest, facts) => {
       const config = facts.blobs[0];
       if (config !== undefined && facts.manifests.length === 0)
         manifestsByConfig.set(config.digest, manifest);

@@ -36,27 +36,20 @@ export interface LocalRepository extends Repository {
   soleReference(options?: CancelOptions): Promise<string>;
 }
 
-/** A read-only repository of any ContentSource; all content is verified. */
-export class ContentRepository implements LocalRepository {
-  readonly name: string;
-  readonly #source: ContentSource;
+/** Returns a read-only repository of any ContentSource; all content is verified. */
+export function createContentRepository(source: ContentSource) {
+  const { name } = source;
 
-  constructor(source: ContentSource) {
-    this.name = source.name;
-    this.#source = source;
-  }
-
-  async getManifest(reference: string, options: CancelOptions = {}): Promise<ManifestContent> {
+  async function getManifest(reference: string, options: CancelOptions = {}): Promise<ManifestContent> {
     throwIfCancelled(options.signal);
-    const entry = await this.#find(reference);
-    const { digest, ...expected } = entry ?? (await this.#fail(reference));
-    const bytes = await this.#readManifest(digest, options);
+    const { digest, ...expected } = (await find(reference)) ?? (await fail(reference));
+    const bytes = await readManifest(digest, options);
     if (bytes === undefined) {
       throw new OpmateError('NOT_FOUND', `manifest ${digest} not found`, {
-        subject: getSubject(this.name, reference),
+        subject: getSubject(name, reference),
       });
     }
-    const subject = getSubject(this.name, digest);
+    const subject = getSubject(name, digest);
     if (expected.size !== undefined && expected.size !== bytes.length) {
       throw new DigestMismatchError(`expected ${expected.size} bytes, got ${bytes.length}`, { subject });
     }
@@ -64,72 +57,8 @@ export class ContentRepository implements LocalRepository {
     return { descriptor: { mediaType, digest, size: bytes.length }, bytes };
   }
 
-  async headManifest(reference: string, options: CancelOptions = {}): Promise<Descriptor | undefined> {
-    const entry = await this.#find(reference);
-    if (entry === undefined || (await this.#source.blobSize(entry.digest)) === undefined) return undefined;
-    if (entry.mediaType !== undefined && entry.size !== undefined) {
-      return { mediaType: entry.mediaType, digest: entry.digest, size: entry.size };
-    }
-    return (await this.getManifest(reference, options)).descriptor;
-  }
-
-  async openBlob(descriptor: Descriptor, options: CancelOptions = {}): Promise<Readable> {
-    throwIfCancelled(options.signal);
-    const { digest, size } = descriptor;
-    parseDigest(digest);
-    const subject = `${this.name}: blob ${digest}`;
-    const sourceSize = await this.#source.blobSize(digest);
-    if (sourceSize === undefined) throw new OpmateError('NOT_FOUND', 'not found', { subject });
-    if (sourceSize !== size)
-      throw new DigestMismatchError(`expected ${size} bytes, got ${sourceSize}`, { subject });
-    const { signal } = options;
-    const verified = verifyContent({ digest, size, subject });
-    const source = await this.#source.openBlob(digest);
-    const cancel = () => void verified.destroy(new CancelledError('cancelled', { cause: signal?.reason }));
-    pipeline(source, verified, onAbort(signal, cancel));
-    return verified;
-  }
-
-  async hasBlob(descriptor: Descriptor): Promise<boolean> {
-    parseDigest(descriptor.digest);
-    return (await this.#source.blobSize(descriptor.digest)) === descriptor.size;
-  }
-
-  async listTags(): Promise<string[]> {
-    const tags = (await this.#source.entries()).map((entry) => entry.annotations?.[refNameAnnotation]);
-    return sortedByBytes(new Set(tags.filter((tag) => tag !== undefined)));
-  }
-
-  async listReferrers(
-    digest: string,
-    options: CancelOptions & { artifactType?: string } = {},
-  ): Promise<Descriptor[]> {
-    parseDigest(digest);
-    const descriptors: Descriptor[] = [];
-    await this.walk(await this.#source.entries(), options, (manifest, facts) => {
-      if (facts.subject !== digest) return;
-      if (options.artifactType !== undefined && facts.artifactType !== options.artifactType) return;
-      descriptors.push(getReferrer(manifest, facts));
-    });
-    return descriptors.sort((a, b) => compareBytes(a.digest, b.digest));
-  }
-
-  async soleReference(): Promise<string> {
-    const entries = await this.#source.entries();
-    const [first] = entries;
-    if (first === undefined) throw new OpmateError('NOT_FOUND', 'no images', { subject: this.name });
-    const names = entries.map((entry) => entry.annotations?.[refNameAnnotation] ?? entry.digest);
-    if (new Set(entries.map((entry) => entry.digest)).size > 1) {
-      throw new OpmateError('USAGE', `has ${entries.length} images`, {
-        subject: this.name,
-        hint: `select one: ${shorten(names)}`,
-      });
-    }
-    return names[0] as string;
-  }
-
   /** Visits every manifest below `roots` once; missing ones are ignored. */
-  async walk(
+  async function walk(
     roots: readonly Descriptor[],
     options: CancelOptions,
     visit: (manifest: Descriptor, facts: ManifestFacts) => void,
@@ -142,8 +71,8 @@ export class ContentRepository implements LocalRepository {
         fresh,
         16,
         async ({ digest }) => {
-          const bytes = await this.#readManifest(digest, options);
-          return bytes && readManifestFacts(bytes, getSubject(this.name, digest));
+          const bytes = await readManifest(digest, options);
+          return bytes && readManifestFacts(bytes, getSubject(name, digest));
         },
         options,
       );
@@ -152,51 +81,113 @@ export class ContentRepository implements LocalRepository {
     }
   }
 
-  async #find(reference: string): Promise<{ digest: string; mediaType?: string; size?: number } | undefined> {
-    const entries = await this.#source.entries();
-    const named = this.#source.resolve?.(reference, entries) ?? this.#findTag(reference, entries);
+  async function find(reference: string): Promise<(Partial<Descriptor> & { digest: string }) | undefined> {
+    const entries = await source.entries();
+    const named = source.resolve?.(reference, entries) ?? findTag(reference, entries);
     if (named !== undefined) return named;
     if (!isDigest(reference)) return undefined;
     const listed = entries.find((entry) => entry.digest === reference);
     if (listed !== undefined) return listed;
-    return (await this.#source.blobSize(reference)) === undefined ? undefined : { digest: reference };
+    return (await source.blobSize(reference)) === undefined ? undefined : { digest: reference };
   }
 
   /** Refuses an ambiguous tag: Docker saves `a:latest` and `b:latest` both as `latest`. */
-  #findTag(tag: string, entries: readonly Descriptor[]): Descriptor | undefined {
-    const tagged = entries.filter((entry) => entry.annotations?.[refNameAnnotation] === tag);
+  function findTag(tag: string, entries: readonly Descriptor[]): Descriptor | undefined {
+    const tagged = entries.filter((entry) => getTag(entry) === tag);
     const digests = new Set(tagged.map((entry) => entry.digest));
     if (digests.size > 1) {
       throw new OpmateError('INVALID', `ambiguous: ${digests.size} images`, {
-        subject: getSubject(this.name, tag),
+        subject: getSubject(name, tag),
         hint: `select one by digest: ${[...digests].slice(0, 5).join(', ')}`,
       });
     }
     return tagged[0];
   }
 
-  async #fail(reference: string): Promise<never> {
-    const tags = await this.listTags();
+  async function listTags(): Promise<string[]> {
+    const tags = (await source.entries()).map(getTag);
+    return sortedByBytes(new Set(tags.filter((tag) => tag !== undefined)));
+  }
+
+  async function fail(reference: string): Promise<never> {
+    const tags = await listTags();
     throw new OpmateError('NOT_FOUND', 'not found', {
-      subject: getSubject(this.name, reference),
+      subject: getSubject(name, reference),
       hint: tags.length === 0 ? undefined : `use one of ${shorten(tags)}`,
     });
   }
 
-  async #readManifest(digest: string, options: CancelOptions): Promise<Buffer | undefined> {
-    const size = await this.#source.blobSize(digest);
+  async function readManifest(digest: string, options: CancelOptions): Promise<Buffer | undefined> {
+    const size = await source.blobSize(digest);
     if (size === undefined) return undefined;
-    const subject = getSubject(this.name, digest);
+    const subject = getSubject(name, digest);
     if (size > maxManifestBytes) {
       throw new LimitError(`manifest is larger than ${maxManifestBytes} bytes`, { subject });
     }
     throwIfCancelled(options.signal);
-    const content = await this.#source.openBlob(digest);
-    const bytes = await readLimited(content, maxManifestBytes, `${subject}: manifest`);
+    const bytes = await readLimited(await source.openBlob(digest), maxManifestBytes, `${subject}: manifest`);
     const actual = computeDigest(bytes, parseDigest(digest).algorithm);
     if (actual !== digest) throw new DigestMismatchError(`content has digest ${actual}`, { subject });
     return bytes;
   }
+
+  const repository: LocalRepository = {
+    name,
+    getManifest,
+    listTags,
+    async headManifest(reference, options) {
+      const entry = await find(reference);
+      if (entry === undefined || (await source.blobSize(entry.digest)) === undefined) return undefined;
+      const { mediaType, digest, size } = entry;
+      if (mediaType !== undefined && size !== undefined) return { mediaType, digest, size };
+      return (await getManifest(reference, options)).descriptor;
+    },
+    async openBlob({ digest, size }, { signal } = {}) {
+      throwIfCancelled(signal);
+      parseDigest(digest);
+      const subject = `${name}: blob ${digest}`;
+      const sourceSize = await source.blobSize(digest);
+      if (sourceSize === undefined) throw new OpmateError('NOT_FOUND', 'not found', { subject });
+      if (sourceSize !== size)
+        throw new DigestMismatchError(`expected ${size} bytes, got ${sourceSize}`, { subject });
+      const verified = verifyContent({ digest, size, subject });
+      const content = await source.openBlob(digest);
+      const cancel = () => void verified.destroy(new CancelledError('cancelled', { cause: signal?.reason }));
+      pipeline(content, verified, onAbort(signal, cancel));
+      return verified;
+    },
+    async hasBlob({ digest, size }) {
+      parseDigest(digest);
+      return (await source.blobSize(digest)) === size;
+    },
+    async listReferrers(digest, options = {}) {
+      parseDigest(digest);
+      const descriptors: Descriptor[] = [];
+      await walk(await source.entries(), options, (manifest, facts) => {
+        if (facts.subject !== digest) return;
+        if (options.artifactType !== undefined && facts.artifactType !== options.artifactType) return;
+        descriptors.push(getReferrer(manifest, facts));
+      });
+      return descriptors.sort((a, b) => compareBytes(a.digest, b.digest));
+    },
+    async soleReference() {
+      const entries = await source.entries();
+      const [first] = entries;
+      if (first === undefined) throw new OpmateError('NOT_FOUND', 'no images', { subject: name });
+      const names = entries.map((entry) => getTag(entry) ?? entry.digest);
+      if (new Set(entries.map((entry) => entry.digest)).size === 1) return names[0] as string;
+      throw new OpmateError('USAGE', `has ${entries.length} images`, {
+        subject: name,
+        hint: `select one: ${shorten(names)}`,
+      });
+    },
+  };
+  return { ...repository, walk };
+}
+
+/** Returns the tag of an entry of index.json. */
+export function getTag({ annotations }: Descriptor): string | undefined {
+  return annotations?.[refNameAnnotation];
 }
 
 /** Returns the first names of a list for a hint. */

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { open, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline, type Readable, Transform } from 'node:stream';
-import { onAbort } from '../../core/concurrency.js';
+import { type CancelOptions, onAbort } from '../../core/concurrency.js';
 import { computeDigest, isDigest, parseDigest } from '../../core/digest.js';
 import { CancelledError, getMessage, systemCode } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
@@ -14,7 +14,6 @@ import { MemoryStream } from '../image/held-content.js';
 import { parseManifest } from '../image/manifest.js';
 import { getSubject } from '../image/platform.js';
 import { readLimited } from '../image/read-limited.js';
-import { withReads } from './replaced-reads.js';
 import type { Repository } from './repository.js';
 import { type Descriptor, maxManifestBytes } from '../image/types.js';
 
@@ -224,8 +223,9 @@ export async function openBlobCache(options: BlobCacheOptions): Promise<BlobCach
 
 /** Returns the repository with a cache of manifests by digest and blobs. */
 export function withBlobCache<R extends Repository>(repository: R, cache: BlobCache): R {
-  return withReads(withCachedBlobs(repository, cache), {
-    async getManifest(reference, options = {}) {
+  return {
+    ...withCachedBlobs(repository, cache),
+    async getManifest(reference: string, options: CancelOptions = {}) {
       if (isDigest(reference)) {
         const bytes = await cache.read(reference, maxManifestBytes);
         if (bytes !== undefined) {
@@ -237,13 +237,14 @@ export function withBlobCache<R extends Repository>(repository: R, cache: BlobCa
       await cache.write(content.descriptor.digest, content.bytes);
       return content;
     },
-  });
+  };
 }
 
 /** Returns the repository with a cache of blobs only, so the registry authorizes the access to each manifest. */
 export function withCachedBlobs<R extends Repository>(repository: R, cache: BlobCache): R {
-  return withReads(repository, {
-    async openBlob(descriptor, options = {}) {
+  return {
+    ...repository,
+    async openBlob(descriptor: Descriptor, options: CancelOptions = {}) {
       const cached = await cache.open(descriptor.digest, descriptor.size);
       if (cached === undefined) return cache.tee(await repository.openBlob(descriptor, options), descriptor);
       // Bytes may be taken from memory without reading the stream, which then never ends.
@@ -253,5 +254,5 @@ export function withCachedBlobs<R extends Repository>(repository: R, cache: Blob
       cached.once('close', onAbort(signal, cancel));
       return cached;
     },
-  });
+  };
 }

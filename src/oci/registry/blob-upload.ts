@@ -26,7 +26,7 @@ interface UploadOptions extends CancelOptions {
 }
 
 /** Opens the content of a blob at its start. */
-export type OpenContent = () => Promise<Readable> | Readable;
+type OpenContent = () => Promise<Readable> | Readable;
 
 /**
  * Uploads a blob in one request or in chunks, at the origin of the registry only. A failed upload is cancelled. Throws the

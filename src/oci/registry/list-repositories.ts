@@ -2,10 +2,10 @@ import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, RegistryError } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
 import { isJsonObject } from '../../document/json.js';
-import type { Connection } from './connection.js';
+import type { Connection, Endpoint } from './connection.js';
 import { readPages } from './list-pages.js';
 import { isRepositoryName } from './registry-names.js';
-import { RegistryRequester } from './registry-request.js';
+import { type RegistryRequester, createRequester } from './registry-request.js';
 
 const repositoriesPerPage = 1_000;
 
@@ -22,9 +22,9 @@ export async function listRepositories(
   options: CancelOptions = {},
 ): Promise<string[]> {
   const { signal } = options;
-  const [endpoint] = await connection.endpoints(registry, '_catalog', { withoutMirrors: true, signal });
-  if (endpoint === undefined) throw new OpmateError('INTERNAL', 'no endpoint to list', { subject: registry });
-  const requester = new RegistryRequester(endpoint, registry);
+  const choice = { withoutMirrors: true, signal };
+  const [endpoint] = (await connection.endpoints(registry, '_catalog', choice)) as [Endpoint];
+  const requester = createRequester(endpoint, registry);
   const first = `${endpoint.baseUrl.replace(/\/+$/, '')}/v2/_catalog?n=${repositoriesPerPage}`;
   const names = new Set<string>();
   const subject = `${registry}: repositories`;

@@ -14,18 +14,18 @@ import { type Logger, silentLogger } from '../../core/log.js';
 import { sortedByBytes } from '../../core/order.js';
 import { type BlobCache, withBlobCache } from './blob-cache.js';
 import { downloadBlob } from './blob-download.js';
-import { abandonUpload, type OpenContent, uploadBlob } from './blob-upload.js';
+import { abandonUpload, uploadBlob } from './blob-upload.js';
 import type { Connection } from './connection.js';
 import { parseManifest } from '../image/manifest.js';
 import { getSubject } from '../image/platform.js';
 import { getReferrer } from '../layout/layout-content.js';
 import { readManifestFacts } from '../layout/layout-manifest.js';
 import { readReferrers } from './referrers-api.js';
-import { ReferrersTags, referrersTag } from './referrers-tag.js';
+import { createReferrersTags, referrersTag } from './referrers-tag.js';
 import { type PageOptions, readPages } from './list-pages.js';
 import { isTag } from './registry-names.js';
-import { type Access, canTryNext, RegistryRequester } from './registry-request.js';
-import type { ManifestContent, PutBlobOptions, ReferrersOptions, WritableRepository } from './repository.js';
+import { type Access, canTryNext, createRequester, type RegistryRequester } from './registry-request.js';
+import type { ManifestContent, WritableRepository } from './repository.js';
 import { maxContentAttempts, pauseBeforeAttempt } from '../transport/retry-policy.js';
 import { type TransportResponse } from '../transport/transport.js';
 import { NetworkError } from '../transport/transport-faults.js';
@@ -60,235 +60,42 @@ export interface RegistryRepositoryOptions {
  * No request is sent before the first call.
  */
 export function createRegistryRepository(options: RegistryRepositoryOptions): RegistryRepository {
-  const repository = new RegistryApiRepository(options);
-  return options.cache ? withBlobCache(repository, options.cache) : repository;
-}
+  const { connection, registry, repository, logger = silentLogger, chunkBytes } = options;
+  const name = `${registry}/${repository}`;
+  const referrersTags = createReferrersTags(
+    (requester, reference, readOptions) => ifFound(readManifest(requester, reference, readOptions)),
+    logger,
+  );
+  const requesters = new Map<string, readonly RegistryRequester[]>();
 
-class RegistryApiRepository implements RegistryRepository {
-  readonly name: string;
-  readonly registry: string;
-  readonly repository: string;
-  readonly #connection: Connection;
-  readonly #logger: Logger;
-  readonly #chunkBytes: number | undefined;
-  readonly #withoutMirrors: boolean;
-  readonly #referrersTags: ReferrersTags;
-  /** The registry itself. */
-  #own: RegistryRequester | undefined;
-  /** Endpoints for reads, by whether they are by digest. */
-  readonly #readers = new Map<boolean, readonly RegistryRequester[]>();
-
-  constructor(options: RegistryRepositoryOptions) {
-    const { connection, registry, repository, logger, chunkBytes } = options;
-    this.name = `${registry}/${repository}`;
-    this.registry = registry;
-    this.repository = repository;
-    this.#connection = connection;
-    this.#logger = logger ?? silentLogger;
-    this.#chunkBytes = chunkBytes;
-    this.#withoutMirrors = options.withoutMirrors === true;
-    this.#referrersTags = new ReferrersTags(
-      (requester, reference, readOptions) => ifFound(readManifest(requester, reference, readOptions)),
-      this.#logger,
-    );
+  /** Returns the endpoints for reads in order, the registry itself last. */
+  async function getReaders(
+    byDigest: boolean,
+    { signal }: CancelOptions,
+    withoutMirrors = options.withoutMirrors === true,
+  ): Promise<readonly RegistryRequester[]> {
+    const key = `${byDigest} ${withoutMirrors}`;
+    const choice = { byDigest, withoutMirrors, signal };
+    const found =
+      requesters.get(key) ??
+      (await connection.endpoints(registry, repository, choice)).map((each) => createRequester(each, name));
+    requesters.set(key, found);
+    return found;
   }
 
-  async getManifest(reference: string, options: CancelOptions = {}): Promise<ManifestContent> {
-    checkReference(this.name, reference);
-    const content = await this.#readNamed(reference, options, (requester) =>
-      readManifest(requester, reference, options),
-    );
-    return content as ManifestContent;
-  }
-
-  async headManifest(reference: string, options: CancelOptions = {}): Promise<Descriptor | undefined> {
-    checkReference(this.name, reference);
-    return this.#readNamed(reference, options, async (requester) => {
-      const response = await requester.send('HEAD', `manifests/${reference}`, 'pull', {
-        headers: { accept: manifestMediaTypes.join(', ') },
-        signal: options.signal,
-      });
-      response.discard();
-      if (response.status === 404) return undefined;
-      const described = response.status === 200 ? describeHead(response, reference) : undefined;
-      // GET has what HEAD lacks, error details included.
-      return described ?? (await ifFound(readManifest(requester, reference, options)))?.descriptor;
-    });
-  }
-
-  async openBlob(descriptor: Descriptor, options: CancelOptions = {}): Promise<Readable> {
-    parseDigest(descriptor.digest);
-    const open = (requester: RegistryRequester) =>
-      downloadBlob(requester, descriptor, { ...options, logger: this.#logger });
-    return (await this.#read(true, options, open)) as Readable;
-  }
-
-  async hasBlob(descriptor: Descriptor, options: CancelOptions = {}): Promise<boolean> {
-    parseDigest(descriptor.digest);
-    const exists = await this.#read(true, options, async (requester) =>
-      (await isBlobAt(requester, descriptor, 'pull', options)) ? true : undefined,
-    );
-    return exists === true;
-  }
-
-  async listTags(options: CancelOptions = {}): Promise<string[]> {
-    const tags = await this.#read(false, options, (requester) => readTags(requester, options));
-    return sortedByBytes(tags ?? []);
-  }
-
-  async findTags(options: CancelOptions = {}): Promise<ReadonlySet<string> | undefined> {
-    const choice = { withoutMirrors: this.#withoutMirrors, signal: options.signal };
-    const [own, ...others] = await this.#connection.endpoints(this.registry, this.repository, choice);
-    if (own === undefined || others.length > 0) return undefined;
-    try {
-      const tags = await readTags(new RegistryRequester(own, this.name), { ...options, maxPages: 1 });
-      // A registry that truncates lists without a link does so at the requested number.
-      return tags.length < tagsPerPage ? new Set(tags) : undefined;
-    } catch (error) {
-      // Only with this code the repository is missing, and not the list.
-      if (error instanceof RegistryError && error.registryCodes.includes('NAME_UNKNOWN')) return new Set();
-      throwIfCancelled(options.signal);
-      if (!(error instanceof OpmateError) || error.code === 'NETWORK') throw error;
-      this.#logger.log('debug', `${error.message}; checking each tag`);
-      return undefined;
-    }
-  }
-
-  async listReferrers(digest: string, options: ReferrersOptions = {}): Promise<Descriptor[]> {
-    parseDigest(digest);
-    const { artifactType, tags } = options;
-    const referrers = await this.#read(true, options, async (requester) => {
-      const listed = await readReferrers(requester, digest, options);
-      if (listed !== undefined || tags?.has(referrersTag(digest)) === false) return listed ?? [];
-      return this.#referrersTags.list(requester, digest, options);
-    });
-    const all = uniqueByDigest(referrers ?? []);
-    return artifactType === undefined ? all : all.filter((entry) => entry.artifactType === artifactType);
-  }
-
-  async putBlob(descriptor: Descriptor, open: OpenContent, options: PutBlobOptions = {}): Promise<void> {
-    parseDigest(descriptor.digest);
-    throwIfCancelled(options.signal);
-    const requester = await this.#target(options);
-    if (!options.isAbsent && (await isBlobAt(requester, descriptor, 'push', options))) return;
-    await uploadBlob(requester, descriptor, open, { ...options, chunkBytes: this.#chunkBytes });
-  }
-
-  async mountBlob(
-    descriptor: Descriptor,
-    fromRepository: string,
-    options: CancelOptions = {},
-  ): Promise<boolean> {
-    parseDigest(descriptor.digest);
-    const requester = await this.#target(options);
-    const query = `mount=${encodeURIComponent(descriptor.digest)}&from=${encodeURIComponent(fromRepository)}`;
-    const response = await requester.send('POST', `blobs/uploads/?${query}`, 'push', {
-      headers: { 'content-length': '0' },
-      signal: options.signal,
-    });
-    if (response.status === 201) {
-      response.discard();
-      return true;
-    }
-    if (response.status !== 202) {
-      throw await requester.failure(response, `${this.name}: blob ${descriptor.digest}`, 'push');
-    }
-    await abandonUpload(requester, response);
-    return false;
-  }
-
-  async putManifest(
-    reference: string,
-    bytes: Buffer,
-    mediaType: string,
-    options: CancelOptions = {},
-  ): Promise<Descriptor> {
-    checkReference(this.name, reference);
-    const subject = getSubject(this.name, reference);
-    const digest = computeDigest(bytes, isDigest(reference) ? parseDigest(reference).algorithm : 'sha256');
-    if (isDigest(reference) && digest !== reference) {
-      throw new DigestMismatchError(`content has digest ${digest}`, { subject });
-    }
-    parseManifest(bytes, { subject, mediaType });
-    const requester = await this.#target(options);
-    const hasApi = async (target: string) => (await readReferrers(requester, target, options)) !== undefined;
-    const store = async () => {
-      const response = await requester.send('PUT', `manifests/${reference}`, 'push', {
-        headers: { 'content-type': mediaType },
-        body: bytes,
-        signal: options.signal,
-      });
-      if (response.status !== 201) throw await requester.failure(response, subject, 'push');
-      response.discard();
-      return response;
-    };
-    const reply = await this.#referrersTags.replace(
-      requester,
-      reference,
-      digest,
-      { ...options, hasApi },
-      store,
-    );
-    const stored = reply.headers.get('docker-content-digest');
-    if (
-      stored !== null &&
-      isDigest(stored) &&
-      computeDigest(bytes, parseDigest(stored).algorithm) !== stored
-    ) {
-      throw new DigestMismatchError(`push failed: the registry stored ${stored} in place of ${digest}`, {
-        subject,
-      });
-    }
-    const descriptor = { mediaType, digest, size: bytes.length };
-    const facts = readManifestFacts(bytes, subject);
-    if (facts.subject !== undefined && reply.headers.get('oci-subject') === null)
-      await this.#referrersTags.add(requester, facts.subject, getReferrer(descriptor, facts), options);
-    return descriptor;
-  }
-
-  async deleteManifest(reference: string, options: CancelOptions = {}): Promise<void> {
-    checkReference(this.name, reference);
-    const subject = getSubject(this.name, reference);
-    const requester = await this.#target(options);
-    const target = isDigest(reference) ? await findSubject(requester, reference, options) : undefined;
-    const response = await requester.send('DELETE', `manifests/${reference}`, 'delete', {
-      signal: options.signal,
-    });
-    if (![200, 202, 204].includes(response.status))
-      throw await requester.failure(response, subject, 'delete');
-    response.discard();
-    if (target === undefined || (await readReferrers(requester, target, options)) !== undefined) return;
-    await this.#referrersTags.remove(requester, target, reference, options);
-  }
-
-  async #target(options: CancelOptions): Promise<RegistryRequester> {
-    if (this.#own !== undefined) return this.#own;
-    const choice = { withoutMirrors: true, signal: options.signal };
-    const [own] = await this.#connection.endpoints(this.registry, this.repository, choice);
-    if (own === undefined)
-      throw new OpmateError('INTERNAL', 'no endpoint to write to', { subject: this.name });
-    return (this.#own = new RegistryRequester(own, this.name));
-  }
-
-  /** Returns the endpoints for reads, in order. */
-  async #findReaders(byDigest: boolean, { signal }: CancelOptions): Promise<readonly RegistryRequester[]> {
-    const known = this.#readers.get(byDigest);
-    if (known !== undefined) return known;
-    const choice = { byDigest, withoutMirrors: this.#withoutMirrors, signal };
-    const endpoints = await this.#connection.endpoints(this.registry, this.repository, choice);
-    const readers = endpoints.map((endpoint) => new RegistryRequester(endpoint, this.name));
-    this.#readers.set(byDigest, readers);
-    return readers;
+  /** Returns the registry itself. */
+  async function getTarget(options: CancelOptions): Promise<RegistryRequester> {
+    return (await getReaders(true, options, true)).at(-1) as RegistryRequester;
   }
 
   /** Reads a manifest; errors about the registry or repository name the image. */
-  async #readNamed<T>(
+  async function readNamed<T>(
     reference: string,
     options: CancelOptions,
     work: (requester: RegistryRequester) => Promise<T | undefined>,
   ): Promise<T | undefined> {
-    const subject = getSubject(this.name, reference);
-    return this.#read(isDigest(reference), options, (requester) =>
+    const subject = getSubject(name, reference);
+    return read(isDigest(reference), options, (requester) =>
       work(requester).catch((error: unknown) => {
         throw requester.nameImage(error, subject);
       }),
@@ -296,12 +103,12 @@ class RegistryApiRepository implements RegistryRepository {
   }
 
   /** Returns the result of the first endpoint that has one; otherwise undefined or the error of the last. */
-  async #read<T>(
+  async function read<T>(
     byDigest: boolean,
     options: CancelOptions,
     work: (requester: RegistryRequester) => Promise<T | undefined>,
   ): Promise<T | undefined> {
-    const readers = await this.#findReaders(byDigest, options);
+    const readers = await getReaders(byDigest, options);
     for (const [i, requester] of readers.entries()) {
       throwIfCancelled(options.signal);
       const isLast = i === readers.length - 1;
@@ -310,11 +117,160 @@ class RegistryApiRepository implements RegistryRepository {
         if (result !== undefined || isLast) return result;
       } catch (error) {
         if (isLast || !canTryNext(error)) throw error;
-        this.#logger.log('debug', `${(error as Error).message}; trying the next endpoint`);
+        logger.log('debug', `${(error as Error).message}; trying the next endpoint`);
       }
     }
     return undefined;
   }
+
+  const client: RegistryRepository = {
+    name,
+    registry,
+    repository,
+    async getManifest(reference, options = {}) {
+      checkReference(name, reference);
+      const content = await readNamed(reference, options, (requester) =>
+        readManifest(requester, reference, options),
+      );
+      return content as ManifestContent;
+    },
+    async headManifest(reference, options = {}) {
+      checkReference(name, reference);
+      return readNamed(reference, options, async (requester) => {
+        const response = await requester.send('HEAD', `manifests/${reference}`, 'pull', {
+          headers: { accept: manifestMediaTypes.join(', ') },
+          signal: options.signal,
+        });
+        response.discard();
+        if (response.status === 404) return undefined;
+        const described = response.status === 200 ? describeHead(response, reference) : undefined;
+        // GET has what HEAD lacks, error details included.
+        return described ?? (await ifFound(readManifest(requester, reference, options)))?.descriptor;
+      });
+    },
+    async openBlob(descriptor, options = {}) {
+      parseDigest(descriptor.digest);
+      const open = (requester: RegistryRequester) =>
+        downloadBlob(requester, descriptor, { ...options, logger });
+      return (await read(true, options, open)) as Readable;
+    },
+    async hasBlob(descriptor, options = {}) {
+      parseDigest(descriptor.digest);
+      const exists = await read(true, options, async (requester) =>
+        (await isBlobAt(requester, descriptor, 'pull', options)) ? true : undefined,
+      );
+      return exists === true;
+    },
+    async listTags(options = {}) {
+      const tags = await read(false, options, (requester) => readTags(requester, options));
+      return sortedByBytes(tags ?? []);
+    },
+    async findTags(options = {}) {
+      const [only, ...others] = await getReaders(false, options);
+      if (only === undefined || others.length > 0) return undefined;
+      try {
+        const tags = await readTags(only, { ...options, maxPages: 1 });
+        // A registry that truncates lists without a link does so at the requested number.
+        return tags.length < tagsPerPage ? new Set(tags) : undefined;
+      } catch (error) {
+        // Only with this code the repository is missing, and not the list.
+        if (error instanceof RegistryError && error.registryCodes.includes('NAME_UNKNOWN')) return new Set();
+        throwIfCancelled(options.signal);
+        if (!(error instanceof OpmateError) || error.code === 'NETWORK') throw error;
+        logger.log('debug', `${error.message}; checking each tag`);
+        return undefined;
+      }
+    },
+    async listReferrers(digest, options = {}) {
+      parseDigest(digest);
+      const { artifactType, tags } = options;
+      const referrers = await read(true, options, async (requester) => {
+        const listed = await readReferrers(requester, digest, options);
+        if (listed !== undefined || tags?.has(referrersTag(digest)) === false) return listed ?? [];
+        return referrersTags.list(requester, digest, options);
+      });
+      const all = uniqueByDigest(referrers ?? []);
+      return artifactType === undefined ? all : all.filter((entry) => entry.artifactType === artifactType);
+    },
+    async putBlob(descriptor, open, options = {}) {
+      parseDigest(descriptor.digest);
+      throwIfCancelled(options.signal);
+      const requester = await getTarget(options);
+      if (!options.isAbsent && (await isBlobAt(requester, descriptor, 'push', options))) return;
+      await uploadBlob(requester, descriptor, open, { ...options, chunkBytes });
+    },
+    async mountBlob(descriptor, fromRepository, options = {}) {
+      parseDigest(descriptor.digest);
+      const requester = await getTarget(options);
+      const query = `mount=${encodeURIComponent(descriptor.digest)}&from=${encodeURIComponent(fromRepository)}`;
+      const response = await requester.send('POST', `blobs/uploads/?${query}`, 'push', {
+        headers: { 'content-length': '0' },
+        signal: options.signal,
+      });
+      if (response.status === 201) {
+        response.discard();
+        return true;
+      }
+      if (response.status !== 202) {
+        throw await requester.failure(response, `${name}: blob ${descriptor.digest}`, 'push');
+      }
+      await abandonUpload(requester, response);
+      return false;
+    },
+    async putManifest(reference, bytes, mediaType, options = {}) {
+      checkReference(name, reference);
+      const subject = getSubject(name, reference);
+      const digest = computeDigest(bytes, isDigest(reference) ? parseDigest(reference).algorithm : 'sha256');
+      if (isDigest(reference) && digest !== reference) {
+        throw new DigestMismatchError(`content has digest ${digest}`, { subject });
+      }
+      parseManifest(bytes, { subject, mediaType });
+      const requester = await getTarget(options);
+      const hasApi = async (target: string) =>
+        (await readReferrers(requester, target, options)) !== undefined;
+      const store = async () => {
+        const response = await requester.send('PUT', `manifests/${reference}`, 'push', {
+          headers: { 'content-type': mediaType },
+          body: bytes,
+          signal: options.signal,
+        });
+        if (response.status !== 201) throw await requester.failure(response, subject, 'push');
+        response.discard();
+        return response;
+      };
+      const reply = await referrersTags.replace(requester, reference, digest, { ...options, hasApi }, store);
+      const stored = reply.headers.get('docker-content-digest');
+      if (
+        stored !== null &&
+        isDigest(stored) &&
+        computeDigest(bytes, parseDigest(stored).algorithm) !== stored
+      ) {
+        throw new DigestMismatchError(`push failed: the registry stored ${stored} in place of ${digest}`, {
+          subject,
+        });
+      }
+      const descriptor = { mediaType, digest, size: bytes.length };
+      const facts = readManifestFacts(bytes, subject);
+      if (facts.subject !== undefined && reply.headers.get('oci-subject') === null)
+        await referrersTags.add(requester, facts.subject, getReferrer(descriptor, facts), options);
+      return descriptor;
+    },
+    async deleteManifest(reference, options = {}) {
+      checkReference(name, reference);
+      const subject = getSubject(name, reference);
+      const requester = await getTarget(options);
+      const target = isDigest(reference) ? await findSubject(requester, reference, options) : undefined;
+      const response = await requester.send('DELETE', `manifests/${reference}`, 'delete', {
+        signal: options.signal,
+      });
+      if (![200, 202, 204].includes(response.status))
+        throw await requester.failure(response, subject, 'delete');
+      response.discard();
+      if (target === undefined || (await readReferrers(requester, target, options)) !== undefined) return;
+      await referrersTags.remove(requester, target, reference, options);
+    },
+  };
+  return options.cache ? withBlobCache(client, options.cache) : client;
 }
 
 /** Checks a reference before it becomes part of a URL. */

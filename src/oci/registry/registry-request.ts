@@ -5,8 +5,6 @@ import type { Endpoint } from './connection.js';
 import type { TransportRequest, TransportResponse } from '../transport/transport.js';
 import { type RegistryComplaint, readRegistryErrors } from '../transport/transport-responses.js';
 
-type RequestOptions = Pick<TransportRequest, 'headers' | 'body' | 'bodySize' | 'signal'>;
-
 /** Hint for an image that a registry does not have. */
 export const missingImageHint = 'check the name and tag, or log in if the repository is private';
 
@@ -17,80 +15,71 @@ const unknownCodes: readonly string[] = ['BLOB_UNKNOWN', 'MANIFEST_UNKNOWN', 'NA
 export type Access = 'pull' | 'push' | 'delete';
 
 /** Requests to one repository at one endpoint. */
-export class RegistryRequester {
-  readonly name: string;
-  readonly #endpoint: Endpoint;
+export type RegistryRequester = ReturnType<typeof createRequester>;
+
+/** `name` is the repository as the user named it, also for a mirror. */
+export function createRequester(endpoint: Endpoint, name: string) {
+  const { registry, repository, isMirror, transport } = endpoint;
   /** Note on the mirror for the end of messages; empty for the registry itself. */
-  readonly where: string;
-
-  /** `name` is the repository as the user named it, also for a mirror. */
-  constructor(endpoint: Endpoint, name: string) {
-    this.#endpoint = endpoint;
-    const { registry, repository } = endpoint;
-    this.where = endpoint.isMirror ? ` (at its mirror ${registry}/${repository})` : '';
-    this.name = name;
-  }
-
-  /** Identifies a registry and the way to reach it. */
-  get route(): object {
-    return this.#endpoint.transport;
-  }
+  const where = isMirror ? ` (at its mirror ${registry}/${repository})` : '';
 
   /** Returns the URL of `/v2/REPOSITORY/path`; `path` must be checked. */
-  url(path: string): string {
-    return `${this.#endpoint.baseUrl.replace(/\/+$/, '')}/v2/${this.#endpoint.repository}/${path}`;
+  function url(path: string): string {
+    return `${endpoint.baseUrl.replace(/\/+$/, '')}/v2/${repository}/${path}`;
   }
 
-  /** Sends a request. `target` is a path for `url`, or a checked URL. */
-  send(
-    method: string,
-    target: string,
-    access: Access,
-    options: RequestOptions = {},
-  ): Promise<TransportResponse> {
-    const actions: Access[] = access === 'push' ? ['pull', 'push'] : [access];
-    return this.#endpoint.transport.send({
-      ...options,
-      method,
-      url: /^https?:/.test(target) ? target : this.url(target),
-      scope: { repository: this.#endpoint.repository, actions },
-    });
-  }
-
-  /** Returns the error of a failed request; reads the response body. */
-  async failure(response: TransportResponse, subject: string, access: Access): Promise<RegistryError> {
-    const { status } = response;
-    const complaint = await readRegistryErrors(response);
-    const { codes } = complaint;
-    const problem =
-      access === 'pull' ? describeRefusal(status, complaint) : `${access} failed: ${complaint.summary}`;
-    return new RegistryError(`${problem}${this.where}`, {
-      subject,
-      status,
-      registryCodes: codes,
-      code: toErrorCode(status, codes),
-      hint: this.#hint(status, access),
-    });
-  }
-
-  /** Returns an error about this registry or repository with an image as its subject. */
-  nameImage(error: unknown, image: string): unknown {
-    if (!(error instanceof OpmateError) || error instanceof CancelledError) return error;
-    const { baseUrl, repository, isMirror } = this.#endpoint;
-    const { host } = new URL(baseUrl);
-    const names = [host, `${host}/${repository}`, this.name];
-    if (error.subject === undefined || !names.includes(error.subject)) return error;
-    return addContext(error, { subject: image, replaces: isMirror ? [] : names });
-  }
-
-  #hint(status: number, access: Access): string | undefined {
-    const { registry } = this.#endpoint;
+  function getHint(status: number, access: Access): string | undefined {
     if (status === 401) return `log in to ${registry}, or specify a credentials file with --authfile`;
     if (status === 403) return `check the credentials for ${registry}: they do not allow ${access} here`;
     if (status === 404 && access === 'pull') return missingImageHint;
     if (status === 413) return 'raise the request size limit of the proxy before the registry';
     return undefined;
   }
+
+  return {
+    name,
+    where,
+    url,
+    /** Identifies a registry and the way to reach it. */
+    route: transport as object,
+
+    /** Sends a request. `target` is a path for `url`, or a checked URL. */
+    send(
+      method: string,
+      target: string,
+      access: Access,
+      options: Pick<TransportRequest, 'headers' | 'body' | 'bodySize' | 'signal'> = {},
+    ): Promise<TransportResponse> {
+      const actions: Access[] = access === 'push' ? ['pull', 'push'] : [access];
+      const address = /^https?:/.test(target) ? target : url(target);
+      return transport.send({ ...options, method, url: address, scope: { repository, actions } });
+    },
+
+    /** Returns the error of a failed request; reads the response body. */
+    async failure(response: TransportResponse, subject: string, access: Access): Promise<RegistryError> {
+      const { status } = response;
+      const complaint = await readRegistryErrors(response);
+      const { codes } = complaint;
+      const problem =
+        access === 'pull' ? describeRefusal(status, complaint) : `${access} failed: ${complaint.summary}`;
+      return new RegistryError(`${problem}${where}`, {
+        subject,
+        status,
+        registryCodes: codes,
+        code: toErrorCode(status, codes),
+        hint: getHint(status, access),
+      });
+    },
+
+    /** Returns an error about this registry or repository with an image as its subject. */
+    nameImage(error: unknown, image: string): unknown {
+      if (!(error instanceof OpmateError) || error instanceof CancelledError) return error;
+      const { host } = new URL(endpoint.baseUrl);
+      const names = [host, `${host}/${repository}`, name];
+      if (error.subject === undefined || !names.includes(error.subject)) return error;
+      return addContext(error, { subject: image, replaces: isMirror ? [] : names });
+    },
+  };
 }
 
 function toErrorCode(status: number, codes: readonly string[]): ErrorCode {

@@ -1,7 +1,7 @@
+import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
-import { withReads } from '../registry/replaced-reads.js';
-import type { Repository } from '../registry/repository.js';
+import type { ReferrersOptions, Repository } from '../registry/repository.js';
 
 /** Signatures and referrers of sources that a run has read, by repository, kind and reference. */
 export type SignatureReads = Map<string, Promise<unknown>>;
@@ -22,14 +22,15 @@ export function withSignatureCache<R extends Repository>(repository: R, reads: S
     }) as Promise<T>;
   }
   const { name } = repository;
-  return withReads(repository, {
-    getManifest(reference, options) {
+  return {
+    ...repository,
+    getManifest(reference: string, options?: CancelOptions) {
       const read = () => repository.getManifest(reference, options);
       return attachedTag.test(reference) ? once(`${name} tag ${reference}`, read) : read();
     },
-    listReferrers(digest, options) {
+    listReferrers(digest: string, options?: ReferrersOptions) {
       const read = () => repository.listReferrers(digest, options);
       return options?.artifactType === undefined ? once(`${name} referrers ${digest}`, read) : read();
     },
-  });
+  };
 }

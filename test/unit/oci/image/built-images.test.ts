@@ -2,7 +2,7 @@ import path from 'node:path';
 import { readFile, writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { layerOf, writeLayer } from '../../../../src/archive/tar-writer.js';
-import { BuiltImages } from '../../../../src/oci/image/built-images.js';
+import { holdBuiltImages } from '../../../../src/oci/image/built-images.js';
 import { copyImage } from '../../../../src/oci/image/copy.js';
 import { buildImage, buildIndex, pushImage } from '../../../../src/oci/image/image-builder.js';
 import { openImage } from '../../../../src/oci/image/image.js';
@@ -33,7 +33,7 @@ describe('oci/built-images', () => {
   it('hands out an image with the layers of its base', async () => {
     const { directory, image, base } = await builtOnBase();
     const index = buildIndex([image]);
-    const built = new BuiltImages('base', [image], index);
+    const built = holdBuiltImages('base', [image], index);
     const target = await openLayout(path.join(directory, 'out'), { create: true });
     const { descriptor } = await copyImage(built, index.descriptor.digest, target, 'v2');
     expect(descriptor).toMatchObject(index.descriptor);
@@ -44,12 +44,12 @@ describe('oci/built-images', () => {
     expect(await built.hasBlob(base.manifest.layers[0] as Descriptor)).toBe(true);
     expect(await built.hasBlob(image.configDescriptor)).toBe(true);
     expect(await built.listTags()).toEqual([]);
-    expect(await built.listReferrers()).toEqual([]);
+    expect(await built.listReferrers('sha256:0')).toEqual([]);
   });
 
   it('has nothing else', async () => {
     const { image, base } = await builtOnBase();
-    const built = new BuiltImages('base', [image]);
+    const built = holdBuiltImages('base', [image]);
     // The base's own manifest and configuration are no part of it.
     const other = base.manifest.config;
     expect(await built.hasBlob(other)).toBe(false);
@@ -70,7 +70,7 @@ describe('oci/built-images', () => {
 
   it('notices that a layer in a file is not what it was', async () => {
     const { image, inFile } = await builtOnBase();
-    const built = new BuiltImages('base', [image]);
+    const built = holdBuiltImages('base', [image]);
     const descriptor = { ...descriptorOf(''), digest: inFile.digest, size: inFile.size };
     const bytes = await readFile(inFile.file);
     expect(await readAll(await built.openBlob(descriptor))).toEqual(bytes);

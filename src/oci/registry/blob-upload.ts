@@ -25,9 +25,6 @@ interface UploadOptions extends CancelOptions {
   onSent?: ((bytes: number) => void) | undefined;
 }
 
-/** Opens the content of a blob at its start. */
-type OpenContent = () => Promise<Readable> | Readable;
-
 /**
  * Uploads a blob in one request or in chunks, at the origin of the registry only. A failed upload is cancelled. Throws the
  * errors of `open` and its stream unchanged, DigestMismatchError for a wrong number of bytes, and OpmateError UNSAFE,
@@ -36,12 +33,12 @@ type OpenContent = () => Promise<Readable> | Readable;
 export async function uploadBlob(
   requester: RegistryRequester,
   descriptor: Descriptor,
-  open: OpenContent,
+  open: () => Promise<Readable> | Readable,
   options: UploadOptions,
 ): Promise<void> {
   const subject = `${requester.name}: blob ${descriptor.digest}`;
   for (let session = 1; ; session++) {
-    const content = new UploadContent(descriptor, open, subject, options);
+    const content = openUploadContent(descriptor, open, subject, options);
     let location: string | undefined;
     try {
       const whole = descriptor.size <= smallBlobBytes ? await content.readWhole() : undefined;
@@ -73,8 +70,8 @@ export async function uploadBlob(
     } catch (error) {
       if (location !== undefined) await cancelUpload(requester, location);
       throwIfCancelled(options.signal);
-      if (content.failure !== undefined) throw content.failure;
-      const isLost = isLostUpload(error) || (content.isRepeated && isMixedContent(error));
+      if (content.getFailure() !== undefined) throw content.getFailure();
+      const isLost = isLostUpload(error) || (content.isRepeated() && isMixedContent(error));
       if (session >= maxSessions || !isLost) throw toUploadError(error, requester.name, subject);
     } finally {
       content.release();
@@ -114,79 +111,43 @@ export async function abandonUpload(requester: RegistryRequester, begun: Transpo
   await cancelUpload(requester, resolveUploadLocation(requester.url('blobs/uploads/'), location));
 }
 
-/** The content of an upload, and its failure. */
-class UploadContent {
-  readonly #descriptor: Descriptor;
-  readonly #open: OpenContent;
-  readonly #subject: string;
-  readonly #onSent: ((bytes: number) => void) | undefined;
-  readonly #controller = new AbortController();
-  /** Stops watching the signal of the caller. */
-  readonly release: () => void;
-  /** Error of the source, as opposed to the registry. */
-  failure: unknown;
-  #reads = 0;
+type UploadContent = ReturnType<typeof openUploadContent>;
 
-  constructor(
-    descriptor: Descriptor,
-    open: OpenContent,
-    subject: string,
-    { signal, onSent }: Pick<UploadOptions, 'signal' | 'onSent'>,
-  ) {
-    this.#descriptor = descriptor;
-    this.#open = open;
-    this.#subject = subject;
-    this.#onSent = onSent;
-    this.release = onAbort(signal, () => this.#controller.abort(signal?.reason));
-  }
+/** Returns the content of an upload, which keeps the error of its source, as opposed to the registry. */
+function openUploadContent(
+  { size }: Descriptor,
+  open: () => Promise<Readable> | Readable,
+  subject: string,
+  { signal, onSent }: Pick<UploadOptions, 'signal' | 'onSent'>,
+) {
+  const controller = new AbortController();
+  let failure: unknown;
+  let reads = 0;
 
-  /** Stops requests if the caller cancels or the content fails. */
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
-
-  /** Reports whether content may have been sent several times; requests from memory are repeated unseen. */
-  get isRepeated(): boolean {
-    return this.#reads > 1 || this.#descriptor.size <= smallBlobBytes;
-  }
-
-  async *read(): AsyncGenerator<Buffer> {
-    this.#reads++;
-    // Errors thrown at `yield` are not those of the source.
-    yield* this.#pass(await this.#watch(async () => await this.#open()));
-  }
-
-  /** Reads a small blob whole. */
-  async readWhole(): Promise<Buffer> {
-    this.#reads++;
-    const source = await this.#watch(async () => await this.#open());
-    const { size } = this.#descriptor;
-    if (source instanceof MemoryStream && source.bytes.length === size) {
-      this.#onSent?.(size);
-      return source.bytes;
+  async function watch<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      failure ??= error;
+      controller.abort();
+      throw error;
     }
-    return readLimited(this.#pass(source), size, this.#subject);
   }
 
-  async *#pass(source: Readable): AsyncGenerator<Buffer> {
+  async function* pass(source: Readable): AsyncGenerator<Buffer> {
     const chunks = source[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
-    const { size } = this.#descriptor;
     let sent = 0;
     try {
       for (;;) {
-        const step = await this.#watch(() => chunks.next());
-        if (!step.done) {
-          sent += step.value.length;
-          this.#onSent?.(sent);
-        }
-        if (sent > size || (step.done && sent < size)) {
-          await this.#watch(() => {
-            const received = sent > size ? 'more' : String(sent);
-            throw new DigestMismatchError(`expected ${size} bytes, got ${received}`, {
-              subject: this.#subject,
-            });
-          });
-        }
+        // Errors thrown at `yield` are not those of the source.
+        const step = await watch(async () => {
+          const next = await chunks.next();
+          sent += next.done ? 0 : next.value.length;
+          if (!next.done) onSent?.(sent);
+          if (sent <= size && !(next.done && sent < size)) return next;
+          const received = sent > size ? 'more' : String(sent);
+          throw new DigestMismatchError(`expected ${size} bytes, got ${received}`, { subject });
+        });
         if (step.done) return;
         yield step.value;
       }
@@ -195,15 +156,31 @@ class UploadContent {
     }
   }
 
-  async #watch<T>(work: () => Promise<T>): Promise<T> {
-    try {
-      return await work();
-    } catch (error) {
-      this.failure ??= error;
-      this.#controller.abort();
-      throw error;
-    }
+  function openSource(): Promise<Readable> {
+    reads++;
+    return watch(async () => await open());
   }
+
+  return {
+    /** Aborted if the caller cancels or the content fails. */
+    signal: controller.signal,
+    /** Stops watching the signal of the caller. */
+    release: onAbort(signal, () => controller.abort(signal?.reason)),
+    getFailure: () => failure,
+    /** Reports whether content may have been sent several times; requests from memory are repeated unseen. */
+    isRepeated: () => reads > 1 || size <= smallBlobBytes,
+    async *read(): AsyncGenerator<Buffer> {
+      yield* pass(await openSource());
+    },
+    /** Reads a small blob whole. */
+    async readWhole(): Promise<Buffer> {
+      const source = await openSource();
+      if (!(source instanceof MemoryStream) || source.bytes.length !== size)
+        return readLimited(pass(source), size, subject);
+      onSent?.(size);
+      return source.bytes;
+    },
+  };
 }
 
 async function sendChunks(

@@ -6,13 +6,6 @@ import type { ProgressWatch } from './progress-watch.js';
 /** Maximum rest of a body that is read to keep the connection. */
 const shortBytes = 65_536;
 
-interface ResponseHead {
-  status: number;
-  headers: { get(name: string): string | null };
-  url: string;
-  address: string | undefined;
-}
-
 interface ResponseSource {
   source: Readable;
   /** No body follows, whatever the length in the header. */
@@ -20,100 +13,84 @@ interface ResponseSource {
   watch: ProgressWatch;
   /** Called when nothing more is received. */
   release: () => void;
+  /** Returns the error of a body that fails. */
+  describe: (received: number, cause: Error) => OpmateError;
 }
 
-/** A response with a watched body that fails with descriptive errors. Its stream is created on demand, as it is costly. */
-export class ReceivedResponse {
-  readonly status: number;
-  readonly headers: { get(name: string): string | null };
-  readonly url: string;
-  readonly address: string | undefined;
-  readonly #from: ResponseSource;
-  readonly #describe: (received: number, cause: Error) => OpmateError;
-  #body: Readable | undefined;
-
-  constructor(
-    { status, headers, url, address }: ResponseHead,
-    from: ResponseSource,
-    describe: (received: number, cause: Error) => OpmateError,
-  ) {
-    this.status = status;
-    this.headers = headers;
-    this.url = url;
-    this.address = address;
-    this.#from = from;
-    this.#describe = describe;
-    // Nothing moves before the body is read.
-    from.watch.stream(() => true);
-  }
-
-  get body(): Readable {
-    return (this.#body ??= this.#open());
-  }
-
-  async read(limit: number, what: string): Promise<Buffer> {
-    if (this.#body !== undefined) return readLimited(this.#body, limit, what);
-    const { source, watch, release } = this.#from;
-    const chunks: Buffer[] = [];
-    let size = 0;
-    watch.stream(() => false);
-    try {
-      await whenEnded(source, (chunk) => {
-        size += chunk.length;
-        watch.moved(chunk.length);
-        if (size <= limit) chunks.push(chunk);
-        else source.destroy(new LimitError(`${what} is larger than ${limit} bytes`));
-      });
-    } catch (error) {
-      throw error instanceof LimitError ? error : this.#describe(size, error as Error);
-    } finally {
-      release();
-    }
-    return chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size);
-  }
-
-  discard(): void {
-    const { source, isEmpty, watch, release } = this.#from;
-    const length = Number(this.headers.get('content-length') ?? NaN);
-    if (!isEmpty && !(length <= shortBytes)) {
-      this.body.destroy();
-    } else if (this.#body !== undefined) {
-      this.#body.resume();
-    } else {
-      watch.stream(() => false);
-      source.once('end', release).once('close', release);
-      source.resume();
-    }
-  }
+/** Returns a response with a watched body that fails with descriptive errors. Its stream is created on demand, as it is costly. */
+export function receiveResponse<H extends { headers: { get(name: string): string | null } }>(
+  head: H,
+  { source, isEmpty, watch, release, describe }: ResponseSource,
+) {
+  let body: Readable | undefined;
+  // Nothing moves before the body is read.
+  watch.stream(() => true);
 
   /** Uses a plain Readable: a Transform in a pipeline costs half of the throughput. */
-  #open(): Readable {
-    const { source, watch, release } = this.#from;
+  function open(): Readable {
     let received = 0;
-    const body = new Readable({
+    const opened = new Readable({
       read: () => void source.resume(),
       destroy: (error, done) => {
         release();
         source.destroy();
-        done(error && this.#describe(received, error));
+        done(error && describe(received, error));
       },
     });
     whenEnded(source, (chunk) => {
       received += chunk.length;
       watch.moved(chunk.length);
-      if (!body.push(chunk)) source.pause();
+      if (!opened.push(chunk)) source.pause();
     }).then(
       () => {
         release();
-        body.push(null);
+        opened.push(null);
       },
-      (error: Error) => body.destroy(error),
+      (error: Error) => opened.destroy(error),
     );
     // The stream keeps an error until it is read.
-    body.on('error', () => undefined);
+    opened.on('error', () => undefined);
     watch.stream(() => source.isPaused());
-    return body;
+    return opened;
   }
+
+  return {
+    ...head,
+    get body(): Readable {
+      return (body ??= open());
+    },
+    async read(limit: number, what: string): Promise<Buffer> {
+      if (body !== undefined) return readLimited(body, limit, what);
+      const chunks: Buffer[] = [];
+      let size = 0;
+      watch.stream(() => false);
+      try {
+        await whenEnded(source, (chunk) => {
+          size += chunk.length;
+          watch.moved(chunk.length);
+          if (size <= limit) chunks.push(chunk);
+          else source.destroy(new LimitError(`${what} is larger than ${limit} bytes`));
+        });
+      } catch (error) {
+        throw error instanceof LimitError ? error : describe(size, error as Error);
+      } finally {
+        release();
+      }
+      return chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size);
+    },
+    discard(): void {
+      const length = Number(head.headers.get('content-length') ?? NaN);
+      if (!isEmpty && !(length <= shortBytes)) {
+        (body ??= open()).destroy();
+      } else if (body !== undefined) {
+        body.resume();
+      } else {
+        watch.stream(() => false);
+        source.once('end', release).once('close', release);
+        source.resume();
+      }
+    },
+  };
 }
 
 /** Resolves at the end of a stream that may have ended or failed already. Throws its error. */

@@ -6,7 +6,7 @@ import { CancelledError, OpmateError, systemCode, throwIfCancelled } from '../..
 import type { Logger } from '../../core/log.js';
 import { type Exchange, httpExchange } from './exchange.js';
 import { createTicker, Deadlines, type ProgressWatch, watchProgress } from './progress-watch.js';
-import { ReceivedResponse } from './received-response.js';
+import { receiveResponse } from './received-response.js';
 import { refusedAddressCode } from './guarded-lookup.js';
 import { type RedirectSource, leadFrom, refusedAddress } from './network-policy.js';
 import {
@@ -123,15 +123,13 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
         if (status === 407) throw proxyFault(url.host, route.proxy ?? 'proxy', 407);
         forget?.();
         const length = headers.get('content-length');
-        const response = new ReceivedResponse(
+        const address = route.proxy === undefined ? received.address : undefined;
+        const response = receiveResponse(
+          { status, headers, url: url.href, address },
           {
-            status,
-            headers,
-            url: url.href,
-            address: route.proxy === undefined ? received.address : undefined,
+            ...{ source: received.body, isEmpty: request.method === 'HEAD', watch, release },
+            describe: (bytes, cause) => stopped ?? cutOff(url.host, bytes, length, cause),
           },
-          { source: received.body, isEmpty: request.method === 'HEAD', watch, release },
-          (bytes, cause) => stopped ?? cutOff(url.host, bytes, length, cause),
         );
         if (url.protocol === 'http:' && status === 400)
           await refuseTlsComplaint(url, route, headers.get('content-type'), response.body);
@@ -361,7 +359,6 @@ export function withLog(next: Transport, logger: Logger): Transport {
 const shownParameters = ['digest', 'mount', 'from', 'n', 'last', 'service', 'scope', 'artifactType'];
 
 /** Returns a URL for messages, without user information and unknown parameters. */
-
 export function describeUrl(text: string): string {
   const url = new URL(text);
   const shown = [...url.searchParams].filter(([name]) => shownParameters.includes(name));

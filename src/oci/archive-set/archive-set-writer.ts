@@ -22,7 +22,7 @@ import { makeDirectory } from '../../files/make-directory.js';
 import { sweepLeftovers } from '../../files/staging.js';
 import type { Descriptor } from '../image/types.js';
 import { retryDamaged } from '../transport/retry-policy.js';
-import { ArchiveDirectory, type OldArchive } from './archive-directory.js';
+import { type OldArchive, openArchiveDirectory } from './archive-directory.js';
 import {
   type ArchiveBase,
   type ArchiveIndex,
@@ -103,7 +103,7 @@ export async function writeArchiveSet(
   try {
     await makeDirectory(directory);
     return await withLock(directory, { task: 'write an archive', signal: options.signal }, () =>
-      new ArchiveWriter(directory, plan, options).run(),
+      writePlanned(directory, plan, options),
     );
   } catch (error) {
     if (options.signal?.aborted) throw new CancelledError('cancelled', { cause: error });
@@ -118,20 +118,13 @@ export async function writeArchiveSet(
   }
 }
 
-interface ArchivePlan {
-  /** Index without the sums of the parts. */
-  index: ArchiveIndex;
-  indexBytes: number;
-  parts: PartLayout[];
-  openers: ReadonlyMap<string, ArchivedBlob['open']>;
-}
-
+/** Returns the index without the sums of the parts, its size in bytes, the parts, and the openers of blobs. */
 function planArchive(
   directory: string,
   images: readonly ArchivedImage[],
   blobs: readonly ArchivedBlob[],
   { base: input, carried, partBytes, strict = false, lock, logger = silentLogger }: WriteArchiveOptions,
-): ArchivePlan {
+) {
   if (Math.max(blobs.length, images.length) > maxItems) {
     throw new LimitError(`more than ${maxItems} blobs or images`, { subject: directory });
   }
@@ -201,57 +194,32 @@ function nameImages(
   return [...named.values()].sort(compareImages);
 }
 
-class ArchiveWriter {
-  readonly #directory: string;
-  readonly #plan: ArchivePlan;
-  readonly #options: WriteArchiveOptions;
-  readonly #logger: Logger;
-  readonly #files: ArchiveDirectory;
-  readonly #handles = new Map<number, Promise<FileHandle>>();
-  readonly #total: number;
-  #fetched = 0;
-  #kept = 0;
-  #lastReported = 0;
+/** Writes the planned archive into its locked directory. */
+async function writePlanned(
+  directory: string,
+  { index, indexBytes, parts, openers }: ReturnType<typeof planArchive>,
+  options: WriteArchiveOptions,
+): Promise<WrittenArchive> {
+  const { logger = silentLogger } = options;
+  const files = openArchiveDirectory(directory, index, logger);
+  const handles = new Map<number, Promise<FileHandle>>();
+  const task = `write ${directory}`;
+  const total = parts.flatMap(({ blobs }) => blobs).reduce((sum, { size }) => sum + size, 0);
+  let fetched = 0;
+  let kept = 0;
+  let lastReported = 0;
 
-  constructor(directory: string, plan: ArchivePlan, options: WriteArchiveOptions) {
-    this.#directory = directory;
-    this.#plan = plan;
-    this.#options = options;
-    this.#logger = options.logger ?? silentLogger;
-    this.#files = new ArchiveDirectory(directory, plan.index, this.#logger);
-    this.#total = plan.parts.flatMap(({ blobs }) => blobs).reduce((sum, { size }) => sum + size, 0);
-  }
-
-  get #task(): string {
-    return `write ${this.#directory}`;
-  }
-
-  async run(): Promise<WrittenArchive> {
-    try {
-      const index = await runTask(this.#logger, this.#task, () => this.#write());
-      return { index, fetchedBytes: this.#fetched, keptBytes: this.#kept };
-    } finally {
-      for (const handle of this.#handles.values()) {
-        await handle.then(
-          (opened) => opened.close(),
-          () => undefined,
-        );
-      }
-    }
-  }
-
-  async #write(): Promise<ArchiveIndex> {
-    const { parts, index, indexBytes } = this.#plan;
-    await sweepLeftovers(this.#directory);
-    const current = await this.#files.readCurrent();
-    if (current !== undefined && (await this.#isUnchanged(current))) {
-      this.#kept = this.#total;
-      await this.#files.removeLeftovers();
+  async function write(): Promise<ArchiveIndex> {
+    await sweepLeftovers(directory);
+    const current = await files.readCurrent();
+    if (current !== undefined && (await isUnchanged(current))) {
+      kept = total;
+      await files.removeLeftovers();
       return current.index;
     }
-    const old = await this.#files.makeSpace(await this.#files.readPrevious(current), indexBytes);
+    const old = await files.makeSpace(await files.readPrevious(current), indexBytes);
     const key = toPlanKey(index);
-    if (!old.some((archive) => archive.key === key)) await this.#files.writePlan(index);
+    if (!old.some((archive) => archive.key === key)) await files.writePlan(index);
     const tasks = parts.flatMap((part): { part: PartLayout; blob: PlacedBlob | undefined }[] =>
       part.blobs.length === 0 ? [{ part, blob: undefined }] : part.blobs.map((blob) => ({ part, blob })),
     );
@@ -259,64 +227,63 @@ class ArchiveWriter {
     const sums = new Map<number, string>();
     await mapConcurrent(
       tasks,
-      this.#options.concurrency ?? 6,
+      options.concurrency ?? 6,
       async ({ part, blob }) => {
-        if (blob !== undefined) await this.#place(part, blob, old);
+        if (blob !== undefined) await placeBlob(part, blob, old);
         const others = (left.get(part.number) as number) - 1;
         left.set(part.number, others);
-        if (others <= 0) sums.set(part.number, await this.#finishPart(part));
+        if (others <= 0) sums.set(part.number, await finishPart(part));
       },
-      this.#options,
+      options,
     );
     const finished: ArchiveIndex = {
       ...index,
       parts: parts.map(({ number, file, size }) => ({ file, size, sha256: sums.get(number) as string })),
     };
-    await this.#files.writePlan(finished);
-    throwIfCancelled(this.#options.signal);
-    await this.#files.commit();
+    await files.writePlan(finished);
+    throwIfCancelled(options.signal);
+    await files.commit();
     return finished;
   }
 
   /** Reports whether the current set is the new one, byte by byte. */
-  async #isUnchanged({ index, files }: OldArchive): Promise<boolean> {
-    const { parts, index: planned } = this.#plan;
-    if (index.id !== planned.id || index.parts.length !== parts.length) return false;
-    for (const [i, { size, sha256 }] of index.parts.entries()) {
-      const file = files[i];
+  async function isUnchanged(current: OldArchive): Promise<boolean> {
+    if (current.index.id !== index.id || current.index.parts.length !== parts.length) return false;
+    for (const [i, { size, sha256 }] of current.index.parts.entries()) {
+      const file = current.files[i];
       if (size !== parts[i]?.size || file === undefined) return false;
       const handle = await openPart(file, constants.O_RDONLY);
-      const sum = await this.#hash(handle, 0, size, 'sha256', file).finally(() => handle.close());
+      const sum = await hashRegion(handle, 0, size, 'sha256', file).finally(() => handle.close());
       if (sum === sha256) continue;
-      this.#logger.log('warn', `${file}: damaged; keeping its intact blobs`);
+      logger.log('warn', `${file}: damaged; keeping its intact blobs`);
       return false;
     }
     return true;
   }
 
   /** Writes a blob to its place, from an old archive if possible. */
-  async #place(part: PartLayout, blob: PlacedBlob, old: readonly OldArchive[]): Promise<void> {
-    const handle = await this.#open(part);
+  async function placeBlob(part: PartLayout, blob: PlacedBlob, old: readonly OldArchive[]): Promise<void> {
+    const handle = await openUnfinished(part);
     const header = blobHeader(blob);
     const writeHeader = () => writeBytes(handle, header, blob.offset - header.length);
     for (const archive of old) {
       const place = archive.index.blobs.get(blob.digest);
       const file = place && archive.files[place.part - 1];
       if (file === undefined || place?.size !== blob.size) continue;
-      const isInPlace = file === this.#files.getPartial(part.number) && place.offset === blob.offset;
-      if (!(await this.#reuse(file, place.offset, header, blob, isInPlace ? undefined : handle))) continue;
+      const isInPlace = file === files.getPartial(part.number) && place.offset === blob.offset;
+      if (!(await reuse(file, place.offset, header, blob, isInPlace ? undefined : handle))) continue;
       if (!isInPlace) await writeHeader();
-      this.#kept += blob.size;
-      this.#reportProgress();
+      kept += blob.size;
+      reportProgress();
       return;
     }
-    await retryDamaged(() => this.#fetch(handle, blob), this.#options);
+    await retryDamaged(() => fetchBlob(handle, blob), options);
     // The next run takes the header for proof of complete content.
     await writeHeader();
   }
 
   /** Verifies a blob in a file and copies it to its place in `target`. Returns false if it is damaged. */
-  async #reuse(
+  async function reuse(
     file: string,
     offset: number,
     header: Buffer,
@@ -329,18 +296,18 @@ class ArchiveWriter {
       if (!written.equals(header)) return false;
       const { algorithm, hex } = parseDigest(blob.digest);
       const copy = target && ((piece: Buffer, done: number) => writeBytes(target, piece, blob.offset + done));
-      return (await this.#hash(source, offset, blob.size, algorithm, file, copy)) === hex;
+      return (await hashRegion(source, offset, blob.size, algorithm, file, copy)) === hex;
     } finally {
       await source.close();
     }
   }
 
-  async #fetch(handle: FileHandle, { digest, size, offset }: PlacedBlob): Promise<void> {
-    const { signal } = this.#options;
+  async function fetchBlob(handle: FileHandle, { digest, size, offset }: PlacedBlob): Promise<void> {
+    const { signal } = options;
     const { algorithm, hex } = parseDigest(digest);
-    const subject = `${this.#directory}: ${digest}`;
+    const subject = `${directory}: ${digest}`;
     const hash = createHash(algorithm);
-    const stream = await (this.#plan.openers.get(digest) as ArchivedBlob['open'])();
+    const stream = await (openers.get(digest) as ArchivedBlob['open'])();
     const unwatch = onAbort(signal, () => void stream.destroy(new CancelledError()));
     let received = 0;
     try {
@@ -353,8 +320,8 @@ class ArchiveWriter {
         hash.update(chunk);
         await writing;
         received += chunk.length;
-        this.#fetched += chunk.length;
-        this.#reportProgress();
+        fetched += chunk.length;
+        reportProgress();
       }
       if (received !== size) {
         throw new DigestMismatchError(`expected ${size} bytes, got ${received}`, { subject });
@@ -363,16 +330,16 @@ class ArchiveWriter {
       if (actual !== hex)
         throw new DigestMismatchError(`content has digest ${algorithm}:${actual}`, { subject });
     } catch (error) {
-      this.#fetched -= received;
+      fetched -= received;
       throw error;
     } finally {
       unwatch();
     }
   }
 
-  #open({ number, size }: PartLayout): Promise<FileHandle> {
-    return getOrAdd(this.#handles, number, () => {
-      const opening = openPart(this.#files.getPartial(number), constants.O_RDWR | constants.O_CREAT).then(
+  function openUnfinished({ number, size }: PartLayout): Promise<FileHandle> {
+    return getOrAdd(handles, number, () => {
+      const opening = openPart(files.getPartial(number), constants.O_RDWR | constants.O_CREAT).then(
         async (handle) => {
           try {
             await handle.truncate(size);
@@ -389,21 +356,21 @@ class ArchiveWriter {
   }
 
   /** Completes a part on disk and returns its SHA-256 sum. */
-  async #finishPart(part: PartLayout): Promise<string> {
-    const handle = await this.#open(part);
+  async function finishPart(part: PartLayout): Promise<string> {
+    const handle = await openUnfinished(part);
     for (const { size, offset } of part.blobs) {
       const padding = paddedSize(size) - size;
       if (padding > 0) await writeBytes(handle, Buffer.alloc(padding), offset + size);
     }
     await writeBytes(handle, part.tail, part.size - part.tail.length);
     await handle.datasync();
-    const sum = await this.#hash(handle, 0, part.size, 'sha256', this.#files.getPartial(part.number));
-    this.#handles.delete(part.number);
+    const sum = await hashRegion(handle, 0, part.size, 'sha256', files.getPartial(part.number));
+    handles.delete(part.number);
     await handle.close();
     return sum;
   }
 
-  async #hash(
+  async function hashRegion(
     handle: FileHandle,
     start: number,
     length: number,
@@ -414,7 +381,7 @@ class ArchiveWriter {
     const hash = createHash(algorithm);
     let done = 0;
     for await (const piece of readRegion(handle, start, length, subject)) {
-      throwIfCancelled(this.#options.signal);
+      throwIfCancelled(options.signal);
       await copy?.(piece, done);
       hash.update(piece);
       done += piece.length;
@@ -422,17 +389,23 @@ class ArchiveWriter {
     return hash.digest('hex');
   }
 
-  #reportProgress(): void {
-    const current = this.#fetched + this.#kept;
-    if (current - this.#lastReported < 4 * 1024 * 1024 && current !== this.#total) return;
-    this.#lastReported = current;
-    this.#logger.progress({
-      task: this.#task,
-      state: 'update',
-      current,
-      total: this.#total,
-      unit: 'bytes',
-    });
+  function reportProgress(): void {
+    const current = fetched + kept;
+    if (current - lastReported < 4 * 1024 * 1024 && current !== total) return;
+    lastReported = current;
+    logger.progress({ task, state: 'update', current, total, unit: 'bytes' });
+  }
+
+  try {
+    const written = await runTask(logger, task, write);
+    return { index: written, fetchedBytes: fetched, keptBytes: kept };
+  } finally {
+    for (const handle of handles.values()) {
+      await handle.then(
+        (opened) => opened.close(),
+        () => undefined,
+      );
+    }
   }
 }
 

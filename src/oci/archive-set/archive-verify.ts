@@ -89,7 +89,7 @@ async function verifyPart(
   if (problem !== undefined) return [createDiagnostic(file, problem.message)];
   const faults: ArchiveDiagnostic[] = [];
   const whole = createHash('sha256');
-  const check = new SegmentCheck(part, (problem, digest) =>
+  const check = createSegmentCheck(part, (problem, digest) =>
     faults.push(createDiagnostic(file, problem, { digest })),
   );
   try {
@@ -98,7 +98,7 @@ async function verifyPart(
       for await (const piece of readRegion(handle, 0, part.size, file)) {
         throwIfCancelled(signal);
         whole.update(piece);
-        check.update(piece);
+        check(piece);
         onRead(piece.length);
       }
     } finally {
@@ -116,55 +116,47 @@ async function verifyPart(
   return faults;
 }
 
-/** Compares the bytes of a part, in pieces of any size, with its layout. */
-class SegmentCheck {
-  readonly #segments: Iterator<Segment>;
-  readonly #report: (message: string, digest?: string) => void;
-  #segment: Segment | undefined;
-  #hash: Hash | undefined;
-  #done = 0;
-  #differs = false;
+/** Returns a function that compares the bytes of a part, in pieces of any size, with its layout. */
+function createSegmentCheck(part: PartLayout, report: (message: string, digest?: string) => void) {
+  const segments = iterateSegments(part);
+  let segment: Segment | undefined;
+  let hash: Hash | undefined;
+  let done = 0;
+  let differs = false;
 
-  constructor(part: PartLayout, report: (message: string, digest?: string) => void) {
-    this.#segments = iterateSegments(part);
-    this.#report = report;
-    this.#next();
-  }
-
-  update(piece: Buffer): void {
-    let used = 0;
-    while (this.#segment !== undefined && used < piece.length) {
-      const segment = this.#segment;
-      const size = 'bytes' in segment ? segment.bytes.length : segment.size;
-      const bytes = piece.subarray(used, used + size - this.#done);
-      if ('bytes' in segment) {
-        this.#differs ||= !bytes.equals(segment.bytes.subarray(this.#done, this.#done + bytes.length));
-      } else this.#hash?.update(bytes);
-      used += bytes.length;
-      this.#done += bytes.length;
-      if (this.#done === size) this.#finish(segment);
-    }
-  }
-
-  #finish(segment: Segment): void {
+  function finish(): void {
+    if (segment === undefined) return;
     if ('bytes' in segment) {
-      if (this.#differs) this.#report(`${segment.name} does not match the index`);
-    } else if (this.#hash?.digest('hex') !== parseDigest(segment.digest).hex) {
-      this.#report('content does not match its digest', segment.digest);
+      if (differs) report(`${segment.name} does not match the index`);
+    } else if (hash?.digest('hex') !== parseDigest(segment.digest).hex) {
+      report('content does not match its digest', segment.digest);
     }
-    this.#next();
+    next();
   }
 
-  #next(): void {
-    this.#done = 0;
-    this.#differs = false;
-    const { value, done } = this.#segments.next();
-    this.#segment = done ? undefined : (value as Segment);
-    if (this.#segment === undefined || 'bytes' in this.#segment) return;
-    this.#hash = createHash(parseDigest(this.#segment.digest).algorithm);
-    // Without bytes, `update` would never finish it.
-    if (this.#segment.size === 0) this.#finish(this.#segment);
+  function next(): void {
+    done = 0;
+    differs = false;
+    segment = segments.next().value as Segment | undefined;
+    if (segment === undefined || 'bytes' in segment) return;
+    hash = createHash(parseDigest(segment.digest).algorithm);
+    // No piece would ever finish it.
+    if (segment.size === 0) finish();
   }
+
+  next();
+  return (piece: Buffer): void => {
+    let used = 0;
+    while (segment !== undefined && used < piece.length) {
+      const size = 'bytes' in segment ? segment.bytes.length : segment.size;
+      const bytes = piece.subarray(used, used + size - done);
+      if ('bytes' in segment) differs ||= !bytes.equals(segment.bytes.subarray(done, done + bytes.length));
+      else hash?.update(bytes);
+      used += bytes.length;
+      done += bytes.length;
+      if (done === size) finish();
+    }
+  };
 }
 
 async function findSurplusParts(

@@ -9,7 +9,7 @@ import type { Orphans } from '../catalog/edit/orphans.js';
 import { type AddOptions, planAdd } from '../catalog/edit/plan-add.js';
 import { type Deprecation, planDeprecate } from '../catalog/edit/plan-deprecate.js';
 import { type Removal, planRemove } from '../catalog/edit/plan-remove.js';
-import { mapConcurrent } from '../core/concurrency.js';
+import { mapConcurrent, withOpen } from '../core/concurrency.js';
 import { combineErrors } from '../core/diagnostics-error.js';
 import { CancelledError, OpmateError } from '../core/errors.js';
 import { inReference } from '../source/reference-error.js';
@@ -17,7 +17,6 @@ import { renderBundleSource } from '../source/render.js';
 import type { Session } from '../source/session.js';
 import { openSource } from '../source/source.js';
 import { type CatalogOutput, resolveOutput } from './catalog-output.js';
-import { withOpen } from './with-open.js';
 
 /** A change of a catalog directory, written or, with `dryRun`, planned. */
 export interface CatalogEdit extends AppliedEdits {

@@ -1,9 +1,9 @@
+import { withOpen } from '../core/concurrency.js';
 import { OpmateError } from '../core/errors.js';
 import { inReference } from '../source/reference-error.js';
 import type { Session } from '../source/session.js';
 import type { CatalogSource, Source } from '../source/source-types.js';
 import { openSource } from '../source/source.js';
-import { withOpen } from './with-open.js';
 
 /** References that name a catalog, in words. */
 export const catalogForms =

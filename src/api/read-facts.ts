@@ -1,10 +1,9 @@
-import { mapConcurrent } from '../core/concurrency.js';
+import { mapConcurrent, withOpen } from '../core/concurrency.js';
 import { type CatalogFacts, joinFacts } from '../model/facts.js';
 import { sourceFacts } from '../source/facts.js';
 import { inReference } from '../source/reference-error.js';
 import type { Session } from '../source/session.js';
 import { openSource } from '../source/source.js';
-import { withOpen } from './with-open.js';
 
 /**
  * Reads names, edges and versions of catalogs and bundles as one catalog, for `drawGraph` and `readDrawnChannels`. Throws

@@ -1,3 +1,4 @@
+import { withOpen } from '../core/concurrency.js';
 import type { Catalog, MetasOptions } from '../catalog/catalog.js';
 import { collectFacts } from '../catalog/facts.js';
 import { placeDiagnostics } from '../catalog/locate.js';
@@ -7,7 +8,6 @@ import { type CatalogDiagnostic, diagnoseFaults } from '../model/catalog-diagnos
 import type { Session } from '../source/session.js';
 import { openSource } from '../source/source.js';
 import { requireCatalog } from './open-catalog.js';
-import { withOpen } from './with-open.js';
 
 /** Options of `validate`. */
 export interface ValidateOptions {

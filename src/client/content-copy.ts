@@ -12,7 +12,6 @@ import { moveWhole } from '../files/move-whole.js';
 import { replaceFile } from '../files/replace-file.js';
 import { stagingName, sweepLeftovers } from '../files/staging.js';
 import type { TransportResponse } from '../oci/transport/transport.js';
-import { readBody } from '../oci/transport/response-body.js';
 import { type Validators, formatLabel, usableValidators, getValidators } from './http-requests.js';
 
 const formatVersion = 1;
@@ -87,7 +86,7 @@ export class ContentCopy {
       handle = await open(temporary, 'wx+', 0o644);
       const digest = createHash('sha256');
       let size = 0;
-      for await (const chunk of readBody(response)) {
+      for await (const chunk of response.body as AsyncIterable<Buffer>) {
         if (size + chunk.length > this.#maxBytes) {
           throw new LimitError(`response larger than ${this.#maxBytes} bytes`, {
             subject: formatLabel(this.#url),

@@ -21,7 +21,6 @@ import type { BundleKey, CatalogQueries, CatalogEntry, CatalogPackage } from './
 import { type ListedCatalog, readListing } from './catalog-listing.js';
 import { type ClientOptions, maxCollectedBytes } from './client-options.js';
 import { ContentCopy } from './content-copy.js';
-import { readBody } from '../oci/transport/response-body.js';
 import { HttpRequests, type Validators, formatLabel, getValidators } from './http-requests.js';
 
 export interface HttpClientOptions extends ClientOptions {
@@ -74,10 +73,7 @@ export class HttpCatalogClient implements CatalogQueries<BundleBlob> {
   async catalogs({ signal }: CancelOptions = {}): Promise<ListedCatalog[]> {
     const url = `${this.#root}/catalogs`;
     const response = await this.#requests.send({ url, signal });
-    return readListing(
-      await readLimited(readBody(response), maxListingBytes, formatLabel(url)),
-      formatLabel(url),
-    );
+    return readListing(await readLimited(response.body, maxListingBytes, formatLabel(url)), formatLabel(url));
   }
 
   /** Yields all blobs in the order of the catalog. With a cache directory, the copy is updated first and then read. */
@@ -85,7 +81,7 @@ export class HttpCatalogClient implements CatalogQueries<BundleBlob> {
     const url = this.#url('all');
     if (this.#copy === undefined) {
       const response = await this.#requests.send({ url, signal });
-      yield* readBlobs(readBody(response), formatLabel(url), this.#limits);
+      yield* readBlobs(response.body, formatLabel(url), this.#limits);
       return;
     }
     const { handle } = await this.#openCopy(this.#copy, signal);
@@ -195,7 +191,7 @@ export class HttpCatalogClient implements CatalogQueries<BundleBlob> {
     const url = this.#url('metas') + (parameters === '' ? '' : `?${parameters}`);
     const label = formatLabel(url);
     const response = await this.#requests.send({ url, signal });
-    for await (const blob of readBlobs(readBody(response), label, limits)) {
+    for await (const blob of readBlobs(response.body, label, limits)) {
       requireMatch(blob, query, label);
       yield blob;
     }

@@ -5,7 +5,6 @@ import { OpmateError, fileError } from '../core/errors.js';
 import { statIfPresent } from '../files/file-status.js';
 import { readRegularFile } from '../files/read-file.js';
 import { readLimited } from '../oci/image/read-limited.js';
-import { readBody } from '../oci/transport/response-body.js';
 import { checkUrl, requestPlace } from '../source/drivers/http-request.js';
 import { formatUrl } from '../source/place.js';
 import type { SourceSession } from '../source/session.js';
@@ -32,7 +31,7 @@ export async function readUrl(
     checkUrl({ kind: 'http', url: url.href }, session.network);
     const { response, close } = await requestPlace({ url, headers }, {}, session);
     try {
-      return await readLimited(readBody(response), maxBytes, formatUrl(url));
+      return await readLimited(response.body, maxBytes, formatUrl(url));
     } finally {
       response.body.destroy();
       close();

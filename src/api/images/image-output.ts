@@ -1,4 +1,5 @@
 /** Base images and outputs of verbs that build images. */
+import { withOpen } from '../../core/concurrency.js';
 import type { KeyObject } from 'node:crypto';
 import path from 'node:path';
 import { addContext } from '../../core/diagnostics-error.js';
@@ -15,7 +16,6 @@ import type { WritableRepository } from '../../oci/registry/repository.js';
 import { type Artifact, attachArtifact } from '../../oci/signatures/attach-artifact.js';
 import { signImage } from '../../oci/signatures/sign-image.js';
 import type { Session } from '../../source/session.js';
-import { withOpen } from '../with-open.js';
 import { defaultBinaryImage } from '../../sqlite/read/index-image.js';
 import { parseSigningKey } from '../../trust/signing-key.js';
 

@@ -1,10 +1,10 @@
+import { withOpen } from '../../core/concurrency.js';
 import { compareBytes } from '../../core/order.js';
 import { parseReference } from '../../core/reference.js';
 import { openImage } from '../../oci/image/image.js';
 import { openReference } from '../../oci/image/open.js';
 import type { Descriptor, Platform } from '../../oci/image/types.js';
 import type { Session } from '../../source/session.js';
-import { withOpen } from '../with-open.js';
 
 /** An image, without the content of its layers. */
 export interface InspectedImage {

@@ -1,3 +1,4 @@
+import { withOpen } from '../../core/concurrency.js';
 import path from 'node:path';
 import { OpmateError } from '../../core/errors.js';
 import { type Reference, checkPullSpec, findReference, parseReference } from '../../core/reference.js';
@@ -12,7 +13,6 @@ import { NotDockerArchiveError } from '../../oci/archive-set/archive-source.js';
 import { openReference } from '../../oci/image/open.js';
 import { openImageSource } from '../../source/drivers/image.js';
 import type { Session } from '../../source/session.js';
-import { withOpen } from '../with-open.js';
 import type { CatalogSource, Source } from '../../source/source-types.js';
 import { openSource } from '../../source/source.js';
 import { requireCatalog } from '../open-catalog.js';

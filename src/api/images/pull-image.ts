@@ -1,9 +1,9 @@
+import { withOpen } from '../../core/concurrency.js';
 import type { FileTree } from '../../archive/file-tree.js';
 import { parseReference } from '../../core/reference.js';
 import { type Image, openImage, readImage } from '../../oci/image/image.js';
 import { openReference } from '../../oci/image/open.js';
 import type { Session } from '../../source/session.js';
-import { withOpen } from '../with-open.js';
 
 /** Content of an image, or of directories of it. */
 export interface PulledImage {

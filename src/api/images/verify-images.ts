@@ -1,4 +1,4 @@
-import { mapConcurrent } from '../../core/concurrency.js';
+import { mapConcurrent, withOpen } from '../../core/concurrency.js';
 import { parseReference } from '../../core/reference.js';
 import {
   type LookasideConfiguration,
@@ -10,7 +10,6 @@ import { readContents } from '../../oci/image/contents.js';
 import { openReference } from '../../oci/image/open.js';
 import { type Verdict, verifyImage } from '../../oci/signatures/verify-image.js';
 import type { Session } from '../../source/session.js';
-import { withOpen } from '../with-open.js';
 
 /** Signature policy for images. */
 export interface VerifyImagesOptions extends PolicyRequest {

@@ -1,4 +1,4 @@
-import { mapConcurrent } from '../../core/concurrency.js';
+import { mapConcurrent, withOpen } from '../../core/concurrency.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
 import { parseReference } from '../../core/reference.js';
@@ -6,7 +6,6 @@ import { releaseArchitectures } from '../../mirror/release/release-config.js';
 import { createLiveAccess } from '../../mirror/release/live-releases.js';
 import { openReference } from '../../oci/image/open.js';
 import type { Session } from '../../source/session.js';
-import { withOpen } from '../with-open.js';
 
 /** Releases of a channel for one architecture. */
 export interface ChannelReleases {

@@ -1,3 +1,4 @@
+import { withOpen } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 import { parseReference } from '../../core/reference.js';
 import { getReference, getTargetReference } from '../../mirror/mapping/image-location.js';
@@ -7,7 +8,6 @@ import { transferImages } from '../../mirror/transfer/transfer.js';
 import type { TransferOptions, TransferReport } from '../../mirror/transfer/transfer-types.js';
 import { openReference } from '../../oci/image/open.js';
 import type { Session } from '../../source/session.js';
-import { withOpen } from '../with-open.js';
 import { type FileRoots, resolveRoots } from './file-roots.js';
 import { resolveMaxPerRegistry } from './max-per-registry.js';
 

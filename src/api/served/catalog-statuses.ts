@@ -12,7 +12,6 @@ import { type JsonObject, type JsonValue, isJsonObject } from '../../document/js
 import { getText, getValue } from '../../document/json-fields.js';
 import { readRegularFile } from '../../files/read-file.js';
 import { readLimited } from '../../oci/image/read-limited.js';
-import { readBody } from '../../oci/transport/response-body.js';
 import { CatalogRecords, readServerUrl } from '../../serve/catalogs/catalog-records.js';
 import { createCatalogStatus } from '../../serve/catalogs/catalog-status.js';
 import { checkUrl, requestPlace } from '../../source/drivers/http-request.js';
@@ -163,7 +162,7 @@ export async function readUrl(
   try {
     const { response, close } = await requestPlace({ url: target, isAnonymous }, {}, session);
     try {
-      return (await readLimited(readBody(response), maxAnswerBytes, formatUrl(target))).toString();
+      return (await readLimited(response.body, maxAnswerBytes, formatUrl(target))).toString();
     } finally {
       response.body.destroy();
       close();

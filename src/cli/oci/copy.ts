@@ -1,5 +1,6 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag } from '../command/flags.js';
+import { withOpen } from '../../core/concurrency.js';
 import { UsageError } from '../../core/errors.js';
 import { isDigest } from '../../core/digest.js';
 import { type Reference, parseReference, parseTargetReference } from '../../core/reference.js';
@@ -32,8 +33,7 @@ export const command = defineCommand({
     const parsedTarget = parseTargetReference(target);
     await useSession(context, options, async (session) => {
       const { logger, signal, platform } = session;
-      const from = await openReference(parseReference(source), session);
-      try {
+      await withOpen(openReference(parseReference(source), session), async (from) => {
         const named = setTag(parsedTarget, from.reference);
         // Read before the target is opened, which makes a layout: there is nothing to make it for otherwise.
         // One platform's image is copied alone: an index without its other images is of no use.
@@ -41,8 +41,7 @@ export const command = defineCommand({
           platform === undefined
             ? await from.repository.getManifest(from.reference, session)
             : await openImage(from.repository, from.reference, session);
-        const to = await openTarget(named, session);
-        try {
+        await withOpen(openTarget(named, session), async (to) => {
           const result = await copyImage(from.repository, descriptor.digest, to.repository, to.reference, {
             referrers: options.referrers,
             logger,
@@ -53,12 +52,8 @@ export const command = defineCommand({
           logger.close();
           const { digest } = result.descriptor;
           await writeAll(context.stdout, `${digest}\n`);
-        } finally {
-          await to.close();
-        }
-      } finally {
-        await from.close();
-      }
+        });
+      });
     });
   },
 });

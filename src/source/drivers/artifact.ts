@@ -4,6 +4,7 @@ import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { normalizeEntryPath } from '../../archive/entry-path.js';
 import { defaultArchiveLimits, showSize } from '../../archive/limits.js';
+import { withOpen } from '../../core/concurrency.js';
 import { LimitError, OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { type Reference, parseReference } from '../../core/reference.js';
 import { parseManifest } from '../../oci/image/manifest.js';
@@ -15,9 +16,9 @@ import { retryDamaged } from '../../oci/transport/retry-policy.js';
 import type { Descriptor } from '../../oci/image/types.js';
 import { type ArtifactPlace, pinReference } from '../place.js';
 import type { SourceSession } from '../session.js';
-import { type ResolvedPlace, type Unpack, type UnpackedPlace, nothingToClose } from './driver.js';
+import type { ResolvedPlace, Unpack, UnpackedPlace } from './driver.js';
 import { digestOfImage } from './image.js';
-import { directoryBelow, openUnpacked } from './local.js';
+import { directoryBelow, toUnpackedPlace } from './local.js';
 
 /** Annotation with the file name of a layer. (Source: OCI image specification, annotations.) */
 const titleKey = 'org.opencontainers.image.title';
@@ -32,33 +33,20 @@ export async function resolveArtifact(place: ArtifactPlace, session: SourceSessi
     const problems = await unpackArtifact(pinned, destination, session);
     return { directory: await directoryBelow(destination, directory, ref), problems };
   };
-  return {
-    state: { id: `artifact ${ref}${directory === undefined ? '' : ` ${directory}`}`, ref },
-    isImmutable: true,
-    unpack,
-    open: (allowed) =>
-      openUnpacked(unpack, directory === undefined ? ref : `${ref}/${directory}`, session, allowed),
-    close: nothingToClose,
-  };
+  const id = `artifact ${ref}${directory === undefined ? '' : ` ${directory}`}`;
+  return toUnpackedPlace({ id, ref }, unpack, directory === undefined ? ref : `${ref}/${directory}`, session);
 }
 
-async function unpackArtifact(
+function unpackArtifact(
   reference: Reference,
   destination: string,
   session: SourceSession,
 ): Promise<UnpackedPlace['problems']> {
-  const { limits = defaultArchiveLimits, signal, logger } = session;
-  const opened = await openReference(reference, session);
-  try {
-    const { repository } = opened;
+  const { limits = defaultArchiveLimits, signal } = session;
+  return withOpen(openReference(reference, session), async ({ repository }) => {
     const layers = await readLayers(repository, reference, session);
     const archives = layers.filter((layer) => !isFile(layer));
-    const { problems } = await extractBlobs(repository, archives, destination, {
-      roots: [''],
-      limits,
-      signal,
-      logger,
-    });
+    const { problems } = await extractBlobs(repository, archives, destination, { ...session, roots: [''] });
     let total = 0;
     for (const layer of layers.filter(isFile)) {
       throwIfCancelled(signal);
@@ -75,9 +63,7 @@ async function unpackArtifact(
       await retryDamaged(() => writeBlob(repository, layer, file, session), session);
     }
     return problems;
-  } finally {
-    await opened.close();
-  }
+  });
 }
 
 /** Writes a blob to a new file; removes the file after a failure. */

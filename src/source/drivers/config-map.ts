@@ -11,27 +11,28 @@ import { type ConfigMapPlace, type ConfigMapsPlace, formatPlace } from '../place
 import type { CatalogSource } from '../source-types.js';
 import type { SourceSession } from '../session.js';
 import { fetchConfigMaps, writeConfigMap } from './config-map-files.js';
-import { type ResolvedPlace, type Unpack, nothingToClose } from './driver.js';
-import { openDatabase, openUnpacked, toSource } from './local.js';
+import type { ResolvedPlace, Unpack } from './driver.js';
+import { openDatabase, toSource, toUnpackedPlace } from './local.js';
 
 /** Resolves a ConfigMap with its data: each key is a file of the catalog, or operator manifests. */
-export function resolveConfigMap(place: ConfigMapPlace, session: SourceSession): ResolvedPlace {
-  const { name, data, binaryData = {} } = place;
+export function resolveConfigMap(
+  { name, data, binaryData = {} }: ConfigMapPlace,
+  session: SourceSession,
+): ResolvedPlace {
   const ref = `configmap/${name}@${computeDigest(encodeGoJson(sortKeysDeep({ data, binaryData })))}`;
   const unpack: Unpack = async (destination) => {
     await writeConfigMap(destination, ref, { data, binaryData }, session);
     return { directory: destination, problems: new Map() };
   };
+  const place = toUnpackedPlace({ id: ref, ref }, unpack, ref, session);
+  if (!holdsManifestData(data)) return place;
   return {
-    state: { id: ref, ref },
-    isImmutable: true,
-    ...(!holdsManifestData(data) && { unpack }),
+    ...place,
+    unpack: undefined,
     open: (allowed) => {
-      if (!holdsManifestData(data)) return openUnpacked(unpack, ref, session, allowed);
       if (allowed.catalogs) return openManifests(name, data, session);
       throw new OpmateError('UNSUPPORTED', `configmap/${name}: is a catalog, not a bundle`);
     },
-    close: nothingToClose,
   };
 }
 
@@ -58,11 +59,5 @@ export function resolveConfigMaps(place: ConfigMapsPlace, session: SourceSession
       session.logger?.log('warn', formatDiagnostic({ ...warning, file: place.file }));
     return { directory: destination, problems: new Map() };
   };
-  return {
-    state: { id: ref, ref },
-    isImmutable: false,
-    unpack,
-    open: (allowed) => openUnpacked(unpack, ref, session, allowed),
-    close: nothingToClose,
-  };
+  return { ...toUnpackedPlace({ id: ref, ref }, unpack, ref, session), isImmutable: false };
 }

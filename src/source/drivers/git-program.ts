@@ -2,12 +2,11 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { makeTemporaryDirectory } from '../../files/temporary-directory.js';
-import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, redact } from '../../core/errors.js';
 import { type ProgramEnd, runToEnd, streamProgram } from '../../files/run-program.js';
 import { requireHttps } from './http-request.js';
 import type { GitPlace } from '../place.js';
-import type { NetworkOptions } from '../session.js';
+import type { SourceSession } from '../session.js';
 
 /** Maximum size of git's messages and small responses, in bytes. */
 const defaultMaxOutput = 64 * 1024;
@@ -28,13 +27,11 @@ const passedVariables = [
   'SSL_CERT_FILE',
 ];
 
-/** Environment and settings for running git. */
-export interface GitOptions extends CancelOptions {
-  environment: Readonly<Record<string, string | undefined>>;
-  temporaryDirectory: string;
-  now: () => Date;
-  network?: NetworkOptions | undefined;
-}
+/** The part of a session that running git requires. */
+export type GitOptions = Pick<
+  SourceSession,
+  'environment' | 'temporaryDirectory' | 'now' | 'network' | 'signal'
+>;
 
 /** Settings of one git run. */
 interface GitRun {

@@ -3,17 +3,15 @@ import { isGitRefName } from '../git-names.js';
 import path from 'node:path';
 import { normalizeEntryPath } from '../../archive/entry-path.js';
 import { type ExtractedLayers, extractLayers } from '../../archive/layers.js';
-import type { ArchiveLimits } from '../../archive/limits.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { CancelledError, OpmateError, redact } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import type { Logger } from '../../core/log.js';
 import { type GitPlace, getDirectory, isCommit } from '../place.js';
 import type { SourceSession } from '../session.js';
-import { type ResolvedPlace, type Unpack, nothingToClose } from './driver.js';
+import type { ResolvedPlace, Unpack } from './driver.js';
 import { type Git, type GitOptions, withGit } from './git-program.js';
-import { directoryBelow, openUnpacked } from './local.js';
+import { directoryBelow, toUnpackedPlace } from './local.js';
 
 /** Timeouts for listing refs and for fetching a commit. */
 const listTimeoutMs = 60_000;
@@ -38,13 +36,8 @@ export async function resolveGit(place: GitPlace, session: SourceSession): Promi
     if (!roots.includes('')) await makeDirectory(path.join(destination, below), 0o700);
     return { directory: await directoryBelow(destination, below, ref), problems };
   };
-  return {
-    state: { id: `git ${repository} ${commit}${directory === undefined ? '' : ` ${directory}`}`, ref },
-    isImmutable: true,
-    unpack,
-    open: (allowed) => openUnpacked(unpack, below === '' ? ref : `${ref}/${below}`, session, allowed),
-    close: nothingToClose,
-  };
+  const id = `git ${repository} ${commit}${directory === undefined ? '' : ` ${directory}`}`;
+  return toUnpackedPlace({ id, ref }, unpack, below === '' ? ref : `${ref}/${below}`, session);
 }
 
 /**
@@ -158,12 +151,11 @@ async function fetchGit(
   commit: string,
   destination: string,
   roots: readonly string[],
-  options: GitOptions & { limits?: ArchiveLimits | undefined; logger?: Logger | undefined },
+  session: SourceSession,
 ): Promise<ExtractedLayers> {
-  const { limits, signal, logger } = options;
   const { repository } = source;
-  return withGit(source, options, (git) =>
-    withTemporaryDirectory(options, async (temporary) => {
+  return withGit(source, session, (git) =>
+    withTemporaryDirectory(session, async (temporary) => {
       const run = { timeoutMs: fetchTimeoutMs, directory: temporary };
       const format = commit.length === 64 ? ['--object-format=sha256'] : [];
       await git.run(['init', '--quiet', '--bare', ...format], run);
@@ -173,7 +165,7 @@ async function fetchGit(
         // Attributes of the repository would exclude or change files.
         const args = ['archive', '--format=tar', '--worktree-attributes', commit, ...paths];
         const layer = { label, open: () => Promise.resolve(git.stream(args, run)) };
-        return extractLayers([layer], destination, { roots, limits, signal, logger });
+        return extractLayers([layer], destination, { ...session, roots });
       };
       if (source.directory === undefined) return unpack([]);
       const extracted = await unpack(['--', getDirectory(source)]);

@@ -2,9 +2,9 @@ import path from 'node:path';
 import { OpmateError } from '../../core/errors.js';
 import { type HttpPlace, formatUrl } from '../place.js';
 import type { SourceSession } from '../session.js';
-import { type PlaceState, type ResolvedPlace, type Unpack, nothingToClose } from './driver.js';
+import type { PlaceState, ResolvedPlace, Unpack } from './driver.js';
 import { checkUrl, getValidator, receiveFile, requestPlace, withDownload } from './http-request.js';
-import { directoryBelow, openUnpacked } from './local.js';
+import { directoryBelow, toUnpackedPlace } from './local.js';
 import { unpackArchive } from './unpack-archive.js';
 
 /**
@@ -39,21 +39,13 @@ export async function resolveHttp(
     const ref = `${shown}@${digest}`;
     const within = directory === undefined ? '' : `${directory}/`;
     const unpack: Unpack = async (destination, roots) => {
-      const { limits, signal, logger } = session;
       const wanted = roots.map((root) => within + root);
-      const unpackOptions = { label: ref, roots: wanted, limits, signal, logger };
-      const { problems } = await unpackArchive(file, destination, unpackOptions);
+      const { problems } = await unpackArchive(file, destination, ref, wanted, session);
       if (directory === undefined) return { directory: destination, problems };
       return { directory: await directoryBelow(destination, directory, ref), problems };
     };
     const id = `archive ${digest}${directory === undefined ? '' : ` ${directory}`}`;
     const label = directory === undefined ? ref : `${ref}/${directory}`;
-    return {
-      state: { id, ref, validator: getValidator(response) },
-      isImmutable: true,
-      unpack,
-      open: (allowed) => openUnpacked(unpack, label, session, allowed),
-      close: nothingToClose,
-    };
+    return toUnpackedPlace({ id, ref, validator: getValidator(response) }, unpack, label, session);
   });
 }

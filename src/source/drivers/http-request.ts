@@ -1,12 +1,11 @@
 import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
-import { Readable, Transform } from 'node:stream';
+import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { decompress } from '../../archive/decompress.js';
 import { defaultArchiveLimits, showSize } from '../../archive/limits.js';
 import { LimitError, OpmateError } from '../../core/errors.js';
 import { openInTemporaryDirectory } from '../../files/temporary-directory.js';
-import { readBody } from '../../oci/transport/response-body.js';
 import type { TransportResponse } from '../../oci/transport/transport.js';
 import { type HttpPlace, type ServedPlace, credentialsInUrl, formatUrl } from '../place.js';
 import type { NetworkOptions, SourceSession } from '../session.js';
@@ -189,8 +188,8 @@ export async function receiveFile(
   // The size is limited above; repetitive catalogs exceed any decompression ratio.
   const unbounded = { ...limits, maxUnpackedSize: Infinity, maxRatio: Infinity };
   const bytes = isCompressed
-    ? decompress(Readable.from(readBody(response)), { label: shown, limits: unbounded, signal })
-    : readBody(response);
+    ? decompress(response.body, { label: shown, limits: unbounded, signal })
+    : response.body;
   await pipeline(bytes, counted, createWriteStream(file, { flags: 'wx', mode: 0o600 }), { signal });
   return `sha256:${hash.digest('hex')}`;
 }

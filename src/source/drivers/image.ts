@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { defaultArchiveLimits } from '../../archive/limits.js';
 import { type BundleFiles, readBundleFiles } from '../../bundle/read.js';
 import { DirectoryCatalog } from '../../catalog/catalog.js';
+import { withOpen } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 import { silentLogger } from '../../core/log.js';
 import { type Reference, formatReference } from '../../core/reference.js';
@@ -65,15 +65,12 @@ export async function withImage<T>(
   const task = `pull ${parsed.text}`;
   logger.progress({ task, state: 'start' });
   try {
-    const opened = await openReference(parsed, session);
-    try {
+    return await withOpen(openReference(parsed, session), async (opened) => {
       const image = await openImage(opened.repository, opened.reference, session);
       const total = image.manifest.layers.reduce((sum, layer) => sum + layer.size, 0);
       logger.progress({ task, state: 'update', current: 0, total, unit: 'bytes' });
-      return await work(image, parsed);
-    } finally {
-      await opened.close();
-    }
+      return work(image, parsed);
+    });
   } finally {
     logger.progress({ task, state: 'done' });
   }
@@ -119,11 +116,11 @@ async function openByLabel(
 export async function readImageBundle(
   image: Image,
   subject: string,
-  { limits = defaultArchiveLimits, signal, logger }: SourceSession,
+  session: SourceSession,
 ): Promise<BundleFiles> {
-  const tree = await readImage(image, { roots: bundleRoots, limits, signal, logger });
+  const tree = await readImage(image, { ...session, roots: bundleRoots });
   if (!bundleRoots.some((root) => tree.directories.has(root))) checkKind(subject, image);
-  return readBundleFiles(tree, { subject, signal });
+  return readBundleFiles(tree, { subject, signal: session.signal });
 }
 
 /** Throws OpmateError INVALID for an image labeled as a catalog or index. */
@@ -166,15 +163,9 @@ async function openCatalogImage(
   session: SourceSession,
 ): Promise<CatalogSource> {
   const root = getLabelPath(reference, imageLabels.configs, label);
-  const { limits = defaultArchiveLimits, signal, logger } = session;
   return openInTemporaryDirectory(session, async (temporary) => {
     const destination = path.join(temporary, 'image');
-    const unpacked = await extractImage(image, destination, {
-      roots: [root],
-      limits,
-      signal,
-      logger,
-    });
+    const unpacked = await extractImage(image, destination, { ...session, roots: [root] });
     const directory = path.join(destination, root);
     const stats = await statIfPresent(directory);
     if (!stats?.isDirectory()) {
@@ -203,17 +194,14 @@ async function openDatabaseImage(
 /** Returns the current digest of a reference. Throws OpmateError NOT_FOUND. */
 export async function digestOfImage(reference: Reference, session: SourceSession): Promise<string> {
   if (reference.transport === 'docker' && reference.digest !== undefined) return reference.digest;
-  const opened = await openReference(reference, session);
-  try {
+  return withOpen(openReference(reference, session), async (opened) => {
     const descriptor = await opened.repository.headManifest(opened.reference, session);
     if (descriptor !== undefined) return descriptor.digest;
     throw new OpmateError('NOT_FOUND', 'not found', {
       subject: formatReference(reference),
       hint: missingImageHint,
     });
-  } finally {
-    await opened.close();
-  }
+  });
 }
 
 /** Resolves the digest of an image; an unchanged archive keeps its known state. Throws OpmateError. */
@@ -263,7 +251,6 @@ function toResolvedPlace(
 
 /** Returns a function that unpacks an image; it throws OpmateError UNSUPPORTED for a catalog image. */
 function unpackImage(reference: Reference, session: SourceSession): Unpack {
-  const { limits = defaultArchiveLimits, signal, logger } = session;
   return (destination, roots) =>
     withImage(reference, session, async (image) => {
       for (const label of [imageLabels.database, imageLabels.configs]) {
@@ -273,7 +260,7 @@ function unpackImage(reference: Reference, session: SourceSession): Unpack {
           hint: `use the image of one bundle: this one has the label ${label}`,
         });
       }
-      const { problems } = await extractImage(image, destination, { roots, limits, signal, logger });
+      const { problems } = await extractImage(image, destination, { ...session, roots });
       return { directory: destination, problems };
     });
 }

@@ -21,7 +21,7 @@ import type { ArchivePlace, DatabasePlace, DirectoryPlace } from '../place.js';
 import { inReference } from '../reference-error.js';
 import type { AllowedSources, CatalogSource, Source } from '../source-types.js';
 import type { SourceSession } from '../session.js';
-import { type ResolvedPlace, type Unpack, nothingToClose } from './driver.js';
+import { type PlaceState, type ResolvedPlace, type Unpack, nothingToClose } from './driver.js';
 import { changed, confirmTree, readTree, toFileTree } from './file-tree.js';
 
 /** The directories of a registry+v1 bundle. */
@@ -99,11 +99,22 @@ export function toSource(catalog: Catalog): CatalogSource {
   return { kind: 'catalog', catalog, close: () => catalog.close() };
 }
 
+/** Returns a place of immutable files that `unpack` writes; `label` is the name of their root in messages. */
+export function toUnpackedPlace(
+  state: PlaceState,
+  unpack: Unpack,
+  label: string,
+  session: SourceSession,
+): ResolvedPlace {
+  const open = (allowed: AllowedSources) => openUnpacked(unpack, label, session, allowed);
+  return { state, isImmutable: true, unpack, open, close: nothingToClose };
+}
+
 /**
  * Opens the bundle or catalog in the files written by `unpack`, which are removed on close. Links out of them are never
- * followed. `label` is the name of their root in messages. Throws OpmateError.
+ * followed. Throws OpmateError.
  */
-export function openUnpacked(
+function openUnpacked(
   unpack: Unpack,
   label: string,
   session: SourceSession,
@@ -199,24 +210,18 @@ export async function resolveArchive(
   label: string,
   session: SourceSession,
 ): Promise<ResolvedPlace> {
-  const { limits, signal, logger } = session;
+  const { limits, signal } = session;
   // The user specified this file, so its link may have any target.
   const readOptions = { roots: [path.basename(file)], limits, signal, followLinks: true };
   const before = await readTree(path.dirname(file), readOptions);
   const ref = `archive@sha256:${before.files[0]?.sha256 ?? ''}`;
   const unpack: Unpack = async (destination, roots) => {
     const { unpackArchive } = await import('./unpack-archive.js');
-    const { problems } = await unpackArchive(file, destination, { label, roots, limits, signal, logger });
+    const { problems } = await unpackArchive(file, destination, label, roots, session);
     await confirmTree(path.dirname(file), before, readOptions).catch((error: unknown) => {
       throw error instanceof OpmateError && error.code === 'IO' ? changed(label) : error;
     });
     return { directory: destination, problems };
   };
-  return {
-    state: { id: ref, ref },
-    isImmutable: true,
-    unpack,
-    open: (allowed) => openUnpacked(unpack, label, session, allowed),
-    close: nothingToClose,
-  };
+  return toUnpackedPlace({ id: ref, ref }, unpack, label, session);
 }

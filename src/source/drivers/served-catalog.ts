@@ -14,7 +14,6 @@ import {
 import { quoteGo } from '../../document/go-json.js';
 import { readBytes } from '../../files/file-region.js';
 import { readLimited } from '../../oci/image/read-limited.js';
-import { readBody } from '../../oci/transport/response-body.js';
 import type { TransportResponse } from '../../oci/transport/transport.js';
 import { type ServedPlace, formatUrl } from '../place.js';
 import type { SourceSession } from '../session.js';
@@ -119,7 +118,7 @@ async function findPublished(
   if (reply === undefined) return undefined;
   const { response, shown, close } = reply;
   try {
-    const bytes = await readLimited(readBody(response), maxPublishedIndexBytes, shown);
+    const bytes = await readLimited(response.body, maxPublishedIndexBytes, shown);
     if (publishedKind(bytes) !== 'catalog') return undefined;
     return parsePublishedCatalog(bytes, shown).packages.find(({ name }) => name === packageName);
   } finally {

@@ -1,26 +1,18 @@
 import { type ExtractedLayers, extractLayers } from '../../archive/layers.js';
-import type { ArchiveLimits } from '../../archive/limits.js';
-import type { CancelOptions } from '../../core/concurrency.js';
-import type { Logger } from '../../core/log.js';
 import { openRegularFile } from '../../files/read-file.js';
-
-interface UnpackOptions extends CancelOptions {
-  /** Name of the archive in messages. */
-  label: string;
-  roots: readonly string[];
-  limits?: ArchiveLimits | undefined;
-  logger?: Logger | undefined;
-}
+import type { SourceSession } from '../session.js';
 
 /**
  * Unpacks the files under `roots` of an optionally compressed tar archive to `destination`, which must not exist.
- * Throws OpmateError.
+ * `label` is its name in messages. Throws OpmateError.
  */
 export function unpackArchive(
   file: string,
   destination: string,
-  { label, roots, limits, signal, logger }: UnpackOptions,
+  label: string,
+  roots: readonly string[],
+  session: SourceSession,
 ): Promise<ExtractedLayers> {
   const layer = { label, open: async () => (await openRegularFile(file)).createReadStream() };
-  return extractLayers([layer], destination, { roots, limits, signal, logger });
+  return extractLayers([layer], destination, { ...session, roots });
 }

@@ -14,7 +14,7 @@ import { compareBytes } from '../core/order.js';
 import { type BundleBlob, schemas } from '../model/declarative-config.js';
 import { type CatalogDiagnostic, diagnoseFaults } from '../model/catalog-diagnostic.js';
 import { decodeBundle, decodePackage } from '../model/decode.js';
-import type { CatalogFacts } from '../model/facts.js';
+import type { BlobOrigin, CatalogFacts, ChannelFacts } from '../model/facts.js';
 import { formatBundleVersion } from '../graph/bundle-version.js';
 import { validateInTurns } from '../graph/validate.js';
 import type {
@@ -31,16 +31,15 @@ import type {
 } from './responses.js';
 import { readBundleDetails, readBundleHeading } from './bundle-details.js';
 import { CatalogIndex } from './catalog-index.js';
-import { ComparedCatalogs } from './compared-catalogs.js';
-import { type Icon, readBlob, readIcon, readPackageHeading } from './package-heading.js';
+import { type ComparedCatalogs, compareCatalogs } from './compared-catalogs.js';
+import { type Icon, type PackageHeading, readBlob, readIcon, readPackageHeading } from './package-heading.js';
 import { type SearchIndex, type SearchedPackage, searchCatalog } from './search.js';
 import { PackageGraph, type PackageGraphFacts, countBySeverity, deprecationKey } from './package-graph.js';
 import { type ProblemFilter, compareSeverity, selectProblems } from './problem-window.js';
 import {
   type ViewedPackage,
-  addDeprecations,
   byNumbers,
-  createViewedPackage,
+  collectPackages,
   findDefaultHead,
   summarizeChannels,
 } from './viewed-package.js';
@@ -57,10 +56,15 @@ export interface NamedCatalog {
   catalog: Catalog;
 }
 
+type OverviewContent = Omit<CatalogOverview, keyof ViewState>;
+
 interface CatalogViewOptions extends Pick<MetasOptions, 'signal' | 'logger'> {
   /** Older catalog to show the differences from. */
   compareWith?: NamedCatalog | undefined;
 }
+
+/** Contents of the responses about one catalog. Methods throw OpmateError NOT_FOUND for unknown names. */
+export type CatalogView = Awaited<ReturnType<typeof openCatalogView>>;
 
 /**
  * Reads a catalog for the page. Names, edges and findings stay in memory, about 1 KB per bundle; descriptions, icons
@@ -68,10 +72,9 @@ interface CatalogViewOptions extends Pick<MetasOptions, 'signal' | 'logger'> {
  * Throws OpmateError if nothing can be read.
  */
 export async function openCatalogView(
-  { name, catalog }: NamedCatalog,
-  options: CatalogViewOptions = {},
-): Promise<CatalogView> {
-  const { compareWith, signal, logger } = options;
+  { name: catalogName, catalog }: NamedCatalog,
+  { compareWith, signal, logger = silentLogger }: CatalogViewOptions = {},
+) {
   const faults: OpmateError[] = [];
   const index = new CatalogIndex();
   const readOptions = {
@@ -89,317 +92,38 @@ export async function openCatalogView(
     const before = await takeSnapshot(compareWith.catalog, { signal, logger, onFault: () => undefined });
     const after = await takeSnapshot(catalog, readOptions);
     const diff = await diffCatalogs(before, after, { signal });
-    compared = new ComparedCatalogs(compareWith.name, name, diff, before.facts.channels);
+    compared = compareCatalogs(compareWith.name, catalogName, diff, before.facts.channels);
     facts = after.facts;
   }
-  const findings = await readFindings(facts, faults, signal);
-  const view = new CatalogView({ name, catalog, facts, index, findings, compared });
-  await view.readHeadings(signal);
-  return view;
-}
-
-type OverviewContent = Omit<CatalogOverview, keyof ViewState>;
-
-/** Open catalog with its facts and the images of its bundles. */
-interface Selectable {
-  catalog: Catalog;
-  facts: CatalogFacts;
-  getImages(packageName: string, bundle: string): string[];
-}
-
-interface CatalogViewContent {
-  name: string;
-  catalog: Catalog;
-  facts: CatalogFacts;
-  index: CatalogIndex;
-  findings: CatalogDiagnostic[];
-  compared: ComparedCatalogs | undefined;
-}
-
-/** Contents of the responses about one catalog. Methods throw OpmateError NOT_FOUND for unknown names. */
-export class CatalogView {
-  readonly #name: string;
-  readonly #catalog: Catalog;
-  readonly #index: CatalogIndex;
-  readonly #facts: CatalogFacts;
-  #search: SearchIndex | undefined;
-  readonly #packages = new Map<string, ViewedPackage>();
-  #findings: CatalogDiagnostic[] = [];
-  /** Reset when findings or headings change. */
-  #overview: OverviewContent | undefined;
-  #checking: Promise<void> | undefined;
-  readonly #compared: ComparedCatalogs | undefined;
-
-  constructor({ name, catalog, facts, index, findings, compared }: CatalogViewContent) {
-    this.#name = name;
-    this.#catalog = catalog;
-    this.#index = index;
-    this.#facts = facts;
-    for (const packageFacts of facts.packages) this.#addPackage(packageFacts.name).facts ??= packageFacts;
-    for (const channel of facts.channels) {
-      const { channels } = this.#addPackage(channel.package);
-      if (!channels.has(channel.name)) channels.set(channel.name, channel);
-    }
-    for (const bundle of facts.bundles) {
-      const { bundles } = this.#addPackage(bundle.package);
-      if (!bundles.has(bundle.name)) bundles.set(bundle.name, bundle);
-    }
-    for (const deprecations of facts.deprecations) {
-      addDeprecations(this.#addPackage(deprecations.package), deprecations);
-    }
-    this.#setFindings(findings);
-    this.#compared = compared;
+  const packages = collectPackages(facts);
+  let findings: CatalogDiagnostic[] = [];
+  /** Reset when findings change. */
+  let overview: OverviewContent | undefined;
+  const setFindings = (next: CatalogDiagnostic[]): void => {
+    findings = next;
+    overview = undefined;
+    for (const viewedPackage of packages.values()) viewedPackage.problems = [];
+    for (const finding of next) packages.get(finding.package ?? '')?.problems.push(finding);
+  };
+  setFindings(await readFindings(facts, faults, signal));
+  const headings = new Map<string, PackageHeading>();
+  for (const [name, viewedPackage] of packages) {
+    throwIfCancelled(signal);
+    headings.set(name, await readPackageHeading(catalog, viewedPackage));
   }
 
-  #setFindings(findings: CatalogDiagnostic[]): void {
-    this.#findings = findings;
-    this.#overview = undefined;
-    for (const viewedPackage of this.#packages.values()) viewedPackage.problems = [];
-    for (const finding of findings) this.#packages.get(finding.package ?? '')?.problems.push(finding);
-  }
-
-  /**
-   * Starts the checks of `catalog doctor`, which read the catalog again; until they end, problems are those of
-   * `validate`. The catalog must stay open until `endChecks`.
-   */
-  startChecks({ signal, logger = silentLogger }: Pick<CatalogViewOptions, 'signal' | 'logger'> = {}): void {
-    const check = async (): Promise<void> => {
-      const { diagnoseCatalog } = await import('../catalog/doctor/diagnose.js');
-      this.#setFindings(await diagnoseCatalog(this.#catalog, { signal }));
-    };
-    this.#checking = check()
-      .catch((error: unknown) => {
-        if (signal?.aborted !== true) logger.log('warn', `checks stopped: ${getMessage(error)}`);
-      })
-      .finally(() => {
-        this.#checking = undefined;
-      });
-  }
-
-  get isChecking(): boolean {
-    return this.#checking !== undefined;
-  }
-
-  /** Waits for the checks, which the signal of `startChecks` cancels. */
-  async endChecks(): Promise<void> {
-    await this.#checking;
-  }
-
-  #addPackage(name: string): ViewedPackage {
-    return getOrAdd(this.#packages, name, () => createViewedPackage(name));
-  }
-
-  async readHeadings(signal: AbortSignal | undefined): Promise<void> {
-    for (const viewedPackage of this.#packages.values()) {
-      throwIfCancelled(signal);
-      viewedPackage.heading = await readPackageHeading(this.#catalog, viewedPackage);
-    }
-  }
-
-  /** Returns the list of packages and the totals. */
-  overview(): OverviewContent {
-    return (this.#overview ??= this.#createOverview());
-  }
-
-  #createOverview(): OverviewContent {
-    const packages = [...this.#packages.values()]
-      .map((viewedPackage) => this.#summarize(viewedPackage))
-      .sort((a, b) => compareBytes(a.name, b.name));
-    const sum = (count: (packageSummary: PackageSummary) => number): number =>
-      packages.reduce((total, packageSummary) => total + count(packageSummary), 0);
-    return {
-      name: this.#name,
-      ...(this.#compared && { comparedWith: this.#compared.from }),
-      bundles: sum(({ bundles }) => bundles),
-      channels: sum(({ channels }) => channels),
-      ...countBySeverity(this.#findings),
-      packages,
-    };
-  }
-
-  #summarize(viewedPackage: ViewedPackage): PackageSummary {
-    const { name, facts, channels, bundles, deprecations, heading, problems } = viewedPackage;
-    const defaultChannel = facts?.defaultChannel ?? '';
-    const head = findDefaultHead(viewedPackage);
-    const change = this.#compared?.getPackageChange(name);
-    const { displayName, provider, summary, hasIcon, categories, openshift } = heading;
-    return {
-      ...{ name, displayName, provider, summary, hasIcon, categories },
-      ...(openshift !== undefined && { openshift }),
-      defaultChannel,
-      head,
-      version: formatBundleVersion(bundles.get(head)?.packageProperties[0]),
-      channels: channels.size,
-      bundles: bundles.size,
-      isDeprecated: deprecations.has(deprecationKey(schemas.package, '')),
-      ...countBySeverity(problems),
-      ...(change !== undefined && { change }),
-    };
-  }
-
-  /** Returns the data that a selection is planned with. */
-  selectable(): Selectable {
-    const { images } = this.#index;
-    return {
-      catalog: this.#catalog,
-      facts: this.#facts,
-      getImages: (packageName, bundle) =>
-        this.#index.getImages(packageName, bundle).flatMap((position) => images[position] ?? []),
-    };
-  }
-
-  search(query: string): SearchResult {
-    return searchCatalog(this.searchIndex(), query);
-  }
-
-  searchIndex(): SearchIndex {
-    return (this.#search ??= {
-      packages: [...this.#packages.values()]
-        .sort((a, b) => compareBytes(a.name, b.name))
-        .map((viewedPackage) => this.#toSearchedPackage(viewedPackage)),
-      images: this.#index.images,
-    });
-  }
-
-  #toSearchedPackage({ name, facts, heading, channels, bundles }: ViewedPackage): SearchedPackage {
-    const { displayName, provider, categories, keywords, description } = heading;
-    const bundleChannels = new Map<string, string>();
-    const defaultChannel = channels.get(facts?.defaultChannel ?? '');
-    for (const channel of [defaultChannel, ...channels.values()]) {
-      for (const entry of channel?.entries ?? [])
-        getOrAdd(bundleChannels, entry.name, () => channel?.name ?? '');
-    }
-    return {
-      ...{ name, displayName, provider, categories, keywords, description },
-      apis: this.#index.getApis(name),
-      bundles: [...bundles.values()].map((bundle) => ({
-        name: bundle.name,
-        version: formatBundleVersion(bundle.packageProperties[0]),
-        channel: bundleChannels.get(bundle.name) ?? '',
-        images: this.#index.getImages(name, bundle.name),
-      })),
-    };
-  }
-
-  async package(name: string): Promise<PackageDetails> {
-    const viewedPackage = this.#requirePackage(name);
-    const { facts, heading, bundles, deprecations, problems } = viewedPackage;
-    const deprecation = deprecations.get(deprecationKey(schemas.package, ''));
-    const blob = await readBlob(this.#catalog, facts, decodePackage);
-    const head = await readBlob(this.#catalog, bundles.get(findDefaultHead(viewedPackage)), (value) =>
-      readBundleHeading(decodeBundle(value)),
-    );
-    return {
-      name,
-      displayName: heading.displayName,
-      provider: heading.provider,
-      description: blob?.description || head?.description || '',
-      defaultChannel: facts?.defaultChannel ?? '',
-      hasIcon: heading.hasIcon,
-      isDefined: facts !== undefined,
-      bundles: bundles.size,
-      ...(deprecation !== undefined && { deprecation }),
-      lifecycle: [...(this.#index.lifecycles.get(name) ?? [])]
-        .sort((a, b) => byNumbers.compare(b.name, a.name))
-        .map(({ name: version, phases, platforms }) => ({ version, phases, platforms })),
-      channels: summarizeChannels(viewedPackage),
-      problems: await this.#locate([...problems].sort(compareSeverity).slice(0, maxProblems)),
-      problemCount: problems.length,
-    };
-  }
-
-  async icon(name: string): Promise<Icon> {
-    const icon = await readBlob(this.#catalog, this.#requirePackage(name).facts, (value) =>
-      readIcon(decodePackage(value)),
-    );
-    if (icon !== undefined) return icon;
-    throw new OpmateError('NOT_FOUND', `package ${quoteGo(name)} has no icon`);
-  }
-
-  graph(packageName: string): PackageGraph {
-    return new PackageGraph(this.graphFacts(packageName));
-  }
-
-  /** Returns the facts of the graphs and update paths of a package. */
-  graphFacts(packageName: string): PackageGraphFacts {
-    const { name, facts, channels, bundles, deprecations, problems } = this.#requirePackage(packageName);
-    return {
-      package: name,
-      defaultChannel: facts?.defaultChannel ?? '',
-      channels: [...channels.values()].map((channel) => ({ name: channel.name, entries: channel.entries })),
-      bundles: [...bundles.values()].map((bundle) => {
-        const { version, release } = bundle.packageProperties[0] ?? { version: '', release: '' };
-        const change = this.#compared?.getBundleChange(name, bundle.name);
-        return { name: bundle.name, version, release, ...(change !== undefined && { change }) };
-      }),
-      deprecations: [...deprecations],
-      problems: problems.map(({ severity, channel, bundle }) => ({ severity, channel, bundle })),
-      before: this.#compared?.getOlderChannels(name) ?? [],
-    };
-  }
-
-  async bundle(packageName: string, name: string): Promise<BundleDetails> {
-    const viewedPackage = this.#requirePackage(packageName);
-    const facts = viewedPackage.bundles.get(name);
-    const places = findPlaces(viewedPackage, name);
-    if (facts === undefined && places.length === 0) {
-      throw notFound('bundle', name, viewedPackage.bundles.keys(), {
-        scope: `package ${quoteGo(packageName)}`,
-      });
-    }
-    const deprecation = viewedPackage.deprecations.get(deprecationKey(schemas.bundle, name));
-    const details =
-      (await readBlob(this.#catalog, facts, (value) => readBundleDetails(decodeBundle(value)))) ??
-      readBundleDetails(emptyBundle);
-    return {
-      package: packageName,
-      name,
-      version: formatBundleVersion(facts?.packageProperties[0]),
-      ...details,
-      ...(deprecation !== undefined && { deprecation }),
-      places,
-      problems: await this.#locate(
-        viewedPackage.problems
-          .filter(({ bundle }) => bundle === name)
-          .sort(compareSeverity)
-          .slice(0, maxProblems),
-      ),
-    };
-  }
-
-  async problems(filter: ProblemFilter): Promise<ProblemWindow> {
-    const { window, ...choices } = selectProblems(this.#findings, filter, (finding) => ({
-      ...{ severity: finding.severity, check: finding.code, package: finding.package ?? '' },
-    }));
-    return { problems: await this.#locate(window), ...choices };
-  }
-
-  compare(): CatalogComparison {
-    return this.#requireCompared().summarize();
-  }
-
-  comparePackage(name: string): PackageDifferences {
-    return this.#requireCompared().package(name);
-  }
-
-  #requireCompared(): ComparedCatalogs {
-    if (this.#compared !== undefined) return this.#compared;
-    throw new OpmateError('NOT_FOUND', 'no catalog to compare with');
-  }
-
-  #requirePackage(name: string): ViewedPackage {
-    const viewedPackage = this.#packages.get(name);
+  const getHeading = (name: string): PackageHeading => headings.get(name) as PackageHeading;
+  const requirePackage = (name: string): ViewedPackage => {
+    const viewedPackage = packages.get(name);
     if (viewedPackage !== undefined) return viewedPackage;
-    throw notFound('package', name, this.#packages.keys());
-  }
-
-  async #locate(findings: readonly CatalogDiagnostic[]): Promise<LocatedProblem[]> {
-    const diagnostics = findings.map((diagnostic): CatalogDiagnostic => {
-      const { origin } = diagnostic;
-      const isFar = origin !== undefined && origin.offset > maxLineOffset;
-      return isFar ? { ...diagnostic, origin: undefined, file: origin.file, line: undefined } : diagnostic;
-    });
-    return (await placeDiagnostics(this.#catalog, diagnostics)).map((finding) => {
+    throw notFound('package', name, packages.keys());
+  };
+  const requireCompared = (): ComparedCatalogs => {
+    if (compared !== undefined) return compared;
+    throw new OpmateError('NOT_FOUND', 'no catalog to compare with');
+  };
+  const locate = async (diagnostics: readonly CatalogDiagnostic[]): Promise<LocatedProblem[]> =>
+    (await placeDiagnostics(catalog, diagnostics.map(withoutFarPlace))).map((finding) => {
       const { severity, code, hint = '', package: packageName = '', channel = '', bundle = '' } = finding;
       const { file = '', line } = finding;
       return {
@@ -408,7 +132,215 @@ export class CatalogView {
         ...(line !== undefined && { line }),
       };
     });
+  const locateFirst = (problems: readonly CatalogDiagnostic[]): Promise<LocatedProblem[]> =>
+    locate([...problems].sort(compareSeverity).slice(0, maxProblems));
+
+  const summarize = (viewedPackage: ViewedPackage): PackageSummary => {
+    const { name, facts: packageFacts, channels, bundles, deprecations, problems } = viewedPackage;
+    const head = findDefaultHead(viewedPackage);
+    const change = compared?.getPackageChange(name);
+    const { displayName, provider, summary, hasIcon, categories, openshift } = getHeading(name);
+    return {
+      ...{ name, displayName, provider, summary, hasIcon, categories },
+      ...(openshift !== undefined && { openshift }),
+      defaultChannel: packageFacts?.defaultChannel ?? '',
+      head,
+      version: formatBundleVersion(bundles.get(head)?.packageProperties[0]),
+      channels: channels.size,
+      bundles: bundles.size,
+      isDeprecated: deprecations.has(deprecationKey(schemas.package, '')),
+      ...countBySeverity(problems),
+      ...(change !== undefined && { change }),
+    };
+  };
+  const createOverview = (): OverviewContent => {
+    const summaries = sortByName(packages).map(summarize);
+    const sum = (count: (packageSummary: PackageSummary) => number): number =>
+      summaries.reduce((total, packageSummary) => total + count(packageSummary), 0);
+    return {
+      name: catalogName,
+      ...(compared && { comparedWith: compared.from }),
+      bundles: sum(({ bundles }) => bundles),
+      channels: sum(({ channels }) => channels),
+      ...countBySeverity(findings),
+      packages: summaries,
+    };
+  };
+
+  let searchIndex: SearchIndex | undefined;
+  const getSearchIndex = (): SearchIndex =>
+    (searchIndex ??= {
+      packages: sortByName(packages).map((viewedPackage) =>
+        toSearchedPackage(viewedPackage, getHeading(viewedPackage.name), index),
+      ),
+      images: index.images,
+    });
+
+  /** Returns the facts of the graphs and update paths of a package. */
+  const graphFacts = (packageName: string): PackageGraphFacts => {
+    const {
+      name,
+      facts: packageFacts,
+      channels,
+      bundles,
+      deprecations,
+      problems,
+    } = requirePackage(packageName);
+    const toEntries = (list: Iterable<ChannelFacts>): PackageGraphFacts['channels'] =>
+      [...list].map(({ name: channel, entries }) => ({ name: channel, entries }));
+    return {
+      package: name,
+      defaultChannel: packageFacts?.defaultChannel ?? '',
+      channels: toEntries(channels.values()),
+      bundles: [...bundles.values()].map((bundle) => {
+        const { version, release } = bundle.packageProperties[0] ?? { version: '', release: '' };
+        const change = compared?.getBundleChange(name, bundle.name);
+        return { name: bundle.name, version, release, ...(change !== undefined && { change }) };
+      }),
+      deprecations: [...deprecations],
+      problems: problems.map(({ severity, channel, bundle }) => ({ severity, channel, bundle })),
+      before: toEntries(compared?.getOlderChannels(name) ?? []),
+    };
+  };
+
+  let checking: Promise<void> | undefined;
+  return {
+    /**
+     * Starts the checks of `catalog doctor`, which read the catalog again; until they end, problems are those of
+     * `validate`. The catalog must stay open until `endChecks`.
+     */
+    startChecks(): void {
+      const check = async (): Promise<void> => {
+        const { diagnoseCatalog } = await import('../catalog/doctor/diagnose.js');
+        setFindings(await diagnoseCatalog(catalog, { signal }));
+      };
+      checking = check()
+        .catch((error: unknown) => {
+          if (signal?.aborted !== true) logger.log('warn', `checks stopped: ${getMessage(error)}`);
+        })
+        .finally(() => {
+          checking = undefined;
+        });
+    },
+    isChecking: (): boolean => checking !== undefined,
+    /** Waits for the checks, which the signal of the view cancels. */
+    endChecks: async (): Promise<void> => checking,
+
+    /** Returns the list of packages and the totals. */
+    overview: (): OverviewContent => (overview ??= createOverview()),
+    /** Returns the data that a selection is planned with. */
+    selectable: () => ({
+      catalog,
+      facts,
+      getImages: (packageName: string, bundle: string): string[] =>
+        index.getImages(packageName, bundle).flatMap((position) => index.images[position] ?? []),
+    }),
+    search: (query: string): SearchResult => searchCatalog(getSearchIndex(), query),
+    searchIndex: getSearchIndex,
+    graphFacts,
+    graph: (packageName: string): PackageGraph => new PackageGraph(graphFacts(packageName)),
+
+    async package(name: string): Promise<PackageDetails> {
+      const viewedPackage = requirePackage(name);
+      const { facts: packageFacts, bundles, deprecations, problems } = viewedPackage;
+      const { displayName, provider, hasIcon } = getHeading(name);
+      const deprecation = deprecations.get(deprecationKey(schemas.package, ''));
+      const blob = await readBlob(catalog, packageFacts, decodePackage);
+      const head = await readBlob(catalog, bundles.get(findDefaultHead(viewedPackage)), (value) =>
+        readBundleHeading(decodeBundle(value)),
+      );
+      return {
+        ...{ name, displayName, provider },
+        description: blob?.description || head?.description || '',
+        defaultChannel: packageFacts?.defaultChannel ?? '',
+        hasIcon,
+        isDefined: packageFacts !== undefined,
+        bundles: bundles.size,
+        ...(deprecation !== undefined && { deprecation }),
+        lifecycle: [...(index.lifecycles.get(name) ?? [])]
+          .sort((a, b) => byNumbers.compare(b.name, a.name))
+          .map(({ name: version, phases, platforms }) => ({ version, phases, platforms })),
+        channels: summarizeChannels(viewedPackage),
+        problems: await locateFirst(problems),
+        problemCount: problems.length,
+      };
+    },
+
+    async icon(name: string): Promise<Icon> {
+      const icon = await readBlob(catalog, requirePackage(name).facts, (value) =>
+        readIcon(decodePackage(value)),
+      );
+      if (icon !== undefined) return icon;
+      throw new OpmateError('NOT_FOUND', `package ${quoteGo(name)} has no icon`);
+    },
+
+    async bundle(packageName: string, name: string): Promise<BundleDetails> {
+      const viewedPackage = requirePackage(packageName);
+      const bundleFacts = viewedPackage.bundles.get(name);
+      const places = findPlaces(viewedPackage, name);
+      if (bundleFacts === undefined && places.length === 0) {
+        throw notFound('bundle', name, viewedPackage.bundles.keys(), {
+          scope: `package ${quoteGo(packageName)}`,
+        });
+      }
+      const deprecation = viewedPackage.deprecations.get(deprecationKey(schemas.bundle, name));
+      const details =
+        (await readBlob(catalog, bundleFacts, (value) => readBundleDetails(decodeBundle(value)))) ??
+        readBundleDetails(emptyBundle);
+      return {
+        package: packageName,
+        name,
+        version: formatBundleVersion(bundleFacts?.packageProperties[0]),
+        ...details,
+        ...(deprecation !== undefined && { deprecation }),
+        places,
+        problems: await locateFirst(viewedPackage.problems.filter(({ bundle }) => bundle === name)),
+      };
+    },
+
+    async problems(filter: ProblemFilter): Promise<ProblemWindow> {
+      const { window, ...choices } = selectProblems(findings, filter, (finding) => ({
+        ...{ severity: finding.severity, check: finding.code, package: finding.package ?? '' },
+      }));
+      return { problems: await locate(window), ...choices };
+    },
+    compare: (): CatalogComparison => requireCompared().summarize(),
+    comparePackage: (name: string): PackageDifferences => requireCompared().package(name),
+  };
+}
+
+function sortByName(packages: ReadonlyMap<string, ViewedPackage>): ViewedPackage[] {
+  return [...packages.values()].sort((a, b) => compareBytes(a.name, b.name));
+}
+
+/** Removes a place whose line would be expensive to find. */
+function withoutFarPlace(diagnostic: CatalogDiagnostic): CatalogDiagnostic {
+  const { origin } = diagnostic;
+  if (origin === undefined || origin.offset <= maxLineOffset) return diagnostic;
+  return { ...diagnostic, origin: undefined, file: origin.file, line: undefined };
+}
+
+function toSearchedPackage(
+  { name, facts, channels, bundles }: ViewedPackage,
+  { displayName, provider, categories, keywords, description }: PackageHeading,
+  index: CatalogIndex,
+): SearchedPackage {
+  const bundleChannels = new Map<string, string>();
+  const defaultChannel = channels.get(facts?.defaultChannel ?? '');
+  for (const channel of [defaultChannel, ...channels.values()]) {
+    for (const entry of channel?.entries ?? [])
+      getOrAdd(bundleChannels, entry.name, () => channel?.name ?? '');
   }
+  return {
+    ...{ name, displayName, provider, categories, keywords, description },
+    apis: index.getApis(name),
+    bundles: [...bundles.values()].map((bundle) => ({
+      name: bundle.name,
+      version: formatBundleVersion(bundle.packageProperties[0]),
+      channel: bundleChannels.get(bundle.name) ?? '',
+      images: index.getImages(name, bundle.name),
+    })),
+  };
 }
 
 /** Blob for the details of a bundle that only channels name. */

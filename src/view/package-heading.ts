@@ -7,7 +7,7 @@ import { decodeBundle, decodePackage } from '../model/decode.js';
 import type { BlobOrigin, BundleFacts, PackageFacts } from '../model/facts.js';
 import type { PackageSummary } from './responses.js';
 import { readBundleHeading } from './bundle-details.js';
-import { type PackageHeading, type ViewedPackage, findDefaultHead } from './viewed-package.js';
+import { type ViewedPackage, findDefaultHead } from './viewed-package.js';
 
 /** Media types of icons that browsers show without running code. */
 const iconTypes: readonly string[] = ['image/png', 'image/jpeg', 'image/gif', 'image/svg+xml'];
@@ -24,11 +24,11 @@ export interface Icon {
   content: Buffer;
 }
 
+/** Fields of a package that the list of packages and searches use. */
+export type PackageHeading = Awaited<ReturnType<typeof readPackageHeading>>;
+
 /** Reads the heading of a package from its blob and from the bundle at the head of its default channel. */
-export async function readPackageHeading(
-  catalog: Catalog,
-  viewedPackage: ViewedPackage,
-): Promise<PackageHeading> {
+export async function readPackageHeading(catalog: Catalog, viewedPackage: ViewedPackage) {
   const { facts, bundles } = viewedPackage;
   const blob = await readBlob(catalog, facts, decodePackage);
   const head = await readBlob(catalog, bundles.get(findDefaultHead(viewedPackage)), (value, origin) => {

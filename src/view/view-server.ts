@@ -184,7 +184,7 @@ class Router {
     const query = new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1));
     const isReload = path === '/api/catalog' || path === '/api/state';
     return this.#view.use(isReload, async (view, { run, readAt }) => {
-      const state: ViewState = { run, readAt, isChecking: view.isChecking };
+      const state: ViewState = { run, readAt, isChecking: view.isChecking() };
       const etag = `"${run}${state.isChecking ? '-checking' : ''}"`;
       const isKnown = request.headers['if-none-match'] === etag;
       const reply = isKnown

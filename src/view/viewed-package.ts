@@ -1,6 +1,7 @@
+import { getOrAdd } from '../core/groups.js';
 import { schemas } from '../model/declarative-config.js';
 import type { CatalogDiagnostic } from '../model/catalog-diagnostic.js';
-import type { BundleFacts, ChannelFacts, DeprecationsFacts, PackageFacts } from '../model/facts.js';
+import type { BundleFacts, CatalogFacts, ChannelFacts, PackageFacts } from '../model/facts.js';
 import { formatBundleVersion } from '../graph/bundle-version.js';
 import { findHead } from '../graph/channel-graph.js';
 import type { ChannelSummary } from './responses.js';
@@ -13,40 +14,26 @@ export interface ViewedPackage {
   channels: Map<string, ChannelFacts>;
   bundles: Map<string, BundleFacts>;
   deprecations: Map<string, string>;
-  heading: PackageHeading;
   problems: CatalogDiagnostic[];
 }
 
-/** Fields of a package that the list of packages and searches use. */
-export interface PackageHeading {
-  displayName: string;
-  provider: string;
-  summary: string;
-  hasIcon: boolean;
-  categories: string[];
-  keywords: string[];
-  description: string;
-  openshift?: { min?: number; max?: number };
-}
-
-/** Returns a package without contents. */
-export function createViewedPackage(name: string): ViewedPackage {
-  return {
-    ...{ name, facts: undefined, channels: new Map(), bundles: new Map(), deprecations: new Map() },
-    heading: {
-      ...{ displayName: '', provider: '', summary: '', description: '' },
-      ...{ hasIcon: false, categories: [], keywords: [] },
-    },
-    problems: [],
-  };
-}
-
-/** Adds deprecations to a package; the first one of a reference takes precedence. */
-export function addDeprecations({ deprecations }: ViewedPackage, { entries }: DeprecationsFacts): void {
-  for (const { reference, message } of entries) {
-    const key = deprecationKey(reference.schema, reference.name);
-    if (!deprecations.has(key)) deprecations.set(key, message);
+/** Returns the packages that any facts name. */
+export function collectPackages(facts: CatalogFacts): Map<string, ViewedPackage> {
+  const packages = new Map<string, ViewedPackage>();
+  const add = (name: string): ViewedPackage =>
+    getOrAdd(packages, name, () => ({
+      ...{ name, facts: undefined, channels: new Map(), bundles: new Map(), deprecations: new Map() },
+      problems: [],
+    }));
+  for (const packageFacts of facts.packages) add(packageFacts.name).facts ??= packageFacts;
+  for (const channel of facts.channels) getOrAdd(add(channel.package).channels, channel.name, () => channel);
+  for (const bundle of facts.bundles) getOrAdd(add(bundle.package).bundles, bundle.name, () => bundle);
+  for (const { package: name, entries } of facts.deprecations) {
+    const { deprecations } = add(name);
+    for (const { reference, message } of entries)
+      getOrAdd(deprecations, deprecationKey(reference.schema, reference.name), () => message);
   }
+  return packages;
 }
 
 /** Returns the head of the default channel; empty without one. */

@@ -34,7 +34,7 @@ export async function openView(
   const view = await openCatalogView(shown, { compareWith, logger, signal }).catch((error: unknown) => {
     throw inReference(error, shown.name);
   });
-  view.startChecks({ signal, logger });
+  view.startChecks();
   return {
     view,
     async close() {

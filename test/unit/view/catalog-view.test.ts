@@ -244,9 +244,9 @@ describe('CatalogView', () => {
   it('adds the findings of the doctor, most severe first', async () => {
     const view = await viewOf({ 'a.json': text(blobs) });
     view.startChecks();
-    expect(view.isChecking).toBe(true);
+    expect(view.isChecking()).toBe(true);
     await view.endChecks();
-    expect(view.isChecking).toBe(false);
+    expect(view.isChecking()).toBe(false);
     const { problems } = await view.problems({ from: 0, package: 'widget', severity: '', check: '' });
     expect(problems.map(({ check }) => check)).toContain('bundle-image-tag');
     const ranks = problems.map(({ severity }) => ['error', 'warning', 'notice'].indexOf(severity));

@@ -5,10 +5,10 @@ import type { CatalogView } from './catalog-view.js';
 /** Requests within this time share one check for changes; a page requests an icon per package. */
 const restMs = 250;
 
-/** Open view; `close` cancels its checks and closes the catalog. */
-export interface OpenedView {
+interface OpenedView {
   view: CatalogView;
-  close(): Promise<void>;
+  /** Closes the catalog. */
+  close?(): Promise<void>;
 }
 
 interface CurrentViewOptions {
@@ -26,6 +26,8 @@ type Work<T> = (view: CatalogView, run: ViewRun) => T | Promise<T>;
 /** View with the state of its catalog before reading, and the number of its requests. */
 interface SharedView extends ViewRun {
   state: string | undefined;
+  /** Cancels opening and checks. */
+  stop: AbortController;
   opened: Promise<OpenedView>;
   hasFailed: boolean;
   readers: number;
@@ -110,10 +112,13 @@ export class CurrentView {
     const isSame = opened === undefined && state === before?.state;
     if (before !== undefined && isSame && !before.hasFailed) return before;
     if (before !== undefined) this.#retire(before);
-    opened ??= this.#options.open(this.#stop.signal);
+    const stop = new AbortController();
+    opened ??= this.#options.open(AbortSignal.any([stop.signal, this.#stop.signal]));
     const run = randomBytes(6).toString('hex');
     const readAt = this.#options.now().toISOString();
-    const shared: SharedView = { run, readAt, state, opened, hasFailed: false, readers: 0, isRetired: false };
+    const shared: SharedView = {
+      ...{ run, readAt, state, stop, opened, hasFailed: false, readers: 0, isRetired: false },
+    };
     this.#shared = shared;
     await opened.catch(() => (shared.hasFailed = true));
     return shared;
@@ -126,8 +131,12 @@ export class CurrentView {
 
   #closeUnused(shared: SharedView): void {
     if (!shared.isRetired || shared.readers > 0) return;
+    shared.stop.abort();
     const closed = shared.opened
-      .then((opened) => opened.close())
+      .then(async ({ view, close }) => {
+        await view.endChecks();
+        await close?.();
+      })
       .catch(() => undefined)
       .finally(() => this.#closing.delete(closed));
     this.#closing.add(closed);

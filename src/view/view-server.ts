@@ -8,10 +8,6 @@ import { createHttpServer } from '../serve/server/http-server.js';
 import { readBody } from '../serve/server/request-body.js';
 import {
   type CatalogOverview,
-  type SelectionBytes,
-  type SelectionImages,
-  type SelectionSummary,
-  type WrittenFile,
   type ErrorResponse,
   type ViewState,
   runHeader,
@@ -40,11 +36,11 @@ const pagePolicy = [
 /** Content Security Policy of icons, which come from catalogs: no scripts, no requests. */
 const iconPolicy = "default-src 'none'; style-src 'unsafe-inline'; sandbox";
 
-const pageFiles = new Map([
-  ['/', { file: 'index.html', type: 'text/html; charset=utf-8' }],
-  ['/page.js', { file: 'page.js', type: 'text/javascript; charset=utf-8' }],
-  ['/page.css', { file: 'page.css', type: 'text/css; charset=utf-8' }],
-]);
+const pageFiles = [
+  { path: '/', file: 'index.html', type: 'text/html; charset=utf-8' },
+  { path: '/page.js', file: 'page.js', type: 'text/javascript; charset=utf-8' },
+  { path: '/page.css', file: 'page.css', type: 'text/css; charset=utf-8' },
+];
 
 /** Maximum bytes of a selection. */
 const maxSelectionBytes = 1024 * 1024;
@@ -56,11 +52,8 @@ export interface EditActions {
   file: string;
   /** Image of the catalog; empty for a catalog that is not an image. */
   catalog: string;
-  /** All methods take the parsed body of a request, and throw OpmateError. */
-  plan(view: CatalogView, request: unknown): Promise<SelectionSummary>;
-  listImages(view: CatalogView, request: unknown): Promise<SelectionImages>;
-  measure(view: CatalogView, request: unknown): Promise<SelectionBytes>;
-  write(view: CatalogView, request: unknown): Promise<WrittenFile>;
+  /** By the last part of the path; they take the parsed body of a request, and throw OpmateError. */
+  actions: Record<string, (view: CatalogView, request: unknown) => Promise<object>>;
 }
 
 interface ViewServerOptions {
@@ -79,11 +72,38 @@ interface ViewServerOptions {
  */
 export async function createViewServer(options: ViewServerOptions): Promise<Server> {
   const { view, host, logger = silentLogger, edit } = options;
-  const router = new Router(await readPage(), view, edit);
+  const page = await readPage();
+  const route = async (request: IncomingMessage, method: string, url: string): Promise<Reply> => {
+    if (method === 'POST' && edit !== undefined && url.startsWith('/api/edit/')) {
+      return routeEdit(request, url, edit, view);
+    }
+    if (method !== 'GET' && method !== 'HEAD') {
+      return { ...json({ error: 'method not allowed' }, 405), headers: { Allow: 'GET, HEAD' } };
+    }
+    const mark = url.indexOf('?');
+    const path = mark < 0 ? url : url.slice(0, mark);
+    const file = page.get(path);
+    if (file !== undefined) {
+      const isKnown = request.headers['if-none-match'] === file.headers.ETag;
+      return isKnown ? { ...file, status: 304 } : file;
+    }
+    const query = new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1));
+    const isReload = path === '/api/catalog' || path === '/api/state';
+    return view.use(isReload, async (catalogView, { run, readAt }) => {
+      const state: ViewState = { run, readAt, isChecking: catalogView.isChecking() };
+      const etag = `"${run}${state.isChecking ? '-checking' : ''}"`;
+      const isKnown = request.headers['if-none-match'] === etag;
+      const reply = isKnown
+        ? { ...json({}), status: 304 }
+        : await routeView(catalogView, state, path, query, edit);
+      const known = reply.status < 400 ? { ETag: etag, [runHeader]: run } : { [runHeader]: run };
+      return { ...reply, headers: { ...reply.headers, ...known } };
+    });
+  };
   return createHttpServer({
     async handle(request, response) {
       const { method = 'GET', url = '/' } = request;
-      const reply = await router.route(request, method, url).catch((error: unknown) => {
+      const reply = await route(request, method, url).catch((error: unknown) => {
         const errorReply = toErrorReply(error);
         if (errorReply.status === 500) {
           logger.log('error', `${method} ${url.slice(0, 300)}: ${redact(getMessage(error))}`);
@@ -101,23 +121,6 @@ export async function createViewServer(options: ViewServerOptions): Promise<Serv
   });
 }
 
-interface PageFile {
-  type: string;
-  content: Buffer;
-  etag: string;
-}
-
-async function readPage(): Promise<Map<string, PageFile>> {
-  const contents = await readPageFiles([...pageFiles.values()].map(({ file }) => file));
-  return new Map(
-    [...pageFiles].map(([path, { file, type }]) => {
-      const content = contents.get(file) ?? Buffer.alloc(0);
-      const etag = `"${createHash('sha256').update(content).digest('base64url').slice(0, 22)}"`;
-      return [path, { type, content, etag }];
-    }),
-  );
-}
-
 interface Reply {
   status: number;
   type: string;
@@ -125,75 +128,44 @@ interface Reply {
   headers?: Record<string, string>;
 }
 
-class Router {
-  readonly #page: ReadonlyMap<string, PageFile>;
-  readonly #view: CurrentView;
-  readonly #edit: EditActions | undefined;
+/** Reads the replies for the files of the page, by path. */
+async function readPage(): Promise<Map<string, Reply & { headers: { ETag: string } }>> {
+  const contents = await readPageFiles(pageFiles.map(({ file }) => file));
+  return new Map(
+    pageFiles.map(({ path, file, type }) => {
+      const content = contents.get(file) ?? Buffer.alloc(0);
+      const ETag = `"${createHash('sha256').update(content).digest('base64url').slice(0, 22)}"`;
+      return [path, { status: 200, type, content, headers: { ETag } }];
+    }),
+  );
+}
 
-  constructor(page: ReadonlyMap<string, PageFile>, view: CurrentView, edit: EditActions | undefined) {
-    this.#page = page;
-    this.#view = view;
-    this.#edit = edit;
+/** Requires the token, the origin of the page, and JSON. */
+async function routeEdit(
+  request: IncomingMessage,
+  url: string,
+  edit: EditActions,
+  view: CurrentView,
+): Promise<Reply> {
+  const { headers } = request;
+  const token = headers[tokenHeader.toLowerCase()];
+  if (isCrossSite(request) || typeof token !== 'string' || !isSameSecret(token, edit.token)) {
+    return json({ error: 'not allowed', hint: 'open the URL that opmate view --edit printed' }, 403);
   }
-
-  /** Requires the token, the origin of the page, and JSON. */
-  async #routeEdit(request: IncomingMessage, url: string, edit: EditActions): Promise<Reply> {
-    const { headers } = request;
-    const token = headers[tokenHeader.toLowerCase()];
-    if (isCrossSite(request) || typeof token !== 'string' || !isSameSecret(token, edit.token)) {
-      return json({ error: 'not allowed', hint: 'open the URL that opmate view --edit printed' }, 403);
-    }
-    if (headers['content-type']?.split(';')[0]?.trim() !== 'application/json') {
-      return json({ error: 'unsupported content type', hint: 'use application/json' }, 415);
-    }
-    const body = await readBody(
-      request,
-      maxSelectionBytes,
-      () => new OpmateError('USAGE', `request body: truncated or larger than ${maxSelectionBytes} bytes`),
-    );
-    const value = parseJson(body);
-    return this.#view.use(false, async (view) => {
-      switch (url) {
-        case '/api/edit/plan':
-          return json(await edit.plan(view, value));
-        case '/api/edit/images':
-          return json(await edit.listImages(view, value));
-        case '/api/edit/bytes':
-          return json(await edit.measure(view, value));
-        case '/api/edit/write':
-          return json(await edit.write(view, value));
-      }
-      return json({ error: 'path not found' }, 404);
-    });
+  if (headers['content-type']?.split(';')[0]?.trim() !== 'application/json') {
+    return json({ error: 'unsupported content type', hint: 'use application/json' }, 415);
   }
-
-  async route(request: IncomingMessage, method: string, url: string): Promise<Reply> {
-    if (method === 'POST' && this.#edit !== undefined && url.startsWith('/api/edit/')) {
-      return this.#routeEdit(request, url, this.#edit);
-    }
-    if (method !== 'GET' && method !== 'HEAD') {
-      return { ...json({ error: 'method not allowed' }, 405), headers: { Allow: 'GET, HEAD' } };
-    }
-    const mark = url.indexOf('?');
-    const path = mark < 0 ? url : url.slice(0, mark);
-    const file = this.#page.get(path);
-    if (file !== undefined) {
-      const isKnown = request.headers['if-none-match'] === file.etag;
-      return { status: isKnown ? 304 : 200, ...file, headers: { ETag: file.etag } };
-    }
-    const query = new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1));
-    const isReload = path === '/api/catalog' || path === '/api/state';
-    return this.#view.use(isReload, async (view, { run, readAt }) => {
-      const state: ViewState = { run, readAt, isChecking: view.isChecking() };
-      const etag = `"${run}${state.isChecking ? '-checking' : ''}"`;
-      const isKnown = request.headers['if-none-match'] === etag;
-      const reply = isKnown
-        ? { ...json({}), status: 304 }
-        : await routeView(view, state, path, query, this.#edit);
-      const known = reply.status < 400 ? { ETag: etag, [runHeader]: run } : { [runHeader]: run };
-      return { ...reply, headers: { ...reply.headers, ...known } };
-    });
-  }
+  const body = await readBody(
+    request,
+    maxSelectionBytes,
+    () => new OpmateError('USAGE', `request body: truncated or larger than ${maxSelectionBytes} bytes`),
+  );
+  const value = parseJson(body);
+  const name = url.slice('/api/edit/'.length);
+  return view.use(false, async (catalogView) => {
+    const act = Object.hasOwn(edit.actions, name) ? edit.actions[name] : undefined;
+    return act === undefined ? json({ error: 'path not found' }, 404) : json(await act(catalogView, value));
+  });
 }
 
 /** Compares texts in constant time. */
@@ -297,22 +269,12 @@ function toErrorReply(error: unknown): Reply {
     error: redact(message),
     ...(known?.hint !== undefined && { hint: known.hint }),
   };
-  return json(body, getStatus(known));
+  return json(body, statuses[known?.code ?? 'INTERNAL'] ?? 500);
 }
 
-function getStatus(error: OpmateError | undefined): number {
-  switch (error?.code) {
-    case 'NOT_FOUND':
-      return 404;
-    case 'USAGE':
-      return 400;
-    case 'INVALID':
-    case 'UNSUPPORTED':
-      return 422;
-    default:
-      return 500;
-  }
-}
+const statuses: Partial<Record<OpmateError['code'], number>> = {
+  ...{ NOT_FOUND: 404, USAGE: 400, INVALID: 422, UNSUPPORTED: 422 },
+};
 
 function parseJson(body: Buffer): unknown {
   try {

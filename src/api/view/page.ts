@@ -2,8 +2,8 @@ import { closeHttpServer } from '../../serve/server/http-server.js';
 import { type ListenAddress, getUrl, listenOn } from '../../serve/server/listening.js';
 import { inReference } from '../../source/reference-error.js';
 import { type Session, withChanges } from '../../source/session.js';
-import { type NamedCatalog, openCatalogView } from '../../view/catalog-view.js';
-import { CurrentView, type OpenedView } from '../../view/current-view.js';
+import { type CatalogView, type NamedCatalog, openCatalogView } from '../../view/catalog-view.js';
+import { CurrentView } from '../../view/current-view.js';
 import { type EditActions, createViewServer } from '../../view/view-server.js';
 
 /** Time to finish requests of the page when its server closes. */
@@ -22,26 +22,18 @@ export function withSignal(session: Session, stop: AbortSignal): Session {
   return withChanges(session, { signal: AbortSignal.any(signals) });
 }
 
-/** Opens the view of an open catalog, and lets the doctor check it until the view is closed. */
+/** Opens the view of an open catalog, and lets the doctor check it until the signal of the session fires. */
 export async function openView(
   shown: NamedCatalog,
   compareWith: NamedCatalog | undefined,
   session: Session,
-): Promise<OpenedView> {
-  const { logger } = session;
-  const stop = new AbortController();
-  const { signal } = withSignal(session, stop.signal);
+): Promise<CatalogView> {
+  const { logger, signal } = session;
   const view = await openCatalogView(shown, { compareWith, logger, signal }).catch((error: unknown) => {
     throw inReference(error, shown.name);
   });
   view.startChecks();
-  return {
-    view,
-    async close() {
-      stop.abort();
-      await view.endChecks();
-    },
-  };
+  return view;
 }
 
 /** Serves the page of an open catalog beside other servers; the catalog may be closed after the page. */
@@ -51,7 +43,7 @@ export async function servePage(
   session: Session,
 ): Promise<ServedPage> {
   const current = new CurrentView({
-    open: (stop) => openView(shown, undefined, withSignal(session, stop)),
+    open: async (stop) => ({ view: await openView(shown, undefined, withSignal(session, stop)) }),
     now: session.now,
   });
   // The other servers start at once; requests of the page wait for the view, and get its error.

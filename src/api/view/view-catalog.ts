@@ -1,13 +1,11 @@
-import { randomBytes } from 'node:crypto';
-import path from 'node:path';
 import type { Session } from '../../source/session.js';
 import type { CatalogSource } from '../../source/source-types.js';
 import { localStateReader } from '../../source/source.js';
-import { CurrentView, type OpenedView } from '../../view/current-view.js';
+import { CurrentView } from '../../view/current-view.js';
 import { exportPage } from '../../view/export-page.js';
 import { openCatalog } from '../open-catalog.js';
 import { closeOnAbort } from '../serve/close-on-abort.js';
-import { SelectionEditor, imageOfCatalog } from '../selection/edit-selection.js';
+import { createEditActions } from '../selection/edit-selection.js';
 import { type ServedPage, openView, startPage, withSignal } from './page.js';
 
 /** Options of `exportCatalogView`. */
@@ -39,7 +37,7 @@ export async function viewCatalog(
   const current = await createView(reference, compare, session);
   try {
     await current.use(true, () => undefined);
-    const editor = edit === undefined ? undefined : await createEditor(reference, edit, session);
+    const editor = edit === undefined ? undefined : await createEditActions(reference, edit, session);
     const page = await startPage(current, { host, port }, '--port', session, editor);
     return { url: page.url, close: closeOnAbort(session.signal, () => page.close()) };
   } catch (error) {
@@ -87,19 +85,10 @@ async function createView(
   });
 }
 
-async function createEditor(reference: string, file: string, session: Session): Promise<SelectionEditor> {
-  const token = randomBytes(16).toString('hex');
-  const catalog = await imageOfCatalog(reference);
-  return new SelectionEditor(
-    { token, file, path: path.resolve(session.workingDirectory, file), catalog },
-    session,
-  );
-}
-
 /** Opens the view of a catalog, compared with the second one if there is one. */
-async function openReferences(references: readonly string[], session: Session): Promise<OpenedView> {
+async function openReferences(references: readonly string[], session: Session) {
   const sources: CatalogSource[] = [];
-  const closeSources = async (): Promise<void> => {
+  const close = async (): Promise<void> => {
     for (const source of sources) await source.close();
   };
   try {
@@ -108,16 +97,9 @@ async function openReferences(references: readonly string[], session: Session): 
       name: references[index] as string,
       catalog,
     }));
-    const opened = await openView(shown as NonNullable<typeof shown>, other, session);
-    return {
-      view: opened.view,
-      async close() {
-        await opened.close();
-        await closeSources();
-      },
-    };
+    return { view: await openView(shown as NonNullable<typeof shown>, other, session), close };
   } catch (error) {
-    await closeSources();
+    await close();
     throw error;
   }
 }

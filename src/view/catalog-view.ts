@@ -14,7 +14,7 @@ import { compareBytes } from '../core/order.js';
 import { type BundleBlob, schemas } from '../model/declarative-config.js';
 import { type CatalogDiagnostic, diagnoseFaults } from '../model/catalog-diagnostic.js';
 import { decodeBundle, decodePackage } from '../model/decode.js';
-import type { BlobOrigin, CatalogFacts, ChannelFacts } from '../model/facts.js';
+import type { CatalogFacts, ChannelFacts } from '../model/facts.js';
 import { formatBundleVersion } from '../graph/bundle-version.js';
 import { validateInTurns } from '../graph/validate.js';
 import type {

@@ -1,26 +1,27 @@
 import { isFormatName } from '../bundle/plain/external-format.js';
-import { type Manifest, readManifests, getTitle } from '../kube/manifests.js';
+import { type Manifest, locateIn, readManifests } from '../kube/manifests.js';
 import { labelFault } from '../kube/names.js';
 import type { BundleFile } from '../bundle/read.js';
 import { quoteGo } from '../document/go-json.js';
-import { type Diagnostic, type DocumentPath, createFault, createWarning } from '../core/diagnostic.js';
+import { type Diagnostic, createFault } from '../core/diagnostic.js';
+import { Report } from '../bundle/report.js';
 import { type Field, quoteShort } from '../document/field.js';
 import { type JsonObject, isJsonObject } from '../document/json.js';
 import { getOrAdd } from '../core/groups.js';
 import { compareBytes } from '../core/order.js';
 import { encodeYaml } from '../document/yaml.js';
 import { getValue } from '../document/json-fields.js';
-import { type LineAt, type ManifestDocument, openManifest } from './manifest-document.js';
-import { type DocumentSource, readSource } from './source-fields.js';
+import {
+  type DocumentSource,
+  type LineAt,
+  type ManifestDocument,
+  openManifest,
+  readSource,
+} from './source-fields.js';
 
 /** A deployment as described in its document. */
-export interface DeploymentDocument {
-  /** `BundleDeployment "name"`, with its place. */
-  title: string;
-  file: string;
-  line: number | undefined;
-  name: string;
-  namespace: string;
+export interface DeploymentDocument extends Pick<Report, 'findings' | 'warnings'> {
+  manifest: Manifest;
   isPaused: boolean;
   /** Possible formats: one, or several to be detected from the files. */
   formats: readonly string[];
@@ -30,18 +31,12 @@ export interface DeploymentDocument {
   /** Values of a chart as text; an object for other formats. */
   config?: JsonObject;
   sources: readonly DocumentSource[];
-  findings: Diagnostic[];
-  warnings: Diagnostic[];
-  lineOf(path: DocumentPath): number | undefined;
 }
 
-/** Content of several documents. */
-export interface Documents {
+/** Content of several documents, with findings that do not belong to a single deployment. */
+export interface Documents extends Pick<Report, 'findings' | 'warnings'> {
   /** Deployments, sorted by namespace and name. */
   deployments: DeploymentDocument[];
-  /** Findings that do not belong to a single deployment. */
-  findings: Diagnostic[];
-  warnings: Diagnostic[];
   /** Other objects, including ConfigMaps and Secrets. */
   configMaps: Manifest[];
   secrets: Manifest[];
@@ -77,46 +72,43 @@ const detectable = ['registry-v1', 'helm', 'plain'];
  */
 export function readDocuments(files: readonly BundleFile[]): Documents {
   const { manifests, findings: unread } = readManifests(files, { prefix: '' });
-  const findings = unread.map((finding): Diagnostic => ({
-    ...finding,
-    hint: 'use Kubernetes objects only, such as a BundleDeployment',
-  }));
-  const warnings: Diagnostic[] = [];
+  const report = new Report();
+  for (const finding of unread) {
+    report.findings.push({ ...finding, hint: 'use Kubernetes objects only, such as a BundleDeployment' });
+  }
   const ofKind = (kind: string): Manifest[] =>
     manifests.filter((manifest) => manifest.kind === kind && isOurs(manifest));
   const core = (kind: string): Manifest[] =>
     manifests.filter((manifest) => manifest.kind === kind && manifest.apiVersion === 'v1');
   const [configMaps, secrets] = [core('ConfigMap'), core('Secret')];
   for (const manifest of manifests) {
-    const { apiVersion, file } = manifest;
-    const line = manifest.lineOf(['kind']);
-    const tell = (severity: 'error' | 'warning', code: string, problem: string, hint?: string): unknown =>
-      (severity === 'error' ? findings : warnings).push({
-        severity,
-        code,
-        subject: getTitle(manifest),
-        problem,
-        file,
-        line,
-        hint,
-      });
+    const { apiVersion, kind } = manifest;
+    const place = locateIn(manifest, ['kind']);
     if (!isOurs(manifest)) {
       if (configMaps.includes(manifest) || secrets.includes(manifest)) continue;
-      if (apiVersion === '' && kinds.includes(manifest.kind)) {
+      if (apiVersion === '' && kinds.includes(kind)) {
         const hint = `use apiVersion: ${group}/v1alpha2`;
-        tell('error', 'missing-field', 'apiVersion: missing', hint);
-      } else tell('warning', 'unknown-kind', `${apiVersion} ${manifest.kind} is not a deployment, ignored`);
-    } else if (!kinds.includes(manifest.kind)) {
-      const problem = `kind: unsupported value ${quoteShort(manifest.kind)}`;
-      tell('error', 'unknown-kind', problem, `use one of ${kinds.join(', ')}`);
+        report.fault('missing-field', 'apiVersion: missing', { ...place, hint });
+      } else report.warn('unknown-kind', `${apiVersion} ${kind} is not a deployment, ignored`, place);
+    } else if (!kinds.includes(kind)) {
+      const hint = `use one of ${kinds.join(', ')}`;
+      report.fault('unknown-kind', `kind: unsupported value ${quoteShort(kind)}`, { ...place, hint });
     } else if (!knownVersions.includes(apiVersion.slice(group.length + 1))) {
       const problem = `apiVersion: unknown version ${apiVersion}, read as v1alpha2`;
-      tell('warning', 'unknown-version', problem);
+      report.warn('unknown-version', problem, place);
     }
   }
+  const byName = (kind: string): Map<string, Manifest> => {
+    const unique = new Map<string, Manifest>();
+    for (const manifest of ofKind(kind)) {
+      const first = getOrAdd(unique, manifest.name, () => manifest);
+      if (first !== manifest) report.findings.push(nameSake(manifest, first));
+    }
+    return unique;
+  };
   const context: Context = {
-    bundles: byName(ofKind('Bundle'), findings),
-    classes: byName(ofKind('ProvisionerClass'), findings),
+    bundles: byName('Bundle'),
+    classes: byName('ProvisionerClass'),
     used: new Set(),
     lineAt: formatLines(files),
   };
@@ -126,20 +118,18 @@ export function readDocuments(files: readonly BundleFile[]): Documents {
   const lone = [...context.bundles.values()].filter((bundle) => !context.used.has(bundle));
   if (deployments.length === 0) deployments.push(...lone.map((bundle) => readDeployment(bundle, context)));
   else {
-    for (const bundle of lone) {
-      const line = bundle.lineOf(['kind']);
-      warnings.push(
-        createWarning('unused', 'nothing installs it', {
-          subject: getTitle(bundle),
-          file: bundle.file,
-          line,
-        }),
-      );
-    }
+    for (const bundle of lone) report.warn('unused', 'nothing installs it', locateIn(bundle, ['kind']));
   }
-  findNameSakes(deployments);
-  deployments.sort((a, b) => compareBytes(a.namespace, b.namespace) || compareBytes(a.name, b.name));
-  return { deployments, findings, warnings, configMaps, secrets };
+  const seen = new Map<string, Manifest>();
+  for (const { manifest, findings } of deployments) {
+    const first = getOrAdd(seen, `${manifest.namespace}/${manifest.name}`, () => manifest);
+    if (first !== manifest) findings.push(nameSake(manifest, first));
+  }
+  deployments.sort(
+    ({ manifest: a }, { manifest: b }) =>
+      compareBytes(a.namespace, b.namespace) || compareBytes(a.name, b.name),
+  );
+  return { ...report, deployments, configMaps, secrets };
 }
 
 interface Context {
@@ -169,33 +159,9 @@ function isOurs({ apiVersion }: Manifest): boolean {
   return apiVersion.toLowerCase().startsWith(`${group}/`);
 }
 
-function byName(manifests: readonly Manifest[], findings: Diagnostic[]): Map<string, Manifest> {
-  const unique = new Map<string, Manifest>();
-  for (const manifest of manifests) {
-    const first = getOrAdd(unique, manifest.name, () => manifest);
-    if (first !== manifest) findings.push(nameSake(getTitle(manifest), manifest, first));
-  }
-  return unique;
-}
-
-function nameSake(
-  title: string,
-  { file, lineOf }: Pick<Manifest, 'file' | 'lineOf'>,
-  first: Pick<Manifest, 'file' | 'lineOf'>,
-): Diagnostic {
-  const where = `${first.file}:${first.lineOf(['kind'])}`;
-  const problem = `duplicate, first defined in ${where}`;
-  const line = lineOf(['kind']);
-  return createFault('duplicate-document', problem, { subject: title, file, line });
-}
-
-function findNameSakes(deployments: readonly DeploymentDocument[]): void {
-  const seen = new Map<string, DeploymentDocument>();
-  for (const deployment of deployments) {
-    const key = `${deployment.namespace}/${deployment.name}`;
-    const first = getOrAdd(seen, key, () => deployment);
-    if (first !== deployment) deployment.findings.push(nameSake(deployment.title, deployment, first));
-  }
+function nameSake(manifest: Manifest, first: Manifest): Diagnostic {
+  const problem = `duplicate, first defined in ${first.file}:${first.lineOf(['kind'])}`;
+  return createFault('duplicate-document', problem, locateIn(manifest, ['kind']));
 }
 
 const specFields = {
@@ -219,32 +185,24 @@ const warnOfUnknown = { unknown: 'warn' } as const;
 
 function readDeployment(manifest: Manifest, context: Context): DeploymentDocument {
   const document = openManifest(manifest, context.lineAt);
-  const { root, title, diagnostics } = document;
+  const { root, diagnostics } = document;
   root.object(['apiVersion', 'kind', 'metadata', 'spec', 'status'], warnOfUnknown);
   checkName(manifest, root.field('metadata').field('name'));
   const spec = root.field('spec');
   spec.optionalObject(specFields[manifest.kind as keyof typeof specFields], warnOfUnknown);
-  const content = getContent(spec, document, context);
+  const { bundle, ...content } = getContent(spec, document, context);
   const watchNamespaces = readWatchNamespaces(spec.field('watchNamespaces'));
   const configField = spec.field('config');
   const config = configField.isPresent ? configField.jsonObject() : undefined;
-  const installNamespace = readInstallNamespace(spec);
-  const isPaused = readPaused(spec.field('paused'));
   return {
-    title,
-    file: manifest.file,
-    line: manifest.lineOf(['kind']),
-    name: manifest.name,
-    namespace: manifest.namespace,
-    isPaused,
-    formats: content.formats,
-    installNamespace,
+    ...content,
+    manifest,
+    installNamespace: readInstallNamespace(spec),
+    isPaused: readPaused(spec.field('paused')),
     ...(watchNamespaces !== undefined && { watchNamespaces }),
     ...(config !== undefined && { config }),
-    sources: content.sources,
-    findings: byLine([...diagnostics.errors, ...(content.bundle?.diagnostics.errors ?? [])]),
-    warnings: byLine([...diagnostics.warnings, ...(content.bundle?.diagnostics.warnings ?? [])]),
-    lineOf: (path) => manifest.lineOf(path),
+    findings: byLine([...diagnostics.errors, ...(bundle?.diagnostics.errors ?? [])]),
+    warnings: byLine([...diagnostics.warnings, ...(bundle?.diagnostics.warnings ?? [])]),
   };
 }
 

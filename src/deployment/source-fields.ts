@@ -1,12 +1,53 @@
 import { normalizeEntryPath } from '../archive/entry-path.js';
-import { OpmateError } from '../core/errors.js';
-import type { DocumentPath } from '../core/diagnostic.js';
+import { OpmateError, redact } from '../core/errors.js';
+import { type DocumentPath, formatPath } from '../core/diagnostic.js';
+import { findReference } from '../core/reference.js';
+import { DiagnosticList, openValue } from '../document/document.js';
 import { type Field, quoteShort } from '../document/field.js';
+import { quoteGo } from '../document/go-json.js';
 import { isJsonObject } from '../document/json.js';
 import { getText } from '../document/json-fields.js';
 import type { ContentPlace, GitPlace, HttpPlace } from '../source/place.js';
 import { parseArchiveUrl } from '../source/parse-place.js';
-import type { ManifestDocument } from './manifest-document.js';
+import { type Manifest, getTitle } from '../kube/manifests.js';
+
+/** Returns the text of a line of a file. */
+export type LineAt = (file: string, line: number) => string;
+
+/** An object being read, with its diagnostics. */
+export interface ManifestDocument {
+  manifest: Manifest;
+  title: string;
+  root: Field;
+  diagnostics: DiagnosticList;
+}
+
+/**
+ * Opens an object for reading. Scalars that YAML reads as another type, such as `n` or an all-digit commit, are read
+ * as strings with a warning: `lineAt` returns their lines.
+ */
+export function openManifest(manifest: Manifest, lineAt: LineAt): ManifestDocument {
+  const diagnostics = new DiagnosticList();
+  const { file } = manifest;
+  const title = getTitle(manifest);
+  const root = openValue(manifest.load(), {
+    name: file,
+    subject: title,
+    diagnostics,
+    findPlace: (path) => {
+      const line = manifest.lineOf(path);
+      return line === undefined ? {} : { line };
+    },
+    textAsWritten: (path) => {
+      const line = manifest.lineOf(path);
+      const key = path.at(-1);
+      if (line === undefined || typeof key !== 'string') return undefined;
+      const pattern = new RegExp(`(?:^|[\\s{,])["']?${key}["']?\\s*:\\s*([\\w.+-]+)\\s*(?:$|[,}#])`, 'm');
+      return pattern.exec(lineAt(file, line))?.[1];
+    },
+  });
+  return { manifest, title, root, diagnostics };
+}
 
 /** A referenced secret; its namespace is empty if not set. */
 export interface SecretReference {
@@ -285,4 +326,52 @@ function readConfigMaps(field: Field, document: ManifestDocument): DocumentSourc
   const destination = readDestination(new SourceFields(field, undefined, document));
   if (document.diagnostics.errors.length > before) return undefined;
   return { path: field.path, destination, source: { kind: 'configMaps', configMaps } };
+}
+
+/** Allowed sources in addition to registries, https and ssh. */
+export interface SourceAllowances {
+  /** Layouts, archives and repositories on this machine. */
+  allowLocal?: boolean | undefined;
+  /** Fields that skip certificate verification. */
+  allowInsecure?: boolean | undefined;
+}
+
+/**
+ * Returns why a source of a document is refused: authors of documents must not select files of the rendering machine,
+ * nor send its credentials unverified.
+ */
+export function findRefusals(
+  { source, path }: DocumentSource,
+  { allowLocal, allowInsecure }: SourceAllowances,
+): { message: string; hint: string }[] {
+  const refusals: { message: string; hint: string }[] = [];
+  const local = allowLocal === true ? undefined : localAddress(source);
+  if (local !== undefined) {
+    refusals.push({
+      message: `${formatPath(path)}: ${quoteGo(redact(local))} is on this machine`,
+      hint: 'use a registry, or an https or ssh URL, or allow local sources with --allow-local',
+    });
+  }
+  if (source.kind !== 'configMaps' && source.insecureSkipTlsVerify === true && allowInsecure !== true) {
+    refusals.push({
+      message: `${formatPath(path)}: skips certificate verification`,
+      hint: 'add its certificate authority with --ca-file, or allow this with --allow-insecure',
+    });
+  }
+  return refusals;
+}
+
+/** Returns the address of a source on this machine. */
+function localAddress(source: DocumentSource['source']): string | undefined {
+  if (source.kind === 'image') {
+    // Invalid references are reported when they are opened.
+    const { transport = 'docker' } = findReference(source.ref) ?? {};
+    return transport === 'docker' ? undefined : source.ref;
+  }
+  if (source.kind !== 'git') return undefined;
+  const { repository } = source;
+  if (URL.canParse(repository))
+    return /^(?:https?|ssh):$/.test(new URL(repository).protocol) ? undefined : repository;
+  // HOST:PATH, as for ssh.
+  return /^[^/:]+:/.test(repository) ? undefined : repository;
 }

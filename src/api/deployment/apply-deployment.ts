@@ -10,7 +10,7 @@ import {
   planApply,
 } from '../../deployment/cluster/apply.js';
 import { describeId, toKey } from '../../deployment/cluster/objects.js';
-import type { RenderedDeployment } from '../../deployment/rendered-deployment.js';
+import type { RenderedDeployment } from '../../deployment/render-deployments.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { Cluster } from './cluster.js';
 

@@ -1,13 +1,15 @@
 import { readdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { CertificateProvider } from '../../bundle/plain/registry-v1/certificates.js';
 import type { BundleFile } from '../../bundle/read.js';
 import { formatMessage } from '../../core/diagnostic.js';
 import { LimitError, fileError } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
 import { type Documents, readDocuments } from '../../deployment/documents.js';
-import { renderDeployments as renderDocuments } from '../../deployment/render-deployments.js';
-import type { RenderedDeployment } from '../../deployment/rendered-deployment.js';
+import {
+  type RenderSettings,
+  type RenderedDeployment,
+  renderDeployments as renderDocuments,
+} from '../../deployment/render-deployments.js';
 import { requireWithin } from '../../files/directory-root.js';
 import { readInputFile } from '../../files/read-file.js';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
@@ -18,15 +20,7 @@ import type { Session } from '../../source/session.js';
 import { openStore } from '../bundle/bundle-sources.js';
 
 /** Options of `renderDeployments`. */
-export interface RenderDeploymentsOptions {
-  /** Namespace to install operators in; takes precedence over the documents. */
-  installNamespace?: string | undefined;
-  /** Namespaces to watch; default those of the documents. */
-  watchNamespaces?: readonly string[] | undefined;
-  /** Certificate provider of webhooks. */
-  provider?: CertificateProvider | undefined;
-  /** Configuration or chart values for documents without any. */
-  config?: { text: string; file: string } | undefined;
+export interface RenderDeploymentsOptions extends RenderSettings {
   /** Directory with manifests of referenced Secrets. */
   secrets?: string | undefined;
   /** Directory with manifests of referenced ConfigMaps. */
@@ -37,10 +31,6 @@ export interface RenderDeploymentsOptions {
   lock?: string | undefined;
   /** Resolve sources again and update the lock file. */
   updateLock?: boolean | undefined;
-  /** Allow documents to use layouts, archives and repositories on this machine. */
-  allowLocal?: boolean | undefined;
-  /** Allow documents to skip certificate verification. */
-  allowInsecure?: boolean | undefined;
 }
 
 /** File of documents: its path, or its content under a name for messages. */
@@ -84,8 +74,7 @@ async function render(
   session: Session,
   options: RenderDeploymentsOptions,
 ): Promise<RenderedDeployment[]> {
-  const { secrets, lock, updateLock, configMaps, requireDigest } = options;
-  const { installNamespace, watchNamespaces, provider, config, allowLocal, allowInsecure } = options;
+  const { secrets, lock, updateLock, configMaps, requireDigest, ...settings } = options;
   const locked = lock === undefined || updateLock === true ? undefined : await readContentLock(lock);
   const maps = await readConfigMaps(configMaps, session);
   const files = new Map(paths);
@@ -93,11 +82,11 @@ async function render(
     if (!files.has(file)) files.set(file, path.resolve(file));
   }
   const rendered = await renderDocuments(documents, session, {
+    ...settings,
     content: { contentStore: await openStore(session), requireDigest, pins: locked },
     secrets: secrets === undefined ? undefined : await readSecrets(secrets, session),
     configMaps: maps,
     paths: files,
-    ...{ installNamespace, watchNamespaces, provider, config, allowLocal, allowInsecure },
   });
   const [first] = rendered;
   const { findings, warnings } = documents;

@@ -9,7 +9,7 @@ import {
   withoutConflicts,
 } from '../../deployment/cluster/apply.js';
 import { watch } from '../../deployment/cluster/watch.js';
-import type { RenderedDeployment } from '../../deployment/rendered-deployment.js';
+import type { RenderedDeployment } from '../../deployment/render-deployments.js';
 import { type ApplyDeploymentOptions, findApprovalFault, getApplyOptions } from './apply-deployment.js';
 import type { Cluster } from './cluster.js';
 

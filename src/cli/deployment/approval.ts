@@ -13,7 +13,7 @@ import { quoteGo } from '../../document/go-json.js';
 import type { Applicable, ApplyPlan, ApplyReport, ObjectChange } from '../../deployment/cluster/apply.js';
 import type { InventoryPlace } from '../../deployment/cluster/inventory.js';
 import { describeId } from '../../deployment/cluster/objects.js';
-import type { RenderedDeployment } from '../../deployment/rendered-deployment.js';
+import type { RenderedDeployment } from '../../deployment/render-deployments.js';
 import { labelFault, subdomainFault } from '../../kube/names.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';

@@ -4,7 +4,7 @@ import type { deploymentFlags } from './flags.js';
 import { labelFault } from '../../kube/names.js';
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import type { RenderedDeployment } from '../../deployment/rendered-deployment.js';
+import type { RenderedDeployment } from '../../deployment/render-deployments.js';
 import type { CommandContext } from '../context.js';
 import { readInput } from '../input.js';
 import type { CommandSession } from '../session.js';

@@ -7,7 +7,7 @@ import { quoteGo } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { getObject, getObjects, getValue } from '../../document/json-fields.js';
 import type { Logger } from '../../core/log.js';
-import type { RenderedDeployment } from '../rendered-deployment.js';
+import type { RenderedDeployment } from '../render-deployments.js';
 import { type Need, findForbidden, rehearse } from './access.js';
 import { type Resources, discoverResources, findResource } from './discovery.js';
 import {

@@ -81,7 +81,7 @@ describe('deployment/documents', () => {
     ]);
     const [deployment] = documents.deployments;
     expect(deployment).toMatchObject({
-      name: 'foo',
+      manifest: { name: 'foo' },
       isPaused: false,
       formats: ['registry-v1', 'helm', 'plain'],
     });
@@ -246,12 +246,12 @@ spec:
     expect([told(documents), warned(documents)]).toEqual([[], []]);
     expect(documents.deployments).toMatchObject([
       {
-        name: 'my-bundle-instance',
+        manifest: { name: 'my-bundle-instance' },
         formats: ['registry-v1'],
         sources: [{ source: { repository: 'git@github.com:me/combo', branch: 'main' } }],
       },
     ]);
-    expect(read(bundle, classes).deployments).toMatchObject([{ name: 'combo-private' }]);
+    expect(read(bundle, classes).deployments).toMatchObject([{ manifest: { name: 'combo-private' } }]);
     expect(told(read(instance))).toEqual([
       '1.yaml:7: BundleInstance "my-bundle-instance": spec.bundleName: Bundle "combo-private" not found among the documents',
     ]);

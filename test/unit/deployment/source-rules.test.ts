@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { formatMessage } from '../../../src/core/diagnostic.js';
 import { readDocuments } from '../../../src/deployment/documents.js';
-import { findRefusals } from '../../../src/deployment/source-rules.js';
-import type { DocumentSource } from '../../../src/deployment/source-fields.js';
+import { type DocumentSource, findRefusals } from '../../../src/deployment/source-fields.js';
 import { findUnpinned } from '../../../src/source/content/content-pins.js';
 import { placedAt } from '../source/content/content-world.js';
 

@@ -109,11 +109,6 @@ const deleteSeconds = 120;
 /** Secret of the dry run that checks whether an inventory can be written. */
 const rehearsedInventory = 'opmate-inventory';
 
-/** Returns the value of the annotation. */
-function getOwner({ name, namespace }: InventoryPlace): string {
-  return `${namespace}/${name}`;
-}
-
 /**
  * Plans the changes of applying a deployment, with all problems: kinds that the cluster lacks, objects of other
  * deployments, missing permissions, and errors of a dry run. Changes nothing. Throws OpmateError if the cluster is
@@ -141,9 +136,10 @@ export async function planApply(
   kubectl.hideSecrets(former.filter(({ kind }) => kind === 'Secret').map((object) => object.load()));
   const held = [...inventory.objects, ...(inventory.unfinished?.objects ?? [])];
   const resources = await discoverResources(kubectl, [...values, ...held.map(toStub)]);
-  const owner = getOwner(place);
-  const { placed: objects, findings } = placeObjects(deployment.objects, resources, place, owner);
-  const previous = placeObjects(former, resources, place, owner).placed;
+  const owner = `${place.namespace}/${place.name}`;
+  const findings: Diagnostic[] = [];
+  const objects = placeObjects(deployment.objects, resources, place, owner, findings);
+  const previous = placeObjects(former, resources, place, owner, []);
   const plan: ApplyPlan = {
     deployment,
     place,
@@ -180,52 +176,32 @@ function placeObjects(
   resources: Resources,
   place: InventoryPlace,
   owner: string,
-): { placed: PlacedObject[]; findings: Diagnostic[] } {
-  const findings: Diagnostic[] = [];
+  findings: Diagnostic[],
+): PlacedObject[] {
   const placed = new Map<string, PlacedObject>();
+  const refuse = (code: string, problem: string, subject: string, hint?: string): void =>
+    void findings.push(createFault(code, problem, { subject, ...(hint !== undefined && { hint }) }));
   for (const object of objects) {
+    const { apiVersion, kind, name } = object;
     const resource = findResource(resources, object);
-    if (object.apiVersion === '') {
-      findings.push(createFault('missing-field', 'missing apiVersion', { subject: describeId(object) }));
-      continue;
+    if (apiVersion === '') refuse('missing-field', 'missing apiVersion', describeId(object));
+    else if (resource === undefined) {
+      const hint = 'install its definition first, or omit it with --optional-kinds';
+      const problem = `kind ${apiVersion} ${kind} not found in the cluster`;
+      refuse('missing-kind', problem, describeId(object), hint);
+    } else if (name === '') {
+      refuse('missing-field', 'missing name: every run would create it again', kind);
+    } else {
+      const namespace = resource.isNamespaced ? object.namespace || place.namespace : '';
+      const item = { apiVersion, kind, namespace, name };
+      const value = object.load();
+      const metadata = without(getObject(value, 'metadata'), 'namespace');
+      const annotations = { ...getObject(metadata, 'annotations'), [ownerAnnotation]: owner };
+      const marked = { ...metadata, ...(namespace !== '' && { namespace }), annotations };
+      placed.set(toKey(item), { ...item, value: { ...value, metadata: marked } });
     }
-    if (resource === undefined) {
-      findings.push(
-        createFault('missing-kind', `kind ${object.apiVersion} ${object.kind} not found in the cluster`, {
-          subject: describeId(object),
-          hint: 'install its definition first, or omit it with --optional-kinds',
-        }),
-      );
-      continue;
-    }
-    if (object.name === '') {
-      findings.push(
-        createFault('missing-field', 'missing name: every run would create it again', {
-          subject: object.kind,
-        }),
-      );
-      continue;
-    }
-    const { isNamespaced } = resource;
-    const namespace = isNamespaced ? object.namespace || place.namespace : '';
-    const item = { apiVersion: object.apiVersion, kind: object.kind, namespace, name: object.name };
-    placed.set(toKey(item), { ...item, value: markedAs(object.load(), namespace, owner) });
   }
-  return { placed: inPhaseOrder([...placed.values()]), findings };
-}
-
-function markedAs(value: JsonObject, namespace: string, owner: string): JsonObject {
-  const original = getObject(value, 'metadata');
-  const metadata = without(original, 'namespace');
-  const annotations = getObject(metadata, 'annotations');
-  return {
-    ...value,
-    metadata: {
-      ...metadata,
-      ...(namespace !== '' && { namespace }),
-      annotations: { ...annotations, [ownerAnnotation]: owner },
-    },
-  };
+  return inPhaseOrder([...placed.values()]);
 }
 
 function getNeeds(
@@ -354,8 +330,7 @@ async function dryRun(
   existing: readonly PlacedObject[],
   options: ApplyOptions,
 ): Promise<Diagnostic[]> {
-  const isNew = ({ apiVersion, kind, namespace, name }: ObjectId): boolean =>
-    !live.has(toKey({ apiVersion, kind, namespace, name }));
+  const isNew = (object: PlacedObject): boolean => !live.has(toKey(object));
   const newOnes = new Set(objects.filter(isNew).map(toKey));
   const namespace = (name: string): string =>
     toKey({ apiVersion: 'v1', kind: 'Namespace', namespace: '', name });
@@ -380,35 +355,30 @@ async function dryRun(
   };
   const values = [...(isNamespaceNew ? [] : [inventory]), ...tried.map(({ value }) => value)];
   const errors = await rehearse(kubectl, values, flags);
-  const findings: Diagnostic[] = errors.filter((error) => !isConflict(error)).map(inWords);
+  const findings = errors
+    .filter((error) => !isConflict(error))
+    .map((error) => {
+      const [, missing] = /namespaces "([^"]+)" not found/.exec(error) ?? [];
+      return createFault('refused', error, {
+        ...(missing !== undefined && { hint: `create it first: kubectl create namespace ${missing}` }),
+      });
+    });
   if (!errors.some(isConflict)) return findings;
   // kubectl does not report which objects have conflicts.
   const conflicting = tried.filter((object) => !isNew(object));
   const results = await mapConcurrent(conflicting, 4, async (object) =>
-    (await rehearse(kubectl, [object.value], flags)).filter(isConflict).map((error) => ({
-      key: toKey(object),
-      finding: {
-        severity: 'error' as const,
-        code: 'conflict',
-        subject: describeId(object),
-        problem: error,
-        hint: 'add --force-conflicts to take over these fields',
-      },
-    })),
+    (await rehearse(kubectl, [object.value], flags)).filter(isConflict).map((error) => {
+      const hint = 'add --force-conflicts to take over these fields';
+      const finding = createFault('conflict', error, { subject: describeId(object), hint });
+      return [toKey(object), finding] as const;
+    }),
   );
-  for (const { key, finding } of results.flat()) conflicts.set(key, finding);
+  for (const [key, finding] of results.flat()) conflicts.set(key, finding);
   return [...findings, ...conflicts.values()];
 }
 
 function isConflict(error: string): boolean {
   return /Apply failed with \d+ conflict/.test(error);
-}
-
-function inWords(error: string): Diagnostic {
-  const [, namespace] = /namespaces "([^"]+)" not found/.exec(error) ?? [];
-  return createFault('refused', error, {
-    ...(namespace !== undefined && { hint: `create it first: kubectl create namespace ${namespace}` }),
-  });
 }
 
 /**
@@ -461,10 +431,8 @@ export async function applyPlan(
   };
   const reached: PlacedObject[] = [];
   if (before.unfinished !== undefined) {
-    logger.log(
-      'warn',
-      `${place.name}: the run started at ${before.unfinished.time} was interrupted: recovering`,
-    );
+    const { time } = before.unfinished;
+    logger.log('warn', `${place.name}: the run started at ${time} was interrupted: recovering`);
   }
   const step = async (some: readonly PlacedObject[], isInTime: boolean): Promise<void> => {
     if (some.length === 0) return;
@@ -525,17 +493,14 @@ async function applyObjects(
     objects: objects.map(({ value }) => value),
     timeoutMs: 15 * 60_000,
   });
+  const getVersion = (object: JsonObject): unknown => getValue(object, 'metadata', 'resourceVersion');
   for (const object of readObjects(text)) {
     const id = getId(object);
     const before = live.get(toKey(id));
     if (before === undefined) report.created.push(id);
-    else if (resourceVersion(before) === resourceVersion(object)) report.unchanged++;
+    else if (getVersion(before) === getVersion(object)) report.unchanged++;
     else report.changed.push(id);
   }
-}
-
-function resourceVersion({ metadata }: JsonObject): unknown {
-  return getValue(metadata, 'resourceVersion');
 }
 
 /** Waits until the API server serves new definitions. Throws OpmateError. */
@@ -550,11 +515,11 @@ async function waitForDefinitions(
   for (let waited = 0; waiting.length > 0; waited += establishStepMs) {
     const live = await getLive(kubectl, waiting);
     waiting = waiting.filter((object) => {
-      const conditions = getConditions(live.get(toKey(object)));
+      const conditions = getObjects(live.get(toKey(object)), 'status', 'conditions');
       const refused = conditions.find(({ type, status }) => type === 'NamesAccepted' && status === 'False');
       if (refused !== undefined) {
-        const why =
-          typeof refused['message'] === 'string' ? refused['message'].slice(0, 300) : 'no reason given';
+        const { message } = refused;
+        const why = typeof message === 'string' ? message.slice(0, 300) : 'no reason given';
         throw new OpmateError('INVALID', `${describeId(object)}: names not accepted: ${why}`);
       }
       return !conditions.some(({ type, status }) => type === 'Established' && status === 'True');
@@ -567,10 +532,6 @@ async function waitForDefinitions(
     await sleep(establishStepMs, signal);
     throwIfCancelled(signal);
   }
-}
-
-function getConditions(object: JsonObject | undefined): JsonObject[] {
-  return getObjects(object, 'status', 'conditions');
 }
 
 /** Deletes objects phase by phase, in reverse. Returns the failures. */

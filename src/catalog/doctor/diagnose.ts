@@ -4,7 +4,7 @@ import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
 import { type Severity, severities } from '../../core/diagnostic.js';
 import { type CatalogDiagnostic, diagnoseFaults } from '../../model/catalog-diagnostic.js';
-import { type BundleFacts, emptyFacts } from '../../model/facts.js';
+import { type BundleFacts, type CatalogFacts, emptyFacts } from '../../model/facts.js';
 import { detach } from '../../model/describe.js';
 import { lifecycleSchema } from '../../model/lifecycle.js';
 import { validateInTurns } from '../../graph/validate.js';
@@ -16,8 +16,8 @@ import { readPackages } from '../../graph/package-model.js';
 import { type CheckName, checkNames } from './checks.js';
 import { type BundleRecord, examineBundle } from './examine-bundle.js';
 import { examineDependencies } from './examine-dependencies.js';
-import { ImageExamination } from './examine-images.js';
-import { LifecycleExamination } from './examine-lifecycle.js';
+import { createImageCheck } from './examine-images.js';
+import { createLifecycleCheck } from './examine-lifecycle.js';
 import { examinePackage } from './examine-package.js';
 import { FindingList } from './finding-list.js';
 import { examineIcon } from './icon.js';
@@ -46,91 +46,62 @@ export async function diagnoseCatalog(
   options: DiagnoseOptions = {},
 ): Promise<CatalogDiagnostic<CheckName>[]> {
   const list = new FindingList(options.checks ?? new Set(checkNames), options.packages);
-  await new Diagnosis(catalog, list, options).run();
+  const facts = emptyFacts();
+  const records = new Map<BundleFacts, BundleRecord>();
+  const described = new Set<string>();
+  const compareImages = createImageCheck(list);
+  const lifecycles = createLifecycleCheck(list);
+  const examineBlob = (meta: Meta): void => {
+    const { origin } = meta;
+    const decoded = decodeMeta(meta);
+    const bundle = addToFacts(facts, decoded, origin);
+    if (decoded.kind === 'package') {
+      const name = detach(decoded.blob.name);
+      if (decoded.blob.description.trim() !== '') described.add(name);
+      examineIcon(decoded.blob, { package: name, origin }, list);
+    } else if (decoded.kind === 'bundle' && bundle !== undefined) {
+      records.set(bundle, examineBundle(decoded.blob, origin, list));
+      compareImages(decoded.blob, origin);
+    } else if (meta.schema === lifecycleSchema) lifecycles.add(meta);
+  };
+  const { signal, logger, openshift } = options;
+  const faults: OpmateError[] = [];
+  const onFault = (fault: OpmateError): void => void faults.push(fault);
+  await readLocated(catalog, { signal, logger, onFault }, (meta) => {
+    throwIfCancelled(signal);
+    list.lookAt(meta);
+    examineBlob(meta);
+  });
+  list.lookAt(undefined);
+  // Unreadable content is reported whichever packages are selected: its package is unknown.
+  for (const fault of diagnoseFaults(faults)) list.push(fault);
+  if (faults.length === 0) {
+    requirePackages(facts, options.packages);
+    const { problems, warnings } = await validateInTurns(facts, options);
+    for (const diagnostic of [...problems, ...warnings]) {
+      if (list.wantsPackage(diagnostic.package ?? '')) list.push(diagnostic);
+    }
+    const packages = readPackages(facts);
+    lifecycles.finish(packages);
+    for (const [name, model] of packages) {
+      throwIfCancelled(signal);
+      if (!list.wantsPackage(name)) continue;
+      await examinePackage(model, { records, isDescribed: described.has(name), openshift }, list);
+      await takeTurn();
+    }
+    examineDependencies(records, list, options);
+  }
   const limit = getRank(options.severity ?? 'notice');
   const findings = list.all.filter(({ severity }) => getRank(severity) <= limit);
   return (await placeDiagnostics(catalog, findings, options)).sort(compareFindings);
 }
 
-class Diagnosis {
-  readonly #catalog: Catalog;
-  readonly #list: FindingList;
-  readonly #options: DiagnoseOptions;
-  readonly #facts = emptyFacts();
-  readonly #records = new Map<BundleFacts, BundleRecord>();
-  readonly #described = new Set<string>();
-  readonly #images: ImageExamination;
-  readonly #lifecycles: LifecycleExamination;
-
-  constructor(catalog: Catalog, list: FindingList, options: DiagnoseOptions) {
-    this.#catalog = catalog;
-    this.#list = list;
-    this.#options = options;
-    this.#images = new ImageExamination(list);
-    this.#lifecycles = new LifecycleExamination(list);
-  }
-
-  async run(): Promise<void> {
-    const { signal, logger } = this.#options;
-    const faults: OpmateError[] = [];
-    const onFault = (fault: OpmateError): void => void faults.push(fault);
-    await readLocated(this.#catalog, { signal, logger, onFault }, (meta) => {
-      throwIfCancelled(signal);
-      this.#list.lookAt(meta);
-      this.#examineBlob(meta);
-    });
-    this.#list.lookAt(undefined);
-    if (faults.length === 0) this.#requirePackages();
-    this.#reportFaults(faults);
-    if (faults.length > 0) return;
-    await this.#validate();
-    const packages = readPackages(this.#facts);
-    this.#lifecycles.finish(packages);
-    for (const [name, model] of packages) {
-      throwIfCancelled(signal);
-      if (!this.#list.wantsPackage(name)) continue;
-      const { openshift } = this.#options;
-      const context = { records: this.#records, isDescribed: this.#described.has(name), openshift };
-      await examinePackage(model, context, this.#list);
-      await takeTurn();
-    }
-    examineDependencies(this.#records, this.#list, this.#options);
-  }
-
-  #examineBlob(meta: Meta): void {
-    const { origin } = meta;
-    const decoded = decodeMeta(meta);
-    const bundle = addToFacts(this.#facts, decoded, origin);
-    if (decoded.kind === 'package') {
-      const name = detach(decoded.blob.name);
-      if (decoded.blob.description.trim() !== '') this.#described.add(name);
-      examineIcon(decoded.blob, { package: name, origin }, this.#list);
-    } else if (decoded.kind === 'bundle' && bundle !== undefined) {
-      this.#records.set(bundle, examineBundle(decoded.blob, origin, this.#list));
-      this.#images.add(decoded.blob, origin);
-    } else if (meta.schema === lifecycleSchema) this.#lifecycles.add(meta);
-  }
-
-  /** Requires the packages: an unknown name is a typo, not a healthy package. */
-  #requirePackages(): void {
-    const known = new Set(this.#facts.packages.map(({ name }) => name));
-    for (const { package: name } of [...this.#facts.channels, ...this.#facts.bundles]) known.add(name);
-    const missing = [...(this.#options.packages ?? [])].filter((name) => !known.has(name));
-    if (missing.length === 0) return;
-    throw notFound('package', missing, known);
-  }
-
-  /** Reports unreadable content, whichever packages are selected: its package is unknown. */
-  #reportFaults(faults: readonly OpmateError[]): void {
-    for (const fault of diagnoseFaults(faults)) this.#list.push(fault);
-  }
-
-  async #validate(): Promise<void> {
-    const { problems, warnings } = await validateInTurns(this.#facts, this.#options);
-    for (const diagnostic of [...problems, ...warnings]) {
-      if (this.#list.wantsPackage(diagnostic.package ?? '')) this.#list.push(diagnostic);
-    }
-  }
+/** Requires the packages: an unknown name is a typo, not a healthy package. */
+function requirePackages({ packages, channels, bundles }: CatalogFacts, wanted: Iterable<string> = []): void {
+  const known = new Set(packages.map(({ name }) => name));
+  for (const { package: name } of [...channels, ...bundles]) known.add(name);
+  const missing = [...wanted].filter((name) => !known.has(name));
+  if (missing.length > 0) throw notFound('package', missing, known);
 }
 
 const getRank = (severity: Severity): number => severities.indexOf(severity);

@@ -12,8 +12,7 @@ import { type Need, dependencyTypes, readNeed, readProvidedApi } from '../../mod
 import { detach } from '../../model/describe.js';
 import type { BlobOrigin } from '../../model/facts.js';
 import { findCsvText } from '../../model/migrations.js';
-import type { CatalogSubject } from '../../model/catalog-diagnostic.js';
-import type { FindingList } from './finding-list.js';
+import type { FindingList, Tell } from './finding-list.js';
 import { type OpenShiftVersion, isInVersions, readOpenShiftVersion } from './openshift.js';
 
 /** Properties of a bundle that checks of heads and of several bundles need, beyond its facts. */
@@ -51,17 +50,19 @@ interface CsvParts {
 
 /** Examines one bundle. */
 export function examineBundle(blob: BundleBlob, origin: BlobOrigin, findings: FindingList): BundleRecord {
-  const subject: CatalogSubject = { package: detach(blob.package), bundle: detach(blob.name), origin };
-  const place = (...path: (string | number)[]): CatalogSubject => ({ ...subject, path });
-  examineImages(blob, place, findings);
-  examineSize(origin, subject, findings);
-  examineRepeated(blob.properties, place, findings);
+  const subject = { package: detach(blob.package), bundle: detach(blob.name), origin };
+  const tell: Tell = (code, path, ...rest) => findings.add(code, { ...subject, path }, ...rest);
+  examineImages(blob, tell);
+  examineSize(origin, tell);
+  if (findings.wants('property-repeated')) examineRepeated(blob.properties, tell);
   const metadata = blob.properties.findIndex(({ type }) => type === propertyTypes.csvMetadata);
   const hasObjects = blob.properties.some(({ type }) => type === propertyTypes.bundleObject);
   const whole = hasObjects ? wholeCsv(blob) : undefined;
-  if (whole !== undefined) examineOperatorImages(blob, whole.spec, place, findings);
+  if (whole !== undefined && findings.wants('related-image-missing')) {
+    examineOperatorImages(blob, whole.spec, tell);
+  }
   const csv = whole ?? metadataCsv(blob, metadata);
-  const { apis, needs } = readDependencies(blob, place, findings);
+  const { apis, needs } = readDependencies(blob, tell);
   return {
     apis,
     needs,
@@ -70,50 +71,28 @@ export function examineBundle(blob: BundleBlob, origin: BlobOrigin, findings: Fi
     description: getText(csv?.spec['description']).trim() !== '',
     installsForAll: installsForAll(csv?.spec['installModes']),
     servesApis: servesApis(csv?.spec),
-    maxOpenShift: readMaxOpenShift(blob, csv, place, findings),
-    minKube: readMinKube(csv, place, findings),
-    openShiftVersions: readOpenShiftVersions(blob, csv, place, findings),
+    maxOpenShift: readMaxOpenShift(blob, csv, tell),
+    minKube: readMinKube(csv, tell),
+    openShiftVersions: readOpenShiftVersions(blob, csv, tell),
   };
 }
 
-type At = (...path: (string | number)[]) => CatalogSubject;
-
-function examineImages({ image, relatedImages }: BundleBlob, place: At, findings: FindingList): void {
+function examineImages({ image, relatedImages }: BundleBlob, tell: Tell): void {
   if (image !== '' && !hasDigest(image)) {
     const hint = 'use a digest reference, REPOSITORY@sha256:…: tags can move, in mirrors too';
-    findings.add(
-      'bundle-image-tag',
-      place('image'),
-      `its image ${quoteGo(image)} is referenced by tag`,
-      hint,
-    );
+    tell('bundle-image-tag', ['image'], `its image ${quoteGo(image)} is referenced by tag`, hint);
   }
-  if (
-    relatedImages.length > 0 &&
-    image !== '' &&
-    relatedImages.every((relatedImage) => relatedImage.image !== image)
-  ) {
+  if (relatedImages.length > 0 && image !== '' && relatedImages.every((related) => related.image !== image)) {
     const message = 'its own image is missing from its related images';
-    findings.add(
-      'related-image-missing',
-      place('relatedImages'),
-      message,
-      'add it, as opmate render does',
-      'notice',
-    );
+    tell('related-image-missing', ['relatedImages'], message, 'add it, as opmate render does', 'notice');
   }
   const byTag = new Set<string>();
   let firstByTag = -1;
   for (const [index, related] of relatedImages.entries()) {
     if (related.image === '') {
       const name = related.name === '' ? `number ${index + 1}` : quoteGo(related.name);
-      const message = `its related image ${name} is empty`;
-      findings.add(
-        'related-image-empty',
-        place('relatedImages', index),
-        message,
-        'set the image, or remove the item',
-      );
+      const hint = 'set the image, or remove the item';
+      tell('related-image-empty', ['relatedImages', index], `its related image ${name} is empty`, hint);
     } else if (related.image !== image && !hasDigest(related.image)) {
       if (firstByTag < 0) firstByTag = index;
       byTag.add(related.image);
@@ -121,47 +100,38 @@ function examineImages({ image, relatedImages }: BundleBlob, place: At, findings
   }
   if (byTag.size === 0) return;
   const hint = 'use digest references: tags can move, and ImageDigestMirrorSets do not cover them';
-  const path = place('relatedImages', firstByTag, 'image');
-  findings.add('related-image-tag', path, listNames('related images are referenced by tag:', byTag), hint);
+  const path = ['relatedImages', firstByTag, 'image'];
+  tell('related-image-tag', path, listNames('related images are referenced by tag:', byTag), hint);
 }
 
 function hasDigest(image: string): boolean {
   return image.includes('@');
 }
 
-function examineSize({ length }: BlobOrigin, subject: CatalogSubject, findings: FindingList): void {
+function examineSize({ length }: BlobOrigin, tell: Tell): void {
   if (length < largeBundle) return;
-  const size = `${(length / 1024 / 1024).toFixed(1)} MiB`;
+  const message = `the bundle has ${(length / 1024 / 1024).toFixed(1)} MiB`;
   if (length > messageLimit) {
     const hint = 'reduce its size with opmate migrate: gRPC clients receive 4 MiB by default';
-    findings.add('bundle-size', subject, `the bundle has ${size}`, hint, 'warning');
-  } else {
-    findings.add('bundle-size', subject, `the bundle has ${size}`, 'reduce its size with opmate migrate');
-  }
+    tell('bundle-size', undefined, message, hint, 'warning');
+  } else tell('bundle-size', undefined, message, 'reduce its size with opmate migrate');
 }
 
-function examineRepeated(properties: readonly Property[], place: At, findings: FindingList): void {
-  if (!findings.wants('property-repeated')) return;
+function examineRepeated(properties: readonly Property[], tell: Tell): void {
   const seen = new Set<string>();
   let metadata = 0;
   for (const [index, { type, value }] of properties.entries()) {
     if (type === propertyTypes.bundleObject) continue;
-    if (type === propertyTypes.csvMetadata && ++metadata > 1) {
+    const path = ['properties', index];
+    if (type === propertyTypes.csvMetadata) {
       const message = `has several properties of type ${quoteGo(type)}`;
-      findings.add(
-        'property-repeated',
-        place('properties', index),
-        message,
-        'keep one: servers reject two',
-        'warning',
-      );
+      if (++metadata > 1) tell('property-repeated', path, message, 'keep one: servers reject two', 'warning');
       continue;
     }
-    if (type === propertyTypes.csvMetadata) continue;
     const key = `${type}\0${encodeGoJson(value)}`;
     if (seen.has(key)) {
       const message = `has a duplicate property of type ${quoteGo(type)}`;
-      findings.add('property-repeated', place('properties', index), message, 'remove one of them');
+      tell('property-repeated', path, message, 'remove one of them');
     }
     seen.add(key);
   }
@@ -189,8 +159,7 @@ function metadataCsv(blob: BundleBlob, index: number): CsvParts | undefined {
 }
 
 /** Warns about images that pods use but mirrors lack, as these contain related images only. */
-function examineOperatorImages(blob: BundleBlob, spec: JsonObject, place: At, findings: FindingList): void {
-  if (!findings.wants('related-image-missing')) return;
+function examineOperatorImages(blob: BundleBlob, spec: JsonObject, tell: Tell): void {
   const related = new Set(blob.relatedImages.map(({ image }) => image));
   let images: string[];
   try {
@@ -203,14 +172,10 @@ function examineOperatorImages(blob: BundleBlob, spec: JsonObject, place: At, fi
   if (missing.length === 0) return;
   const message = listNames('its deployments run images that are missing from its related images:', missing);
   const hint = 'add them to relatedImages: mirrors contain only these';
-  findings.add('related-image-missing', place('relatedImages'), message, hint);
+  tell('related-image-missing', ['relatedImages'], message, hint);
 }
 
-function readDependencies(
-  { properties }: BundleBlob,
-  place: At,
-  findings: FindingList,
-): Pick<BundleRecord, 'apis' | 'needs'> {
+function readDependencies({ properties }: BundleBlob, tell: Tell): Pick<BundleRecord, 'apis' | 'needs'> {
   const apis: string[] = [];
   const needs: { need: Need; path: (string | number)[] }[] = [];
   for (const [index, property] of properties.entries()) {
@@ -221,7 +186,7 @@ function readDependencies(
     const need = readNeed(property.type, getPropertyValue(property.value));
     if (need?.kind === 'unclear' && !need.isCel) {
       const hint = 'set a package and a range, or a group, version and kind';
-      findings.add('dependency-unclear', place(...path), `depends on ${need.text}`, hint);
+      tell('dependency-unclear', path, `depends on ${need.text}`, hint);
     } else if (need !== undefined) needs.push({ need, path });
   }
   return { apis, needs };
@@ -234,8 +199,7 @@ function readDependencies(
 function readMaxOpenShift(
   { properties }: BundleBlob,
   csv: CsvParts | undefined,
-  place: At,
-  findings: FindingList,
+  tell: Tell,
 ): OpenShiftVersion | undefined {
   const limits = properties.flatMap((property, index) =>
     property.type === maxOpenShiftType
@@ -250,15 +214,15 @@ function readMaxOpenShift(
   if (first === undefined) return undefined;
   const { value, path } = first;
   const quoted = `${maxOpenShiftType} ${encodeGoJson(value)}`;
-  const tell = (problem: string, hint: string): void =>
-    findings.add('max-openshift', place(...path), `${quoted}: ${problem}`, hint);
-  if (limits.length > 1) tell('duplicate property', 'keep one of them');
+  const fail = (problem: string, hint: string): void =>
+    tell('max-openshift', path, `${quoted}: ${problem}`, hint);
+  if (limits.length > 1) fail('duplicate property', 'keep one of them');
   if (typeof value === 'number') {
-    tell('is a number, for which 4.1 equals 4.10', 'quote the version, such as "4.18"');
+    fail('is a number, for which 4.1 equals 4.10', 'quote the version, such as "4.18"');
     return undefined;
   }
   const version = typeof value === 'string' ? readOpenShiftVersion(value) : undefined;
-  if (version === undefined) tell('is not an OpenShift version', 'use a string such as "4.18"');
+  if (version === undefined) fail('is not an OpenShift version', 'use a string such as "4.18"');
   return version;
 }
 
@@ -278,7 +242,7 @@ function inAnnotation(annotations: JsonObject): JsonValue | undefined {
   }
 }
 
-function readMinKube(csv: CsvParts | undefined, place: At, findings: FindingList): Version | undefined {
+function readMinKube(csv: CsvParts | undefined, tell: Tell): Version | undefined {
   const text = getText(csv?.spec['minKubeVersion']);
   if (text === '') return undefined;
   try {
@@ -286,7 +250,7 @@ function readMinKube(csv: CsvParts | undefined, place: At, findings: FindingList
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
     const message = `minKubeVersion ${quoteGo(text)} is not a version: ${error.message}`;
-    findings.add('min-kube', place(...(csv?.path ?? [])), message, 'use a version such as 1.31.0');
+    tell('min-kube', csv?.path ?? [], message, 'use a version such as 1.31.0');
     return undefined;
   }
 }
@@ -294,8 +258,7 @@ function readMinKube(csv: CsvParts | undefined, place: At, findings: FindingList
 function readOpenShiftVersions(
   { properties }: BundleBlob,
   csv: CsvParts | undefined,
-  place: At,
-  findings: FindingList,
+  tell: Tell,
 ): string | undefined {
   const index = properties.findIndex(({ type }) => type === openShiftVersionsKey);
   const property = properties[index];
@@ -307,12 +270,7 @@ function readOpenShiftVersions(
   if (isInVersions(label, undefined) !== undefined) return detach(label);
   const path = property === undefined ? (csv?.path ?? []) : ['properties', index, 'value'];
   const hint = 'use v4.12, =v4.12 or v4.12-v4.15';
-  findings.add(
-    'openshift-versions',
-    place(...path),
-    `${openShiftVersionsKey} ${quoteGo(label)} is invalid`,
-    hint,
-  );
+  tell('openshift-versions', path, `${openShiftVersionsKey} ${quoteGo(label)} is invalid`, hint);
   return undefined;
 }
 

@@ -26,99 +26,90 @@ export async function examineChannel(
   versions: Versions,
   findings: FindingList,
 ): Promise<void> {
-  await new ChannelExamination(channel, graph, versions, findings).run();
-}
-
-class ChannelExamination {
-  readonly #channel: ChannelFacts;
-  readonly #graph: ChannelGraph;
-  readonly #versions: Versions;
-  readonly #findings: FindingList;
-  readonly #rules: UpgradeRules;
-  readonly #at = new Map<string, number>();
+  const at = new Map<string, number>();
+  const comparisons = { left: maxComparisons };
+  const rules = new UpgradeRules(versions);
+  for (const [index, { name }] of channel.entries.entries()) if (!at.has(name)) at.set(name, index);
   /** Entries with a known version, lowest first. */
-  readonly #ordered: { name: string; version: Version }[];
-  readonly #comparisons = { left: maxComparisons };
+  const ordered: { name: string; version: Version }[] = [...graph.entries.keys()]
+    .flatMap((name) => {
+      const version = versions.get(name);
+      return version === undefined ? [] : [{ name, version }];
+    })
+    .sort((a, b) => compareVersions(a.version, b.version));
 
-  constructor(channel: ChannelFacts, graph: ChannelGraph, versions: Versions, findings: FindingList) {
-    this.#channel = channel;
-    this.#graph = graph;
-    this.#versions = versions;
-    this.#findings = findings;
-    this.#rules = new UpgradeRules(versions);
-    for (const [index, { name }] of channel.entries.entries())
-      if (!this.#at.has(name)) this.#at.set(name, index);
-    this.#ordered = [...graph.entries.keys()]
-      .flatMap((name) => {
-        const version = versions.get(name);
-        return version === undefined ? [] : [{ name, version }];
-      })
-      .sort((a, b) => compareVersions(a.version, b.version));
+  for (const entry of graph.entries.values()) {
+    examineEntry(entry);
+    await takeTurn();
+  }
+  // For an invalid graph, validation reports what to change first.
+  if (graph.entries.size === 0 || describeGraphFault(graph) !== undefined) return;
+  const head = graph.heads[0] as string;
+  examineHead(head);
+  examineWays(head);
+
+  function locate(name: string, ...path: (string | number)[]): CatalogSubject {
+    const { package: packageName, name: channelName, origin } = channel;
+    const index = at.get(name) ?? 0;
+    return {
+      package: packageName,
+      channel: channelName,
+      bundle: name,
+      origin,
+      path: ['entries', index, ...path],
+    };
   }
 
-  async run(): Promise<void> {
-    for (const entry of this.#graph.entries.values()) {
-      this.#examineEntry(entry);
-      await takeTurn();
-    }
-    // For an invalid graph, validation reports what to change first.
-    if (this.#graph.entries.size === 0 || describeGraphFault(this.#graph) !== undefined) return;
-    const head = this.#graph.heads[0] as string;
-    this.#examineHead(head);
-    this.#examineWays(head);
-  }
-
-  #subject(name: string, ...path: (string | number)[]): CatalogSubject {
-    const { package: packageName, name: channel, origin } = this.#channel;
-    const index = this.#at.get(name) ?? 0;
-    return { package: packageName, channel, bundle: name, origin, path: ['entries', index, ...path] };
-  }
-
-  #examineEntry(entry: ChannelEntry): void {
+  function examineEntry(entry: ChannelEntry): void {
     const { name, replaces, skips, skipRange } = entry;
-    const own = this.#versions.get(name);
-    if (replaces !== '' && !this.#graph.entries.has(replaces)) {
+    const own = versions.get(name);
+    if (replaces !== '' && !graph.entries.has(replaces)) {
       const message = `replaces ${quoteGo(replaces)}, which is not an entry of the channel`;
       const hint = 'ignore this in a filtered catalog: only clusters with that bundle can upgrade from it';
-      this.#findings.add('replaces-outside', this.#subject(name, 'replaces'), message, hint);
+      findings.add('replaces-outside', locate(name, 'replaces'), message, hint);
     }
     if (own !== undefined) {
-      this.#examineDirection(name, own, 'replaces', [replaces]);
-      this.#examineDirection(name, own, 'skips', skips);
-      if (skipRange !== '') this.#examineRange(entry, own);
+      examineDirection(name, own, 'replaces', [replaces]);
+      examineDirection(name, own, 'skips', skips);
+      if (skipRange !== '') examineRange(entry, own);
     }
-    if (skipRange !== '' && this.#isEmpty(skipRange)) {
+    if (skipRange !== '' && isEmpty(skipRange)) {
       const hint = 'set a lower end below its upper end';
       const message = `its skipRange ${quoteGo(skipRange)} matches no version`;
-      this.#findings.add('skip-range-empty', this.#subject(name, 'skipRange'), message, hint);
+      findings.add('skip-range-empty', locate(name, 'skipRange'), message, hint);
     }
   }
 
-  #examineDirection(name: string, own: Version, field: 'replaces' | 'skips', names: readonly string[]): void {
+  function examineDirection(
+    name: string,
+    own: Version,
+    field: 'replaces' | 'skips',
+    names: readonly string[],
+  ): void {
     const higher = names.filter((text) => {
-      const version = this.#versions.get(text);
+      const version = versions.get(text);
       return version !== undefined && text !== name && compareVersions(version, own) > 0;
     });
     if (higher.length === 0) return;
     const index = field === 'replaces' ? [] : [names.indexOf(higher[0] as string)];
     const message = listNames(`with version ${formatVersion(own)} it ${field} higher versions:`, higher);
     const hint = 'list only lower versions: clusters with that version would be downgraded';
-    this.#findings.add('downgrade', this.#subject(name, field, ...index), message, hint);
+    findings.add('downgrade', locate(name, field, ...index), message, hint);
   }
 
-  #examineRange(entry: ChannelEntry, own: Version): void {
+  function examineRange(entry: ChannelEntry, own: Version): void {
     const { name, skipRange } = entry;
-    const range = this.#rules.ranges.get(skipRange);
+    const range = rules.ranges.get(skipRange);
     if (range === undefined) return;
-    this.#comparisons.left -= this.#ordered.length;
-    if (this.#comparisons.left < 0) return;
-    const subject = this.#subject(name, 'skipRange');
+    comparisons.left -= ordered.length;
+    if (comparisons.left < 0) return;
+    const subject = locate(name, 'skipRange');
     const higher: string[] = [];
     const missed: string[] = [];
     const skips = new Set(entry.skips);
     let maybe: string[] = [];
     let isAbove = false;
-    for (const other of this.#ordered) {
+    for (const other of ordered) {
       const isIn = range.contains(other.version);
       const order = compareVersions(other.version, own);
       if (order > 0 && isIn) higher.push(other.name);
@@ -134,22 +125,22 @@ class ChannelExamination {
     if (higher.length > 0) {
       const message = listNames(`its skipRange ${quoteGo(skipRange)} covers higher versions:`, higher);
       const hint = `set the upper end to <${formatVersion(own)}: clusters with that version may be downgraded`;
-      this.#findings.add('downgrade', subject, message, hint);
+      findings.add('downgrade', subject, message, hint);
     } else if (range.contains(own)) {
       const message = `its own version ${formatVersion(own)} is in its skipRange ${quoteGo(skipRange)}`;
       const hint = `set the upper end to <${formatVersion(own)}`;
-      this.#findings.add('skip-range-self', subject, message, hint);
+      findings.add('skip-range-self', subject, message, hint);
     }
     if (missed.length > 0) {
       const message = listNames(`its skipRange ${quoteGo(skipRange)} does not cover`, missed);
       const hint = 'include them, unless upgrades from them are unsupported';
-      this.#findings.add('skip-range-hole', subject, message, hint);
+      findings.add('skip-range-hole', subject, message, hint);
     }
   }
 
   /** Reports whether a valid range contains none of the versions around its bounds. */
-  #isEmpty(text: string): boolean {
-    const range = this.#rules.ranges.get(text);
+  function isEmpty(text: string): boolean {
+    const range = rules.ranges.get(text);
     if (range === undefined || text.length > 1000) return false;
     const bounds = text.match(/\d+(\.(\d+|x)){1,2}[^\s<>=!|]*/g) ?? [];
     const versions = [...bounds, '0.0.0', '99999999.0.0'].map(around);
@@ -157,26 +148,26 @@ class ChannelExamination {
     return !versions.flat().some((version) => range.contains(version));
   }
 
-  #examineHead(head: string): void {
-    const own = this.#versions.get(head);
-    const highest = this.#ordered.at(-1);
+  function examineHead(head: string): void {
+    const own = versions.get(head);
+    const highest = ordered.at(-1);
     if (own === undefined || highest === undefined || compareVersions(highest.version, own) <= 0) return;
     const other = `${quoteGo(highest.name)} (${formatVersion(highest.version)})`;
     const message = `its head ${quoteGo(head)} (${formatVersion(own)}) is lower than ${other}`;
     const hint = `set ${quoteGo(highest.name)} as the head, or remove it: OLM v0 installs the head, OLM v1 the highest version`;
-    this.#findings.add('head-not-highest', { ...this.#subject(head, 'name') }, message, hint);
+    findings.add('head-not-highest', { ...locate(head, 'name') }, message, hint);
   }
 
   /** Reports entries without a path to the head. */
-  #examineWays(head: string): void {
-    const { entries } = this.#graph;
-    const { reached } = findWaysTo([head], entries, { rules: this.#rules, budget: this.#comparisons });
-    if (this.#comparisons.left < 0) return;
+  function examineWays(head: string): void {
+    const { entries } = graph;
+    const { reached } = findWaysTo([head], entries, { rules: rules, budget: comparisons });
+    if (comparisons.left < 0) return;
     for (const name of entries.keys()) {
       if (reached.has(name)) continue;
       const message = `has no upgrade path to the head ${quoteGo(head)}`;
       const hint = 'replace or skip it in a later entry: clusters that run it cannot upgrade';
-      this.#findings.add('unreachable', this.#subject(name, 'name'), message, hint);
+      findings.add('unreachable', locate(name, 'name'), message, hint);
     }
   }
 }

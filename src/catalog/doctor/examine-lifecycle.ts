@@ -10,40 +10,34 @@ import type { Meta } from '../meta.js';
 import type { FindingList } from './finding-list.js';
 
 /** Examines lifecycle blobs: each alone, then against the packages of the catalog. */
-export class LifecycleExamination {
-  readonly #findings: FindingList;
-  readonly #lifecycles = new Map<string, { lifecycle: Lifecycle; origin: BlobOrigin }>();
+export function createLifecycleCheck(findings: FindingList): {
+  add: (meta: Meta) => void;
+  finish: (packages: ReadonlyMap<string, PackageModel>) => void;
+} {
+  const lifecycles = new Map<string, { lifecycle: Lifecycle; origin: BlobOrigin }>();
 
-  constructor(findings: FindingList) {
-    this.#findings = findings;
-  }
-
-  add({ value, origin }: Meta): void {
-    if (!this.#findings.wants('lifecycle')) return;
+  const add = ({ value, origin }: Meta): void => {
+    if (!findings.wants('lifecycle')) return;
     const diagnostics = new DiagnosticList();
     const lifecycle = readLifecycle(value, diagnostics);
     const subject = { package: lifecycle.package, origin };
     for (const { path = [], problem, hint = '' } of diagnostics.all) {
-      this.#findings.add(
-        'lifecycle',
-        { ...subject, path },
-        `lifecycle: ${formatPath(path)}: ${problem}`,
-        hint,
-      );
+      const message = `lifecycle: ${formatPath(path)}: ${problem}`;
+      findings.add('lifecycle', { ...subject, path }, message, hint);
     }
     if (lifecycle.package === '') return;
-    if (this.#lifecycles.has(lifecycle.package)) {
-      this.#findings.add('lifecycle', subject, 'has more than one lifecycle blob', 'keep one of them');
-    } else this.#lifecycles.set(lifecycle.package, { lifecycle, origin });
-  }
+    if (lifecycles.has(lifecycle.package)) {
+      findings.add('lifecycle', subject, 'has more than one lifecycle blob', 'keep one of them');
+    } else lifecycles.set(lifecycle.package, { lifecycle, origin });
+  };
 
-  finish(packages: ReadonlyMap<string, PackageModel>): void {
-    for (const [name, { lifecycle, origin }] of this.#lifecycles) {
+  const finish = (packages: ReadonlyMap<string, PackageModel>): void => {
+    for (const [name, { lifecycle, origin }] of lifecycles) {
       const model = packages.get(name);
       if (model === undefined) {
         const hint = 'remove the blob, or fix its package';
         const subject = { package: name, origin, path: ['package'] };
-        this.#findings.add('lifecycle', subject, 'has a lifecycle blob, but is not in the catalog', hint);
+        findings.add('lifecycle', subject, 'has a lifecycle blob, but is not in the catalog', hint);
         continue;
       }
       const known = new Set(lifecycle.versions.map((version) => version.name));
@@ -55,8 +49,9 @@ export class LifecycleExamination {
         missing.add(minor);
         const subject = { package: name, bundle: findHead(entries), origin, path: ['versions'] };
         const problem = `its lifecycle does not list version ${quoteGo(minor)}, that of a channel head`;
-        this.#findings.add('lifecycle', subject, problem, `add version ${minor} to the lifecycle`, 'notice');
+        findings.add('lifecycle', subject, problem, `add version ${minor} to the lifecycle`, 'notice');
       }
     }
-  }
+  };
+  return { add, finish };
 }

@@ -1,8 +1,17 @@
-import type { Severity } from '../../core/diagnostic.js';
+import type { DocumentPath, Severity } from '../../core/diagnostic.js';
 import type { CatalogDiagnostic, CatalogSubject } from '../../model/catalog-diagnostic.js';
 import type { BlobOrigin } from '../../model/facts.js';
 import { BlobPlaces } from '../blob-places.js';
 import { type CheckName, checks } from './checks.js';
+
+/** Adds a finding about the value at a path of a blob. */
+export type Tell = (
+  code: CheckName,
+  path: DocumentPath | undefined,
+  problem: string,
+  hint: string,
+  severity?: Severity,
+) => void;
 
 /** Collects findings of the selected checks and packages. */
 export class FindingList {

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { OpmateError } from '../../core/errors.js';
+import { getOrAdd, pushTo } from '../../core/groups.js';
 import type { EncodableJson, JsonObject } from '../../document/json.js';
 import { type CatalogFormat, type EncodableBlob, toRecord, encodeRecord } from '../../model/encode.js';
 import { schemas } from '../../model/declarative-config.js';
@@ -33,98 +34,71 @@ export type FileEdit =
  * catalog, or the end of the only file. Files without blobs are removed. Throws OpmateError IO for a blob that moved.
  */
 export async function planFiles(catalog: EditableCatalog, edits: readonly BlobEdit[]): Promise<FileEdit[]> {
-  return new FilePlanner(catalog).plan(edits);
-}
+  const removed = new Set<BlobPlace>();
+  const splicesByFile = new Map<EditableFile, Splice[]>();
+  const insertions = new Map<BlobPlace, string[]>();
+  const newFiles = new Map<string, { format: CatalogFormat; records: EncodableJson[] }>();
 
-interface Insertion {
-  anchor: BlobPlace;
-  texts: string[];
-}
-
-class FilePlanner {
-  readonly #catalog: EditableCatalog;
-  readonly #removed = new Set<BlobPlace>();
-  readonly #splices = new Map<EditableFile, Splice[]>();
-  readonly #insertions = new Map<BlobPlace, Insertion>();
-  readonly #created = new Map<string, { format: CatalogFormat; records: EncodableJson[] }>();
-
-  constructor(catalog: EditableCatalog) {
-    this.#catalog = catalog;
+  for (const edit of edits) if (edit.kind === 'remove') removed.add(edit.blob);
+  for (const edit of edits) await planEdit(edit);
+  for (const [anchor, texts] of insertions) {
+    pushTo(splicesByFile, anchor.file, await insertion(anchor, texts));
   }
+  const touched = new Set([...splicesByFile.keys(), ...[...removed].map(({ file }) => file)]);
+  const changes = catalog.files.filter((file) => touched.has(file)).map(fileEdit);
+  const created = [...newFiles].map(([name, { format, records }]): FileEdit => ({
+    kind: 'create',
+    name,
+    text: records.map((record) => encodeRecord(record, format)).join(''),
+    blobs: records.length,
+  }));
+  return [...changes, ...created];
 
-  async plan(edits: readonly BlobEdit[]): Promise<FileEdit[]> {
-    for (const edit of edits) if (edit.kind === 'remove') this.#removed.add(edit.blob);
-    for (const edit of edits) await this.#plan(edit);
-    for (const { anchor, texts } of this.#insertions.values()) {
-      this.#splice(anchor.file, await this.#insertion(anchor, texts));
-    }
-    const touched = new Set([...this.#splices.keys(), ...[...this.#removed].map(({ file }) => file)]);
-    const changes = this.#catalog.files
-      .filter((file) => touched.has(file))
-      .map((file): FileEdit => this.#fileEdit(file));
-    const created = [...this.#created].map(([name, { format, records }]): FileEdit => ({
-      kind: 'create',
-      name,
-      text: records.map((record) => encodeRecord(record, format)).join(''),
-      blobs: records.length,
-    }));
-    return [...changes, ...created];
-  }
-
-  async #plan(edit: BlobEdit): Promise<void> {
+  async function planEdit(edit: BlobEdit): Promise<void> {
     switch (edit.kind) {
       case 'remove':
         return;
       case 'insert':
-        return this.#insert(edit.package, edit.item);
+        return insert(edit.package, edit.item);
       case 'replace':
       case 'change': {
         const { origin, file } = edit.blob;
-        const text = await this.#toText(edit);
-        if (text !== undefined) this.#splice(file, { offset: origin.offset, length: origin.length, text });
+        const text = await toText(edit);
+        const { offset, length } = origin;
+        if (text !== undefined) pushTo(splicesByFile, file, { offset, length, text });
       }
     }
   }
 
   /** Returns the new text of a blob; undefined if unchanged. */
-  async #toText(edit: Exclude<BlobEdit, { kind: 'remove' | 'insert' }>): Promise<string | undefined> {
+  async function toText(edit: Exclude<BlobEdit, { kind: 'remove' | 'insert' }>): Promise<string | undefined> {
     const { origin } = edit.blob;
-    const { catalog } = this.#catalog;
-    const old = (await catalog.readText(origin)).toString();
+    const old = (await catalog.catalog.readText(origin)).toString();
     if (edit.kind === 'replace') {
       const text = replacedText(old, origin.syntax, toRecord(edit.by));
       return text === old ? undefined : text;
     }
-    const value = await catalog.read(origin);
+    const value = await catalog.catalog.read(origin);
     const after = edit.change(value);
     return isDeepStrictEqual(after, value) ? undefined : changedText(old, origin.syntax, value, after);
   }
 
-  #splice(file: EditableFile, splice: Splice): void {
-    const list = this.#splices.get(file);
-    if (list === undefined) this.#splices.set(file, [splice]);
-    else list.push(splice);
-  }
-
-  async #insert(packageName: string, item: EncodableBlob): Promise<void> {
+  async function insert(packageName: string, item: EncodableBlob): Promise<void> {
     const record = toRecord(item);
-    const anchor = this.#findAnchor(packageName, item.kind) ?? this.#endOfOnlyFile();
+    const anchor = findAnchor(packageName, item.kind) ?? endOfOnlyFile();
     if (anchor === undefined) {
-      this.#create(packageName, record);
+      create(packageName, record);
       return;
     }
-    const neighbour = (await this.#catalog.catalog.readText(anchor.origin)).toString();
-    const text = textBeside(neighbour, anchor.origin.syntax, record);
-    const known = this.#insertions.get(anchor);
-    if (known === undefined) this.#insertions.set(anchor, { anchor, texts: [text] });
-    else known.texts.push(text);
+    const neighbour = (await catalog.catalog.readText(anchor.origin)).toString();
+    pushTo(insertions, anchor, textBeside(neighbour, anchor.origin.syntax, record));
   }
 
   /** Returns the blob after which one of this kind is inserted. */
-  #findAnchor(packageName: string, kind: EncodableBlob['kind']): BlobPlace | undefined {
-    const kept = this.#catalog.files
+  function findAnchor(packageName: string, kind: EncodableBlob['kind']): BlobPlace | undefined {
+    const kept = catalog.files
       .flatMap(({ blobs }) => blobs)
-      .filter((blob) => blob.package === packageName && !this.#removed.has(blob));
+      .filter((blob) => blob.package === packageName && !removed.has(blob));
     const last = (schema: string): BlobPlace | undefined =>
       kept.filter((place) => place.schema === schema).at(-1);
     const own = last(schemas.package);
@@ -135,26 +109,24 @@ class FilePlanner {
   }
 
   /** Returns the end of the only file, if it holds several packages. */
-  #endOfOnlyFile(): BlobPlace | undefined {
-    const [file, ...others] = this.#catalog.files.filter(({ blobs }) => blobs.length > 0);
+  function endOfOnlyFile(): BlobPlace | undefined {
+    const [file, ...others] = catalog.files.filter(({ blobs }) => blobs.length > 0);
     if (file === undefined || others.length > 0 || file.facts.packages.length < 2) return undefined;
-    return file.blobs.filter((blob) => !this.#removed.has(blob)).at(-1);
+    return file.blobs.filter((blob) => !removed.has(blob)).at(-1);
   }
 
-  #create(packageName: string, record: EncodableJson): void {
+  function create(packageName: string, record: EncodableJson): void {
     checkPackagePath(packageName);
-    const syntaxes = this.#catalog.files.flatMap(({ blobs }) => blobs[0]?.origin.syntax ?? []);
+    const syntaxes = catalog.files.flatMap(({ blobs }) => blobs[0]?.origin.syntax ?? []);
     const json = syntaxes.filter((syntax) => syntax === 'json').length;
-    const format = json * 2 > syntaxes.length ? 'json' : 'yaml';
+    const format: CatalogFormat = json * 2 > syntaxes.length ? 'json' : 'yaml';
     const name = `${packageName}/catalog.${format}`;
-    const known = this.#created.get(name);
-    if (known === undefined) this.#created.set(name, { format, records: [record] });
-    else known.records.push(record);
+    getOrAdd(newFiles, name, () => ({ format, records: [] })).records.push(record);
   }
 
-  async #insertion({ origin }: BlobPlace, texts: readonly string[]): Promise<Splice> {
+  async function insertion({ origin }: BlobPlace, texts: readonly string[]): Promise<Splice> {
     const offset = origin.offset + origin.length;
-    const neighbour = await this.#catalog.catalog.readText(origin);
+    const neighbour = await catalog.catalog.readText(origin);
     const end = neighbour.includes('\r\n') ? '\r\n' : '\n';
     if (origin.syntax === 'json')
       return { offset, length: 0, text: texts.map((text) => `${end}${text}`).join('') };
@@ -163,12 +135,10 @@ class FilePlanner {
     return { offset, length: 0, text: ends ? text : `${end}${text.replace(/\r?\n$/, '')}` };
   }
 
-  #fileEdit(file: EditableFile): FileEdit {
-    const splices = this.#splices.get(file) ?? [];
-    const added = [...this.#insertions.values()]
-      .filter(({ anchor }) => anchor.file === file)
-      .reduce((sum, { texts }) => sum + texts.length, 0);
-    const gone = file.blobs.filter((blob) => this.#removed.has(blob));
+  function fileEdit(file: EditableFile): FileEdit {
+    const splices = splicesByFile.get(file) ?? [];
+    const added = [...insertions].flatMap(([anchor, texts]) => (anchor.file === file ? texts : [])).length;
+    const gone = file.blobs.filter((blob) => removed.has(blob));
     const left = file.blobs.length - gone.length;
     if (left === 0 && added === 0) return { kind: 'remove', file };
     return {

@@ -2,6 +2,7 @@ import { listNames, notFound } from '../../core/suggest.js';
 import { OpmateError, UsageError, getMessage } from '../../core/errors.js';
 import { addContext, combineErrors } from '../../core/diagnostics-error.js';
 import { quoteGo } from '../../document/go-json.js';
+import { pushTo } from '../../core/groups.js';
 import { compareBytes } from '../../core/order.js';
 import { type Version, compareVersions, parseVersion } from '../../core/semver.js';
 import { type ChannelEntry, schemas } from '../../model/declarative-config.js';
@@ -64,20 +65,17 @@ export function planAdd(
       const { package: owner, name } = bundle.blob;
       const other = seen.get(`${owner}/${name}`);
       if (other !== undefined) {
-        throw new OpmateError('INVALID', `bundle ${quoteGo(name)} is also in ${other}`, {
-          subject: bundle.reference,
-        });
+        const subject = bundle.reference;
+        throw new OpmateError('INVALID', `bundle ${quoteGo(name)} is also in ${other}`, { subject });
       }
       seen.set(`${owner}/${name}`, bundle.reference);
-      const known = packages.get(owner);
-      if (known === undefined) packages.set(owner, [addition]);
-      else known.push(addition);
+      pushTo(packages, owner, addition);
     });
   }
   const plan: EditPlan<BlobEdit> = { edits: [], changes: [] };
   for (const [name, additions] of [...packages].sort(([a], [b]) => compareBytes(a, b))) {
     collect(() => {
-      const edited = new PackageAddition(catalog, name, models.get(name), options).plan(additions);
+      const edited = addToPackage(catalog, name, models.get(name), additions, options);
       plan.edits.push(...edited.edits);
       plan.changes.push(...edited.changes);
     });
@@ -93,12 +91,10 @@ function requireFlags(bundles: readonly NewBundle[], { mode, replaces, skips }: 
     });
   }
   if (bundles.length < 2 || (replaces === undefined && skips === undefined)) return;
-  throw new UsageError(
-    `--${replaces === undefined ? 'skips' : 'replaces'} requires a single bundle, got several`,
-    {
-      hint: 'add one bundle at a time, or add them by version with --mode semver',
-    },
-  );
+  const flag = replaces === undefined ? 'skips' : 'replaces';
+  throw new UsageError(`--${flag} requires a single bundle, got several`, {
+    hint: 'add one bundle at a time, or add them by version with --mode semver',
+  });
 }
 
 interface Addition {
@@ -143,54 +139,38 @@ function getAddition(
   }
 }
 
-class PackageAddition {
-  readonly #catalog: EditableCatalog;
-  readonly #name: string;
-  readonly #subject: string;
-  readonly #model: PackageModel | undefined;
-  readonly #options: AddOptions;
-  readonly #changes: string[] = [];
-
-  constructor(catalog: EditableCatalog, name: string, model: PackageModel | undefined, options: AddOptions) {
-    this.#catalog = catalog;
-    this.#name = name;
-    this.#subject = `package ${quoteGo(name)}`;
-    this.#model = model;
-    this.#options = options;
+function addToPackage(
+  catalog: EditableCatalog,
+  packageName: string,
+  model: PackageModel | undefined,
+  candidates: readonly Addition[],
+  options: AddOptions,
+): EditPlan<BlobEdit> {
+  const changes: string[] = [];
+  const about = `package ${quoteGo(packageName)}`;
+  const additions = [...candidates].sort((a, b) => compareVersions(a.version, b.version));
+  const channels = new Map<string, ChannelEntry[]>();
+  for (const channel of new Set(additions.flatMap((addition) => addition.channels))) {
+    const wanted = additions.filter((addition) => addition.channels.includes(channel));
+    channels.set(channel, getEntries(channel, wanted));
   }
+  return { edits: [...packageEdits(), ...channelEdits(), ...additions.map(bundleEdit)], changes };
 
-  plan(candidates: readonly Addition[]): EditPlan<BlobEdit> {
-    const additions = [...candidates].sort((a, b) => compareVersions(a.version, b.version));
-    const channels = new Map<string, ChannelEntry[]>();
-    for (const channel of new Set(additions.flatMap((addition) => addition.channels))) {
-      const wanted = additions.filter((addition) => addition.channels.includes(channel));
-      channels.set(channel, this.#getEntries(channel, wanted));
-    }
-    const edits = [
-      ...this.#packageEdits(additions, channels),
-      ...this.#channelEdits(channels),
-      ...additions.map((addition) => this.#bundleEdit(addition)),
-    ];
-    return { edits, changes: this.#changes };
-  }
-
-  #getEntries(channel: string, additions: readonly Addition[]): ChannelEntry[] {
-    const before = this.#model?.channels.get(channel)?.entries ?? [];
-    const subject = `${this.#subject}, channel ${quoteGo(channel)}`;
+  function getEntries(channel: string, wanted: readonly Addition[]): ChannelEntry[] {
+    const before = model?.channels.get(channel)?.entries ?? [];
+    const subject = `${about}, channel ${quoteGo(channel)}`;
     try {
-      return this.#options.mode === 'replaces'
-        ? this.#addAsSaid(before, additions)
-        : this.#addByVersion(before, additions);
+      return options.mode === 'replaces' ? addAsSaid(before, wanted) : addInOrder(before, wanted);
     } catch (error) {
       if (!(error instanceof OpmateError)) throw error;
       throw addContext(error, { subject });
     }
   }
 
-  #addAsSaid(before: readonly ChannelEntry[], additions: readonly Addition[]): ChannelEntry[] {
-    const { replaces, skips, skipRange } = this.#options;
+  function addAsSaid(before: readonly ChannelEntry[], wanted: readonly Addition[]): ChannelEntry[] {
+    const { replaces, skips, skipRange } = options;
     let entries = [...before];
-    for (const { bundle } of additions) {
+    for (const { bundle } of wanted) {
       const { name } = bundle.blob;
       const entry: ChannelEntry = {
         name,
@@ -216,15 +196,15 @@ class PackageAddition {
     return entries;
   }
 
-  #addByVersion(before: readonly ChannelEntry[], additions: readonly Addition[]): ChannelEntry[] {
-    const { skips, skipRange, mode } = this.#options;
+  function addInOrder(before: readonly ChannelEntry[], wanted: readonly Addition[]): ChannelEntry[] {
+    const { skips, skipRange, mode } = options;
     const versions = new Map<string, string>();
-    for (const { name, packageProperties } of this.#model?.bundles.values() ?? []) {
+    for (const { name, packageProperties } of model?.bundles.values() ?? []) {
       versions.set(name, packageProperties[0]?.version ?? '');
     }
     const added: EntryByVersion[] = [];
     let entries = [...before];
-    for (const { bundle, version, text } of additions) {
+    for (const { bundle, version, text } of wanted) {
       const { name } = bundle.blob;
       const index = entries.findIndex((entry) => entry.name === name);
       const old = entries[index];
@@ -248,61 +228,64 @@ class PackageAddition {
     return addByVersion(entries, added, versions, { skipPatch: mode === 'semver-skippatch' });
   }
 
-  #packageEdits(additions: readonly Addition[], channels: ReadonlyMap<string, unknown>): BlobEdit[] {
-    const { defaultChannel: wanted } = this.#options;
-    const names = new Set([...(this.#model?.channels.keys() ?? []), ...channels.keys()]);
+  function packageEdits(): BlobEdit[] {
+    const { defaultChannel: wanted } = options;
+    const names = new Set([...(model?.channels.keys() ?? []), ...channels.keys()]);
     if (wanted !== undefined && !names.has(wanted)) {
-      throw notFound('channel', wanted, names, { prefix: 'default channel: ', scope: this.#subject });
+      throw notFound('channel', wanted, names, { prefix: 'default channel: ', scope: about });
     }
-    const name = this.#name;
     const newest = (additions.at(-1) as Addition).bundle;
     const annotated = names.has(newest.defaultChannel) ? newest.defaultChannel : undefined;
-    const present = this.#model?.facts.defaultChannel ?? '';
+    const present = model?.facts.defaultChannel ?? '';
     const kept = present === '' ? annotated : present;
     const defaultChannel = wanted ?? kept ?? ([...names].sort(compareBytes)[0] as string);
-    if (this.#model !== undefined) {
+    if (model !== undefined) {
       if (defaultChannel === present) return [];
-      this.#changes.push(`${this.#subject}: its default channel is ${quoteGo(defaultChannel)} now`);
-      const blob = requireBlob(this.#catalog, schemas.package, name, name);
+      changes.push(`${about}: its default channel is ${quoteGo(defaultChannel)} now`);
+      const blob = requireBlob(catalog, schemas.package, packageName, packageName);
       return [
         { kind: 'change', blob, change: (value) => withField(value, 'defaultChannel', defaultChannel) },
       ];
     }
-    this.#changes.push(`${this.#subject}: created with default channel ${quoteGo(defaultChannel)}`);
+    changes.push(`${about}: created with default channel ${quoteGo(defaultChannel)}`);
     const { icon, description } = newest;
     const blob = {
       schema: schemas.package,
-      name,
+      name: packageName,
       defaultChannel,
       ...(icon !== undefined && { icon }),
       description,
       properties: [],
     };
-    return [{ kind: 'insert', package: name, item: { kind: 'package', blob } }];
+    return [{ kind: 'insert', package: packageName, item: { kind: 'package', blob } }];
   }
 
-  #channelEdits(channels: ReadonlyMap<string, ChannelEntry[]>): BlobEdit[] {
+  function channelEdits(): BlobEdit[] {
     return [...channels].flatMap(([channel, entries]): BlobEdit[] => {
-      const before = this.#model?.channels.get(channel);
-      const subject = `${this.#subject}, channel ${quoteGo(channel)}`;
-      this.#changes.push(
-        ...describeChanges(before?.entries ?? [], entries).map((name) => `${subject}: ${name}`),
-      );
+      const before = model?.channels.get(channel);
+      const subject = `${about}, channel ${quoteGo(channel)}`;
+      changes.push(...describeChanges(before?.entries ?? [], entries).map((name) => `${subject}: ${name}`));
       if (before === undefined) {
-        const blob = { schema: schemas.channel, name: channel, package: this.#name, entries, properties: [] };
-        return [{ kind: 'insert', package: this.#name, item: { kind: 'channel', blob } }];
+        const blob = {
+          schema: schemas.channel,
+          name: channel,
+          package: packageName,
+          entries,
+          properties: [],
+        };
+        return [{ kind: 'insert', package: packageName, item: { kind: 'channel', blob } }];
       }
-      const blob = requireBlob(this.#catalog, schemas.channel, this.#name, channel);
+      const blob = requireBlob(catalog, schemas.channel, packageName, channel);
       return [{ kind: 'change', blob, change: (value) => withEntries(value, entries) }];
     });
   }
 
-  #bundleEdit({ bundle, isKnown }: Addition): BlobEdit {
+  function bundleEdit({ bundle, isKnown }: Addition): BlobEdit {
     const item = { kind: 'bundle', blob: bundle.blob } as const;
-    if (!isKnown) return { kind: 'insert', package: this.#name, item };
+    if (!isKnown) return { kind: 'insert', package: packageName, item };
     const { name } = bundle.blob;
-    this.#changes.push(`${this.#subject}: bundle ${quoteGo(name)} is overwritten`);
-    return { kind: 'replace', blob: requireBlob(this.#catalog, schemas.bundle, this.#name, name), by: item };
+    changes.push(`${about}: bundle ${quoteGo(name)} is overwritten`);
+    return { kind: 'replace', blob: requireBlob(catalog, schemas.bundle, packageName, name), by: item };
   }
 }
 

@@ -1,5 +1,5 @@
 import type { DocumentPath } from '../../core/diagnostic.js';
-import { type WrittenDocument, readDocument } from '../../document/document.js';
+import { readDocument } from '../../document/document.js';
 import type { Field } from '../../document/field.js';
 import {
   type CatalogFilter,
@@ -42,68 +42,52 @@ const dropKeys = ['packages', 'channels', 'bundles', 'deprecated'] as const;
 export function readFilterFile(text: string, file: string, today: Date): CatalogFilter {
   const document = readDocument(text, file, { maxLength: maxFilterLength, noun: 'filter' });
   const filter = emptyFilter();
-  new FilterFileReader(document, filter, today).read();
+  const { root } = document;
+  if (!root.isPresent) root.fail('expected kind: CatalogFilter');
+  const fields = root.isPresent ? root.object(rootKeys) : undefined;
+  if (fields !== undefined) readRoot(fields);
   document.diagnostics.throwIfErrors();
   return filter;
-}
 
-class FilterFileReader {
-  readonly #document: WrittenDocument;
-  readonly #filter: CatalogFilter;
-  readonly #today: Date;
-
-  constructor(document: WrittenDocument, filter: CatalogFilter, today: Date) {
-    this.#document = document;
-    this.#filter = filter;
-    this.#today = today;
-  }
-
-  read(): void {
-    const filter = this.#filter;
-    const { root } = this.#document;
-    if (!root.isPresent) root.fail('expected kind: CatalogFilter');
-    const fields = root.isPresent ? root.object(rootKeys) : undefined;
-    if (fields === undefined) return;
-    fields.kind.constant('CatalogFilter');
-    this.#addCriteria(fields, root.path, undefined, undefined);
-    if (fields.packages.isPresent) filter.packages = [];
-    for (const item of fields.packages.optionalList()) this.#addPackage(item);
-    filter.undated = fields.undated.optionalChoice(['keep', 'drop']) ?? filter.undated;
-    if (fields.exact.optionalBoolean()) filter.keep = 'nothing';
-    const drop = fields.drop.isPresent ? fields.drop.object(dropKeys) : undefined;
+  function readRoot(read: NonNullable<typeof fields>): void {
+    read.kind.constant('CatalogFilter');
+    addCriteria(read, root.path, undefined, undefined);
+    if (read.packages.isPresent) filter.packages = [];
+    for (const item of read.packages.optionalList()) addPackage(item);
+    filter.undated = read.undated.optionalChoice(['keep', 'drop']) ?? filter.undated;
+    if (read.exact.optionalBoolean()) filter.keep = 'nothing';
+    const drop = read.drop.isPresent ? read.drop.object(dropKeys) : undefined;
     if (drop === undefined) return;
-    filter.dropPackages.push(...this.#readNames(drop.packages));
-    for (const { name, where } of this.#readNames(drop.channels)) {
-      filter.dropChannels.push({ ...parseQualifiedName(name), where });
-    }
-    for (const { name, where } of this.#readNames(drop.bundles)) {
-      filter.dropBundles.push({ ...parseQualifiedName(name), where });
-    }
+    filter.dropPackages.push(...readNames(drop.packages));
+    const readQualified = (list: Field): (ReturnType<typeof parseQualifiedName> & NamedRequest)[] =>
+      readNames(list).map(({ name, where }) => ({ ...parseQualifiedName(name), where }));
+    filter.dropChannels.push(...readQualified(drop.channels));
+    filter.dropBundles.push(...readQualified(drop.bundles));
     filter.dropDeprecated = drop.deprecated.optionalBoolean();
   }
 
-  #placeOf(path: DocumentPath): RequestPlace {
-    const { line, column } = this.#document.findPlace(path);
-    return { file: this.#document.name, line, column };
+  function placeOf(path: DocumentPath): RequestPlace {
+    const { line, column } = document.findPlace(path);
+    return { file: document.name, line, column };
   }
 
-  #readNames(list: Field): NamedRequest[] {
+  function readNames(list: Field): NamedRequest[] {
     return list.optionalList().flatMap((item) => {
       const name = item.text();
-      return name === undefined ? [] : [{ name, where: this.#placeOf(item.path) }];
+      return name === undefined ? [] : [{ name, where: placeOf(item.path) }];
     });
   }
 
-  #addPackage(item: Field): void {
+  function addPackage(item: Field): void {
     const fields = readNamed(item, packageKeys);
     const name = fields?.name.text();
     if (fields === undefined || name === undefined) return;
-    (this.#filter.packages ??= []).push({ name, where: this.#placeOf(item.path) });
-    this.#addCriteria(fields, item.path, name, undefined);
+    (filter.packages ??= []).push({ name, where: placeOf(item.path) });
+    addCriteria(fields, item.path, name, undefined);
     const defaultChannel = fields.defaultChannel.optionalText();
     if (defaultChannel !== undefined) {
-      const where = this.#placeOf(fields.defaultChannel.path);
-      this.#filter.defaultChannels.push({ package: name, name: defaultChannel, where });
+      const where = placeOf(fields.defaultChannel.path);
+      filter.defaultChannels.push({ package: name, name: defaultChannel, where });
     }
     const channels = fields.channels.optionalList();
     if (fields.channels.isPresent && channels.length === 0) {
@@ -113,38 +97,29 @@ class FilterFileReader {
       const read = readNamed(channel, channelKeys);
       const channelName = read?.name.text();
       if (read === undefined || channelName === undefined) continue;
-      const where = this.#placeOf(channel.path);
-      this.#filter.channels.push({ package: name, name: channelName, where });
-      this.#addCriteria(read, channel.path, name, channelName);
+      const where = placeOf(channel.path);
+      filter.channels.push({ package: name, name: channelName, where });
+      addCriteria(read, channel.path, name, channelName);
     }
   }
 
-  #addCriteria(
+  function addCriteria(
     fields: CriteriaFields,
     path: DocumentPath,
     packageName: string | undefined,
     channel: string | undefined,
   ): void {
-    const criteria: Criteria = {};
-    const versions = fields.versions.optionalParsed(parseNamedRange);
-    const minVersion = fields.minVersion.optionalParsed(checkVersion);
-    const maxVersion = fields.maxVersion.optionalParsed(checkVersion);
-    const reachableFrom = fields.reachableFrom.optionalParsed(parseInstalled);
-    const createdSince = fields.createdSince.optionalParsed((text) => parseSince(text, this.#today));
-    const latest = readLatest(fields);
-    if (versions !== undefined) criteria.versions = versions;
-    if (minVersion !== undefined) criteria.minVersion = minVersion;
-    if (maxVersion !== undefined) criteria.maxVersion = maxVersion;
-    if (reachableFrom !== undefined) criteria.reachableFrom = reachableFrom;
-    if (createdSince !== undefined) criteria.createdSince = createdSince;
-    if (latest !== undefined) criteria.latest = latest;
-    if (Object.keys(criteria).length === 0) return;
-    this.#filter.criteria.push({
-      package: packageName,
-      channel,
-      where: this.#placeOf(path),
-      criteria,
-    });
+    const set = Object.entries({
+      versions: fields.versions.optionalParsed(parseNamedRange),
+      minVersion: fields.minVersion.optionalParsed(checkVersion),
+      maxVersion: fields.maxVersion.optionalParsed(checkVersion),
+      reachableFrom: fields.reachableFrom.optionalParsed(parseInstalled),
+      createdSince: fields.createdSince.optionalParsed((text) => parseSince(text, today)),
+      latest: readLatest(fields),
+    }).filter(([, value]) => value !== undefined);
+    if (set.length === 0) return;
+    const criteria: Criteria = Object.fromEntries(set);
+    filter.criteria.push({ package: packageName, channel, where: placeOf(path), criteria });
   }
 }
 

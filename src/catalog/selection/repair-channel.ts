@@ -15,6 +15,9 @@ interface RepairedChannel {
   changes: string[];
 }
 
+/** Maximum names that entries may take over in total. */
+const maxTakenOver = 1_000_000;
+
 /**
  * Removes entries from a channel and repairs its graph:
  *
@@ -35,74 +38,54 @@ export function repairChannel(
   versions: ReadonlyMap<string, Version>,
 ): RepairedChannel {
   if (before.every(({ name }) => !gone.has(name))) return { entries: [...before], changes: [] };
-  return new ChannelRepair(before, gone, versions).run();
-}
-
-/** Maximum names that entries may take over in total. */
-const maxTakenOver = 1_000_000;
-
-class ChannelRepair {
-  readonly #before: readonly ChannelEntry[];
-  readonly #versions: ReadonlyMap<string, Version>;
   /** Removed entries by name. */
-  readonly #gone = new Map<string, ChannelEntry>();
+  const removed = new Map<string, ChannelEntry>();
   /** Remaining entries with their changes. */
-  readonly #kept = new Map<string, ChannelEntry>();
-  readonly #rules: UpgradeRules;
-  #upgrades: UpgradeGraph | undefined;
-  #takenOver = 0;
+  const kept = new Map<string, ChannelEntry>();
+  let upgrades: UpgradeGraph | undefined;
+  let takenOver = 0;
 
-  constructor(
-    before: readonly ChannelEntry[],
-    gone: ReadonlySet<string>,
-    versions: ReadonlyMap<string, Version>,
-  ) {
-    this.#before = before;
-    this.#versions = versions;
-    this.#rules = new UpgradeRules(versions);
-    for (const entry of before) {
-      const { name } = entry;
-      if (gone.has(name)) this.#gone.set(name, entry);
-      else if (!this.#kept.has(name)) this.#kept.set(name, entry);
-    }
+  const rules = new UpgradeRules(versions);
+  for (const entry of before) {
+    const { name } = entry;
+    if (gone.has(name)) removed.set(name, entry);
+    else if (!kept.has(name)) kept.set(name, entry);
   }
 
-  run(): RepairedChannel {
-    if (this.#kept.size === 0) return { entries: [], changes: [] };
-    const oldHead = getOnlyHead(readGraph(this.#before));
-    const hadWay = oldHead === undefined ? new Set<string>() : this.#leadingTo(oldHead, this.#before);
-    for (const entry of [...this.#kept.values()]) this.#kept.set(entry.name, this.#withoutGone(entry));
-    const head = this.#chooseHead(oldHead);
-    // An only head has a chain; the entry after a lost one may be lost too.
-    for (const skipper of ['next', 'next', 'head']) {
-      this.#cutCycle();
-      const entries = [...this.#kept.values()];
-      const { heads, stranded } = readGraph(entries);
-      const hasWay = this.#leadingTo(head, entries);
-      const lost = [...this.#kept.keys()].filter((name) => hadWay.has(name) && !hasWay.has(name));
-      for (const name of new Set([...heads, ...stranded, ...lost])) {
-        if (name === head) continue;
-        const by = (skipper === 'next' ? this.#nextAfter(name) : undefined) ?? head;
-        this.#change(by, ({ skips }) => ({ skips: [...new Set([...skips, name])] }));
-      }
+  if (kept.size === 0) return { entries: [], changes: [] };
+  const oldHead = getOnlyHead(readGraph(before));
+  const hadWay = oldHead === undefined ? new Set<string>() : leadingTo(oldHead, before);
+  for (const entry of [...kept.values()]) kept.set(entry.name, withoutGone(entry));
+  const head = chooseHead(oldHead);
+  // An only head has a chain; the entry after a lost one may be lost too.
+  for (const skipper of ['next', 'next', 'head']) {
+    cutCycle();
+    const entries = [...kept.values()];
+    const { heads, stranded } = readGraph(entries);
+    const hasWay = leadingTo(head, entries);
+    const lost = [...kept.keys()].filter((name) => hadWay.has(name) && !hasWay.has(name));
+    for (const name of new Set([...heads, ...stranded, ...lost])) {
+      if (name === head) continue;
+      const by = (skipper === 'next' ? nextAfter(name) : undefined) ?? head;
+      change(by, ({ skips }) => ({ skips: [...new Set([...skips, name])] }));
     }
-    return {
-      entries: this.#before.flatMap(({ name }) => this.#kept.get(name) ?? []),
-      changes: this.#describe(oldHead, head),
-    };
   }
+  return {
+    entries: before.flatMap(({ name }) => kept.get(name) ?? []),
+    changes: describe(oldHead, head),
+  };
 
-  #change(name: string, change: (entry: ChannelEntry) => Partial<ChannelEntry>): void {
-    const entry = this.#kept.get(name);
-    if (entry !== undefined) this.#kept.set(name, { ...entry, ...change(entry) });
+  function change(name: string, change: (entry: ChannelEntry) => Partial<ChannelEntry>): void {
+    const entry = kept.get(name);
+    if (entry !== undefined) kept.set(name, { ...entry, ...change(entry) });
   }
 
   /** Returns an entry rewired around removed ones. */
-  #withoutGone(entry: ChannelEntry): ChannelEntry {
+  function withoutGone(entry: ChannelEntry): ChannelEntry {
     const skips = new Set(entry.skips);
     const passed = new Set<ChannelEntry>();
     let { replaces, skipRange } = entry;
-    for (let next = this.#gone.get(replaces); next !== undefined; next = this.#gone.get(replaces)) {
+    for (let next = removed.get(replaces); next !== undefined; next = removed.get(replaces)) {
       if (passed.has(next)) {
         replaces = '';
         break;
@@ -110,94 +93,92 @@ class ChannelRepair {
       passed.add(next);
       skips.add(next.name);
       for (const name of next.skips) skips.add(name);
-      skipRange = this.#joinRanges(skipRange, next.skipRange);
+      skipRange = joinRanges(skipRange, next.skipRange);
       replaces = next.replaces;
     }
     // A set includes what is added during iteration.
     for (const name of skips) {
-      const skipped = this.#gone.get(name);
+      const skipped = removed.get(name);
       if (skipped === undefined) continue;
       for (const text of [skipped.replaces, ...skipped.skips]) {
-        if (text !== '' && text !== replaces && !this.#kept.has(text)) skips.add(text);
+        if (text !== '' && text !== replaces && !kept.has(text)) skips.add(text);
       }
     }
     if (passed.size > 0 || !entry.skips.includes(entry.name)) skips.delete(entry.name);
     if (passed.size === 0 && skips.size === new Set(entry.skips).size) return entry;
-    this.#takenOver += skips.size;
-    if (this.#takenOver > maxTakenOver) {
+    takenOver += skips.size;
+    if (takenOver > maxTakenOver) {
       throw new LimitError(`entries would take over more than ${maxTakenOver} names from removed entries`);
     }
     return { ...entry, replaces: replaces === entry.name ? '' : replaces, skips: [...skips], skipRange };
   }
 
   /** Joins two ranges, the second only if it adds something. */
-  #joinRanges(first: string, second: string): string {
-    if (second === '' || this.#rules.ranges.get(second) === undefined) return first;
+  function joinRanges(first: string, second: string): string {
+    if (second === '' || rules.ranges.get(second) === undefined) return first;
     if (first === '') return second;
     const parts = first.split('||').map((part) => part.trim());
-    if (parts.includes(second.trim()) || this.#rules.ranges.get(first) === undefined) return first;
+    if (parts.includes(second.trim()) || rules.ranges.get(first) === undefined) return first;
     return `${first} || ${second}`;
   }
 
   /** Returns the entries from which `head` is reachable, including itself. */
-  #leadingTo(head: string, entries: readonly ChannelEntry[]): ReadonlySet<string> {
+  function leadingTo(head: string, entries: readonly ChannelEntry[]): ReadonlySet<string> {
     const byName = new Map(entries.map((entry) => [entry.name, entry]));
-    return findWaysTo([head], byName, { rules: this.#rules }).reached;
+    return findWaysTo([head], byName, { rules: rules }).reached;
   }
 
-  #chooseHead(oldHead: string | undefined): string {
-    if (oldHead !== undefined && this.#kept.has(oldHead)) return oldHead;
-    const { heads } = readGraph([...this.#kept.values()]);
-    const names = heads.length > 0 ? heads : [...this.#kept.keys()];
-    const [head = ''] = sortNewestFirst(names, this.#versions);
+  function chooseHead(oldHead: string | undefined): string {
+    if (oldHead !== undefined && kept.has(oldHead)) return oldHead;
+    const { heads } = readGraph([...kept.values()]);
+    const names = heads.length > 0 ? heads : [...kept.keys()];
+    const [head = ''] = sortNewestFirst(names, versions);
     if (heads.length === 0) {
-      for (const { name, replaces, skips } of [...this.#kept.values()]) {
-        if (replaces === head) this.#change(name, () => ({ replaces: '' }));
-        if (skips.includes(head))
-          this.#change(name, () => ({ skips: skips.filter((text) => text !== head) }));
+      for (const { name, replaces, skips } of [...kept.values()]) {
+        if (replaces === head) change(name, () => ({ replaces: '' }));
+        if (skips.includes(head)) change(name, () => ({ skips: skips.filter((text) => text !== head) }));
       }
     }
-    let replaced = oldHead === undefined ? '' : (this.#gone.get(oldHead)?.replaces ?? '');
+    let replaced = oldHead === undefined ? '' : (removed.get(oldHead)?.replaces ?? '');
     const seen = new Set<string>();
-    while (this.#gone.has(replaced) && !seen.has(replaced)) {
+    while (removed.has(replaced) && !seen.has(replaced)) {
       seen.add(replaced);
-      replaced = this.#gone.get(replaced)?.replaces ?? '';
+      replaced = removed.get(replaced)?.replaces ?? '';
     }
-    const isLeft = this.#kept.has(replaced) && replaced !== head;
-    if (isLeft)
-      this.#change(head, (entry) => ({ replaces: entry.replaces === '' ? replaced : entry.replaces }));
+    const isLeft = kept.has(replaced) && replaced !== head;
+    if (isLeft) change(head, (entry) => ({ replaces: entry.replaces === '' ? replaced : entry.replaces }));
     return head;
   }
 
   /** Cuts a cycle of entries that only removed entries had skipped. */
-  #cutCycle(): void {
-    const { cycle } = readGraph([...this.#kept.values()]);
+  function cutCycle(): void {
+    const { cycle } = readGraph([...kept.values()]);
     const last = cycle.at(-2);
-    if (last !== undefined) this.#change(last, () => ({ replaces: '' }));
+    if (last !== undefined) change(last, () => ({ replaces: '' }));
   }
 
   /** Returns the first remaining entry on the former upgrade path, past removed ones. */
-  #nextAfter(from: string): string | undefined {
-    this.#upgrades ??= new UpgradeGraph([{ name: '', entries: this.#before }], this.#rules.ranges);
-    const version = this.#versions.get(from);
+  function nextAfter(from: string): string | undefined {
+    upgrades ??= new UpgradeGraph([{ name: '', entries: before }], rules.ranges);
+    const version = versions.get(from);
     const source = { name: from, version: version && { version } };
-    for (const name of walkUpgrades(this.#upgrades, [source], this.#versions)) {
-      if (this.#kept.has(name)) return name;
+    for (const name of walkUpgrades(upgrades, [source], versions)) {
+      if (kept.has(name)) return name;
     }
     return undefined;
   }
 
-  #describe(oldHead: string | undefined, head: string): string[] {
+  function describe(oldHead: string | undefined, head: string): string[] {
     const changes: string[] = [];
     if (oldHead !== undefined && head !== oldHead) {
       changes.push(`its head is ${quoteGo(head)} now, as ${quoteGo(oldHead)} is omitted`);
     }
-    for (const entry of this.#before) {
-      const now = this.#kept.get(entry.name);
+    for (const entry of before) {
+      const now = kept.get(entry.name);
       if (now === undefined || now === entry) continue;
       const parts: string[] = [];
       if (now.replaces !== entry.replaces) parts.push(describeReplaced(entry.replaces, now.replaces));
-      const skipped = now.skips.filter((name) => this.#kept.has(name) && !entry.skips.includes(name));
+      const skipped = now.skips.filter((name) => kept.has(name) && !entry.skips.includes(name));
       if (skipped.length > 0) parts.push(`now skips ${joinNames(skipped)}`);
       if (parts.length > 0) changes.push(`${quoteGo(entry.name)} ${parts.join(', and ')}`);
     }

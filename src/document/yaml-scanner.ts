@@ -70,11 +70,11 @@ export class YamlScanner {
   #indent = -1;
   readonly #indents: number[] = [];
   #keyAllowed = true;
-  readonly #keys: SimpleKey[] = [newKey(0, 0, 0, 0)];
-  readonly #keyOfToken = new Map<number, SimpleKey>();
   #tokens: Token[] = [];
   #head = 0;
   #taken = 0;
+  readonly #keys: SimpleKey[] = [this.#newKey(false)];
+  readonly #keyOfToken = new Map<number, SimpleKey>();
   #ready = false;
   /** Column of the current token. */
   #startColumn = 0;
@@ -148,9 +148,7 @@ export class YamlScanner {
     if (this.#column() === 0) {
       if (char === 0x25) return this.#fetchDirective();
       if (this.#isDocumentMark()) {
-        this.#unroll(-1);
-        this.#dropKey();
-        this.#keyAllowed = false;
+        this.#endBlocks();
         this.#put(char === 0x2d ? TOKEN.documentStart : TOKEN.documentEnd);
         this.#pos += 3;
         return;
@@ -168,16 +166,17 @@ export class YamlScanner {
         return this.#fetchFlowEnd(TOKEN.flowMappingEnd);
       case 0x2c: // ,
         this.#dropKey();
-        this.#keyAllowed = true;
-        this.#put(TOKEN.flowEntry);
-        this.#pos++;
-        return;
+        return this.#putIndicator(TOKEN.flowEntry, true);
       case 0x2d: // -
-        if (blankAfter) return this.#fetchBlockEntry();
-        return this.#fetchPlain();
+        if (!blankAfter) return this.#fetchPlain();
+        this.#beginBlock('block sequence entries', TOKEN.blockSequenceStart);
+        this.#dropKey();
+        return this.#putIndicator(TOKEN.blockEntry, true);
       case 0x3f: // ?
-        if (this.#flowLevel > 0 || blankAfter) return this.#fetchKey();
-        return this.#fetchPlain();
+        if (this.#flowLevel === 0 && !blankAfter) return this.#fetchPlain();
+        this.#beginBlock('mapping keys', TOKEN.blockMappingStart);
+        this.#dropKey();
+        return this.#putIndicator(TOKEN.key, this.#flowLevel === 0);
       case 0x3a: // :
         if (this.#flowLevel > 0 || blankAfter) return this.#fetchValue();
         return this.#fetchPlain();
@@ -248,15 +247,21 @@ export class YamlScanner {
     return false;
   }
 
+  #newKey(possible: boolean): SimpleKey {
+    const number = this.#taken + this.#tokens.length - this.#head;
+    const column = this.#column();
+    const required = possible && this.#flowLevel === 0 && this.#indent === column;
+    return { possible, required, number, pos: this.#pos, line: this.#line, column };
+  }
+
+  /** Notes that a simple key may begin here; none can follow at once. */
   #saveKey(): void {
     if (!this.#keyAllowed) return;
     this.#dropKey();
-    const number = this.#taken + this.#tokens.length - this.#head;
-    const key = newKey(number, this.#pos, this.#line, this.#column());
-    key.possible = true;
-    key.required = this.#flowLevel === 0 && this.#indent === key.column;
+    const key = this.#newKey(true);
     this.#keys[this.#keys.length - 1] = key;
-    this.#keyOfToken.set(number, key);
+    this.#keyOfToken.set(key.number, key);
+    this.#keyAllowed = false;
   }
 
   #dropKey(): void {
@@ -283,27 +288,43 @@ export class YamlScanner {
     }
   }
 
+  /** Ends all block collections. */
+  #endBlocks(): void {
+    this.#unroll(-1);
+    this.#dropKey();
+    this.#keyAllowed = false;
+  }
+
+  /** Begins a block collection at the current column unless it has begun. */
+  #beginBlock(parts: string, type: number): void {
+    if (this.#flowLevel > 0) return;
+    if (!this.#keyAllowed) this.#fail(`${parts} are not allowed in this context`);
+    this.#roll(this.#column(), -1, type, this.#line);
+  }
+
+  /** Puts the token of an indicator of one character. */
+  #putIndicator(type: number, keyAllowed: boolean): void {
+    this.#keyAllowed = keyAllowed;
+    this.#put(type);
+    this.#pos++;
+  }
+
   #fetchStreamEnd(): void {
     // The end of the stream is on its own line.
     if (this.#column() !== 0) {
       this.#line++;
       this.#lineStart = this.#pos;
     }
-    this.#unroll(-1);
-    this.#dropKey();
-    this.#keyAllowed = false;
+    this.#endBlocks();
     this.#put(TOKEN.streamEnd);
   }
 
   #fetchFlowStart(type: number): void {
     this.#saveKey();
-    const number = this.#taken + this.#tokens.length - this.#head;
-    this.#keys.push(newKey(number, this.#pos, this.#line, this.#column()));
+    this.#keys.push(this.#newKey(false));
     this.#flowLevel++;
     if (this.#flowLevel > MAX_LEVELS) this.#fail(`exceeded max depth of ${MAX_LEVELS}`);
-    this.#keyAllowed = true;
-    this.#put(type);
-    this.#pos++;
+    this.#putIndicator(type, true);
   }
 
   #fetchFlowEnd(type: number): void {
@@ -312,50 +333,21 @@ export class YamlScanner {
       this.#flowLevel--;
       this.#keyOfToken.delete((this.#keys.pop() as SimpleKey).number);
     }
-    this.#keyAllowed = false;
-    this.#put(type);
-    this.#pos++;
-  }
-
-  #fetchBlockEntry(): void {
-    if (this.#flowLevel === 0) {
-      if (!this.#keyAllowed) this.#fail('block sequence entries are not allowed in this context');
-      this.#roll(this.#column(), -1, TOKEN.blockSequenceStart, this.#line);
-    }
-    this.#dropKey();
-    this.#keyAllowed = true;
-    this.#put(TOKEN.blockEntry);
-    this.#pos++;
-  }
-
-  #fetchKey(): void {
-    if (this.#flowLevel === 0) {
-      if (!this.#keyAllowed) this.#fail('mapping keys are not allowed in this context');
-      this.#roll(this.#column(), -1, TOKEN.blockMappingStart, this.#line);
-    }
-    this.#dropKey();
-    this.#keyAllowed = this.#flowLevel === 0;
-    this.#put(TOKEN.key);
-    this.#pos++;
+    this.#putIndicator(type, false);
   }
 
   #fetchValue(): void {
     const key = this.#keys[this.#keys.length - 1] as SimpleKey;
-    if (this.#isValid(key)) {
+    const isSimple = this.#isValid(key);
+    if (isSimple) {
       this.#insert(key.number, TOKEN.key, key.line, key.column);
       this.#roll(key.column, key.number, TOKEN.blockMappingStart, key.line);
       key.possible = false;
       this.#keyOfToken.delete(key.number);
-      this.#keyAllowed = false;
     } else {
-      if (this.#flowLevel === 0) {
-        if (!this.#keyAllowed) this.#fail('mapping values are not allowed in this context');
-        this.#roll(this.#column(), -1, TOKEN.blockMappingStart, this.#line);
-      }
-      this.#keyAllowed = this.#flowLevel === 0;
+      this.#beginBlock('mapping values', TOKEN.blockMappingStart);
     }
-    this.#put(TOKEN.value);
-    this.#pos++;
+    this.#putIndicator(TOKEN.value, !isSimple && this.#flowLevel === 0);
   }
 
   #takeName(): string {
@@ -366,7 +358,6 @@ export class YamlScanner {
 
   #fetchAnchor(type: number): void {
     this.#saveKey();
-    this.#keyAllowed = false;
     this.#pos++;
     const name = this.#takeName();
     const next = this.#at(0);
@@ -378,7 +369,6 @@ export class YamlScanner {
 
   #fetchTag(): void {
     this.#saveKey();
-    this.#keyAllowed = false;
     let handle = '';
     let suffix: string;
     if (this.#at(1) === 0x3c) {
@@ -427,9 +417,7 @@ export class YamlScanner {
   }
 
   #fetchDirective(): void {
-    this.#unroll(-1);
-    this.#dropKey();
-    this.#keyAllowed = false;
+    this.#endBlocks();
     this.#pos++;
     const name = this.#takeName();
     if (name === '') this.#fail('could not find expected directive name');
@@ -566,7 +554,6 @@ export class YamlScanner {
 
   #fetchQuoted(single: boolean): void {
     this.#saveKey();
-    this.#keyAllowed = false;
     const line = this.#line;
     const quote = single ? 0x27 : 0x22;
     const parts: string[] = [];
@@ -639,7 +626,6 @@ export class YamlScanner {
 
   #fetchPlain(): void {
     this.#saveKey();
-    this.#keyAllowed = false;
     const line = this.#line;
     const indent = this.#indent + 1;
     const inFlow = this.#flowLevel > 0;
@@ -679,10 +665,6 @@ const AFTER_ANCHOR = toCodes('?:,]}%@`');
 
 function toCodes(chars: string): Set<number> {
   return new Set(Array.from(chars, (char) => char.charCodeAt(0)));
-}
-
-function newKey(number: number, pos: number, line: number, column: number): SimpleKey {
-  return { possible: false, required: false, number, pos, line, column };
 }
 
 function isBlank(char: number): boolean {

@@ -3,6 +3,7 @@ import { OpmateError } from '../core/errors.js';
 import { parseExactly } from './go-json-parser.js';
 import { type EncodableJson, type JsonObject, type JsonValue, RawJson, setJsonKey } from './json.js';
 import { compareBytes } from '../core/order.js';
+import { endOfString } from './raw-json.js';
 
 export { GoJsonError } from './go-json-parser.js';
 export { quoteGo } from '../core/go-json-quote.js';
@@ -260,7 +261,7 @@ function respace(text: string, indent: number, depth: number): string {
         result += text[start];
         continue;
       case '"':
-        i = endOfString(text, start) + 1;
+        i = endOfString(text, start);
         break;
       case '{':
       case '[':
@@ -279,31 +280,18 @@ function respace(text: string, indent: number, depth: number): string {
   return result;
 }
 
-/** Returns the offset of the closing quote of the string at `start`. */
-function endOfString(text: string, start: number): number {
-  for (let end = text.indexOf('"', start + 1); ; end = text.indexOf('"', end + 1)) {
-    let backslashes = 0;
-    while (text[end - 1 - backslashes] === '\\') backslashes++;
-    if (backslashes % 2 === 0) return end;
-  }
-}
-
 /**
  * Returns the value with all object keys in byte order; the same value if already sorted. Index-like keys stay where
  * JavaScript places them; `encodeGoJson` sorts those.
  */
-export function sortKeysDeep(value: JsonValue): JsonValue {
-  return sortKeys(value, 0);
-}
-
-function sortKeys(value: JsonValue, depth: number): JsonValue {
+export function sortKeysDeep(value: JsonValue, depth = 0): JsonValue {
   if (typeof value !== 'object' || value === null) return value;
   if (depth > recursionLimit) return sortCopy(value);
   if (Array.isArray(value)) {
     let copy: JsonValue[] | undefined;
     for (let i = 0; i < value.length; i++) {
       const item = value[i] as JsonValue;
-      const sorted = sortKeys(item, depth + 1);
+      const sorted = sortKeysDeep(item, depth + 1);
       if (sorted !== item) (copy ??= value.slice())[i] = sorted;
     }
     return copy ?? value;
@@ -311,7 +299,7 @@ function sortKeys(value: JsonValue, depth: number): JsonValue {
   let copy: JsonObject | undefined = areSorted(value) ? undefined : sortOneObject(value);
   for (const key in value) {
     const item = value[key] as JsonValue;
-    const sorted = sortKeys(item, depth + 1);
+    const sorted = sortKeysDeep(item, depth + 1);
     if (sorted === item) continue;
     copy ??= sortOneObject(value);
     setJsonKey(copy, key, sorted);

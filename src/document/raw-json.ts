@@ -60,10 +60,12 @@ export function endOfValue(text: string, from: number): number {
   return position;
 }
 
-function endOfString(text: string, from: number): number {
-  for (let position = from + 1; position < text.length; position++) {
-    if (text[position] === '\\') position++;
-    else if (text[position] === '"') return position + 1;
+/** Returns the offset after the string at `from`; the end of the text if it is not closed. */
+export function endOfString(text: string, from: number): number {
+  for (let end = text.indexOf('"', from + 1); end >= 0; end = text.indexOf('"', end + 1)) {
+    let backslashes = 0;
+    while (text[end - 1 - backslashes] === '\\') backslashes++;
+    if (backslashes % 2 === 0) return end + 1;
   }
   return text.length;
 }

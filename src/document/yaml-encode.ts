@@ -1,7 +1,7 @@
 import { LimitError } from '../core/errors.js';
 import { type EncodableJson, RawJson } from './json.js';
 import { compareYamlKeys } from './yaml-order.js';
-import { formatFloat, isWellFormed, mayResolve, resolveScalar } from './yaml-scalar.js';
+import { SINGLE_ESCAPES, formatFloat, isWellFormed, mayResolve, resolveScalar } from './yaml-scalar.js';
 
 /** Column after which text folds at its next single space. */
 const BEST_WIDTH = 80;
@@ -136,10 +136,11 @@ class YamlWriter {
       this.#folded(text, indent, column);
       return;
     }
-    const style = chooseStyle(text);
-    if (style === 'plain') this.#folded(text, indent, column);
-    else if (style === 'double') this.#doubleQuoted(text, indent, column);
-    else this.#singleQuoted(text, indent, column);
+    // Other styles lose a space before or after a break.
+    if (SPECIAL.test(text) || / [\u2028\u2029]|[\u2028\u2029] /.test(text)) {
+      this.#doubleQuoted(text, indent, column);
+    } else if (INDICATOR.test(text)) this.#singleQuoted(text, indent, column);
+    else this.#folded(text, indent, column);
   }
 
   /** Writes text with line breaks for single spaces after the best width. */
@@ -167,20 +168,14 @@ class YamlWriter {
     const chomp = !/[\n\u2028\u2029]$/.test(text) ? '-' : /(?:^|[\n\u2028\u2029]).$/su.test(text) ? '+' : '';
     this.#plain(`|${mark}${chomp}\n`);
     const margin = pad(indent);
-    let from = 0;
     if (text.includes('\u2028') || text.includes('\u2029')) {
       this.#out += text.replace(/(^|[\n\u2028\u2029])(?=[^\n\u2028\u2029])/g, `$1${margin}`);
     } else {
-      for (;;) {
+      for (let from = 0; from < text.length;) {
         const end = text.indexOf('\n', from);
         const stop = end < 0 ? text.length : end + 1;
-        if (stop - from > 1 || end < 0) {
-          if (stop > from) this.#out += margin + text.slice(from, stop);
-        } else {
-          this.#out += '\n';
-        }
+        this.#out += end === from ? '\n' : margin + text.slice(from, stop);
         from = stop;
-        if (from >= text.length) break;
       }
     }
     this.#lineStart = chomp !== '-';
@@ -256,6 +251,9 @@ const BLOCK_FAULT = / $| [\n\u2028\u2029]|[^\n\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\
 const DOUBLE_ESCAPED = /["\\\u2028\u2029]|[^\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd]/;
 const QUICK_PLAIN = /^[A-Za-z0-9_/$(^<=;\\+~][!-~]*(?: [!"$-~][!-~]*)*$/;
 const SPECIAL = /[^\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd]/;
+/** What reads as something else than plain text, without `\n`. */
+const INDICATOR =
+  /^(?:[#,[\]{}&*!|>'"%@`]|---|\.\.\.|[-?:](?: |$))|:(?: |$)|[ \u2028\u2029]#|^ | $|[\u2028\u2029]/;
 const BASE60 = /^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$/;
 
 /** Reports whether unquoted text would read as another type, now or by older readers. */
@@ -263,32 +261,12 @@ function resolves(text: string): boolean {
   return resolveScalar(text).type !== 'str' || BASE60.test(text);
 }
 
-/** Returns the style for a text without `\n` that must read as text. */
-function chooseStyle(text: string): 'plain' | 'single' | 'double' {
-  // Other styles lose a space before or after a break.
-  if (SPECIAL.test(text) || / [\u2028\u2029]|[\u2028\u2029] /.test(text)) return 'double';
-  const indicator =
-    /^(?:[#,[\]{}&*!|>'"%@`]|---|\.\.\.|[-?:](?: |$))/.test(text) || /:(?: |$)|[ \u2028\u2029]#/.test(text);
-  return indicator || /^ | $|[\u2028\u2029]/.test(text) ? 'single' : 'plain';
-}
-
-const ESCAPES = new Map([
-  [0x00, '\\0'],
-  [0x07, '\\a'],
-  [0x08, '\\b'],
-  [0x09, '\\t'],
-  [0x0a, '\\n'],
-  [0x0b, '\\v'],
-  [0x0c, '\\f'],
-  [0x0d, '\\r'],
-  [0x1b, '\\e'],
-  [0x22, '\\"'],
-  [0x5c, '\\\\'],
-  [0x85, '\\N'],
-  [0xa0, '\\_'],
-  [0x2028, '\\L'],
-  [0x2029, '\\P'],
-]);
+/** Escapes by code point; other characters have no short one in Go. */
+const ESCAPES = new Map(
+  [...SINGLE_ESCAPES]
+    .filter(([letter]) => !" '/".includes(letter))
+    .map(([letter, character]) => [character.charCodeAt(0), `\\${letter}`]),
+);
 
 function toEscape(code: number): string {
   const short = ESCAPES.get(code);
@@ -299,9 +277,8 @@ function toEscape(code: number): string {
 }
 
 function scalarText(value: null | boolean | number | bigint): string {
-  if (typeof value !== 'number') return String(value);
-  if (Number.isSafeInteger(value)) return String(value);
   const text = String(value);
+  if (typeof value !== 'number' || Number.isSafeInteger(value)) return text;
   if (Number.isInteger(value) && !text.includes('e')) {
     const integer = BigInt(text);
     if (integer >= -(2n ** 63n) && integer < 2n ** 64n) return text;

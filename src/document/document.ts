@@ -6,6 +6,7 @@ import {
   createFault,
   formatPath,
   formatPlace,
+  withSubject,
 } from '../core/diagnostic.js';
 import { DiagnosticsError } from '../core/diagnostics-error.js';
 import { type ErrorCode, OpmateError } from '../core/errors.js';
@@ -58,7 +59,7 @@ export class DiagnosticList {
   }
 }
 
-interface DocumentOptions {
+interface DocumentOptions extends Omit<FieldReport, 'report'> {
   /** Start of every message: the file as the user named it, or the reference of fetched content. */
   name: string;
   /** Kind of `name`: `reference` for content that is not a file of the user. */
@@ -67,9 +68,6 @@ interface DocumentOptions {
   diagnostics?: DiagnosticList | undefined;
   /** Name of an object among several of a file: `BundleDeployment "widget"`. */
   subject?: string | undefined;
-  /** Finds the place of a path, or of its nearest parent. */
-  findPlace?: ((path: DocumentPath) => Partial<Place>) | undefined;
-  textAsWritten?: FieldReport['textAsWritten'];
   /** Code of thrown errors; default: that of the diagnostic. */
   failureCode?: ErrorCode | undefined;
 }
@@ -121,14 +119,8 @@ export function openValue(
   const outer = kind === 'file' ? subject : name;
   const report: FieldReport = {
     report(path, diagnostic) {
-      const place = findPlace?.(path);
-      const full: Diagnostic = {
-        ...diagnostic,
-        path,
-        ...(outer !== undefined && { subject: joinSubjects(outer, diagnostic.subject) }),
-        ...(kind === 'file' && { file: name }),
-        ...place,
-      };
+      const placed = { ...diagnostic, path, ...(kind === 'file' && { file: name }), ...findPlace?.(path) };
+      const full = outer === undefined ? placed : withSubject(placed, outer);
       if (diagnostics !== undefined) diagnostics.add(full);
       else if (full.severity === 'error')
         throw new DiagnosticsError([full], failureCode && { code: failureCode });
@@ -137,10 +129,6 @@ export function openValue(
     findPlace,
   };
   return new Field(value, report);
-}
-
-function joinSubjects(outer: string, inner: string | undefined): string {
-  return inner === undefined || inner === '' ? outer : `${outer}: ${inner}`;
 }
 
 /** A hand-written YAML or JSON document with the places of its fields. */
@@ -168,10 +156,8 @@ export function readDocument(
   { maxLength, noun = 'document' }: ReadOptions,
 ): WrittenDocument {
   if (text.length > maxLength) {
-    throw new OpmateError('LIMIT', `larger than the maximum of ${maxLength} characters`, {
-      subject: file,
-      file,
-    });
+    const problem = `larger than the maximum of ${maxLength} characters`;
+    throw new OpmateError('LIMIT', problem, { subject: file, file });
   }
   let document: PlacedYaml;
   try {
@@ -224,22 +210,18 @@ function reportWriting(
   );
 }
 
-/** Objects of a file: its documents, with Lists expanded. */
-interface WrittenObjects {
-  /** Objects, each with its own diagnostics and paths from its own root. */
-  objects: WrittenDocument[];
-  /** Diagnostics of the file rather than of one object. */
-  diagnostics: DiagnosticList;
-}
-
 /** Maximum nesting of a hand-written object. */
 const maxObjectDepth = 100;
 
 /**
- * Reads the objects of a file with several YAML or JSON documents, with Lists expanded. Reports syntax errors,
- * duplicate keys and documents other than objects; skips empty documents.
+ * Reads the objects of a file with several YAML or JSON documents, with Lists expanded; each has its own diagnostics
+ * and paths from its own root. Reports syntax errors and documents other than objects in the diagnostics of the file,
+ * with duplicate keys; skips empty documents.
  */
-export function readObjects(text: string, file: string): WrittenObjects {
+export function readObjects(
+  text: string,
+  file: string,
+): { objects: WrittenDocument[]; diagnostics: DiagnosticList } {
   const diagnostics = new DiagnosticList();
   const objects: WrittenDocument[] = [];
   const open = (value: JsonValue, placeOf: WrittenDocument['findPlace']): void => {

@@ -10,6 +10,7 @@ import { isDigest } from '../core/digest.js';
 import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from './json.js';
+import { getValue } from './json-fields.js';
 import { NameIndex } from '../core/suggest.js';
 
 /** Receiver of the reports of a field: its document. */
@@ -22,8 +23,18 @@ export interface FieldReport {
   findPlace?: ((path: DocumentPath) => Partial<Place>) | undefined;
 }
 
-/** Treatment of unknown keys of an object: an error, a warning, or none. */
-type UnknownKeys = 'refuse' | 'warn' | 'ignore';
+/** Treatment of the keys of an object that are not known. */
+interface ObjectOptions {
+  /** Reports an error by default. */
+  unknown?: 'refuse' | 'warn' | 'ignore';
+  /** Hints by key, instead of the nearest known key. */
+  hints?: Readonly<Record<string, string>>;
+}
+
+interface ReportDetails {
+  hint?: string | undefined;
+  code?: string;
+}
 
 /** Default maximum length of a text, in UTF-16 units. */
 const defaultMaxLength = 4096;
@@ -40,16 +51,9 @@ export function quoteShort(text: string): string {
 export function describeKind(value: JsonValue): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'a list';
-  switch (typeof value) {
-    case 'string':
-      return 'a string';
-    case 'boolean':
-      return `the boolean ${String(value)}`;
-    case 'object':
-      return 'an object';
-    default:
-      return `the number ${String(value)}`;
-  }
+  if (typeof value === 'object') return 'an object';
+  if (typeof value === 'string') return 'a string';
+  return `the ${typeof value === 'boolean' ? 'boolean' : 'number'} ${String(value)}`;
 }
 
 /**
@@ -102,16 +106,14 @@ export class Field<Failure extends undefined = undefined> {
   }
 
   /** Reports an error about this field. */
-  fail(problem: string, details: { hint?: string | undefined; code?: string } = {}): Failure {
-    const { code = 'invalid-value', hint } = details;
+  fail(problem: string, { code = 'invalid-value', hint }: ReportDetails = {}): Failure {
     const { path } = this;
     this.#report.report(path, createFault(code, problem, { subject: formatPath(path), hint }));
     return undefined as Failure;
   }
 
   /** Reports a warning about this field. */
-  warn(problem: string, details: { hint?: string | undefined; code?: string } = {}): void {
-    const { code = 'invalid-value', hint } = details;
+  warn(problem: string, { code = 'invalid-value', hint }: ReportDetails = {}): void {
     const { path } = this;
     this.#report.report(path, createWarning(code, problem, { subject: formatPath(path), hint }));
   }
@@ -131,52 +133,37 @@ export class Field<Failure extends undefined = undefined> {
   /** Returns the field `key` of this object; absent if this is no object. Does not check other keys. */
   field(key: string | number): Field<Failure> {
     const { value } = this;
-    const child =
-      typeof key === 'number'
-        ? Array.isArray(value)
-          ? value[key]
-          : undefined
-        : isJsonObject(value) && Object.hasOwn(value, key)
-          ? value[key]
-          : undefined;
+    let child: JsonValue | undefined;
+    if (typeof key === 'number') child = Array.isArray(value) ? value[key] : undefined;
+    else child = getValue(value, key);
     return new Field<Failure>(child, this.#report, this, key);
   }
 
   /** Returns the fields of an object with these keys. Reports unknown keys with the nearest name. */
   object<K extends string>(
     keys: readonly K[],
-    options: { unknown?: UnknownKeys; hints?: Readonly<Record<string, string>> } = {},
+    { unknown = 'refuse', hints = {} }: ObjectOptions = {},
   ): Readonly<Record<K, Field<Failure>>> | Failure {
     const object = this.jsonObject();
     if (object === undefined) return undefined as Failure;
-    this.#checkKeys(object, keys, options);
+    for (const key of unknown === 'ignore' ? [] : Object.keys(object)) {
+      if ((keys as readonly string[]).includes(key)) continue;
+      const near = findNearest<string>(key, keys);
+      const hint = Object.hasOwn(hints, key) ? hints[key] : suggest(near, keys);
+      const code = 'unknown-field';
+      // A similar name indicates a typo, which must not be ignored.
+      if (unknown === 'refuse' || near !== undefined) this.field(key).fail('unknown field', { code, hint });
+      else this.field(key).warn('unknown field, ignored', { code, hint });
+    }
     return Object.fromEntries(keys.map((key) => [key, this.field(key)])) as Record<K, Field<Failure>>;
   }
 
   /** Reads like `object`; undefined if absent. */
   optionalObject<K extends string>(
     keys: readonly K[],
-    options: { unknown?: UnknownKeys; hints?: Readonly<Record<string, string>> } = {},
+    options?: ObjectOptions,
   ): Readonly<Record<K, Field<Failure>>> | undefined {
     return this.isPresent ? this.object(keys, options) : undefined;
-  }
-
-  #checkKeys(
-    object: JsonObject,
-    keys: readonly string[],
-    { unknown = 'refuse', hints = {} }: { unknown?: UnknownKeys; hints?: Readonly<Record<string, string>> },
-  ): void {
-    if (unknown === 'ignore') return;
-    for (const key of Object.keys(object)) {
-      if (keys.includes(key)) continue;
-      const near = findNearest(key, keys);
-      const known = Object.hasOwn(hints, key) ? hints[key] : suggest(near, keys);
-      const field = this.field(key);
-      // A similar name indicates a typo, which must not be ignored.
-      if (unknown === 'refuse' || near !== undefined) {
-        field.fail('unknown field', { code: 'unknown-field', hint: known });
-      } else field.warn('unknown field, ignored', { code: 'unknown-field', hint: known });
-    }
   }
 
   /** Returns the object unchecked. */
@@ -215,7 +202,7 @@ export class Field<Failure extends undefined = undefined> {
     const { value } = this;
     if (!Array.isArray(value)) return this.mismatch('a list');
     if (value.length > max) return this.#tooMany(max);
-    return value.map((item, index) => new Field<Failure>(item, this.#report, this, index));
+    return value.map((_, index) => this.field(index));
   }
 
   /** Returns the items of a list; none if absent. */
@@ -244,12 +231,8 @@ export class Field<Failure extends undefined = undefined> {
       const isScalar = value !== undefined && typeof value !== 'object';
       const written = isScalar ? this.#report.textAsWritten?.(this.path) : undefined;
       if (written !== undefined) {
-        const hint = `quote it: ${quoteGo(written)}`;
-        const code = 'wrong-type';
-        this.warn(`${written} is ${describeKind(value as JsonValue)} in YAML, read as a string`, {
-          code,
-          hint,
-        });
+        const problem = `${written} is ${describeKind(value as JsonValue)} in YAML, read as a string`;
+        this.warn(problem, { code: 'wrong-type', hint: `quote it: ${quoteGo(written)}` });
         return written;
       }
       return this.mismatch('a string', isScalar ? 'quote the value' : undefined);
@@ -278,19 +261,15 @@ export class Field<Failure extends undefined = undefined> {
   }
 
   /** Returns a string that matches; `expected` describes its form: `a tag`. */
-  matching(isMatch: (text: string) => boolean, expected: string, max = defaultMaxLength): string | Failure {
-    const text = this.text(max);
+  matching(isMatch: (text: string) => boolean, expected: string): string | Failure {
+    const text = this.text();
     if (text === undefined || isMatch(text)) return text as string | Failure;
     return this.fail(`expected ${expected}, got ${quoteShort(text)}`);
   }
 
   /** Reads like `matching`; undefined if absent or empty. */
-  optionalMatching(
-    isMatch: (text: string) => boolean,
-    expected: string,
-    max = defaultMaxLength,
-  ): string | undefined {
-    return this.isSet ? this.matching(isMatch, expected, max) : undefined;
+  optionalMatching(isMatch: (text: string) => boolean, expected: string): string | undefined {
+    return this.isSet ? this.matching(isMatch, expected) : undefined;
   }
 
   /** Returns one of a set of strings. */
@@ -360,13 +339,10 @@ export class Field<Failure extends undefined = undefined> {
 
   /** Reports an error if more than one of these fields is set. */
   exclusive(keys: readonly string[]): void {
-    const set = keys.filter((key) => this.field(key).isSet);
-    const [first, ...others] = set;
+    const [first, ...others] = keys.filter((key) => this.field(key).isSet);
     for (const key of others) {
-      this.field(key).fail(`cannot be combined with ${String(first)}`, {
-        code: 'exclusive-fields',
-        hint: 'keep one of them',
-      });
+      const details = { code: 'exclusive-fields', hint: 'keep one of them' };
+      this.field(key).fail(`cannot be combined with ${String(first)}`, details);
     }
   }
 }

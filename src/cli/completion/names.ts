@@ -22,12 +22,17 @@ export async function namesFor(
   { signal }: CancelOptions,
 ): Promise<string[]> {
   const names = new Set<string>();
-  const add = (name: string): void => {
-    if (plainName.test(name) && name.startsWith(wanted.typed)) names.add(name);
+  const search: Search = {
+    ...wanted,
+    signal,
+    add: (name) => {
+      if (plainName.test(name) && name.startsWith(wanted.typed)) names.add(name);
+    },
+    isWanted: (name) => wanted.packages.length === 0 || wanted.packages.includes(name),
   };
   for (const reference of wanted.catalogs) {
     try {
-      await addNames(reference, wanted, context, add, signal);
+      await addNames(reference, search, context);
     } catch {
       // Nobody asked for anything yet: there is nobody to tell.
     }
@@ -35,46 +40,37 @@ export async function namesFor(
   return sortedByBytes(names);
 }
 
-async function addNames(
-  reference: string,
-  wanted: WantedName,
-  context: CommandContext,
-  add: (name: string) => void,
-  signal: AbortSignal | undefined,
-): Promise<void> {
+interface Search extends WantedName, CancelOptions {
+  add(name: string): void;
+  /** Reports whether channels of a package are wanted. */
+  isWanted(packageName: string): boolean;
+}
+
+async function addNames(reference: string, search: Search, context: CommandContext): Promise<void> {
   // Some options take NAME=REFERENCE, or settings after a comma.
   const plain = reference.replace(/^[A-Za-z0-9._-]+=/, '').replace(/,.*$/s, '');
   for (const name of new Set([reference, plain])) {
-    if (/^https?:\/\//.test(name)) return addServed(name, wanted, add, signal);
+    if (/^https?:\/\//.test(name)) return addServed(name, search);
     const directory = path.resolve(context.workingDirectory, name);
     const status = await stat(directory).catch(() => undefined);
-    if (status?.isDirectory() === true) return addFromDirectory(directory, wanted, add, signal);
-    if (status?.isFile() === true) return addFromDatabase(directory, wanted, add);
+    if (status?.isDirectory() === true) return addFromDirectory(directory, search);
+    if (status?.isFile() === true) return addFromDatabase(directory, search);
     const recalled = await recalledNames(context, name);
     for (const [packageName, channels] of recalled ?? []) {
-      if (wanted.kind === 'package') add(packageName);
-      else if (isWanted(wanted, packageName)) channels.forEach(add);
+      if (search.kind === 'package') search.add(packageName);
+      else if (search.isWanted(packageName)) channels.forEach(search.add);
     }
   }
 }
 
-function isWanted({ packages }: WantedName, packageName: string): boolean {
-  return packages.length === 0 || packages.includes(packageName);
-}
-
-async function addServed(
-  url: string,
-  wanted: WantedName,
-  add: (name: string) => void,
-  signal: AbortSignal | undefined,
-): Promise<void> {
+async function addServed(url: string, { kind, add, isWanted, signal }: Search): Promise<void> {
   const { HttpCatalogClient } = await import('../../client/http-catalog-client.js');
   const client = new HttpCatalogClient(url.replace(/\/+$/, ''), { maxAttempts: 1 });
   try {
-    if (wanted.kind === 'package') (await client.listPackages({ signal })).forEach(add);
+    if (kind === 'package') (await client.listPackages({ signal })).forEach(add);
     else {
       for await (const blob of client.metas({ schema: schemas.channel }, { signal })) {
-        if (blob.kind === 'channel' && isWanted(wanted, blob.blob.package)) add(blob.blob.name);
+        if (blob.kind === 'channel' && isWanted(blob.blob.package)) add(blob.blob.name);
       }
     }
   } finally {
@@ -82,14 +78,14 @@ async function addServed(
   }
 }
 
-async function addFromDatabase(file: string, wanted: WantedName, add: (name: string) => void): Promise<void> {
+async function addFromDatabase(file: string, { kind, add, isWanted }: Search): Promise<void> {
   const { openDatabase } = await import('../../sqlite/schema/database.js');
   const { IndexQueries } = await import('../../sqlite/read/queries.js');
   const database = await openDatabase(file, { access: 'read' });
   try {
     for (const { name, channels } of new IndexQueries(database).packages()) {
-      if (wanted.kind === 'package') add(name);
-      else if (isWanted(wanted, name)) channels.forEach((channel) => add(channel.name));
+      if (kind === 'package') add(name);
+      else if (isWanted(name)) channels.forEach((channel) => add(channel.name));
     }
   } finally {
     database.close();
@@ -100,29 +96,25 @@ async function addFromDatabase(file: string, wanted: WantedName, add: (name: str
  * Adds names from a catalog directory. With a directory per package, it reads only the start of each package, or one
  * package.
  */
-async function addFromDirectory(
-  root: string,
-  wanted: WantedName,
-  add: (name: string) => void,
-  signal: AbortSignal | undefined,
-): Promise<void> {
+async function addFromDirectory(root: string, search: Search): Promise<void> {
+  const { kind, packages, add, isWanted, signal } = search;
   const files = await listCatalogFiles(root, '');
   const tops = new Set(files.map(({ label }) => label.split('/')));
   const folders = sortedByBytes(new Set([...tops].map(([first]) => first as string)));
   const isFlat = [...tops].some((parts) => parts.length === 1);
-  const ofPackages = wanted.packages.filter((name) => plainName.test(name) && folders.includes(name));
+  const ofPackages = packages.filter((name) => plainName.test(name) && folders.includes(name));
   let from = folders;
   if (isFlat) from = ['.'];
-  else if (wanted.kind === 'channel' && ofPackages.length > 0) from = ofPackages;
+  else if (kind === 'channel' && ofPackages.length > 0) from = ofPackages;
   for (const folder of from) {
     const catalog = new DirectoryCatalog(path.join(root, folder));
     const options = { signal, withoutManifests: true, onFault: () => undefined };
     for await (const meta of catalog.metas(options)) {
-      if (wanted.kind === 'package' && meta.schema === schemas.package) {
+      if (kind === 'package' && meta.schema === schemas.package) {
         add(meta.name);
         if (meta.name === folder) break;
       }
-      if (wanted.kind === 'channel' && meta.schema === schemas.channel && isWanted(wanted, meta.package)) {
+      if (kind === 'channel' && meta.schema === schemas.channel && isWanted(meta.package)) {
         add(meta.name);
       }
     }

@@ -59,7 +59,8 @@ const pathArguments: ReadonlySet<string> = new Set([
 ]);
 const pathOptions: ReadonlySet<string> = new Set(['batch', 'bundleImages', 'bundles']);
 
-const kindsOfOptions: Readonly<Record<string, NameKind | undefined>> = {
+/** Kinds of names by option and argument. */
+const kindsOfNames: Readonly<Record<string, NameKind | undefined>> = {
   package: 'package',
   packages: 'package',
   packageName: 'package',
@@ -79,16 +80,6 @@ const catalogArguments: ReadonlySet<string> = new Set([
   'source',
   'to',
 ]);
-
-/** Returns the kind of name that an option takes, if any. */
-function kindOfOption(option: Option): NameKind | undefined {
-  return option.required || option.optional ? kindsOfOptions[option.attributeName()] : undefined;
-}
-
-/** Returns the kind of name that an argument takes, if any. */
-function kindOfArgument(argument: Argument): NameKind | undefined {
-  return kindsOfOptions[argument.name()];
-}
 
 /** Completes the last word of a line after the command name; words have quotes as typed. */
 export function offerFor(program: Command, words: readonly string[], homeDirectory: string): Offer {
@@ -112,10 +103,10 @@ export function offerFor(program: Command, words: readonly string[], homeDirecto
   if (isFlag) return { words: assigned === null ? startingWith(last, getFlags(command)) : [] };
   const commands = positionals.length > 0 || onlyOperands ? [] : getCommands(command);
   const argument = argumentAt(command, positionals.length);
-  const choices = (argument?.argChoices ?? []).map((word) => ({ word, description: '' }));
+  const choices = toWords(argument?.argChoices ?? []);
   const offered = startingWith(last, [...commands, ...choices]);
   if (argument === undefined || choices.length > 0) return { words: offered };
-  const kind = kindOfArgument(argument);
+  const kind = kindsOfNames[argument.name()];
   const isPath = pathArguments.has(argument.name()) || pathsOfPlaceholders[argument.name()] !== undefined;
   return {
     words: offered,
@@ -126,18 +117,13 @@ export function offerFor(program: Command, words: readonly string[], homeDirecto
 
 /** Completes the value of an option. */
 function offerValue(option: OfferedOption, value: string, read: ReadWords): Offer {
-  if (option.offered !== undefined) {
-    const before = value.slice(0, value.lastIndexOf(',') + 1);
-    const chosen = before.split(',');
-    const items = option.offered.filter((item) => !chosen.includes(item));
-    const words = items.map((item) => ({ word: before + item, description: '' }));
-    return { words: startingWith(value, words) };
+  const { offered, argChoices } = option;
+  const before = offered === undefined ? '' : value.slice(0, value.lastIndexOf(',') + 1);
+  const choices = offered?.filter((item) => !before.split(',').includes(item)) ?? argChoices;
+  if (choices !== undefined) {
+    return { words: startingWith(value, toWords(choices.map((item) => before + item))) };
   }
-  if (option.argChoices !== undefined) {
-    const words = option.argChoices.map((word) => ({ word, description: '' }));
-    return { words: startingWith(value, words) };
-  }
-  const kind = kindOfOption(option);
+  const kind = kindsOfNames[option.attributeName()];
   if (kind !== undefined) return { words: [], name: nameFrom(kind, value, value.lastIndexOf(',') + 1, read) };
   if (pathOptions.has(option.attributeName())) return { words: [], paths: 'files' };
   const placeholders = (/[<[](.*)[>\]]/.exec(option.flags)?.[1] ?? '').split('|');
@@ -165,9 +151,13 @@ function offerHelp(program: Command, words: readonly string[]): Offer {
     if (next === undefined) return { words: [] };
     command = next;
   }
-  const topics = Object.keys(helpTopics).map((word) => ({ word, description: '' }));
-  const offered = [...getCommands(command), ...(command === program ? topics : [])];
+  const topics = command === program ? toWords(Object.keys(helpTopics)) : [];
+  const offered = [...getCommands(command), ...topics];
   return { words: startingWith(words.at(-1) ?? '', offered) };
+}
+
+function toWords(words: readonly string[]): OfferedWord[] {
+  return words.map((word) => ({ word, description: '' }));
 }
 
 function startingWith(typed: string, words: readonly OfferedWord[]): OfferedWord[] {

@@ -1,15 +1,16 @@
-import { type CommandTree, group, leaf } from './command/tree.js';
+import type { AnyCommand } from './command/declaration.js';
+import { type CommandNode, type CommandTree, group, leaf } from './command/tree.js';
 
-const list = (traits: { tool?: 'opm' } = {}): CommandTree => ({
-  packages: leaf(() => import('./list/packages.js'), traits),
-  channels: leaf(() => import('./list/channels.js'), traits),
-  bundles: leaf(() => import('./list/bundles.js'), traits),
-});
+const list: CommandTree = {
+  packages: leaf(() => import('./list/packages.js')),
+  channels: leaf(() => import('./list/channels.js')),
+  bundles: leaf(() => import('./list/bundles.js')),
+};
 
-const convert = (traits: { tool?: 'opm' } = {}): CommandTree => ({
-  basic: leaf(async () => ({ command: (await import('./template/convert.js')).basic }), traits),
-  substitutes: leaf(async () => ({ command: (await import('./template/convert.js')).substitutes }), traits),
-});
+const convert: CommandTree = {
+  basic: leaf(async () => ({ command: (await import('./template/convert.js')).basic })),
+  substitutes: leaf(async () => ({ command: (await import('./template/convert.js')).substitutes })),
+};
 
 const deployment = {
   render: leaf(() => import('./deployment/render.js')),
@@ -37,14 +38,15 @@ const bundle = {
   successors: leaf(() => import('./bundle/successors.js')),
 };
 
-/** Commands of `opm alpha bundle`, with its exit codes. */
-const alphaBundle = {
-  generate: leaf(() => import('./bundle/generate.js'), { tool: 'opm' }),
-  build: leaf(() => import('./bundle/build.js'), { tool: 'opm' }),
-  validate: leaf(() => import('./bundle/validate.js'), { tool: 'opm' }),
-  unpack: leaf(() => import('./bundle/unpack.js'), { tool: 'opm' }),
-  extract: leaf(() => import('./bundle/extract.js'), { tool: 'opm' }),
-};
+/** Returns commands with the exit codes of `opm`, which has them too. */
+const ofOpm = (tree: CommandTree): CommandTree =>
+  Object.fromEntries(Object.entries(tree).map(([name, node]) => [name, { ...node, tool: 'opm' }]));
+
+const { generate, build, validate, unpack, extract } = bundle;
+
+/** Returns the command of an edit of sqlite indexes that changes a database instead of an image. */
+const ofRegistry = (load: () => Promise<{ registryCommand: AnyCommand }>): CommandNode =>
+  leaf(async () => ({ command: (await load()).registryCommand }));
 
 /** All commands by name, loaded lazily. */
 export const commands: CommandTree = {
@@ -57,7 +59,7 @@ export const commands: CommandTree = {
     { dockerfile: leaf(() => import('./root/generate-dockerfile.js')) },
     { tool: 'opm', helpGroup: 'Catalogs', exampleOf: ['dockerfile'] },
   ),
-  list: group('list packages, channels or bundles of a catalog', list(), {
+  list: group('list packages, channels or bundles of a catalog', list, {
     referenceCommand: 'packages',
     helpGroup: 'Catalogs',
     exampleOf: ['packages', 'channels', 'bundles'],
@@ -82,7 +84,7 @@ export const commands: CommandTree = {
     'render and create catalog templates',
     {
       render: leaf(() => import('./template/render.js')),
-      convert: group('create a template from a catalog', convert(), { exampleOf: ['basic', 'substitutes'] }),
+      convert: group('create a template from a catalog', convert, { exampleOf: ['basic', 'substitutes'] }),
     },
     { helpGroup: 'Catalogs', exampleOf: ['render', 'convert basic'] },
   ),
@@ -144,18 +146,12 @@ export const commands: CommandTree = {
     'build, edit and query sqlite indexes',
     {
       add: leaf(() => import('./registry/add.js')),
-      rm: leaf(async () => ({ command: (await import('./index/rm.js')).registryCommand })),
-      delete: leaf(async () => ({ command: (await import('./index/delete.js')).registryCommand })),
-      'delete-latest': leaf(async () => ({
-        command: (await import('./index/delete-latest.js')).registryCommand,
-      })),
-      prune: leaf(async () => ({ command: (await import('./index/prune.js')).registryCommand })),
-      'prune-stranded': leaf(async () => ({
-        command: (await import('./index/prune-stranded.js')).registryCommand,
-      })),
-      deprecatetruncate: leaf(async () => ({
-        command: (await import('./index/deprecatetruncate.js')).registryCommand,
-      })),
+      rm: ofRegistry(() => import('./index/rm.js')),
+      delete: ofRegistry(() => import('./index/delete.js')),
+      'delete-latest': ofRegistry(() => import('./index/delete-latest.js')),
+      prune: ofRegistry(() => import('./index/prune.js')),
+      'prune-stranded': ofRegistry(() => import('./index/prune-stranded.js')),
+      deprecatetruncate: ofRegistry(() => import('./index/deprecatetruncate.js')),
       create: leaf(() => import('./registry/create.js')),
       migrate: leaf(() => import('./registry/migrate.js')),
       init: leaf(() => import('./registry/init.js')),
@@ -186,16 +182,22 @@ export const commands: CommandTree = {
   alpha: group(
     'alpha commands of opm',
     {
-      list: group('list packages, channels or bundles of a catalog', list({ tool: 'opm' }), {
+      list: group('list packages, channels or bundles of a catalog', ofOpm(list), {
         tool: 'opm',
         referenceCommand: 'packages',
       }),
       'render-graph': leaf(() => import('./root/graph.js'), { tool: 'opm' }),
       'render-template': leaf(() => import('./template/render.js'), { tool: 'opm' }),
-      'convert-template': group('create a template from a catalog', convert({ tool: 'opm' }), {
+      'convert-template': group('create a template from a catalog', ofOpm(convert), {
         tool: 'opm',
       }),
-      bundle: group('build, check, render and install bundles', alphaBundle, { tool: 'opm' }),
+      bundle: group(
+        'build, check, render and install bundles',
+        ofOpm({ generate, build, validate, unpack, extract }),
+        {
+          tool: 'opm',
+        },
+      ),
     },
     { hidden: 'alpha', tool: 'opm' },
   ),

@@ -175,12 +175,11 @@ function addFlags(command: Command, flags: Flags, showsAlpha: boolean): void {
     for (const alias of flag.aliases ?? []) {
       const name = alias.length === 1 ? `-${alias}` : `--${alias}`;
       const hidden = { ...flag, short: undefined, hidden: true, default: undefined };
+      const isOutput = ['-o', '--output'].includes(name);
       addOption(
         command,
         name,
-        ['-o', '--output'].includes(name)
-          ? refusingFormats(hidden, longName(flag.replacement ?? key))
-          : hidden,
+        isOutput ? refusingFormats(hidden, longName(flag.replacement ?? key)) : hidden,
       );
     }
   }
@@ -217,11 +216,7 @@ function addOption(
   item: Omit<Flag<unknown>, 'short'> & { short?: string | undefined },
 ): void {
   const { short, value, summary, parse, choices, hidden } = item;
-  const flags = [
-    ...(short === undefined ? [] : [`-${short},`]),
-    long,
-    ...(value === undefined ? [] : [value]),
-  ];
+  const flags = [short && `-${short},`, long, value].filter((part) => part !== undefined);
   const option: OfferedOption = new Option(flags.join(' '), summary);
   if (item.offered !== undefined) option.offered = item.offered;
   if (choices !== undefined) option.argChoices = [...choices];
@@ -259,51 +254,26 @@ export function longName(key: string): string {
 function getValues(flags: Flags, raw: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const values: Record<string, unknown> = {};
   for (const [key, flag] of Object.entries(flags)) {
-    const names = [key, ...(flag.aliases ?? []).map(attributeName)];
-    values[key] = flag.value === undefined ? getSwitch(names, flag.default, raw) : getValue(names, flag, raw);
+    values[key] = getValue([key, ...(flag.aliases ?? []).map(attributeName)], flag, raw);
   }
-  for (const [key, { short, otherwise }] of Object.entries(flags)) {
+  for (const [key, { short, otherwise, choices = [] }] of Object.entries(flags)) {
     if (short === undefined || otherwise === undefined) continue;
-    const words = (raw[short] ?? []) as string[];
-    sortValues(
-      words,
-      [key, flags[key] as Flag<unknown>],
-      [otherwise, flags[otherwise] as Flag<unknown>],
-      values,
-    );
+    // Of the values of a shared short name, choices are for the first flag, all others for the second.
+    const other = flags[otherwise] as Flag<unknown>;
+    const isSet = values[otherwise] !== undefined;
+    for (const word of (raw[short] ?? []) as string[]) {
+      if (choices.includes(word)) {
+        values[key] = word;
+        continue;
+      }
+      if (word === '' && isPath(other)) throw emptyPath(longName(otherwise));
+      if (isSet && other.parse === undefined) {
+        throw new UsageError(`invalid -${short} value ${quoteGo(word)}, expected (${choices.join('|')})`);
+      }
+      values[otherwise] = other.parse?.(word, values[otherwise], `-${short}`) ?? word;
+    }
   }
   return values;
-}
-
-/** Sets two flags from the values of a shared short name: choices of the first go to it, all others to the second. */
-function sortValues(
-  words: readonly string[],
-  [key, { short, choices = [] }]: readonly [string, Flag<unknown>],
-  [otherKey, other]: readonly [string, Flag<unknown>],
-  values: Record<string, unknown>,
-): void {
-  const isSet = values[otherKey] !== undefined;
-  for (const value of words) {
-    if (choices.includes(value)) {
-      values[key] = value;
-      continue;
-    }
-    if (value === '' && isPath(other)) throw emptyPath(longName(otherKey));
-    if (isSet && other.parse === undefined) {
-      throw new UsageError(`invalid -${short} value ${quoteGo(value)}, expected (${choices.join('|')})`);
-    }
-    values[otherKey] = other.parse?.(value, values[otherKey], `-${short}`) ?? value;
-  }
-}
-
-function getSwitch(
-  names: readonly string[],
-  otherwise: unknown,
-  raw: Readonly<Record<string, unknown>>,
-): unknown {
-  if (names.some((name) => raw[`${name}=false`] === true)) return false;
-  if (names.some((name) => raw[name] === true || raw[`${name}=true`] === true)) return true;
-  return otherwise;
 }
 
 function getValue(
@@ -311,6 +281,11 @@ function getValue(
   flag: Flag<unknown>,
   raw: Readonly<Record<string, unknown>>,
 ): unknown {
+  if (flag.value === undefined) {
+    if (names.some((name) => raw[`${name}=false`] === true)) return false;
+    const isOn = names.some((name) => raw[name] === true || raw[`${name}=true`] === true);
+    return isOn ? true : flag.default;
+  }
   const present = names.map((name) => raw[name]).filter((value) => value !== undefined);
   if (present.every(Array.isArray) && present.length > 1) return present.flat();
   return present[0] ?? flag.default;

@@ -21,16 +21,13 @@ export async function decryptCosignKey(
   subject: string,
   password: string | undefined,
 ): Promise<KeyObject> {
-  const { kdf, cipher, ciphertext } = readEnvelope(text, subject);
+  const { N, r, p, salt, nonce, ciphertext } = readEnvelope(text, subject);
   const bytes = (base64: string): Buffer => Buffer.from(base64, 'base64');
   const { xsalsa20poly1305 } = await import('@noble/ciphers/salsa.js');
-  const secret = scryptSync(password ?? '', bytes(kdf.salt), 32, {
-    ...{ N: kdf.N, r: kdf.r, p: kdf.p },
-    maxmem: 256 * kdf.N * kdf.r,
-  });
+  const secret = scryptSync(password ?? '', bytes(salt), 32, { N, r, p, maxmem: 256 * N * r });
   let der: Uint8Array;
   try {
-    der = xsalsa20poly1305(secret, bytes(cipher.nonce)).decrypt(bytes(ciphertext));
+    der = xsalsa20poly1305(secret, bytes(nonce)).decrypt(bytes(ciphertext));
   } catch (cause) {
     const problem = password === undefined ? 'encrypted private key' : 'wrong password for the private key';
     const hint = 'set COSIGN_PASSWORD to the password of the key';
@@ -58,15 +55,11 @@ function readEnvelope(text: string, subject: string) {
   const cipher = root.cipher.object(['name', 'nonce']);
   cipher.name.constant('nacl/secretbox');
   return {
-    kdf: {
-      N: params.N.integer(2, maxCost),
-      r: params.r.integer(1, 32),
-      p: params.p.integer(1, 16),
-      salt: kdf.salt.text(),
-    },
-    cipher: {
-      nonce: cipher.nonce.matching((nonce) => /^[A-Za-z0-9+/]{32}$/.test(nonce), 'a nonce of 24 bytes'),
-    },
+    N: params.N.integer(2, maxCost),
+    r: params.r.integer(1, 32),
+    p: params.p.integer(1, 16),
+    salt: kdf.salt.text(),
+    nonce: cipher.nonce.matching((nonce) => /^[A-Za-z0-9+/]{32}$/.test(nonce), 'a nonce of 24 bytes'),
     ciphertext: root.ciphertext.text(100_000),
   };
 }

@@ -36,12 +36,19 @@ const signingFlag = 0x02;
  * and keys of versions other than 4.
  */
 export function parseKeyring(bytes: Buffer, subject: string): OpenPgpKeyring {
-  try {
+  return withSubject(subject, () => {
     const keys = readKeyringPackets(bytes).flatMap(getCertificates).flatMap(signingKeys);
     if (keys.length > 0) return { keys };
     throw new OpmateError('INVALID', 'no public keys of OpenPGP version 4', {
       hint: 'specify a file that gpg --export wrote',
     });
+  });
+}
+
+/** Returns the result of `read`; its errors get a subject. */
+export function withSubject<T>(subject: string, read: () => T): T {
+  try {
+    return read();
   } catch (error) {
     throw error instanceof OpmateError ? addContext(error, { subject }) : error;
   }
@@ -76,10 +83,7 @@ function getCertificates(packets: Packet[]): Certificate[] {
     if (type === packetType.publicKey) {
       const primary = readPublicKey(body);
       signatures = [];
-      current =
-        primary === undefined
-          ? undefined
-          : { primary, primarySignatures: signatures, users: [], subkeys: [] };
+      current = primary && { primary, primarySignatures: signatures, users: [], subkeys: [] };
       if (current !== undefined) certificates.push(current);
     } else if (current === undefined || type === packetType.trust) {
       continue;
@@ -140,11 +144,7 @@ function signingKeys(certificate: Certificate): SigningKey[] {
   ];
 }
 
-interface Judgement {
-  problem?: string | undefined;
-  expires?: number | undefined;
-  flags?: number | undefined;
-}
+type Judgement = Partial<Pick<SigningKey, 'problem' | 'expires'>> & { flags?: number | undefined };
 
 function judgePrimary({ primary, primarySignatures, users }: Certificate): Judgement {
   const holds = (content: readonly Buffer[]) => (signature: SignaturePacket) =>

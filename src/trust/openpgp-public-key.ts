@@ -37,24 +37,20 @@ export function readPublicKey(body: Buffer): PublicKeyPacket | undefined {
   header.writeUInt16BE(body.length & 0xffff, 1);
   const hashed = Buffer.concat([header, body]);
   const fingerprint = createHash('sha1').update(hashed).digest('hex').toUpperCase();
-  const { publicKey, problem } = readKeyMaterial(algorithm, reader);
+  let material: KeyMaterial;
+  try {
+    material = readKeyMaterial(algorithm, reader);
+  } catch {
+    material = { problem: 'damaged key' };
+  }
+  const { publicKey, problem } = material;
   return { fingerprint, keyId: fingerprint.slice(-16), created, algorithm, publicKey, problem, hashed };
 }
 
-interface KeyMaterial {
-  publicKey?: KeyObject;
-  problem?: string;
-}
+type KeyMaterial = Partial<Pick<PublicKeyPacket, 'publicKey' | 'problem'>>;
 
+/** Throws for a damaged key. */
 function readKeyMaterial(algorithm: number, reader: PacketReader): KeyMaterial {
-  try {
-    return parseKeyMaterial(algorithm, reader);
-  } catch {
-    return { problem: 'damaged key' };
-  }
-}
-
-function parseKeyMaterial(algorithm: number, reader: PacketReader): KeyMaterial {
   if (encryptionAlgorithms.includes(algorithm)) return { problem: 'an encryption key, not a signing key' };
   const base64 = (bytes: Buffer): string => bytes.toString('base64url');
   const fromJwk = (key: Record<string, string>): KeyMaterial => ({

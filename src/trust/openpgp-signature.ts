@@ -10,19 +10,19 @@ export interface SignaturePacket {
   algorithm: number;
   hash: number;
   /** Seconds since 1970. */
-  created: number | undefined;
+  created?: number;
   /** Lifetime in seconds; 0 or undefined: unlimited. */
-  expiresAfter: number | undefined;
+  expiresAfter?: number;
   /** Lifetime in seconds of the certified key. */
-  keyExpiresAfter: number | undefined;
-  keyFlags: number | undefined;
+  keyExpiresAfter?: number;
+  keyFlags?: number;
   /** Key ID of the issuer, 16 upper-case hexadecimal digits. */
-  issuer: string | undefined;
-  issuerFingerprint: string | undefined;
+  issuer?: string;
+  issuerFingerprint?: string;
   /** Signature of a subkey over its primary key. */
-  embedded: SignaturePacket | undefined;
+  embedded?: SignaturePacket;
   /** Reason why the signature is invalid for any content. */
-  problem: string | undefined;
+  problem?: string;
   /** Bytes hashed after the signed content. */
   trailer: Buffer;
   /** Multiprecision integers, or native bytes, of the signature. */
@@ -45,6 +45,8 @@ const harmlessSubpackets = new Set([
   2, 3, 4, 5, 7, 9, 11, 16, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 39,
 ]);
 
+type UnreadSignature = Omit<SignaturePacket, 'trailer' | 'values'>;
+
 /** Reads a signature packet. Throws OpmateError SYNTAX, or UNSUPPORTED for versions other than 3 and 4. */
 export function readSignature(body: Buffer): SignaturePacket {
   const reader = new PacketReader(body);
@@ -54,11 +56,7 @@ export function readSignature(body: Buffer): SignaturePacket {
   const type = reader.uint(1);
   const algorithm = reader.uint(1);
   const hash = reader.uint(1);
-  const signature: SignaturePacket = {
-    ...{ type, algorithm, hash, created: undefined, expiresAfter: undefined, keyExpiresAfter: undefined },
-    ...{ keyFlags: undefined, issuer: undefined, issuerFingerprint: undefined, embedded: undefined },
-    ...{ problem: undefined, trailer: Buffer.alloc(0), values: Buffer.alloc(0) },
-  };
+  const signature: UnreadSignature = { type, algorithm, hash };
   readSubpackets(reader.take(reader.uint(2)), signature, true);
   const hashed = body.subarray(0, reader.offset);
   readSubpackets(reader.take(reader.uint(2)), signature, false);
@@ -76,52 +74,35 @@ function readVersion3(reader: PacketReader): SignaturePacket {
   const algorithm = reader.uint(1);
   const hash = reader.uint(1);
   reader.take(2);
-  return {
-    ...{ type: trailer.readUInt8(0), algorithm, hash, created: trailer.readUInt32BE(1), issuer, trailer },
-    ...{ expiresAfter: undefined, keyExpiresAfter: undefined, keyFlags: undefined },
-    ...{ issuerFingerprint: undefined, embedded: undefined, problem: undefined, values: reader.rest() },
-  };
+  const [type, created] = [trailer.readUInt8(0), trailer.readUInt32BE(1)];
+  return { type, algorithm, hash, created, issuer, trailer, values: reader.rest() };
 }
 
-function readSubpackets(area: Buffer, signature: SignaturePacket, isHashed: boolean): void {
-  const reader = new PacketReader(area);
-  while (reader.remaining > 0) {
-    const { length, isPartial } = readNewLength(reader);
+function readSubpackets(area: Buffer, signature: UnreadSignature, isHashed: boolean): void {
+  const areaReader = new PacketReader(area);
+  while (areaReader.remaining > 0) {
+    const { length, isPartial } = readNewLength(areaReader);
     if (length === 0 || isPartial) throw new OpmateError('SYNTAX', 'damaged OpenPGP subpacket');
-    const typeByte = reader.uint(1);
-    const body = reader.take(length - 1);
-    readSubpacket(signature, { type: typeByte & 0x7f, isCritical: (typeByte & 0x80) !== 0, body, isHashed });
+    const typeByte = areaReader.uint(1);
+    const type = typeByte & 0x7f;
+    const isCritical = (typeByte & 0x80) !== 0;
+    const reader = new PacketReader(areaReader.take(length - 1));
+    // The unhashed part can be changed in transit: only hints and self-contained signatures are read from it.
+    if (type === 16) signature.issuer ??= reader.take(8).toString('hex').toUpperCase();
+    else if (type === 33) {
+      signature.issuerFingerprint ??= reader.rest().subarray(1).toString('hex').toUpperCase();
+    } else if (type === 32) {
+      // A binding needs one level of signatures; deeper nesting could be endless.
+      if (signature.type === 0x18) signature.embedded ??= readSignature(reader.rest());
+    } else if (!isHashed) continue;
+    else if (type === 2) signature.created = reader.uint(4);
+    else if (type === 3) signature.expiresAfter = reader.uint(4);
+    else if (type === 9) signature.keyExpiresAfter = reader.uint(4);
+    else if (type === 27) signature.keyFlags = reader.remaining > 0 ? reader.uint(1) : 0;
+    else if (isCritical && !harmlessSubpackets.has(type)) {
+      signature.problem ??= `unknown critical subpacket ${type}`;
+    }
   }
-}
-
-function readSubpacket(
-  signature: SignaturePacket,
-  {
-    type,
-    isCritical,
-    body,
-    isHashed,
-  }: { type: number; isCritical: boolean; body: Buffer; isHashed: boolean },
-): void {
-  const reader = new PacketReader(body);
-  // The unhashed part can be changed in transit: only hints and self-contained signatures are read from it.
-  if (type === 16) signature.issuer ??= reader.take(8).toString('hex').toUpperCase();
-  else if (type === 33) {
-    signature.issuerFingerprint ??= reader.rest().subarray(1).toString('hex').toUpperCase();
-  } else if (type === 32) signature.embedded ??= readEmbedded(signature, body);
-  else if (!isHashed) return;
-  else if (type === 2) signature.created = reader.uint(4);
-  else if (type === 3) signature.expiresAfter = reader.uint(4);
-  else if (type === 9) signature.keyExpiresAfter = reader.uint(4);
-  else if (type === 27) signature.keyFlags = reader.remaining > 0 ? reader.uint(1) : 0;
-  else if (isCritical && !harmlessSubpackets.has(type)) {
-    signature.problem ??= `unknown critical subpacket ${type}`;
-  }
-}
-
-function readEmbedded(outer: SignaturePacket, body: Buffer): SignaturePacket | undefined {
-  // A binding needs one level; deeper nesting could be endless.
-  return outer.type === 0x18 ? readSignature(body) : undefined;
 }
 
 /**

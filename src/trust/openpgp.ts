@@ -1,25 +1,12 @@
-import { addContext } from '../core/diagnostics-error.js';
 import { LimitError, OpmateError } from '../core/errors.js';
-import { type OpenPgpKeyring, type SigningKey, isIssuedBy } from './openpgp-keyring.js';
+import { type OpenPgpKeyring, type SigningKey, isIssuedBy, withSubject } from './openpgp-keyring.js';
 import { type Packet, packetType, readArmor, readMessagePackets } from './openpgp-packets.js';
 import { type SignaturePacket, readSignature, signatureProblem } from './openpgp-signature.js';
 
-/** A valid signature. */
-interface VerifiedSignature {
-  /** ID of the signing key: 16 upper-case hexadecimal digits. */
-  keyId: string;
-  /** Fingerprint of the signing key, 40 upper-case hexadecimal digits. */
-  fingerprint: string;
-  /** Fingerprint of its primary key. */
-  primaryFingerprint: string;
+/** A valid signature, by its key. */
+interface VerifiedSignature extends Pick<SigningKey, 'keyId' | 'fingerprint' | 'primaryFingerprint'> {
   /** Signing time as stated by the signer. */
   created: Date;
-}
-
-/** A message with a valid signature. */
-interface VerifiedMessage extends VerifiedSignature {
-  /** Signed bytes. */
-  content: Buffer;
 }
 
 interface VerifyMessageOptions {
@@ -47,10 +34,9 @@ export function verifySignedMessage(
   message: Buffer,
   keyring: OpenPgpKeyring,
   { subject, now, limit = defaultLimit }: VerifyMessageOptions,
-): VerifiedMessage {
+): VerifiedSignature & { content: Buffer } {
   return withSubject(subject, () => {
-    const packets = readMessage(message, 'MESSAGE', limit);
-    const { content, signatures } = readSignedContent(packets);
+    const { content, signatures } = readSignedContent(readMessage(message, 'MESSAGE', limit));
     if (content.length > limit) throw new LimitError(`signed content of more than ${limit} bytes`);
     return { content, ...findValidSignature(signatures, content, keyring, now) };
   });
@@ -65,20 +51,11 @@ export function verifyDetachedSignature(
 ): VerifiedSignature {
   return withSubject(subject, () => {
     const packets = readMessage(signature, 'SIGNATURE', maxEnvelope);
-    const other = packets.find(({ type }) => type !== packetType.signature);
-    if (other !== undefined) {
+    if (packets.some(({ type }) => type !== packetType.signature)) {
       throw new OpmateError('INVALID', 'expected a detached signature, got an OpenPGP message');
     }
     return findValidSignature(readSignatures(packets), content, keyring, now);
   });
-}
-
-function withSubject<T>(subject: string, verify: () => T): T {
-  try {
-    return verify();
-  } catch (error) {
-    throw error instanceof OpmateError ? addContext(error, { subject }) : error;
-  }
 }
 
 function readMessage(bytes: Buffer, kind: 'MESSAGE' | 'SIGNATURE', limit: number): Packet[] {

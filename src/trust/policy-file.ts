@@ -27,15 +27,16 @@ export async function parsePolicyFile(
   readFile: ReadPolicyFile,
 ): Promise<SignaturePolicy> {
   const { root, diagnostics } = readDocument(text, file, { maxLength: maxPolicyLength, noun: 'policy' });
-  const reader = new RequirementReader(readFile);
+  const readRequirements = createRequirementReader(readFile);
   const fields = root.object(['default', 'transports']);
-  const byDefault = fields === undefined ? [] : await reader.readAll(fields.default);
+  const byDefault = fields === undefined ? [] : await readRequirements(fields.default);
   const transports = new Map<string, Map<string, PolicyRequirement[]>>();
   for (const [transport, field] of fields?.transports.isPresent
     ? (fields.transports.entries(100) ?? [])
     : []) {
     const scopes = new Map<string, PolicyRequirement[]>();
-    for (const [scope, rule] of field.entries(maxScopes) ?? []) scopes.set(scope, await reader.readAll(rule));
+    for (const [scope, rule] of field.entries(maxScopes) ?? [])
+      scopes.set(scope, await readRequirements(rule));
     transports.set(transport, scopes);
   }
   diagnostics.throwIfErrors();
@@ -44,83 +45,77 @@ export async function parsePolicyFile(
 
 const requirementTypes = ['insecureAcceptAnything', 'reject', 'signedBy', 'sigstoreSigned'] as const;
 
-class RequirementReader {
-  readonly #readFile: ReadPolicyFile;
+const keyFields = ['keyPath', 'keyPaths', 'keyData', 'keyDatas'] as const;
+const rekorKeyFields = [
+  'rekorPublicKeyPath',
+  'rekorPublicKeyPaths',
+  'rekorPublicKeyData',
+  'rekorPublicKeyDatas',
+] as const;
 
-  constructor(readFile: ReadPolicyFile) {
-    this.#readFile = readFile;
-  }
-
-  async readAll(field: Field): Promise<PolicyRequirement[]> {
+/** Returns a reader of the requirements in a field. */
+function createRequirementReader(readFile: ReadPolicyFile) {
+  async function readAll(field: Field): Promise<PolicyRequirement[]> {
     const items = field.list(maxRequirements) ?? [];
     if (field.isPresent && items.length === 0 && Array.isArray(field.value)) {
       field.fail('expected at least one requirement, got none');
     }
     const read: PolicyRequirement[] = [];
     for (const item of items) {
-      const requirement = await this.#read(item);
+      const requirement = await readRequirement(item);
       if (requirement !== undefined) read.push(requirement);
     }
     return read;
   }
 
-  async #read(field: Field): Promise<PolicyRequirement | undefined> {
+  async function readRequirement(field: Field): Promise<PolicyRequirement | undefined> {
     if (field.jsonObject() === undefined) return undefined;
     const type = field.field('type').choice(requirementTypes);
-    if (type === 'signedBy') return this.#readSignedBy(field);
-    if (type === 'sigstoreSigned') return this.#readSigstoreSigned(field);
+    if (type === 'signedBy') return readSignedBy(field);
+    if (type === 'sigstoreSigned') return readSigstoreSigned(field);
     if (type === undefined || field.object(['type']) === undefined) return undefined;
     return { type };
   }
 
-  async #readSignedBy(field: Field): Promise<PolicyRequirement | undefined> {
+  async function readSignedBy(field: Field): Promise<PolicyRequirement | undefined> {
     const fields = field.object(['type', 'keyType', 'keyPath', 'keyPaths', 'keyData', 'signedIdentity']);
     if (fields === undefined) return undefined;
     fields.keyType.constant('GPGKeys');
-    const keyrings = await this.#readKeys(field, ['keyPath', 'keyPaths', 'keyData'], parseKeyring);
+    const keyrings = await readKeys(field, ['keyPath', 'keyPaths', 'keyData'], parseKeyring);
     return { type: 'signedBy', keyrings, identity: readIdentity(fields.signedIdentity) };
   }
 
-  async #readSigstoreSigned(field: Field): Promise<PolicyRequirement | undefined> {
-    const fields = field.object([
-      ...(['type', 'keyPath', 'keyPaths', 'keyData', 'keyDatas', 'fulcio', 'signedIdentity'] as const),
-      ...([
-        'rekorPublicKeyPath',
-        'rekorPublicKeyPaths',
-        'rekorPublicKeyData',
-        'rekorPublicKeyDatas',
-      ] as const),
-    ]);
+  async function readSigstoreSigned(field: Field): Promise<PolicyRequirement | undefined> {
+    const fields = field.object(['type', ...keyFields, ...rekorKeyFields, 'fulcio', 'signedIdentity']);
     if (fields === undefined) return undefined;
-    const rekor = ['rekorPublicKeyPath', 'rekorPublicKeyPaths', 'rekorPublicKeyData', 'rekorPublicKeyDatas'];
-    const rekorKeys = await this.#readKeys(field, rekor, parseVerificationKey, false);
-    const own = ['keyPath', 'keyPaths', 'keyData', 'keyDatas'];
+    const rekorKeys = await readKeys(field, rekorKeyFields, parseVerificationKey, false);
     let signer: SigstoreSigner | undefined;
     if (fields.fulcio.isPresent) {
-      for (const key of own)
+      for (const key of keyFields)
         if (field.field(key).isPresent) field.field(key).fail('cannot be combined with fulcio');
       if (rekorKeys.length === 0)
         fields.fulcio.fail('missing public key of a transparency log', { hint: 'add rekorPublicKeyPath' });
-      signer = await this.#readFulcio(fields.fulcio, rekorKeys);
+      signer = await readFulcio(fields.fulcio, rekorKeys);
     } else {
-      signer = { kind: 'key', keys: await this.#readKeys(field, own, parseVerificationKey), rekorKeys };
+      signer = { kind: 'key', keys: await readKeys(field, keyFields, parseVerificationKey), rekorKeys };
     }
     return signer && { type: 'sigstoreSigned', signer, identity: readIdentity(fields.signedIdentity) };
   }
 
-  async #readFulcio(field: Field, rekorKeys: readonly KeyObject[]): Promise<SigstoreSigner | undefined> {
+  async function readFulcio(
+    field: Field,
+    rekorKeys: readonly KeyObject[],
+  ): Promise<SigstoreSigner | undefined> {
     const fields = field.object(['caPath', 'caData', 'oidcIssuer', 'subjectEmail']);
     if (fields === undefined) return undefined;
-    const certificates = await this.#readKeys(field, ['caPath', 'caData'], (bytes) =>
-      bytes.toString('latin1'),
-    );
+    const certificates = await readKeys(field, ['caPath', 'caData'], (bytes) => bytes.toString('latin1'));
     const trust = { kind: 'authorities' as const, certificates: certificates.join('\n'), rekorKeys };
     const [oidcIssuer, identity] = [fields.oidcIssuer.text(), fields.subjectEmail.text()];
     return { kind: 'certificate', trust, oidcIssuer, identity };
   }
 
   /** Reads keys from whichever of `names` is set: a path, paths, base64 data or a list of them. */
-  async #readKeys<T>(
+  async function readKeys<T>(
     field: Field,
     names: readonly string[],
     parse: (bytes: Buffer, subject: string) => T,
@@ -140,7 +135,7 @@ class RequirementReader {
       const text = value.text(isData ? 1024 * 1024 : undefined);
       if (text === undefined) continue;
       try {
-        const bytes = isData ? readBase64(text) : await this.#readFile(text);
+        const bytes = isData ? readBase64(text) : await readFile(text);
         read.push(parse(bytes, isData ? name : text));
       } catch (error) {
         if (!(error instanceof OpmateError)) throw error;
@@ -149,6 +144,8 @@ class RequirementReader {
     }
     return read;
   }
+
+  return readAll;
 }
 
 /** Decodes base64 of a policy. Throws OpmateError SYNTAX. */

@@ -77,12 +77,8 @@ function readStatement(bytes: Buffer): string {
   if (predicate !== signStatement) {
     throw new OpmateError('INVALID', `an attestation of type "${predicate.slice(0, 100)}", not a signature`);
   }
-  const digests = root
-    .field('subject')
-    .list(1)
-    .map((item) => item.field('digest'));
-  const hex = digests[0]?.field('sha256').text() ?? '';
-  const digest = `sha256:${hex}`;
+  const [image] = root.field('subject').list(1);
+  const digest = `sha256:${image?.field('digest').field('sha256').text() ?? ''}`;
   if (isDigest(digest)) return digest;
   throw new OpmateError('INVALID', 'missing digest in the statement');
 }

@@ -50,38 +50,24 @@ export async function verifyBundle(
   if (payloadType !== 'application/vnd.in-toto+json') {
     throw new OpmateError('INVALID', `bundle with a payload of type "${payloadType.slice(0, 100)}"`);
   }
-  return { statement: payload, signer: verifyWith(bundle, signer, undefined, undefined) };
+  return { statement: payload, signer: verifyWith(bundle, signer) };
 }
 
-function verifyWith(
-  bundle: Bundle,
-  signer: SigstoreSigner,
-  payload: Buffer | undefined,
-  chain: string | undefined,
-): string {
+/** Returns the name of the signer. */
+function verifyWith(...args: Parameters<typeof verifySigner>): string {
   try {
-    return verifySigner(bundle, signer, payload, chain);
+    return verifySigner(...args);
   } catch (error) {
     // The library throws many kinds of errors for damaged certificates.
     throw error instanceof OpmateError ? error : refused(error);
   }
 }
 
-function verifySigner(
-  bundle: Bundle,
-  signer: SigstoreSigner,
-  payload: Buffer | undefined,
-  chain: string | undefined,
-): string {
+function verifySigner(bundle: Bundle, signer: SigstoreSigner, payload?: Buffer, chain?: string): string {
   if (signer.kind === 'key') {
     const isLogged = signer.rekorKeys.length > 0;
-    const options = {
-      ctlogThreshold: 0,
-      tlogThreshold: isLogged ? 1 : 0,
-      timestampThreshold: isLogged ? 1 : 0,
-    };
     const own = isLogged ? bundle : withoutLogEntries(bundle);
-    verifyByKeys(own, signer.keys, signer.rekorKeys, options, payload);
+    verifyByKeys(own, signer.keys, signer.rekorKeys, isLogged ? 1 : 0, payload);
     return 'key';
   }
   if (bundle.verificationMaterial.content.$case === 'publicKey') {
@@ -110,9 +96,10 @@ function verifyByKeys(
   bundle: Bundle,
   keys: readonly KeyObject[],
   rekorKeys: readonly KeyObject[],
-  options: ConstructorParameters<typeof Verifier>[1],
+  threshold: 0 | 1,
   payload: Buffer | undefined,
 ): Signer {
+  const options = { ctlogThreshold: 0, tlogThreshold: threshold, timestampThreshold: threshold };
   const failures: unknown[] = [];
   for (const publicKey of keys) {
     const material: TrustMaterial = {
@@ -129,7 +116,7 @@ function verifyByKeys(
       failures.push(error);
     }
   }
-  throw refused(failures[0]);
+  throw failures[0];
 }
 
 /** Reads a Sigstore trusted_root.json. Throws OpmateError SYNTAX, or INVALID without authorities. */
@@ -155,12 +142,9 @@ function verifyByTrustedRoot(bundle: Bundle, json: string, payload: Buffer | und
   const options = {
     ctlogThreshold: root.ctlogs.length > 0 ? 1 : 0,
     tlogThreshold: root.tlogs.length > 0 ? 1 : 0,
+    timestampThreshold: 1,
   };
-  try {
-    return new Verifier(root, { ...options, timestampThreshold: 1 }).verify(toSignedEntity(bundle, payload));
-  } catch (error) {
-    throw refused(error);
-  }
+  return new Verifier(root, options).verify(toSignedEntity(bundle, payload));
 }
 
 /**
@@ -186,8 +170,7 @@ function verifyByAuthorities(
   // The time of a single entry is the one signed by its log.
   if (tlogEntries.length !== 1) throw new OpmateError('INVALID', 'expected one transparency log entry');
   const publicKey = createPublicKey({ key: leaf.publicKey, format: 'der', type: 'spki' });
-  const options = { ctlogThreshold: 0, tlogThreshold: 1, timestampThreshold: 1 };
-  verifyByKeys(bundle, [publicKey], rekorKeys, options, payload);
+  verifyByKeys(bundle, [publicKey], rekorKeys, 1, payload);
   const time = new Date(Number(tlogEntries[0]?.integratedTime ?? 0) * 1000);
   const roots = readCertificates(certificates, 'certificate authority');
   const intermediates = readCertificates(chain ?? '', 'certificate chain').slice(0, maxChainLength);
@@ -271,10 +254,10 @@ function getLog(publicKey: KeyObject): TrustMaterial['tlogs'][number] {
 
 /** Converts the annotations of a cosign signature into a bundle. */
 function toBundle({ payload, signature, certificate }: SimpleSignature, logEntry: string): Bundle {
-  const root = openValue(parseJson(logEntry, 'log entry'), { name: 'log entry', kind: 'reference' });
+  const root = openLogEntry(logEntry);
   const entry = root.field('Payload');
   const body = entry.field('body').text(1024 * 1024);
-  const { kind, version } = getKind(body);
+  const recorded = openLogEntry(Buffer.from(body, 'base64').toString());
   const base64 = (bytes: Buffer): string => bytes.toString('base64');
   const leaf = certificate === undefined ? undefined : getDer(certificate, 'certificate')[0];
   const json = {
@@ -287,7 +270,10 @@ function toBundle({ payload, signature, certificate }: SimpleSignature, logEntry
         {
           logIndex: String(entry.field('logIndex').integer(0, Number.MAX_SAFE_INTEGER)),
           logId: { keyId: base64(Buffer.from(entry.field('logID').text(), 'hex')) },
-          kindVersion: { kind, version },
+          kindVersion: {
+            kind: recorded.field('kind').text(),
+            version: recorded.field('apiVersion').text(),
+          },
           integratedTime: String(entry.field('integratedTime').integer(0, Number.MAX_SAFE_INTEGER)),
           inclusionPromise: { signedEntryTimestamp: root.field('SignedEntryTimestamp').text() },
           canonicalizedBody: body,
@@ -302,20 +288,12 @@ function toBundle({ payload, signature, certificate }: SimpleSignature, logEntry
   return readLibrary('log entry', () => bundleFromJSON(json));
 }
 
-function getKind(body: string): { kind: string; version: string } {
-  const root = openValue(parseJson(Buffer.from(body, 'base64').toString(), 'log entry'), {
-    name: 'log entry',
-    kind: 'reference',
-  });
-  return { kind: root.field('kind').text(), version: root.field('apiVersion').text() };
-}
-
-function parseJson(text: string, what: string) {
-  try {
-    return parseGoJson(text);
-  } catch (cause) {
-    throw new OpmateError('SYNTAX', `damaged ${what}`, { cause });
-  }
+function openLogEntry(text: string) {
+  const name = 'log entry';
+  return openValue(
+    readLibrary(name, () => parseGoJson(text)),
+    { name, kind: 'reference' },
+  );
 }
 
 /** Returns the certificates of PEM text as DER. */

@@ -28,10 +28,14 @@ export const cosignSignatureType = 'cosign container image signature';
  * Throws OpmateError SYNTAX or INVALID.
  */
 export function parseSimpleSigning(content: Buffer, subject: string): SimpleSigning {
-  const document = { name: subject, kind: 'reference' as const };
-  const root = openValue(parseContent(content, subject), document).object(['critical', 'optional'], {
-    unknown: 'refuse',
-  });
+  let value: JsonValue;
+  try {
+    value = parseGoJson(decodeUtf8(content));
+  } catch (cause) {
+    throw new OpmateError('SYNTAX', 'the signed content is not JSON', { subject, cause });
+  }
+  const document = openValue(value, { name: subject, kind: 'reference' });
+  const root = document.object(['critical', 'optional'], { unknown: 'refuse' });
   const critical = root.critical.object(['type', 'image', 'identity'], { unknown: 'refuse' });
   const image = critical.image.object(['docker-manifest-digest'], { unknown: 'refuse' });
   const identity = critical.identity.object(['docker-reference'], { unknown: 'refuse' });
@@ -44,14 +48,6 @@ export function parseSimpleSigning(content: Buffer, subject: string): SimpleSign
   };
 }
 
-function parseContent(content: Buffer, subject: string): JsonValue {
-  try {
-    return parseGoJson(decodeUtf8(content));
-  } catch (cause) {
-    throw new OpmateError('SYNTAX', 'the signed content is not JSON', { subject, cause });
-  }
-}
-
 /**
  * Reads the content of a verified OpenPGP signature of a release image, and requires that it is for `digest`. Returns
  * the content with the reference of the published release.
@@ -61,13 +57,8 @@ function parseContent(content: Buffer, subject: string): JsonValue {
 export function checkReleaseSignature(content: Buffer, digest: string, subject: string): SimpleSigning {
   const signed = parseSimpleSigning(content, subject);
   if (signed.type !== atomicSignatureType) {
-    throw new OpmateError(
-      'INVALID',
-      `expected type "${atomicSignatureType}", got "${signed.type.slice(0, 100)}"`,
-      {
-        subject,
-      },
-    );
+    const problem = `expected type "${atomicSignatureType}", got "${signed.type.slice(0, 100)}"`;
+    throw new OpmateError('INVALID', problem, { subject });
   }
   requireSignedDigest(signed, digest, subject);
   return signed;

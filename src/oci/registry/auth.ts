@@ -62,18 +62,133 @@ export function createTokenCache(): TokenCache {
  * credentials' file and key if that fails, and OpmateError UNSAFE for a refused realm.
  */
 export function withAuth(next: Transport, options: AuthOptions): Transport {
-  const { cache } = options;
+  const { registry, credentials: store, cache, now } = options;
+
+  function findCredentials({ scope }: TransportRequest): Promise<Credentials | undefined> {
+    return store.find(registry, scope?.repository ?? '');
+  }
+
+  /**
+   * Returns the Authorization value for the first supported challenge. `refused` is a value that the registry has just
+   * refused, which is not taken from the cache.
+   */
+  async function authorize(
+    { challenges, lead }: ReceivedChallenges,
+    request: TransportRequest,
+    refused: string | undefined,
+  ): Promise<string | undefined> {
+    const credentials = await findCredentials(request);
+    if (credentials?.registryToken !== undefined) return `Bearer ${credentials.registryToken}`;
+    const bearer = challenges.find(({ scheme, parameters }) => scheme === 'bearer' && parameters.realm);
+    const isBasic = challenges.some(({ scheme }) => scheme === 'basic');
+    const basic = (isBasic && credentials && basicValue(credentials)) || undefined;
+    if (bearer === undefined) return basic;
+    try {
+      return `Bearer ${await getToken(bearer, credentials, { ...request, lead }, refused)}`;
+    } catch (error) {
+      // A refused realm does not matter if the registry accepts the credentials themselves.
+      if (!basic || !(error instanceof OpmateError) || error.code !== 'UNSAFE') throw error;
+    }
+    return basic;
+  }
+
+  async function getToken(
+    { parameters }: Challenge,
+    credentials: Credentials | undefined,
+    request: TransportRequest & { lead: RedirectSource },
+    refused: string | undefined,
+  ): Promise<string> {
+    const url = new URL(request.url);
+    const hosts = options.allowedPrivateHosts ?? [];
+    const realm = checkRealm(parameters.realm ?? '', url, hosts, request.lead.kind);
+    const scopes = (parameters.scope ?? defaultScope(request)).split(' ').filter(Boolean);
+    const { service } = parameters;
+    const { tokens } = cache;
+    const key = tokenKey({ registry, origin: url.origin, realm: realm.href, service, scopes, credentials });
+    // The first of several concurrent requests fetches the token, the others wait for it.
+    for (let current = tokens.get(key); current; current = tokens.get(key)) {
+      const token = await waitFor(current, request);
+      if (tokens.get(key) !== current) continue;
+      if (token && token.validUntil > now() && `Bearer ${token.value}` !== refused) return token.value;
+      break;
+    }
+    const fetched = fetchToken(
+      realm,
+      tokenRequest(realm, service, scopes, credentials),
+      credentials,
+      request,
+    );
+    tokens.set(key, fetched);
+    try {
+      return (await fetched).value;
+    } catch (error) {
+      if (tokens.get(key) === fetched) tokens.delete(key);
+      throw error;
+    }
+  }
+
+  async function fetchToken(
+    realm: URL,
+    tokenRequest: TransportRequest,
+    credentials: Credentials | undefined,
+    request: TransportRequest,
+  ): Promise<Token> {
+    const requestedAt = now();
+    const response = await options.tokens.send({
+      ...tokenRequest,
+      ...(realm.origin !== new URL(request.url).origin && { lead: request.lead }),
+      ...(request.signal && { signal: request.signal }),
+      ...(request.deadline !== undefined && { deadline: request.deadline }),
+    });
+    const subject = `${formatRequestSubject(request)}: token server ${realm.host}`;
+    const { status } = response;
+    if (status === 200) {
+      const body = await response.read(maxTokenBody, `${subject}: response`);
+      const { token, lifetime } = readToken(body, subject);
+      // Renewed a little before its end, so it does not expire on the way.
+      return { value: token, validUntil: requestedAt + lifetime * 1000 - Math.min(5_000, lifetime * 200) };
+    }
+    const { summary, codes: registryCodes } = await readRegistryErrors(response);
+    const problem = `${subject} ${summary.replace(/^registry /, '')}`;
+    if (isRetryStatus(status)) throw new TemporaryAnswerError(problem, status, retryAfterMs(response));
+    const code = status < 500 ? 'AUTH' : 'REGISTRY';
+    throw new RegistryError(problem, { status, registryCodes, code, hint: getLoginHint(credentials) });
+  }
+
+  async function toRefusal(response: TransportResponse, request: TransportRequest): Promise<RegistryError> {
+    const credentials = await findCredentials(request);
+    const { detail: full, codes } = await readRegistryErrors(response);
+    const detail = oneLine(full, 300);
+    const problem = credentials ? 'credentials refused' : 'authentication required';
+    return new RegistryError(`${problem} (401${detail && `: ${detail}`})`, {
+      subject: formatRequestSubject(request),
+      status: 401,
+      registryCodes: codes,
+      code: 'AUTH',
+      hint: getLoginHint(credentials),
+    });
+  }
+
+  function getLoginHint(credentials: Credentials | undefined): string {
+    if (credentials)
+      return `check the repository name and the access of the credentials from ${credentials.source}`;
+    const missing = `no credentials found in ${store.files.join(', ')}`;
+    return `log in, or specify a credentials file with --authfile: ${[missing, ...store.problems].join('; ')}`;
+  }
+
   return {
     async send(request) {
-      const key = (): string => toChallengeKey(request, options.registry);
-      const known = cache.challenges.size === 0 ? undefined : cache.challenges.get(key());
-      const first = known && (await authorize(known, request, options, undefined));
+      const { origin } = new URL(request.url);
+      const { repository = '', actions = [] } = request.scope ?? {};
+      const key = JSON.stringify([registry, origin, repository, ...actions]);
+      const known = cache.challenges.get(key);
+      const first = known && (await authorize(known, request, undefined));
       const response = await next.send(withAuthorization(request, first));
       if (response.status !== 401) return response;
-      if (new URL(response.url).origin !== new URL(request.url).origin) {
+      const answering = new URL(response.url);
+      if (answering.origin !== origin) {
         response.discard();
-        const other = new URL(response.url).host;
-        throw new RegistryError(`redirected to ${other}, which requires authentication`, {
+        throw new RegistryError(`redirected to ${answering.host}, which requires authentication`, {
           subject: formatRequestSubject(request),
           status: 401,
           code: 'AUTH',
@@ -84,22 +199,17 @@ export function withAuth(next: Transport, options: AuthOptions): Transport {
         challenges: parseChallenges(response.headers.get('www-authenticate') ?? ''),
         lead: leadFrom(request, response, 'token server'),
       };
-      const second = await authorize(received, request, options, first);
+      const second = await authorize(received, request, first);
       if (second === undefined || (second === first && second.startsWith('Basic '))) {
-        throw await toRefusal(response, request, options);
+        throw await toRefusal(response, request);
       }
       response.discard();
-      cache.challenges.set(key(), received);
+      cache.challenges.set(key, received);
       const reply = await next.send(withAuthorization(request, second));
-      if (reply.status === 401) throw await toRefusal(reply, request, options);
+      if (reply.status === 401) throw await toRefusal(reply, request);
       return reply;
     },
   };
-}
-
-function toChallengeKey(request: TransportRequest, registry: string): string {
-  const { repository = '', actions = [] } = request.scope ?? {};
-  return JSON.stringify([registry, new URL(request.url).origin, repository, ...actions]);
 }
 
 /**
@@ -125,66 +235,9 @@ function withAuthorization(request: TransportRequest, authorization: string | un
   return { ...request, headers: { ...request.headers, authorization } };
 }
 
-/**
- * Returns the Authorization value for the first supported challenge. `refused` is a value that the registry has just
- * refused, which is not taken from the cache.
- */
-async function authorize(
-  { challenges, lead }: ReceivedChallenges,
-  request: TransportRequest,
-  options: AuthOptions,
-  refused: string | undefined,
-): Promise<string | undefined> {
-  const credentials = await options.credentials.find(options.registry, request.scope?.repository ?? '');
-  if (credentials?.registryToken !== undefined) return `Bearer ${credentials.registryToken}`;
-  const bearer = challenges.find(({ scheme, parameters }) => scheme === 'bearer' && parameters.realm);
-  const basic = challenges.some(({ scheme }) => scheme === 'basic') && credentials && basicValue(credentials);
-  if (bearer) {
-    try {
-      return `Bearer ${await fetchToken(bearer, lead, credentials, request, options, refused)}`;
-    } catch (error) {
-      // A refused realm does not matter if the registry accepts the credentials themselves.
-      if (!basic || !(error instanceof OpmateError) || error.code !== 'UNSAFE') throw error;
-    }
-  }
-  return basic || undefined;
-}
-
 function basicValue({ username, password, identityToken }: Credentials): string | undefined {
   if (username === '' && identityToken !== undefined) return undefined;
   return `Basic ${Buffer.from(`${username}:${password}`, 'utf8').toString('base64')}`;
-}
-
-async function fetchToken(
-  { parameters }: Challenge,
-  lead: RedirectSource,
-  credentials: Credentials | undefined,
-  request: TransportRequest,
-  options: AuthOptions,
-  refused: string | undefined,
-): Promise<string> {
-  const url = new URL(request.url);
-  const realm = checkRealm(parameters.realm ?? '', url, options.allowedPrivateHosts ?? [], lead.kind);
-  const scopes = (parameters.scope ?? defaultScope(request)).split(' ').filter(Boolean);
-  const { registry } = options;
-  const { tokens } = options.cache;
-  const { service } = parameters;
-  const key = tokenKey({ registry, origin: url.origin, realm: realm.href, service, scopes, credentials });
-  // The first of several concurrent requests fetches the token, the others wait for it.
-  for (let current = tokens.get(key); current; current = tokens.get(key)) {
-    const token = await waitFor(current, request);
-    if (tokens.get(key) !== current) continue;
-    if (token && token.validUntil > options.now() && `Bearer ${token.value}` !== refused) return token.value;
-    break;
-  }
-  const fetched = requestToken(realm, service, scopes, credentials, { ...request, lead }, options);
-  tokens.set(key, fetched);
-  try {
-    return (await fetched).value;
-  } catch (error) {
-    if (tokens.get(key) === fetched) tokens.delete(key);
-    throw error;
-  }
 }
 
 /** Returns the token that another request fetches; undefined if that request was cancelled. */
@@ -235,30 +288,7 @@ export function checkRealm(
 
 const maxTokenBody = 1_048_576;
 
-/** Requests a token. (Source: distribution token specification, and its OAuth2 form for identity tokens.) */
-async function requestToken(
-  realm: URL,
-  service: string | undefined,
-  scopes: readonly string[],
-  credentials: Credentials | undefined,
-  request: TransportRequest,
-  options: AuthOptions,
-): Promise<Token> {
-  const requestedAt = options.now();
-  const response = await options.tokens.send({
-    ...tokenRequest(realm, service, scopes, credentials),
-    ...(realm.origin !== new URL(request.url).origin && { lead: request.lead }),
-    ...(request.signal && { signal: request.signal }),
-    ...(request.deadline !== undefined && { deadline: request.deadline }),
-  });
-  const subject = `${formatRequestSubject(request)}: token server ${realm.host}`;
-  if (response.status !== 200) throw await toTokenRefusal(response, subject, credentials, options);
-  const body = await response.read(maxTokenBody, `${subject}: response`);
-  const { token, lifetime } = readToken(body, subject);
-  // Renewed a little before its end, so it does not expire on the way.
-  return { value: token, validUntil: requestedAt + lifetime * 1000 - Math.min(5_000, lifetime * 200) };
-}
-
+/** Returns the request of a token. (Source: distribution token specification, and its OAuth2 form for identity tokens.) */
 function tokenRequest(
   realm: URL,
   service: string | undefined,
@@ -285,26 +315,6 @@ function tokenRequest(
   return { method: 'GET', url: url.href, ...(authorization && { headers: { authorization } }) };
 }
 
-async function toTokenRefusal(
-  response: TransportResponse,
-  subject: string,
-  credentials: Credentials | undefined,
-  options: AuthOptions,
-): Promise<RegistryError> {
-  const { status } = response;
-  const { summary, codes } = await readRegistryErrors(response);
-  const detail = summary.replace(/^registry /, '');
-  if (isRetryStatus(status)) {
-    return new TemporaryAnswerError(`${subject} ${detail}`, status, retryAfterMs(response));
-  }
-  return new RegistryError(`${subject} ${detail}`, {
-    status,
-    registryCodes: codes,
-    code: status < 500 ? 'AUTH' : 'REGISTRY',
-    hint: loginHint(credentials, options),
-  });
-}
-
 function readToken(body: Buffer, subject: string): { token: string; lifetime: number } {
   const root = openJson(body, { name: subject, kind: 'reference', failureCode: 'AUTH' });
   const response = root.jsonObject();
@@ -314,31 +324,6 @@ function readToken(body: Buffer, subject: string): { token: string; lifetime: nu
   }
   const lifetime = getValue(response, 'expires_in');
   return { token, lifetime: typeof lifetime === 'number' && lifetime > 0 ? lifetime : 60 };
-}
-
-async function toRefusal(
-  response: TransportResponse,
-  request: TransportRequest,
-  options: AuthOptions,
-): Promise<RegistryError> {
-  const credentials = await options.credentials.find(options.registry, request.scope?.repository ?? '');
-  const { detail: full, codes } = await readRegistryErrors(response);
-  const detail = oneLine(full, 300);
-  const problem = credentials ? 'credentials refused' : 'authentication required';
-  return new RegistryError(`${problem} (401${detail && `: ${detail}`})`, {
-    subject: formatRequestSubject(request),
-    status: 401,
-    registryCodes: codes,
-    code: 'AUTH',
-    hint: loginHint(credentials, options),
-  });
-}
-
-function loginHint(credentials: Credentials | undefined, { credentials: store }: AuthOptions): string {
-  if (credentials)
-    return `check the repository name and the access of the credentials from ${credentials.source}`;
-  const missing = `no credentials found in ${store.files.join(', ')}`;
-  return `log in, or specify a credentials file with --authfile: ${[missing, ...store.problems].join('; ')}`;
 }
 
 const httpToken = "[!#$%&'*+.^_`|~\\w-]+";

@@ -13,13 +13,7 @@ import { type CertificateStore, createCertificateStore, type TlsFiles } from '..
 import { type CredentialOverrides, withCredentialOverrides } from './credentials.js';
 import { type Exchange, fetchExchange } from '../transport/exchange.js';
 import { defaultLookup, guardLookup } from '../transport/guarded-lookup.js';
-import {
-  type AddressKind,
-  checkLiteralAddress,
-  isAllowedHost,
-  type ServerTrust,
-  trustServer,
-} from '../transport/network-policy.js';
+import { type AddressKind, checkLiteralAddress, isAllowedHost } from '../transport/network-policy.js';
 import { readProxies } from '../transport/proxy.js';
 import type { Environment } from '../../files/run-program.js';
 import {
@@ -153,9 +147,7 @@ export function createConnection(options: ConnectionOptions): Connection {
   const { allowedPrivateHosts = [], insecure } = options;
   const everywhere = options.skipTlsVerify === true || insecure === true;
 
-  function readRules(): Promise<RegistryRule[]> {
-    return (rules ??= readRegistriesConf(files));
-  }
+  const readRules = () => (rules ??= readRegistriesConf(files));
 
   /** Sends requests to a registry, and to the servers that its responses lead to. */
   function createWire(registry: Security, exchange?: Exchange): Transport {
@@ -163,12 +155,14 @@ export function createConnection(options: ConnectionOptions): Connection {
       registry === 'insecure-by-flag' && typeof insecure === 'function' && insecure(host);
     const http = createHttpTransport({
       async routeTo(url, lead) {
-        const conf = lead === undefined || everywhere ? [] : await readRules();
-        const trust = trustServer(url, lead, {
-          everywhere,
-          registry: registry !== 'verified',
-          isHost: (host) => isFlagged(host) || isInsecureHost(conf, host),
-        });
+        const isNamed = lead === undefined;
+        // A redirect or token server needs an exception of its own.
+        const isUnverified =
+          everywhere ||
+          (isNamed
+            ? registry !== 'verified'
+            : isFlagged(url.host) || isInsecureHost(await readRules(), url.host));
+        const trust = { verify: !isUnverified, isNamed };
         if (lead === undefined || isAllowedHost(url, allowedPrivateHosts)) return agents.routeTo(url, trust);
         checkLiteralAddress(url, lead);
         return agents.routeTo(url, trust, lead.kind);
@@ -183,11 +177,6 @@ export function createConnection(options: ConnectionOptions): Connection {
     insecure: createWire('insecure'),
     'insecure-by-flag': createWire('insecure-by-flag'),
   };
-
-  function getTransport(place: ResolvedLocation, security: Security): Transport {
-    const key = [place.registry, security, place.isMirror].join(' ');
-    return getOrAdd(transports, key, () => createTransport(place, security));
-  }
 
   function createTransport(place: ResolvedLocation, security: Security): Transport {
     const base = wires[security];
@@ -286,7 +275,9 @@ export function createConnection(options: ConnectionOptions): Connection {
             allowHttp: options.useHttp === true || place.insecure,
             insecure: options.skipTlsVerify === true || place.insecure,
             isMirror: place.isMirror,
-            transport: getTransport(place, security),
+            transport: getOrAdd(transports, [place.registry, security, place.isMirror].join(' '), () =>
+              createTransport(place, security),
+            ),
           };
         }),
       );
@@ -302,14 +293,16 @@ type Waiting = Pick<TransportRequest, 'signal' | 'deadline'>;
 /** Reason why certificates of a registry are not verified, if any. */
 type Security = 'verified' | 'insecure' | 'insecure-by-flag';
 
-interface Agents {
-  /** `ledFrom` is the kind of address that led there, if the user did not name the server. */
-  routeTo(url: URL, trust: ServerTrust, ledFrom?: AddressKind): Promise<AgentRoute>;
-  close(): void;
+/** Trust in the server of a URL. */
+interface ServerTrust {
+  /** Verify its certificate. */
+  verify: boolean;
+  /** The user named it, so it gets client certificates that are not specific to a host. */
+  isNamed: boolean;
 }
 
 /** Creates one agent per origin, with kept connections and the certificates and proxy of the host. */
-function createAgents(options: ConnectionOptions, readCertificates: CertificateStore): Agents {
+function createAgents(options: ConnectionOptions, readCertificates: CertificateStore) {
   const findProxy = readProxies(options.environment);
   const routes = new Map<string, Promise<AgentRoute>>();
   const contexts = new WeakMap<string[], SecureContext>();
@@ -327,10 +320,8 @@ function createAgents(options: ConnectionOptions, readCertificates: CertificateS
       context = createSecureContext({ ca, minVersion: 'TLSv1.2', ...(own && { cert, key }) });
     } catch (cause) {
       const files = [...new Set(trustPaths)].join(', ');
-      throw new OpmateError('INVALID', `unusable certificate: ${getMessage(cause)}`, {
-        subject: files,
-        cause,
-      });
+      const problem = `unusable certificate: ${getMessage(cause)}`;
+      throw new OpmateError('INVALID', problem, { subject: files, cause });
     }
     if (!own) contexts.set(ca, context);
     return context;
@@ -350,25 +341,29 @@ function createAgents(options: ConnectionOptions, readCertificates: CertificateS
     const host = url.host === dockerHub.host ? dockerHub.registry : url.host;
     const insecureFlag = options.overridesFor?.(host)?.insecureFlag;
     if (url.protocol === 'http:') {
-      const agent = proxy ? await openHttpProxy(proxy, common) : new HttpAgent(direct);
+      const agent = proxy ? await openProxy(proxy, common) : new HttpAgent(direct);
       opened.push(agent);
       return { agent, trustPaths: [], proxy: proxy?.host, lookup, insecureFlag };
     }
     const certificates = await readCertificates(host, isNamed);
     const tls = { secureContext: getContext(certificates), rejectUnauthorized: verify };
-    const agent = proxy ? await openTunnel(proxy, common, tls) : new HttpsAgent({ ...direct, ...tls });
+    const agent = proxy ? await openProxy(proxy, common, tls) : new HttpsAgent({ ...direct, ...tls });
     opened.push(agent);
     return { agent, trustPaths: certificates.trustPaths, proxy: proxy?.host, lookup, insecureFlag };
   }
 
-  async function openHttpProxy(proxy: URL, common: object): Promise<HttpAgent> {
-    const { HttpProxyAgent } = await import('../transport/proxy-agents.js');
-    return new HttpProxyAgent(proxy.href as string, { ...common, ...(await proxyTls(proxy)) });
-  }
-
-  async function openTunnel(proxy: URL, common: object, tls: object): Promise<HttpAgent> {
-    const { HttpsProxyAgent } = await import('../transport/proxy-agents.js');
-    const agent = new HttpsProxyAgent(proxy.href as string, { ...common, ...(await proxyTls(proxy)) });
+  /** Returns the agent of a proxy: with the TLS options of the host it opens tunnels, without it sends plain HTTP. */
+  async function openProxy(proxy: URL, common: object, tls?: object): Promise<HttpAgent> {
+    const { HttpProxyAgent, HttpsProxyAgent } = await import('../transport/proxy-agents.js');
+    // The proxy is always verified with the authorities of its own name.
+    const secureContext =
+      proxy.protocol === 'https:' ? getContext(await readCertificates(proxy.host, false)) : undefined;
+    const own = {
+      ...{ ...common, signal: closing.signal },
+      ...(secureContext && { secureContext, rejectUnauthorized: true }),
+    };
+    if (tls === undefined) return new HttpProxyAgent(proxy.href as string, own);
+    const agent = new HttpsProxyAgent(proxy.href as string, own);
     // The constructor takes options for the proxy; these are for the host.
     Object.assign(agent.options, tls);
     // By default, the agent returns the response of the proxy as that of the host, challenges included.
@@ -380,23 +375,13 @@ function createAgents(options: ConnectionOptions, readCertificates: CertificateS
     return agent;
   }
 
-  /** Returns the TLS options of a proxy, which is always verified with the authorities of its own name. */
-  async function proxyTls(proxy: URL): Promise<object> {
-    const signal = closing.signal;
-    if (proxy.protocol !== 'https:') return { signal };
-    return {
-      signal,
-      secureContext: getContext(await readCertificates(proxy.host, false)),
-      rejectUnauthorized: true,
-    };
-  }
-
   return {
-    routeTo(url, trust, ledFrom) {
+    /** `ledFrom` is the kind of address that led there, if the user did not name the server. */
+    routeTo(url: URL, trust: ServerTrust, ledFrom?: AddressKind): Promise<AgentRoute> {
       const key = [url.origin, trust.verify, trust.isNamed, ledFrom].join(' ');
       return getOrAdd(routes, key, () => open(url, trust, ledFrom));
     },
-    close() {
+    close(): void {
       for (const agent of opened) agent.destroy();
       closing.abort();
     },

@@ -48,26 +48,29 @@ const systemBundles = [
  * unreadable or invalid file.
  */
 export function createCertificateStore(options: CertificateOptions): CertificateStore {
-  const logger = options.logger ?? silentLogger;
-  let common: Promise<{ ca: string[]; trustPaths: string[] }> | undefined;
+  const { caFile, environment, logger = silentLogger } = options;
+  let common: Promise<TlsFiles> | undefined;
   const hosts = new Map<string, Promise<TlsFiles>>();
 
-  async function readCommon(): Promise<{ ca: string[]; trustPaths: string[] }> {
-    const { caFile, environment } = options;
-    const base = await readBase(options, logger);
-    const ca = [...base.ca];
-    const trustPaths = [base.path];
-    const extra = environment.NODE_EXTRA_CA_CERTS;
-    const more = extra ? await readOptional('NODE_EXTRA_CA_CERTS', extra, logger) : undefined;
-    if (extra && more !== undefined) {
-      ca.push(more);
-      trustPaths.push(extra);
+  async function readCommon(): Promise<TlsFiles> {
+    const named = await readVariable('SSL_CERT_FILE');
+    const files: TlsFiles[] = [named ?? (await readSystemBundle(options.systemDirectory))];
+    const extra = await readVariable('NODE_EXTRA_CA_CERTS');
+    if (extra !== undefined) files.push(extra);
+    if (caFile !== undefined) files.push({ ca: [await readAuthorities(caFile)], trustPaths: [caFile] });
+    return { ca: files.flatMap(({ ca }) => ca), trustPaths: files.flatMap(({ trustPaths }) => trustPaths) };
+  }
+
+  /** Reads the file that a variable names; undefined, with a warning, if it is unusable. */
+  async function readVariable(name: string): Promise<TlsFiles | undefined> {
+    const path = environment[name];
+    if (!path) return undefined;
+    try {
+      return { ca: [await readAuthorities(path)], trustPaths: [path] };
+    } catch (error) {
+      logger.log('warn', `${name}: ${getMessage(error)}`);
+      return undefined;
     }
-    if (caFile !== undefined) {
-      ca.push(await readAuthorities(caFile));
-      trustPaths.push(caFile);
-    }
-    return { ca, trustPaths };
   }
 
   async function readHost(host: string, isNamed: boolean): Promise<TlsFiles> {
@@ -83,24 +86,20 @@ export function createCertificateStore(options: CertificateOptions): Certificate
     for (const name of names.filter((name) => name.endsWith('.crt'))) {
       files.ca.push(await readAuthorities(join(directory, name)));
     }
+    const requireBeside = (name: string, other: string, what: string): void => {
+      if (names.includes(other)) return;
+      const subject = join(directory, name);
+      throw new OpmateError('NOT_FOUND', `the ${what} file ${other} beside it is missing`, { subject });
+    };
     for (const name of names.filter((name) => name.endsWith('.cert'))) {
       const key = name.replace(/\.cert$/, '.key');
-      if (!names.includes(key)) {
-        throw new OpmateError('NOT_FOUND', `the key file ${key} beside it is missing`, {
-          subject: join(directory, name),
-        });
-      }
+      requireBeside(name, key, 'key');
       const pair = await readPair(join(directory, name), join(directory, key));
       (files.cert ??= []).push(pair.cert);
       (files.key ??= []).push(pair.key);
     }
-    for (const key of names.filter((name) => name.endsWith('.key'))) {
-      const name = key.replace(/\.key$/, '.cert');
-      if (names.includes(name)) continue;
-      throw new OpmateError('NOT_FOUND', `the certificate file ${name} beside it is missing`, {
-        subject: join(directory, key),
-      });
-    }
+    for (const key of names.filter((name) => name.endsWith('.key')))
+      requireBeside(key, key.replace(/\.key$/, '.cert'), 'certificate');
     return files;
   }
 
@@ -150,31 +149,16 @@ async function list(directory: string, required: boolean): Promise<string[] | un
 /** Maximum size of a PEM file, in bytes; bundles of systems have 250 KB. */
 export const maxPemBytes = 16 * 1024 * 1024;
 
-async function readBase(
-  options: CertificateOptions,
-  logger: Logger,
-): Promise<{ ca: string[]; path: string }> {
-  const named = options.environment.SSL_CERT_FILE;
-  const text = named ? await readOptional('SSL_CERT_FILE', named, logger) : undefined;
-  if (named && text !== undefined) return { ca: [text], path: named };
+async function readSystemBundle(systemDirectory: string): Promise<TlsFiles> {
   for (const bundle of systemBundles) {
-    const path = join(options.systemDirectory, bundle);
+    const path = join(systemDirectory, bundle);
     try {
-      return { ca: [String(await readNamedFile(path, maxPemBytes))], path };
+      return { ca: [String(await readNamedFile(path, maxPemBytes))], trustPaths: [path] };
     } catch {
       // Each distribution has one of these.
     }
   }
-  return { ca: [...rootCertificates], path: 'the built-in list' };
-}
-
-async function readOptional(variable: string, path: string, logger: Logger): Promise<string | undefined> {
-  try {
-    return await readAuthorities(path);
-  } catch (error) {
-    logger.log('warn', `${variable}: ${getMessage(error)}`);
-    return undefined;
-  }
+  return { ca: [...rootCertificates], trustPaths: ['the built-in list'] };
 }
 
 /** Reads a PEM file of one or more certificates. */
@@ -192,23 +176,15 @@ async function readAuthorities(path: string): Promise<string> {
 async function readPair(certPath: string, keyPath: string): Promise<{ cert: string; key: string }> {
   const cert = await readAuthorities(certPath);
   const key = await read(keyPath);
+  const details = { subject: keyPath, file: keyPath };
   let belongs: boolean;
   try {
     belongs = new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));
   } catch (cause) {
-    throw new OpmateError('INVALID', 'holds no PEM key without passphrase', {
-      subject: keyPath,
-      file: keyPath,
-      cause,
-    });
+    throw new OpmateError('INVALID', 'holds no PEM key without passphrase', { ...details, cause });
   }
-  if (!belongs) {
-    throw new OpmateError('INVALID', `not the key of the certificate ${certPath}`, {
-      subject: keyPath,
-      file: keyPath,
-    });
-  }
-  return { cert, key };
+  if (belongs) return { cert, key };
+  throw new OpmateError('INVALID', `not the key of the certificate ${certPath}`, details);
 }
 
 async function read(path: string): Promise<string> {

@@ -78,20 +78,16 @@ export function literalKind(url: URL): AddressKind | undefined {
   return isIP(host) === 0 ? undefined : addressKind(host);
 }
 
-/** Returns the kind of the address of a response; behind a proxy, that of its URL. */
-function answerKind(response: { url: string; address?: string | undefined }): AddressKind {
-  if (response.address !== undefined) return addressKind(response.address);
-  return literalKind(new URL(response.url)) ?? 'public';
-}
-
-/** Returns the lead of a response; each response on the way can only narrow it. */
+/** Returns the lead of a response; each response on the way can only narrow it. Behind a proxy, its URL has the address. */
 export function leadFrom(
   request: { url: string; lead?: RedirectSource | undefined },
   response: { url: string; address?: string | undefined },
   by: RedirectSource['by'],
 ): RedirectSource {
-  const kind = answerKind(response);
   const { lead } = request;
+  const { address } = response;
+  const kind =
+    address === undefined ? (literalKind(new URL(response.url)) ?? 'public') : addressKind(address);
   const isSame = lead === undefined || lead.kind === kind;
   return { origin: lead?.origin ?? new URL(request.url).origin, kind: isSame ? kind : 'public', by };
 }
@@ -128,29 +124,4 @@ function getAddressKind(address: string): AddressKind {
 export function checkLiteralAddress(url: URL, lead: RedirectSource): void {
   const kind = literalKind(url);
   if (kind !== undefined && !mayLeadTo(kind, lead.kind)) throw refusedAddress(url, url.hostname, lead);
-}
-
-/** Trust in the server of a URL. */
-export interface ServerTrust {
-  /** Verify its certificate. */
-  verify: boolean;
-  /** The user named it, so it gets client certificates that are not specific to a host. */
-  isNamed: boolean;
-}
-
-/** Returns the trust in the server of a request; that of a redirect or token server needs its own exception. */
-export function trustServer(
-  url: URL,
-  lead: RedirectSource | undefined,
-  insecure: {
-    /** No server is verified. */
-    everywhere: boolean;
-    /** The registry that the user named is not verified. */
-    registry: boolean;
-    /** Reports whether another host is not verified. */
-    isHost: (host: string) => boolean;
-  },
-): ServerTrust {
-  const isUnverified = lead === undefined ? insecure.registry : insecure.isHost(url.host);
-  return { verify: !insecure.everywhere && !isUnverified, isNamed: lead === undefined };
 }

@@ -28,13 +28,14 @@ export interface Route {
   insecureFlag?: string | undefined;
 }
 
+const untrusted = 'the certificate comes from an authority that is not trusted';
 const certificateFaults: Readonly<Record<string, string>> = {
   DEPTH_ZERO_SELF_SIGNED_CERT: 'the certificate is self-signed',
-  SELF_SIGNED_CERT_IN_CHAIN: 'the certificate comes from an authority that is not trusted',
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'the certificate comes from an authority that is not trusted',
-  UNABLE_TO_GET_ISSUER_CERT: 'the certificate comes from an authority that is not trusted',
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'the certificate comes from an authority that is not trusted',
-  CERT_UNTRUSTED: 'the certificate comes from an authority that is not trusted',
+  SELF_SIGNED_CERT_IN_CHAIN: untrusted,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrusted,
+  UNABLE_TO_GET_ISSUER_CERT: untrusted,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrusted,
+  CERT_UNTRUSTED: untrusted,
   CERT_SIGNATURE_FAILURE: 'the signature of the certificate is wrong',
   CERT_HAS_EXPIRED: 'the certificate has expired',
   CERT_NOT_YET_VALID: 'the certificate is not valid yet',
@@ -84,31 +85,20 @@ export async function describeFault(error: unknown, url: URL, route: Route): Pro
     const hint = otherCertificateHints[code];
     // The authorities do not matter for a certificate that is wrong in itself.
     const trusted = hint ? '' : `; authorities taken from ${[...new Set(route.trustPaths)].join(', ')}`;
+    const flag = route.insecureFlag ?? '--skip-tls-verify';
+    const usual = `add its certificate authority with --ca-file or certs.d, or accept any certificate with ${flag}`;
     return new NetworkError(`TLS: ${certificate}${issuer}${trusted}`, {
-      subject: host,
-      temporary: false,
-      hint:
-        hint ??
-        route.certificateHint ??
-        `add its certificate authority with --ca-file or certs.d, or accept any certificate with ${route.insecureFlag ?? '--skip-tls-verify'}`,
-      cause,
+      ...{ subject: host, temporary: false, cause },
+      hint: hint ?? route.certificateHint ?? usual,
     });
   }
   if (url.protocol === 'https:' && isTlsCode(code)) return tlsFault(host, code, reason, cause, route);
-  if (
-    url.protocol === 'http:' &&
-    code === 'ECONNRESET' &&
-    route.proxy === undefined &&
-    (await greet(url, route))
-  ) {
-    return speaksTls(host, route, cause);
-  }
+  const isReset = url.protocol === 'http:' && code === 'ECONNRESET' && route.proxy === undefined;
+  if (isReset && (await greet(url, route))) return speaksTls(host, route, cause);
   const known = connectionFaults[code];
   const via = route.proxy === undefined || !code.startsWith('E') ? '' : ` (through proxy ${route.proxy})`;
-  if (known) {
-    return new NetworkError(`${known.text}${via}`, { subject: host, temporary: known.temporary, cause });
-  }
-  return new NetworkError(`request failed${via}: ${reason}`, { subject: host, temporary: true, cause });
+  const problem = known ? `${known.text}${via}` : `request failed${via}: ${reason}`;
+  return new NetworkError(problem, { subject: host, temporary: known?.temporary ?? true, cause });
 }
 
 /** Returns the reason of a failed request without the URL that node-fetch adds, which may be signed. */
@@ -151,43 +141,26 @@ function isTlsCode(code: string): boolean {
 }
 
 function tlsFault(
-  host: string,
+  subject: string,
   code: string,
   reason: string,
   cause: unknown,
   { insecureFlag = '--use-http' }: Route,
 ): NetworkError {
-  if (/wrong.version.number|packet.length.too.long|http.request/i.test(`${code} ${reason}`)) {
-    return new NetworkError('speaks plain HTTP, not HTTPS', {
-      subject: host,
-      temporary: false,
-      hint: `use ${insecureFlag}, or insecure = true in registries.conf`,
-      cause,
-    });
+  const whole = `${code} ${reason}`;
+  if (/wrong.version.number|packet.length.too.long|http.request/i.test(whole)) {
+    const hint = `use ${insecureFlag}, or insecure = true in registries.conf`;
+    return new NetworkError('speaks plain HTTP, not HTTPS', { subject, temporary: false, hint, cause });
   }
   const text = /:SSL routines:[^:]*:([^:]+):/.exec(reason)?.[1] ?? reason;
-  if (/unsupported.protocol|protocol.version|no.protocols/i.test(`${code} ${reason}`)) {
-    return new NetworkError(`TLS: ${text}`, {
-      subject: host,
-      temporary: false,
-      hint: 'enable TLS 1.2 or later on the registry',
-      cause,
-    });
-  }
-  if (/certificate|unknown.ca/i.test(`${code} ${reason}`)) {
-    return new NetworkError(`TLS: ${text}`, {
-      subject: host,
-      temporary: false,
-      hint: 'add the required client certificate to certs.d as NAME.cert and NAME.key',
-      cause,
-    });
-  }
+  const hint = /unsupported.protocol|protocol.version|no.protocols/i.test(whole)
+    ? 'enable TLS 1.2 or later on the registry'
+    : /certificate|unknown.ca/i.test(whole)
+      ? 'add the required client certificate to certs.d as NAME.cert and NAME.key'
+      : undefined;
   // Overloaded or restarting front ends send internal errors and broken records.
-  return new NetworkError(`TLS: ${text}`, {
-    subject: host,
-    temporary: /internal|record|decrypt/i.test(text),
-    cause,
-  });
+  const temporary = hint === undefined && /internal|record|decrypt/i.test(text);
+  return new NetworkError(`TLS: ${text}`, { subject, temporary, hint, cause });
 }
 
 /** Returns issuer and names of the certificate of a host; undefined without TLS. */
@@ -212,9 +185,7 @@ function greet(url: URL, { lookup }: Route): Promise<{ issuer: string; names: st
       const name = (who: typeof issuer | undefined): string => shownName(who?.CN ?? who?.O ?? '(no name)');
       finish({ issuer: name(issuer), names: subjectaltname ? shownName(subjectaltname) : name(subject) });
     });
-    socket.on('error', () => finish(undefined));
-    socket.on('timeout', () => finish(undefined));
-    socket.on('close', () => finish(undefined));
+    for (const event of ['error', 'timeout', 'close']) socket.on(event, () => finish(undefined));
   });
 }
 

@@ -145,13 +145,19 @@ export const commands: CommandTree = {
   registry: group(
     'build, edit and query sqlite indexes',
     {
-      add: leaf(() => import('./registry/add.js')),
-      rm: ofRegistry(() => import('./index/rm.js')),
-      delete: ofRegistry(() => import('./index/delete.js')),
-      'delete-latest': ofRegistry(() => import('./index/delete-latest.js')),
-      prune: ofRegistry(() => import('./index/prune.js')),
-      'prune-stranded': ofRegistry(() => import('./index/prune-stranded.js')),
-      deprecatetruncate: ofRegistry(() => import('./index/deprecatetruncate.js')),
+      add: leaf(async () => ({ command: (await import('./index/add.js')).registryCommand })),
+      rm: leaf(async () => ({ command: (await import('./index/rm.js')).registryCommand })),
+      delete: leaf(async () => ({ command: (await import('./index/delete.js')).registryCommand })),
+      'delete-latest': leaf(async () => ({
+        command: (await import('./index/delete.js')).registryDeleteLatest,
+      })),
+      prune: leaf(async () => ({ command: (await import('./index/prune.js')).registryCommand })),
+      'prune-stranded': leaf(async () => ({
+        command: (await import('./index/prune-stranded.js')).registryCommand,
+      })),
+      deprecatetruncate: leaf(async () => ({
+        command: (await import('./index/deprecatetruncate.js')).registryCommand,
+      })),
       create: leaf(() => import('./registry/create.js')),
       migrate: leaf(() => import('./registry/migrate.js')),
       init: leaf(() => import('./registry/init.js')),
@@ -168,7 +174,9 @@ export const commands: CommandTree = {
       add: leaf(() => import('./index/add.js')),
       rm: leaf(() => import('./index/rm.js')),
       delete: leaf(() => import('./index/delete.js')),
-      'delete-latest': leaf(() => import('./index/delete-latest.js')),
+      'delete-latest': leaf(async () => ({
+        command: (await import('./index/delete.js')).deleteLatestCommand,
+      })),
       prune: leaf(() => import('./index/prune.js')),
       'prune-stranded': leaf(() => import('./index/prune-stranded.js')),
       deprecatetruncate: leaf(() => import('./index/deprecatetruncate.js')),

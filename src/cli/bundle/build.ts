@@ -1,6 +1,5 @@
 import { defineCommand } from '../command/declaration.js';
 import { flag } from '../command/flags.js';
-import { imageOutputFlags } from '../index/image-output-flags.js';
 import { authorFlags, imageBuilderFlag, parseRequest } from './author-flags.js';
 import { finishBundle, tellPrepared } from './bundle-ending.js';
 import { tellFindings } from './findings.js';
@@ -9,7 +8,7 @@ import { OpmateError } from '../../core/errors.js';
 import { exitCodes } from '../exit-codes.js';
 import { useSession } from '../session.js';
 import type { ImageOutput } from '../../api/images/image-output.js';
-import { planImageOutputs, readSignBy } from '../index/image-output.js';
+import { imageOutputFlags, planImageOutputs, readSignBy } from '../index/image-output.js';
 
 const builders = ['docker', 'podman', 'buildah'];
 

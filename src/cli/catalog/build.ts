@@ -10,8 +10,13 @@ import { flag, list, repeated, text } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
-import { imageOutputFlags } from '../index/image-output-flags.js';
-import { describeOutput, nextAfterImage, planImageOutputs, readSignBy } from '../index/image-output.js';
+import {
+  describeOutput,
+  nextAfterImage,
+  imageOutputFlags,
+  planImageOutputs,
+  readSignBy,
+} from '../index/image-output.js';
 import { parseLevel } from '../logger.js';
 import { writeAll } from '../output.js';
 import { count } from '../printable.js';

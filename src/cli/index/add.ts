@@ -1,12 +1,58 @@
+import { type AddedBundles, addToIndex } from '../../api/indexes/add-to-index.js';
 import { addToIndexImage } from '../../api/indexes/index-image.js';
-import { defineCommand } from '../command/declaration.js';
-import { list } from '../command/flags.js';
+import { argument, defineCommand } from '../command/declaration.js';
+import { grouped, list, text } from '../command/flags.js';
 import { requireFlag } from '../command/require-flag.js';
-import { planAdd, reportAdded, warnOfFlags } from '../registry/add-bundles.js';
-import { addFlags } from '../registry/add-flags.js';
 import { exitCodes } from '../exit-codes.js';
-import { printIndexImage } from './edit.js';
-import { baseImageNote, fromIndex, indexImageFlags, toolFlags } from './index-image-flags.js';
+import { databaseSummary, editFlags, getDatabase, listAndDatabase } from '../registry/database.js';
+import { useSession } from '../session.js';
+import { addFlags, planAdd, reportAdded, warnOfFlags } from './add-bundles.js';
+import { baseImageNote, indexImageFlags, printIndexImage, toolFlags } from './edit.js';
+
+/** `opmate registry add`; without bundles, it only migrates the database. */
+export const registryCommand = defineCommand({
+  summary: 'add bundles to an index',
+  tool: 'opm',
+  arguments: [argument('[images]', 'bundles, separated by commas'), argument('[database]', databaseSummary)],
+  flags: {
+    ...grouped('Input', {
+      bundleImages: list('bundle', 'bundle images, directories or layouts', { short: 'b', mayBeNone: true }),
+      batch: list('bundle', 'the same as --bundle-images', { mayBeNone: true }),
+    }),
+    ...editFlags,
+    ...addFlags,
+    containerTool: text('tool', 'ignored; accepted for compatibility', { short: 'c', default: 'none' }),
+  },
+  examples: [
+    [
+      'Add a release to an index',
+      'opmate registry add -b registry.example.com/demo/bundle:v1.3.0 -d index.db',
+    ],
+    ['Create an index from a bundle directory', 'opmate registry add ./bundle new.db'],
+  ],
+  async run({ context, args: [images, second], options }) {
+    const { bundleImages, batch, fromFile, outputDb } = options;
+    const used = bundleImages
+      ? '--bundle-images'
+      : batch
+        ? '--batch'
+        : fromFile === undefined
+          ? undefined
+          : '--from-file';
+    const { list: listed = [], file } = listAndDatabase([images, second], 'bundles', used);
+    const database = getDatabase(file, options.database);
+    const references = [...listed, ...(bundleImages ?? []), ...(batch ?? [])];
+    const plan = await planAdd(context, options, references);
+    return useSession(context, options, async (session) => {
+      warnOfFlags(options, plan.options, session.logger);
+      const added = await addToIndex(database, plan.references, session, {
+        ...plan.options,
+        outputFile: outputDb,
+      });
+      return reportAdded(session.logger, added, outputDb ?? database);
+    });
+  },
+});
 
 /** `opmate index add`; without bundles, it only migrates the database. */
 export const command = defineCommand({
@@ -19,7 +65,10 @@ export const command = defineCommand({
       mayBeNone: true,
       group: 'Input',
     }),
-    fromIndex: fromIndex('index image to add to (default: an empty index)'),
+    fromIndex: text('image', 'index image to add to (default: an empty index)', {
+      short: 'f',
+      group: 'Input',
+    }),
     ...addFlags,
     ...indexImageFlags,
     ...toolFlags,
@@ -39,17 +88,15 @@ export const command = defineCommand({
       options.fromFile === undefined ? requireFlag(options.bundles, 'bundles') : options.bundles;
     const flags = { ...options, containerTool: 'none' };
     const plan = await planAdd(context, flags, bundles ?? []);
-    let name = '';
     let code: number = exitCodes.done;
-    await printIndexImage(
+    await printIndexImage<AddedBundles>(
       context,
       options,
-      (session, image) => {
+      (session, image, onEdited) => {
         warnOfFlags(flags, plan.options, session.logger);
-        const onEdited = (_added: unknown, indexName: string): void => void (name = indexName);
         return addToIndexImage(plan.references, session, { ...plan.options, ...image, onEdited });
       },
-      ({ result }, logger) => (code = reportAdded(logger, result, name)),
+      (logger, name, added) => void (code = reportAdded(logger, added, name)),
     );
     return code;
   },

@@ -1,8 +1,7 @@
 import { buildIndexImage } from '../../api/indexes/index-image.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { databaseSummary } from '../registry/database.js';
-import { baseImageNote, indexImageFlags } from './index-image-flags.js';
-import { printIndexImage } from './edit.js';
+import { baseImageNote, indexImageFlags, printIndexImage } from './edit.js';
 
 /** `opmate index build`. */
 export const command = defineCommand({

@@ -1,43 +1,75 @@
+import type { Logger } from '../../core/log.js';
 import { UsageError } from '../../core/errors.js';
 import { createManifestFetcher, parsePullFrom } from '../../source/bundles.js';
-import { deleteBundle } from '../../sqlite/remove/delete-bundle.js';
-import { type FlagValues, text } from '../command/flags.js';
-import { logDeleted, pullFromFlag } from './deleted-bundles.js';
-import { type EditedDatabase, databaseEdit, imageEdit } from './edit-commands.js';
-import type { IndexEdit } from './index-edit.js';
+import { type DeleteReport, type FetchManifests, deleteBundle } from '../../sqlite/remove/delete-bundle.js';
+import { deleteLatest } from '../../sqlite/remove/delete-latest.js';
+import type { Database } from '../../sqlite/schema/database.js';
+import { argument } from '../command/declaration.js';
+import { type FlagValues, flag, list, text } from '../command/flags.js';
+import { summarizeItems } from '../ending.js';
+import {
+  type EditedDatabase,
+  type IndexEdit,
+  editCommands,
+  formatNames,
+  logRemoved,
+} from './edit-commands.js';
 import { planRemove, readPackages, removeArguments, removeFlags } from './rm.js';
+
+const pullFrom = list('prefix=other', 'pull bundles from another registry or repository', {
+  group: 'Registry',
+});
 
 const flags = {
   ...removeFlags,
   bundle: text('name', 'remove one bundle and rewire edges around it', { group: 'Selection' }),
-  pullFrom: pullFromFlag,
+  pullFrom,
 };
 
 type DeleteOptions = FlagValues<typeof flags>;
 
-const deletion = {
-  name: 'delete',
-  flags,
-  examples: [
-    ['Remove a package', '--package demo'],
-    ['Remove one bundle', '--bundle demo.v1.1.0'],
-  ],
-  plan: planDelete,
-} as const;
+/** `opmate registry delete` and `opmate index delete`. */
+export const { registryCommand, command } = editCommands(
+  {
+    name: 'delete',
+    flags,
+    examples: [
+      ['Remove a package', '--package demo'],
+      ['Remove one bundle', '--bundle demo.v1.1.0'],
+    ],
+    plan(options): IndexEdit<unknown> {
+      const { bundle, package: packages } = options;
+      if (bundle === undefined) return planRemove(options);
+      if (packages !== undefined) throw bundleWithPackages();
+      return planDeletion(options, (database, fetchManifests) =>
+        deleteBundle(database, bundle, { fetchManifests }),
+      );
+    },
+  },
+  { summary: 'remove packages, or one bundle', arguments: removeArguments, read: readDeleted },
+  { summary: 'remove packages, or one bundle, from an index image' },
+);
 
-/** `opmate registry delete`. */
-export const registryCommand = databaseEdit({
-  ...deletion,
-  arguments: removeArguments,
-  summary: 'remove packages, or one bundle',
-  read: readDeleted,
-});
-
-/** `opmate index delete`. */
-export const command = imageEdit({
-  ...deletion,
-  summary: 'remove packages, or one bundle, from an index image',
-});
+/** `opmate registry delete-latest` and `opmate index delete-latest`. */
+export const { registryCommand: registryDeleteLatest, command: deleteLatestCommand } = editCommands(
+  {
+    name: 'delete-latest',
+    arguments: [argument('<package>', 'package')],
+    flags: {
+      eachChannel: flag('remove every channel head instead of the newest version only', {
+        group: 'Selection',
+      }),
+      pullFrom,
+    },
+    examples: [['Remove the newest version', 'demo']],
+    plan: (options, [packageName]) =>
+      planDeletion(options, (database, fetchManifests) =>
+        deleteLatest(database, packageName as string, fetchManifests, options),
+      ),
+  },
+  { summary: 'remove the newest version of a package' },
+  { summary: 'remove the newest version of a package from an index image' },
+);
 
 function readDeleted(
   words: readonly (string | undefined)[],
@@ -49,20 +81,37 @@ function readDeleted(
   return { file, args: [], options };
 }
 
-function planDelete(options: DeleteOptions): IndexEdit<unknown> {
-  const { bundle, package: packages, pullFrom = [] } = options;
-  if (bundle === undefined) return planRemove(options);
-  if (packages !== undefined) throw bundleWithPackages();
-  const replacements = parsePullFrom(pullFrom);
+function bundleWithPackages(): UsageError {
+  return new UsageError('--bundle removes one bundle, and no package', { hint: 'remove the packages' });
+}
+
+/** Returns an edit that deletes bundles and may pull others again. Throws UsageError. */
+function planDeletion(
+  options: { pullFrom: string[] | undefined },
+  deleteFrom: (database: Database, fetchManifests: FetchManifests) => Promise<DeleteReport>,
+): IndexEdit<DeleteReport> {
+  const rules = parsePullFrom(options.pullFrom ?? []);
   return {
-    change(database, session) {
-      const fetchManifests = createManifestFetcher(session, { pullFrom: replacements });
-      return deleteBundle(database, bundle, { fetchManifests });
-    },
+    change: (database, session) => deleteFrom(database, createManifestFetcher(session, { pullFrom: rules })),
     report: logDeleted,
   };
 }
 
-function bundleWithPackages(): UsageError {
-  return new UsageError('--bundle removes one bundle, and no package', { hint: 'remove the packages' });
+/** Logs deleted bundles of an index, and the channels that changed. */
+function logDeleted(logger: Logger, name: string, report: DeleteReport): void {
+  logRemoved(logger, name, { bundles: report.bundles });
+  const heads = report.heads.map(
+    ({ packageName, channel, head }) =>
+      `${name}: package ${packageName}, channel ${channel}: the head is now ${head}`,
+  );
+  for (const line of summarizeItems(heads, 'head', logger)) logger.log('info', line);
+  for (const { packageName, channel } of report.emptied)
+    logger.log(
+      'warn',
+      `${name}: package ${packageName}: removed channel ${channel}, which had no bundle left`,
+    );
+  for (const { packageName, channel } of report.defaults)
+    logger.log('warn', `${name}: package ${packageName}: the default channel is now ${channel}`);
+  if (report.restored.length > 0)
+    logger.log('info', `${name}: pulled the manifests of ${formatNames(report.restored)} again`);
 }

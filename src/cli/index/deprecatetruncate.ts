@@ -1,10 +1,15 @@
 import { type DeprecateReport, deprecateTruncate } from '../../sqlite/remove/deprecate.js';
-import type { FlagValues } from '../command/flags.js';
-import { flag, list } from '../command/flags.js';
+import { type FlagValues, flag, list } from '../command/flags.js';
 import { requireFlag } from '../command/require-flag.js';
 import { permissiveFlag } from '../registry/database.js';
-import { databaseEdit, formatNames, imageEdit, logRemoved, logSkipped } from './edit-commands.js';
-import type { IndexEdit } from './index-edit.js';
+import {
+  type IndexEdit,
+  databaseEdit,
+  formatNames,
+  imageEdit,
+  logRemoved,
+  logSkipped,
+} from './edit-commands.js';
 
 const images = list('image', 'images of the bundles to deprecate', {
   short: 'b',

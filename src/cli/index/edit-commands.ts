@@ -1,34 +1,41 @@
 /** Edits of an index, each a command for a database file (`registry`) and one for an index image (`index`). */
+import { editIndexImage } from '../../api/indexes/index-image.js';
 import type { OpmateError } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
+import type { Database } from '../../sqlite/schema/database.js';
+import { editDatabase } from '../../sqlite/schema/edit.js';
 import { type AnyCommand, type Argument, argument, defineCommand } from '../command/declaration.js';
-import type { FlagValues, Flags } from '../command/flags.js';
+import { type FlagValues, type Flags, text } from '../command/flags.js';
+import { requireFlag } from '../command/require-flag.js';
 import { count } from '../printable.js';
-import {
-  changeDatabase,
-  databaseFlag,
-  databaseSummary,
-  editFlags,
-  getDatabase,
-} from '../registry/database.js';
-import { changeIndex } from './edit.js';
-import type { IndexEdit } from './index-edit.js';
-import { fromIndex, indexImageFlags, toolFlags } from './index-image-flags.js';
+import { databaseFlag, databaseSummary, editFlags, getDatabase } from '../registry/database.js';
+import { type CommandSession, useSession } from '../session.js';
+import { indexImageFlags, printIndexImage, toolFlags } from './edit.js';
 
 type Words = readonly (string | undefined)[];
+
+/** Change of an index in one transaction. */
+export interface IndexEdit<R> {
+  change(database: Database, session: CommandSession): R | Promise<R>;
+  /** Logs the result; `name` is that of the database or index. */
+  report(logger: Logger, name: string, result: R): void;
+}
 
 /** Declaration of a command that edits an index. */
 interface EditDeclaration<F extends Flags, R> {
   name: string;
   summary: string;
   tool?: 'opm';
-  /** Arguments before the database. */
   arguments?: readonly Argument[];
   flags: F;
   /** Purpose of each example, and its arguments and flags but those for the index. */
   examples: readonly [Example, ...Example[]];
   /** Checks flags and arguments. Throws UsageError. */
   plan(options: FlagValues<F>, args: Words): IndexEdit<R>;
+}
+
+/** Additional declaration for a database file, which is the last argument. */
+interface DatabaseTraits<F extends Flags> {
   /** Default of `--database`. */
   defaultName?: string;
   /** Finds the database among the arguments; default: the last one. Throws UsageError. */
@@ -44,9 +51,23 @@ export interface EditedDatabase<O> {
   options: O;
 }
 
-/** Declares the command of `registry` for an edit; with the database as its last argument. */
-export function databaseEdit<F extends Flags, R>(declaration: EditDeclaration<F, R>): AnyCommand {
-  const declared: EditDeclaration<Flags, unknown> = declaration;
+/** Declares both commands of an edit; `registry` and `index` are what only one of them has. */
+export function editCommands<F extends Flags, R>(
+  declaration: Omit<EditDeclaration<F, R>, 'summary'>,
+  registry: Pick<EditDeclaration<F, R>, 'summary' | 'arguments'> & DatabaseTraits<F>,
+  index: Pick<EditDeclaration<F, R>, 'summary'> & { tools?: Flags },
+): { registryCommand: AnyCommand; command: AnyCommand } {
+  return {
+    registryCommand: databaseEdit({ ...declaration, ...registry }),
+    command: imageEdit({ ...declaration, ...index }),
+  };
+}
+
+/** Declares the command of `registry` for an edit, which is one transaction. */
+export function databaseEdit<F extends Flags, R>(
+  declaration: EditDeclaration<F, R> & DatabaseTraits<F>,
+): AnyCommand {
+  const declared: EditDeclaration<Flags, unknown> & DatabaseTraits<Flags> = declaration;
   const { name, examples, flags, plan, defaultName, read = readLast, ...edit } = declared;
   const toLine = (words: string, output = ''): string =>
     ['opmate registry', name, words, 'index.db', output].filter(Boolean).join(' ');
@@ -61,7 +82,17 @@ export function databaseEdit<F extends Flags, R>(declaration: EditDeclaration<F,
     async run({ context, args: words, options: values }) {
       const { file, args, options } = read(words, values);
       const database = getDatabase(file, values.database, defaultName);
-      await changeDatabase(context, values, database, plan(options, args));
+      const { change, report } = plan(options, args);
+      const { outputDb } = values;
+      await useSession(context, values, async (session) => {
+        const { signal, logger } = session;
+        const edit = { outputFile: outputDb, vacuum: true, signal, logger };
+        report(
+          logger,
+          outputDb ?? database,
+          await editDatabase(database, edit, (opened) => change(opened, session)),
+        );
+      });
     },
   });
 }
@@ -72,23 +103,37 @@ function readLast<O>(args: Words, options: O): EditedDatabase<O> {
 
 const exampleIndex = 'registry.example.com/demo/index';
 
-/** Declares the command of `index` for an edit. */
+/** Declares the command of `index` for an edit. `tools` are its flags for container engines; default: all. */
 export function imageEdit<F extends Flags, R>(
-  declaration: EditDeclaration<F, R>,
-  tools: Flags = toolFlags,
+  declaration: EditDeclaration<F, R> & { tools?: Flags },
 ): AnyCommand {
-  const declared: EditDeclaration<Flags, unknown> = declaration;
-  const { name, examples, flags, plan, ...edit } = declared;
+  const declared: EditDeclaration<Flags, unknown> & { tools?: Flags } = declaration;
+  const { name, examples, flags, plan, tools = toolFlags, ...edit } = declared;
   const toLine = (words: string, output: string): string =>
     ['opmate index', name, words, `-f ${exampleIndex}:v1 ${output} -i scratch`].filter(Boolean).join(' ');
   return defineCommand({
     ...edit,
-    flags: { ...flags, ...tools, fromIndex: fromIndex('index image to edit'), ...indexImageFlags },
+    flags: {
+      ...flags,
+      ...tools,
+      fromIndex: text('image', 'index image to edit', { short: 'f', group: 'Input' }),
+      ...indexImageFlags,
+    },
     examples: [
       ...examples.map(([purpose, words]) => [purpose, toLine(words, `-t ${exampleIndex}:v2`)] as const),
       ['Save the image to a file', toLine(examples[0][1], '--save index.tar')],
     ],
-    run: ({ context, args, options }) => changeIndex(context, options, () => plan(options, args)),
+    async run({ context, args, options }) {
+      requireFlag(options.fromIndex, 'from-index');
+      const { change, report } = plan(options, args);
+      await printIndexImage(
+        context,
+        options,
+        (session, image, onEdited) =>
+          editIndexImage(session, { ...image, onEdited }, (database) => change(database, session)),
+        report,
+      );
+    },
   });
 }
 

@@ -1,23 +1,47 @@
-/** Options and results of the commands that build index images. */
-import {
-  type IndexImageOptions,
-  type MadeIndexImage,
-  editIndexImage,
-} from '../../api/indexes/index-image.js';
+/** Flags and results of the commands that build index images. */
+import type { EditIndexImageOptions, MadeIndexImage } from '../../api/indexes/index-image.js';
 import { UsageError } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 import { parseTargetReference } from '../../core/reference.js';
-import type { FlagValues } from '../command/flags.js';
+import { type FlagValues, flag, grouped, text } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
-import { requireFlag } from '../command/require-flag.js';
 import type { CommandContext } from '../context.js';
 import { reportEnding } from '../ending.js';
 import { writeAll } from '../output.js';
 import { shellWord } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
-import type { IndexEdit } from './index-edit.js';
-import { describeOutput, nextAfterImage, readSignBy } from './image-output.js';
-import type { indexImageFlags, toolFlags } from './index-image-flags.js';
+import { describeOutput, nextAfterImage, readSignBy, signByFlag } from './image-output.js';
+
+/** Flags of every command that builds an index image. */
+export const indexImageFlags = {
+  binaryImage: text(
+    'image',
+    'base image, from a registry or layout, or scratch (default: quay.io/operator-framework/opm:v1.73.0)',
+    { short: 'i', group: 'Input' },
+  ),
+  ...grouped('Output', {
+    tag: text('reference', 'image reference to push to', { short: 't' }),
+    save: text('file', 'write the image to an oci-archive file'),
+    generate: flag('write ./database/index.db and a Dockerfile instead of an image'),
+  }),
+  signBy: signByFlag,
+  outDockerfile: text('file', 'Dockerfile name (default: index.Dockerfile)', { short: 'd', group: 'Output' }),
+};
+
+/** Description of the base image, for help. */
+export const baseImageNote =
+  'The default base is the last release of opm that serves databases. For reproducible images, pin the base by digest ' +
+  '(--binary-image …@sha256:…). On a multi-platform base, one image per platform is built; --platform selects one.';
+
+const toolTraits = { choices: ['none', 'docker', 'podman'] };
+const toolSummary = 'ignored; accepted for compatibility';
+
+/** Flags of `opm` for container engines, which have no effect. */
+export const toolFlags = {
+  containerTool: text('tool', toolSummary, { ...toolTraits, short: 'c' }),
+  buildTool: text('tool', toolSummary, { ...toolTraits, short: 'u' }),
+  pullTool: text('tool', toolSummary, { ...toolTraits, short: 'p' }),
+};
 
 /** Options of the commands that build index images, some without an index or tools. */
 type IndexImageFlags = GlobalOptions &
@@ -25,18 +49,19 @@ type IndexImageFlags = GlobalOptions &
   Partial<FlagValues<typeof toolFlags>> & { fromIndex?: string | undefined };
 
 /**
- * Builds an index image with `make` and prints its name; `report` logs the changes after the image is pushed. Throws
- * UsageError, and what `make` throws.
+ * Builds an index image with `make` and prints its name; `report` logs the changes of the named index after the image
+ * is pushed. Throws UsageError, and what `make` throws.
  */
-export async function printIndexImage<M extends MadeIndexImage>(
+export async function printIndexImage<R>(
   context: CommandContext,
   flags: IndexImageFlags,
   make: (
     session: CommandSession,
-    options: IndexImageOptions & { fromIndex?: string | undefined },
-  ) => Promise<M>,
-  report?: (made: M, logger: Logger) => void,
-): Promise<M> {
+    options: Omit<EditIndexImageOptions<R>, 'onEdited'>,
+    onEdited: (result: R, name: string) => void,
+  ) => Promise<MadeIndexImage & { result?: R }>,
+  report?: (logger: Logger, name: string, result: R) => void,
+): Promise<void> {
   const planned = planOutput(flags);
   const signingKey = await readSignBy(flags, context);
   if ('dockerfile' in planned && signingKey !== undefined) {
@@ -47,56 +72,27 @@ export async function printIndexImage<M extends MadeIndexImage>(
   const output = 'dockerfile' in planned ? planned : { ...planned, signingKey };
   const binaryImage = flags.binaryImage || undefined;
   const fromIndex = flags.fromIndex || undefined;
-  return useSession(context, flags, async (session) => {
+  await useSession(context, flags, async (session) => {
     const { logger } = session;
     noticeFlags(flags, output, logger);
-    const made = await make(session, { output, binaryImage, fromIndex });
-    report?.(made, logger);
-    await printMade(context, logger, made);
-    return made;
+    let index = '';
+    const made = await make(session, { output, binaryImage, fromIndex }, (_, name) => (index = name));
+    report?.(logger, index, made.result as R);
+    const { image, files } = made;
+    const name = image?.name ?? (files.at(-1) as string);
+    if (image === undefined) {
+      const next = `podman build -f ${shellWord(name)} -t REGISTRY/NAME:TAG .`;
+      reportEnding(logger, [`wrote ${files.join(' and ')}`], next);
+    } else {
+      logger.log('debug', `made ${name}`);
+      const next = nextAfterImage(image, (reference) => `opmate serve ${reference}`);
+      reportEnding(logger, [describeOutput(image)], next);
+    }
+    await writeAll(context.stdout, `${name}\n`);
   });
 }
 
-async function printMade(
-  context: CommandContext,
-  logger: CommandSession['logger'],
-  { image, files }: MadeIndexImage,
-): Promise<void> {
-  if (image === undefined) {
-    const dockerfile = files.at(-1) as string;
-    const next = `podman build -f ${shellWord(dockerfile)} -t REGISTRY/NAME:TAG .`;
-    reportEnding(logger, [`wrote ${files.join(' and ')}`], next);
-    await writeAll(context.stdout, `${dockerfile}\n`);
-    return;
-  }
-  logger.log('debug', `made ${image.name}`);
-  const next = nextAfterImage(image, (text) => `opmate serve ${text}`);
-  reportEnding(logger, [describeOutput(image)], next);
-  await writeAll(context.stdout, `${image.name}\n`);
-}
-
-/**
- * Edits the database of an index image and prints the new image. Throws UsageError without `--from-index`, and what
- * `plan` and `printIndexImage` throw.
- */
-export async function changeIndex<R>(
-  context: CommandContext,
-  flags: IndexImageFlags,
-  plan: () => IndexEdit<R>,
-): Promise<void> {
-  requireFlag(flags.fromIndex, 'from-index');
-  const { change, report } = plan();
-  let name = '';
-  const edit = (session: CommandSession, options: IndexImageOptions & { fromIndex?: string | undefined }) =>
-    editIndexImage<R>(
-      session,
-      { ...options, onEdited: (_result, indexName) => (name = indexName) },
-      (database) => change(database, session),
-    );
-  await printIndexImage(context, flags, edit, ({ result }, logger) => report(logger, name, result));
-}
-
-function planOutput(flags: IndexImageFlags): IndexImageOptions['output'] {
+function planOutput(flags: IndexImageFlags): EditIndexImageOptions<never>['output'] {
   const { tag, save, generate, containerTool, buildTool, pullTool } = flags;
   if (containerTool && (buildTool || pullTool))
     throw new UsageError('container-tool cannot be set alongside pull-tool or build-tool');
@@ -127,7 +123,11 @@ function planOutput(flags: IndexImageFlags): IndexImageOptions['output'] {
 }
 
 /** Logs flags without effect, which scripts for opm set. */
-function noticeFlags(flags: IndexImageFlags, output: IndexImageOptions['output'], logger: Logger): void {
+function noticeFlags(
+  flags: IndexImageFlags,
+  output: EditIndexImageOptions<never>['output'],
+  logger: Logger,
+): void {
   const tools = [
     ['--container-tool', flags.containerTool],
     ['--build-tool', flags.buildTool],

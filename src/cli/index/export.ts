@@ -1,12 +1,12 @@
 import { exportIndex } from '../../api/indexes/export-index.js';
 import { defineCommand } from '../command/declaration.js';
 import { list, text } from '../command/flags.js';
-import { containerToolFlag } from './index-image-flags.js';
 import { UsageError } from '../../core/errors.js';
 import { requireFlag } from '../command/require-flag.js';
 import { reportEnding } from '../ending.js';
 import { count, shellWord } from '../printable.js';
 import { useSession } from '../session.js';
+import { toolFlags } from './edit.js';
 
 /** `opmate index export`. */
 export const command = defineCommand({
@@ -29,7 +29,7 @@ export const command = defineCommand({
       default: 'downloaded',
       group: 'Output',
     }),
-    containerTool: containerToolFlag,
+    containerTool: toolFlags.containerTool,
   },
   examples: [
     [

@@ -1,4 +1,4 @@
-/** Destinations and messages of the commands that build images. */
+/** Flags, destinations and messages of the commands that build images. */
 import type { KeyObject } from 'node:crypto';
 import {
   type ImageOutput,
@@ -8,10 +8,26 @@ import {
 } from '../../api/images/image-output.js';
 import { UsageError } from '../../core/errors.js';
 import { type RegistryReference, parseReference, parseTargetReference } from '../../core/reference.js';
-import type { FlagValues } from '../command/flags.js';
+import { type FlagValues, flag, grouped, text } from '../command/flags.js';
 import type { CommandContext } from '../context.js';
 import { amountOfBytes, count, shellWord } from '../printable.js';
-import type { imageOutputFlags } from './image-output-flags.js';
+
+/** `--sign-by` of commands that push or save images. */
+export const signByFlag = text(
+  'file',
+  'sign the image with this private key, in PEM or as cosign writes it',
+  { group: 'Output' },
+);
+
+/** Flags of the commands that build images. */
+export const imageOutputFlags = {
+  ...grouped('Output', {
+    tag: text('reference', 'image reference; pushed to it unless --save is given', { short: 't' }),
+    push: flag('also push the image to --tag when --save is given'),
+    save: text('place', 'save the image to oci:DIR[:TAG], oci-archive:FILE[:TAG] or docker-archive:FILE'),
+  }),
+  signBy: signByFlag,
+};
 
 /**
  * Reads the key of `--sign-by`, if set. Throws what `readSigningKey` throws, and UsageError for outputs without

@@ -1,38 +1,35 @@
-import { type PruneReport, prunePackages } from '../../sqlite/remove/prune.js';
-import type { FlagValues } from '../command/flags.js';
+import { prunePackages } from '../../sqlite/remove/prune.js';
+import { list } from '../command/flags.js';
 import { requireFlag } from '../command/require-flag.js';
-import { keptPackagesFlag, permissiveFlag } from '../registry/database.js';
-import { databaseEdit, imageEdit, logRemoved } from './edit-commands.js';
-import type { IndexEdit } from './index-edit.js';
-import { containerToolFlag } from './index-image-flags.js';
+import { permissiveFlag } from '../registry/database.js';
+import { editCommands, logRemoved } from './edit-commands.js';
+import { toolFlags } from './edit.js';
 
-const flags = { package: keptPackagesFlag, permissive: permissiveFlag };
-
-const prune = {
-  name: 'prune',
-  tool: 'opm',
-  flags,
-  examples: [['Keep one package', '-p demo']],
-  plan: planPrune,
-} as const;
-
-/** `opmate registry prune`. */
-export const registryCommand = databaseEdit({ ...prune, summary: 'remove all other packages' });
-
-/** `opmate index prune`. */
-export const command = imageEdit(
-  { ...prune, summary: 'remove all other packages from an index image' },
-  { containerTool: containerToolFlag },
-);
-
-function planPrune(options: FlagValues<typeof flags>): IndexEdit<PruneReport> {
-  const names = requireFlag(options.package, 'package');
-  return {
-    change: (database, { signal }) => prunePackages(database, names, { signal }),
-    report(logger, name, report) {
-      for (const text of report.unknown)
-        logger.log('warn', `${name}: no package found for packagename ${text}, which was to be kept`);
-      logRemoved(logger, name, report);
+/** `opmate registry prune` and `opmate index prune`. */
+export const { registryCommand, command } = editCommands(
+  {
+    name: 'prune',
+    tool: 'opm',
+    flags: {
+      package: list('package', 'packages to keep', { short: 'p', aliases: ['packages'], group: 'Selection' }),
+      permissive: permissiveFlag,
     },
-  };
-}
+    examples: [['Keep one package', '-p demo']],
+    plan(options) {
+      const names = requireFlag(options.package, 'package');
+      return {
+        change: (database, { signal }) => prunePackages(database, names, { signal }),
+        report(logger, name, report) {
+          for (const text of report.unknown)
+            logger.log('warn', `${name}: no package found for packagename ${text}, which was to be kept`);
+          logRemoved(logger, name, report);
+        },
+      };
+    },
+  },
+  { summary: 'remove all other packages' },
+  {
+    summary: 'remove all other packages from an index image',
+    tools: { containerTool: toolFlags.containerTool },
+  },
+);

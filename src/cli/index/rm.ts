@@ -1,11 +1,16 @@
 import { UsageError } from '../../core/errors.js';
 import { type RemoveReport, removePackages } from '../../sqlite/remove/remove.js';
 import { argument } from '../command/declaration.js';
-import { list } from '../command/flags.js';
+import { type FlagValues, list } from '../command/flags.js';
 import { requireFlag } from '../command/require-flag.js';
 import { listAndDatabase, permissiveFlag } from '../registry/database.js';
-import { type EditedDatabase, databaseEdit, imageEdit, logRemoved, logSkipped } from './edit-commands.js';
-import type { IndexEdit } from './index-edit.js';
+import {
+  type EditedDatabase,
+  type IndexEdit,
+  editCommands,
+  logRemoved,
+  logSkipped,
+} from './edit-commands.js';
 
 /** Flags of the commands that remove packages; `-o` is their name in `opm`. */
 export const removeFlags = {
@@ -16,32 +21,23 @@ export const removeFlags = {
   permissive: permissiveFlag,
 };
 
-interface RemoveOptions {
-  package: string[] | undefined;
-  permissive: boolean;
-}
+type RemoveOptions = FlagValues<typeof removeFlags>;
 
 /** Argument of the commands of `registry` that remove packages. */
 export const removeArguments = [argument('[package]', 'package to remove')];
 
-const removal = {
-  name: 'rm',
-  tool: 'opm',
-  flags: removeFlags,
-  examples: [['Remove a package', '--package demo']],
-  plan: planRemove,
-} as const;
-
-/** `opmate registry rm`. */
-export const registryCommand = databaseEdit({
-  ...removal,
-  arguments: removeArguments,
-  summary: 'remove packages',
-  read: readPackages,
-});
-
-/** `opmate index rm`. */
-export const command = imageEdit({ ...removal, summary: 'remove packages from an index image' });
+/** `opmate registry rm` and `opmate index rm`. */
+export const { registryCommand, command } = editCommands(
+  {
+    name: 'rm',
+    tool: 'opm',
+    flags: removeFlags,
+    examples: [['Remove a package', '--package demo']],
+    plan: planRemove,
+  },
+  { summary: 'remove packages', arguments: removeArguments, read: readPackages },
+  { summary: 'remove packages from an index image' },
+);
 
 /** Reads the packages and the database from arguments or flags. Throws UsageError. */
 export function readPackages<O extends RemoveOptions>(
@@ -61,10 +57,8 @@ export function planRemove({ package: packages, permissive }: RemoveOptions): In
   return {
     change: (database, { signal }) => removePackages(database, names, { permissive, signal }),
     report(logger, name, report) {
-      logSkipped(
-        logger,
-        report.failures.map(({ error }) => error),
-      );
+      const errors = report.failures.map(({ error }) => error);
+      logSkipped(logger, errors);
       logRemoved(logger, name, report);
     },
   };

@@ -17,11 +17,11 @@ import type { GlobalOptions } from '../command/global-flags.js';
 import type { CommandContext } from '../context.js';
 import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
+import { planAdd, warnOfFlags } from '../index/add-bundles.js';
 import { describeOutput, nextAfterImage } from '../index/image-output.js';
 import { writeAll } from '../output.js';
 import { count, shellWord } from '../printable.js';
 import { useSession } from '../session.js';
-import { planAdd, warnOfFlags } from './add-bundles.js';
 import { permissiveFlag } from './database.js';
 import { reportingProblems, tellProblems } from './manifest-index.js';
 

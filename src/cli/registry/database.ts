@@ -1,11 +1,6 @@
 import { UsageError } from '../../core/errors.js';
-import { editDatabase } from '../../sqlite/schema/edit.js';
-import { type Flag, flag, list, text } from '../command/flags.js';
-import type { GlobalOptions } from '../command/global-flags.js';
+import { type Flag, flag, text } from '../command/flags.js';
 import { getItems } from '../command/values.js';
-import type { CommandContext } from '../context.js';
-import { useSession } from '../session.js';
-import type { IndexEdit } from '../index/index-edit.js';
 
 /** Description of `[database]`, for help. */
 export const databaseSummary = 'database file of the index';
@@ -25,32 +20,6 @@ export const editFlags = {
   database: databaseFlag(),
   outputDb: text('file', 'write the result to this file instead of editing in place', { group: 'Output' }),
 };
-
-/**
- * Edits a database file in one transaction, and reports the result with the name of the output. Throws what
- * `editDatabase` throws.
- */
-export async function changeDatabase<R>(
-  context: CommandContext,
-  options: GlobalOptions & { outputDb?: string | undefined },
-  file: string,
-  { change, report }: IndexEdit<R>,
-): Promise<void> {
-  const { outputDb } = options;
-  await useSession(context, options, async (session) => {
-    const { signal, logger } = session;
-    const edit = { outputFile: outputDb, vacuum: true, signal, logger };
-    const result = await editDatabase(file, edit, (database) => change(database, session));
-    report(logger, outputDb ?? file, result);
-  });
-}
-
-/** `--packages` of the commands that remove all other packages. */
-export const keptPackagesFlag = list('package', 'packages to keep', {
-  short: 'p',
-  aliases: ['packages'],
-  group: 'Selection',
-});
 
 /** `--permissive`. */
 export const permissiveFlag = flag('continue on errors and report them', { group: 'Behavior' });

@@ -5,7 +5,7 @@ import type { Database } from '../schema/database.js';
 import { type RemoveReport, packageNames, removePackages } from './remove.js';
 
 /** Changes of pruning. */
-export interface PruneReport extends Omit<RemoveReport, 'failures'> {
+interface PruneReport extends Omit<RemoveReport, 'failures'> {
   /** Requested packages that are not in the index. */
   unknown: string[];
 }

@@ -114,7 +114,7 @@ describe('commands', () => {
     const texts = new Map(modules.map((name) => [name, readFileSync(path.join(root, name), 'utf8')]));
     const isCommand = (name: string): boolean =>
       /^export const \w+ = defineCommand\(/m.test(texts.get(name) ?? '');
-    expect(modules.filter(isCommand).length).toBeGreaterThan(70);
+    expect(modules.filter(isCommand).length).toBeGreaterThan(60);
     const imports = modules.flatMap((name) =>
       [...(texts.get(name) ?? '').matchAll(/(?:from|import\()\s*'(\.[^']*)\.js'/g)].map(([, place = '']) => ({
         name,

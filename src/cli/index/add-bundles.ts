@@ -1,4 +1,4 @@
-/** Options and messages of `registry add` and `index add`. */
+/** Flags, options and messages of the commands that add bundles. */
 import type { AddToIndexOptions, AddedBundles } from '../../api/indexes/add-to-index.js';
 import { addContext } from '../../core/diagnostics-error.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
@@ -7,13 +7,41 @@ import { sortedByBytes } from '../../core/order.js';
 import { statIfPresent } from '../../files/file-status.js';
 import { checkBundleReference, parsePullFrom } from '../../source/bundles.js';
 import type { AddMode } from '../../sqlite/add/add.js';
-import type { FlagValues } from '../command/flags.js';
+import { type FlagValues, flag, grouped, list, text } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { readInput } from '../input.js';
 import { count } from '../printable.js';
-import type { addFlags } from './add-flags.js';
+import { permissiveFlag } from '../registry/database.js';
+import { formatNames } from './edit-commands.js';
+
+/** Flags of the commands that add bundles to a database or index image. */
+export const addFlags = {
+  fromFile: text('file', 'file with one bundle per line, # begins a comment; - for stdin', {
+    group: 'Input',
+  }),
+  pullFrom: list(
+    'prefix=other',
+    'pull images of one prefix from another; the index keeps the original name',
+    { group: 'Registry' },
+  ),
+  ...grouped('Behavior', {
+    requireDigest: flag('refuse images without a digest'),
+    // The value is checked by `planAdd`, in the words of opm.
+    mode: text('mode', 'update mode of channels', {
+      choices: ['replaces', 'semver', 'semver-skippatch'],
+      default: 'replaces',
+    }),
+    overwriteLatest: flag('replace channel heads with bundles of the same name'),
+    enableAlpha: flag('allow bundles that substitute for others'),
+  }),
+  permissive: permissiveFlag,
+  ...grouped('Output', {
+    minimal: flag('store the manifests of channel heads only'),
+    allInOne: flag('store the manifests of all bundles in every mode'),
+  }),
+};
 
 /** Options of the commands that add bundles, some without all flags. */
 type AddFlags = GlobalOptions & Partial<FlagValues<typeof addFlags>> & { containerTool?: string | undefined };
@@ -72,7 +100,7 @@ async function readReferenceList(context: CommandContext, name: string, flags: A
           hint: 'use one reference per line',
         });
       }
-      const isPath = /^\.{0,2}\//.test(reference) || (await isThere(reference));
+      const isPath = /^\.{0,2}\//.test(reference) || (await statIfPresent(reference)) !== undefined;
       if (!isPath) checkBundleReference(reference, flags);
     } catch (error) {
       if (!(error instanceof OpmateError)) throw error;
@@ -81,10 +109,6 @@ async function readReferenceList(context: CommandContext, name: string, flags: A
     references.push(reference);
   }
   return references;
-}
-
-async function isThere(file: string): Promise<boolean> {
-  return (await statIfPresent(file)) !== undefined;
 }
 
 /** Warns of insecure flags and of flags without effect. */
@@ -109,12 +133,12 @@ export function warnOfFlags(flags: AddFlags, { mode }: AddToIndexOptions, logger
 /** Logs added and failed bundles; returns the exit code. */
 export function reportAdded(logger: Logger, { added, failures }: AddedBundles, name: string): number {
   const names = [...added.values()].flat();
-  const list = sortedByBytes(added.keys()).map((text) => `${text} (${added.get(text)?.length})`);
-  const shown = list.slice(0, 10).join(', ') + (list.length > 10 ? ` and ${list.length - 10} more` : '');
-  logger.log(
-    'info',
-    `${name}: ${names.length === 0 ? 'no bundle added' : `added ${count(names.length, 'bundle')}: ${shown}`}`,
-  );
+  const packages = sortedByBytes(added.keys()).map((text) => `${text} (${added.get(text)?.length})`);
+  const done =
+    names.length === 0
+      ? 'no bundle added'
+      : `added ${count(names.length, 'bundle')}: ${formatNames(packages)}`;
+  logger.log('info', `${name}: ${done}`);
   if (failures.length === 0) return exitCodes.done;
   const left = failures.length === 1 ? '1 bundle was' : `${failures.length} bundles were`;
   logger.log('error', `${name}: ${left} left out:`);

@@ -14,7 +14,6 @@ import {
   readIdentity,
   isDirectoryIdentity,
   recoverDirectory,
-  rewriteJournal,
   getStagingName,
   undo,
   writeJournal,
@@ -103,7 +102,7 @@ async function change<T>(
   let journal = start;
   try {
     if (filling) {
-      await writeJournal(root, start, root);
+      await writeJournal(root, start, root, false);
       hasJournal = true;
     }
     await mkdir(staging, { mode: 0o700 });
@@ -120,7 +119,7 @@ async function change<T>(
     });
     if (plans.length > 0) {
       journal = { ...start, ...(await prepare(root, plans, subject)) };
-      await (hasJournal ? rewriteJournal : writeJournal)(root, journal, staging);
+      await writeJournal(root, journal, staging, hasJournal);
       hasJournal = true;
       await move(root, staging, plans, journal.entries);
     }

@@ -1,4 +1,4 @@
-import { lstat, readFile, rename, rm } from 'node:fs/promises';
+import { readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CancelOptions } from '../core/concurrency.js';
@@ -6,7 +6,7 @@ import { OpmateError, systemCode, throwIfCancelled } from '../core/errors.js';
 import { isJsonObject } from '../document/json.js';
 import { lstatIfPresent } from './file-status.js';
 import { makeDirectory, removeEmptyDirectories, syncDirectory } from './make-directory.js';
-import { formatProcess, isRunning, ownProcess, parseProcess } from './process-identity.js';
+import { getProcessId, isRunning, ownProcess } from './process-identity.js';
 import { publishNewFile } from './replace-file.js';
 import { isStagingName, journalName, readFileClock, stagingName, sweepLeftovers } from './staging.js';
 import { writeNewFile } from './write-new-file.js';
@@ -53,40 +53,32 @@ export function isDirectoryIdentity(identity: FileIdentity): boolean {
 }
 
 /**
- * Writes the journal of a directory without one, via a file in `directory`. Throws OpmateError IO if another process
- * was first.
+ * Writes the journal of a directory via a file in `directory`; `replaces` the one of this process. Throws system errors,
+ * and OpmateError IO for a new one if another process was first.
  */
-export async function writeJournal(root: string, journal: Journal, directory: string): Promise<void> {
+export async function writeJournal(
+  root: string,
+  journal: Journal,
+  directory: string,
+  replaces: boolean,
+): Promise<void> {
   const file = path.join(root, journalName);
   const staging = path.join(directory, stagingName());
-  try {
-    await writeNewFile(staging, encodeJournal(journal));
-    await publishNewFile(staging, file).catch((error: unknown) => {
-      throw systemCode(error) === 'EEXIST' ? busy(root, '') : error;
-    });
-    await syncDirectory(root);
-  } finally {
-    await rm(staging, { force: true }).catch(() => undefined);
-  }
-}
-
-/** Replaces the journal of this process. Throws system errors. */
-export async function rewriteJournal(root: string, journal: Journal, directory: string): Promise<void> {
-  const file = path.join(root, journalName);
-  const staging = path.join(directory, stagingName());
-  try {
-    await writeNewFile(staging, encodeJournal(journal));
-    await rename(staging, file);
-    await syncDirectory(root);
-  } finally {
-    await rm(staging, { force: true }).catch(() => undefined);
-  }
-}
-
-function encodeJournal(journal: Journal): string {
   const about =
     'an unfinished change of this directory; the next opmate command that writes here rolls it back';
-  return `${JSON.stringify({ about, process: formatProcess(ownProcess()), ...journal }, null, 2)}\n`;
+  try {
+    const text = JSON.stringify({ about, process: ownProcess(), ...journal }, null, 2);
+    await writeNewFile(staging, `${text}\n`);
+    if (replaces) await rename(staging, file);
+    else {
+      await publishNewFile(staging, file).catch((error: unknown) => {
+        throw systemCode(error) === 'EEXIST' ? busy(root, '') : error;
+      });
+    }
+    await syncDirectory(root);
+  } finally {
+    await rm(staging, { force: true }).catch(() => undefined);
+  }
 }
 
 /**
@@ -95,7 +87,12 @@ function encodeJournal(journal: Journal): string {
  * paths outside of it.
  */
 export async function recoverDirectory(root: string): Promise<void> {
-  await takeBack(root);
+  const found = await readJournal(root);
+  if (found !== undefined) {
+    const pid = getProcessId(found.writer);
+    if (await mayRun(root, found)) throw busy(root, pid === undefined ? '' : ` (process ${pid})`);
+    await undo(root, found.journal);
+  }
   await sweepLeftovers(root);
   await sweepLeftovers(path.dirname(root));
 }
@@ -109,36 +106,17 @@ export async function waitForChange(
   { waitMilliseconds, signal }: CancelOptions & { waitMilliseconds: number },
 ): Promise<void> {
   const deadline = performance.now() + waitMilliseconds;
-  while ((await readPresentJournal(root))?.isRunning === true && performance.now() < deadline) {
+  for (;;) {
+    const found = await readJournal(root);
+    if (found === undefined || !(await mayRun(root, found)) || performance.now() >= deadline) return;
     throwIfCancelled(signal);
     await sleep(100);
   }
 }
 
-async function takeBack(root: string): Promise<void> {
-  const present = await readPresentJournal(root);
-  if (present === undefined) return;
-  const { journal, writer } = present;
-  if (present.isRunning) throw busy(root, writer === undefined ? '' : ` (process ${writer.pid})`);
-  await undo(root, journal);
-}
-
-/** Returns the journal of a directory, and whether its writer may still be running; undefined without a journal. */
-async function readPresentJournal(
-  root: string,
-): Promise<(Awaited<ReturnType<typeof readJournal>> & { isRunning: boolean }) | undefined> {
-  const stats = await lstatIfPresent(path.join(root, journalName));
-  if (stats === undefined) return undefined;
-  let content: Awaited<ReturnType<typeof readJournal>>;
-  try {
-    content = await readJournal(root);
-  } catch (error) {
-    // The change ended meanwhile.
-    if (systemCode(error) === 'ENOENT') return undefined;
-    throw error;
-  }
-  const isAlive = content.writer === undefined ? undefined : isRunning(content.writer);
-  return { ...content, isRunning: isAlive ?? (await readFileClock(root)) - stats.mtimeMs < staleMs };
+/** Reports whether the writer of a journal may still be running. */
+async function mayRun(root: string, { writer, modified }: FoundJournal): Promise<boolean> {
+  return isRunning(writer) ?? (await readFileClock(root)) - modified < staleMs;
 }
 
 function busy(root: string, holder: string): OpmateError {
@@ -150,9 +128,9 @@ function busy(root: string, holder: string): OpmateError {
 
 /** Returns the error for reading a directory with a journal. */
 export async function unfinishedError(root: string, label: string): Promise<OpmateError> {
-  const { writer } = await readJournal(root).catch(() => ({ writer: undefined }));
-  if (writer !== undefined && isRunning(writer) === true) {
-    return new OpmateError('IO', `is being changed by process ${writer.pid}`, {
+  const { writer = '' } = (await readJournal(root).catch(() => undefined)) ?? {};
+  if (isRunning(writer) === true) {
+    return new OpmateError('IO', `is being changed by process ${getProcessId(writer)}`, {
       subject: label,
       file: label,
       hint: 'run the command again when that process has finished',
@@ -199,12 +177,22 @@ export function getStagingName(
   return path.join(isBeside ? path.dirname(root) : root, staging);
 }
 
-/** Reads a journal, which may come with a repository: no path of it may lead out of the directory. */
-async function readJournal(
-  root: string,
-): Promise<{ journal: Journal; writer: ReturnType<typeof parseProcess> }> {
+interface FoundJournal {
+  journal: Journal;
+  /** Identity of the process that wrote it; other text if unknown. */
+  writer: string;
+  /** Time of the last write in milliseconds. */
+  modified: number;
+}
+
+/**
+ * Reads the journal of a directory, which may come with a repository: no path of it may lead out of the directory.
+ * Undefined without a journal.
+ */
+async function readJournal(root: string): Promise<FoundJournal | undefined> {
   const file = path.join(root, journalName);
-  const stats = await lstat(file);
+  const stats = await lstatIfPresent(file);
+  if (stats === undefined) return undefined;
   const problem = (text: string): OpmateError =>
     new OpmateError('UNSAFE', text, {
       subject: file,
@@ -216,7 +204,8 @@ async function readJournal(
   try {
     value = JSON.parse(await readFile(file, 'utf8'));
   } catch (error) {
-    if (systemCode(error) === 'ENOENT') throw error;
+    // The change ended meanwhile.
+    if (systemCode(error) === 'ENOENT') return undefined;
     throw problem('not a journal');
   }
   if (!isJsonObject(value)) throw problem('not a journal');
@@ -240,7 +229,7 @@ async function readJournal(
     if (parts.some((part) => part === '' || part === '.' || part === '..') || place.includes('\0'))
       throw problem('names a path outside of its directory');
   }
-  return { journal, writer: parseProcess(text(writer) ?? '') };
+  return { journal, writer: text(writer) ?? '', modified: stats.mtimeMs };
 }
 
 async function requireNoLinks(root: string, place: string): Promise<void> {

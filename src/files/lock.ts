@@ -1,5 +1,5 @@
 import { randomBytes, randomInt } from 'node:crypto';
-import { type FileHandle, open, readdir, rename, rm, utimes } from 'node:fs/promises';
+import { type FileHandle, readdir, rename, rm, utimes, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { performance } from 'node:perf_hooks';
@@ -8,13 +8,7 @@ import type { CancelOptions } from '../core/concurrency.js';
 import { OpmateError, fileError, systemCode, throwIfCancelled } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { isJsonObject } from '../document/json.js';
-import {
-  type ProcessIdentity,
-  formatProcess,
-  isRunning,
-  ownProcess,
-  parseProcess,
-} from './process-identity.js';
+import { getProcessId, isRunning, ownProcess } from './process-identity.js';
 import { openRegularFile } from './read-file.js';
 
 /** Renewal interval of a holder, and age at which a lock of another host is stale. */
@@ -24,8 +18,8 @@ const staleMilliseconds = 300_000;
 const maxTies = 20;
 const maxLockBytes = 4096;
 
-const lockPattern = /^\.opmate\.lock-[0-9a-f]{16}$/;
-const unfinishedPattern = /^\.opmate\.lock-[0-9a-f]{16}\.new$/;
+/** Name of a lock, or of a file that becomes one. */
+const lockPattern = /^\.opmate\.lock-[0-9a-f]{16}(?<unfinished>\.new)?$/;
 
 interface LockOptions extends CancelOptions {
   /** Work of the holder, shown to others: `opmate mirror`. */
@@ -42,7 +36,7 @@ interface DirectoryLock {
 
 /** Holder as recorded in a lock file. */
 interface Holder {
-  process: ProcessIdentity;
+  process: string;
   host: string;
   since: string;
   task: string;
@@ -118,12 +112,7 @@ function hold(file: string): DirectoryLock {
 async function publish(directory: string, file: string, holder: Holder): Promise<void> {
   const unfinished = `${file}.new`;
   try {
-    const handle = await open(unfinished, 'wx', 0o644);
-    try {
-      await handle.writeFile(`${JSON.stringify({ ...holder, process: formatProcess(holder.process) })}\n`);
-    } finally {
-      await handle.close();
-    }
+    await writeFile(unfinished, `${JSON.stringify(holder)}\n`, { flag: 'wx', mode: 0o644 });
     await rename(unfinished, file);
   } catch (error) {
     await rm(unfinished, { force: true }).catch(() => undefined);
@@ -146,14 +135,15 @@ async function findHolder(directory: string, ownName: string | undefined): Promi
   for (const name of names.sort()) {
     if (name === ownName) continue;
     const file = path.join(directory, name);
-    const isUnfinished = unfinishedPattern.test(name);
-    if (!isUnfinished && !lockPattern.test(name)) continue;
-    const lock = await readLockFile(file);
+    const match = lockPattern.exec(name);
+    const lock = match === null ? undefined : await readLockFile(file);
     if (lock === undefined) continue;
-    const alive = isAlive(lock);
+    const { holder, modified } = lock;
+    const age = new Date().getTime() - modified;
+    const isAlive = (holder && isRunning(holder.process)) ?? age < staleMilliseconds;
     // Only a file with its final name is a lock.
-    if (alive && !isUnfinished) held ??= { file, holder: lock.holder };
-    if (!alive) await rm(file, { force: true }).catch(() => undefined);
+    if (isAlive && match?.groups?.['unfinished'] === undefined) held ??= { file, holder };
+    if (!isAlive) await rm(file, { force: true }).catch(() => undefined);
   }
   return held;
 }
@@ -189,30 +179,19 @@ function parseHolder(text: string): Holder | undefined {
   }
   if (!isJsonObject(value)) return undefined;
   const { process, host, since, task } = value;
-  const identity = typeof process === 'string' ? parseProcess(process) : undefined;
-  if (identity === undefined || typeof host !== 'string') return undefined;
-  if (typeof since !== 'string' || typeof task !== 'string') return undefined;
-  return { process: identity, host, since, task };
-}
-
-/** Reports whether a holder may still be running. */
-function isAlive({ holder, modified }: { holder: Holder | undefined; modified: number }): boolean {
-  return (holder && isRunning(holder.process)) ?? getAge({ modified }) < staleMilliseconds;
-}
-
-function getAge({ modified }: { modified: number }): number {
-  return new Date().getTime() - modified;
+  if (typeof process !== 'string' || getProcessId(process) === undefined) return undefined;
+  if (typeof host !== 'string' || typeof since !== 'string' || typeof task !== 'string') return undefined;
+  return { process, host, since, task };
 }
 
 function inUse(directory: string, { file, holder }: FoundLock): OpmateError {
-  const shown = (text: string): string =>
-    /^[\w.:-]{1,253}$/.test(text) ? text : quoteGo(text.slice(0, 253));
-  const task =
-    holder && (/^[\w ./-]{1,100}$/.test(holder.task) ? holder.task : quoteGo(holder.task.slice(0, 100)));
-  const who =
-    holder === undefined
-      ? 'another process'
-      : `process ${holder.process.pid} on ${shown(holder.host)} (${task}) since ${shown(holder.since)}`;
+  const shown = (text: string, plain = /^[\w.:-]{1,253}$/, limit = 253): string =>
+    plain.test(text) ? text : quoteGo(text.slice(0, limit));
+  let who = 'another process';
+  if (holder !== undefined) {
+    const task = shown(holder.task, /^[\w ./-]{1,100}$/, 100);
+    who = `process ${getProcessId(holder.process)} on ${shown(holder.host)} (${task}) since ${shown(holder.since)}`;
+  }
   return new OpmateError('IO', `in use by ${who}`, {
     subject: directory,
     hint: `wait for it to finish, or remove ${file} if it has finished`,

@@ -4,47 +4,39 @@ import { hostname } from 'node:os';
 import { kill, pid as ownPid } from 'node:process';
 import { systemCode } from '../core/errors.js';
 
-/** A process that others can recognize even after its number is reused. */
-export interface ProcessIdentity {
-  /** Eight hexadecimal digits that identify the running system and its process namespace; a container has its own. */
-  machine: string;
-  pid: number;
-  /** Start time in ticks since boot; 0 if unknown. */
-  started: number;
-}
-
 const identityPattern = /^([0-9a-f]{8})-(\d{1,10})-(\d{1,15})$/;
-let own: ProcessIdentity | undefined;
+let own: string | undefined;
 
-/** Returns the identity of this process. */
-export function ownProcess(): ProcessIdentity {
-  own ??= { machine: readMachine(), pid: ownPid, started: readStart(ownPid)?.started ?? 0 };
+/**
+ * Returns the identity of this process, by which others recognize it even after its number is reused:
+ * `MACHINE-PID-STARTED`, which is safe in file names. MACHINE are eight hexadecimal digits that identify the running
+ * system and its process namespace, as a container has its own; STARTED is the start time in ticks since boot, 0 if
+ * unknown.
+ */
+export function ownProcess(): string {
+  own ??= `${readMachine()}-${ownPid}-${readStart(ownPid)?.started ?? 0}`;
   return own;
 }
 
-/** Formats an identity as `MACHINE-PID-STARTED`, which is safe in file names. */
-export function formatProcess({ machine, pid, started }: ProcessIdentity): string {
-  return `${machine}-${pid}-${started}`;
-}
-
-/** Parses the output of `formatProcess`; undefined for other text. */
-export function parseProcess(text: string): ProcessIdentity | undefined {
-  const [, machine, pid, started] = identityPattern.exec(text) ?? [];
-  if (machine === undefined) return undefined;
-  return { machine, pid: Number(pid), started: Number(started) };
+/** Returns the number of the process in an identity; undefined for other text. */
+export function getProcessId(identity: string): number | undefined {
+  const pid = identityPattern.exec(identity)?.[2];
+  return pid === undefined ? undefined : Number(pid);
 }
 
 /**
- * Reports whether a process is running. Undefined for processes of another machine, container or boot, for which only
- * the age of their files is known.
+ * Reports whether the process of an identity is running. Undefined for processes of another machine, container or boot,
+ * for which only the age of their files is known, and for other text.
  */
-export function isRunning({ machine, pid, started }: ProcessIdentity): boolean | undefined {
-  const { machine: here, started: ownStart } = ownProcess();
+export function isRunning(identity: string): boolean | undefined {
+  const [, machine, id, started] = identityPattern.exec(identity) ?? [];
+  const [here, , ownStart] = ownProcess().split('-');
   if (machine !== here) return undefined;
+  const pid = Number(id);
   if (pid <= 0) return false;
-  if (ownStart > 0) {
+  if (ownStart !== '0') {
     const start = readStart(pid);
-    return start !== undefined && start.started === started && !start.isDead;
+    return start !== undefined && start.started === Number(started) && !start.isDead;
   }
   try {
     kill(pid, 0);

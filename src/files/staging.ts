@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { lstat, open, readFile, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { geteuid } from 'node:process';
-import { formatProcess, isRunning, ownProcess, parseProcess } from './process-identity.js';
+import { isRunning, ownProcess } from './process-identity.js';
 
 /** Prefixes of the names of staged content and of temporary directories. */
 const hiddenPrefix = '.opmate-';
@@ -26,7 +26,7 @@ const namePattern = /^(?:\.opmate-|opmate-tmp-)([0-9a-f]{8}-\d+-\d+)-[0-9a-f]{16
  * identifies its process, so that the next run can sweep the leftovers of a killed one.
  */
 export function stagingName(prefix = hiddenPrefix): string {
-  return `${prefix}${formatProcess(ownProcess())}-${randomBytes(8).toString('hex')}`;
+  return `${prefix}${ownProcess()}-${randomBytes(8).toString('hex')}`;
 }
 
 /** Returns a staging path in the directory of `target`: on the same file system. */
@@ -57,8 +57,7 @@ export async function sweepLeftovers(
   for (const name of await readdir(directory).catch(() => [])) {
     const isTemporary = name.startsWith(temporaryPrefix);
     if (!isTemporary && !isStagingName(name)) continue;
-    const writer = parseProcess(namePattern.exec(name)?.[1] ?? '');
-    const isAlive = writer === undefined ? undefined : isRunning(writer);
+    const isAlive = isRunning(namePattern.exec(name)?.[1] ?? '');
     if (isAlive === true) continue;
     const leftover = path.join(directory, name);
     const stats = await lstat(leftover).catch(() => undefined);

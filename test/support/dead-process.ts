@@ -6,7 +6,7 @@ import { ownProcess } from '../../src/files/process-identity.js';
 export async function deadName(): Promise<string> {
   const child = spawn(process.execPath, ['--version'], { stdio: 'ignore' });
   await once(child, 'exit');
-  const { machine } = ownProcess();
+  const [machine] = ownProcess().split('-');
   return `.opmate-${machine}-${child.pid}-1-0123456789abcdef`;
 }
 

@@ -4,7 +4,6 @@ import { readFile, readdir, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { acquireLock, withLock } from '../../../src/files/lock.js';
-import { type ProcessIdentity, formatProcess, parseProcess } from '../../../src/files/process-identity.js';
 import { directoryWith } from '../../support/temporary.js';
 
 const task = 'opmate mirror';
@@ -67,13 +66,13 @@ describe('the lock of a directory', () => {
     const { text } = await heldLock(directory);
     await lock.release();
     const holder = JSON.parse(text) as { process: string };
-    const { machine, started } = parseProcess(holder.process) as ProcessIdentity;
-    const heldBy = (pid: number, start: number): string =>
-      JSON.stringify({ ...holder, process: formatProcess({ machine, pid, started: start }) });
+    const [machine, , started] = holder.process.split('-') as [string, string, string];
+    const heldBy = (pid: number, start: string): string =>
+      JSON.stringify({ ...holder, process: `${machine}-${pid}-${start}` });
     await writeFile(path.join(directory, lockFile), heldBy(child.pid as number, started));
     await withLock(directory, { task }, async () => expect(await readdir(directory)).toHaveLength(1));
-    if (started === 0) return;
-    await writeFile(path.join(directory, lockFile), heldBy(process.pid, 1));
+    if (started === '0') return;
+    await writeFile(path.join(directory, lockFile), heldBy(process.pid, '1'));
     await withLock(directory, { task }, async () => expect(await readdir(directory)).toHaveLength(1));
     expect(await readdir(directory)).toEqual([]);
   });

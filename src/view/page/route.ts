@@ -1,147 +1,96 @@
 import { useEffect, useState } from 'preact/hooks';
 
+/** The list of all packages, without search, filters and sort order. `openshift` is a minor version, `4.18`. */
+export const allPackages = {
+  view: 'packages' as const,
+  ...{ query: '', only: '', category: '', provider: '', openshift: '', sort: '' },
+};
+
+/**
+ * Empty selection. `picks` and `defaults` are those of `parsePicks` and `parseDefaults`, `kind` is `imageset` or
+ * `filter`, empty for the default of the catalog, `catalog` an image, empty for the open one; `exact` is `yes` to keep
+ * only the selected bundles.
+ */
+export const emptySelection = {
+  ...{
+    view: 'edit' as const,
+    picks: [] as string[],
+    kind: '',
+    catalog: '',
+    defaults: [] as string[],
+    exact: '',
+  },
+};
+
+/** Views by the first name in the fragment of the URL: empty routes, with their fields in the order of the URL. */
+const views = {
+  '': allPackages,
+  /** `beside`: further channels in the graph, `from` and `to`: ends of the update path, `compare`: `no` hides it. */
+  package: {
+    ...{ view: 'package' as const, package: '', channel: '', bundle: '', beside: [] as string[] },
+    ...{ from: '', to: '', compare: '' },
+  },
+  problems: { view: 'problems' as const, package: '', severity: '', check: '' },
+  compare: { view: 'compare' as const, package: '' },
+  /** Images of one package, or of those that the list shows; `scope`: `all`, or empty for heads of default channels. */
+  images: { ...allPackages, view: 'images' as const, package: '', scope: '' },
+  edit: emptySelection,
+};
+
 /** View and its state, which the fragment of the URL encodes. */
-type Route =
-  | ({ view: 'packages' } & PackagesRoute)
-  | PackageRoute
-  | ProblemsRoute
-  | { view: 'compare'; package: string }
-  | ({ view: 'images' } & ImagesRoute)
-  | ({ view: 'edit' } & EditRoute)
-  | { view: 'unknown'; path: string };
+type Route = (typeof views)[keyof typeof views] | { view: 'unknown'; path: string };
+export type PackagesRoute = Omit<typeof allPackages, 'view'>;
+export type PackageRoute = typeof views.package;
+export type ProblemsRoute = typeof views.problems;
+export type ImagesRoute = typeof views.images;
+export type EditRoute = typeof emptySelection;
 
-/** Selected package, channel and bundle; empty for none. */
-export interface PackageRoute {
-  view: 'package';
-  package: string;
-  channel: string;
-  bundle: string;
-  /** Further channels in the graph. */
-  beside: string[];
-  /** Ends of the update path. */
-  from: string;
-  to: string;
-  /** `no` hides differences from the other catalog. */
-  compare: string;
-}
-
-/** Filters of the findings; empty for none. */
-export interface ProblemsRoute {
-  view: 'problems';
-  package: string;
-  severity: string;
-  check: string;
-}
-
-/** Search, filters and sort order of the list of packages; empty for none. */
-export interface PackagesRoute {
-  query: string;
-  only: string;
-  category: string;
-  provider: string;
-  /** A minor version of OpenShift, `4.18`. */
-  openshift: string;
-  sort: string;
-}
-
-/** Selection and the document to create. */
-export interface EditRoute {
-  /** See `parsePick`. */
-  picks: string[];
-  /** `imageset` or `filter`; empty for the default of the catalog. */
-  kind: string;
-  /** Image of the catalog; empty for the open one. */
-  catalog: string;
-  /** See `parseDefaults`. */
-  defaults: string[];
-  /** `yes` to keep only the selected bundles. */
-  exact: string;
-}
-
-/** Images of one package, or of those that the list of packages shows. */
-export interface ImagesRoute extends PackagesRoute {
-  package: string;
-  /** `all` for all bundles; empty for heads of default channels. */
-  scope: string;
-}
-
-/** Empty selection. */
-export const emptySelection: Extract<Route, { view: 'edit' }> = {
-  ...{ view: 'edit', picks: [], kind: '', catalog: '', defaults: [], exact: '' },
+/** Fields that are names in the path; the others are parameters. */
+const pathFields: Partial<Record<Route['view'], string[]>> = {
+  package: ['package', 'channel', 'bundle'],
+  compare: ['package'],
+  images: ['package'],
 };
-
-/** The list of all packages. */
-export const allPackages: Extract<Route, { view: 'packages' }> = {
-  ...{ view: 'packages', query: '', only: '', category: '', provider: '', openshift: '', sort: '' },
-};
-
-const emptyPackage: PackageRoute = {
-  ...{ view: 'package', package: '', channel: '', bundle: '', beside: [], from: '', to: '', compare: '' },
-};
+/** Parameters whose name differs from their field. */
+const parameters: Partial<Record<string, string>> = { query: 'q', picks: 'pick', defaults: 'default' };
 
 function parseRoute(hash: string): Route {
   const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?');
-  const [view, ...names] = path.split('/').map(decode);
+  const [first = '', ...names] = path.split('/').map(decode);
+  if (!Object.hasOwn(views, first)) return { view: 'unknown', path };
+  const empty = views[first as keyof typeof views];
   const values = new URLSearchParams(query);
-  const get = (key: string): string => values.get(key) ?? '';
-  const [first = '', channel = '', bundle = ''] = names;
-  const filters: PackagesRoute = {
-    ...{ query: get('q'), only: get('only'), category: get('category'), provider: get('provider') },
-    ...{ openshift: get('openshift'), sort: get('sort') },
+  const read = ([field, value]: [string, string | string[]]): string | string[] => {
+    const place = pathFields[empty.view]?.indexOf(field) ?? -1;
+    const parameter = parameters[field] ?? field;
+    if (field === 'view') return value;
+    if (place >= 0) return names[place] ?? '';
+    return Array.isArray(value) ? values.getAll(parameter) : (values.get(parameter) ?? '');
   };
-  switch (view) {
-    case 'package':
-      return {
-        ...{ view, package: first, channel, bundle, beside: values.getAll('beside') },
-        ...{ from: get('from'), to: get('to'), compare: get('compare') },
-      };
-    case 'problems':
-      return { view, package: get('package'), severity: get('severity'), check: get('check') };
-    case 'compare':
-      return { view, package: first };
-    case 'edit':
-      return {
-        ...{ view, picks: values.getAll('pick'), defaults: values.getAll('default') },
-        ...{ kind: get('kind'), catalog: get('catalog'), exact: get('exact') },
-      };
-    case 'images':
-      return { ...filters, view, package: first, scope: get('scope') };
-    default:
-      if (view !== '' && view !== undefined) return { view: 'unknown', path };
-      return { view: 'packages', ...filters };
-  }
+  return Object.fromEntries(
+    Object.entries(empty).map((entry) => [entry[0], read(entry)]),
+  ) as unknown as Route;
 }
 
 /** Returns the URL of a route. */
 export function getUrl(route: Route): string {
-  switch (route.view) {
-    case 'packages':
-      return `#/${toQuery(getFilters(route))}`;
-    case 'package': {
-      const { beside, from, to, compare } = route;
-      const names = [route.package, route.channel, route.bundle].map(encodeURIComponent);
-      return `#/package/${names.join('/').replace(/\/+$/, '')}${toQuery({ beside, from, to, compare })}`;
-    }
-    case 'problems': {
-      const { package: name, severity, check } = route;
-      return `#/problems${toQuery({ package: name, severity, check })}`;
-    }
-    case 'images':
-      return `#/images/${encodeURIComponent(route.package)}${toQuery({ ...getFilters(route), scope: route.scope })}`;
-    case 'edit': {
-      const { picks, kind, catalog, defaults, exact } = route;
-      return `#/edit${toQuery({ pick: picks, kind, catalog, default: defaults, exact })}`;
-    }
-    case 'unknown':
-      return `#${route.path}`;
-    case 'compare':
-      return `#/compare${route.package === '' ? '' : `/${encodeURIComponent(route.package)}`}`;
-  }
+  const { view } = route;
+  if (view === 'unknown') return `#${route.path}`;
+  const first = view === 'packages' ? '' : view;
+  const values: Partial<Record<string, string | string[]>> = route;
+  const inPath = pathFields[view] ?? [];
+  const path = [first, ...inPath.map((field) => encodeURIComponent(String(values[field])))].join('/');
+  const pairs = Object.keys(views[first])
+    .filter((field) => field !== 'view' && !inPath.includes(field))
+    .flatMap((field) => [values[field] ?? ''].flat().map((text) => [parameters[field] ?? field, text]))
+    .filter(([, text]) => text !== '');
+  const query = pairs.length === 0 ? '' : `?${new URLSearchParams(pairs).toString()}`;
+  return `#/${view === 'images' ? path : path.replace(/\/+$/, '')}${query}`;
 }
 
 /** Returns the URL of a package, channel or bundle. */
 export function getPackageUrl(name: string, channel = '', bundle = ''): string {
-  return getUrl({ ...emptyPackage, package: name, channel, bundle });
+  return getUrl({ ...views.package, package: name, channel, bundle });
 }
 
 /** Navigates to a route; `replace` replaces the current entry of the history. */
@@ -163,18 +112,6 @@ export function useRoute(): Route {
     return () => removeEventListener('hashchange', change);
   }, []);
   return route;
-}
-
-function getFilters({ query, ...route }: PackagesRoute): Record<string, string> {
-  const { only, category, provider, openshift, sort } = route;
-  return { q: query, only, category, provider, openshift, sort };
-}
-
-function toQuery(values: Record<string, string | string[]>): string {
-  const pairs = Object.entries(values)
-    .flatMap(([name, value]) => (Array.isArray(value) ? value : [value]).map((text) => [name, text]))
-    .filter(([, value]) => value !== '');
-  return pairs.length === 0 ? '' : `?${new URLSearchParams(pairs).toString()}`;
 }
 
 /** Decodes a component of a URL; returns invalid ones unchanged. */

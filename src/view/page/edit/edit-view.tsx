@@ -29,7 +29,7 @@ export function EditView({ catalog, route }: { catalog: CatalogOverview; route: 
       <Missing error="This page shows the catalog only: run opmate view --edit to select a part of it" />
     );
   }
-  const change = (next: Partial<EditRoute>): void => go({ view: 'edit', ...route, ...next }, 'replace');
+  const change = (next: Partial<EditRoute>): void => go({ ...route, ...next }, 'replace');
   const setPicks = (next: SelectionPick[]): void => change({ picks: next.map(formatPick) });
   const setDefault = (name: string, channel: string): void => {
     const others = defaultChannels.filter((choice) => choice.package !== name);

@@ -145,19 +145,15 @@ export const commands: CommandTree = {
   registry: group(
     'build, edit and query sqlite indexes',
     {
-      add: leaf(async () => ({ command: (await import('./index/add.js')).registryCommand })),
-      rm: leaf(async () => ({ command: (await import('./index/rm.js')).registryCommand })),
-      delete: leaf(async () => ({ command: (await import('./index/delete.js')).registryCommand })),
+      add: ofRegistry(() => import('./index/add.js')),
+      rm: ofRegistry(() => import('./index/rm.js')),
+      delete: ofRegistry(() => import('./index/delete.js')),
       'delete-latest': leaf(async () => ({
         command: (await import('./index/delete.js')).registryDeleteLatest,
       })),
-      prune: leaf(async () => ({ command: (await import('./index/prune.js')).registryCommand })),
-      'prune-stranded': leaf(async () => ({
-        command: (await import('./index/prune-stranded.js')).registryCommand,
-      })),
-      deprecatetruncate: leaf(async () => ({
-        command: (await import('./index/deprecatetruncate.js')).registryCommand,
-      })),
+      prune: ofRegistry(() => import('./index/prune.js')),
+      'prune-stranded': ofRegistry(() => import('./index/prune-stranded.js')),
+      deprecatetruncate: ofRegistry(() => import('./index/deprecatetruncate.js')),
       create: leaf(() => import('./registry/create.js')),
       migrate: leaf(() => import('./registry/migrate.js')),
       init: leaf(() => import('./registry/init.js')),

@@ -142,7 +142,7 @@ const noValue: JsonObject = {};
 
 const propertyShape = shape<Property>('Property', () => ({ type: '', value: noValue }), {
   type: text,
-  value: { read: sortKeysDeep },
+  value: { read: (value) => sortKeysDeep(value) },
 });
 
 const properties = listOf({

@@ -6,6 +6,7 @@ import {
   type Of,
   type StructType,
   type TextType,
+  type Type,
   structList,
   optionalStruct,
   pointerTo,
@@ -142,6 +143,32 @@ const statusFields = <const F extends Fields>(changed: F) =>
     'observedGeneration?': 'int64',
   });
 
+const columnFields = {
+  name: 'string',
+  type: 'string',
+  'format?': 'string',
+  'description?': 'string',
+  'priority?': 'int32',
+} as const satisfies Fields;
+const columns = structList({ ...columnFields, jsonPath: 'string' });
+const oldColumns = structList({ ...columnFields, JSONPath: 'string' });
+const validation = optionalStruct({ 'openAPIV3Schema?': pointerTo(schema) });
+const selectableFields = structList({ jsonPath: 'string' });
+
+/** Returns the type of `versions`, whose printer columns differ. */
+const versionsWith = <const C extends Type>(printerColumns: C) =>
+  structList({
+    name: 'string',
+    served: 'bool',
+    storage: 'bool',
+    'deprecated?': 'bool',
+    'deprecationWarning?': pointerTo('string'),
+    'schema?': validation,
+    'subresources?': subresources,
+    'additionalPrinterColumns?': printerColumns,
+    'selectableFields?': selectableFields,
+  });
+
 /** A v1 custom resource definition. */
 export const crdStruct = struct({
   'kind?': 'string',
@@ -151,30 +178,10 @@ export const crdStruct = struct({
     group: 'string',
     names: crdNames,
     scope: 'string',
-    versions: structList({
-      name: 'string',
-      served: 'bool',
-      storage: 'bool',
-      'deprecated?': 'bool',
-      'deprecationWarning?': pointerTo('string'),
-      'schema?': optionalStruct({ 'openAPIV3Schema?': pointerTo(schema) }),
-      'subresources?': subresources,
-      'additionalPrinterColumns?': structList({
-        name: 'string',
-        type: 'string',
-        'format?': 'string',
-        'description?': 'string',
-        'priority?': 'int32',
-        jsonPath: 'string',
-      }),
-      'selectableFields?': structList({ jsonPath: 'string' }),
-    }),
+    versions: versionsWith(columns),
     'conversion?': optionalStruct({
       strategy: 'string',
-      'webhook?': optionalStruct({
-        'clientConfig?': clientConfig,
-        conversionReviewVersions: strings,
-      }),
+      'webhook?': optionalStruct({ 'clientConfig?': clientConfig, conversionReviewVersions: strings }),
     }),
     'preserveUnknownFields?': 'bool',
   }),
@@ -183,16 +190,6 @@ export const crdStruct = struct({
 
 export type Crd = Of<typeof crdStruct>;
 
-const oldColumns = structList({
-  name: 'string',
-  type: 'string',
-  'format?': 'string',
-  'description?': 'string',
-  'priority?': 'int32',
-  JSONPath: 'string',
-});
-const validation = optionalStruct({ 'openAPIV3Schema?': pointerTo(schema) });
-const selectableFieldsType = structList({ jsonPath: 'string' });
 /** A v1beta1 custom resource definition. (Source: apiextensions/v1beta1.) */
 export const oldCrdStruct = struct({
   'kind?': 'string',
@@ -205,26 +202,14 @@ export const oldCrdStruct = struct({
     scope: 'string',
     'validation?': validation,
     'subresources?': subresources,
-    'versions?': structList({
-      name: 'string',
-      served: 'bool',
-      storage: 'bool',
-      'deprecated?': 'bool',
-      'deprecationWarning?': pointerTo('string'),
-      'schema?': validation,
-      'subresources?': subresources,
-      'additionalPrinterColumns?': oldColumns,
-      'selectableFields?': selectableFieldsType,
-    }),
+    'versions?': versionsWith(oldColumns),
     'additionalPrinterColumns?': oldColumns,
-    'selectableFields?': selectableFieldsType,
-    'conversion?': pointerTo(
-      struct({
-        strategy: 'string',
-        'webhookClientConfig?': clientConfig,
-        'conversionReviewVersions?': strings,
-      }),
-    ),
+    'selectableFields?': selectableFields,
+    'conversion?': optionalStruct({
+      strategy: 'string',
+      'webhookClientConfig?': clientConfig,
+      'conversionReviewVersions?': strings,
+    }),
     'preserveUnknownFields?': pointerTo('bool'),
   }),
   status: statusFields({ lastTransitionTime: pointerTo(time) }),

@@ -1,4 +1,4 @@
-import { SemverError, parseRelease, parseTolerantVersion } from '../core/semver.js';
+import { SemverError, parseRelease, parseTolerantVersion, tryParse } from '../core/semver.js';
 import { describeKind } from '../document/field.js';
 import { intOrString, labelSelector, objectMeta, policyRule, time } from './meta-types.js';
 import { deploymentSpec } from './pod-types.js';
@@ -69,16 +69,23 @@ const installModes = structList(
 
 /** A version, whose last parts may be missing. */
 export const version: TextType<string, undefined> = {
-  read: (value) =>
-    typeof value === 'string' && findProblem(() => parseTolerantVersion(value)) === undefined
-      ? value
-      : undefined,
+  read: (value) => (typeof value === 'string' && findProblem(value) === undefined ? value : undefined),
   zero: undefined,
   expected: 'a version such as 1.2.3',
   explain: (value) =>
-    (typeof value === 'string' ? findProblem(() => parseTolerantVersion(value)) : undefined) ??
+    (typeof value === 'string' ? findProblem(value) : undefined) ??
     `expected a string with a version, got ${describeKind(value)}`,
 };
+
+function findProblem(text: string): string | undefined {
+  try {
+    parseTolerantVersion(text);
+    return undefined;
+  } catch (error) {
+    if (error instanceof SemverError) return error.message;
+    throw error;
+  }
+}
 
 const release: TextType<string, undefined> = {
   read: (value) => (typeof value === 'string' && badReleasePart(value) === undefined ? value : undefined),
@@ -90,20 +97,8 @@ const release: TextType<string, undefined> = {
       : `expected a string with a release, got ${describeKind(value)}`,
 };
 
-function badReleasePart(release: string): string | undefined {
-  return release
-    .split('.')
-    .find((part) => part === '' || findProblem(() => parseRelease(part)) !== undefined);
-}
-
-function findProblem(parse: () => unknown): string | undefined {
-  try {
-    parse();
-    return undefined;
-  } catch (error) {
-    if (error instanceof SemverError) return error.message;
-    throw error;
-  }
+function badReleasePart(text: string): string | undefined {
+  return text.split('.').find((part) => part === '' || tryParse(parseRelease, part) === undefined);
 }
 
 const descriptorFields = {

@@ -4,93 +4,93 @@
  */
 
 const dnsLabel = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
-const dnsSubdomain = `${dnsLabel}(\\.${dnsLabel})*`;
 const dns1035Label = '[a-z]([-a-z0-9]*[a-z0-9])?';
 const labelKey = '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]';
 
-/** A pattern, its error text, and its match without backtracking. */
-interface Rule {
-  matches: (text: string) => boolean;
-  message: string;
-}
+const label = new RegExp(`^${dnsLabel}$`);
+const olderLabel = new RegExp(`^${dns1035Label}$`);
 
-function rule(
-  matches: (text: string) => boolean,
-  pattern: string,
-  problem: string,
-  examples: string[],
-): Rule {
-  const listed = examples.map((example) => `'${example}', `).join(' or ');
-  return { matches, message: `${problem} (e.g. ${listed}regex used for validation is '${pattern}')` };
-}
-
+/** Matches without backtracking over dots. */
 function isSubdomain(text: string): boolean {
-  return text.split('.').every((label) => /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$/.test(label));
+  return text.split('.').every((part) => label.test(part));
 }
 
 function isKey(text: string): boolean {
   return /^[-A-Za-z0-9_.]+$/.test(text) && /^[A-Za-z0-9]/.test(text) && /[A-Za-z0-9]$/.test(text);
 }
 
-const subdomainRule = rule(
-  isSubdomain,
-  dnsSubdomain,
+/** Returns the message about a text that does not match. */
+function describe(problem: string, pattern: string, ...examples: string[]): string {
+  const listed = examples.map((example) => `'${example}', `).join(' or ');
+  return `${problem} (e.g. ${listed}regex used for validation is '${pattern}')`;
+}
+
+const subdomainMessage = describe(
   "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must " +
     'start and end with an alphanumeric character',
-  ['example.com'],
+  `${dnsLabel}(\\.${dnsLabel})*`,
+  'example.com',
 );
-const dns1035Rule = rule(
-  (text) => /^[a-z](?:[-a-z0-9]*[a-z0-9])?$/.test(text),
-  dns1035Label,
+const dns1035Message = describe(
   "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic " +
     'character, and end with an alphanumeric character',
-  ['my-name', 'abc-123'],
+  dns1035Label,
+  'my-name',
+  'abc-123',
 );
-const dns1123LabelRule = rule(
-  (text) => label.test(text),
-  dnsLabel,
+const labelMessage = describe(
   "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end " +
     'with an alphanumeric character',
-  ['my-name', '123-abc'],
+  dnsLabel,
+  'my-name',
+  '123-abc',
 );
-const keyProblem =
-  "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
-const keyRule = rule(isKey, labelKey, keyProblem, ['MyName', 'my.name', '123-abc']);
-const valueRule = rule(
-  (text) => text === '' || isKey(text),
-  `(${labelKey})?`,
+const keyMessage = describe(
+  "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
+  labelKey,
+  'MyName',
+  'my.name',
+  '123-abc',
+);
+const valueMessage = describe(
   "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start " +
     'and end with an alphanumeric character',
-  ['MyValue', 'my_value', '12345'],
+  `(${labelKey})?`,
+  'MyValue',
+  'my_value',
+  '12345',
 );
 
-function getFaults(text: string, maxLength: number, { matches, message }: Rule, unit: string): string[] {
-  const faults: string[] = [];
-  if (Buffer.byteLength(text) > maxLength) faults.push(`must be no more than ${maxLength} ${unit}`);
-  if (!matches(text)) faults.push(message);
-  return faults;
+function getFaults(
+  text: string,
+  isMatch: boolean,
+  message: string,
+  max: number,
+  unit = 'characters',
+): string[] {
+  const isLong = Buffer.byteLength(text) > max;
+  return [...(isLong ? [`must be no more than ${max} ${unit}`] : []), ...(isMatch ? [] : [message])];
 }
 
 /** Returns the errors of a text as a DNS subdomain (RFC 1123), the format of most names. */
 export function subdomainFaults(text: string): string[] {
-  return getFaults(text, 253, subdomainRule, 'characters');
+  return getFaults(text, isSubdomain(text), subdomainMessage, 253);
 }
 
 /** Returns the errors of a text as a DNS label (RFC 1123), the format of package names. */
 export function dns1123LabelFaults(text: string): string[] {
   const isDotted = text.includes('.') && isSubdomain(text);
-  const message = isDotted ? 'must not contain dots' : dns1123LabelRule.message;
-  return getFaults(text, 63, { ...dns1123LabelRule, message }, 'characters');
+  return getFaults(text, label.test(text), isDotted ? 'must not contain dots' : labelMessage, 63);
 }
 
 /** Returns the errors of a text as a DNS label (RFC 1035), the format of names of resources and API versions. */
 export function dns1035LabelFaults(text: string): string[] {
-  return getFaults(text, 63, dns1035Rule, 'characters');
+  return getFaults(text, olderLabel.test(text), dns1035Message, 63);
 }
 
 /** Returns the errors of a text as the value of a label. */
 export function labelValueFaults(text: string): string[] {
-  return getFaults(text, 63, valueRule, 'bytes');
+  return getFaults(text, text === '' || isKey(text), valueMessage, 63, 'bytes');
 }
 
 /** Returns the errors of a text as the key of a label or, in lower case, of an annotation. */
@@ -98,29 +98,27 @@ export function labelKeyFaults(text: string): string[] {
   const parts = text.split('/');
   if (parts.length > 2) {
     return [
-      `a valid label key ${keyRule.message} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`,
+      `a valid label key ${keyMessage} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`,
     ];
   }
   const faults: string[] = [];
-  const prefix = parts.length === 2 ? (parts[0] as string) : undefined;
+  const [prefix] = parts.slice(0, -1);
   const name = parts.at(-1) as string;
   if (prefix === '') faults.push('prefix part must be non-empty');
-  else if (prefix !== undefined)
-    faults.push(...getFaults(prefix, 253, subdomainRule, 'bytes').map((fault) => `prefix part ${fault}`));
+  else if (prefix !== undefined) {
+    const wrong = getFaults(prefix, isSubdomain(prefix), subdomainMessage, 253, 'bytes');
+    faults.push(...wrong.map((fault) => `prefix part ${fault}`));
+  }
   if (name === '') faults.push('name part must be non-empty');
   else if (Buffer.byteLength(name) > 63) faults.push('name part must be no more than 63 bytes');
-  if (!isKey(name)) faults.push(`name part ${keyRule.message}`);
+  if (!isKey(name)) faults.push(`name part ${keyMessage}`);
   return faults;
 }
-
-const labelPattern = '[a-z0-9](?:[-a-z0-9]*[a-z0-9])?';
-const subdomain = new RegExp(`^${labelPattern}(?:\\.${labelPattern})*$`);
-const label = new RegExp(`^${labelPattern}$`);
 
 /** Returns the problem of a text as a DNS subdomain (RFC 1123), in brief; undefined if valid. */
 export function subdomainFault(text: string): string | undefined {
   if (text.length > 253) return 'longer than 253 characters';
-  return subdomain.test(text)
+  return isSubdomain(text)
     ? undefined
     : 'not a DNS-1123 subdomain: lower case letters, digits, - and ., with a letter or digit at both ends';
 }

@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { type BundleFiles, readBundleDirectory } from '../../bundle/read.js';
+import { type Diagnostic, withSubject } from '../../core/diagnostic.js';
 import { UsageError, redact } from '../../core/errors.js';
 import type { JsonObject } from '../../document/json.js';
 import { openContent } from '../../source/content/content.js';
@@ -155,4 +156,26 @@ async function readBundleOf(
 /** Returns the sources of a command's files, for its JSON output. */
 export function pinValues(pins: readonly Pin[]): JsonObject[] {
   return pins.map(({ name, ref, content }) => ({ name, ref, content }));
+}
+
+/**
+ * Returns a function that names the files of a bundle in findings, by path if the bundle is a directory. `inputs` keep
+ * their names.
+ */
+export function inSource(
+  reference: string,
+  isDirectory: boolean,
+  inputs: readonly (string | undefined)[] = [],
+): (finding: Diagnostic) => Diagnostic {
+  return (finding) => {
+    const { file } = finding;
+    if (file === undefined) return withSubject(finding, reference);
+    if (inputs.includes(file)) return finding;
+    return { ...finding, file: fileInSource(reference, file, isDirectory) };
+  };
+}
+
+/** Returns the name of a file of a bundle in messages: its path if the bundle is a directory. */
+export function fileInSource(reference: string, file: string, isDirectory: boolean): string {
+  return isDirectory ? path.join(reference, file) : `${reference}: ${file}`;
 }

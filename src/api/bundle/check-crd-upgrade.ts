@@ -4,7 +4,6 @@ import {
   checkCrdUpgrade as checkDefinition,
   storedVersionWarnings,
 } from '../../bundle/plain/crd-upgrade/crd-upgrade.js';
-import type { BundleFile } from '../../bundle/read.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 import { OpmateError } from '../../core/errors.js';
 import { statIfPresent } from '../../files/file-status.js';
@@ -13,8 +12,13 @@ import { type Manifest, readManifests, getTitle } from '../../kube/manifests.js'
 import { contentFileKind } from '../../source/content/file-kind.js';
 import type { Pin } from '../../source/content/content-types.js';
 import type { Session } from '../../source/session.js';
-import { type BundleSourceOptions, type SourceOpener, useSources } from './bundle-sources.js';
-import { fileInSource, inSource } from './in-source.js';
+import {
+  type BundleSourceOptions,
+  type SourceOpener,
+  fileInSource,
+  inSource,
+  useSources,
+} from './bundle-sources.js';
 
 /** Result of checking an upgrade of CustomResourceDefinitions. */
 export interface CrdUpgrade {
@@ -47,11 +51,18 @@ export async function checkCrdUpgrade(
   }));
   const findings: Diagnostic[] = [...before.findings, ...after.findings];
   if (findings.length > 0) return { findings, warnings: [], missing: [], isReadable: false, pins };
-  checkOverlap(older, before.definitions, newer, after.definitions);
+  // The first of several of the same name.
+  const nextByName = new Map([...after.definitions].reverse().map((crd) => [crd.name, crd]));
+  const isDisjoint = before.definitions.every(({ name }) => !nextByName.has(name));
+  if (isDisjoint && before.definitions.length > 0 && nextByName.size > 0) {
+    throw new OpmateError('INVALID', `${newer}: has none of the definitions of ${older}`, {
+      hint: 'specify an older and a newer version of the same definitions',
+    });
+  }
   const warnings: Diagnostic[] = [];
   const missing: string[] = [];
   for (const crd of before.definitions) {
-    const next = after.definitions.find(({ name }) => name === crd.name);
+    const next = nextByName.get(crd.name);
     if (next === undefined) {
       missing.push(getTitle(crd));
       continue;
@@ -63,20 +74,6 @@ export async function checkCrdUpgrade(
   return { findings, warnings, missing, isReadable: true, pins };
 }
 
-/** Refuses files without a definition in common: a mistake of the caller. */
-function checkOverlap(
-  oldReference: string,
-  before: readonly Manifest[],
-  newReference: string,
-  after: readonly Manifest[],
-): void {
-  const names = new Set(after.map(({ name }) => name));
-  if (before.length === 0 || after.length === 0 || before.some(({ name }) => names.has(name))) return;
-  throw new OpmateError('INVALID', `${newReference}: has none of the definitions of ${oldReference}`, {
-    hint: 'specify an older and a newer version of the same definitions',
-  });
-}
-
 /** Reads the definitions in a file or bundle. Throws OpmateError for a file without any. */
 async function readDefinitions(
   reference: string,
@@ -84,37 +81,26 @@ async function readDefinitions(
 ): Promise<{ definitions: Manifest[]; findings: Diagnostic[] }> {
   const isFile =
     (await statIfPresent(reference))?.isFile() === true && (await contentFileKind(reference)) !== 'archive';
-  const { files, isInPlace } = isFile
-    ? { files: [await readDefinitionFile(reference)], isInPlace: false }
-    : await readManifestsOf(reference, sources);
-  const prefix = isFile ? path.join(path.dirname(reference), '/') : 'manifests/';
-  const { manifests, findings } = readManifests(files, { prefix: prefix === './' ? '' : prefix });
-  const named = inSource(reference, isInPlace);
-  const definitions = manifests
-    .filter(({ kind }) => kind === 'CustomResourceDefinition')
-    .map((manifest) =>
-      isFile ? manifest : { ...manifest, file: fileInSource(reference, manifest.file, isInPlace) },
-    );
-  if (definitions.length === 0 && findings.length === 0 && isFile) {
-    throw new OpmateError(
-      'INVALID',
-      `${reference}: holds no CustomResourceDefinition among ${manifests.length === 1 ? '1 object' : `${manifests.length} objects`}`,
-      {
-        hint: 'specify a file of definitions, or a whole bundle',
-      },
-    );
+  if (!isFile) {
+    const { files, isInPlace } = await sources.readBundle(reference);
+    const { manifests, findings } = readManifests(files.manifests, { prefix: 'manifests/' });
+    const definitions = manifests
+      .filter(isDefinition)
+      .map((manifest) => ({ ...manifest, file: fileInSource(reference, manifest.file, isInPlace) }));
+    return { definitions, findings: findings.map(inSource(reference, isInPlace)) };
   }
-  return { definitions, findings: isFile ? findings : findings.map(named) };
+  const files = [{ name: path.basename(reference), content: await readInputFile(reference) }];
+  const prefix = path.join(path.dirname(reference), '/');
+  const { manifests, findings } = readManifests(files, { prefix: prefix === './' ? '' : prefix });
+  const definitions = manifests.filter(isDefinition);
+  if (definitions.length === 0 && findings.length === 0) {
+    const amount = manifests.length === 1 ? '1 object' : `${manifests.length} objects`;
+    const problem = `${reference}: holds no CustomResourceDefinition among ${amount}`;
+    throw new OpmateError('INVALID', problem, { hint: 'specify a file of definitions, or a whole bundle' });
+  }
+  return { definitions, findings };
 }
 
-async function readDefinitionFile(file: string): Promise<BundleFile> {
-  return { name: path.basename(file), content: await readInputFile(file) };
-}
-
-async function readManifestsOf(
-  reference: string,
-  sources: SourceOpener,
-): Promise<{ files: BundleFile[]; isInPlace: boolean }> {
-  const { files, isInPlace } = await sources.readBundle(reference);
-  return { files: files.manifests, isInPlace };
+function isDefinition({ kind }: Manifest): boolean {
+  return kind === 'CustomResourceDefinition';
 }

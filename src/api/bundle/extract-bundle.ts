@@ -37,22 +37,13 @@ export async function extractBundle(
   session: Session,
   options: ExtractBundleOptions,
 ): Promise<ExtractedBundle> {
-  const { name, namespace = 'openshift-operator-lifecycle-manager', limit = 1024 * 1024 } = options;
-  const { gzip = false, split = false } = options;
   const { files, isInPlace, pins } = await useSources(session, options, (sources) =>
     sources.readBundle(reference),
   );
+  const { namespace = 'openshift-operator-lifecycle-manager' } = options;
   const sourceImage = options.sourceImage ?? findImage(reference, pins);
   const { signal } = session;
-  const extracted = await extractConfigMaps(files, {
-    name,
-    namespace,
-    limit,
-    gzip,
-    split,
-    sourceImage,
-    signal,
-  });
+  const extracted = await extractConfigMaps(files, { ...options, namespace, sourceImage, signal });
   return { ...extracted, isInPlace };
 }
 

@@ -50,40 +50,22 @@ export async function renderBundle(
 async function renderRegistryV1(
   reference: string,
   sources: SourceOpener,
-  { installNamespace, watchNamespaces, provider, config }: RenderObjectsOptions,
+  options: RenderObjectsOptions,
 ): Promise<RenderedBundle> {
   const { files, isInPlace } = await sources.readBundle(reference);
-  const { objects, findings, warnings } = convertRegistryV1(files, {
-    installNamespace,
-    watchNamespaces,
-    provider,
-    config,
-  });
+  const { objects, findings, warnings } = convertRegistryV1(files, options);
   return { objects, findings, warnings: [...warnings, ...objectWarnings(objects)], isInPlace };
 }
 
 async function renderOther(
   reference: string,
   sources: SourceOpener,
-  {
-    format = '',
-    releaseName,
-    installNamespace,
-    watchNamespaces,
-    provider = 'none',
-    config,
-  }: RenderObjectsOptions,
+  { format = '', releaseName: name, provider = 'none', ...options }: RenderObjectsOptions,
   session: Session,
 ): Promise<RenderedBundle> {
   const { directory, isInPlace } = await sources.open(reference);
   try {
-    const rendered = await renderContent(directory, format, session, {
-      name: releaseName,
-      installNamespace,
-      watchNamespaces,
-      provider,
-      config,
-    });
+    const rendered = await renderContent(directory, format, session, { ...options, name, provider });
     return { ...rendered, isInPlace };
   } catch (error) {
     throw error instanceof OpmateError && !isInPlace

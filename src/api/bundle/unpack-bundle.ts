@@ -4,13 +4,13 @@ import { readBundleDirectory } from '../../bundle/read.js';
 import { validateBundle } from '../../bundle/validate/validate-bundle.js';
 import { withoutBodies } from '../../bundle/without-bodies.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
-import { statIfPresent } from '../../files/file-status.js';
 import { fillDirectory } from '../../files/fill-directory.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import type { OpenedContent } from '../../source/content/content-types.js';
 import { readTree } from '../../source/drivers/file-tree.js';
 import type { Session } from '../../source/session.js';
 import { type BundleSourceOptions, useSources } from './bundle-sources.js';
+import { findMissingParts } from './validate-bundle.js';
 
 /** Parts of a bundle in the caller's own directory; other sources are extracted whole. */
 const ownParts = ['manifests', 'metadata', 'tests'];
@@ -64,26 +64,13 @@ export async function unpackBundle(
   });
 }
 
-/** Codes of findings for which `opm` does not unpack a bundle. */
+/** Returns the findings for which `opm` does not unpack a bundle. */
 async function check({ directory }: OpenedContent, { signal, followLinks }: Session): Promise<Diagnostic[]> {
-  const missing: Diagnostic[] = [];
-  for (const part of ['manifests', 'metadata']) {
-    const stats = await statIfPresent(path.join(directory, part));
-    if (stats?.isDirectory() !== true) {
-      missing.push({
-        severity: 'error',
-        code: 'missing-file',
-        problem: `Unable to locate ${part} directory`,
-        hint: 'add --skip-validation to unpack it anyway',
-      });
-    }
-  }
+  const hint = 'add --skip-validation to unpack it anyway';
+  const missing = await findMissingParts(directory, 'missing-file', hint);
   if (missing.length > 0) return missing;
-  const findings = validateBundle(
-    withoutBodies(await readBundleDirectory(directory, { signal, followLinks })),
-    {
-      signal,
-    },
+  const files = await readBundleDirectory(directory, { signal, followLinks });
+  return validateBundle(withoutBodies(files), { signal }).filter(
+    ({ severity, isUnreported }) => severity === 'error' && isUnreported !== true,
   );
-  return findings.filter(({ severity, isUnreported }) => severity === 'error' && isUnreported !== true);
 }

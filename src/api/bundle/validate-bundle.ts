@@ -4,6 +4,7 @@ import {
   type ValidationDiagnostic,
   validateBundle as validateFiles,
 } from '../../bundle/validate/validate-bundle.js';
+import { type Diagnostic, createFault } from '../../core/diagnostic.js';
 import { statIfPresent } from '../../files/file-status.js';
 import type { Session } from '../../source/session.js';
 import { type BundleSourceOptions, useSources } from './bundle-sources.js';
@@ -32,13 +33,22 @@ export async function validateBundle(
   return { findings: validateFiles(files, { optional, k8sVersion, categories, signal }), isInPlace };
 }
 
-/** Reports both directories of a bundle if both are missing. */
+/** Reports the directories that a bundle in a directory lacks; none for other sources. */
 async function missingParts(reference: string): Promise<ValidationDiagnostic[]> {
   if ((await statIfPresent(reference))?.isDirectory() !== true) return [];
-  const findings: ValidationDiagnostic[] = [];
+  return findMissingParts(reference, 'format');
+}
+
+/** Returns a finding for each directory that a bundle lacks. */
+export async function findMissingParts(
+  directory: string,
+  code: string,
+  hint?: string,
+): Promise<Diagnostic[]> {
+  const findings: Diagnostic[] = [];
   for (const part of ['manifests', 'metadata']) {
-    if ((await statIfPresent(path.join(reference, part)))?.isDirectory() === true) continue;
-    findings.push({ severity: 'error', code: 'format', problem: `Unable to locate ${part} directory` });
+    if ((await statIfPresent(path.join(directory, part)))?.isDirectory() === true) continue;
+    findings.push(createFault(code, `Unable to locate ${part} directory`, { hint }));
   }
   return findings;
 }

@@ -9,11 +9,11 @@ import { encodeGoJson, quoteGo, sortKeysDeep } from '../../document/go-json.js';
 import { encodeYaml } from '../../document/yaml.js';
 import { replaceFile } from '../../files/replace-file.js';
 import { extractBundle } from '../../api/bundle/extract-bundle.js';
+import { inSource } from '../../api/bundle/bundle-sources.js';
 import { exitCodes } from '../exit-codes.js';
 import { requireFlag } from '../command/require-flag.js';
 import { writeAll } from '../output.js';
 import { useSession } from '../session.js';
-import { inSource } from '../../api/bundle/in-source.js';
 import { tellFindings, tellWarnings } from './findings.js';
 
 /** `opmate bundle extract`; `alpha bundle extract` reads `/` by default, as in a bundle image. */

@@ -24,10 +24,9 @@ import { printable } from '../printable.js';
 import { rightCells, rightHeader } from './rights-table.js';
 import { useSession } from '../session.js';
 import { formatTable } from '../table.js';
-import { inSource } from '../../api/bundle/in-source.js';
 import { tellFindings } from './findings.js';
 import { type BundlePermissions, readBundlePermissions } from '../../api/bundle/bundle-permissions.js';
-import { pinValues } from '../../api/bundle/bundle-sources.js';
+import { inSource, pinValues } from '../../api/bundle/bundle-sources.js';
 
 const outputs = ['table', 'json', 'yaml', 'rbac', 'installer'] as const;
 

@@ -11,6 +11,7 @@ import { writeObjects } from '../../bundle/plain/write.js';
 import { UsageError, redact } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { renderBundle } from '../../api/bundle/render-bundle.js';
+import { inSource } from '../../api/bundle/bundle-sources.js';
 import { exitCodes } from '../exit-codes.js';
 import { readInputFile } from '../../files/read-file.js';
 import { readInput } from '../input.js';
@@ -18,7 +19,6 @@ import { writeAll } from '../output.js';
 import { reportEnding } from '../ending.js';
 import { count, shellWord } from '../printable.js';
 import { useSession } from '../session.js';
-import { inSource } from '../../api/bundle/in-source.js';
 import { tellFindings, tellWarnings } from './findings.js';
 
 const renderFlags = {

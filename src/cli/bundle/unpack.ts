@@ -2,12 +2,12 @@ import type { Command } from 'commander';
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag, text } from '../command/flags.js';
 import { unpackBundle } from '../../api/bundle/unpack-bundle.js';
+import { inSource } from '../../api/bundle/bundle-sources.js';
 import { redact } from '../../core/errors.js';
 import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
 import { useSession } from '../session.js';
 import { contentFlags, sourceForms } from './content-flags.js';
-import { inSource } from '../../api/bundle/in-source.js';
 import { tellFindings } from './findings.js';
 
 /** `opmate bundle unpack`; extracts all files or none, and never replaces an existing one. */

@@ -13,13 +13,13 @@ import { OpmateError, UsageError } from '../../core/errors.js';
 import { GoJsonError, parseGoJson, quoteGo } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { validateBundle } from '../../api/bundle/validate-bundle.js';
+import { inSource } from '../../api/bundle/bundle-sources.js';
 import { exitCodes } from '../exit-codes.js';
 import { readInputFile } from '../../files/read-file.js';
 import { requireFlag } from '../command/require-flag.js';
 import { type ReportFormat, reportFormats } from '../reports/formats.js';
 import { type Report, writeReport } from '../reports/report.js';
 import { useSession } from '../session.js';
-import { inSource } from '../../api/bundle/in-source.js';
 import { tellFindings } from './findings.js';
 
 const builders = ['docker', 'podman', 'none'];

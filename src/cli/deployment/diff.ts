@@ -17,7 +17,7 @@ import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
 import { objectsOfDeployments } from './objects.js';
-import { inSource } from '../../api/bundle/in-source.js';
+import { inSource } from '../../api/bundle/bundle-sources.js';
 import { tellFindings } from '../bundle/findings.js';
 
 /** `opmate bundle deployment diff`; exit code 3 for differences. */

@@ -1,10 +1,9 @@
-import { getTexts } from '../../../document/json-fields.js';
+import { getObjects, getTexts } from '../../../document/json-fields.js';
 import { LimitError } from '../../../core/errors.js';
 import type { JsonObject } from '../../../document/json.js';
-import { compareBytes, sortedByBytes } from '../../../core/order.js';
 import type { NeededRule } from './installer.js';
 import type { Manifest } from '../../../kube/manifests.js';
-import { getRules } from './rights.js';
+import { iterateTargets, withVerbs } from './rights.js';
 import { isResource } from './risks.js';
 
 /** Rules of an account in a namespace; in the whole cluster if it is empty. */
@@ -28,11 +27,11 @@ export interface MissingRule {
 interface Atom {
   verb: string;
   group: string;
-  /** Empty for a URL. */
+  /** Resource, or URL. */
   resource: string;
+  isUrl: boolean;
   /** Empty for objects of any name. */
   name: string;
-  url: string;
 }
 
 const maxAtoms = 1_000_000;
@@ -42,7 +41,7 @@ export function heldRules(manifests: readonly Manifest[]): HeldRules[] {
   return manifests.flatMap((manifest) => {
     if (manifest.kind !== 'Role' && manifest.kind !== 'ClusterRole') return [];
     const namespace = manifest.kind === 'Role' ? manifest.namespace : '';
-    return [{ namespace, rules: getRules(manifest.load()) }];
+    return [{ namespace, rules: getObjects(manifest.load(), 'rules') }];
   });
 }
 
@@ -51,7 +50,10 @@ export function heldRules(manifests: readonly Manifest[]): HeldRules[] {
  * be allowed by one held rule for the namespace or the whole cluster. Throws LimitError.
  */
 export function missingRules(needed: readonly NeededRule[], held: readonly HeldRules[]): MissingRule[] {
-  const missing = new Map<string, { row: Omit<MissingRule, 'verbs'>; verbs: Set<string> }>();
+  return withVerbs(iterateLacking(needed, held), JSON.stringify, maxAtoms);
+}
+
+function* iterateLacking(needed: readonly NeededRule[], held: readonly HeldRules[]) {
   let count = 0;
   for (const { namespace, rule, instead } of needed) {
     const rules = held
@@ -67,47 +69,30 @@ export function missingRules(needed: readonly NeededRule[], held: readonly HeldR
     };
     const lacking = [...iterateAtoms(rule)].filter((atom) => !isHeld(atom));
     if (lacking.length === 0 || (instead !== undefined && [...iterateAtoms(instead)].every(isHeld))) continue;
-    for (const { verb, group, resource, name, url } of lacking) {
-      const row = {
-        namespace,
-        group,
-        resource: url === '' ? resource : url,
-        names: name === '' ? [] : [name],
-      };
-      const key = JSON.stringify(row);
-      const known = missing.get(key) ?? { row, verbs: new Set<string>() };
-      known.verbs.add(verb);
-      missing.set(key, known);
+    for (const { verb, group, resource, name } of lacking) {
+      yield [{ namespace, group, resource, names: name === '' ? [] : [name] }, [verb]] as const;
     }
   }
-  return [...missing.keys()].sort(compareBytes).map((key) => {
-    const { row, verbs } = missing.get(key) as { row: Omit<MissingRule, 'verbs'>; verbs: Set<string> };
-    return { ...row, verbs: verbs.has('*') ? ['*'] : sortedByBytes(verbs) };
-  });
 }
 
 function* iterateAtoms(rule: JsonObject): Generator<Atom> {
   const names = getTexts(rule['resourceNames']);
   for (const verb of getTexts(rule['verbs'])) {
-    for (const group of getTexts(rule['apiGroups'])) {
-      for (const resource of getTexts(rule['resources'])) {
-        for (const name of names.length === 0 ? [''] : names) yield { verb, group, resource, name, url: '' };
-      }
+    for (const target of iterateTargets(rule)) {
+      for (const name of target.isUrl || names.length === 0 ? [''] : names) yield { verb, ...target, name };
     }
-    for (const url of getTexts(rule['nonResourceURLs']))
-      yield { verb, group: '', resource: '', name: '', url };
   }
 }
 
-function allows(rule: JsonObject, { verb, group, resource, name, url }: Atom): boolean {
+function allows(rule: JsonObject, { verb, group, resource, isUrl, name }: Atom): boolean {
   const has = (field: string, wanted: string): boolean => {
     const texts = getTexts(rule[field]);
     return texts.includes('*') || texts.includes(wanted);
   };
   if (!has('verbs', verb)) return false;
-  if (url !== '') {
+  if (isUrl) {
     return getTexts(rule['nonResourceURLs']).some(
-      (held) => held === url || (held.endsWith('*') && url.startsWith(held.slice(0, -1))),
+      (held) => held === resource || (held.endsWith('*') && resource.startsWith(held.slice(0, -1))),
     );
   }
   const names = getTexts(rule['resourceNames']);

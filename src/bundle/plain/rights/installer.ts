@@ -1,9 +1,9 @@
 import { type JsonObject, isJsonObject } from '../../../document/json.js';
-import { getObject } from '../../../document/json-fields.js';
+import { getObject, getObjects } from '../../../document/json-fields.js';
 import { sortedByBytes } from '../../../core/order.js';
 import { type PlainObject, generated, getGroup } from '../../../kube/object.js';
 import { roleObjects } from './permissions.js';
-import { getRules, isRole, toRoleKey } from './rights.js';
+import { isRole, toRoleKey } from './rights.js';
 
 /** Plural names that are not the kind in lower case with an `s`. */
 const plurals: Readonly<Record<string, string>> = {
@@ -136,7 +136,7 @@ function grantedRules(
 /** Returns the rules of a role; an aggregated role may have any rules. */
 function getGrantedRules(object: PlainObject): JsonObject[] {
   const role = object.load();
-  const rules = getRules(role);
+  const rules = getObjects(role, 'rules');
   if (!isJsonObject(role['aggregationRule'])) return rules;
   return [
     ...rules,

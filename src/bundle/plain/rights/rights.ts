@@ -1,4 +1,5 @@
 import { LimitError } from '../../../core/errors.js';
+import { getOrAdd } from '../../../core/groups.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../../document/json.js';
 import { getList, getObject, getObjects, getText, getTexts } from '../../../document/json-fields.js';
 import { compareBytes, sortedByBytes } from '../../../core/order.js';
@@ -28,23 +29,18 @@ const maxRights = 100_000;
 
 type Row = Omit<Right, 'verbs' | 'risks'> & { isAggregated?: boolean };
 
+/** Verbs granted for a row. */
+type Grant<R> = readonly [row: R, verbs: readonly string[]];
+
 /**
  * Returns the permissions of service accounts from all bindings among these objects: one row per account, namespace,
  * group, resource and set of names. Missing and aggregated roles are rows without verbs. Sorted. Throws LimitError.
  */
 export function getRights(objects: readonly PlainObject[]): Right[] {
-  const rows = new Map<string, { row: Row; verbs: Set<string> }>();
-  const add = (row: Row, verbs: readonly string[]): void => {
-    const key = toKey(row);
-    const known = rows.get(key) ?? { row, verbs: new Set<string>() };
-    for (const verb of verbs) known.verbs.add(verb);
-    rows.set(key, known);
-    if (rows.size > maxRights) {
-      throw new LimitError(`more than ${maxRights} permissions`, {
-        hint: 'check that these are the roles of one operator',
-      });
-    }
-  };
+  return withVerbs(iterateGrants(objects), toKey, maxRights).map(withRisks);
+}
+
+function* iterateGrants(objects: readonly PlainObject[]): Generator<Grant<Row>> {
   const roles = new Map<string, JsonObject>();
   for (const { kind, namespace, name, load } of objects) {
     if (isRole(kind)) roles.set(toRoleKey(kind, namespace, name), load());
@@ -60,25 +56,55 @@ export function getRights(objects: readonly PlainObject[]): Right[] {
     for (const subject of getList(subjects)) {
       const account = findAccount(subject, namespace);
       if (account === undefined) continue;
-      for (const rule of role === undefined ? [] : getRules(role)) {
-        addRule(rule, { ...account, namespace }, add);
+      for (const rule of getObjects(role, 'rules')) {
+        const verbs = getTexts(rule['verbs']);
+        const names = sortedByBytes(new Set(getTexts(rule['resourceNames'])));
+        for (const { group, resource, isUrl } of iterateTargets(rule)) {
+          yield [{ ...account, namespace, group, resource, names: isUrl ? [] : names }, verbs];
+        }
       }
       const isAggregated = isJsonObject(role?.['aggregationRule']);
       if (role !== undefined && !isAggregated) continue;
       const resource = `${roleKind}/${roleName}`;
-      add({ ...account, namespace, group: rbacGroup, resource, names: [], isAggregated }, []);
+      yield [{ ...account, namespace, group: rbacGroup, resource, names: [], isAggregated }, []];
     }
   }
-  return [...rows.values()]
-    .map(({ row, verbs }) => getRight(row, verbs))
-    .sort((a, b) => compareBytes(toKey(a), toKey(b)));
+}
+
+/** Returns the resources and URLs of a rule. */
+export function* iterateTargets(
+  rule: JsonObject,
+): Generator<{ group: string; resource: string; isUrl: boolean }> {
+  for (const group of getTexts(rule['apiGroups'])) {
+    for (const resource of getTexts(rule['resources'])) yield { group, resource, isUrl: false };
+  }
+  for (const url of getTexts(rule['nonResourceURLs'])) yield { group: '', resource: url, isUrl: true };
+}
+
+/** Returns one row per key with all its verbs, sorted by key. Throws LimitError beyond `max` rows. */
+export function withVerbs<R extends object>(
+  grants: Iterable<Grant<R>>,
+  keyOf: (row: R) => string,
+  max: number,
+): (R & { verbs: string[] })[] {
+  const rows = new Map<string, { row: R; verbs: Set<string> }>();
+  for (const [row, verbs] of grants) {
+    const known = getOrAdd(rows, keyOf(row), () => ({ row, verbs: new Set<string>() }));
+    for (const verb of verbs) known.verbs.add(verb);
+    if (rows.size > max) {
+      throw new LimitError(`more than ${max} permissions`, {
+        hint: 'check that these are the roles of one operator',
+      });
+    }
+  }
+  return [...rows]
+    .sort(([a], [b]) => compareBytes(a, b))
+    .map(([, { row, verbs }]) => ({ ...row, verbs: verbs.has('*') ? ['*'] : sortedByBytes(verbs) }));
 }
 
 const rbacGroup = 'rbac.authorization.k8s.io';
 
-function getRight(row: Row, verbs: ReadonlySet<string>): Right {
-  const { isAggregated = false, ...rest } = row;
-  const right = { ...rest, verbs: verbs.has('*') ? ['*'] : sortedByBytes(verbs) };
+function withRisks({ isAggregated = false, ...right }: Row & Pick<Right, 'verbs'>): Right {
   return { ...right, risks: findRisks({ ...right, isAggregated }) };
 }
 
@@ -106,25 +132,6 @@ function findAccount(
   return { account: name, accountNamespace: typeof own === 'string' && own !== '' ? own : namespace };
 }
 
-/** Returns the rules of a role. */
-export function getRules(role: JsonObject): JsonObject[] {
-  return getObjects(role, 'rules');
-}
-
-function addRule(
-  rule: JsonObject,
-  grantee: Pick<Row, 'account' | 'accountNamespace' | 'namespace'>,
-  add: (row: Row, verbs: readonly string[]) => void,
-): void {
-  const verbs = getTexts(rule['verbs']);
-  const names = sortedByBytes(new Set(getTexts(rule['resourceNames'])));
-  for (const group of getTexts(rule['apiGroups'])) {
-    for (const resource of getTexts(rule['resources'])) add({ ...grantee, group, resource, names }, verbs);
-  }
-  for (const url of getTexts(rule['nonResourceURLs']))
-    add({ ...grantee, group: '', resource: url, names: [] }, verbs);
-}
-
 /** Returns the rights that are not among others, with their additional verbs. */
 export function rightsBeyond(rights: readonly Right[], others: readonly Right[]): Right[] {
   const known = new Map(others.map((right) => [toKey(right), right]));
@@ -133,6 +140,6 @@ export function rightsBeyond(rights: readonly Right[], others: readonly Right[])
     if (other === undefined) return [right];
     if (other.verbs.includes('*')) return [];
     const verbs = right.verbs.filter((verb) => !other.verbs.includes(verb));
-    return verbs.length === 0 ? [] : [getRight(right, new Set(verbs))];
+    return verbs.length === 0 ? [] : [withRisks({ ...right, verbs })];
   });
 }

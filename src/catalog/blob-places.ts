@@ -1,29 +1,24 @@
+import { getOrAdd } from '../core/groups.js';
 import { foldFieldName } from '../document/go-json-fold.js';
 
 /** Keys and indexes from a blob to a part of it. */
 type BlobPath = readonly (string | number)[];
 
+/** Returns the number of lines from the start of a blob to the value at a path, or to its deepest existing part. */
+export type LinesDownTo = (path: BlobPath) => number;
+
 /**
  * Finds the lines of parts of one blob. Caches what was read of objects, arrays and blocks, so that many paths take
  * little longer than one pass over the text.
  */
-export class BlobPlaces {
-  readonly #text: string;
-  readonly #offsetOf: (path: BlobPath) => number;
-  #lineBreaks: number[] | undefined;
-
-  constructor(text: string, syntax: 'json' | 'yaml') {
-    this.#text = text;
-    const places = syntax === 'json' ? new JsonPlaces(text) : new YamlPlaces(text);
-    this.#offsetOf = (path) => places.getOffset(path);
-  }
-
-  /** Returns the number of lines from the start of the text to the value at `path`, or to its deepest existing part. */
-  linesDownTo(path: BlobPath): number {
-    if (path.length === 0 && this.#lineBreaks === undefined) return 0;
-    this.#lineBreaks ??= findLineBreaks(this.#text);
-    return countBelow(this.#lineBreaks, this.#offsetOf(path));
-  }
+export function findPlaces(text: string, syntax: 'json' | 'yaml'): LinesDownTo {
+  const getOffset = syntax === 'json' ? findJsonPlaces(text) : findYamlPlaces(text);
+  let lineBreaks: number[] | undefined;
+  return (path) => {
+    if (path.length === 0 && lineBreaks === undefined) return 0;
+    lineBreaks ??= findLineBreaks(text);
+    return countBelow(lineBreaks, getOffset(path));
+  };
 }
 
 function findLineBreaks(text: string): number[] {
@@ -53,68 +48,56 @@ interface JsonPart {
   next: number | undefined;
 }
 
-/** Finds offsets in valid JSON. */
-class JsonPlaces {
-  readonly #text: string;
-  readonly #parts = new Map<number, JsonPart>();
+/** Returns a function that finds the character offset of the value at a path in valid JSON. */
+function findJsonPlaces(text: string): (path: BlobPath) => number {
+  const parts = new Map<number, JsonPart>();
 
-  constructor(text: string) {
-    this.#text = text;
-  }
-
-  /** Returns the character offset of the value at `path`. */
-  getOffset(path: BlobPath): number {
-    let position = this.#skipSpace(0);
+  return (path) => {
+    let position = skipSpace(0);
     for (const step of path) {
-      const next = this.#stepInto(position, step);
+      const next = stepInto(position, step);
       if (next === undefined) break;
       position = next;
     }
     return position;
-  }
+  };
 
-  #stepInto(container: number, step: string | number): number | undefined {
+  function stepInto(container: number, step: string | number): number | undefined {
     const isArray = typeof step === 'number';
-    if (this.#text[container] !== (isArray ? '[' : '{')) return undefined;
-    let part = this.#parts.get(container);
-    if (part === undefined) {
-      part = { values: new Map(), next: this.#skipSpace(container + 1) };
-      this.#parts.set(container, part);
-    }
+    if (text[container] !== (isArray ? '[' : '{')) return undefined;
+    const part = getOrAdd(parts, container, () => ({ values: new Map(), next: skipSpace(container + 1) }));
     const wanted = isArray ? step : foldFieldName(step);
     for (;;) {
       const known = part.values.get(wanted);
       if (known !== undefined || part.next === undefined) return known;
-      this.#readOne(part, isArray);
+      readOne(part, isArray);
     }
   }
 
   /** Reads the next value of an object or array. A value starts on the line of its key. */
-  #readOne(part: JsonPart, isArray: boolean): void {
-    const text = this.#text;
+  function readOne(part: JsonPart, isArray: boolean): void {
     let position = part.next as number;
     part.next = undefined;
     if (position >= text.length || text[position] === ']' || (!isArray && text[position] !== '"')) return;
     let key: string | number = part.values.size;
     if (!isArray) {
-      const keyEnd = this.#skipValue(position);
+      const keyEnd = skipValue(position);
       key = foldFieldName(JSON.parse(text.slice(position, keyEnd)) as string);
-      position = this.#skipSpace(this.#skipSpace(keyEnd) + 1);
+      position = skipSpace(skipSpace(keyEnd) + 1);
     }
     if (!part.values.has(key)) part.values.set(key, position);
-    position = this.#skipSpace(this.#skipValue(position));
-    if (text[position] === ',') part.next = this.#skipSpace(position + 1);
+    position = skipSpace(skipValue(position));
+    if (text[position] === ',') part.next = skipSpace(position + 1);
   }
 
-  #skipSpace(from: number): number {
+  function skipSpace(from: number): number {
     let position = from;
-    while (position < this.#text.length && ' \t\r\n'.includes(this.#text[position] as string)) position++;
+    while (position < text.length && ' \t\r\n'.includes(text[position] as string)) position++;
     return position;
   }
 
   /** Returns the offset after the value at `from`. */
-  #skipValue(from: number): number {
-    const text = this.#text;
+  function skipValue(from: number): number {
     let depth = 0;
     for (let position = from; position < text.length; position++) {
       const character = text[position] as string;
@@ -163,42 +146,32 @@ interface YamlBlock {
   next: number | undefined;
 }
 
-/** Finds offsets in block-style YAML by indentation. */
-class YamlPlaces {
-  readonly #text: string;
-  readonly #blocks = new Map<string, YamlBlock>();
+/** Returns a function that finds the character offset of the line of a path in block-style YAML by indentation. */
+function findYamlPlaces(text: string): (path: BlobPath) => number {
+  const blocks = new Map<string, YamlBlock>();
 
-  constructor(text: string) {
-    this.#text = text;
-  }
-
-  /** Returns the character offset of the line of `path`. */
-  getOffset(path: BlobPath): number {
+  return (path) => {
     let place: YamlHit = { line: 0, content: 0, indent: -1 };
     for (const step of path) {
-      const hit = this.#stepInto(place, step);
+      const hit = stepInto(place, step);
       if (hit === undefined) break;
       place = hit;
     }
     return place.line;
-  }
+  };
 
-  #stepInto({ content, indent }: YamlHit, step: string | number): YamlHit | undefined {
+  function stepInto({ content, indent }: YamlHit, step: string | number): YamlHit | undefined {
     const id = `${typeof step} ${content} ${indent}`;
-    let block = this.#blocks.get(id);
-    if (block === undefined) {
-      block = { from: content, outer: indent, inner: undefined, keys: new Map(), items: [], next: content };
-      this.#blocks.set(id, block);
-    }
+    const start = { from: content, outer: indent, inner: undefined, next: content };
+    const block = getOrAdd(blocks, id, () => ({ ...start, keys: new Map(), items: [] }));
     for (;;) {
       const known = typeof step === 'number' ? block.items[step] : block.keys.get(step.toLowerCase());
       if (known !== undefined || block.next === undefined) return known;
-      this.#readLine(block, typeof step === 'number');
+      readLine(block, typeof step === 'number');
     }
   }
 
-  #readLine(block: YamlBlock, isSequence: boolean): void {
-    const text = this.#text;
+  function readLine(block: YamlBlock, isSequence: boolean): void {
     const position = block.next as number;
     block.next = undefined;
     if (position >= text.length) return;

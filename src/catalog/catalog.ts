@@ -9,7 +9,7 @@ import type { LinkOptions } from '../files/directory-root.js';
 import type { BlobOrigin } from '../model/facts.js';
 import { LineCounter, type OpenFile, readDocumentAt, readDocuments } from './documents.js';
 import { changed, openFile, readAgain } from './file-access.js';
-import { BlobPlaces } from './blob-places.js';
+import { type LinesDownTo, findPlaces } from './blob-places.js';
 import { type Meta, MissingSchemaError, toMeta } from './meta.js';
 import { type CatalogFile, listCatalogFiles } from './walk.js';
 
@@ -73,7 +73,7 @@ export class DirectoryCatalog implements Catalog {
   #open: { file: string; handle: FileHandle } | undefined;
   readonly #counters = new Map<string, LineCounter>();
   /** Places in the blob of the last line lookup. */
-  #places: { file: string; offset: number; places: BlobPlaces } | undefined;
+  #places: { file: string; offset: number; linesDownTo: LinesDownTo } | undefined;
   #last: Promise<unknown> = Promise.resolve();
 
   /**
@@ -158,9 +158,9 @@ export class DirectoryCatalog implements Catalog {
     if (path.length === 0) return line;
     if (this.#places?.file !== file || this.#places.offset !== offset) {
       const bytes = await readAgain(handle, origin);
-      this.#places = { file, offset, places: new BlobPlaces(bytes.toString('utf8'), syntax) };
+      this.#places = { file, offset, linesDownTo: findPlaces(bytes.toString('utf8'), syntax) };
     }
-    return line + this.#places.places.linesDownTo(path);
+    return line + this.#places.linesDownTo(path);
   }
 
   async close(): Promise<void> {

@@ -1,7 +1,7 @@
 import type { DocumentPath, Severity } from '../../core/diagnostic.js';
 import type { CatalogDiagnostic, CatalogSubject } from '../../model/catalog-diagnostic.js';
 import type { BlobOrigin } from '../../model/facts.js';
-import { BlobPlaces } from '../blob-places.js';
+import { type LinesDownTo, findPlaces } from '../blob-places.js';
 import { type CheckName, checks } from './checks.js';
 
 /** Adds a finding about the value at a path of a blob. */
@@ -18,7 +18,7 @@ export class FindingList {
   readonly all: CatalogDiagnostic<CheckName>[] = [];
   readonly #chosen: ReadonlySet<CheckName>;
   readonly #packages: ReadonlySet<string> | undefined;
-  #blob: { origin: BlobOrigin; places: BlobPlaces } | undefined;
+  #blob: { origin: BlobOrigin; linesDownTo: LinesDownTo } | undefined;
 
   constructor(chosen: ReadonlySet<CheckName>, packages: ReadonlySet<string> | undefined) {
     this.#chosen = chosen;
@@ -30,7 +30,7 @@ export class FindingList {
     this.#blob =
       blob?.text === undefined
         ? undefined
-        : { origin: blob.origin, places: new BlobPlaces(blob.text, blob.origin.syntax) };
+        : { origin: blob.origin, linesDownTo: findPlaces(blob.text, blob.origin.syntax) };
   }
 
   /** Reports whether findings of a check are selected. */
@@ -52,8 +52,8 @@ export class FindingList {
     severity: Severity = checks[code].severity,
   ): void {
     if (!this.wants(code) || !this.wantsPackage(subject.package ?? '')) return;
-    const places = subject.origin === this.#blob?.origin ? this.#blob?.places : undefined;
-    const line = places === undefined ? undefined : 1 + places.linesDownTo(subject.path ?? []);
+    const linesDownTo = subject.origin === this.#blob?.origin ? this.#blob?.linesDownTo : undefined;
+    const line = linesDownTo && 1 + linesDownTo(subject.path ?? []);
     this.push({ severity, code, problem, ...subject, line, hint: hint === '' ? undefined : hint });
   }
 

@@ -31,9 +31,11 @@ async function readSmallFile(file: OpenFile): Promise<Buffer> {
 
 const unreadable = `${rendering}render: unable to read file: `;
 
+const decoding = 'error unmarshaling JSON: while decoding JSON: ';
+
 /**
- * Reads a semver template, which is one YAML document. Throws OpmateError SYNTAX, LIMIT or INVALID with all problems;
- * several have an AggregateError as cause.
+ * Reads a semver template, which is one YAML document, like a strict Go decoder. Throws OpmateError SYNTAX, LIMIT or
+ * INVALID with all problems; several have an AggregateError as cause.
  */
 export async function readSemverTemplate(file: OpenFile): Promise<SemverTemplate> {
   let placed: PlacedYaml;
@@ -49,73 +51,59 @@ export async function readSemverTemplate(file: OpenFile): Promise<SemverTemplate
   const findLine = (path: YamlPath): Promise<number> =>
     Promise.resolve(nearestPlace(placed, path)?.line ?? 1);
   const errors = new TemplateErrors(file.label, findLine);
-  const reader = new SemverReader(placed, errors);
-  const template = await reader.read();
+  for (const { path, first } of placed.duplicates) {
+    const key = quoteGo(String(path.at(-1)));
+    const message = `error converting YAML to JSON: yaml: unmarshal errors: key ${key} already set in map`;
+    report(path, message, `remove it: first defined on line ${first.line}`);
+  }
+  const fields = readFields(placed.value, [], 'value of type semver.SemverTemplateData', [
+    'schema',
+    'generateMajorChannels',
+    'generateMinorChannels',
+    'defaultChannelTypePreference',
+    ...archetypes,
+  ]);
+  const schema = readText(fields, 'schema', 'SemverTemplateData.schema');
+  const major = readFlag(fields, 'generateMajorChannels');
+  let minor = readFlag(fields, 'generateMinorChannels');
+  const wish = readText(
+    fields,
+    'defaultChannelTypePreference',
+    'SemverTemplateData.defaultChannelTypePreference',
+    'semver.StreamType',
+  );
+  const bundles: SemverTemplate['bundles'] = [];
+  for (const archetype of archetypes) {
+    for (const image of readImages(fields, archetype)) bundles.push({ archetype, ...image });
+  }
   await errors.throwIfAny();
-  return { type: 'semver', ...template, file: file.label, findLine, warnings: [] };
-}
 
-const decoding = 'error unmarshaling JSON: while decoding JSON: ';
-
-/** Decodes a semver template like a strict Go decoder, and reports all problems. */
-class SemverReader {
-  readonly #placed: PlacedYaml;
-  readonly #errors: TemplateErrors;
-
-  constructor(placed: PlacedYaml, errors: TemplateErrors) {
-    this.#placed = placed;
-    this.#errors = errors;
+  const wanted = templateSchemas.semver;
+  if (schema !== wanted) {
+    const problem = `readFile: input file has unknown schema, should be ${quoteGo(wanted)}`;
+    report(fields.get('schema')?.path ?? [], problem, 'omit the type to detect it automatically');
   }
+  if (!major && !minor) minor = true;
+  const preference = readPreference(fields, wish, { major, minor });
+  await errors.throwIfAny();
+  const generate = { major, minor, preference };
+  return { type: 'semver', generate, bundles, file: file.label, findLine, warnings: [] };
 
-  async read(): Promise<Pick<SemverTemplate, 'generate' | 'bundles'>> {
-    for (const { path, first } of this.#placed.duplicates) {
-      const key = quoteGo(String(path.at(-1)));
-      const message = `error converting YAML to JSON: yaml: unmarshal errors: key ${key} already set in map`;
-      this.#errors.report(path, unreadable + message, `remove it: first defined on line ${first.line}`);
-    }
-    const fields = this.#fields(this.#placed.value, [], 'value of type semver.SemverTemplateData', [
-      'schema',
-      'generateMajorChannels',
-      'generateMinorChannels',
-      'defaultChannelTypePreference',
-      ...archetypes,
-    ]);
-    const schema = this.#text(fields, 'schema', 'SemverTemplateData.schema');
-    const major = this.#flag(fields, 'generateMajorChannels');
-    let minor = this.#flag(fields, 'generateMinorChannels');
-    const wish = this.#text(
-      fields,
-      'defaultChannelTypePreference',
-      'SemverTemplateData.defaultChannelTypePreference',
-      'semver.StreamType',
-    );
-    const bundles: SemverTemplate['bundles'] = [];
-    for (const archetype of archetypes) {
-      for (const image of this.#images(fields, archetype)) bundles.push({ archetype, ...image });
-    }
-    await this.#errors.throwIfAny();
-
-    const wanted = templateSchemas.semver;
-    if (schema !== wanted) {
-      const problem = `readFile: input file has unknown schema, should be ${quoteGo(wanted)}`;
-      this.#fault(fields.get('schema')?.path ?? [], problem, 'omit the type to detect it automatically');
-    }
-    if (!major && !minor) minor = true;
-    const preference = this.#preference(fields, wish, { major, minor });
-    return { generate: { major, minor, preference }, bundles };
-  }
-
-  #preference(fields: Fields, wish: string, generate: { major: boolean; minor: boolean }): ChannelKind {
+  function readPreference(
+    fields: Fields,
+    wish: string,
+    generate: { major: boolean; minor: boolean },
+  ): ChannelKind {
     const path = fields.get('defaultChannelTypePreference')?.path ?? [];
     if (wish === '') return generate.minor ? 'minor' : 'major';
     if (wish !== 'minor' && wish !== 'major') {
       const problem = `unknown DefaultChannelTypePreference: ${quoteGo(wish)}\nValid values are 'major' or 'minor'`;
-      this.#fault(path, problem);
+      report(path, problem);
       return 'minor';
     }
     if (!generate[wish]) {
       const flag = wish === 'minor' ? 'generateMinorChannels' : 'generateMajorChannels';
-      this.#fault(
+      report(
         path,
         `schema attribute mismatch: DefaultChannelTypePreference set to '${wish}' doesn't make sense if not generating ${wish}-version channels`,
         `set ${flag}: true, or remove the preference`,
@@ -124,20 +112,20 @@ class SemverReader {
     return wish;
   }
 
-  #fault(path: YamlPath, problem: string, hint?: string): void {
-    this.#errors.report(path, unreadable + problem, hint);
+  function report(path: YamlPath, problem: string, hint?: string): void {
+    errors.report(path, unreadable + problem, hint);
   }
 
-  #kindFault(path: YamlPath, value: JsonValue, target: string): void {
-    this.#fault(path, decoding + kindFault(value, target));
+  function reportKind(path: YamlPath, value: JsonValue, target: string): void {
+    report(path, decoding + kindFault(value, target));
   }
 
   /** Returns the known fields of an object by name; reports unknown fields and names that differ in case only. */
-  #fields(value: JsonValue, path: YamlPath, target: string, names: readonly string[]): Fields {
+  function readFields(value: JsonValue, path: YamlPath, target: string, names: readonly string[]): Fields {
     const fields: Fields = new Map();
     if (value === null) return fields;
     if (!isJsonObject(value)) {
-      this.#kindFault(path, value, target);
+      reportKind(path, value, target);
       return fields;
     }
     for (const key of Object.keys(value)) {
@@ -146,27 +134,27 @@ class SemverReader {
       const before = name === undefined ? undefined : fields.get(name);
       if (name === undefined) {
         const hint = `use one of ${names.join(', ')}`;
-        this.#fault(where, `${decoding}json: unknown field ${quoteGo(key)}`, hint);
+        report(where, `${decoding}json: unknown field ${quoteGo(key)}`, hint);
       } else if (before !== undefined) {
         const keys = [String(before.path.at(-1)), key].join(' ');
         const problem = `duplicate keys for key ${quoteGo(name)}: [${keys}]`;
-        this.#fault(where, problem, 'keep one of the keys; they differ in case only');
+        report(where, problem, 'keep one of the keys; they differ in case only');
       } else fields.set(name, { value: value[key] as JsonValue, path: where });
     }
     return fields;
   }
 
-  #flag(fields: Fields, name: string): boolean {
+  function readFlag(fields: Fields, name: string): boolean {
     const { value = null, path = [] } = fields.get(name) ?? {};
     if (typeof value === 'boolean') return value;
     if (value !== null) {
-      this.#kindFault(path, value, `struct field SemverTemplateData.${name} of type bool`);
+      reportKind(path, value, `struct field SemverTemplateData.${name} of type bool`);
     }
     return false;
   }
 
   /** Returns a string; numbers and booleans are converted, as Go does. */
-  #text(fields: Fields, name: string, field: string, type = 'string'): string {
+  function readText(fields: Fields, name: string, field: string, type = 'string'): string {
     const { value = null, path = [] } = fields.get(name) ?? {};
     if (value === null) return '';
     if (typeof value === 'string') return value;
@@ -175,28 +163,28 @@ class SemverReader {
         ? formatFloatKey(value)
         : String(value);
     }
-    this.#kindFault(path, value, `struct field ${field} of type ${type}`);
+    reportKind(path, value, `struct field ${field} of type ${type}`);
     return '';
   }
 
-  #images(fields: Fields, archetype: Archetype): TemplateImage[] {
+  function readImages(fields: Fields, archetype: Archetype): TemplateImage[] {
     const archetypeField = fields.get(archetype);
     if (archetypeField === undefined) return [];
     const owner = `struct field SemverTemplateData.${archetype} of type semver.channelBundles`;
-    const inner = this.#fields(archetypeField.value, archetypeField.path, owner, ['bundles']);
+    const inner = readFields(archetypeField.value, archetypeField.path, owner, ['bundles']);
     const list = inner.get('bundles');
     if (list === undefined || list.value === null) return [];
     const listField = `channelBundles.${archetype}.bundles`;
     if (!Array.isArray(list.value)) {
-      this.#kindFault(list.path, list.value, `struct field ${listField} of type []semver.bundleEntry`);
+      reportKind(list.path, list.value, `struct field ${listField} of type []semver.bundleEntry`);
       return [];
     }
     const images: TemplateImage[] = [];
     for (const [index, item] of list.value.entries()) {
       const path = [...list.path, index];
       const owner = `struct field ${listField} of type semver.bundleEntry`;
-      const entry = this.#fields(item, path, owner, ['image']);
-      const image = this.#text(entry, 'image', `bundleEntry.${archetype}.bundles.image`);
+      const entry = readFields(item, path, owner, ['image']);
+      const image = readText(entry, 'image', `bundleEntry.${archetype}.bundles.image`);
       images.push({ image, path: entry.get('image')?.path ?? path });
     }
     return images;

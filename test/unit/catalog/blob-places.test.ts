@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import { BlobPlaces } from '../../../src/catalog/blob-places.js';
+import { findPlaces } from '../../../src/catalog/blob-places.js';
 
 const json = `{
     "schema": "olm.channel",
@@ -36,8 +36,8 @@ describe('catalog/blob-places', () => {
     [['entries', 1, 'missing'], 4, 10],
     [['missing'], 0, 0],
   ])('finds the line of %j', (path, inJson, inYaml) => {
-    expect(new BlobPlaces(json, 'json').linesDownTo(path)).toBe(inJson);
-    expect(new BlobPlaces(yaml, 'yaml').linesDownTo(path)).toBe(inYaml);
+    expect(findPlaces(json, 'json')(path)).toBe(inJson);
+    expect(findPlaces(yaml, 'yaml')(path)).toBe(inYaml);
   });
 });
 
@@ -48,19 +48,19 @@ describe('catalog/blob-places: any number of places', () => {
   const block = `schema: olm.channel\nentries:\n${entries.map(({ name }) => `- name: ${name}\n  skips:\n  - a\n`).join('')}`;
 
   it('finds the line of every entry, from the last to the first', () => {
-    const json = new BlobPlaces(pretty, 'json');
-    const yaml = new BlobPlaces(block, 'yaml');
+    const json = findPlaces(pretty, 'json');
+    const yaml = findPlaces(block, 'yaml');
     for (let index = count - 1; index >= 0; index--) {
       const path = ['entries', index, 'skips', 0];
-      expect([json.linesDownTo(path), yaml.linesDownTo(path)]).toEqual([6 + index * 6, 4 + index * 3]);
+      expect([json(path), yaml(path)]).toEqual([6 + index * 6, 4 + index * 3]);
     }
   });
 
   it('reads the keys of a blob once, however many places are asked for', () => {
-    const places = new BlobPlaces(pretty, 'json');
+    const places = findPlaces(pretty, 'json');
     const parse = vi.spyOn(JSON, 'parse');
     try {
-      for (let index = 0; index < count; index++) places.linesDownTo(['entries', index, 'name']);
+      for (let index = 0; index < count; index++) places(['entries', index, 'name']);
       expect(parse.mock.calls.length).toBeLessThanOrEqual(count + 2);
     } finally {
       parse.mockRestore();

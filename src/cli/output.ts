@@ -13,63 +13,52 @@ export class OutputClosedError extends OpmateError {
 const flushSize = 512 * 1024;
 
 /**
- * Buffers data for a stream and waits for slow readers. Throws OutputClosedError if the reader is gone, OpmateError IO if
- * writing fails.
+ * Writes text or pieces in large chunks, and waits for slow readers; `onPiece` is called before each piece and at the
+ * end. The stream stays open. Throws OutputClosedError if the reader is gone, OpmateError IO if writing fails.
  */
-export class Output {
-  readonly #stream: Writable;
-  readonly #signal: AbortSignal | undefined;
-  #pieces: (string | Buffer)[] = [];
-  #size = 0;
-  #failure: unknown;
-  readonly #onError = (error: unknown): void => {
-    this.#failure ??= error;
+export async function writeAll(
+  stream: Writable,
+  text: string | Iterable<string | Buffer> | AsyncIterable<string | Buffer>,
+  signal?: AbortSignal,
+  onPiece?: () => void,
+): Promise<void> {
+  let held: Buffer[] = [];
+  let size = 0;
+  let failure: unknown;
+  const onError = (error: unknown): void => {
+    failure ??= error;
   };
-
-  constructor(stream: Writable, signal?: AbortSignal) {
-    this.#stream = stream;
-    this.#signal = signal;
-    stream.on('error', this.#onError);
-  }
-
-  /** Adds text or bytes to the buffer, which is written in large chunks. */
-  async write(piece: string | Buffer): Promise<void> {
-    this.#pieces.push(piece);
-    this.#size += piece.length;
-    if (this.#size >= flushSize) await this.#flush();
-  }
-
-  /** Writes the rest. The stream stays open. */
-  async end(): Promise<void> {
-    await this.#flush();
-    this.#stream.off('error', this.#onError);
-  }
-
-  async #flush(): Promise<void> {
-    this.#check();
-    if (this.#pieces.length === 0) return;
-    const bytes = Buffer.concat(
-      this.#pieces.map((piece) => (typeof piece === 'string' ? Buffer.from(piece) : piece)),
-    );
-    this.#pieces = [];
-    this.#size = 0;
-    if (!this.#stream.write(bytes)) await drained(this.#stream, this.#signal);
+  const check = (): void => {
+    throwIfCancelled(signal);
+    const code = systemCode(failure);
+    // A stream that was closed before takes writes without a word.
+    const isClosed = failure === undefined && stream.destroyed;
+    if (isClosed || code === 'EPIPE' || code === 'ERR_STREAM_DESTROYED') throw new OutputClosedError(failure);
+    if (failure !== undefined) {
+      throw new OpmateError('IO', `standard output: ${systemReason(failure)}`, { cause: failure });
+    }
+  };
+  const flush = async (): Promise<void> => {
+    check();
+    if (held.length === 0) return;
+    const bytes = Buffer.concat(held);
+    held = [];
+    size = 0;
+    if (!stream.write(bytes)) await drained(stream, signal);
     // A failed write is reported on the next turn of the event loop.
     await new Promise((resolve) => setImmediate(resolve));
-    this.#check();
+    check();
+  };
+  stream.on('error', onError);
+  for await (const piece of typeof text === 'string' ? [text] : text) {
+    onPiece?.();
+    held.push(typeof piece === 'string' ? Buffer.from(piece) : piece);
+    size += piece.length;
+    if (size >= flushSize) await flush();
   }
-
-  #check(): void {
-    throwIfCancelled(this.#signal);
-    if (this.#failure === undefined) {
-      // A stream that was closed before takes writes without a word.
-      if (this.#stream.destroyed) throw new OutputClosedError(undefined);
-      return;
-    }
-    const code = systemCode(this.#failure);
-    if (code === 'EPIPE' || code === 'ERR_STREAM_DESTROYED') throw new OutputClosedError(this.#failure);
-    throw new OpmateError('IO', `standard output: ${systemReason(this.#failure)}`, { cause: this.#failure });
-  }
+  onPiece?.();
+  await flush();
+  stream.off('error', onError);
 }
 
 /** Resolves when a stream drains or closes, or `signal` fires. */
@@ -85,16 +74,4 @@ function drained(stream: Writable, signal: AbortSignal | undefined): Promise<voi
     for (const event of events) stream.on(event, done);
     release = onAbort(signal, done);
   });
-}
-
-/** Writes all of `text`. */
-export async function writeAll(
-  stream: Writable,
-  text: string | Iterable<string | Buffer> | AsyncIterable<string | Buffer>,
-  signal?: AbortSignal,
-): Promise<void> {
-  const output = new Output(stream, signal);
-  if (typeof text === 'string') await output.write(text);
-  else for await (const piece of text) await output.write(piece);
-  await output.end();
 }

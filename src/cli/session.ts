@@ -8,7 +8,7 @@ import { type Session, openSession, withChanges } from '../source/session.js';
 import { type CommandContext, userCacheDirectory } from './context.js';
 import type { GlobalOptions } from './command/global-flags.js';
 import { type ClosableLogger, createLogger } from './logger.js';
-import { Output } from './output.js';
+import { writeAll } from './output.js';
 
 /** A session whose logger the command line can close before it writes data. */
 export interface CommandSession extends Session {
@@ -70,13 +70,7 @@ export async function writePieces(
   { logger }: CommandSession,
   pieces: Iterable<string | Buffer> | AsyncIterable<string | Buffer>,
 ): Promise<void> {
-  const output = new Output(stdout, signal);
-  for await (const piece of pieces) {
-    logger.close();
-    await output.write(piece);
-  }
-  logger.close();
-  await output.end();
+  await writeAll(stdout, pieces, signal, () => logger.close());
 }
 
 /** Returns the cache directory of catalog layers; undefined if disabled or without a home directory. */

@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { Output, OutputClosedError, writeAll } from '../../../src/cli/output.js';
+import { OutputClosedError, writeAll } from '../../../src/cli/output.js';
 import { failureOf } from '../../support/connect.js';
 import { Capture } from './world.js';
 
@@ -22,11 +22,12 @@ async function* pieces(count: number, size: number): AsyncGenerator<string | Buf
 describe('cli/output', () => {
   it('writes everything in order, text and bytes', async () => {
     const stream = new Capture();
-    const output = new Output(stream);
-    await output.write('ä');
-    await output.write(Buffer.from('ö\n'));
-    expect(stream.text).toBe('');
-    await output.end();
+    function* small(): Generator<string | Buffer> {
+      yield 'ä';
+      yield Buffer.from('ö\n');
+      expect(stream.text).toBe('');
+    }
+    await writeAll(stream, small());
     expect(stream.text).toBe('äö\n');
     await writeAll(stream, pieces(4, 300_000));
     expect(stream.text).toHaveLength(3 + 1_200_000);

@@ -51,7 +51,7 @@ export {
 } from './api/bundle/generate-bundle.js';
 export { buildBundle, type BuildBundleOptions, type BuiltBundle } from './api/bundle/build-bundle.js';
 export { pushBundle, type PushBundleOptions, type PushedBundle } from './api/bundle/push-bundle.js';
-export { collectGarbage, type CollectGarbageOptions } from './api/images/collect-garbage.js';
+export { collectGarbage, type CollectGarbageOptions } from './oci/layout/layout-garbage.js';
 export { createPackage, type CreatePackageOptions } from './api/create-package.js';
 export { catalogDockerfile } from './catalog/dockerfile.js';
 export { deleteLatest } from './sqlite/remove/delete-latest.js';

@@ -218,7 +218,7 @@ describe('architecture', () => {
     expect(files.sort()).toEqual([
       'cli/bundle/unpack.ts',
       'document/json.ts',
-      'oci/layout/layout-manifest.ts',
+      'oci/image/manifest.ts',
       'serve/catalogs/catalog-records.ts',
       'serve/grpc/protobuf.ts',
       'serve/http/encoding.ts',

@@ -5,7 +5,7 @@ import { describeManifest } from '../../oci/image/contents.js';
 import type { ImageSession } from '../../oci/image/open.js';
 import { getSubject } from '../../oci/image/platform.js';
 import type { Descriptor } from '../../oci/image/types.js';
-import { isNonDistributable } from '../../oci/layout/layout-manifest.js';
+import { isNonDistributable } from '../../oci/image/manifest.js';
 import { NoCatalogError, listRepositories } from '../../oci/registry/list-repositories.js';
 import { createRegistryRepository } from '../../oci/registry/registry-client.js';
 import type { ManifestContent, Repository } from '../../oci/registry/repository.js';

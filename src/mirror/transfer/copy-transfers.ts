@@ -4,7 +4,7 @@ import { createDistanceLimiter, createLimiter } from '../../core/limiter.js';
 import { putContents } from '../../oci/image/copy.js';
 import { type CopyBlobOptions, SharedBlobs } from '../../oci/image/shared-blobs.js';
 import type { Descriptor } from '../../oci/image/types.js';
-import { isNonDistributable } from '../../oci/layout/layout-manifest.js';
+import { isNonDistributable } from '../../oci/image/manifest.js';
 import { ByteProgress, toBlobPlace } from './byte-progress.js';
 import {
   OpenPlaces,

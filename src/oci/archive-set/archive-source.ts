@@ -14,7 +14,7 @@ import {
   createContentRepository,
 } from '../layout/layout-content.js';
 import { readBytes, readRegion } from '../../files/file-region.js';
-import { readManifestFacts } from '../layout/layout-manifest.js';
+import { readManifestFacts } from '../image/manifest.js';
 import { parseLayoutIndex, refNameAnnotation } from '../layout/layout-store.js';
 import { type Descriptor, type ImageManifest, mediaTypes, maxManifestBytes } from '../image/types.js';
 import { openJson } from '../../document/document.js';

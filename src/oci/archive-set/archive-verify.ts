@@ -13,7 +13,7 @@ import { type ArchiveIndex, type ArchiveProof, archiveIndexName, readArchiveInde
 import { type PartLayout, blobHeader, getLayout } from './archive-layout.js';
 import { findPartFiles, findPartProblem } from './archive-set-reader.js';
 import { readBytes, readRegion } from '../../files/file-region.js';
-import { isNonDistributable, readManifestFacts } from '../layout/layout-manifest.js';
+import { isNonDistributable, readManifestFacts } from '../image/manifest.js';
 import { type Descriptor, maxManifestBytes } from '../image/types.js';
 
 /** A problem of an archive set. `file` is a part or the index, `subject` the digest of a damaged blob. */

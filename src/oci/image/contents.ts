@@ -59,10 +59,10 @@ export async function readContentsFrom(
   root: ManifestContent,
   options: ReadContentsOptions = {},
 ): Promise<ImageContents> {
-  const tree = new ManifestTree(source, options);
+  const tree = createTree(source, options);
   await tree.read([{ content: root, subject: getSubject(source.name, reference) }], options.platforms);
   const contents = { root: root.descriptor, manifests: tree.inOrder([root.descriptor.digest]) };
-  return options.referrers ? readReferrers(tree, contents, options) : contents;
+  return options.referrers ? tree.addReferrers(contents) : contents;
 }
 
 /** Returns the image with the referrers of its manifests, and their referrers. Throws as `copyImage`. */
@@ -71,85 +71,50 @@ export function withReferrers(
   contents: ImageContents,
   options: ReadContentsOptions = {},
 ): Promise<ImageContents> {
-  return readReferrers(new ManifestTree(source, options, contents.manifests), contents, options);
-}
-
-async function readReferrers(
-  tree: ManifestTree,
-  contents: ImageContents,
-  options: ReadContentsOptions,
-): Promise<ImageContents> {
-  const manifests = [...contents.manifests];
-  let pending = contents.manifests;
-  for (let depth = 1; pending.length > 0; depth++) {
-    const lists = await mapConcurrent(
-      pending,
-      options.concurrency ?? defaultConcurrency,
-      ({ descriptor }) => tree.source.listReferrers(descriptor.digest, options),
-      options,
-    );
-    const fresh = lists.flat().filter(({ digest }) => !tree.known.has(digest));
-    if (fresh.length > 0 && depth > maxDepth)
-      throw new LimitError(`referrers nested deeper than ${maxDepth}`, { subject: tree.source.name });
-    const unique = uniqueByDigest(fresh);
-    const before = new Set(tree.known.keys());
-    await tree.read(
-      unique.map((entry) => ({ entry })),
-      undefined,
-    );
-    pending = tree
-      .inOrder(unique.map(({ digest }) => digest))
-      .filter((manifest) => !before.has(manifest.descriptor.digest));
-    manifests.push(...pending);
-  }
-  return { root: contents.root, manifests };
+  return createTree(source, options, contents.manifests).addReferrers(contents);
 }
 
 /** A manifest to visit: read already, or listed. */
 type Visit = { content: ManifestContent; subject: string } | { entry: Descriptor };
 
-/** Manifests of a source by digest, each read once. */
-class ManifestTree {
-  readonly source: Repository;
-  readonly known: Map<string, ContentManifest>;
-  readonly #options: ReadContentsOptions;
-
-  constructor(source: Repository, options: ReadContentsOptions, known: readonly ContentManifest[] = []) {
-    this.source = source;
-    this.#options = options;
-    this.known = new Map(known.map((manifest) => [manifest.descriptor.digest, manifest]));
-  }
+/** Returns readers of the manifests of a source, each of which is read once. */
+function createTree(
+  source: Repository,
+  options: ReadContentsOptions,
+  manifests: readonly ContentManifest[] = [],
+) {
+  const { concurrency = defaultConcurrency } = options;
+  const known = new Map(manifests.map((manifest) => [manifest.descriptor.digest, manifest]));
 
   /** Reads manifests and all below them by level. */
-  async read(first: readonly Visit[], platforms: readonly Platform[] | undefined): Promise<void> {
-    const { concurrency = defaultConcurrency } = this.#options;
+  async function read(first: readonly Visit[], platforms?: readonly Platform[]): Promise<void> {
+    const visit = async (item: Visit) => {
+      if ('content' in item) return describeManifest(item.content, item.subject, platforms);
+      const content = await readListed(source, item.entry, options);
+      return describeManifest(content, getSubject(source.name, item.entry.digest), platforms);
+    };
     let level = first;
     for (let depth = 1; level.length > 0; depth++) {
-      if (depth > maxDepth) throw tooDeep(this.source.name);
-      const read = await mapConcurrent(
-        level,
-        concurrency,
-        (visit) => this.#visit(visit, platforms),
-        this.#options,
-      );
-      for (const { manifest } of read) this.known.set(manifest.descriptor.digest, manifest);
-      const listed = read.flatMap(({ entries }) => entries).filter(({ digest }) => !this.known.has(digest));
+      if (depth > maxDepth) throw tooDeep(source.name);
+      const described = await mapConcurrent(level, concurrency, visit, options);
+      for (const { manifest } of described) known.set(manifest.descriptor.digest, manifest);
+      const listed = described.flatMap(({ entries }) => entries).filter(({ digest }) => !known.has(digest));
       const next = uniqueByDigest(listed);
-      if (this.known.size + next.length > maxManifests)
-        throw new LimitError(`more than ${maxManifests} manifests`, { subject: this.source.name });
+      if (known.size + next.length > maxManifests)
+        throw new LimitError(`more than ${maxManifests} manifests`, { subject: source.name });
       level = next.map((entry) => ({ entry }));
     }
   }
 
   /** Returns these manifests and all below them, listed ones first. */
-  inOrder(digests: readonly string[]): ContentManifest[] {
+  function inOrder(digests: readonly string[]): ContentManifest[] {
     const ordered = new Map<string, ContentManifest>();
     const heights = new Map<string, number>();
     const place = (digest: string, lineage: readonly string[]): number => {
-      const manifest = this.known.get(digest);
+      const manifest = known.get(digest);
       const placed = heights.get(digest);
       if (manifest === undefined || placed !== undefined) return placed ?? 0;
-      const subject = getSubject(this.source.name, digest);
+      const subject = getSubject(source.name, digest);
       if (lineage.includes(digest)) throw new OpmateError('INVALID', 'manifest lists itself', { subject });
       if (lineage.length >= maxDepth) throw tooDeep(subject);
       let height = 1;
@@ -164,14 +129,30 @@ class ManifestTree {
     return [...ordered.values()];
   }
 
-  async #visit(
-    visit: Visit,
-    platforms: readonly Platform[] | undefined,
-  ): Promise<{ manifest: ContentManifest; entries: readonly Descriptor[] }> {
-    if ('content' in visit) return describeManifest(visit.content, visit.subject, platforms);
-    const content = await readListed(this.source, visit.entry, this.#options);
-    return describeManifest(content, getSubject(this.source.name, visit.entry.digest), platforms);
+  async function addReferrers(contents: ImageContents): Promise<ImageContents> {
+    const all = [...contents.manifests];
+    let pending = contents.manifests;
+    for (let depth = 1; pending.length > 0; depth++) {
+      const lists = await mapConcurrent(
+        pending,
+        concurrency,
+        ({ descriptor }) => source.listReferrers(descriptor.digest, options),
+        options,
+      );
+      const fresh = uniqueByDigest(lists.flat().filter(({ digest }) => !known.has(digest)));
+      if (fresh.length > 0 && depth > maxDepth)
+        throw new LimitError(`referrers nested deeper than ${maxDepth}`, { subject: source.name });
+      const before = new Set(known.keys());
+      await read(fresh.map((entry) => ({ entry })));
+      pending = inOrder(fresh.map(({ digest }) => digest)).filter(
+        ({ descriptor }) => !before.has(descriptor.digest),
+      );
+      all.push(...pending);
+    }
+    return { root: contents.root, manifests: all };
   }
+
+  return { read, inOrder, addReferrers };
 }
 
 function tooDeep(subject: string): LimitError {

@@ -26,6 +26,16 @@ export function isIndexType(mediaType: string): boolean {
   return mediaType === mediaTypes.ociIndex || mediaType === mediaTypes.dockerManifestList;
 }
 
+/** Reports whether a descriptor is that of a manifest or index. */
+export function isManifestType(descriptor: Descriptor): boolean {
+  return manifestMediaTypes.includes(descriptor.mediaType);
+}
+
+/** Reports whether a layer must not be redistributed, and so may be missing. */
+export function isNonDistributable(descriptor: Descriptor): boolean {
+  return /nondistributable|\.foreign\./.test(descriptor.mediaType);
+}
+
 interface ParseManifestOptions {
   /** Start of messages: `quay.io/ns/name:v1`. */
   subject: string;
@@ -42,9 +52,7 @@ export function parseManifest(bytes: Uint8Array, options: ParseManifestOptions):
   const { subject } = options;
   const announced = knownType(options.mediaType);
   if (announced?.startsWith('application/vnd.docker.distribution.manifest.v1+')) throw schema1(subject);
-  const document = parseManifestDocument(bytes, subject);
-  const root = openValue(document, { name: subject, kind: 'reference' });
-  const fields = root.object(documentFields, { unknown: 'ignore' });
+  const { document, root, fields } = openManifest(bytes, subject);
   const schemaVersion = fields.schemaVersion.value;
   if (schemaVersion === 1) throw schema1(subject);
 
@@ -93,11 +101,67 @@ export function parseManifest(bytes: Uint8Array, options: ParseManifestOptions):
 const imageFields = ['config', 'layers', 'fsLayers', 'history', 'blobs'];
 const indexFields = ['manifests', 'fsLayers', 'history', 'blobs'];
 
+/** Properties of a manifest that storing and listing it require. */
+export interface ManifestFacts {
+  /** Declared media type, or the one that the fields imply. */
+  mediaType: string;
+  declaredMediaType: string | undefined;
+  /** Config, layers, and listed content that is no manifest. */
+  blobs: Descriptor[];
+  /** Manifests and indexes that an index lists. */
+  manifests: Descriptor[];
+  /** Digest of the manifest that this one refers to. */
+  subject: string | undefined;
+  /** Artifact type of the referrers API; default: the media type of the config. */
+  artifactType: string | undefined;
+  annotations?: Record<string, string> | undefined;
+}
+
 /**
- * Parses the JSON object of a manifest of any kind. Throws OpmateError SYNTAX, LIMIT (4 MiB), or INVALID for a duplicate
+ * Reads the references of a manifest or index of any type. Unknown fields are ignored. Throws
+ * OpmateError SYNTAX, LIMIT (4 MiB), and INVALID for duplicate keys, the fields of several kinds of manifest (CVE-2021-41190), for a
+ * schema version other than 2, and for invalid descriptors.
+ */
+export function readManifestFacts(bytes: Uint8Array, subject = 'manifest'): ManifestFacts {
+  const { document, fields } = openManifest(bytes, subject);
+  if (fields.schemaVersion.isPresent && fields.schemaVersion.value !== 2)
+    fields.schemaVersion.fail('expected 2');
+  const { config, layers, manifests } = document;
+  if ('fsLayers' in document || (manifests !== undefined && (layers !== undefined || config !== undefined))) {
+    throw new OpmateError('INVALID', 'has the fields of several kinds of manifest', { subject });
+  }
+  const configDescriptor = fields.config.isPresent ? checkDescriptor(fields.config) : undefined;
+  const listed = fields.manifests.optionalList().map(checkDescriptor);
+  const declaredMediaType = fields.mediaType.optionalText();
+  return {
+    mediaType: declaredMediaType ?? (manifests === undefined ? mediaTypes.ociManifest : mediaTypes.ociIndex),
+    declaredMediaType,
+    blobs: [
+      ...(configDescriptor === undefined ? [] : [configDescriptor]),
+      ...fields.layers.optionalList().map(checkDescriptor),
+      ...listed.filter((item) => !isManifestType(item)),
+    ],
+    manifests: listed.filter(isManifestType),
+    subject: fields.subject.isPresent ? checkDescriptor(fields.subject).digest : undefined,
+    artifactType: fields.artifactType.optionalText() ?? configDescriptor?.mediaType,
+    annotations: fields.annotations.optionalTexts(Infinity),
+  };
+}
+
+/** Returns a descriptor with all of its fields, after checking its media type, digest and size. */
+export function checkDescriptor(field: Field<never>): Descriptor {
+  const { mediaType, digest, size } = field.object(['mediaType', 'digest', 'size'], { unknown: 'ignore' });
+  mediaType.anyText();
+  digest.digest();
+  size.size();
+  return field.value as unknown as Descriptor;
+}
+
+/**
+ * Opens the JSON object of a manifest of any kind. Throws OpmateError SYNTAX, LIMIT (4 MiB), or INVALID for a duplicate
  * key or a known one in another case.
  */
-export function parseManifestDocument(bytes: Uint8Array, subject: string): JsonObject {
+function openManifest(bytes: Uint8Array, subject: string) {
   const document = parseDocument(bytes, subject, 'manifest');
   // Go reads `Layers` as `layers`, other readers do not.
   const byLowerCase = new Map(documentFields.map((key) => [key.toLowerCase(), key]));
@@ -106,7 +170,8 @@ export function parseManifestDocument(bytes: Uint8Array, subject: string): JsonO
     if (meant === undefined || meant === key) continue;
     throw new OpmateError('INVALID', `expected key ${meant}, got ${quoteShort(key)}`, { subject });
   }
-  return document;
+  const root = openValue(document, { name: subject, kind: 'reference' });
+  return { document, root, fields: root.object(documentFields, { unknown: 'ignore' }) };
 }
 
 /** Parses an image configuration, OCI or Docker. Throws OpmateError SYNTAX, INVALID or LIMIT (4 MiB). */

@@ -1,8 +1,7 @@
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
-
 import { type Logger, silentLogger } from '../../core/log.js';
-import { isNonDistributable } from '../layout/layout-manifest.js';
+import { isNonDistributable } from './manifest.js';
 import type { PutBlobOptions, Repository, WritableRepository } from '../registry/repository.js';
 import { retryDamaged } from '../transport/retry-policy.js';
 import type { Descriptor } from './types.js';
@@ -57,25 +56,77 @@ export class SharedBlobs {
     options: CopyBlobOptions = {},
   ): Promise<BlobOutcome> {
     const { registry, repository } = toBlobPlace(target);
-    const { holders, arriving } = this.#placeAt(registry);
+    const place = this.#placeAt(registry);
+    const holders = getOrAdd(place.holders, blob.digest, () => new Set());
+    const { whenFree = runNow, signal } = options;
+
+    /** Mounts the blob from any repository of the registry that has it. */
+    async function mount(): Promise<boolean> {
+      const own = toBlobPlace(source);
+      const isSibling = own.registry === registry && own.repository !== repository;
+      for (const from of [...holders, ...(isSibling ? [own.repository] : [])]) {
+        if (place.refusesMounts) return false;
+        if (place.closed.has(from)) continue;
+        try {
+          if (await whenFree(0, () => target.mountBlob(blob, from, options))) return true;
+          place.refusesMounts = true;
+        } catch (error) {
+          // Access to the target does not include access to `from`.
+          const isRefusal =
+            error instanceof OpmateError && ['AUTH', 'NOT_FOUND', 'UNSUPPORTED'].includes(error.code);
+          if (!isRefusal) throw error;
+          place.closed.add(from);
+        }
+      }
+      return false;
+    }
+
+    async function bring(): Promise<BlobOutcome> {
+      for (;;) {
+        throwIfCancelled(signal);
+        if (await mount()) {
+          holders.add(repository);
+          return 'mounted';
+        }
+        const key = place.refusesMounts ? `${blob.digest} ${repository}` : blob.digest;
+        const other = place.underWay.get(key);
+        if (other !== undefined) {
+          // A failed transfer is reported with its own image; this one uses its own source.
+          await other.catch(() => undefined);
+          continue;
+        }
+        const sending = whenFree(blob.size, () => send(source, target, blob, options));
+        const ended = sending.then(() => undefined);
+        place.underWay.set(key, ended);
+        try {
+          const outcome = await sending;
+          if (outcome !== 'skipped') holders.add(repository);
+          return outcome;
+        } finally {
+          place.underWay.delete(key);
+          await ended.catch(() => undefined);
+        }
+      }
+    }
+
     const key = `${blob.digest} ${repository}`;
     for (;;) {
-      throwIfCancelled(options.signal);
-      if (holders.get(blob.digest)?.has(repository)) return 'present';
-      const other = arriving.get(key);
+      throwIfCancelled(signal);
+      if (holders.has(repository)) return 'present';
+      const other = place.arriving.get(key);
       if (other === undefined) break;
       await other;
     }
-    const bringing = this.#bring(source, target, blob, options);
+    const bringing = bring();
     const ended = bringing.then(
       () => undefined,
       () => undefined,
     );
-    arriving.set(key, ended);
+    place.arriving.set(key, ended);
     try {
       return await bringing;
     } finally {
-      arriving.delete(key);
+      place.arriving.delete(key);
     }
   }
 
@@ -89,73 +140,6 @@ export class SharedBlobs {
     const { registry, repository } = toBlobPlace(target);
     this.#placeAt(registry).holders.get(blob.digest)?.delete(repository);
     return this.copy(source, target, blob, { ...options, isAbsent: true });
-  }
-
-  async #bring(
-    source: Repository,
-    target: WritableRepository,
-    blob: Descriptor,
-    options: CopyBlobOptions,
-  ): Promise<BlobOutcome> {
-    const blobPlace = toBlobPlace(target);
-    const { registry, repository } = blobPlace;
-    const place = this.#placeAt(registry);
-    const { whenFree = runNow } = options;
-    for (;;) {
-      throwIfCancelled(options.signal);
-      if (await this.#mount(source, target, blob, options)) {
-        this.note(blobPlace, blob.digest);
-        return 'mounted';
-      }
-      const key = place.refusesMounts ? `${blob.digest} ${repository}` : blob.digest;
-      const other = place.underWay.get(key);
-      if (other !== undefined) {
-        // A failed transfer is reported with its own image; this one uses its own source.
-        await other.catch(() => undefined);
-        continue;
-      }
-      const sending = whenFree(blob.size, () => send(source, target, blob, options));
-      const ended = sending.then(() => undefined);
-      place.underWay.set(key, ended);
-      try {
-        const outcome = await sending;
-        if (outcome !== 'skipped') this.note(blobPlace, blob.digest);
-        return outcome;
-      } finally {
-        place.underWay.delete(key);
-        await ended.catch(() => undefined);
-      }
-    }
-  }
-
-  /** Mounts a blob from any repository of the registry that has it. */
-  async #mount(
-    source: Repository,
-    target: WritableRepository,
-    blob: Descriptor,
-    options: CopyBlobOptions,
-  ): Promise<boolean> {
-    const { registry, repository } = toBlobPlace(target);
-    const place = this.#placeAt(registry);
-    const { whenFree = runNow } = options;
-    const holders = [...(place.holders.get(blob.digest) ?? [])];
-    const own = toBlobPlace(source);
-    if (own.registry === registry && own.repository !== repository) holders.push(own.repository);
-    for (const from of holders) {
-      if (place.refusesMounts) return false;
-      if (place.closed.has(from)) continue;
-      try {
-        if (await whenFree(0, () => target.mountBlob(blob, from, options))) return true;
-        place.refusesMounts = true;
-      } catch (error) {
-        // Access to the target does not include access to `from`.
-        const isRefusal =
-          error instanceof OpmateError && ['AUTH', 'NOT_FOUND', 'UNSUPPORTED'].includes(error.code);
-        if (!isRefusal) throw error;
-        place.closed.add(from);
-      }
-    }
-    return false;
   }
 
   #placeAt(registry: string): Place {

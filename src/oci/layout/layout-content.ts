@@ -9,7 +9,7 @@ import {
   throwIfCancelled,
 } from '../../core/errors.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
-import { type ManifestFacts, isManifestType, readManifestFacts } from './layout-manifest.js';
+import { type ManifestFacts, isManifestType, readManifestFacts } from '../image/manifest.js';
 import { refNameAnnotation } from './layout-store.js';
 import { getSubject } from '../image/platform.js';
 import { readLimited } from '../image/read-limited.js';

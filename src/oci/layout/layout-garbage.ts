@@ -5,37 +5,36 @@ import { OpmateError, getMessage, systemCode, throwIfCancelled } from '../../cor
 import { isJsonObject } from '../../document/json.js';
 import { moveWhole } from '../../files/move-whole.js';
 import { readFileClock } from '../../files/staging.js';
-import type { LayoutStore } from './layout-store.js';
+import { LayoutStore } from './layout-store.js';
 import { manifestMediaTypes, maxManifestBytes } from '../image/types.js';
 
-interface GarbageOptions extends CancelOptions {
-  /** Minimum age of removed blobs in milliseconds; younger ones may belong to a running upload. */
-  minAgeMs: number;
-  /** Lists the blobs without removing them. */
-  isDryRun?: boolean;
+/** Options of `collectGarbage`. */
+export interface CollectGarbageOptions extends CancelOptions {
+  /** Minimum age of removed blobs, in milliseconds; default one hour. */
+  minAgeMs?: number | undefined;
+  /** List the blobs without removing them; default false. */
+  dryRun?: boolean | undefined;
 }
 
-interface Garbage {
-  digest: string;
-  /** Bytes. */
-  size: number;
-}
+/** Age that spares pushes under way. */
+export const defaultGarbageAgeMs = 3_600_000;
 
 /**
- * Removes and yields the unreferenced blobs of a layout. Any digest in a manifest is a reference, whatever the type of
- * the manifest. Safe while a registry serves the layout: claimed blobs stay. Throws OpmateError INVALID for an unreadable
- * manifest, before anything is removed.
+ * Removes unreferenced blobs of an OCI layout directory and yields each, with its size in bytes. Safe while a registry
+ * serves the layout. Throws OpmateError, INVALID for a manifest that cannot be read, before anything is removed.
  */
 export async function* collectGarbage(
-  store: LayoutStore,
-  { minAgeMs, isDryRun = false, signal }: GarbageOptions,
-): AsyncGenerator<Garbage> {
+  directory: string,
+  { minAgeMs = defaultGarbageAgeMs, dryRun = false, signal }: CollectGarbageOptions = {},
+): AsyncGenerator<{ digest: string; size: number }> {
+  const store = await LayoutStore.open(directory);
   const referenced = await findReferenced(store, signal);
   const youngest = (await readFileClock(store.directory)) - minAgeMs;
   for await (const { digest, size, mtimeMs } of store.blobs()) {
     throwIfCancelled(signal);
+    // Claimed blobs stay.
     if (referenced.has(digest) || mtimeMs > youngest) continue;
-    if (isDryRun || (await removeUnlessClaimed(store, digest, youngest))) yield { digest, size };
+    if (dryRun || (await removeUnlessClaimed(store, digest, youngest))) yield { digest, size };
   }
 }
 

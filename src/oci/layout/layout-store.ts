@@ -6,7 +6,7 @@ import { isDigest, parseDigest } from '../../core/digest.js';
 import { LimitError, OpmateError, systemCode, systemReason } from '../../core/errors.js';
 import type { JsonObject } from '../../document/json.js';
 import { openRegularFile, readRegularFile } from '../../files/read-file.js';
-import { checkDescriptor } from './layout-manifest.js';
+import { checkDescriptor } from '../image/manifest.js';
 import { fillDirectory } from '../../files/fill-directory.js';
 import { makeDirectory, missingDirectories } from '../../files/make-directory.js';
 import { moveWhole } from '../../files/move-whole.js';

@@ -6,7 +6,7 @@ import { computeDigest, isDigest, parseDigest, verifyContent } from '../../core/
 import { CancelledError, LimitError, OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { type LocalRepository, createContentRepository, getTag } from './layout-content.js';
 import { getSubject } from '../image/platform.js';
-import { readManifestFacts } from './layout-manifest.js';
+import { readManifestFacts } from '../image/manifest.js';
 import { LayoutStore, type OpenLayoutOptions, ioError, refNameAnnotation } from './layout-store.js';
 import type { WritableRepository } from '../registry/repository.js';
 import { type Descriptor, maxManifestBytes } from '../image/types.js';

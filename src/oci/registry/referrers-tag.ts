@@ -2,10 +2,9 @@ import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 import { KeyedLock } from '../../core/keyed-lock.js';
 import type { Logger } from '../../core/log.js';
-import { parseManifest } from '../image/manifest.js';
+import { parseManifest, readManifestFacts } from '../image/manifest.js';
 import { getSubject } from '../image/platform.js';
 import { type Descriptor, type ImageIndex, mediaTypes, uniqueByDigest } from '../image/types.js';
-import { readManifestFacts } from '../layout/layout-manifest.js';
 import type { RegistryRequester } from './registry-request.js';
 import type { ManifestContent } from './repository.js';
 

@@ -8,7 +8,7 @@ import {
   isManifestType,
   isNonDistributable,
   readManifestFacts,
-} from '../../oci/layout/layout-manifest.js';
+} from '../../oci/image/manifest.js';
 import { readBody } from '../server/request-body.js';
 import { type Call, RegistryRefusal, allow, requireDigest, requireTag, send } from './call.js';
 import type { Repositories } from './repositories.js';

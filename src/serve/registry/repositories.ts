@@ -4,7 +4,7 @@ import { OpmateError } from '../../core/errors.js';
 import { groupBy } from '../../core/groups.js';
 import type { Logger } from '../../core/log.js';
 import { sortedByBytes } from '../../core/order.js';
-import { type ManifestFacts, readManifestFacts } from '../../oci/layout/layout-manifest.js';
+import { type ManifestFacts, readManifestFacts } from '../../oci/image/manifest.js';
 import type { LayoutStore } from '../../oci/layout/layout-store.js';
 import { type Descriptor, maxManifestBytes } from '../../oci/image/types.js';
 import { KeyedLock } from '../../core/keyed-lock.js';

@@ -4,7 +4,6 @@ import path from 'node:path';
 import bcrypt from 'bcryptjs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { collectGarbage } from '../../../src/oci/layout/layout-garbage.js';
-import { LayoutStore } from '../../../src/oci/layout/layout-store.js';
 import { mediaTypes } from '../../../src/oci/image/types.js';
 import { type Registry, type RegistryOptions, startRegistry } from '../../../src/serve/registry/registry.js';
 import { directoryWith } from '../../support/temporary.js';
@@ -202,10 +201,9 @@ describe('oci/layout-garbage', () => {
     const old = new Date(Date.now() - 2 * 60 * 60 * 1000);
     await utimes(path.join(directory, 'blobs', digest.replace(':', '/')), old, old);
   };
-  const collect = async (directory: string, isDryRun = false): Promise<string[]> => {
-    const store = await LayoutStore.open(directory);
+  const collect = async (directory: string, dryRun = false): Promise<string[]> => {
     const removed: string[] = [];
-    for await (const { digest } of collectGarbage(store, { minAgeMs: 60 * 60 * 1000, isDryRun })) {
+    for await (const { digest } of collectGarbage(directory, { dryRun })) {
       removed.push(digest);
     }
     return removed;

@@ -1,4 +1,5 @@
 import { OpmateError, getMessage } from '../../core/errors.js';
+import { pushTo } from '../../core/groups.js';
 import { parseGoJson, quoteGo } from '../../document/go-json.js';
 import { getText } from '../../document/json-fields.js';
 import { parseRange } from '../../core/semver.js';
@@ -6,7 +7,7 @@ import { propertyTypes } from '../../model/declarative-config.js';
 import { dns1123LabelFaults } from '../../kube/names.js';
 import type { BundleRecord, TypedValue } from '../schema/bundle-record.js';
 import { convertBundle } from '../read/convert-package.js';
-import { type ColumnValue, type Database, text } from '../schema/database.js';
+import type { Database } from '../schema/database.js';
 import type { StagedBundle } from './stage.js';
 
 /**
@@ -29,18 +30,15 @@ export function findAddWarnings(database: Database, bundles: readonly StagedBund
 
 /** Returns the `olm.package` properties of bundles in the index, which are not only those of their images. */
 function packageProperties(database: Database, bundles: readonly StagedBundle[]): Map<string, TypedValue[]> {
-  const byType = new Map<string, TypedValue[]>();
-  const rows = database.all<{ name: string; value: ColumnValue }>(
+  const rows = database.textRows<'name' | 'value'>(
     `SELECT operatorbundle_name AS name, value FROM properties
      WHERE type = ? AND operatorbundle_name IN (SELECT value FROM json_each(?))`,
     propertyTypes.package,
     JSON.stringify(bundles.map(({ record }) => record.name)),
   );
-  for (const { name, value } of rows) {
-    const property = { type: propertyTypes.package, value: text(value) };
-    byType.set(name, [...(byType.get(name) ?? []), property]);
-  }
-  return byType;
+  const byName = new Map<string, TypedValue[]>();
+  for (const { name, value } of rows) pushTo(byName, name, { type: propertyTypes.package, value });
+  return byName;
 }
 
 function packageNameWarnings({ packageName }: BundleRecord): string[] {
@@ -82,7 +80,7 @@ function unreadableWarnings(record: BundleRecord, packages: readonly TypedValue[
 function rangeWarnings({ dependencies }: BundleRecord): string[] {
   return dependencies.flatMap(({ type, value }) => {
     if (type !== propertyTypes.package) return [];
-    const range = dependencyRange(value);
+    const range = getText(parseGoJson(value), 'version');
     try {
       parseRange(range);
       return [];
@@ -93,10 +91,6 @@ function rangeWarnings({ dependencies }: BundleRecord): string[] {
       ];
     }
   });
-}
-
-function dependencyRange(value: string): string {
-  return getText(parseGoJson(value), 'version');
 }
 
 /** Quotes a name that would break the line. */

@@ -1,3 +1,4 @@
+import { pushTo } from '../../core/groups.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
 import { type TypedValue, withoutRepeats } from '../schema/bundle-record.js';
@@ -11,14 +12,8 @@ export interface StoredPackage {
   name: string;
   /** Empty if none is stored; may name a missing channel. */
   defaultChannel: string;
-  /** Channels in stored order. */
-  channels: StoredChannel[];
-}
-
-interface StoredChannel {
-  name: string;
-  /** Name of its head bundle; empty if none is stored. */
-  head: string;
+  /** Channels in stored order; the name of a head bundle is empty if none is stored. */
+  channels: { name: string; head: string }[];
 }
 
 /** A bundle in a channel with what it replaces and skips there, without its range. */
@@ -80,23 +75,14 @@ export class IndexQueries {
   /** Returns every package with its channels, by name. */
   packages(): StoredPackage[] {
     this.#lookups.check('package', 'channel');
-    const channels = new Map<string, StoredChannel[]>();
-    for (const row of this.#database.iterate(
+    const rows = this.#database.textRows<'package' | 'name' | 'head'>(
       'SELECT package_name AS package, name, head_operatorbundle_name AS head FROM channel ORDER BY rowid',
-    )) {
-      const owner = text(row['package']);
-      const channel = { name: text(row['name']), head: text(row['head']) };
-      const ofPackage = channels.get(owner);
-      if (ofPackage === undefined) channels.set(owner, [channel]);
-      else ofPackage.push(channel);
-    }
+    );
+    const channels = new Map<string, StoredPackage['channels']>();
+    for (const { package: owner, ...channel } of rows) pushTo(channels, owner, channel);
     return this.#database
-      .all('SELECT name, default_channel FROM package')
-      .map((row) => ({
-        name: text(row['name']),
-        defaultChannel: text(row['default_channel']),
-        channels: channels.get(text(row['name'])) ?? [],
-      }))
+      .textRows<'name' | 'defaultChannel'>('SELECT name, default_channel AS defaultChannel FROM package')
+      .map((row) => ({ ...row, channels: channels.get(row.name) ?? [] }))
       .sort((a, b) => compareBytes(a.name, b.name));
   }
 
@@ -172,8 +158,7 @@ export class IndexQueries {
   /** Returns the names of all bundles, sorted. */
   bundleNames(): string[] {
     this.#lookups.check('operatorbundle');
-    const rows = this.#database.all('SELECT name FROM operatorbundle WHERE name IS NOT NULL');
-    return rows.map((row) => text(row['name'])).sort(compareBytes);
+    return this.#database.texts('SELECT name FROM operatorbundle WHERE name IS NOT NULL').sort(compareBytes);
   }
 
   /** Returns the skip ranges of bundles by row, without deprecated bundles. */
@@ -271,19 +256,19 @@ export class IndexQueries {
 
   /** Returns the images of a bundle, unique and sorted; none for an unknown name. */
   imagesOfBundle(name: string): string[] {
-    return getImages(
-      this.#database.all(
-        `SELECT image FROM ${this.#lookups.table('related_image')} AS own
-         CROSS JOIN main.related_image ON related_image.rowid = own.id WHERE own.owner = ? AND image <> ''`,
-        name,
-      ),
+    const images = this.#database.texts(
+      `SELECT image FROM ${this.#lookups.table('related_image')} AS own
+       CROSS JOIN main.related_image ON related_image.rowid = own.id WHERE own.owner = ? AND image <> ''`,
+      name,
     );
+    return sortedByBytes(new Set(images));
   }
 
   /** Returns the images of all bundles, unique and sorted. */
   allImages(): string[] {
     this.#lookups.check('related_image');
-    return getImages(this.#database.all(`SELECT DISTINCT image FROM related_image WHERE image <> ''`));
+    const images = this.#database.texts("SELECT DISTINCT image FROM related_image WHERE image <> ''");
+    return sortedByBytes(new Set(images));
   }
 
   /**
@@ -292,45 +277,39 @@ export class IndexQueries {
    */
   *bundleImages(): Generator<{ image: string; kind: 'bundle' | 'related'; package: string; bundle: string }> {
     this.#lookups.check('operatorbundle', 'channel_entry', 'related_image');
-    const packages = new Map<string, string>();
-    for (const row of this.#database.iterate(
+    const owners = this.#database.textRows<'bundle' | 'package'>(
       `SELECT DISTINCT operatorbundle_name AS bundle, package_name AS package FROM channel_entry
        ORDER BY package_name DESC`,
-    ))
-      packages.set(text(row['bundle']), text(row['package']));
-    const rows = this.#database.all(
-      `SELECT name AS bundle, bundlepath AS image, 0 AS rank FROM operatorbundle WHERE bundlepath <> ''
-       UNION SELECT operatorbundle_name, image, 1 FROM related_image WHERE image <> ''
-       ORDER BY bundle, rank, image`,
+    );
+    const packages = new Map(owners.map((owner) => [owner.bundle, owner.package]));
+    const rows = this.#database.textRows<'bundle' | 'image' | 'kind'>(
+      `SELECT name AS bundle, bundlepath AS image, 'bundle' AS kind FROM operatorbundle WHERE bundlepath <> ''
+       UNION SELECT operatorbundle_name, image, 'related' FROM related_image WHERE image <> ''
+       ORDER BY bundle, kind, image`,
     );
     let last: { bundle: string; images: Set<string> } | undefined;
-    for (const row of rows) {
-      const [bundle, image] = [text(row['bundle']), text(row['image'])];
+    for (const { bundle, image, kind } of rows) {
       if (last?.bundle !== bundle) last = { bundle, images: new Set() };
       if (image === '' || last.images.has(image)) continue;
       last.images.add(image);
-      const kind = Number(row['rank']) === 0 ? 'bundle' : 'related';
-      yield { image, kind, package: packages.get(bundle) ?? '', bundle };
+      yield { image, kind: kind as 'bundle' | 'related', package: packages.get(bundle) ?? '', bundle };
     }
   }
 
   /** Returns the bundles of each channel, including deprecated ones, without entries of missing bundles. */
-  *channelMembers(): Generator<{ package: string; channel: string; bundle: string }> {
+  channelMembers(): { package: string; channel: string; bundle: string }[] {
     this.#lookups.check('operatorbundle', 'channel_entry');
-    const rows = this.#database.all(
+    return this.#database.textRows(
       `SELECT DISTINCT package_name AS package, channel_name AS channel, operatorbundle_name AS bundle
        FROM channel_entry WHERE operatorbundle_name IN (SELECT name FROM operatorbundle) ORDER BY 1, 2, 3`,
     );
-    for (const row of rows)
-      yield { package: text(row['package']), channel: text(row['channel']), bundle: text(row['bundle']) };
   }
 
   /** Returns name and pull specification of every bundle, by name. */
   bundleReferences(): { name: string; image: string }[] {
     this.#lookups.check('operatorbundle');
     return this.#database
-      .all('SELECT name, bundlepath FROM operatorbundle')
-      .map((row) => ({ name: text(row['name']), image: text(row['bundlepath']) }))
+      .textRows<'name' | 'image'>('SELECT name, bundlepath AS image FROM operatorbundle')
       .sort((a, b) => compareBytes(a.name, b.name) || compareBytes(a.image, b.image));
   }
 
@@ -348,8 +327,4 @@ interface MemberRow extends EntryRow {
 /** Returns a column as bytes; empty for NULL. */
 export function toBytes(value: ColumnValue): Buffer {
   return Buffer.isBuffer(value) ? value : Buffer.from(toText(value) ?? '');
-}
-
-function getImages(rows: readonly Row[]): string[] {
-  return sortedByBytes(new Set(rows.map((row) => text(row['image']))));
 }

@@ -9,7 +9,7 @@ import { isCsv } from '../../model/csv.js';
 import { propertyTypes } from '../../model/declarative-config.js';
 import { type TypedValue, withoutRepeats } from '../schema/bundle-record.js';
 import { splitObjects } from './convert-package.js';
-import { type Database, type Row, text } from '../schema/database.js';
+import type { Database } from '../schema/database.js';
 import { type ReadOptions, type ReadSession, openForReading } from '../schema/edit.js';
 import { LookupTables } from './lookup-tables.js';
 import { IndexQueries, type StoredMember, type StoredPackage, toBytes } from './queries.js';
@@ -219,25 +219,26 @@ export class ServedIndex {
   /** Returns the entries that replace or skip `name`, unique and sorted. */
   listReplacements(name: string): ServedEntry[] {
     return this.#read(() => {
-      const rows = this.#database.all(
+      const rows = this.#database.textRows<keyof ServedEntry>(
         `SELECT DISTINCT upper.package_name AS package, upper.channel_name AS channel,
-           upper.operatorbundle_name AS bundle
+           upper.operatorbundle_name AS bundle, replaced.owner AS replaces
          FROM ${this.#lookups.table('entriesOfBundle')} AS replaced
          CROSS JOIN ${this.#lookups.table('entriesByReplaced')} AS own ON own.owner = replaced.id
          CROSS JOIN main.channel_entry AS upper ON upper.rowid = own.id
          WHERE replaced.owner = ?`,
         name,
       );
-      return rows.map((row) => ({ ...getEntry(row), replaces: name })).sort(compareEntries);
+      return rows.sort(compareEntries);
     });
   }
 
   /** Returns the entries of bundles that provide an API, in stored order. */
   listProviders(group: string, version: string, kind: string): ProvidingEntry[] {
     return this.#read(() => {
-      const rows = this.#database.all(
-        `SELECT upper.package_name AS package, upper.channel_name AS channel,
-           upper.operatorbundle_name AS bundle, lower.operatorbundle_name AS replaces, upper.depth AS depth
+      const rows = this.#database.textRows<keyof ProvidingEntry>(
+        `SELECT upper.package_name AS package, upper.channel_name AS channel, upper.operatorbundle_name AS bundle,
+           lower.operatorbundle_name AS replaces, iif(typeof(upper.depth) IN ('integer', 'real'), upper.depth, 'Infinity')
+             AS depth
          FROM ${this.#lookups.providedApis()} AS provided
          CROSS JOIN ${this.#lookups.table('entriesOfBundle')} AS own ON own.owner = provided.owner
          CROSS JOIN main.channel_entry AS upper ON upper.rowid = own.id
@@ -248,11 +249,7 @@ export class ServedIndex {
         version,
         kind,
       );
-      return rows.map((row) => ({
-        ...getEntry(row),
-        replaces: text(row['replaces']),
-        depth: typeof row['depth'] === 'number' ? row['depth'] : Infinity,
-      }));
+      return rows.map((row) => ({ ...row, depth: Number(row.depth) }));
     });
   }
 
@@ -264,10 +261,8 @@ export class ServedIndex {
     let content: Content | undefined;
     const names = this.#read((now) => {
       content = now;
-      const rows = this.#database.all(
-        `SELECT DISTINCT owner FROM ${this.#lookups.table('entriesOfPackage')}`,
-      );
-      return rows.map((row) => text(row['owner'])).sort(compareBytes);
+      const owners = `SELECT DISTINCT owner FROM ${this.#lookups.table('entriesOfPackage')}`;
+      return this.#database.texts(owners).sort(compareBytes);
     });
     const same = <T>(work: (content: Content) => T): T =>
       this.#read((now) => {
@@ -347,13 +342,8 @@ export class ServedIndex {
   }
 
   #getPlural({ group, version, kind }: ServedApi): string {
-    const row = this.#database.get(
-      'SELECT plural FROM api WHERE group_name = ? AND version = ? AND kind = ?',
-      group,
-      version,
-      kind,
-    );
-    return text(row?.['plural']);
+    const sql = 'SELECT plural FROM api WHERE group_name = ? AND version = ? AND kind = ?';
+    return this.#database.texts(sql, group, version, kind)[0] ?? '';
   }
 
   #split(
@@ -418,10 +408,6 @@ function parseApi(value: string): ServedApi | undefined {
 /** Decodes text; protocol buffers require UTF-8. */
 function utf8Of(bytes: Buffer): Buffer {
   return isUtf8(bytes) ? bytes : Buffer.from(decodeUtf8(bytes));
-}
-
-function getEntry(row: Row): Omit<ServedEntry, 'replaces'> {
-  return { package: text(row['package']), channel: text(row['channel']), bundle: text(row['bundle']) };
 }
 
 /** Compares by package, channel, bundle and replaced bundle. */

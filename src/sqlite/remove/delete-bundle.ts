@@ -5,7 +5,7 @@ import type { BundleManifests } from '../schema/bundle-record.js';
 import { followReplaces } from '../../graph/channel-graph.js';
 import { findHighestChannel } from '../../graph/package-model.js';
 import { type ChainLink, writeChain } from '../schema/channel-entries.js';
-import { type ColumnValue, type Database, text } from '../schema/database.js';
+import type { Database } from '../schema/database.js';
 import { withEditIndexes } from '../schema/helper-indexes.js';
 import { writeManifests } from '../schema/insert-bundle.js';
 import {
@@ -380,13 +380,12 @@ async function restoreHeads(
   fetchManifests: FetchManifests | undefined,
 ): Promise<void> {
   for (const { packageName, channel, head } of report.heads) {
-    const row = database.get<{ image: ColumnValue }>(
-      `SELECT bundlepath AS image FROM operatorbundle
+    const [image] = database.texts(
+      `SELECT bundlepath FROM operatorbundle
         WHERE name = ? AND (coalesce(length(csv), 0) = 0 OR coalesce(length(bundle), 0) = 0)`,
       head,
     );
-    if (row === undefined || report.restored.includes(head)) continue;
-    const image = text(row.image);
+    if (image === undefined || report.restored.includes(head)) continue;
     const subject = `${database.name}: ${head}, now the head of channel ${channel} of package ${packageName}`;
     if (image === '')
       throw new OpmateError('INVALID', `${subject}, has no manifests in the index and no image`);

@@ -2,7 +2,7 @@ import { addContext } from '../../core/diagnostics-error.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { reachableFrom } from '../../graph/ways.js';
-import { type ColumnValue, type Database, text } from '../schema/database.js';
+import type { ColumnValue, Database } from '../schema/database.js';
 import { withEditIndexes } from '../schema/helper-indexes.js';
 import { deprecatedProperty, insertProperty } from '../schema/insert-bundle.js';
 import { readBundle } from '../schema/package-state.js';
@@ -93,12 +93,12 @@ export async function deprecateTruncate(
 
 /** Returns the names of the bundles in channels, by image. */
 function listedBundles(database: Database): Map<string, string> {
-  const rows = database.all<{ image: ColumnValue; name: string }>(
+  const rows = database.textRows<'image' | 'name'>(
     `SELECT bundlepath AS image, name FROM operatorbundle
       WHERE typeof(name) = 'text' AND version IS NOT NULL AND bundlepath IS NOT NULL AND EXISTS
         (SELECT 1 FROM channel_entry WHERE operatorbundle_name = operatorbundle.name AND channel_name IS NOT NULL)`,
   );
-  return new Map(rows.map(({ image, name }) => [text(image), name]));
+  return new Map(rows.map(({ image, name }) => [image, name]));
 }
 
 function notInIndex(database: Database, images: readonly string[]): OpmateError {
@@ -135,14 +135,13 @@ async function removeWholePackages(
   }
   const removed = new Set<string>();
   for (const packageName of packages) {
-    const heads = database.all<{ channel: ColumnValue; image: ColumnValue }>(
+    const heads = database.textRows<'channel' | 'image'>(
       `SELECT channel.name AS channel, bundlepath AS image FROM channel
         LEFT JOIN operatorbundle ON operatorbundle.name = head_operatorbundle_name
         WHERE package_name = ? ORDER BY channel.name`,
       packageName,
     );
-    for (const head of heads) {
-      const image = text(head.image);
+    for (const { channel, image } of heads) {
       if (images.includes(image)) {
         removed.add(image);
         continue;
@@ -150,7 +149,7 @@ async function removeWholePackages(
       throw new OpmateError(
         'INVALID',
         `${database.name}: cannot deprecate default channel head from package without removing all other ` +
-          `channel heads in package ${packageName}: must deprecate ${image}, head of channel ${text(head.channel)}`,
+          `channel heads in package ${packageName}: must deprecate ${image}, head of channel ${channel}`,
       );
     }
   }

@@ -1,7 +1,7 @@
 import { suggestName } from '../../core/suggest.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import type { CancelOptions } from '../../core/concurrency.js';
-import { type ColumnValue, type Database, text } from '../schema/database.js';
+import type { ColumnValue, Database } from '../schema/database.js';
 import { withEditIndexes } from '../schema/helper-indexes.js';
 import { type RemovedBundles, removeBundle } from '../schema/remove-bundle.js';
 import { packagesOfBundles, removeStranded } from './stranded.js';
@@ -127,14 +127,14 @@ export function brokenEdges(database: Database): Set<number> {
 export function checkEdges(database: Database, known: ReadonlySet<number>): void {
   const broken = [...brokenEdges(database)].find((id) => !known.has(id));
   if (broken === undefined) return;
-  const entry = database.get<Record<'bundle' | 'channel' | 'package', ColumnValue>>(
+  const [entry] = database.textRows<'bundle' | 'channel' | 'package'>(
     'SELECT operatorbundle_name AS bundle, channel_name AS channel, package_name AS package FROM channel_entry WHERE entry_id = ?',
     broken,
   );
-  const owner = text(entry?.package);
+  const { bundle = '', channel = '', package: owner = '' } = entry ?? {};
   throw new OpmateError(
     'INVALID',
-    `package ${owner}, channel ${text(entry?.channel)}: ${text(entry?.bundle)} replaces a bundle that would be removed`,
+    `package ${owner}, channel ${channel}: ${bundle} replaces a bundle that would be removed`,
     { subject: database.name, hint: `remove package ${owner} as well` },
   );
 }

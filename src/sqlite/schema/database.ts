@@ -189,6 +189,13 @@ export class Database {
     return this.#guarded(() => this.#prepare(sql).get(...parameters) as T | undefined);
   }
 
+  /** Returns all rows of a query with their columns as `text` reads them. */
+  textRows<K extends string>(sql: string, ...parameters: ColumnValue[]): Record<K, string>[] {
+    const rows = this.all<Record<string, ColumnValue>>(sql, ...parameters);
+    for (const row of rows) for (const column in row) row[column] = text(row[column]);
+    return rows as Record<K, string>[];
+  }
+
   /** Returns the first column of all rows, as `text` reads it. */
   texts(sql: string, ...parameters: ColumnValue[]): string[] {
     return this.all(sql, ...parameters).map((row) => text(Object.values(row)[0]));

@@ -26,7 +26,7 @@ interface IndexedBundle {
 
 // Uses the index with all three columns: the row itself is as long as its manifests.
 const bundleQuery = 'SELECT name, version, bundlepath AS image FROM operatorbundle INDEXED BY pk WHERE name';
-type BundleColumns = Record<'name' | 'version' | 'image', ColumnValue>;
+type BundleColumns = 'name' | 'version' | 'image';
 
 /** Reads a package; a missing one is empty. Throws OpmateError INVALID for entries without names. */
 export function readPackage(database: Database, packageName: string): IndexedPackage {
@@ -34,19 +34,19 @@ export function readPackage(database: Database, packageName: string): IndexedPac
     'SELECT default_channel FROM package WHERE name = ?',
     packageName,
   );
-  const heads = database.all<Record<'channel' | 'head', ColumnValue>>(
+  const heads = database.textRows<'channel' | 'head'>(
     'SELECT name AS channel, head_operatorbundle_name AS head FROM channel WHERE package_name = ? ORDER BY rowid',
     packageName,
   );
-  const bundles = database.all<BundleColumns>(
+  const bundles = database.textRows<BundleColumns>(
     `${bundleQuery} IN (SELECT operatorbundle_name FROM channel_entry WHERE package_name = ?)`,
     packageName,
   );
   const state: IndexedPackage = {
     defaultChannel,
-    heads: new Map(heads.map(({ channel, head }) => [text(channel), text(head)])),
+    heads: new Map(heads.map(({ channel, head }) => [channel, head])),
     channels: new Map(),
-    bundles: new Map(bundles.map(({ name, ...bundle }) => [text(name), toBundle(bundle)])),
+    bundles: new Map(bundles.map(({ name, ...bundle }) => [name, bundle])),
   };
   const rows = readEntries(database, packageName);
   state.channels = toChannelEntries(rows, findStarts(rows, state));
@@ -107,12 +107,7 @@ export function readVersions({ bundles }: IndexedPackage): Map<string, Version |
 
 /** Returns a bundle of an index, in a channel or not; undefined if missing. */
 export function readBundle(database: Database, name: string): IndexedBundle | undefined {
-  const row = database.get<BundleColumns>(`${bundleQuery} = ?`, name);
-  return row && toBundle(row);
-}
-
-function toBundle({ version, image }: Pick<BundleColumns, 'version' | 'image'>): IndexedBundle {
-  return { version: text(version), image: text(image) };
+  return database.textRows<BundleColumns>(`${bundleQuery} = ?`, name)[0];
 }
 
 /** Columns of a bundle that determine its place in the upgrade graph; empty for NULL. */
@@ -127,19 +122,12 @@ export interface BundleEdges extends IndexedBundle {
 
 /** Reads the edges of a bundle; undefined if missing. */
 export function readEdges(database: Database, name: string): BundleEdges | undefined {
-  const row = database.get<
-    Record<'version' | 'bundlepath' | 'replaces' | 'skips' | 'substitutesfor', ColumnValue>
-  >('SELECT version, bundlepath, replaces, skips, substitutesfor FROM operatorbundle WHERE name = ?', name);
-  if (row === undefined) return undefined;
-  return {
+  const [row] = database.textRows<'version' | 'image' | 'replaces' | 'skips' | 'substitutesFor'>(
+    `SELECT version, bundlepath AS image, replaces, skips, substitutesfor AS substitutesFor
+     FROM operatorbundle WHERE name = ?`,
     name,
-    version: text(row.version),
-    image: text(row.bundlepath),
-    replaces: text(row.replaces),
-    skips: splitSkips(text(row.skips)),
-    substitutesFor: text(row.substitutesfor),
-    isDeprecated: isDeprecated(database, name),
-  };
+  );
+  return row && { ...row, name, skips: splitSkips(row.skips), isDeprecated: isDeprecated(database, name) };
 }
 
 /** Parses the column of skipped names. */

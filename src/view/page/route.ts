@@ -45,6 +45,8 @@ export type ProblemsRoute = typeof views.problems;
 export type ImagesRoute = typeof views.images;
 export type EditRoute = typeof emptySelection;
 
+type Fields = Partial<Record<string, string | string[]>>;
+
 /** Fields that are names in the path; the others are parameters. */
 const pathFields: Partial<Record<Route['view'], string[]>> = {
   package: ['package', 'channel', 'bundle'],
@@ -67,9 +69,8 @@ function parseRoute(hash: string): Route {
     if (place >= 0) return names[place] ?? '';
     return Array.isArray(value) ? values.getAll(parameter) : (values.get(parameter) ?? '');
   };
-  return Object.fromEntries(
-    Object.entries(empty).map((entry) => [entry[0], read(entry)]),
-  ) as unknown as Route;
+  const route: Fields = Object.fromEntries(Object.entries(empty).map((entry) => [entry[0], read(entry)]));
+  return route as Route;
 }
 
 /** Returns the URL of a route. */
@@ -77,7 +78,7 @@ export function getUrl(route: Route): string {
   const { view } = route;
   if (view === 'unknown') return `#${route.path}`;
   const first = view === 'packages' ? '' : view;
-  const values: Partial<Record<string, string | string[]>> = route;
+  const values: Fields = route;
   const inPath = pathFields[view] ?? [];
   const path = [first, ...inPath.map((field) => encodeURIComponent(String(values[field])))].join('/');
   const pairs = Object.keys(views[first])

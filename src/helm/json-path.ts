@@ -13,16 +13,8 @@ export interface JsonPath {
   find: (root: JsonValue) => string[];
 }
 
-type Step =
-  | { kind: 'key'; name: string }
-  | { kind: 'all' }
-  | { kind: 'recursive' }
-  | { kind: 'root' }
-  | { kind: 'slice'; start: number | undefined; end: number | undefined; step: number }
-  | { kind: 'union'; steps: Step[] }
-  | { kind: 'filter'; left: Operand; operator: string; right: Operand | undefined };
-
-type Operand = { steps: Step[] } | { value: JsonValue };
+/** Returns the results of one part of a path for a value; `root` is the document. */
+type Step = (value: JsonValue, root: JsonValue) => JsonValue[];
 
 const maxLength = 4096;
 const maxResults = 100_000;
@@ -32,235 +24,155 @@ const maxResults = 100_000;
  * OpmateError INVALID, and UNSUPPORTED for `range`. (Source: k8s.io/client-go/util/jsonpath.)
  */
 export function parseJsonPath(text: string): JsonPath {
-  if (text.length > maxLength) throw fault(text, `longer than ${maxLength} characters`);
-  const parts: (string | Step[])[] = [];
+  const fault = (problem: string): OpmateError => {
+    const hint = 'use the syntax of kubectl, such as {.spec.template.spec.containers[*].image}';
+    return new OpmateError('INVALID', `invalid path ${quoteGo(text)}: ${problem}`, { hint });
+  };
+  if (text.length > maxLength) throw fault(`longer than ${maxLength} characters`);
   let position = 0;
+  /** Reads what a sticky pattern matches; empty for no match. */
+  const take = (pattern: RegExp): string => {
+    pattern.lastIndex = position;
+    const match = pattern.exec(text)?.[0] ?? '';
+    position += match.length;
+    return match;
+  };
+
+  const parseAction = (): Step[] => {
+    const steps: Step[] = [];
+    for (;;) {
+      take(/\s*/y);
+      const next = text[position];
+      if (next === undefined) throw fault('unclosed action');
+      if (take(/\}/y) !== '') return steps;
+      // A quoted text is not an image.
+      if (next === '"' || next === "'") parseQuoted();
+      else if (/^(?:range|end)\b/.test(text.slice(position)))
+        throw new OpmateError('UNSUPPORTED', `invalid path ${quoteGo(text)}: range is not supported`);
+      else {
+        const before = position;
+        steps.push(...parseStep());
+        if (position === before) throw fault(`unrecognized character ${quoteGo(next)}`);
+      }
+    }
+  };
+
+  const parseStep = (): Step[] => {
+    if (take(/\$/y) !== '') return [(_value, root) => [root]];
+    if (take(/@/y) !== '') return [];
+    // The next step reads the dot before a name.
+    if (take(/\.\.(?=[[.])|\.(?=\.)/y) !== '') return [(value) => [value, ...descendants(value)]];
+    take(/\./y);
+    if (take(/\*/y) !== '') return [getChildren];
+    if (take(/\[/y) !== '')
+      return [/^\s*\?\s*\(/.test(text.slice(position, position + 20)) ? parseFilter() : parseList()];
+    return parseName();
+  };
+
+  const parseName = (): Step[] => {
+    const name = take(/(?:\\[\s\S]?|[^.[\]{}|,()"'*$@=!<>\s\\])*/y).replace(/\\([\s\S]?)/g, '$1');
+    if (name !== '') return [getKey(name)];
+    const next = text[position];
+    if (next === '}' || next === undefined || next === ')') return [];
+    throw fault(`unrecognized character ${quoteGo(next)}`);
+  };
+
+  const parseQuoted = (): string => {
+    const quoted = take(/"(?:[^"\\]|\\[\s\S])*"|'(?:[^'\\]|\\[\s\S])*'/y);
+    if (quoted === '') throw fault('unterminated quoted string');
+    return unquote(quoted.slice(1, -1)) ?? quoted.slice(1, -1);
+  };
+
+  const parseIndexes = (): Step => {
+    const match = /^(-?\d+)?(:)?(-?\d+)?(:)?(-?\d+)?/.exec(text.slice(position)) as RegExpExecArray;
+    const [all, start, colon, end, , step = '1'] = match;
+    if (all === '')
+      throw fault(
+        text.includes(']', position)
+          ? `invalid array index ${text.slice(position - 1, text.indexOf(']', position) + 1)}`
+          : 'unterminated array',
+      );
+    position += all.length;
+    const from = start === undefined ? undefined : Number(start);
+    const single = from === -1 ? undefined : (from ?? 0) + 1;
+    return getSlice(
+      from ?? 0,
+      colon === undefined ? single : end === undefined ? undefined : Number(end),
+      Number(step),
+    );
+  };
+
+  const parseList = (): Step => {
+    const steps: Step[] = [];
+    for (;;) {
+      take(/\s*/y);
+      if (position >= text.length) throw fault('unterminated array');
+      if (text[position] === "'") steps.push(getKey(parseQuoted()));
+      else steps.push(take(/\*/y) === '' ? parseIndexes() : getChildren);
+      take(/\s*/y);
+      const next = text[position++];
+      if (next === ']') return (value, root) => steps.flatMap((step) => step(value, root));
+      if (next === undefined) throw fault('unterminated array');
+      if (next !== ',') throw fault(`invalid array index ${quoteGo(next)}`);
+    }
+  };
+
+  const parseFilter = (): Step => {
+    take(/\s*\?\s*\(/y);
+    const left = parseOperand();
+    const operator = take(/\s*(?:==|!=|<=|>=|<|>|=)/y).trim();
+    const right = operator === '' ? undefined : parseOperand();
+    if (take(/\s*\)\s*\]/y) === '') throw fault('unterminated filter');
+    return (value, root) =>
+      getChildren(value).filter((item) => {
+        const [a] = left(item, root);
+        if (right === undefined) return a !== undefined;
+        const [b] = right(item, root);
+        return a !== undefined && b !== undefined && compare(a, operator, b);
+      });
+  };
+
+  const parseOperand = (): Step => {
+    take(/\s*/y);
+    if (/["']/.test(text[position] ?? '')) {
+      const value = parseQuoted();
+      return () => [value];
+    }
+    const literal = take(/(?:-?\d+(?:\.\d+)?|true|false)(?=[\s)=!<>])/y);
+    if (literal !== '') return () => [JSON.parse(literal) as JsonValue];
+    const steps: Step[] = [];
+    while (position < text.length && !/[\s)=!<>}]/.test(text[position] as string)) {
+      const before = position;
+      steps.push(...parseStep());
+      if (position === before) break;
+    }
+    return (item, root) =>
+      steps.reduce<JsonValue[]>((values, step) => values.flatMap((value) => step(value, root)), [item]);
+  };
+
+  const parts: ((root: JsonValue) => string[])[] = [];
   let hasPaths = false;
   while (position < text.length) {
-    const open = text.indexOf('{', position);
-    if (open < 0) {
-      parts.push(text.slice(position));
-      break;
-    }
-    if (open > position) parts.push(text.slice(position, open));
-    const parser = new PathParser(text, open + 1);
-    parts.push(parser.parse());
+    const literal = take(/[^{]+/y);
+    if (literal !== '') parts.push(() => [literal]);
+    if (position++ >= text.length) break;
     hasPaths = true;
-    position = parser.end;
-  }
-  return {
-    text,
-    hasPaths,
-    find: (root) =>
-      parts.flatMap((part) => (typeof part === 'string' ? [part] : evaluate(part, root, text).map(print))),
-  };
-}
-
-function fault(text: string, problem: string): OpmateError {
-  const hint = 'use the syntax of kubectl, such as {.spec.template.spec.containers[*].image}';
-  return new OpmateError('INVALID', `invalid path ${quoteGo(text)}: ${problem}`, { hint });
-}
-
-class PathParser {
-  readonly #text: string;
-  #position: number;
-
-  constructor(text: string, position: number) {
-    this.#text = text;
-    this.#position = position;
-  }
-
-  /** Offset after the closing brace. */
-  get end(): number {
-    return this.#position;
-  }
-
-  parse(): Step[] {
-    const steps: Step[] = [];
-    for (;;) {
-      const name = this.#text[this.#position];
-      if (name === undefined) throw fault(this.#text, 'unclosed action');
-      if (name === '}') {
-        this.#position++;
-        return steps;
+    const steps = parseAction();
+    parts.push((root) => {
+      let values = [root];
+      for (const step of steps) {
+        values = values.flatMap((value) => step(value, root));
+        if (values.length > maxResults)
+          throw new OpmateError('LIMIT', `path ${quoteGo(text)}: more than ${maxResults} results`);
       }
-      if (/\s/.test(name)) this.#position++;
-      else if (name === '"' || name === "'") {
-        // A quoted text is not an image.
-        this.#quoted();
-      } else if (/^(?:range|end)\b/.test(this.#text.slice(this.#position)))
-        throw new OpmateError('UNSUPPORTED', `invalid path ${quoteGo(this.#text)}: range is not supported`);
-      else steps.push(...this.#step());
-    }
+      return values.map(print);
+    });
   }
-
-  #step(): Step[] {
-    const text = this.#text;
-    const name = text[this.#position] as string;
-    if (name === '$') {
-      this.#position++;
-      return [{ kind: 'root' }];
-    }
-    if (name === '@') {
-      this.#position++;
-      return [];
-    }
-    if (text.startsWith('..', this.#position)) {
-      // The next step reads the dot before a name.
-      this.#position += /^\.\.[[.]/.test(text.slice(this.#position, this.#position + 3)) ? 2 : 1;
-      return [{ kind: 'recursive' }];
-    }
-    if (name === '.') this.#position++;
-    if (text[this.#position] === '*') {
-      this.#position++;
-      return [{ kind: 'all' }];
-    }
-    if (text[this.#position] === '[') return [this.#bracket()];
-    return this.#name();
-  }
-
-  #name(): Step[] {
-    let name = '';
-    for (; this.#position < this.#text.length; this.#position++) {
-      const text = this.#text[this.#position] as string;
-      if (/[.[\]{}|,()"'*$@=!<>\s]/.test(text)) break;
-      if (text === '\\') this.#position++;
-      name += this.#text[this.#position] ?? '';
-    }
-    if (name === '') {
-      const text = this.#text[this.#position];
-      if (text === '}' || text === undefined || text === ')') return [];
-      throw fault(this.#text, `unrecognized character ${quoteGo(text)}`);
-    }
-    return [{ kind: 'key', name }];
-  }
-
-  #quoted(): string {
-    const quote = this.#text[this.#position] as string;
-    const start = ++this.#position;
-    for (; this.#position < this.#text.length; this.#position++) {
-      if (this.#text[this.#position] === '\\') this.#position++;
-      else if (this.#text[this.#position] === quote) {
-        const inner = this.#text.slice(start, this.#position++);
-        return unquote(inner) ?? inner;
-      }
-    }
-    throw fault(this.#text, 'unterminated quoted string');
-  }
-
-  #bracket(): Step {
-    this.#position++;
-    if (/^\s*\?\s*\(/.test(this.#text.slice(this.#position, this.#position + 20))) return this.#filter();
-    const steps: Step[] = [];
-    for (;;) {
-      this.#space();
-      const text = this.#text[this.#position];
-      if (text === undefined) throw fault(this.#text, 'unterminated array');
-      if (text === "'") steps.push({ kind: 'key', name: this.#quoted() });
-      else if (text === '*') {
-        this.#position++;
-        steps.push({ kind: 'all' });
-      } else {
-        const match = /^(-?\d+)?(:)?(-?\d+)?(:)?(-?\d+)?/.exec(
-          this.#text.slice(this.#position),
-        ) as RegExpExecArray;
-        const [all, start, colon, end, , step] = match;
-        if (all === '')
-          throw fault(
-            this.#text,
-            this.#text.includes(']', this.#position)
-              ? `invalid array index ${this.#text.slice(this.#position - 1, this.#text.indexOf(']', this.#position) + 1)}`
-              : 'unterminated array',
-          );
-        this.#position += all.length;
-        const from = start === undefined ? undefined : Number(start);
-        const to =
-          colon === undefined
-            ? from === -1
-              ? undefined
-              : (from ?? 0) + 1
-            : end === undefined
-              ? undefined
-              : Number(end);
-        steps.push({ kind: 'slice', start: from, end: to, step: Number(step ?? 1) });
-      }
-      this.#space();
-      const next = this.#text[this.#position++];
-      if (next === ']') return steps.length === 1 ? (steps[0] as Step) : { kind: 'union', steps };
-      if (next === undefined) throw fault(this.#text, 'unterminated array');
-      if (next !== ',') throw fault(this.#text, `invalid array index ${quoteGo(next)}`);
-    }
-  }
-
-  #filter(): Step {
-    this.#position = this.#text.indexOf('(', this.#position) + 1;
-    const left = this.#operand();
-    this.#space();
-    const operator = /^(?:==|!=|<=|>=|<|>|=)/.exec(this.#text.slice(this.#position))?.[0] ?? '';
-    this.#position += operator.length;
-    const right = operator === '' ? undefined : this.#operand();
-    this.#space();
-    const close = /^\)\s*\]/.exec(this.#text.slice(this.#position));
-    if (close === null) throw fault(this.#text, 'unterminated filter');
-    this.#position += close[0].length;
-    return { kind: 'filter', left, operator: operator === '=' ? '==' : operator, right };
-  }
-
-  #operand(): Operand {
-    this.#space();
-    const name = this.#text[this.#position];
-    if (name === '"' || name === "'") return { value: this.#quoted() };
-    const literal = /^(?:-?\d+(?:\.\d+)?|true|false)(?=[\s)=!<>])/.exec(
-      this.#text.slice(this.#position),
-    )?.[0];
-    if (literal !== undefined) {
-      this.#position += literal.length;
-      return { value: literal === 'true' || literal === 'false' ? literal === 'true' : Number(literal) };
-    }
-    const steps: Step[] = [];
-    while (this.#position < this.#text.length && !/[\s)=!<>}]/.test(this.#text[this.#position] as string)) {
-      const before = this.#position;
-      steps.push(...this.#step());
-      if (this.#position === before) break;
-    }
-    return { steps };
-  }
-
-  #space(): void {
-    while (/\s/.test(this.#text[this.#position] ?? '')) this.#position++;
-  }
+  return { text, hasPaths, find: (root) => parts.flatMap((part) => part(root)) };
 }
 
-function evaluate(steps: readonly Step[], root: JsonValue, text: string): JsonValue[] {
-  return steps.reduce<JsonValue[]>(
-    (values, step) => {
-      const next = values.flatMap((value) => apply(step, value, root, text));
-      if (next.length > maxResults)
-        throw new OpmateError('LIMIT', `path ${quoteGo(text)}: more than ${maxResults} results`);
-      return next;
-    },
-    [root],
-  );
-}
-
-function apply(step: Step, value: JsonValue, root: JsonValue, text: string): JsonValue[] {
-  switch (step.kind) {
-    case 'root':
-      return [root];
-    case 'key':
-      if (!isJsonObject(value) || !Object.hasOwn(value, step.name)) return [];
-      return [value[step.name] as JsonValue];
-    case 'all':
-      return getChildren(value);
-    case 'recursive':
-      return [value, ...descendants(value)];
-    case 'slice':
-      return getSlice(value, step);
-    case 'union':
-      return step.steps.flatMap((item) => apply(item, value, root, text));
-    case 'filter':
-      return getChildren(value).filter((item) => holds(step, item, root, text));
-  }
+function getKey(name: string): Step {
+  return (value) => (isJsonObject(value) && Object.hasOwn(value, name) ? [value[name] as JsonValue] : []);
 }
 
 function getChildren(value: JsonValue): JsonValue[] {
@@ -281,41 +193,21 @@ function descendants(value: JsonValue): JsonValue[] {
   return values;
 }
 
-function getSlice(value: JsonValue, { start, end, step }: Step & { kind: 'slice' }): JsonValue[] {
-  if (!Array.isArray(value) || step <= 0) return [];
-  const place = (index: number): number => (index < 0 ? index + value.length : index);
-  const picked = value.slice(place(start ?? 0), end === undefined ? undefined : place(end));
-  return picked.filter((_, i) => i % step === 0);
+function getSlice(start: number, end: number | undefined, step: number): Step {
+  return (value) => {
+    if (!Array.isArray(value) || step <= 0) return [];
+    const place = (index: number): number => (index < 0 ? index + value.length : index);
+    const picked = value.slice(place(start), end === undefined ? undefined : place(end));
+    return picked.filter((_, i) => i % step === 0);
+  };
 }
 
-function holds(
-  { left, operator, right }: Step & { kind: 'filter' },
-  item: JsonValue,
-  root: JsonValue,
-  text: string,
-): boolean {
-  const read = (operand: Operand): JsonValue[] =>
-    'value' in operand
-      ? [operand.value]
-      : operand.steps.reduce<JsonValue[]>(
-          (values, step) => values.flatMap((entry) => apply(step, entry, root, text)),
-          [item],
-        );
-  const [a] = read(left);
-  if (right === undefined) return a !== undefined;
-  const [b] = read(right);
-  if (a === undefined || b === undefined) return false;
-  switch (operator) {
-    case '==':
-      return a === b;
-    case '!=':
-      return a !== b;
-    default: {
-      if (typeof a !== typeof b || (typeof a !== 'number' && typeof a !== 'string')) return false;
-      const [x, y] = [a, b as number | string];
-      return operator === '<' ? x < y : operator === '<=' ? x <= y : operator === '>' ? x > y : x >= y;
-    }
-  }
+function compare(a: JsonValue, operator: string, b: JsonValue): boolean {
+  if (operator === '==' || operator === '=') return a === b;
+  if (operator === '!=') return a !== b;
+  if (typeof a !== typeof b || (typeof a !== 'number' && typeof a !== 'string')) return false;
+  const [x, y] = [a, b as number | string];
+  return operator === '<' ? x < y : operator === '<=' ? x <= y : operator === '>' ? x > y : x >= y;
 }
 
 function print(value: JsonValue): string {

@@ -1,6 +1,6 @@
 import { OpmateError } from '../core/errors.js';
 import { parseGoJson } from '../document/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
+import { type JsonObject, type JsonValue } from '../document/json.js';
 import { getObjects, getText, getTexts } from '../document/json-fields.js';
 import { sortedByBytes } from '../core/order.js';
 import { parseVersion, tryParse } from '../core/semver.js';
@@ -19,92 +19,49 @@ import { riskNames } from './plain/rights/risks.js';
 import type { BundleFile, BundleFiles } from './read.js';
 import { withoutBodies } from './without-bodies.js';
 
-/** An API that an operator owns or requires. */
-interface SummaryApi {
-  group: string;
-  version: string;
-  kind: string;
-  /** Plural name of a resource, or the name of an API service. */
-  plural: string;
-  /** `resource`: from a custom resource definition; `service`: an aggregated API server. */
-  type: 'resource' | 'service';
-}
-
-/** An image that an operator runs or names. */
-interface SummaryImage {
-  image: string;
-  /** Names in `spec.relatedImages`. */
-  names: string[];
-  /** A container of a deployment runs it. */
-  isOperator: boolean;
-  /** Referenced by digest. */
-  isPinned: boolean;
-}
-
-/** Permissions of a service account. */
-interface SummaryAccount {
-  account: string;
-  /** Rows of `opmate bundle permissions` for the whole cluster. */
-  clusterRights: number;
-  /** Rows for single namespaces. */
-  namespaceRights: number;
-  /** Risks as in `opmate bundle permissions`. */
-  risks: string[];
-}
-
 /** Output of `opmate bundle show -o json`. Missing texts and lists are empty; sizes are bytes. */
-export interface BundleSummary {
-  /** Name of the ClusterServiceVersion. */
-  name: string;
-  package: string;
-  version: string;
-  release: string;
-  displayName: string;
-  /** From the annotations. */
-  channels: string[];
-  defaultChannel: string;
-  upgrade: { replaces: string; skips: string[]; skipRange: string; substitutesFor: string };
-  apis: { owned: SummaryApi[]; required: SummaryApi[] };
-  /** Supported install modes, sorted. */
-  installModes: string[];
-  minKubeVersion: string;
-  maturity: string;
-  provider: string;
-  maintainers: { name: string; email: string }[];
-  /** Sorted by image. */
-  images: SummaryImage[];
-  deployments: string[];
-  webhooks: { type: string; name: string }[];
-  /** Permissions if the operator watches as much as it supports; null for an unreadable ClusterServiceVersion. */
-  permissions: { accounts: SummaryAccount[]; risks: string[] } | null;
-  /** From `dependencies.yaml` and constraint properties. */
-  dependencies: { type: string; value: JsonValue }[];
-  /** Further properties, except APIs and package. */
-  properties: { type: string; value: JsonValue }[];
-  isDeprecated: boolean;
-  sizes: {
-    manifests: { files: number; bytes: number };
-    metadata: { files: number; bytes: number };
-    largest: { file: string; bytes: number };
-  };
-  /** Oddities, and faults that prevent installation. */
-  notes: { severity: 'error' | 'warning'; message: string; file?: string; line?: number }[];
+export type BundleSummary = ReturnType<typeof summarizeBundle>;
+
+interface Note {
+  severity: 'error' | 'warning';
+  message: string;
+  file?: string;
+  line?: number;
 }
 
 /** Summarizes a registry+v1 bundle. `subject` names it in errors. Throws the errors of `parseBundle`. */
-export function summarizeBundle(files: BundleFiles, options: { subject: string }): BundleSummary {
+export function summarizeBundle(files: BundleFiles, options: { subject: string }) {
   const bundle = parseBundle(withoutBodies(files), options);
+  const { findings, warnings, ...installed } = installWidely(files);
+  const facts = getFacts(bundle, files, installed);
+  // Oddities, and faults that prevent installation.
+  const notes = [
+    ...findings.map(toNote('error')),
+    ...oddities(facts).map((message) => toNote('warning')(createWarning('oddity', message))),
+    ...bundle.skippedFiles.map(({ file, reason, line }) =>
+      toNote('warning')(createWarning('ignored-file', `skipped: ${reason}`, { file, line })),
+    ),
+    ...warnings.map(toNote('warning')),
+  ];
+  return { ...facts, notes };
+}
+
+/** Returns all but notes, in the order of the output. */
+function getFacts(
+  bundle: Bundle,
+  files: BundleFiles,
+  installed: Omit<ReturnType<typeof installWidely>, 'findings' | 'warnings'>,
+) {
   const spec = csvSpec(bundle.csv);
   const { annotations } = readCsvMetadata(bundle.csv);
-  const installed = installWidely(files);
   const values = bundle.properties.map(getValue);
-  const images = getImages(bundle);
-  const summary: BundleSummary = {
+  return {
     name: bundle.name,
     package: bundle.packageName,
     version: bundle.version,
     release: bundle.release,
     displayName: getText(spec['displayName']),
+    /** From the annotations. */
     channels: bundle.channels,
     defaultChannel: bundle.defaultChannel,
     upgrade: {
@@ -114,36 +71,29 @@ export function summarizeBundle(files: BundleFiles, options: { subject: string }
       substitutesFor: getText(annotations['olm.substitutesFor']),
     },
     apis: getApis(bundle, spec),
-    installModes: installed.modes,
+    installModes: installed.installModes,
     minKubeVersion: getText(spec['minKubeVersion']),
     maturity: getText(spec['maturity']),
-    provider: isJsonObject(spec['provider']) ? getText(spec['provider']['name']) : '',
+    provider: getText(spec, 'provider', 'name'),
     maintainers: getObjects(spec['maintainers']).map(({ name, email }) => ({
       name: getText(name),
       email: getText(email),
     })),
-    images,
+    images: getImages(bundle),
     deployments: installed.deployments,
     webhooks: getObjects(spec['webhookdefinitions']).map(({ type, generateName }) => ({
       type: getText(type),
       name: getText(generateName),
     })),
+    /** If the operator watches as much as it supports; null for an unreadable ClusterServiceVersion. */
     permissions: installed.permissions,
+    /** From `dependencies.yaml` and constraint properties. */
     dependencies: [...bundle.dependencies.map(getValue), ...values.filter(isConstraint)],
+    /** Further properties, except APIs and package. */
     properties: values.filter((value) => !derivedTypes.has(value.type) && !isConstraint(value)),
     isDeprecated: values.some(({ type }) => type === deprecatedType),
     sizes: getSizes(files),
-    notes: [],
   };
-  summary.notes = [
-    ...installed.findings.map(toNote('error')),
-    ...oddities(summary).map(toNote('warning')),
-    ...bundle.skippedFiles.map(({ file, reason, line }) =>
-      toNote('warning')(createWarning('ignored-file', `skipped: ${reason}`, { file, line })),
-    ),
-    ...installed.warnings.map(toNote('warning')),
-  ];
-  return summary;
 }
 
 /** Property that an index adds to a deprecated bundle; a bundle may have it too. */
@@ -172,7 +122,7 @@ function getValue({ type, text }: RawProperty): { type: string; value: JsonValue
 }
 
 function toNote(severity: 'error' | 'warning') {
-  return ({ file, line, ...diagnostic }: Diagnostic): BundleSummary['notes'][number] => ({
+  return ({ file, line, ...diagnostic }: Diagnostic): Note => ({
     severity,
     message: formatMessage(diagnostic),
     ...(file !== undefined && { file }),
@@ -185,16 +135,17 @@ const installNamespace = 'install-namespace';
 /** Converts the bundle for as many watched namespaces as it supports. */
 function installWidely(files: BundleFiles) {
   const first = convertRegistryV1(files, { installNamespace });
-  const modes = first.bundle === undefined ? [] : supportedModes(first.bundle.csv);
-  const watchNamespaces = widestTargets(modes);
+  /** Supported ones, sorted. */
+  const installModes = first.bundle === undefined ? [] : supportedModes(first.bundle.csv);
+  const watchNamespaces = widestTargets(installModes);
   const { objects, findings, warnings, bundle } =
     watchNamespaces === undefined ? first : convertRegistryV1(files, { installNamespace, watchNamespaces });
   const deployments = (bundle?.csv.spec.install.spec?.deployments ?? []).map(({ name }) => name);
-  if (bundle === undefined) return { modes, deployments, permissions: null, findings, warnings };
+  if (bundle === undefined) return { installModes, deployments, permissions: null, findings, warnings };
   const permitting =
     objects.length > 0 ? objects : permissionObjects(bundle, installNamespace, watchNamespaces ?? ['']);
   const permissions = getPermissions(getRights(permitting), bundle);
-  return { modes, deployments, permissions, findings, warnings };
+  return { installModes, deployments, permissions, findings, warnings };
 }
 
 /** Returns the namespaces to watch for an operator that cannot watch all. */
@@ -205,15 +156,13 @@ function widestTargets(modes: readonly string[]): string[] | undefined {
   return modes.includes('OwnNamespace') ? [installNamespace] : undefined;
 }
 
-function getPermissions(
-  rights: ReturnType<typeof getRights>,
-  { csv }: RegistryV1,
-): BundleSummary['permissions'] {
+/** Returns permissions as in `opmate bundle permissions`, with the number of its rows. */
+function getPermissions(rights: ReturnType<typeof getRights>, { csv }: RegistryV1) {
   const { permissions = [], clusterPermissions = [] } = csv.spec.install.spec ?? {};
   const names = new Set(rights.map(({ account }) => account));
   for (const { serviceAccountName } of [...permissions, ...clusterPermissions])
     names.add(serviceAccountName || 'default');
-  const accounts = sortedByBytes(names).map((account): SummaryAccount => {
+  const accounts = sortedByBytes(names).map((account) => {
     const own = rights.filter((right) => right.account === account);
     const cluster = own.filter(({ namespace }) => namespace === '').length;
     const risks = riskNames.filter((risk) => own.some((right) => right.risks.includes(risk)));
@@ -222,10 +171,11 @@ function getPermissions(
   return { accounts, risks: riskNames.filter((risk) => accounts.some(({ risks }) => risks.includes(risk))) };
 }
 
-function getApis(bundle: Bundle, spec: JsonObject): BundleSummary['apis'] {
+function getApis(bundle: Bundle, spec: JsonObject) {
   const toKey = ({ group, version, kind, plural }: ApiKey): string =>
     [group, version, kind, plural].join('\0');
-  const typed = (apis: readonly ApiKey[], services: readonly ApiKey[]): SummaryApi[] => {
+  /** A resource is from a custom resource definition, a service an aggregated API server. */
+  const typed = (apis: readonly ApiKey[], services: readonly ApiKey[]) => {
     const keys = new Set(services.map(toKey));
     return apis.map((api) => ({ ...api, type: keys.has(toKey(api)) ? 'service' : 'resource' }));
   };
@@ -237,18 +187,21 @@ function getApis(bundle: Bundle, spec: JsonObject): BundleSummary['apis'] {
   };
 }
 
-function getImages({ relatedImages, deploymentImages }: Bundle): SummaryImage[] {
+/** Returns images sorted by reference, with their names in `spec.relatedImages`. */
+function getImages({ relatedImages, deploymentImages }: Bundle) {
   const operator = new Set(deploymentImages);
   const images = new Set([...relatedImages.map(({ image }) => image), ...deploymentImages]);
   return sortedByBytes(images).map((image) => ({
     image,
     names: relatedImages.flatMap((related) => (related.image === image ? [related.name] : [])),
+    /** A container of a deployment runs it. */
     isOperator: operator.has(image),
+    /** Referenced by digest. */
     isPinned: /@sha(?:256:[0-9a-f]{64}|512:[0-9a-f]{128})$/.test(image),
   }));
 }
 
-function getSizes(files: BundleFiles): BundleSummary['sizes'] {
+function getSizes(files: BundleFiles) {
   const sum = (part: readonly BundleFile[]) => ({
     files: part.length,
     bytes: part.reduce((total, { content }) => total + content.length, 0),
@@ -261,8 +214,8 @@ function getSizes(files: BundleFiles): BundleSummary['sizes'] {
   return { manifests: sum(files.manifests), metadata: sum(files.metadata), largest };
 }
 
-function oddities(summary: BundleSummary): Diagnostic[] {
-  const { name, version, channels, defaultChannel, upgrade, images, sizes } = summary;
+function oddities(facts: ReturnType<typeof getFacts>): string[] {
+  const { name, version, channels, defaultChannel, upgrade, images, sizes } = facts;
   const messages: string[] = [];
   if (version === '') messages.push('has no version');
   else if (tryParse(parseVersion, version) === undefined)
@@ -273,12 +226,12 @@ function oddities(summary: BundleSummary): Diagnostic[] {
   if (upgrade.replaces === name) messages.push('replaces itself');
   if (upgrade.skips.includes(name)) messages.push('skips itself');
   const loose = images.filter(({ isOperator, isPinned }) => isOperator && !isPinned).length;
-  if (loose > 0)
-    messages.push(
-      `runs ${loose === 1 ? 'an image' : `${loose} images`} that may change: not named by digest`,
-    );
+  if (loose > 0) {
+    const amount = loose === 1 ? 'an image' : `${loose} images`;
+    messages.push(`runs ${amount} that may change: not named by digest`);
+  }
   const bytes = sizes.manifests.bytes + sizes.metadata.bytes;
   if (bytes > maxConfigMapData)
     messages.push(`${bytes} bytes, more than a ConfigMap holds (${maxConfigMapData})`);
-  return messages.map((message) => createWarning('oddity', message));
+  return messages;
 }

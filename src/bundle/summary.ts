@@ -8,7 +8,7 @@ import { type ApiKey, csvApiServices, csvCustomResources, csvSpec, readCsvMetada
 import { propertyTypes } from '../model/declarative-config.js';
 import { maxConfigMapData } from './config-map-extract.js';
 import type { RawProperty } from './metadata.js';
-import { type Bundle, parseBundle } from './parse.js';
+import { type Bundle, parseBundle, withoutBodies } from './parse.js';
 import { convertRegistryV1 } from './plain/registry-v1/convert.js';
 import { type Diagnostic, createWarning, formatMessage } from '../core/diagnostic.js';
 import { supportedModes } from './plain/registry-v1/install-modes.js';
@@ -17,7 +17,6 @@ import type { RegistryV1 } from './plain/registry-v1/registry-v1.js';
 import { getRights } from './plain/rights/rights.js';
 import { riskNames } from './plain/rights/risks.js';
 import type { BundleFile, BundleFiles } from './read.js';
-import { withoutBodies } from './without-bodies.js';
 
 /** Output of `opmate bundle show -o json`. Missing texts and lists are empty; sizes are bytes. */
 export type BundleSummary = ReturnType<typeof summarizeBundle>;

@@ -2,7 +2,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import path from 'node:path';
 import { readBundleDirectory } from '../../bundle/read.js';
 import { validateBundle } from '../../bundle/validate/validate-bundle.js';
-import { withoutBodies } from '../../bundle/without-bodies.js';
+import { withoutBodies } from '../../bundle/parse.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 import { fillDirectory } from '../../files/fill-directory.js';
 import { makeDirectory } from '../../files/make-directory.js';

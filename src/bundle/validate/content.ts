@@ -3,7 +3,7 @@ import { OpmateError } from '../../core/errors.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { conform, struct } from '../../kube/struct.js';
 import { objectMeta } from '../../kube/meta-types.js';
-import { supportedKinds } from '../plain/registry-v1/supported-kinds.js';
+import { supportedKinds } from '../plain/registry-v1/registry-v1.js';
 import { describeKind } from '../../document/field.js';
 import { csvRelease } from '../../model/csv.js';
 import { quoteGo } from '../../document/go-json.js';

@@ -1,4 +1,5 @@
-import { flag, grouped, repeated, text } from '../command/flags.js';
+import { certificateProviders } from '../../bundle/plain/registry-v1/certificates.js';
+import { choice, flag, grouped, repeated, text } from '../command/flags.js';
 
 /** Forms of `<source>`, for help. */
 export const sourceForms =
@@ -31,3 +32,11 @@ export const scopeFlags = grouped('Cluster', {
   installNamespace: text('namespace', 'namespace to install the operator in'),
   watchNamespace: repeated('namespace', 'namespace to watch (default: all, if supported)'),
 });
+
+/** Flag for the certificate provider of webhooks. */
+export const certificateFlags = {
+  certProvider: choice('provider', certificateProviders, 'certificate provider of webhooks', {
+    default: 'none',
+    group: 'Cluster',
+  }),
+};

@@ -1,13 +1,11 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { type FlagValues, grouped, optionalList, text } from '../command/flags.js';
 import { objectDirectory, outputFormat } from '../command/shared-flags.js';
-import { certificateFlags } from '../deployment/certificate-flags.js';
-import { composeFlags, contentFlags, scopeFlags, sourceForms } from './content-flags.js';
+import { certificateFlags, composeFlags, contentFlags, scopeFlags, sourceForms } from './content-flags.js';
 import { parseAvailableApis, withAvailableApis } from '../../bundle/plain/available-apis.js';
 import { isFormatName } from '../../bundle/plain/external-format.js';
-import { writeObjectDirectory } from '../../bundle/plain/object-directory.js';
 import { knownFormats } from '../../bundle/plain/render-content.js';
-import { writeObjects } from '../../bundle/plain/write.js';
+import { writeObjectDirectory, writeObjects } from '../../bundle/plain/write.js';
 import { UsageError, redact } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { renderBundle } from '../../api/bundle/render-bundle.js';

@@ -16,7 +16,7 @@ import { encodeData } from '../reports/encode-data.js';
 import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
-import { objectsOfDeployments } from './objects.js';
+import { objectsOfDeployments } from './input.js';
 import { inSource } from '../../api/bundle/bundle-sources.js';
 import { tellFindings } from '../bundle/findings.js';
 

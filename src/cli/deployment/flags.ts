@@ -1,7 +1,6 @@
 import { flag, grouped, list, parsed, repeated, text } from '../command/flags.js';
 import { milliseconds } from '../command/values.js';
-import { pinFlags } from '../bundle/content-flags.js';
-import { certificateFlags } from './certificate-flags.js';
+import { certificateFlags, pinFlags } from '../bundle/content-flags.js';
 
 /** Flags for the sources of deployments. */
 export const deploymentFlags = {

@@ -8,8 +8,12 @@ import type { RenderedDeployment } from '../../deployment/render-deployments.js'
 import type { CommandContext } from '../context.js';
 import { readInput } from '../input.js';
 import type { CommandSession } from '../session.js';
+import { checkDuplicates } from '../../bundle/plain/duplicates.js';
+import { Report } from '../../bundle/report.js';
+import { type PlainObject, sortObjects } from '../../kube/object.js';
+import { tellFindings, tellWarnings } from '../bundle/findings.js';
 
-export type DeploymentOptions = FlagValues<typeof deploymentFlags>;
+type DeploymentOptions = FlagValues<typeof deploymentFlags>;
 
 /** Renders all deployments in the files of `--file`. Throws OpmateError for an unreadable file. */
 export async function renderDeploymentFile(
@@ -45,4 +49,32 @@ function checkOptions(options: DeploymentOptions): void {
   if (options.updateLock === true && options.lock === undefined) {
     throw new UsageError('--update-lock: needs --lock', { hint: 'specify the file with --lock FILE' });
   }
+}
+
+/** Returns the sorted objects of all deployments; undefined after printing findings. Logs warnings, pins and hashes. */
+export async function objectsOfDeployments(
+  context: CommandContext,
+  session: CommandSession,
+  options: DeploymentOptions,
+): Promise<PlainObject[] | undefined> {
+  const deployments = await renderDeploymentFile(context, session, options);
+  const objects = sortObjects(deployments.flatMap((deployment) => [...deployment.objects]));
+  const report = new Report();
+  const { findings } = report;
+  for (const deployment of deployments) report.add(deployment);
+  if (findings.length === 0) checkDuplicates(objects, report);
+  tellWarnings(
+    session,
+    deployments.flatMap(({ warnings }) => warnings),
+  );
+  for (const { name, isPaused, pins, hash, installNamespace } of deployments) {
+    if (isPaused) session.logger.log('info', `${name}: is paused, so that nothing would be applied`);
+    if (hash === '') continue;
+    for (const pin of pins) session.logger.log('info', `${pin.name}: ${pin.ref}`, { content: pin.content });
+    session.logger.log('info', `${name}: rendered`, { namespace: installNamespace || undefined, hash });
+  }
+  session.logger.close();
+  if (findings.length === 0) return objects;
+  await tellFindings(context, findings);
+  return undefined;
 }

@@ -1,9 +1,8 @@
 import { defineCommand } from '../command/declaration.js';
 import { objectDirectory, outputFormat } from '../command/shared-flags.js';
 import { deploymentFlags } from './flags.js';
-import { objectsOfDeployments } from './objects.js';
-import { writeObjectDirectory } from '../../bundle/plain/object-directory.js';
-import { writeObjects } from '../../bundle/plain/write.js';
+import { objectsOfDeployments } from './input.js';
+import { writeObjectDirectory, writeObjects } from '../../bundle/plain/write.js';
 import { UsageError } from '../../core/errors.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { withoutBodies } from '../../../src/bundle/without-bodies.js';
+import { withoutBodies } from '../../../src/bundle/parse.js';
 
 function fileOf(name: string, kind: string | undefined, size: number) {
   const metadata = { name, labels: { a: 'b' } };

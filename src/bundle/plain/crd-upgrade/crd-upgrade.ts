@@ -1,3 +1,5 @@
+import { type JsonObject, type JsonValue, isJsonObject } from '../../../document/json.js';
+import { getObject } from '../../../document/json-fields.js';
 import { quoteGo } from '../../../document/go-json.js';
 import { compareBytes } from '../../../core/order.js';
 import { conform } from '../../../kube/struct.js';
@@ -11,7 +13,6 @@ import {
   formatMessage,
 } from '../../../core/diagnostic.js';
 import { schemaChanges } from './schema-changes.js';
-import { type SchemaAt, schemaPaths } from './schema-paths.js';
 
 /** A change that may break objects or users of a definition; `code` is the preflight check. */
 export interface CrdDiagnostic extends Diagnostic {
@@ -182,4 +183,44 @@ function getRank(name: string): [number, number, number] {
   if (match === null) return [0, 0, 0];
   const stability = match[2] === undefined ? 3 : match[2] === 'beta' ? 2 : 1;
   return [stability, Number(match[1]), Number(match[3] ?? 0)];
+}
+
+/** A nested schema. */
+interface SchemaAt {
+  schema: JsonObject;
+  /** Path in its document. */
+  place: (string | number)[];
+}
+
+/** Keywords with one schema. */
+const single = ['items', 'additionalProperties', 'additionalItems', 'not'] as const;
+const lists = ['allOf', 'anyOf', 'oneOf', 'items'] as const;
+const maps = ['patternProperties', 'definitions', 'dependencies'] as const;
+
+/**
+ * Returns all schemas in a schema by their paths, as the preflight of operator-controller writes them: `^` is the root,
+ * `^.spec.items` the items of its property `spec`.
+ */
+function schemaPaths(root: JsonObject, place: readonly (string | number)[]): Map<string, SchemaAt> {
+  const schemas = new Map<string, SchemaAt>();
+  const visit = (value: JsonValue | undefined, path: string, where: (string | number)[]): void => {
+    if (!isJsonObject(value)) return;
+    schemas.set(path, { schema: value, place: where });
+    for (const keyword of single) visit(value[keyword], `${path}.${keyword}`, [...where, keyword]);
+    for (const keyword of lists) {
+      const list = value[keyword];
+      if (!Array.isArray(list)) continue;
+      list.forEach((item, index) => visit(item, `${path}.${keyword}[${index}]`, [...where, keyword, index]));
+    }
+    for (const keyword of maps) {
+      for (const [name, item] of Object.entries(getObject(value, keyword))) {
+        visit(item, `${path}.${keyword}[${name}]`, [...where, keyword, name]);
+      }
+    }
+    for (const [name, item] of Object.entries(getObject(value, 'properties'))) {
+      visit(item, `${path}.${name}`, [...where, 'properties', name]);
+    }
+  };
+  visit(root, '^', [...place]);
+  return schemas;
 }

@@ -10,8 +10,7 @@ import { type Manifest, locateIn } from '../../../kube/manifests.js';
 import { labelFault } from '../../../kube/names.js';
 import { type PlainObject, sortObjects, toPlainObject } from '../../../kube/object.js';
 import { permissionObjects } from '../rights/permissions.js';
-import { type RegistryV1, loadCrd, readRegistryV1 } from './registry-v1.js';
-import { supportedKinds } from './supported-kinds.js';
+import { type RegistryV1, loadCrd, readRegistryV1, supportedKinds } from './registry-v1.js';
 import { checkRegistryV1 } from './validate.js';
 import { findConversion, webhookConfigurations, webhookDeployments, webhookServices } from './webhooks.js';
 

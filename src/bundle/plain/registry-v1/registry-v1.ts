@@ -2,8 +2,10 @@ import { bundleKeys, propertiesAnnotation } from '../../../model/bundle-keys.js'
 import { encodeGoJson, parseGoJson, sortKeysDeep } from '../../../document/go-json.js';
 import { OpmateError } from '../../../core/errors.js';
 import { type JsonObject, type JsonValue } from '../../../document/json.js';
+import { sortedByBytes } from '../../../core/order.js';
+import { describeKind } from '../../../document/field.js';
 import { readPlacedMetadata } from '../../metadata.js';
-import { getObject, getText } from '../../../document/json-fields.js';
+import { getObject, getText, getValue } from '../../../document/json-fields.js';
 import type { BundleFile, BundleFiles } from '../../read.js';
 import { crdStruct } from '../../../kube/crd-types.js';
 import { type ClusterServiceVersion, csvStruct } from '../../../kube/csv-types.js';
@@ -11,7 +13,6 @@ import { type Conformed, type Of, conform } from '../../../kube/struct.js';
 import { type Manifest, locateIn, readManifests } from '../../../kube/manifests.js';
 import { formatPath } from '../../../core/diagnostic.js';
 import { Report } from '../../report.js';
-import { checkKinds } from './supported-kinds.js';
 
 /** The parts of a registry+v1 bundle that installing it requires. */
 export interface RegistryV1 {
@@ -205,4 +206,53 @@ function readMetadataFile(
   report.add({ findings });
   if (root === undefined || findings.length > 0) return undefined;
   return { value: root[key] ?? null, place: { file, line: lineOf([key]) ?? 1 } };
+}
+
+/**
+ * Kinds that a bundle may contain in addition to its ClusterServiceVersion and custom resource definitions. Objects of
+ * namespaced kinds are moved to the install namespace. (Source: operator-controller, which ignores groups and treats
+ * VerticalPodAutoscaler as cluster-scoped.)
+ */
+export const supportedKinds = new Map<string, { isNamespaced: boolean }>([
+  ...[
+    'ConfigMap',
+    'NetworkPolicy',
+    'PodDisruptionBudget',
+    'PodMonitor',
+    'PrometheusRule',
+    'Role',
+    'RoleBinding',
+    'Secret',
+    'Service',
+    'ServiceAccount',
+    'ServiceMonitor',
+  ].map((kind) => [kind, { isNamespaced: true }] as const),
+  ...[
+    'ClusterRole',
+    'ClusterRoleBinding',
+    'ConsoleCLIDownload',
+    'ConsoleLink',
+    'ConsolePlugin',
+    'ConsoleQuickStart',
+    'ConsoleYAMLSample',
+    'PriorityClass',
+    'VerticalPodAutoscaler',
+  ].map((kind) => [kind, { isNamespaced: false }] as const),
+]);
+
+/** Reports objects that a bundle must not contain, or without name. */
+function checkKinds(others: readonly Manifest[], report: Report): void {
+  for (const other of others) {
+    if (!supportedKinds.has(other.kind)) {
+      report.fault('unsupported-kind', 'bundles must not hold objects of this kind', {
+        ...locateIn(other, ['kind']),
+        hint: `use one of ${sortedByBytes(supportedKinds.keys()).join(', ')}`,
+      });
+    } else if (other.name === '') {
+      const name = getValue(other.load(), 'metadata', 'name') ?? '';
+      const problem = name === '' ? 'missing' : `expected a string, got ${describeKind(name)}`;
+      const place = { ...locateIn(other, ['metadata', 'name']), subject: other.kind };
+      report.fault('invalid-name', `metadata.name: ${problem}`, place);
+    }
+  }
 }

@@ -101,7 +101,7 @@ export function readSource(field: Field, document: ManifestDocument): DocumentSo
     const second = field.field(other);
     if (second.isPresent) second.fail(`cannot be combined with ${kind}`, { code: 'exclusive-fields' });
   }
-  const fields = new SourceFields(field, hasInner ? inner : undefined, document);
+  const fields = fieldsAt(hasInner ? [inner, field] : [field]);
   const before = document.diagnostics.errors.length;
   const source = readKind(kind, fields);
   const destination = readDestination(fields);
@@ -113,33 +113,21 @@ export function readSource(field: Field, document: ManifestDocument): DocumentSo
 const warnOfUnknown = { unknown: 'warn' } as const;
 
 /** Fields of a source at any level. */
-class SourceFields {
-  readonly #outer: Field;
-  readonly #inner: Field | undefined;
-  readonly document: ManifestDocument;
-
-  constructor(outer: Field, inner: Field | undefined, document: ManifestDocument) {
-    this.#outer = outer;
-    this.#inner = inner;
-    this.document = document;
-  }
-
+interface SourceFields {
   /** Returns the first field of `names` that is set, otherwise the first. */
-  get(...names: [string, ...string[]]): Field {
-    for (const name of names) {
-      const field = this.both(name).find(({ isSet }) => isSet);
-      if (field !== undefined) return field;
-    }
-    return (this.#inner ?? this.#outer).field(names[0]);
-  }
+  get(...names: [string, ...string[]]): Field;
+  /** Returns a field at all levels. */
+  all(name: string): Field[];
+}
 
-  /** Returns a field at both levels. */
-  both(name: string): Field[] {
-    // A source that is a string is its URI.
-    const isUri = name === 'uri' && typeof this.#outer.value === 'string';
-    const outer = isUri ? this.#outer : this.#outer.field(name);
-    return this.#inner === undefined ? [outer] : [this.#inner.field(name), outer];
-  }
+/** Returns the fields of a source at these levels, the innermost first. */
+function fieldsAt(levels: readonly Field[]): SourceFields {
+  // A source that is a string is its URI.
+  const all = (name: string): Field[] =>
+    levels.map((level) => (name === 'uri' && typeof level.value === 'string' ? level : level.field(name)));
+  const get = (...names: [string, ...string[]]): Field =>
+    names.flatMap(all).find(({ isSet }) => isSet) ?? (levels[0] as Field).field(names[0]);
+  return { get, all };
 }
 
 function kindOfSource(field: Field): Kind | undefined {
@@ -188,9 +176,8 @@ function readKind(
     }
     case 'git':
       return readGit(fields);
-    case 'http': {
+    case 'http':
       return { ...readUrl(fields), ...(skipsVerification(fields) && { insecureSkipTlsVerify: true }) };
-    }
   }
 }
 
@@ -245,7 +232,7 @@ function readGit(fields: SourceFields): GitPlace {
   }
   const directory = own ?? fragmentDirectory;
   const written = own === undefined ? repository : directoryField;
-  const within = directory === '' ? '' : withinRoot(directory, written, fields.document);
+  const within = directory === '' ? '' : withinRoot(directory, written);
   return {
     kind: 'git',
     repository: address.replace(/^git\+/, ''),
@@ -262,19 +249,19 @@ function skipsVerification(fields: SourceFields): boolean {
 function readDestination(fields: SourceFields): string {
   const field = fields.get('destination');
   const destination = field.optionalText();
-  const [first, second] = fields.both('destination').filter(({ isPresent }) => isPresent);
+  const [first, second] = fields.all('destination').filter(({ isPresent }) => isPresent);
   if (second !== undefined && first?.value !== second.value) {
     field.fail('conflicting values', { code: 'conflict', hint: 'keep one of them' });
   }
-  return destination === undefined ? '' : withinRoot(destination, field, fields.document);
+  return destination === undefined ? '' : withinRoot(destination, field);
 }
 
 /** Returns a relative path that stays below its root; empty for the root. */
-function withinRoot(text: string, field: Field, { title }: ManifestDocument): string {
+function withinRoot(text: string, field: Field): string {
   if (text === '.' || text === './') return '';
   try {
     if (text.startsWith('/')) throw new OpmateError('UNSAFE', 'absolute');
-    return normalizeEntryPath(text, title);
+    return normalizeEntryPath(text, text);
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
     field.fail(`expected a path within the content, got ${quoteShort(text)}`);
@@ -318,12 +305,12 @@ function readConfigMaps(field: Field, document: ManifestDocument): DocumentSourc
     return {
       name: reference?.name.text() ?? '',
       namespace: reference?.namespace.optionalText() ?? '',
-      path: inner === undefined || entry === undefined ? '' : withinRoot(inner, entry.path, document),
+      path: inner === undefined || entry === undefined ? '' : withinRoot(inner, entry.path),
       documentPath: item.path,
     };
   });
   if (configMaps.length === 0 && document.diagnostics.errors.length === before) list.fail('no ConfigMaps');
-  const destination = readDestination(new SourceFields(field, undefined, document));
+  const destination = readDestination(fieldsAt([field]));
   if (document.diagnostics.errors.length > before) return undefined;
   return { path: field.path, destination, source: { kind: 'configMaps', configMaps } };
 }

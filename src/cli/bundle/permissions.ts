@@ -5,7 +5,7 @@ import { contentFlags, scopeFlags, sourceForms } from './content-flags.js';
 import { type MissingRule, heldRules, missingRules } from '../../bundle/plain/rights/can-install.js';
 import { type CloudPermission, isCloudWildcard } from '../../bundle/plain/rights/cloud-permissions.js';
 import { formatDiagnostic } from '../../core/diagnostic.js';
-import { type Impact, impactKinds } from '../../bundle/plain/rights/impact.js';
+import { impactKinds } from '../../bundle/plain/rights/impact.js';
 import { installerObjects, neededRules } from '../../bundle/plain/rights/installer.js';
 import { readManifests } from '../../kube/manifests.js';
 import type { PlainObject } from '../../kube/object.js';
@@ -155,33 +155,20 @@ async function tellFaults(
   return false;
 }
 
-interface Report {
-  /** All rights; with an older bundle, new ones. */
-  added: Right[];
-  /** Rights of the older bundle only; undefined without one. */
-  removed: Right[] | undefined;
-  webhooks: JsonObject[];
-  impacts: Impact[];
-  removedImpacts: Impact[];
-  clouds: string[];
-  cloud: CloudPermission[];
-  removedCloud: CloudPermission[];
-}
+type Report = ReturnType<typeof getReport>;
 
-function getReport(current: BundlePermissions, older: BundlePermissions | undefined): Report {
-  const rights = current.rights;
-  const before = older?.rights;
+/** Returns what a bundle may do; with an older one, what it may beyond that, and the reverse as `removed…`. */
+function getReport(current: BundlePermissions, older: BundlePermissions | undefined) {
+  const { rights, impacts, cloud, clouds, objects } = current;
   return {
-    added: before === undefined ? rights : rightsBeyond(rights, before),
-    removed: before && rightsBeyond(before, rights),
-    webhooks: current.objects
-      .filter(({ kind }) => kind.endsWith('WebhookConfiguration'))
-      .flatMap(getWebhooks),
-    impacts: beyond(current.impacts, older?.impacts ?? []),
-    removedImpacts: beyond(older?.impacts ?? [], current.impacts),
-    clouds: current.clouds,
-    cloud: beyond(current.cloud, older?.cloud ?? []),
-    removedCloud: beyond(older?.cloud ?? [], current.cloud),
+    added: older === undefined ? rights : rightsBeyond(rights, older.rights),
+    removed: older && rightsBeyond(older.rights, rights),
+    webhooks: objects.filter(({ kind }) => kind.endsWith('WebhookConfiguration')).flatMap(getWebhooks),
+    impacts: beyond(impacts, older?.impacts ?? []),
+    removedImpacts: beyond(older?.impacts ?? [], impacts),
+    clouds,
+    cloud: beyond(cloud, older?.cloud ?? []),
+    removedCloud: beyond(older?.cloud ?? [], cloud),
   };
 }
 
@@ -209,30 +196,24 @@ function formatText(
   output: (typeof outputs)[number],
   installer = `${name}-installer`,
 ): string | AsyncIterable<string> {
-  if (output === 'rbac') {
-    return writeObjects(
-      objects.filter(({ kind }) => /^(?:ServiceAccount|(?:Cluster)?Role(?:Binding)?)$/.test(kind)),
-      'yaml',
-    );
-  }
-  if (output === 'installer') {
-    return writeObjects(
-      installerObjects(installer, installNamespace, neededRules(objects, name, installNamespace)),
-      'yaml',
-    );
-  }
   if (output === 'table') return formatReport(report);
+  if (output === 'rbac' || output === 'installer') {
+    const isAccess = ({ kind }: PlainObject): boolean =>
+      /^(?:ServiceAccount|(?:Cluster)?Role(?:Binding)?)$/.test(kind);
+    const needed = (): PlainObject[] =>
+      installerObjects(installer, installNamespace, neededRules(objects, name, installNamespace));
+    return writeObjects(output === 'rbac' ? objects.filter(isAccess) : needed(), 'yaml');
+  }
+  const { removed } = report;
   const value = asJson({
     permissions: report.added,
-    ...(report.removed !== undefined && { removed: report.removed }),
+    ...(removed !== undefined && { removed }),
     webhooks: report.webhooks,
     impact: report.impacts,
-    ...(report.removed !== undefined && { removedImpact: report.removedImpacts }),
+    ...(removed !== undefined && { removedImpact: report.removedImpacts }),
     cloudCredentials: report.clouds,
     cloudPermissions: report.cloud,
-    ...(report.removed !== undefined && {
-      removedCloudPermissions: report.removedCloud,
-    }),
+    ...(removed !== undefined && { removedCloudPermissions: report.removedCloud }),
     sources: pinValues(pins),
   });
   return encodeData(value, output);
@@ -240,14 +221,10 @@ function formatText(
 
 function formatReport(report: Report): string {
   const { added, removed, webhooks, clouds } = report;
-  const rows =
-    removed === undefined
-      ? added.map(rightCells)
-      : [
-          ...added.map((right) => ['+', ...rightCells(right)]),
-          ...removed.map((right) => ['-', ...rightCells(right)]),
-        ];
-  let text = formatTable(removed === undefined ? rightHeader : ['', ...rightHeader], rows);
+  const marked = (mark: string, rights: readonly Right[]): string[][] =>
+    rights.map((right) => [...(removed === undefined ? [] : [mark]), ...rightCells(right)]);
+  const header = removed === undefined ? rightHeader : ['', ...rightHeader];
+  let text = formatTable(header, [...marked('+', added), ...marked('-', removed ?? [])]);
   for (const { kind, name, failurePolicy, rules } of webhooks) {
     const what = (rules as JsonObject[]).map(({ apiGroups, resources }) =>
       [apiGroups, resources]

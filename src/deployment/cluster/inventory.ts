@@ -6,10 +6,10 @@ import { writeObjects } from '../../bundle/plain/write.js';
 import { computeDigest } from '../../core/digest.js';
 import { LimitError, OpmateError } from '../../core/errors.js';
 import { decodeUtf8, encodeGoJson, parseGoJson, quoteGo } from '../../document/go-json.js';
-import { type JsonObject, type JsonValue, asJson, isJsonObject } from '../../document/json.js';
+import { type JsonObject, type JsonValue, asJson } from '../../document/json.js';
 import { openValue } from '../../document/document.js';
 import type { Field } from '../../document/field.js';
-import { getObject, getText } from '../../document/json-fields.js';
+import { getText, getValue } from '../../document/json-fields.js';
 import type { Pin } from '../../source/content/content.js';
 import { type Kubectl, readObjects } from './kubectl.js';
 import type { ObjectId } from './objects.js';
@@ -21,9 +21,6 @@ export interface StoredRender {
   pieces: number;
 }
 
-/** Result of an attempt to change a deployment. */
-type RevisionResult = 'applied' | 'failed';
-
 /** Stored part of a pin. */
 export type KeptPin = Pick<Pin, 'name' | 'type' | 'ref' | 'content'>;
 
@@ -33,7 +30,7 @@ export interface Revision {
   revision: number;
   /** Time in RFC 3339. */
   time: string;
-  result: RevisionResult;
+  result: 'applied' | 'failed';
   version?: string;
   /** Hash of the render when it was approved. */
   hash: string;
@@ -44,20 +41,14 @@ export interface Revision {
   render?: StoredRender;
 }
 
-/** A run that changes the cluster, recorded until it ends. */
-interface Unfinished {
-  time: string;
-  hash: string;
-  objects: ObjectId[];
-}
-
 /** State of a deployment on a cluster. */
 export interface Inventory {
   /** Objects that the deployment created or took over, and still owns. */
   objects: ObjectId[];
   /** Revisions, oldest first. */
   revisions: Revision[];
-  unfinished?: Unfinished;
+  /** A run that changes the cluster, recorded until it ends. */
+  unfinished?: { time: string; hash: string; objects: ObjectId[] };
 }
 
 /** An inventory as read; it is written only if unchanged in the cluster. */
@@ -95,8 +86,9 @@ function toHex(digest: string): string {
   return digest.slice(digest.indexOf(':') + 1);
 }
 
-function pieceName(place: InventoryPlace, { digest }: StoredRender, index: number): string {
-  return `${inventoryName(place.name)}-${toHex(digest).slice(0, 16)}-${index}`;
+function pieceNames({ name }: InventoryPlace, { digest, pieces }: StoredRender): string[] {
+  const prefix = `${inventoryName(name)}-${toHex(digest).slice(0, 16)}`;
+  return Array.from({ length: pieces }, (_, index) => `${prefix}-${index}`);
 }
 
 /** Returns the current revision: the last one applied completely. */
@@ -109,23 +101,15 @@ export async function readInventory(kubectl: Kubectl, place: InventoryPlace): Pr
   const name = inventoryName(place.name);
   const [secret] = await getSecrets(kubectl, place, [name]);
   if (secret === undefined) return { inventory: { objects: [], revisions: [] }, resourceVersion: undefined };
-  const metadata = getObject(secret, 'metadata');
-  const { resourceVersion } = metadata;
   try {
     const state = parseGoJson(decodeUtf8(await unpack(getData(secret, 'state'))));
-    return {
-      inventory: parseInventory(state),
-      resourceVersion: typeof resourceVersion === 'string' ? resourceVersion : undefined,
-    };
+    return { inventory: parseInventory(state), resourceVersion: getVersion(secret) };
   } catch (error) {
-    throw new OpmateError(
-      'INVALID',
-      `Secret ${quoteGo(name)} in namespace ${quoteGo(place.namespace)}: damaged`,
-      {
-        hint: 'delete the inventory to adopt the objects of the deployment again',
-        cause: error,
-      },
-    );
+    const subject = `Secret ${quoteGo(name)} in namespace ${quoteGo(place.namespace)}`;
+    throw new OpmateError('INVALID', `${subject}: damaged`, {
+      hint: 'delete the inventory to adopt the objects of the deployment again',
+      cause: error,
+    });
   }
 }
 
@@ -156,10 +140,12 @@ export async function writeInventory(
     });
   }
   if (errors.length > 0) throw new OpmateError('INVALID', `${subject}: ${errors.join('; ')}`);
-  const [written] = readObjects(stdout);
-  const metadata = getObject(written, 'metadata');
-  const next = metadata['resourceVersion'];
-  return { inventory, resourceVersion: typeof next === 'string' ? next : undefined };
+  return { inventory, resourceVersion: getVersion(readObjects(stdout)[0]) };
+}
+
+function getVersion(object: JsonObject | undefined): string | undefined {
+  const version = getValue(object, 'metadata', 'resourceVersion');
+  return typeof version === 'string' ? version : undefined;
 }
 
 /** Stores a render on the cluster; existing pieces are not written again. */
@@ -174,9 +160,9 @@ export async function storeRender(
   const pieces = Math.max(1, Math.ceil(packed.length / pieceSize));
   if (pieces > maxPieces) throw new LimitError(`deployment ${quoteGo(place.name)}: too large to store`);
   const render = { digest: computeDigest(text), pieces };
-  for (let index = 0; index < pieces; index++) {
+  for (const [index, name] of pieceNames(place, render).entries()) {
     const piece = packed.subarray(index * pieceSize, (index + 1) * pieceSize);
-    const secret = toSecret(place, pieceName(place, render, index), { render: piece });
+    const secret = toSecret(place, name, { render: piece });
     const { errors } = await kubectl.run(['create', '-f', '-', '-o', 'name', '--validate=false'], {
       objects: [secret],
     });
@@ -194,11 +180,11 @@ export async function loadRender(
   place: InventoryPlace,
   render: StoredRender,
 ): Promise<PlainObject[]> {
-  const names = Array.from({ length: render.pieces }, (_, index) => pieceName(place, render, index));
+  const names = pieceNames(place, render);
   const secrets = await getSecrets(kubectl, place, names);
   const subject = `stored render of ${quoteGo(place.name)}`;
   const parts = names.map((name) => {
-    const secret = secrets.find(({ metadata }) => isJsonObject(metadata) && metadata['name'] === name);
+    const secret = secrets.find(({ metadata }) => getValue(metadata, 'name') === name);
     if (secret !== undefined) return getData(secret, 'render');
     throw new OpmateError('NOT_FOUND', `${subject}: Secret ${quoteGo(name)} not found`);
   });
@@ -219,11 +205,8 @@ export async function dropRenders(
   after: readonly Revision[],
 ): Promise<void> {
   const kept = new Set(after.map(({ render }) => render?.digest));
-  const gone = before.flatMap(({ render }) =>
-    render !== undefined && !kept.has(render.digest) ? [render] : [],
-  );
-  const names = gone.flatMap((render) =>
-    Array.from({ length: render.pieces }, (_, index) => pieceName(place, render, index)),
+  const names = before.flatMap(({ render }) =>
+    render !== undefined && !kept.has(render.digest) ? pieceNames(place, render) : [],
   );
   if (names.length === 0) return;
   const objects = names.map((name) => toSecret(place, name, {}));
@@ -251,16 +234,10 @@ async function getSecrets(
   { name, namespace }: InventoryPlace,
   names: readonly string[],
 ): Promise<JsonObject[]> {
-  const text = await kubectl.expect(`inventory of ${quoteGo(name)}`, [
-    'get',
-    'secrets',
-    ...names,
-    `--namespace=${namespace}`,
-    '--ignore-not-found',
-    '-o',
-    'json',
-  ]);
-  return readObjects(text);
+  const flags = [`--namespace=${namespace}`, '--ignore-not-found', '-o', 'json'];
+  return readObjects(
+    await kubectl.expect(`inventory of ${quoteGo(name)}`, ['get', 'secrets', ...names, ...flags]),
+  );
 }
 
 function toSecret(
@@ -310,7 +287,7 @@ function parseInventory(value: JsonValue): Inventory {
 /** Other versions may write more fields. */
 const foreign = { unknown: 'ignore' } as const;
 
-function readUnfinished(field: Field<never>): Unfinished {
+function readUnfinished(field: Field<never>): Required<Inventory>['unfinished'] {
   const { time, hash, objects } = field.object(['time', 'hash', 'objects'], foreign);
   return { time: time.anyText(), hash: hash.anyText(), objects: objects.list().map(readId) };
 }

@@ -1,32 +1,11 @@
 import { LimitError } from '../../core/errors.js';
 import type { Database } from '../schema/database.js';
+import { latestColumns } from '../schema/migration-tables.js';
 
 /** Maximum length of a value: manifests of a bundle are at most a few megabytes. */
 const maxValueLength = 64 * 1024 * 1024;
 
-/** Columns read of each table. */
-const columns = {
-  operatorbundle: [
-    'name',
-    'csv',
-    'bundle',
-    'bundlepath',
-    'skiprange',
-    'version',
-    'replaces',
-    'skips',
-    'substitutesfor',
-  ],
-  package: ['name', 'default_channel'],
-  channel: ['name', 'package_name', 'head_operatorbundle_name'],
-  channel_entry: ['channel_name', 'package_name', 'operatorbundle_name'],
-  properties: ['type', 'value', 'operatorbundle_name'],
-  dependencies: ['type', 'value', 'operatorbundle_name'],
-  related_image: ['image', 'operatorbundle_name'],
-  api: ['group_name', 'version', 'kind', 'plural'],
-} as const;
-
-type TableName = keyof typeof columns;
+type IndexTable = keyof typeof latestColumns;
 
 /** Unindexed columns for lookups of rows. */
 const lookups = {
@@ -37,9 +16,7 @@ const lookups = {
   properties: { table: 'properties', column: 'operatorbundle_name' },
   dependencies: { table: 'dependencies', column: 'operatorbundle_name' },
   related_image: { table: 'related_image', column: 'operatorbundle_name' },
-} as const satisfies Record<string, { table: TableName; column: string; type?: string }>;
-
-type LookupName = keyof typeof lookups;
+} as const satisfies Record<string, { table: IndexTable; column: string; type?: string }>;
 
 /** Name of the temporary table of APIs. */
 const apis = 'opmate_provided';
@@ -51,7 +28,7 @@ const apis = 'opmate_provided';
  */
 export class LookupTables {
   readonly #database: Database;
-  readonly #checked = new Set<TableName>();
+  readonly #checked = new Set<IndexTable>();
   readonly #made = new Set<string>();
 
   constructor(database: Database) {
@@ -59,11 +36,11 @@ export class LookupTables {
   }
 
   /** Throws if tables hold values that are too long; their length is known without reading them. */
-  check(...tables: TableName[]): void {
+  check(...tables: IndexTable[]): void {
     const { name } = this.#database;
     for (const table of tables) {
       if (this.#checked.has(table)) continue;
-      const names: readonly string[] = columns[table];
+      const names = latestColumns[table].split(' ');
       const limit = names.map((column) => `octet_length(${column}) > ${maxValueLength}`).join(' OR ');
       const row = this.#database.get<{ length: number }>(
         `SELECT max(0, ${names.map((column) => `coalesce(octet_length(${column}), 0)`).join(', ')}) AS length
@@ -80,9 +57,13 @@ export class LookupTables {
   }
 
   /** Returns the temporary table that finds rows, as `id`, by the value of the column, as `owner`. */
-  table(lookup: LookupName): string {
-    const { table, column, type = '' }: { table: TableName; column: string; type?: string } = lookups[lookup];
-    const name = getName(lookup);
+  table(lookup: keyof typeof lookups): string {
+    const {
+      table,
+      column,
+      type = '',
+    }: { table: IndexTable; column: string; type?: string } = lookups[lookup];
+    const name = `opmate_${lookup}`;
     if (!this.#made.has(name)) {
       this.check(table);
       this.#database.execute(
@@ -119,14 +100,9 @@ export class LookupTables {
 
   /** Drops all tables: the database has changed, or a transaction that created tables was rolled back. */
   clear(): void {
-    for (const name of [apis, ...Object.keys(lookups).map(getName)]) {
+    for (const name of [apis, ...Object.keys(lookups).map((lookup) => `opmate_${lookup}`)])
       this.#database.execute(`DROP TABLE IF EXISTS temp.${name}`);
-    }
     this.#made.clear();
     this.#checked.clear();
   }
-}
-
-function getName(lookup: string): string {
-  return `opmate_${lookup}`;
 }

@@ -131,20 +131,20 @@ export const triggers: ReadonlyMap<string, string> = new Map(
   ['api_provider', 'api_requirer'].map((table) => [`${table}_cleanup`, cleanupTrigger(table)]),
 );
 
-/** Columns of every table of the latest version. */
-export const latestColumns: ReadonlyMap<string, readonly string[]> = new Map(
-  Object.entries({
-    operatorbundle: 'name csv bundle bundlepath skiprange version replaces skips substitutesfor',
-    package: 'name default_channel',
-    channel: 'name package_name head_operatorbundle_name',
-    channel_entry: 'entry_id channel_name package_name operatorbundle_name replaces depth',
-    api: 'group_name version kind plural',
-    api_provider: 'group_name version kind operatorbundle_name operatorbundle_version operatorbundle_path',
-    api_requirer: 'group_name version kind operatorbundle_name operatorbundle_version operatorbundle_path',
-    related_image: 'image operatorbundle_name',
-    dependencies: 'type value operatorbundle_name operatorbundle_version operatorbundle_path',
-    properties: 'type value operatorbundle_name operatorbundle_version operatorbundle_path',
-    deprecated: 'operatorbundle_name',
-    schema_migrations: 'version timestamp',
-  }).map(([table, columns]) => [table, columns.split(' ')]),
-);
+const bundleKey = 'operatorbundle_name operatorbundle_version operatorbundle_path';
+
+/** Columns of every table of the latest version, separated by spaces. */
+export const latestColumns = {
+  operatorbundle: 'name csv bundle bundlepath skiprange version replaces skips substitutesfor',
+  package: 'name default_channel',
+  channel: 'name package_name head_operatorbundle_name',
+  channel_entry: 'entry_id channel_name package_name operatorbundle_name replaces depth',
+  api: 'group_name version kind plural',
+  api_provider: `group_name version kind ${bundleKey}`,
+  api_requirer: `group_name version kind ${bundleKey}`,
+  related_image: 'image operatorbundle_name',
+  dependencies: `type value ${bundleKey}`,
+  properties: `type value ${bundleKey}`,
+  deprecated: 'operatorbundle_name',
+  schema_migrations: 'version timestamp',
+} as const;

@@ -118,7 +118,7 @@ function refuseViews(database: Database): void {
   for (const { name } of database.all<{ name: string }>(
     "SELECT name FROM sqlite_master WHERE type = 'view'",
   )) {
-    if (!latestColumns.has(name)) continue;
+    if (!Object.hasOwn(latestColumns, name)) continue;
     throw new OpmateError('INVALID', `${name} is a view, not a table`, {
       subject: database.name,
       hint: notAnIndex,
@@ -194,9 +194,9 @@ function withoutOld(table: string): string {
  */
 export function checkTables(database: Database): void {
   const tables = getTables(database);
-  for (const [table, columns] of latestColumns) {
+  for (const [table, columns] of Object.entries(latestColumns)) {
     const present = tables.get(table);
-    const missing = columns.find((column) => present?.has(column) !== true);
+    const missing = columns.split(' ').find((column) => present?.has(column) !== true);
     if (missing === undefined) continue;
     const what =
       present === undefined ? `table ${table} not found` : `table ${table} has no column ${missing}`;

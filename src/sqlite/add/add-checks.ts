@@ -1,4 +1,5 @@
 import { OpmateError } from '../../core/errors.js';
+import { getOrAdd } from '../../core/groups.js';
 import { sortedByBytes } from '../../core/order.js';
 import { parseReference } from '../../core/reference.js';
 import { BundleImageAlreadyAddedError, VersionAlreadyAddedError } from './already-added.js';
@@ -8,60 +9,53 @@ import { findPackages } from './overwrite.js';
 import { type IndexedPackage, readBundle, readPackage } from '../schema/package-state.js';
 import type { StagedBundle } from './stage.js';
 
-/** A bundle that is not added, with the reason. */
-export interface Refusal {
-  bundle: StagedBundle;
-  error: OpmateError;
-}
-
 interface CheckOptions {
   overwriteLatest: boolean;
   enableAlpha: boolean;
 }
 
-export interface CheckedBundles {
-  refusals: Refusal[];
-  /** Names to remove before the bundles of the same name are added. */
-  overwritten: Set<string>;
-}
+type Refuse = (error: OpmateError) => void;
 
 /**
- * Checks bundles before anything is written: existing and duplicate bundles, edges into other packages, and what an
- * index accepts only with flags. `bundles` are in order of addition. Within `withIndexes` of `entries` and `names`.
+ * Checks bundles before anything is written, and refuses existing and duplicate bundles, edges into other packages, and
+ * what an index accepts only with flags. Returns the names to remove before the bundles of the same name are added.
+ * `bundles` are in order of addition. Within `withIndexes` of `entries` and `names`.
  */
 export async function checkBundles(
   database: Database,
   bundles: readonly StagedBundle[],
   options: CheckOptions,
-): Promise<CheckedBundles> {
-  const checked: CheckedBundles = { refusals: [], overwritten: new Set() };
-  const edges = new EdgeOwners(database, bundles);
+  refuseBundle: (bundle: StagedBundle, error: OpmateError) => void,
+): Promise<Set<string>> {
+  const overwritten = new Set<string>();
+  const findEdgeProblems = edgeChecker(database, bundles);
   const known = new Map<string, KnownPackage>();
   const first = new Map<string, StagedBundle>();
   for (const bundle of bundles) {
     const { name, packageName } = bundle.record;
-    const refuse = (error: OpmateError): void => void checked.refusals.push({ bundle, error });
+    const refuse = (error: OpmateError): void => refuseBundle(bundle, error);
     const twin = first.get(name);
     if (twin === undefined) first.set(name, bundle);
     else refuse(await twiceError(twin, bundle));
-    for (const error of ownProblems(bundle, options)) refuse(error);
+    checkAlone(bundle, options, refuse);
     if (packageName === '') continue;
-    const entry = known.get(packageName) ?? new KnownPackage(readPackage(database, packageName));
-    known.set(packageName, entry);
-    for (const error of await presenceProblems(database, bundle, entry, options)) refuse(error);
+    const entry = getOrAdd(known, packageName, () => toKnown(readPackage(database, packageName)));
+    await checkPresence(database, bundle, entry, options, refuse);
     if (options.overwriteLatest && twin === undefined && readBundle(database, name) !== undefined)
-      checked.overwritten.add(name);
-    for (const error of edges.getProblems(bundle.record)) refuse(error);
+      overwritten.add(name);
+    for (const problem of findEdgeProblems(bundle.record)) refuse(new OpmateError('INVALID', problem));
   }
-  return checked;
+  return overwritten;
 }
 
-/** Returns the problems of one bundle alone. */
-function ownProblems({ record, reference }: StagedBundle, { enableAlpha }: CheckOptions): OpmateError[] {
-  const problems: OpmateError[] = [];
-  const fail = (problem: string, hint: string): void => {
-    problems.push(new OpmateError('INVALID', problem, { subject: reference, hint }));
-  };
+/** Checks one bundle alone. */
+function checkAlone(
+  { record, reference }: StagedBundle,
+  { enableAlpha }: CheckOptions,
+  refuse: Refuse,
+): void {
+  const fail = (problem: string, hint: string): void =>
+    refuse(new OpmateError('INVALID', problem, { subject: reference, hint }));
   const { name, packageName, channels, substitutesFor } = record;
   if (packageName === '') fail(`bundle ${name} names no package`, 'set it in metadata/annotations.yaml');
   if (channels.length === 0) fail(`bundle ${name} names no channel`, 'set one in metadata/annotations.yaml');
@@ -72,7 +66,6 @@ function ownProblems({ record, reference }: StagedBundle, { enableAlpha }: Check
       'add it with --enable-alpha',
     );
   }
-  return problems;
 }
 
 async function twiceError(twin: StagedBundle, bundle: StagedBundle): Promise<OpmateError> {
@@ -90,60 +83,57 @@ async function twiceError(twin: StagedBundle, bundle: StagedBundle): Promise<Opm
   );
 }
 
-/** A package of the index with lookups for the checks, created once. */
-class KnownPackage {
-  readonly state: IndexedPackage;
+/** A package of the index with lookups for the checks. */
+interface KnownPackage {
+  state: IndexedPackage;
   /** Names of bundles by image. */
-  readonly images: ReadonlyMap<string, string>;
-  overwrites = 0;
-
-  constructor(state: IndexedPackage) {
-    this.state = state;
-    this.images = new Map([...state.bundles].map(([name, { image }]) => [image, name]));
-  }
-
-  /** Returns the last bundle that replaces or skips another, with its channel. */
-  findReplacer(name: string): { by: string; channel: string } | undefined {
-    let replacer: { by: string; channel: string } | undefined;
-    for (const [channel, entries] of this.state.channels) {
-      for (const { name: by, replaces, skips } of entries) {
-        if (!this.state.bundles.has(by)) continue;
-        if (replaces === name || skips.includes(name)) replacer = { by, channel };
-      }
-    }
-    return replacer;
-  }
+  images: ReadonlyMap<string, string>;
+  overwrites: number;
 }
 
-/** Returns the problems of a bundle that already exists. */
-async function presenceProblems(
+function toKnown(state: IndexedPackage): KnownPackage {
+  const images = new Map([...state.bundles].map(([name, { image }]) => [image, name]));
+  return { state, images, overwrites: 0 };
+}
+
+/** Returns the last bundle of a package that replaces or skips another, with its channel. */
+function findReplacer({ channels, bundles }: IndexedPackage, name: string): [string, string] | undefined {
+  let replacer: [by: string, channel: string] | undefined;
+  for (const [channel, entries] of channels) {
+    for (const { name: by, replaces, skips } of entries)
+      if (bundles.has(by) && (replaces === name || skips.includes(name))) replacer = [by, channel];
+  }
+  return replacer;
+}
+
+/** Checks whether a bundle already exists. */
+async function checkPresence(
   database: Database,
   bundle: StagedBundle,
   known: KnownPackage,
   { overwriteLatest }: CheckOptions,
-): Promise<OpmateError[]> {
-  const problems: OpmateError[] = [];
+  refuse: Refuse,
+): Promise<void> {
   const { name, packageName, image } = bundle.record;
   const owner = image === '' ? undefined : known.images.get(image);
   if (owner !== undefined) {
     const as = owner === name ? '' : `, as the image of ${owner}`;
-    problems.push(new BundleImageAlreadyAddedError('INVALID', `Bundle ${image} already exists${as}`));
+    refuse(new BundleImageAlreadyAddedError('INVALID', `Bundle ${image} already exists${as}`));
   }
   const there = readBundle(database, name);
-  if (there === undefined) return problems;
+  if (there === undefined) return;
   const details = `${name} is in the index ${await likeness(database, there.image, bundle)}`;
   const inPackage = known.state.bundles.has(name);
+  const fail = (problem: string, hint?: string): void =>
+    refuse(new OpmateError('INVALID', problem, { hint }));
   if (overwriteLatest) {
-    const replacer = known.findReplacer(name);
-    const fail = (problem: string, hint?: string): void => {
-      problems.push(new OpmateError('INVALID', problem, { hint }));
-    };
+    const [by, channel] = findReplacer(known.state, name) ?? [];
     if (there.image === '') {
       fail(`index add --overwrite-latest is only supported when using bundle images: ${details}`);
-    } else if (inPackage && replacer !== undefined) {
+    } else if (inPackage && by !== undefined) {
       fail(
         'Cannot overwrite a bundle that is not at the head of a channel using --overwrite-latest: ' +
-          `${name} from package ${packageName} is replaced by ${replacer.by} on channel ${replacer.channel}`,
+          `${name} from package ${packageName} is replaced by ${by} on channel ${channel}`,
       );
     } else if (inPackage && ++known.overwrites > 1) {
       fail(
@@ -153,24 +143,15 @@ async function presenceProblems(
       );
     }
   } else if (inPackage) {
+    const problem = `Bundle already added that provides package and csv: ${details}`;
     const hint = 'use --overwrite-latest for channel heads only';
-    problems.push(
-      new VersionAlreadyAddedError(
-        'INVALID',
-        `Bundle already added that provides package and csv: ${details}`,
-        {
-          hint,
-        },
-      ),
-    );
+    refuse(new VersionAlreadyAddedError('INVALID', problem, { hint }));
   } else if (findPackages(database, name).length === 0) {
-    problems.push(
-      new OpmateError('INVALID', `failed to add bundle "${name}": ${details}, but in no channel`, {
-        hint: 'remove bundles without a channel with opmate registry prune-stranded',
-      }),
+    fail(
+      `failed to add bundle "${name}": ${details}, but in no channel`,
+      'remove bundles without a channel with opmate registry prune-stranded',
     );
   }
-  return problems;
 }
 
 /** Compares the bundle in the index with the new one, as far as possible. */
@@ -202,55 +183,40 @@ function computeDigest(image: string): string | undefined {
   }
 }
 
-/** Packages of all names that the bundles of one call have, replace or skip. */
-class EdgeOwners {
-  readonly #database: Database;
-  readonly #packages = new Map<string, Set<string>>();
-  readonly #owners = new Map<string, Set<string>>();
-  readonly #inIndex = new Map<string, string[]>();
-
-  constructor(database: Database, bundles: readonly StagedBundle[]) {
-    this.#database = database;
-    for (const { record } of bundles) {
-      for (const name of namesIn(record)) add(this.#packages, name, record.packageName);
-      add(this.#owners, record.name, record.packageName);
-    }
+/** Returns a function that finds names of a bundle which belong to another package of the index or of `bundles`. */
+function edgeChecker(
+  database: Database,
+  bundles: readonly StagedBundle[],
+): (record: BundleRecord) => string[] {
+  const packages = new Map<string, Set<string>>();
+  const owners = new Map<string, Set<string>>();
+  const inIndex = new Map<string, string[]>();
+  const none = (): Set<string> => new Set();
+  for (const { record } of bundles) {
+    for (const name of namesIn(record)) getOrAdd(packages, name, none).add(record.packageName);
+    getOrAdd(owners, record.name, none).add(record.packageName);
   }
-
-  getProblems(record: BundleRecord): OpmateError[] {
+  return (record) => {
     const { packageName } = record;
     const problems: string[] = [];
     for (const name of namesIn(record)) {
-      const packages = this.#packages.get(name) ?? new Set();
+      const found = packages.get(name) ?? none();
       // The bundle itself determines its package.
-      const owners = this.#owners.get(name);
-      if (packages.size > 1 && !(owners?.size === 1 && owners.has(packageName))) {
+      const own = owners.get(name);
+      if (found.size > 1 && !(own?.size === 1 && own.has(packageName))) {
         problems.push(
-          `bundle ${name} must belong to exactly one package, found on: [${sortedByBytes(packages).join(' ')}]`,
+          `bundle ${name} must belong to exactly one package, found on: [${sortedByBytes(found).join(' ')}]`,
         );
       }
-      const other = this.#packagesInIndex(name).find((bundle) => bundle !== packageName);
+      const indexed = getOrAdd(inIndex, name, () => findPackages(database, name));
+      const other = indexed.find((text) => text !== packageName);
       if (other === undefined) continue;
       problems.push(
         `bundle ${name} belongs to package ${other} on index, cannot be added as an edge for package ${packageName}`,
       );
     }
-    return problems.map((problem) => new OpmateError('INVALID', problem));
-  }
-
-  #packagesInIndex(name: string): string[] {
-    let packages = this.#inIndex.get(name);
-    if (packages === undefined) {
-      packages = findPackages(this.#database, name);
-      this.#inIndex.set(name, packages);
-    }
-    return packages;
-  }
-}
-
-function add(map: Map<string, Set<string>>, key: string, value: string): void {
-  const values = map.get(key) ?? new Set();
-  map.set(key, values.add(value));
+    return problems;
+  };
 }
 
 /** Returns the names of a bundle and of all that it replaces and skips. */

@@ -4,7 +4,7 @@ import type { Logger } from '../../core/log.js';
 import { groupBy, pushTo } from '../../core/groups.js';
 import { compareBytes } from '../../core/order.js';
 import { SemverError, type Version } from '../../core/semver.js';
-import { type CheckedBundles, type Refusal, checkBundles } from './add-checks.js';
+import { checkBundles } from './add-checks.js';
 import { findAddWarnings } from './add-warnings.js';
 import { joinRefusals } from './already-added.js';
 import type { BundleRecord } from '../schema/bundle-record.js';
@@ -12,7 +12,6 @@ import { type ChannelMember, chooseHeads, compareWithBuild, headVersion } from '
 import type { Database } from '../schema/database.js';
 import { withEditIndexes, withIndexes } from '../schema/helper-indexes.js';
 import { insertBundle, writeManifests } from '../schema/insert-bundle.js';
-import { dropManifestsOfNonHeads, findManifestsWithoutImage } from './minimal.js';
 import { removeOverwritten } from './overwrite.js';
 import { writePackageChannels } from '../schema/package-channels.js';
 import { type IndexedPackage, readPackage } from '../schema/package-state.js';
@@ -57,38 +56,47 @@ export async function addBundles(
   bundles: readonly StagedBundle[],
   options: AddOptions,
 ): Promise<AddReport> {
-  const { mode, overwriteLatest = false, enableAlpha = false } = options;
+  const { mode, overwriteLatest = false, enableAlpha = false, permissive = false } = options;
+  const { minimal = false, allInOne = false, logger } = options;
   const sorted = inOrder(bundles);
-  const headsOnly = keepsHeadsOnly(options);
-  const refusals = new Refusals(options.permissive ?? false);
+  // Whether only channel heads keep their manifests.
+  const headsOnly = !allInOne && (minimal || mode !== 'replaces');
+  const refused: Refusals = new Map();
+  const throwIfRefused = (): void => {
+    if (!permissive && refused.size > 0) throw joinRefusals([...refused.values()].flat());
+  };
   refuseBytesAsNames(database);
   await withIndexes(database, 'entries', async () => {
-    const checked = await withIndexes(database, 'names', () =>
-      checkBundles(database, sorted, { overwriteLatest, enableAlpha }),
+    const overwritten = await withIndexes(database, 'names', () =>
+      checkBundles(database, sorted, { overwriteLatest, enableAlpha }, (bundle, error) =>
+        pushTo(refused, bundle, error),
+      ),
     );
-    checked.refusals.forEach((refusal) => refusals.add(refusal));
-    if (mode !== 'replaces') refuseOverwrites(sorted, checked, refusals);
-    refusals.throwUnlessPermissive();
+    for (const bundle of mode === 'replaces' ? [] : sorted) {
+      if (!overwritten.has(bundle.record.name) || refused.has(bundle)) continue;
+      const message = `failed to add bundle "${bundle.record.name}": it is in the index already`;
+      const hint = 'use --overwrite-latest with --mode replaces only';
+      refused.set(bundle, [new OpmateError('INVALID', message, { hint })]);
+    }
+    throwIfRefused();
     const addAll = async (): Promise<void> => {
-      const allowed = sorted.filter((bundle) => !refusals.has(bundle));
-      const addition = { database, options, headsOnly, overwritten: checked.overwritten, refusals };
+      const allowed = sorted.filter((bundle) => !refused.has(bundle));
+      const addition = { database, options, headsOnly, overwritten, refused };
       for (const [packageName, group] of groupBy(allowed, ({ record }) => record.packageName))
         await addToPackage(addition, packageName, group);
     };
     const addWithAlpha = enableAlpha ? () => withIndexes(database, 'substitutions', addAll) : addAll;
-    await (checked.overwritten.size > 0 ? withEditIndexes(database, addWithAlpha) : addWithAlpha());
-    refusals.throwUnlessPermissive();
+    await (overwritten.size > 0 ? withEditIndexes(database, addWithAlpha) : addWithAlpha());
+    throwIfRefused();
   });
-  const added = sorted.filter((bundle) => !refusals.has(bundle));
+  const added = sorted.filter((bundle) => !refused.has(bundle));
   if (headsOnly) await keepManifestsOfHeads(database, added, options);
-  if (options.minimal === true) warnOfKeptManifests(database, options.logger);
-  for (const warning of findAddWarnings(database, added)) options.logger?.log('warn', warning);
-  return { added: added.map(({ record }) => record.name), failures: refusals.failures() };
-}
-
-/** Reports whether only channel heads keep their manifests. */
-function keepsHeadsOnly({ mode, minimal = false, allInOne = false }: AddOptions): boolean {
-  return !allInOne && (minimal || mode !== 'replaces');
+  if (minimal) warnOfKeptManifests(database, logger);
+  for (const warning of findAddWarnings(database, added)) logger?.log('warn', warning);
+  return {
+    added: added.map(({ record }) => record.name),
+    failures: [...refused].map(([bundle, errors]) => ({ bundle, error: joinRefusals(errors) })),
+  };
 }
 
 /**
@@ -109,25 +117,28 @@ async function keepManifestsOfHeads(
   dropManifestsOfNonHeads(database);
 }
 
-/** Warns about kept manifests: those of bundles without an image exist nowhere else. */
+/** Matches bundles with manifests that head no channel of any package. */
+const isHeadless = `(csv IS NOT NULL OR bundle IS NOT NULL) AND name NOT IN (
+  SELECT head_operatorbundle_name FROM channel WHERE head_operatorbundle_name IS NOT NULL)`;
+
+/**
+ * Drops the manifests of all bundles that head no channel and can be pulled from their image; everything else stays,
+ * so listing, resolving and mirroring still work. Returns the number of bundles changed.
+ */
+export function dropManifestsOfNonHeads(database: Database): number {
+  return database.run(
+    `UPDATE operatorbundle SET csv = NULL, bundle = NULL WHERE ${isHeadless} AND length(bundlepath) > 0`,
+  ).changes;
+}
+
+/** Warns about kept manifests: those of bundles without an image, added from directories, exist nowhere else. */
 function warnOfKeptManifests(database: Database, logger: Logger | undefined): void {
-  const kept = findManifestsWithoutImage(database);
+  const kept = database.texts(
+    `SELECT name FROM operatorbundle WHERE ${isHeadless} AND coalesce(length(bundlepath), 0) = 0 ORDER BY name`,
+  );
   if (kept.length === 0) return;
   const names = kept.slice(0, 5).join(', ') + (kept.length > 5 ? ` and ${kept.length - 5} more` : '');
   logger?.log('warn', `--minimal keeps the manifests of bundles without an image: ${names}`);
-}
-
-function refuseOverwrites(
-  bundles: readonly StagedBundle[],
-  { overwritten }: CheckedBundles,
-  refusals: Refusals,
-): void {
-  for (const bundle of bundles) {
-    if (!overwritten.has(bundle.record.name) || refusals.has(bundle)) continue;
-    const message = `failed to add bundle "${bundle.record.name}": it is in the index already`;
-    const hint = 'use --overwrite-latest with --mode replaces only';
-    refusals.add({ bundle, error: new OpmateError('INVALID', message, { hint }) });
-  }
 }
 
 /** Sorts bundles by package, version, name and reference. */
@@ -163,42 +174,14 @@ function compareOrNone(a: Version | undefined, b: Version | undefined): number {
   return compareWithBuild(a, b);
 }
 
-/** Collects refusals, for one error or for the report. */
-class Refusals {
-  readonly #permissive: boolean;
-  readonly #errors = new Map<StagedBundle, OpmateError[]>();
-
-  constructor(permissive: boolean) {
-    this.#permissive = permissive;
-  }
-
-  get permissive(): boolean {
-    return this.#permissive;
-  }
-
-  add({ bundle, error }: Refusal): void {
-    this.#errors.set(bundle, [...(this.#errors.get(bundle) ?? []), error]);
-  }
-
-  has(bundle: StagedBundle): boolean {
-    return this.#errors.has(bundle);
-  }
-
-  throwUnlessPermissive(): void {
-    if (this.#permissive || this.#errors.size === 0) return;
-    throw joinRefusals([...this.#errors.values()].flat());
-  }
-
-  failures(): AddReport['failures'] {
-    return [...this.#errors].map(([bundle, errors]) => ({ bundle, error: joinRefusals(errors) }));
-  }
-}
+/** Reasons why bundles are not added. */
+type Refusals = Map<StagedBundle, OpmateError[]>;
 
 /** Reason why several bundles cannot be added together; the others can be added without the `blamed` ones. */
 class RefusedTogether extends Error {
   readonly error: OpmateError;
-  readonly blamed: Refusal[];
-  constructor(error: OpmateError, blamed: Refusal[] = []) {
+  readonly blamed: AddReport['failures'];
+  constructor(error: OpmateError, blamed: AddReport['failures'] = []) {
     super(error.message);
     this.error = error;
     this.blamed = blamed;
@@ -212,7 +195,7 @@ interface Addition {
   headsOnly: boolean;
   /** Names to remove before the bundles of the same name are added. */
   overwritten: ReadonlySet<string>;
-  refusals: Refusals;
+  refused: Refusals;
 }
 
 /**
@@ -225,28 +208,25 @@ async function addToPackage(
   bundles: readonly StagedBundle[],
   added: StagedBundle[] = [],
 ): Promise<void> {
-  const { database, refusals } = addition;
-  let refused: RefusedTogether;
+  const { database, refused } = addition;
+  const { permissive = false } = addition.options;
   try {
     await database.transaction(() => writeBundles(addition, packageName, bundles, added));
     added.push(...bundles);
-    return;
-  } catch (error) {
-    if (!(error instanceof RefusedTogether)) throw error;
-    refused = error;
-  }
-  const { blamed, error } = refused;
-  blamed.forEach((refusal) => refusals.add(refusal));
-  const { permissive } = refusals;
-  if (blamed.length > 0) {
-    const others = bundles.filter((bundle) => !refusals.has(bundle));
-    if (permissive && others.length > 0) await addToPackage(addition, packageName, others, added);
-  } else if (permissive && bundles.length > 1) {
-    const middle = bundles.length >> 1;
-    await addToPackage(addition, packageName, bundles.slice(0, middle), added);
-    await addToPackage(addition, packageName, bundles.slice(middle), added);
-  } else if (bundles[0] !== undefined) {
-    refusals.add({ bundle: bundles[0], error });
+  } catch (failure) {
+    if (!(failure instanceof RefusedTogether)) throw failure;
+    const { blamed, error } = failure;
+    for (const item of blamed) pushTo(refused, item.bundle, item.error);
+    if (blamed.length > 0) {
+      const others = bundles.filter((bundle) => !refused.has(bundle));
+      if (permissive && others.length > 0) await addToPackage(addition, packageName, others, added);
+    } else if (permissive && bundles.length > 1) {
+      const middle = bundles.length >> 1;
+      await addToPackage(addition, packageName, bundles.slice(0, middle), added);
+      await addToPackage(addition, packageName, bundles.slice(middle), added);
+    } else if (bundles[0] !== undefined) {
+      pushTo(refused, bundles[0], error);
+    }
   }
 }
 
@@ -276,14 +256,8 @@ async function writeBundles(
     }
   });
   const after = readPackage(database, packageName);
-  const all = [...added, ...bundles];
-  const pruned = await refusing(() =>
-    findPruned(
-      packageName,
-      after,
-      all.map(({ record }) => record),
-    ),
-  );
+  const all = [...added, ...bundles].map(({ record }) => record);
+  const pruned = await refusing(() => findPruned(packageName, after, all));
   if (pruned.length > 0) {
     const blamed = bundles.flatMap((bundle) =>
       pruned.filter(({ record }) => record === bundle.record).map(({ error }) => ({ bundle, error })),

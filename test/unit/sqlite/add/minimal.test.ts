@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openDatabase } from '../../../../src/sqlite/schema/database.js';
-import { dropManifestsOfNonHeads } from '../../../../src/sqlite/add/minimal.js';
+import { dropManifestsOfNonHeads } from '../../../../src/sqlite/add/add.js';
 import { migrateDatabase } from '../../../../src/sqlite/schema/schema.js';
 import { directoryWith } from '../../../support/temporary.js';
 

@@ -54,7 +54,6 @@ export { pushBundle, type PushBundleOptions, type PushedBundle } from './api/bun
 export { collectGarbage, type CollectGarbageOptions } from './oci/layout/layout-garbage.js';
 export { createPackage, type CreatePackageOptions } from './api/create-package.js';
 export { catalogDockerfile } from './catalog/dockerfile.js';
-export { deleteLatest } from './sqlite/remove/delete-latest.js';
 export { checkCrdUpgrade, type CrdUpgrade } from './api/bundle/check-crd-upgrade.js';
 export {
   extractBundle,
@@ -282,12 +281,11 @@ export type { ExportReport } from './sqlite/read/export.js';
 export { addBundles, type AddMode, type AddOptions, type AddReport } from './sqlite/add/add.js';
 export { BundleImageAlreadyAddedError, VersionAlreadyAddedError } from './sqlite/add/already-added.js';
 export type { Database } from './sqlite/schema/database.js';
-export { deleteBundle } from './sqlite/remove/delete-bundle.js';
+export { deleteBundle, deleteLatest } from './sqlite/remove/delete-bundle.js';
 export { deprecateTruncate } from './sqlite/remove/deprecate.js';
 export { editDatabase, type EditOptions } from './sqlite/schema/edit.js';
 export { loadPackageManifests } from './sqlite/legacy/package-manifests.js';
-export { prunePackages } from './sqlite/remove/prune.js';
-export { removePackages } from './sqlite/remove/remove.js';
+export { prunePackages, removePackages } from './sqlite/remove/remove.js';
 export type { Stage, StagedBundle } from './sqlite/add/stage.js';
 export { pruneStranded } from './sqlite/remove/stranded.js';
 

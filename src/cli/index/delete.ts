@@ -1,8 +1,12 @@
 import type { Logger } from '../../core/log.js';
 import { UsageError } from '../../core/errors.js';
 import { createManifestFetcher, parsePullFrom } from '../../source/bundles.js';
-import { type DeleteReport, type FetchManifests, deleteBundle } from '../../sqlite/remove/delete-bundle.js';
-import { deleteLatest } from '../../sqlite/remove/delete-latest.js';
+import {
+  type DeleteReport,
+  type FetchManifests,
+  deleteBundle,
+  deleteLatest,
+} from '../../sqlite/remove/delete-bundle.js';
 import type { Database } from '../../sqlite/schema/database.js';
 import { argument } from '../command/declaration.js';
 import { type FlagValues, flag, list, text } from '../command/flags.js';

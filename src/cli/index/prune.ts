@@ -1,4 +1,4 @@
-import { prunePackages } from '../../sqlite/remove/prune.js';
+import { prunePackages } from '../../sqlite/remove/remove.js';
 import { list } from '../command/flags.js';
 import { requireFlag } from '../command/require-flag.js';
 import { permissiveFlag } from '../registry/database.js';

@@ -1,6 +1,6 @@
 import { OpmateError } from '../../core/errors.js';
 import { type Version, parseVersion, tryParse } from '../../core/semver.js';
-import { compareKnownVersions, compareVersionBuilds } from '../../graph/bundle-version.js';
+import { compareKnownVersions, compareVersionBuilds, sortNewestFirst } from '../../graph/bundle-version.js';
 import type { BundleManifests } from '../schema/bundle-record.js';
 import { followReplaces } from '../../graph/channel-graph.js';
 import { findHighestChannel } from '../../graph/package-model.js';
@@ -16,15 +16,11 @@ import {
   readPackage,
   readVersions,
 } from '../schema/package-state.js';
-import { removeBundleRows } from '../schema/remove-bundle.js';
+import { removeBundle } from '../schema/remove-bundle.js';
+import { noSuchPackage } from './remove.js';
 
 /** Fetches the manifests of a bundle from its image, with its name there. */
 export type FetchManifests = (image: string) => Promise<{ name: string; manifests: BundleManifests }>;
-
-interface DeleteBundleOptions {
-  /** Required if the next bundle of a channel has no manifests in the index. */
-  fetchManifests?: FetchManifests | undefined;
-}
 
 /** Changes of a deletion. */
 export interface DeleteReport {
@@ -54,18 +50,55 @@ export interface DeleteReport {
  *
  * The graph of a bundle that was only skipped stays as it is. Throws OpmateError: NOT_FOUND for an unknown bundle;
  * INVALID, with names, if its package would have no channel left, if the bundles that it skipped cannot be ordered by
- * version, and if manifests are unavailable.
+ * version, and if manifests of a new head are in neither the index nor what `fetchManifests` returns.
  */
 export async function deleteBundle(
   database: Database,
   name: string,
-  { fetchManifests }: DeleteBundleOptions = {},
+  { fetchManifests }: { fetchManifests?: FetchManifests | undefined } = {},
 ): Promise<DeleteReport> {
   return deleteBundles(database, [name], fetchManifests);
 }
 
+/**
+ * Deletes the newest version of a package from the index: of the heads of its channels, the one with the highest
+ * version, from all channels; with `eachChannel` all of them. The next bundle becomes the head, with all of its manifests. Channels and the default
+ * channel change as in `deleteBundle`. A database does not store the channels that a bundle declares, so a new head
+ * may be one that was only part of a channel's history.
+ *
+ * Throws as `deleteBundle`, and OpmateError NOT_FOUND for an unknown package, INVALID if versions do not determine
+ * the newest bundle or no channel would be left.
+ */
+export async function deleteLatest(
+  database: Database,
+  packageName: string,
+  fetchManifests: FetchManifests,
+  { eachChannel = false }: { eachChannel?: boolean | undefined } = {},
+): Promise<DeleteReport> {
+  return withEditIndexes(database, async () => {
+    const state = readPackage(database, packageName);
+    const versions = readVersions(state);
+    const heads = [...new Set(state.heads.values())].filter((head) => state.bundles.has(head));
+    const names = sortNewestFirst(heads, versions, compareVersionBuilds);
+    const [newest, next] = names;
+    if (newest === undefined) throw noSuchPackage(database, [packageName]);
+    if (eachChannel || next === undefined) return deleteBundles(database, names, fetchManifests);
+    if (compareKnownVersions(versions.get(newest), versions.get(next), compareVersionBuilds) === 0) {
+      throw new OpmateError(
+        'INVALID',
+        `package ${packageName}: ${newest} and ${next} have the same version, or none`,
+        {
+          subject: database.name,
+          hint: 'select one with opmate registry delete --bundle NAME, or remove both with --each-channel',
+        },
+      );
+    }
+    return deleteBundles(database, [newest], fetchManifests);
+  });
+}
+
 /** Deletes bundles one by one, see `deleteBundle`; only the final heads of channels get their manifests again. */
-export async function deleteBundles(
+async function deleteBundles(
   database: Database,
   names: readonly string[],
   fetchManifests?: FetchManifests,
@@ -103,19 +136,15 @@ function takeOut(database: Database, name: string, report: DeleteReport): void {
     takeOutOfPackage(database, packageName, bundle, report);
     if (!report.packages.includes(packageName)) report.packages.push(packageName);
   }
-  removeBundleRows(database, name, report.bundles);
+  removeBundle(database, name, report.bundles, true);
   database.run('DELETE FROM deprecated WHERE operatorbundle_name = ?', name);
 }
 
 function readRow(database: Database, name: string): BundleRow | undefined {
   const edges = readEdges(database, name);
-  return (
-    edges && {
-      ...edges,
-      version: tryParse(parseVersion, edges.version),
-      skips: edges.skips.filter((skip) => skip !== ''),
-    }
-  );
+  if (edges === undefined) return undefined;
+  const skips = edges.skips.filter((skip) => skip !== '');
+  return { ...edges, version: tryParse(parseVersion, edges.version), skips };
 }
 
 function noSuchBundle(database: Database, name: string): OpmateError {

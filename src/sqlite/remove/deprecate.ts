@@ -7,7 +7,7 @@ import { withEditIndexes } from '../schema/helper-indexes.js';
 import { deprecatedProperty, insertProperty } from '../schema/insert-bundle.js';
 import { readBundle } from '../schema/package-state.js';
 import { aggregateErrors } from '../schema/aggregate.js';
-import { type RemovedBundles, removeBundle } from '../schema/remove-bundle.js';
+import { removeBundle } from '../schema/remove-bundle.js';
 import { brokenEdges, checkEdges, removePackages } from './remove.js';
 import { type BundlesByPackage, packagesOfBundles, removeOfUnknownPackages } from './stranded.js';
 
@@ -54,7 +54,11 @@ export async function deprecateTruncate(
     };
     const wanted = [...new Set(images)];
     const missing = wanted.filter((image) => !listed.has(image));
-    if (missing.length > 0) failed([notInIndex(database, missing)]);
+    if (missing.length > 0) {
+      const problem = `target bundlepaths for deprecation missing from registry: [${missing.join(' ')}]`;
+      const hint = 'use the images that opmate registry bundles lists';
+      failed([new OpmateError('NOT_FOUND', problem, { subject: database.name, hint })]);
+    }
     let remaining = wanted.filter((image) => listed.has(image));
     if (allowPackageRemoval) {
       try {
@@ -71,7 +75,7 @@ export async function deprecateTruncate(
     for (const image of remaining) {
       throwIfCancelled(signal);
       const name = listed.get(image) as string;
-      const removed: RemovedBundles = [];
+      const removed: string[] = [];
       try {
         const done = await database.transaction(() => {
           const isDeprecated = deprecateBundle(database, { name, image }, owners, removed);
@@ -82,7 +86,8 @@ export async function deprecateTruncate(
         if (done) report.deprecated.push(name);
       } catch (error) {
         if (!(error instanceof OpmateError)) throw error;
-        problems.push(aboutImage(database, image, error));
+        const subject = `${database.name}: error deprecating bundle ${image}`;
+        problems.push(addContext(error, { subject, replaces: [database.name] }));
         owners = packagesOfBundles(database);
       }
     }
@@ -99,19 +104,6 @@ function listedBundles(database: Database): Map<string, string> {
         (SELECT 1 FROM channel_entry WHERE operatorbundle_name = operatorbundle.name AND channel_name IS NOT NULL)`,
   );
   return new Map(rows.map(({ image, name }) => [image, name]));
-}
-
-function notInIndex(database: Database, images: readonly string[]): OpmateError {
-  const text = `target bundlepaths for deprecation missing from registry: [${images.join(' ')}]`;
-  return new OpmateError('NOT_FOUND', text, {
-    subject: database.name,
-    hint: 'use the images that opmate registry bundles lists',
-  });
-}
-
-function aboutImage(database: Database, image: string, error: OpmateError): OpmateError {
-  const subject = `${database.name}: error deprecating bundle ${image}`;
-  return addContext(error, { subject, replaces: [database.name] });
 }
 
 /**
@@ -174,7 +166,7 @@ function deprecateBundle(
   database: Database,
   { name, image }: { name: string; image: string },
   owners: BundlesByPackage,
-  removed: RemovedBundles,
+  removed: string[],
 ): boolean {
   const bundle = readBundle(database, name);
   if (bundle === undefined) return false;

@@ -1,9 +1,9 @@
-import { suggestName } from '../../core/suggest.js';
+import { describeMissing, suggestName } from '../../core/suggest.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import type { ColumnValue, Database } from '../schema/database.js';
 import { withEditIndexes } from '../schema/helper-indexes.js';
-import { type RemovedBundles, removeBundle } from '../schema/remove-bundle.js';
+import { removeBundle } from '../schema/remove-bundle.js';
 import { packagesOfBundles, removeStranded } from './stranded.js';
 
 interface RemoveOptions extends CancelOptions {
@@ -42,17 +42,14 @@ export async function removePackages(
     const broken = brokenEdges(database);
     for (const name of wanted.filter((text) => !missing.includes(text))) {
       throwIfCancelled(signal);
-      const removed: RemovedBundles = [];
-      const remove = (): void => removePackage(database, name, removed);
+      const removed: string[] = [];
+      const remove = (): void => {
+        removePackage(database, name, removed);
+        if (permissive) checkEdges(database, broken);
+      };
       try {
-        if (permissive) {
-          await database.transaction(() => {
-            remove();
-            checkEdges(database, broken);
-          });
-        } else {
-          remove();
-        }
+        if (permissive) await database.transaction(remove);
+        else remove();
       } catch (error) {
         if (!permissive || !(error instanceof OpmateError)) throw error;
         report.failures.push({ packageName: name, error });
@@ -72,8 +69,39 @@ export async function removePackages(
   });
 }
 
+/** Changes of pruning. */
+interface PruneReport extends Omit<RemoveReport, 'failures'> {
+  /** Requested packages that are not in the index. */
+  unknown: string[];
+}
+
+/**
+ * Removes all packages but those to keep. Throws OpmateError NOT_FOUND if none of these is in the index, as a typo
+ * would empty it.
+ */
+export async function prunePackages(
+  database: Database,
+  keep: readonly string[],
+  options: CancelOptions = {},
+): Promise<PruneReport> {
+  const names = packageNames(database);
+  const kept = new Set(keep);
+  const unknown = [...kept].filter((name) => !names.includes(name));
+  if (names.length > 0 && unknown.length === kept.size) {
+    const what = kept.size === 0 ? 'no packages to keep' : describeMissing('package', unknown);
+    throw new OpmateError('NOT_FOUND', `${what}; pruning would empty the index`, {
+      subject: database.name,
+      hint: suggestName('package', unknown[0] ?? '', names),
+    });
+  }
+  const others = names.filter((name) => !kept.has(name));
+  if (others.length === 0) return { packages: [], bundles: [], unknown };
+  const { packages, bundles } = await removePackages(database, others, options);
+  return { packages, bundles, unknown };
+}
+
 /** Removes one package and the bundles of its channels. Within `withEditIndexes`. */
-function removePackage(database: Database, name: string, removed: RemovedBundles): void {
+function removePackage(database: Database, name: string, removed: string[]): void {
   database.run(
     `DELETE FROM deprecated WHERE EXISTS (SELECT 1 FROM channel_entry
       WHERE channel_entry.operatorbundle_name = deprecated.operatorbundle_name AND package_name = ?)`,
@@ -101,7 +129,7 @@ function hasPackage(database: Database, name: string): boolean {
 }
 
 /** Returns the names of the packages of an index, sorted. */
-export function packageNames(database: Database): string[] {
+function packageNames(database: Database): string[] {
   return database.texts('SELECT name FROM package WHERE name IS NOT NULL ORDER BY name');
 }
 

@@ -3,7 +3,7 @@ import { parseGoJson } from '../../document/go-json.js';
 import { isJsonObject } from '../../document/json.js';
 import { type ColumnValue, type Database, text } from '../schema/database.js';
 import { withEditIndexes } from '../schema/helper-indexes.js';
-import { type RemovedBundles, removeBundle } from '../schema/remove-bundle.js';
+import { removeBundle } from '../schema/remove-bundle.js';
 
 /** Changes of pruning. */
 interface StrandedReport {
@@ -19,7 +19,7 @@ interface StrandedReport {
  */
 export async function pruneStranded(database: Database): Promise<StrandedReport> {
   return withEditIndexes(database, () => {
-    const removed: RemovedBundles = [];
+    const removed: string[] = [];
     const nameless = removeStranded(database, packagesOfBundles(database), removed);
     return { bundles: removed, nameless };
   });
@@ -59,11 +59,7 @@ function findPackageName(value: string): string | undefined {
  * Removes stranded bundles as the last step of every removal, see `pruneStranded`. Appends names to `removed`;
  * returns the number of rows without a name. Within `withEditIndexes`.
  */
-export function removeStranded(
-  database: Database,
-  packages: BundlesByPackage,
-  removed: RemovedBundles,
-): number {
+export function removeStranded(database: Database, packages: BundlesByPackage, removed: string[]): number {
   // `NOT IN` is never true if one of the names is null.
   const stranded = database.all<{ name: ColumnValue }>(
     `SELECT name FROM operatorbundle WHERE name IS NOT NULL
@@ -80,7 +76,7 @@ export function removeStranded(
 export function removeOfUnknownPackages(
   database: Database,
   packages: BundlesByPackage,
-  removed: RemovedBundles,
+  removed: string[],
 ): void {
   const known = new Set(database.texts('SELECT name FROM package WHERE name IS NOT NULL'));
   for (const [packageName, bundles] of packages) {

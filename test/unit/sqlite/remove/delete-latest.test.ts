@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { deleteLatest } from '../../../../src/sqlite/remove/delete-latest.js';
+import { deleteLatest } from '../../../../src/sqlite/remove/delete-bundle.js';
 import {
   bundleNames,
   edgesOf,

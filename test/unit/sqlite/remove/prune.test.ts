@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { prunePackages } from '../../../../src/sqlite/remove/prune.js';
+import { prunePackages } from '../../../../src/sqlite/remove/remove.js';
 import { bundleNames, leftovers, noLeftovers, smallIndex } from '../../../support/small-index.js';
 
 const packages = { first: [{ minor: 0 }], second: [{ minor: 0 }], third: [{ minor: 0 }] };

@@ -141,30 +141,52 @@ async function* readDirectory(files: readonly Place[], signal?: AbortSignal): As
   const faults: OpmateError[] = [];
   const csvs: { manifest: EncodedManifest; place: Place }[] = [];
   let size = 0;
+  // Reads the first document; a package manifest may be a Kubernetes object too.
+  function* readManifest(content: Buffer, place: Place): Generator<TreeItem> {
+    const { label: file } = place;
+    const { value, error: syntaxError } = readFirstDocument(content);
+    if (syntaxError !== undefined) {
+      yield isManifestName(file)
+        ? { kind: 'problem', error: locateFault(syntaxError, file) }
+        : { kind: 'skipped', file, reason: syntaxError.message };
+      return;
+    }
+    if (!isJsonObject(value)) {
+      const isNothing = value === null;
+      const mismatch = `first document: expected an object, got ${describeKind(value)}`;
+      yield { kind: 'skipped', file, reason: isNothing ? 'its first document is empty' : mismatch };
+      return;
+    }
+    try {
+      const manifest = readPackageManifest(value, file);
+      if (manifest !== undefined) yield { kind: 'package', manifest };
+    } catch (error) {
+      yield { kind: 'problem', error: toFault(error, file, content) };
+    }
+    if (!isKubernetesObject(value)) return;
+    let manifest: EncodedManifest;
+    try {
+      manifest = toManifest(value, file);
+    } catch (error) {
+      faults.push(toFault(error, file, content));
+      return;
+    }
+    manifests.push(manifest);
+    if (manifest.csvName !== undefined) csvs.push({ manifest, place });
+    size += manifest.text.length;
+    if (size > maxDirectorySize) {
+      throw new LimitError(
+        `${file}: more than the ${maxDirectorySize} bytes that the manifests of a directory may have are reached ` +
+          'with this file',
+      );
+    }
+  }
   for (let position = 0; position < files.length; position += filesAtOnce) {
     const batch = files.slice(position, position + filesAtOnce);
     const contents = await mapConcurrent(batch, filesAtOnce, readPlace, { signal });
     for (const [index, content] of contents.entries()) {
-      const place = batch[index] as Place;
-      if (!Buffer.isBuffer(content)) {
-        yield content;
-        continue;
-      }
-      for (const item of parseManifestFile(content, place.label)) {
-        if (item.kind === 'manifest') {
-          const { manifest } = item;
-          manifests.push(manifest);
-          if (manifest.csvName !== undefined) csvs.push({ manifest, place });
-          size += manifest.text.length;
-          if (size > maxDirectorySize) {
-            throw new LimitError(
-              `${place.label}: more than the ${maxDirectorySize} bytes that the manifests of a directory may have ` +
-                'are reached with this file',
-            );
-          }
-        } else if (item.kind === 'fault') faults.push(item.error);
-        else yield item;
-      }
+      if (Buffer.isBuffer(content)) yield* readManifest(content, batch[index] as Place);
+      else yield content;
     }
   }
   // Unreadable definitions matter to the bundles of their directory only.
@@ -204,11 +226,10 @@ async function readPlace({
   label,
   isOutside = false,
 }: Place): Promise<Buffer | Extract<TreeItem, { kind: 'problem' | 'skipped' }>> {
-  const toProblem = (problem: string, hint?: string) =>
-    ({
-      kind: 'problem',
-      error: new OpmateError('IO', problem, { subject: label, file: label, hint }),
-    }) as const;
+  const toProblem = (problem: string, hint?: string) => {
+    const error = new OpmateError('IO', problem, { subject: label, file: label, hint });
+    return { kind: 'problem', error } as const;
+  };
   try {
     const content = await readFileWithin(file, (size) => {
       if (size > maxFileSize)
@@ -217,17 +238,11 @@ async function readPlace({
     const fault = content && isOutside ? outsideManifestFault(content, label) : undefined;
     if (fault !== undefined) return { kind: 'problem', error: fault };
     if (content !== undefined) return content;
-    let stats;
-    try {
-      stats = await stat(file);
-    } catch (error) {
-      return toProblem(`symbolic link: ${systemReason(error)}`, 'remove or fix the link');
-    }
-    if (stats.isDirectory()) {
-      const hint = 'replace it with the directory itself';
-      return toProblem('symbolic link to a directory, which is not followed', hint);
-    }
-    return { kind: 'skipped', file: label, reason: 'not a regular file' };
+    const stats = await stat(file).catch(systemReason);
+    if (typeof stats === 'string') return toProblem(`symbolic link: ${stats}`, 'remove or fix the link');
+    if (!stats.isDirectory()) return { kind: 'skipped', file: label, reason: 'not a regular file' };
+    const hint = 'replace it with the directory itself';
+    return toProblem('symbolic link to a directory, which is not followed', hint);
   } catch (error) {
     if (!(error instanceof OpmateError) || error instanceof CancelledError) throw error;
     if (error.code !== 'LIMIT') return toProblem(error.problem);
@@ -238,41 +253,6 @@ async function readPlace({
 
 function isManifestName(name: string): boolean {
   return /\.(?:ya?ml|json)$/i.test(name);
-}
-
-/** Reads the first document of a file; a package manifest may be a Kubernetes object too. */
-function* parseManifestFile(
-  content: Buffer,
-  file: string,
-): Generator<
-  TreeItem | { kind: 'manifest'; manifest: EncodedManifest } | { kind: 'fault'; error: OpmateError }
-> {
-  const { value, error: syntaxError } = readFirstDocument(content);
-  if (syntaxError !== undefined) {
-    if (isManifestName(file)) yield { kind: 'problem', error: locateFault(syntaxError, file) };
-    else yield { kind: 'skipped', file, reason: syntaxError.message };
-    return;
-  }
-  if (!isJsonObject(value)) {
-    const reason =
-      value === null
-        ? 'its first document is empty'
-        : `first document: expected an object, got ${describeKind(value)}`;
-    yield { kind: 'skipped', file, reason };
-    return;
-  }
-  try {
-    const manifest = readPackageManifest(value, file);
-    if (manifest !== undefined) yield { kind: 'package', manifest };
-  } catch (error) {
-    yield { kind: 'problem', error: toFault(error, file, content) };
-  }
-  if (!isKubernetesObject(value)) return;
-  try {
-    yield { kind: 'manifest', manifest: toManifest(value, file) };
-  } catch (error) {
-    yield { kind: 'fault', error: toFault(error, file, content) };
-  }
 }
 
 /**

@@ -59,18 +59,7 @@ export interface Bundle {
   /** Images of the containers of its deployments. */
   deploymentImages: string[];
   /** Manifests that do not parse or are not Kubernetes objects. */
-  skippedFiles: SkippedFile[];
-}
-
-interface SkippedFile {
-  file: string;
-  reason: string;
-  line: number | undefined;
-}
-
-interface ParsedManifest {
-  file: string;
-  value: JsonObject;
+  skippedFiles: { file: string; reason: string; line: number | undefined }[];
 }
 
 /**
@@ -169,9 +158,9 @@ function addFile(error: unknown, { subject, files }: Origin, file: string): unkn
   return addContext(locateFault(error, file, content), { subject });
 }
 
-function readManifests(origin: Origin): { manifests: ParsedManifest[]; skippedFiles: SkippedFile[] } {
-  const manifests: ParsedManifest[] = [];
-  const skippedFiles: SkippedFile[] = [];
+function readManifests(origin: Origin) {
+  const manifests: { file: string; value: JsonObject }[] = [];
+  const skippedFiles: Bundle['skippedFiles'] = [];
   let hasCsv = false;
   for (const { name, content } of origin.files.manifests) {
     const file = `manifests/${name}`;
@@ -205,7 +194,11 @@ export function isKubernetesObject(value: JsonValue): value is JsonObject {
   return typeof apiVersion !== 'string' || apiVersion.split('/').length <= 2;
 }
 
-function createEmptyError(subject: string, problem: string, skippedFiles: SkippedFile[]): OpmateError {
+function createEmptyError(
+  subject: string,
+  problem: string,
+  skippedFiles: Bundle['skippedFiles'],
+): OpmateError {
   const first = skippedFiles[0];
   if (first === undefined) {
     const hint = 'add the ClusterServiceVersion of the operator to manifests/';
@@ -282,16 +275,12 @@ export function checkOwnedApis(
   const list = sortApis(provided)
     .map((api) => `${showApi(api)}:{}`)
     .join(' ');
-  throw new OpmateError(
-    'INVALID',
-    `error checking provided apis in bundle ${name}: ` +
-      `couldn't find ${missing} in bundle. found: map[${list}]`,
-    {
-      subject,
-      file,
-      hint: `add the definition to manifests/, or fix spec.customresourcedefinitions.owned in ${file}`,
-    },
-  );
+  const problem = `couldn't find ${missing} in bundle. found: map[${list}]`;
+  throw new OpmateError('INVALID', `error checking provided apis in bundle ${name}: ${problem}`, {
+    subject,
+    file,
+    hint: `add the definition to manifests/, or fix spec.customresourcedefinitions.owned in ${file}`,
+  });
 }
 
 function showApi({ group, version, kind, plural }: ApiKey): string {
@@ -306,11 +295,7 @@ export function sortApis(apis: ApiKey[]): ApiKey[] {
 }
 
 /** Reads annotations, dependencies and properties, each from the first file that has them. */
-function readMetadata(origin: Origin): {
-  annotations: BundleAnnotations | undefined;
-  dependencies: RawProperty[];
-  properties: RawProperty[];
-} {
+function readMetadata(origin: Origin) {
   let annotations: BundleAnnotations | undefined;
   let dependencies: RawProperty[] = [];
   let properties: RawProperty[] = [];

@@ -10,6 +10,7 @@ import {
   propertyTypes,
   schemas,
 } from '../model/declarative-config.js';
+import type { ApiKey } from '../model/csv.js';
 import { migrateBundle } from '../model/migrations.js';
 import type { ImageTemplate } from './image-template.js';
 import type { RawProperty } from './metadata.js';
@@ -28,13 +29,12 @@ interface SortableProperty {
  * related images by image. `image` is empty for a bundle outside of registries. Throws OpmateError INVALID for a
  * property with an invalid value.
  */
-function renderBundle(bundle: Bundle, options: { image: string; subject?: string }): BundleBlob {
-  const { image } = options;
+function renderBundle(bundle: Bundle, image: string, subject: string): BundleBlob {
   const objects = bundle.objects.map((text) => Buffer.from(text, 'utf8').toString('base64'));
   // For ASCII the built-in order is byte order, and much faster.
   objects.sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
   const encoded = objects.map((data) => ({ type: propertyTypes.bundleObject, value: { data } }));
-  const [others, encodedObjects] = sortedProperties(bundle, options.subject ?? bundle.name);
+  const [others, encodedObjects] = sortedProperties(bundle, subject);
   return {
     schema: schemas.bundle,
     name: bundle.name,
@@ -58,33 +58,36 @@ function compareProperties(a: SortableProperty, b: SortableProperty): number {
 
 function sortedProperties(bundle: Bundle, subject: string): [Property[], SortableProperty[]] {
   const all: SortableProperty[] = [];
+  const typed = (type: string, value: JsonObject): number =>
+    all.push({ type, value, text: encodeGoJson(value) });
+  const opaque = ({ type, text }: RawProperty): number =>
+    all.push({ type, text: text ?? '', value: text === undefined ? null : new RawJson(text) });
   const gvks = new Map<string, JsonObject>();
   const requiredGvks = new Map<string, JsonObject>();
   let packageValue: JsonObject | undefined;
-  bundle.properties.forEach((property, index) => {
+  for (const [index, property] of bundle.properties.entries()) {
     if (property.type === propertyTypes.gvk) {
       addGvk(gvks, getFields(property, index, ['group', 'kind', 'version'], subject));
     } else if (property.type === propertyTypes.package) {
-      const fields = getFields(property, index, ['packageName', 'version', 'release'], subject);
-      const { packageName = '', version = '', release = '' } = fields;
-      packageValue = toPackageValue(packageName, version, release);
-    } else all.push(opaque(property));
-  });
-  bundle.dependencies.forEach((dependency, index) => {
+      packageValue = toPackageValue(
+        getFields(property, index, ['packageName', 'version', 'release'], subject),
+      );
+    } else opaque(property);
+  }
+  for (const [index, dependency] of bundle.dependencies.entries()) {
     if (dependency.type === propertyTypes.gvk) {
       addGvk(requiredGvks, getFields(dependency, index, ['group', 'kind', 'version'], subject));
     } else if (dependency.type === propertyTypes.package) {
       const fields = getFields(dependency, index, ['packageName', 'version'], subject);
-      const { packageName = '', version = '' } = fields;
-      all.push(typed(propertyTypes.packageRequired, { packageName, versionRange: version }));
-    } else all.push(opaque(dependency));
-  });
+      const { packageName = '', version: versionRange = '' } = fields;
+      typed(propertyTypes.packageRequired, { packageName, versionRange });
+    } else opaque(dependency);
+  }
   for (const api of bundle.providedApis) addGvk(gvks, api);
   for (const api of bundle.requiredApis) addGvk(requiredGvks, api);
-  packageValue ??= toPackageValue(bundle.packageName, bundle.version, bundle.release);
-  all.push(typed(propertyTypes.package, packageValue));
-  for (const value of gvks.values()) all.push(typed(propertyTypes.gvk, value));
-  for (const value of requiredGvks.values()) all.push(typed(propertyTypes.gvkRequired, value));
+  typed(propertyTypes.package, packageValue ?? toPackageValue(bundle));
+  for (const value of gvks.values()) typed(propertyTypes.gvk, value);
+  for (const value of requiredGvks.values()) typed(propertyTypes.gvkRequired, value);
   all.sort(compareProperties);
   const isLast = ({ type }: SortableProperty): boolean =>
     type === propertyTypes.bundleObject || type === propertyTypes.csvMetadata;
@@ -112,22 +115,15 @@ function getFields(
 
 function addGvk(
   set: Map<string, JsonObject>,
-  api: { group?: string; kind?: string; version?: string },
+  { group = '', kind = '', version = '' }: Partial<ApiKey>,
 ): void {
-  const value = { group: api.group ?? '', kind: api.kind ?? '', version: api.version ?? '' };
-  set.set(`${value.group}\0${value.kind}\0${value.version}`, value);
+  set.set(`${group}\0${kind}\0${version}`, { group, kind, version });
 }
 
-function toPackageValue(packageName: string, version: string, release: string): JsonObject {
+type PackageFields = Partial<Pick<Bundle, 'packageName' | 'version' | 'release'>>;
+
+function toPackageValue({ packageName = '', version = '', release = '' }: PackageFields): JsonObject {
   return { packageName, version, ...(release !== '' && { release }) };
-}
-
-function typed(type: string, value: JsonObject): SortableProperty {
-  return { type, value, text: encodeGoJson(value) };
-}
-
-function opaque({ type, text }: RawProperty): SortableProperty {
-  return { type, text: text ?? '', value: text === undefined ? null : new RawJson(text) };
 }
 
 /**
@@ -165,7 +161,7 @@ export function renderBundleFiles(files: BundleFiles, options: RenderBundleOptio
   const image = options.imageTemplate
     ? getImage(bundle, options.imageTemplate, subject)
     : (options.image ?? '');
-  const blob = renderBundle(bundle, { image, subject });
+  const blob = renderBundle(bundle, image, subject);
   return options.migrateLevel === undefined
     ? blob
     : migrateBundle(blob, options.migrateLevel, bundle.csvText);

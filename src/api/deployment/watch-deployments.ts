@@ -1,14 +1,14 @@
 import { sleep } from '../../core/concurrency.js';
 import { type Diagnostic, formatDiagnostic } from '../../core/diagnostic.js';
-import { OpmateError, UsageError } from '../../core/errors.js';
+import { CancelledError, OpmateError, UsageError, getMessage } from '../../core/errors.js';
 import {
+  type ApplyOptions,
   type ApplyPlan,
   type ApplyReport,
   applyPlan,
   planApply,
   withoutConflicts,
 } from '../../deployment/cluster/apply.js';
-import { watch } from '../../deployment/cluster/watch.js';
 import type { RenderedDeployment } from '../../deployment/render-deployments.js';
 import { type ApplyDeploymentOptions, findApprovalFault, getApplyOptions } from './apply-deployment.js';
 import type { Cluster } from './cluster.js';
@@ -109,4 +109,40 @@ async function applyAgain(
 
 function failed(findings: readonly Diagnostic[]): OpmateError {
   return new OpmateError('INVALID', findings.map(formatDiagnostic).join('; '));
+}
+
+type WatchOptions = Pick<ApplyOptions, 'sleep' | 'logger'> & { intervalMs: number; signal: AbortSignal };
+
+const firstDelayMs = 10_000;
+const longestDelayMs = 15 * 60_000;
+
+/** Returns the delay after consecutive failures: from 10 s, doubled each time, to 15 min. */
+export function delayAfter(failures: number, intervalMs: number): number {
+  const longest = Math.max(intervalMs, longestDelayMs);
+  return Math.min(longest, Math.min(intervalMs, firstDelayMs) * 2 ** Math.min(failures - 1, 30));
+}
+
+/**
+ * Repeats `work` until `signal` is aborted, with a pause after each run, or that of `delayAfter` after a failure,
+ * which is logged. Usage errors and defects end it.
+ */
+export async function watch(
+  work: () => Promise<void>,
+  { intervalMs, sleep: pause, logger, signal }: WatchOptions,
+): Promise<void> {
+  let failures = 0;
+  while (!signal.aborted) {
+    let delay = intervalMs;
+    try {
+      await work();
+      failures = 0;
+    } catch (error) {
+      if (error instanceof CancelledError) throw error;
+      if (!(error instanceof OpmateError) || error.code === 'USAGE' || error.code === 'INTERNAL') throw error;
+      failures++;
+      delay = delayAfter(failures, intervalMs);
+      logger.log('error', `${getMessage(error)}: tried again in ${Math.ceil(delay / 1000)} s`);
+    }
+    await pause(delay, signal);
+  }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { CancelledError, OpmateError, UsageError } from '../../../../src/core/errors.js';
 import { silentLogger } from '../../../../src/core/log.js';
-import { type WatchOptions, delayAfter, watch } from '../../../../src/deployment/cluster/watch.js';
+import { delayAfter, watch } from '../../../../src/api/deployment/watch-deployments.js';
 
 /** Runs `work` this many times; gives the pauses and what was logged. */
 async function pausesOf(
@@ -11,7 +11,7 @@ async function pausesOf(
   const cancel = new AbortController();
   const pauses: number[] = [];
   const logged: string[] = [];
-  const options: WatchOptions = {
+  const options: Parameters<typeof watch>[1] = {
     intervalMs: 300_000,
     logger: { ...silentLogger, log: (_level, message) => void logged.push(message) },
     signal: cancel.signal,

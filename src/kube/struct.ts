@@ -221,8 +221,8 @@ export function conform<T extends Type>(
 ): Conformed<Nullable<T>> {
   const faults: TypeMismatchError[] = [];
   const dropped: (string | number)[][] = [];
-  const state = getState(options, (fault) => faults.push(fault), dropped);
-  return { value: readRoot(value, type, options, state) as Nullable<T>, faults, dropped };
+  const found = readRoot(value, type, options, (fault) => faults.push(fault), dropped);
+  return { value: found as Nullable<T>, faults, dropped };
 }
 
 /**
@@ -234,10 +234,10 @@ export function readTyped<T extends Type>(
   type: T,
   options: ReadOptions = {},
 ): Nullable<T> {
-  const state = getState(options, (fault) => {
+  const fail = (fault: TypeMismatchError): never => {
     throw fault;
-  });
-  return readRoot(value, type, options, state) as Nullable<T>;
+  };
+  return readRoot(value, type, options, fail) as Nullable<T>;
 }
 
 /**
@@ -273,12 +273,13 @@ function getState(
 function readRoot(
   value: JsonValue | undefined,
   type: Type,
-  { path = [] }: ReadOptions,
-  state: State,
+  options: ReadOptions,
+  fail: State['fail'],
+  dropped?: State['dropped'],
 ): JsonValue {
   let root: Place | undefined;
-  for (const key of path) root = { key, parent: root };
-  return read(value ?? null, type, root, state) ?? null;
+  for (const key of options.path ?? []) root = { key, parent: root };
+  return read(value ?? null, type, root, getState(options, fail, dropped)) ?? null;
 }
 
 /** A place whose path is built on demand. */

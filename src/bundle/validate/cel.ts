@@ -5,7 +5,7 @@
 export function celFault(text: string): string | undefined {
   if (text.length > maxLength) return `longer than ${maxLength} characters`;
   try {
-    new Parser(getTokens(text)).parse();
+    checkTokens(getTokens(text));
     return undefined;
   } catch (error) {
     if (error instanceof CelFault) return `${error.message} at character ${error.at + 1}`;
@@ -88,140 +88,112 @@ const binary: readonly (readonly string[])[] = [
   ['*', '/', '%'],
 ];
 
-class Parser {
-  readonly #tokens: readonly Token[];
-  readonly #names: string[] = ['properties', ...types];
-  #next = 0;
-  #depth = 0;
+/** Throws CelFault unless tokens are one expression. */
+function checkTokens(tokens: readonly Token[]): void {
+  const names: string[] = ['properties', ...types];
+  let next = 0;
+  let depth = 0;
+  const token = (): Token => tokens[next] as Token;
+  const unexpected = (): CelFault =>
+    new CelFault(`Syntax error: mismatched input '${token().text}'`, token().at);
+  const undeclared = (name: string, position: number): CelFault =>
+    new CelFault(`undeclared reference to '${name}' (in container '')`, position);
 
-  constructor(tokens: readonly Token[]) {
-    this.#tokens = tokens;
-  }
-
-  parse(): void {
-    this.#expression();
-    if (this.#token.kind !== 'end') throw this.#unexpected();
-  }
-
-  get #token(): Token {
-    return this.#tokens[this.#next] as Token;
-  }
-
-  #unexpected(): CelFault {
-    const { text, at: position } = this.#token;
-    return new CelFault(`Syntax error: mismatched input '${text}'`, position);
-  }
-
-  #take(text: string): boolean {
-    const { kind, text: token } = this.#token;
-    if (token !== text || kind === 'literal' || kind === 'end') return false;
-    this.#next++;
+  function take(wanted: string): boolean {
+    const { kind, text } = token();
+    if (text !== wanted || kind === 'literal' || kind === 'end') return false;
+    next++;
     return true;
   }
 
-  #expect(text: string): void {
-    if (!this.#take(text)) throw this.#unexpected();
+  function expect(wanted: string): void {
+    if (!take(wanted)) throw unexpected();
   }
 
-  #name(): Token {
-    const token = this.#token;
-    if (token.kind !== 'name' || constants.has(token.text)) throw this.#unexpected();
-    this.#next++;
-    return token;
+  function takeName(): Token {
+    const name = token();
+    if (name.kind !== 'name' || constants.has(name.text)) throw unexpected();
+    next++;
+    return name;
   }
 
-  #expression(): void {
-    if (++this.#depth > maxDepth) throw new CelFault('nested too deeply', this.#token.at);
-    this.#binary(0);
-    if (this.#take('?')) {
-      this.#binary(0);
-      this.#expect(':');
-      this.#expression();
+  function expression(): void {
+    if (++depth > maxDepth) throw new CelFault('nested too deeply', token().at);
+    operation(0);
+    if (take('?')) {
+      operation(0);
+      expect(':');
+      expression();
     }
-    this.#depth--;
+    depth--;
   }
 
-  #binary(level: number): void {
+  function operation(level: number): void {
     const signs = binary[level];
     if (signs === undefined) {
-      this.#unary();
+      const sign = ['!', '-'].find(take);
+      if (sign !== undefined) while (take(sign));
+      primary();
+      members();
       return;
     }
-    do this.#binary(level + 1);
-    while (signs.some((sign) => this.#take(sign)));
+    do operation(level + 1);
+    while (signs.some(take));
   }
 
-  #unary(): void {
-    const sign = ['!', '-'].find((name) => this.#take(name));
-    if (sign !== undefined) while (this.#take(sign));
-    this.#primary();
-    this.#members();
-  }
-
-  #primary(): void {
-    const { kind, text, at: position } = this.#token;
-    if (kind === 'literal' || (kind === 'name' && constants.has(text))) {
-      this.#next++;
-    } else if (this.#take('(')) {
-      this.#expression();
-      this.#expect(')');
-    } else if (this.#take('[')) {
-      this.#list(']', () => this.#expression());
-    } else if (this.#take('{')) {
-      this.#list('}', () => this.#entry());
-    } else {
-      this.#take('.');
-      const name = this.#name();
-      if (reserved.has(name.text))
-        throw new CelFault(`Syntax error: reserved identifier: ${name.text}`, position);
-      if (this.#take('(')) {
-        if (!functions.has(name.text)) {
-          throw new CelFault(`undeclared reference to '${name.text}' (in container '')`, position);
-        }
-        this.#list(')', () => this.#expression());
-      } else if (!this.#names.includes(name.text)) {
-        throw new CelFault(`undeclared reference to '${name.text}' (in container '')`, position);
-      }
+  function primary(): void {
+    const { kind, text, at: position } = token();
+    if (kind === 'literal' || (kind === 'name' && constants.has(text))) next++;
+    else if (take('(')) {
+      expression();
+      expect(')');
+    } else if (take('[')) list(']');
+    else if (take('{')) list('}', entry);
+    else {
+      take('.');
+      const name = takeName().text;
+      if (reserved.has(name)) throw new CelFault(`Syntax error: reserved identifier: ${name}`, position);
+      const isCall = take('(');
+      if (isCall ? !functions.has(name) : !names.includes(name)) throw undeclared(name, position);
+      if (isCall) list(')');
     }
   }
 
-  #members(): void {
+  function members(): void {
     for (;;) {
-      if (this.#take('.')) {
-        const name = this.#name();
-        if (!this.#take('(')) continue;
-        if (!methods.has(name.text)) {
-          throw new CelFault(`undeclared reference to '${name.text}' (in container '')`, name.at);
+      if (take('.')) {
+        const { text, at: position } = takeName();
+        if (!take('(')) continue;
+        if (!methods.has(text)) throw undeclared(text, position);
+        const isMacro = macros.has(text);
+        if (isMacro) {
+          names.push(takeName().text);
+          expect(',');
         }
-        if (macros.has(name.text)) this.#macro();
-        else this.#list(')', () => this.#expression());
-      } else if (this.#take('[')) {
-        this.#expression();
-        this.#expect(']');
+        list(')');
+        if (isMacro) names.pop();
+      } else if (take('[')) {
+        expression();
+        expect(']');
       } else return;
     }
   }
 
-  #macro(): void {
-    const variable = this.#name();
-    this.#expect(',');
-    this.#names.push(variable.text);
-    this.#list(')', () => this.#expression());
-    this.#names.pop();
+  function entry(): void {
+    expression();
+    expect(':');
+    expression();
   }
 
-  #entry(): void {
-    this.#expression();
-    this.#expect(':');
-    this.#expression();
-  }
-
-  #list(end: string, item: () => void): void {
-    if (this.#take(end)) return;
+  function list(end: string, item = expression): void {
+    if (take(end)) return;
     do {
-      if (end !== ')' && this.#take(end)) return;
+      if (end !== ')' && take(end)) return;
       item();
-    } while (this.#take(','));
-    this.#expect(end);
+    } while (take(','));
+    expect(end);
   }
+
+  expression();
+  if (token().kind !== 'end') throw unexpected();
 }

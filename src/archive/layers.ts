@@ -1,4 +1,4 @@
-import { copyFile, link, mkdir, open, rm } from 'node:fs/promises';
+import { copyFile, link, mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
@@ -56,7 +56,8 @@ export async function readLayers(
     }
     const chunks: Buffer[] = [];
     for await (const chunk of entry.body) chunks.push(chunk);
-    contents.set(key, joined(chunks));
+    // A chunk is a slice of a buffer of up to 256 KiB, which it would keep in memory.
+    contents.set(key, chunks.length === 1 ? Buffer.from(chunks[0] as Buffer) : Buffer.concat(chunks));
   });
   const files = new Map<string, FileEntry>();
   for (const [path, file] of tree.files) {
@@ -109,8 +110,11 @@ export async function extractLayers(
     await mkdir(blobs, { mode: 0o700 });
     await mkdir(target, { mode: 0o700 });
     const tree = await loadTree(layers, options, async (key, entry, label) => {
-      checkFileSize(label, entry, limits);
-      await writeBody(join(blobs, key), entry.body);
+      if (entry.size > limits.maxFileSize) {
+        const size = `${showSize(entry.size)}, over the limit of ${showSize(limits.maxFileSize)} for a file`;
+        throw new LimitError(`${label}: entry ${showName(entry.path)}: ${size}`);
+      }
+      await writeFile(join(blobs, key), entry.body, { flag: 'wx', mode: 0o600 });
     });
     for (const path of tree.directories) {
       await makeDirectory(join(target, path), 0o700);
@@ -163,8 +167,6 @@ export async function extractLayers(
   }
 }
 
-type Keep = (key: string, entry: TarEntry, label: string) => Promise<void>;
-
 /**
  * Reads all layers, builds the tree, and calls `keep` for every readable file in it, and for some that upper layers
  * replaced.
@@ -172,7 +174,7 @@ type Keep = (key: string, entry: TarEntry, label: string) => Promise<void>;
 async function loadTree(
   layers: readonly LayerInput[],
   options: ReadLayersOptions,
-  keep: Keep,
+  keep: (key: string, entry: TarEntry, label: string) => Promise<void>,
 ): Promise<{ roots: string[]; files: Map<string, FinalFile>; directories: Set<string> }> {
   const { concurrency = 4, limits, logger = silentLogger } = options;
   const { maxFiles = Infinity } = limits ?? {};
@@ -250,28 +252,6 @@ async function loadTree(
 
 function toKey(layer: number, entry: number): string {
   return `${layer}-${entry}`;
-}
-
-function joined(chunks: Buffer[]): Buffer {
-  // A chunk is a slice of a buffer of up to 256 KiB, which it would keep in memory.
-  return chunks.length === 1 ? Buffer.from(chunks[0] as Buffer) : Buffer.concat(chunks);
-}
-
-async function writeBody(path: string, body: AsyncIterable<Buffer>): Promise<void> {
-  const file = await open(path, 'wx', 0o600);
-  try {
-    for await (const chunk of body) await file.writeFile(chunk);
-  } finally {
-    await file.close();
-  }
-}
-
-function checkFileSize(label: string, entry: TarEntry, limits: ArchiveLimits): void {
-  if (entry.size <= limits.maxFileSize) return;
-  throw new LimitError(
-    `${label}: entry ${showName(entry.path)}: ${showSize(entry.size)}, ` +
-      `over the limit of ${showSize(limits.maxFileSize)} for a file`,
-  );
 }
 
 function unreadable(path: string, body: FileBody, most: number): OpmateError | undefined {

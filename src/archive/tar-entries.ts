@@ -2,7 +2,7 @@ import { maxPathLength } from './entry-path.js';
 import { tarBlockSize } from './tar-header.js';
 
 /** Kind of an entry. `other` has no content: devices, pipes, sockets. */
-export type TarEntryType = 'file' | 'directory' | 'symlink' | 'link' | 'other' | 'unsupported';
+type TarEntryType = 'file' | 'directory' | 'symlink' | 'link' | 'other' | 'unsupported';
 
 /** Header of an entry, including its extension headers. */
 export interface TarHeader {
@@ -116,26 +116,20 @@ function toHeader(
   };
 }
 
+/** Types of entries by flag, but for those of files. */
+const types: Readonly<Record<string, TarEntryType>> = {
+  1: 'link',
+  2: 'symlink',
+  3: 'other',
+  4: 'other',
+  5: 'directory',
+  6: 'other',
+};
+
 function getType(flag: string, name: string): TarEntryType {
-  switch (flag) {
-    case '0':
-    case '\0':
-    case '7':
-      // Pre-POSIX archives mark directories like this.
-      return name.endsWith('/') ? 'directory' : 'file';
-    case '1':
-      return 'link';
-    case '2':
-      return 'symlink';
-    case '3':
-    case '4':
-    case '6':
-      return 'other';
-    case '5':
-      return 'directory';
-    default:
-      return 'unsupported';
-  }
+  // Pre-POSIX archives mark directories like this.
+  if ('0\x007'.includes(flag)) return name.endsWith('/') ? 'directory' : 'file';
+  return types[flag] ?? 'unsupported';
 }
 
 /** Returns the agreed value of both: GNU tar prefers the PAX record, Go the GNU header. */
@@ -192,18 +186,15 @@ function readRecords(bytes: Buffer): Map<string, string> {
     }
     // NUL in a path is rejected with all other unsafe names.
     if (key === 'linkpath' && value.includes('\0')) throw ambiguous('NUL in PAX "linkpath"');
-    if (key === 'size') checkRecordedSize(value);
+    if (key === 'size') {
+      if (!/^[0-9]+$/.test(value))
+        throw new TarProblem('bad header', `bad header: PAX size ${JSON.stringify(value.slice(0, 40))}`);
+      checkSize(Number(value));
+    }
     records.set(key, value);
     index = end;
   }
   return records;
-}
-
-function checkRecordedSize(value: string): void {
-  if (!/^[0-9]+$/.test(value)) {
-    throw new TarProblem('bad header', `bad header: PAX size ${JSON.stringify(value.slice(0, 40))}`);
-  }
-  checkSize(Number(value));
 }
 
 function checkSize(size: number): void {

@@ -31,7 +31,7 @@ export async function indexTar(path: string, options: TarIndexOptions = {}): Pro
   let own: FileHandle | undefined;
   try {
     const handle = options.handle ?? (own = await openRegularFile(path));
-    return await new Indexer(handle, path, options.maxEntries ?? 200_000).run();
+    return await readIndex(handle, path, options.maxEntries ?? 200_000);
   } catch (error) {
     throw fileError(path, error);
   } finally {
@@ -39,109 +39,95 @@ export async function indexTar(path: string, options: TarIndexOptions = {}): Pro
   }
 }
 
-class Indexer {
-  readonly #handle: FileHandle;
-  readonly #path: string;
-  readonly #maxEntries: number;
-  readonly #files = new Map<string, TarSlice>();
-  readonly #links = new Map<string, string>();
-
-  constructor(handle: FileHandle, path: string, maxEntries: number) {
-    this.#handle = handle;
-    this.#path = path;
-    this.#maxEntries = maxEntries;
-  }
-
-  async run(): Promise<Map<string, TarSlice>> {
-    const { size: total } = await this.#handle.stat();
-    let position = 0;
-    let start = 0;
-    const source: TarSource = {
-      read: async (length) => {
-        start = position;
-        const left = Math.max(total - position, 0);
-        const bytes = await readBytes(this.#handle, position, Math.min(length, left));
-        position += bytes.length;
-        return bytes;
-      },
-    };
-    let entries = 0;
-    try {
-      for (;;) {
-        const header = await readTarHeader(source);
-        if (header === undefined) break;
-        if (++entries > this.#maxEntries) {
-          throw new LimitError(`more than ${this.#maxEntries} entries`, {
-            subject: this.#path,
-            hint: 'raise the limit with --max-entries if you trust the source',
-          });
-        }
-        const end = position + paddedSize(header.size);
-        if (end > total) throw new TarProblem('truncated', 'unexpected end');
-        this.#add(header, { offset: position, size: header.size });
-        position = end;
-      }
-    } catch (error) {
-      if (!(error instanceof TarProblem)) throw error;
-      const problem =
-        entries === 0 && error.kind !== 'ambiguous'
-          ? 'not a tar archive'
-          : `damaged tar archive at byte ${start}${error.message === 'bad header' ? '' : `: ${error.message}`}`;
-      throw new OpmateError('SYNTAX', problem, { subject: this.#path, cause: error });
-    }
-    if (entries === 0 && total > 0)
-      throw new OpmateError('SYNTAX', 'not a tar archive', { subject: this.#path });
-    this.#checkParents();
-    this.#resolveLinks();
-    return this.#files;
-  }
-
-  #add(header: TarHeader, slice: TarSlice): void {
-    const { type, linkName } = header;
-    const name = normalizeEntryPath(header.name, this.#path);
-    if (type === 'unsupported') {
-      throw new OpmateError('UNSUPPORTED', `entry ${showName(name)}: sparse file or unknown type of entry`, {
-        subject: this.#path,
-      });
-    }
-    const target = type === 'link' ? normalizeEntryPath(linkName, this.#path) : undefined;
-    if (name === '' || name === target) return;
-    this.#files.delete(name);
-    this.#links.delete(name);
-    if (type === 'file') {
-      this.#files.set(name, slice);
-    } else if (type === 'symlink') {
-      const directory = linkName.startsWith('/') ? '' : `${name}/../`;
-      this.#links.set(name, normalizeEntryPath(`${directory}${linkName}`, this.#path));
-    } else if (target !== undefined) {
-      // A hard link keeps the content that the name had then.
-      const [file, link] = [this.#files.get(target), this.#links.get(target)];
-      if (file !== undefined) this.#files.set(name, file);
-      else if (link !== undefined) this.#links.set(name, link);
-    }
-  }
-
-  /** Rejects entries below a file or link, which are unpacked elsewhere or not at all. */
-  #checkParents(): void {
-    for (const name of [...this.#files.keys(), ...this.#links.keys()]) {
-      for (let slash = name.indexOf('/'); slash >= 0; slash = name.indexOf('/', slash + 1)) {
-        const parent = name.slice(0, slash);
-        if (!this.#files.has(parent) && !this.#links.has(parent)) continue;
-        throw new OpmateError('INVALID', `entry ${showName(name)}: its parent is a file`, {
-          subject: this.#path,
+async function readIndex(
+  handle: FileHandle,
+  path: string,
+  maxEntries: number,
+): Promise<Map<string, TarSlice>> {
+  const { size: total } = await handle.stat();
+  let position = 0;
+  let start = 0;
+  const source: TarSource = {
+    read: async (length) => {
+      start = position;
+      const left = Math.max(total - position, 0);
+      const bytes = await readBytes(handle, position, Math.min(length, left));
+      position += bytes.length;
+      return bytes;
+    },
+  };
+  const files = new Map<string, TarSlice>();
+  const links = new Map<string, string>();
+  let entries = 0;
+  try {
+    for (;;) {
+      const header = await readTarHeader(source);
+      if (header === undefined) break;
+      if (++entries > maxEntries) {
+        throw new LimitError(`more than ${maxEntries} entries`, {
+          subject: path,
+          hint: 'raise the limit with --max-entries if you trust the source',
         });
       }
+      const end = position + paddedSize(header.size);
+      if (end > total) throw new TarProblem('truncated', 'unexpected end');
+      addEntry(files, links, header, { offset: position, size: header.size }, path);
+      position = end;
+    }
+  } catch (error) {
+    if (!(error instanceof TarProblem)) throw error;
+    const problem =
+      entries === 0 && error.kind !== 'ambiguous'
+        ? 'not a tar archive'
+        : `damaged tar archive at byte ${start}${error.message === 'bad header' ? '' : `: ${error.message}`}`;
+    throw new OpmateError('SYNTAX', problem, { subject: path, cause: error });
+  }
+  if (entries === 0 && total > 0) throw new OpmateError('SYNTAX', 'not a tar archive', { subject: path });
+  // Entries below a file or link are unpacked elsewhere or not at all.
+  for (const name of [...files.keys(), ...links.keys()]) {
+    for (let slash = name.indexOf('/'); slash >= 0; slash = name.indexOf('/', slash + 1)) {
+      const parent = name.slice(0, slash);
+      if (!files.has(parent) && !links.has(parent)) continue;
+      throw new OpmateError('INVALID', `entry ${showName(name)}: its parent is a file`, { subject: path });
     }
   }
+  for (const [name, first] of links) {
+    let target: string | undefined = first;
+    for (let hops = 0; hops < 16 && target !== undefined && !files.has(target); hops++)
+      target = links.get(target);
+    const slice = target === undefined ? undefined : files.get(target);
+    if (slice !== undefined) files.set(name, slice);
+  }
+  return files;
+}
 
-  #resolveLinks(): void {
-    for (const [name, first] of this.#links) {
-      let target: string | undefined = first;
-      for (let hops = 0; hops < 16 && target !== undefined && !this.#files.has(target); hops++) {
-        target = this.#links.get(target);
-      }
-      const slice = target === undefined ? undefined : this.#files.get(target);
-      if (slice !== undefined) this.#files.set(name, slice);
-    }
+/** Adds an entry to the files or the links of the archive at `path`. */
+function addEntry(
+  files: Map<string, TarSlice>,
+  links: Map<string, string>,
+  { name: written, type, linkName }: TarHeader,
+  slice: TarSlice,
+  path: string,
+): void {
+  const name = normalizeEntryPath(written, path);
+  if (type === 'unsupported') {
+    throw new OpmateError('UNSUPPORTED', `entry ${showName(name)}: sparse file or unknown type of entry`, {
+      subject: path,
+    });
+  }
+  const target = type === 'link' ? normalizeEntryPath(linkName, path) : undefined;
+  if (name === '' || name === target) return;
+  files.delete(name);
+  links.delete(name);
+  if (type === 'file') {
+    files.set(name, slice);
+  } else if (type === 'symlink') {
+    const directory = linkName.startsWith('/') ? '' : `${name}/../`;
+    links.set(name, normalizeEntryPath(`${directory}${linkName}`, path));
+  } else if (target !== undefined) {
+    // A hard link keeps the content that the name had then.
+    const [file, link] = [files.get(target), links.get(target)];
+    if (file !== undefined) files.set(name, file);
+    else if (link !== undefined) links.set(name, link);
   }
 }

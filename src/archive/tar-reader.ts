@@ -3,18 +3,13 @@ import { LimitError, OpmateError } from '../core/errors.js';
 import { type DecompressOptions, decompress } from './decompress.js';
 import { maxPathLength, normalizeEntryPath, showName } from './entry-path.js';
 import { ArchiveMeter } from './limits.js';
-import { type TarEntryType, TarProblem, type TarSource, readTarHeader } from './tar-entries.js';
+import { type TarHeader, TarProblem, type TarSource, readTarHeader } from './tar-entries.js';
 import { paddedSize } from './tar-header.js';
 
 /** An entry of a tar archive. */
-export interface TarEntry {
+export interface TarEntry extends Omit<TarHeader, 'name'> {
   /** Path `a/b/c` relative to the root, without `.`, `..` or empty parts; never empty. */
   path: string;
-  type: TarEntryType;
-  size: number;
-  mode: number;
-  /** Unchecked target of a `symlink` or `link`; otherwise `''`. */
-  linkName: string;
   /** Content, to be read at most once and before the next entry. */
   body: AsyncIterable<Buffer>;
 }
@@ -36,21 +31,18 @@ export async function* readTar(source: Readable, options: DecompressOptions): As
     // Content damaged in transfer reads like a damaged archive: the digest, checked at the end, takes precedence.
     const mismatch = await bytes.drain().catch((other: unknown) => other);
     if (mismatch instanceof OpmateError && mismatch.code === 'DIGEST') return mismatch;
-    if (last === undefined && error.kind === 'bad header') {
-      return new OpmateError('SYNTAX', 'not a tar archive', { subject: label, cause: error });
-    }
     const where = last === undefined ? '' : ` after entry ${showName(last)}`;
-    return new OpmateError('SYNTAX', `damaged tar archive: ${error.message}${where}`, {
-      subject: label,
-      cause: error,
-    });
+    const isNone = last === undefined && error.kind === 'bad header';
+    const problem = isNone ? 'not a tar archive' : `damaged tar archive: ${error.message}${where}`;
+    return new OpmateError('SYNTAX', problem, { subject: label, cause: error });
   };
   try {
     for (;;) {
       const header = await readTarHeader(bytes);
       if (header === undefined) break;
       meter.countEntry(label);
-      const { name, type, size, mode, linkName } = header;
+      const { name, ...entry } = header;
+      const { size, linkName } = entry;
       const path = normalizeEntryPath(name, label);
       last = name;
       if (linkName.length > maxPathLength) {
@@ -70,7 +62,7 @@ export async function* readTar(source: Readable, options: DecompressOptions): As
           throw await explain(error);
         }
       };
-      if (path !== '') yield { path, type, size, mode, linkName, body: body() };
+      if (path !== '') yield { ...entry, path, body: body() };
       await bytes.skip(left + paddedSize(size) - size);
     }
     // Some sources verify their digest at the end.

@@ -276,7 +276,6 @@ export {
 } from './api/indexes/load-manifests.js';
 export { exportIndex, type ExportIndexOptions } from './api/indexes/export-index.js';
 export { type AppRegistryNamespace, parseAppRegistryNamespace } from './source/app-registry.js';
-export type { LoadReport } from './sqlite/legacy/manifest-loader.js';
 export type { ExportReport } from './sqlite/read/export.js';
 export { addBundles, type AddMode, type AddOptions, type AddReport } from './sqlite/add/add.js';
 export { BundleImageAlreadyAddedError, VersionAlreadyAddedError } from './sqlite/add/already-added.js';
@@ -284,7 +283,7 @@ export type { Database } from './sqlite/schema/database.js';
 export { deleteBundle, deleteLatest } from './sqlite/remove/delete-bundle.js';
 export { deprecateTruncate } from './sqlite/remove/deprecate.js';
 export { editDatabase, type EditOptions } from './sqlite/schema/edit.js';
-export { loadPackageManifests } from './sqlite/legacy/package-manifests.js';
+export { type LoadReport, loadPackageManifests } from './sqlite/legacy/manifest-loader.js';
 export { prunePackages, removePackages } from './sqlite/remove/remove.js';
 export type { Stage, StagedBundle } from './sqlite/add/stage.js';
 export { pruneStranded } from './sqlite/remove/stranded.js';

@@ -2,8 +2,7 @@ import { type AppRegistryNamespace, loadAppRegistryNamespace } from '../../sourc
 import type { Session } from '../../source/session.js';
 import { loadAppRegistry } from '../../sqlite/legacy/appregistry.js';
 import { loadConfigMap } from '../../sqlite/legacy/configmap.js';
-import type { LoadReport } from '../../sqlite/legacy/manifest-loader.js';
-import { loadPackageManifests } from '../../sqlite/legacy/package-manifests.js';
+import { type LoadReport, loadPackageManifests } from '../../sqlite/legacy/manifest-loader.js';
 import type { Database } from '../../sqlite/schema/database.js';
 import { editDatabase } from '../../sqlite/schema/edit.js';
 

@@ -14,8 +14,13 @@ import { openIfRegularFile } from '../../files/read-file.js';
 import { requireWithin } from '../../files/directory-root.js';
 import { holdsManifestData, loadManifestData } from './configmap.js';
 import type { Database } from '../schema/database.js';
-import { type LoadOptions, type LoadReport, type LoadSession, ManifestLoader } from './manifest-loader.js';
-import { loadTree } from './package-manifests.js';
+import {
+  type LoadOptions,
+  type LoadReport,
+  type LoadSession,
+  ManifestLoader,
+  loadTree,
+} from './manifest-loader.js';
 
 /** Additional session of loading archives: temporary directory and limits for unpacking. */
 interface LoadArchivesSession extends LoadSession, TemporaryPlace {
@@ -98,7 +103,7 @@ async function loadArchive(
       const problem = addContext(error, { subject: label, replaces: [`layer ${label}`], file: label });
       // An unreadable archive is one missing package; a hostile one ends the load.
       if (['UNSAFE', 'LIMIT', 'CANCELLED'].includes(error.code)) throw problem;
-      loader.addProblem(problem);
+      loader.problems.push(problem);
       return;
     }
     await loadPackage(loader, { path: unpacked, label }, session);

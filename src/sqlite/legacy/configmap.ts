@@ -9,13 +9,15 @@ import {
 import { locateFault, readFirstDocument } from '../../bundle/manifest.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { LimitError, OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { findField } from '../../document/go-json-fold.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { parseYaml } from '../../document/yaml.js';
 import { type ApiKey, csvCustomResources, csvSpec } from '../../model/csv.js';
+import { oldCrdStruct } from '../../kube/crd-types.js';
+import { objectMeta } from '../../kube/meta-types.js';
 import { type Of, structList, readTyped, struct } from '../../kube/struct.js';
 import { describeKind } from '../../document/field.js';
 import { getValue } from '../../document/json-fields.js';
-import { readTypedCrd, readTypedCsv } from './typed-manifests.js';
 import type { Database } from '../schema/database.js';
 import { type LoadOptions, type LoadReport, type LoadSession, ManifestLoader } from './manifest-loader.js';
 
@@ -105,7 +107,7 @@ export async function loadManifestData(
         const key = toKey(api);
         if (!definitions.has(key)) definitions.set(key, manifest);
         else {
-          loader.addProblem(
+          loader.problems.push(
             new OpmateError('INVALID', `can't add the same CRD twice in one configmap: ${show(api)}`, {
               subject,
               file: label,
@@ -134,9 +136,52 @@ export async function loadManifestData(
     attempt(loader, subject, () => {
       const manifest = readPackageManifest(value, subject);
       if (manifest === undefined) throw new OpmateError('INVALID', 'packageName: not found');
-      loader.addPackage(manifest);
+      loader.packages.push(manifest);
     });
   }
+}
+
+/**
+ * Manifests through Kubernetes' types, as a ConfigMap of manifests is read: unknown fields are dropped, and fields
+ * that are always written are added. (Source: apiextensions.k8s.io/v1beta1 and metav1.ObjectMeta.)
+ */
+const csvType = struct({ 'apiVersion?': 'string', 'kind?': 'string', metadata: objectMeta, spec: 'any' });
+
+/** Reads a ClusterServiceVersion without its status. Throws OpmateError INVALID. */
+function readTypedCsv(value: JsonObject): JsonObject {
+  const csv = readTyped(value, csvType, { foldNames: true });
+  if (csv.kind !== 'ClusterServiceVersion') {
+    const problem = `csv name not found: kind is ${JSON.stringify(csv.kind ?? '')}, not ClusterServiceVersion`;
+    throw new OpmateError('INVALID', problem);
+  }
+  if (csv.spec === null && fieldIn(value, 'spec') === undefined) {
+    throw new OpmateError('INVALID', 'spec: not found');
+  }
+  return csv;
+}
+
+/**
+ * Reads a custom resource definition and its APIs: those of `spec.versions` or, without this list, of `spec.version`,
+ * which then becomes the list. Throws TypeMismatchError.
+ */
+function readTypedCrd(value: JsonObject): { crd: JsonObject; apis: ApiKey[] } {
+  const crd = readTyped(value, oldCrdStruct, { foldNames: true });
+  const { spec } = crd;
+  // An empty list exists too, so omitted empty fields must be looked up.
+  const hasList = Array.isArray(fieldIn(fieldIn(value, 'spec'), 'versions'));
+  if (!hasList && spec.version !== undefined) {
+    spec.versions = [{ name: spec.version, served: true, storage: true }];
+  }
+  const { group, names } = spec;
+  const { kind, plural } = names;
+  return {
+    crd,
+    apis: (spec.versions ?? []).map(({ name }) => ({ group, version: name, kind, plural })),
+  };
+}
+
+function fieldIn(value: JsonValue | undefined, name: string): JsonValue | undefined {
+  return isJsonObject(value) ? findField(value, name) : undefined;
 }
 
 /** Returns the unchecked list of definitions that a ClusterServiceVersion owns. */
@@ -175,7 +220,7 @@ function listUnder(
 ): { value: JsonObject; subject: string }[] {
   const text = getValue(data, key);
   const fail = (problem: string, hint?: string): [] => {
-    loader.addProblem(new OpmateError('INVALID', problem, { subject: label, file: label, hint }));
+    loader.problems.push(new OpmateError('INVALID', problem, { subject: label, file: label, hint }));
     return [];
   };
   if (text === undefined || text === null) {
@@ -197,7 +242,7 @@ function listUnder(
     const subject = `${label}: data.${key}[${index}]`;
     if (isJsonObject(value)) objects.push({ value, subject });
     else
-      loader.addProblem(
+      loader.problems.push(
         new OpmateError('INVALID', `expected an object, got ${describeKind(value)}`, { subject }),
       );
   });
@@ -210,7 +255,7 @@ function attempt<T>(loader: ManifestLoader, subject: string, work: () => T): T |
     return work();
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    loader.addProblem(addContext(error, { subject }));
+    loader.problems.push(addContext(error, { subject }));
     return undefined;
   }
 }

@@ -1,6 +1,6 @@
 import { addContext } from '../../core/diagnostics-error.js';
 import type { Bundle } from '../../bundle/parse.js';
-import type { PackageManifest } from '../../bundle/package-manifests.js';
+import { type PackageManifest, readPackageManifests } from '../../bundle/package-manifests.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
@@ -65,18 +65,15 @@ export class ManifestLoader {
   readonly #label: string;
   /** Place of each added bundle, by name. */
   readonly #bundles = new Map<string, string>();
-  readonly #problems: OpmateError[] = [];
-  readonly #packages: PackageManifest[] = [];
+  readonly problems: OpmateError[] = [];
+  /** Packages, which `finish` writes when all bundles exist. */
+  readonly packages: PackageManifest[] = [];
 
   constructor(database: Database, label: string, session: LoadSession, { permissive = false }: LoadOptions) {
     this.#database = database;
     this.#label = label;
     this.#session = session;
     this.#isPermissive = permissive;
-  }
-
-  addProblem(error: OpmateError): void {
-    this.#problems.push(error);
   }
 
   addSkipped(file: string, reason: string): void {
@@ -109,11 +106,6 @@ export class ManifestLoader {
     }, subject);
   }
 
-  /** Registers a package, which `finish` writes when all bundles exist. */
-  addPackage(manifest: PackageManifest): void {
-    this.#packages.push(manifest);
-  }
-
   /** Writes the packages. Throws ManifestsError with all problems, including registered ones, unless permissive. */
   async finish(): Promise<LoadReport> {
     const packages = this.#distinctPackages();
@@ -127,7 +119,7 @@ export class ManifestLoader {
         }, file);
       }
     });
-    const problems = this.#problems;
+    const { problems } = this;
     if (problems.length > 0 && !this.#isPermissive) throw new ManifestsError(this.#label, problems);
     return { bundles: [...this.#bundles.keys()], packages: written, problems };
   }
@@ -138,12 +130,12 @@ export class ManifestLoader {
    */
   #distinctPackages(): PackageManifest[] {
     const byName = new Map<string, PackageManifest>();
-    for (const manifest of [...this.#packages].sort((a, b) => compareWalk(a.file, b.file))) {
+    for (const manifest of [...this.packages].sort((a, b) => compareWalk(a.file, b.file))) {
       const { packageName, file } = manifest;
       const earlier = byName.get(packageName);
       byName.set(packageName, manifest);
       if (earlier === undefined || getContent(earlier) === getContent(manifest)) continue;
-      this.#problems.push(
+      this.problems.push(
         new OpmateError(
           'INVALID',
           `package ${JSON.stringify(packageName)} is also in ${earlier.file}, with other content`,
@@ -162,10 +154,41 @@ export class ManifestLoader {
       // A full disk or damaged database ends the transaction, or is no fault of the input.
       const own = error instanceof OpmateError && ['INVALID', 'SYNTAX', 'UNSUPPORTED'].includes(error.code);
       if (!own || !this.#database.inTransaction) throw error;
-      this.#problems.push(
+      this.problems.push(
         error.file === undefined ? addContext(error, { subject, file: subject, line: error.line }) : error,
       );
     }
+  }
+}
+
+/**
+ * Loads a tree of package manifests: its bundles, which have no image, then its packages. Runs in the caller's
+ * transaction. Throws ManifestsError with all problems unless permissive, and as reading the tree.
+ */
+export async function loadPackageManifests(
+  database: Database,
+  directory: string,
+  session: LoadSession = {},
+  options: LoadOptions = {},
+): Promise<LoadReport> {
+  const { label = directory } = options;
+  const loader = new ManifestLoader(database, label, session, options);
+  await loadTree(loader, directory, label, session);
+  return loader.finish();
+}
+
+/** Passes the content of a tree to a loader. */
+export async function loadTree(
+  loader: ManifestLoader,
+  directory: string,
+  label: string,
+  { signal, followLinks }: LoadSession,
+): Promise<void> {
+  for await (const item of readPackageManifests(directory, { label, signal, followLinks })) {
+    if (item.kind === 'bundle') await loader.addBundle(item.bundle, item.file);
+    else if (item.kind === 'package') loader.packages.push(item.manifest);
+    else if (item.kind === 'problem') loader.problems.push(item.error);
+    else loader.addSkipped(item.file, item.reason);
   }
 }
 

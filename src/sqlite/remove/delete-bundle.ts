@@ -62,7 +62,7 @@ export async function deleteBundle(
 
 /**
  * Deletes the newest version of a package from the index: of the heads of its channels, the one with the highest
- * version, from all channels; with `eachChannel` all of them. The next bundle becomes the head, with all of its manifests. Channels and the default
+ * version, from all channels. With `eachChannel` it deletes every head. The next bundle becomes the head, with all of its manifests. Channels and the default
  * channel change as in `deleteBundle`. A database does not store the channels that a bundle declares, so a new head
  * may be one that was only part of a channel's history.
  *

@@ -1,8 +1,11 @@
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { editDatabase } from '../../../../src/sqlite/schema/edit.js';
-import type { LoadOptions, LoadReport } from '../../../../src/sqlite/legacy/manifest-loader.js';
-import { loadPackageManifests } from '../../../../src/sqlite/legacy/package-manifests.js';
+import {
+  type LoadOptions,
+  type LoadReport,
+  loadPackageManifests,
+} from '../../../../src/sqlite/legacy/manifest-loader.js';
 import { asText, smallCsv, smallPackage, widgetTree } from '../../../support/manifest-trees.js';
 import { directoryWith } from '../../../support/temporary.js';
 import { readRows } from '../../../support/rows.js';

@@ -240,35 +240,30 @@ function getContent(spec: Field, document: ManifestDocument, context: Context): 
     bundle.object(specFields.Bundle, warnOfUnknown);
     return bundleContent(bundle, spec, document, context);
   }
-  if (kind === 'BundleInstance') {
-    const field = spec.field('bundleName');
-    const name = field.isSet ? field.text() : field.missing('set the name of a Bundle, or spec.template');
-    const bundle = name === undefined ? undefined : context.bundles.get(name);
-    if (bundle !== undefined) {
-      context.used.add(bundle);
-      const other = openManifest(bundle, context.lineAt);
-      const bundleSpec = other.root.field('spec');
-      bundleSpec.optionalObject(specFields.Bundle, warnOfUnknown);
-      return { ...bundleContent(bundleSpec, spec, other, context), bundle: other };
-    }
+  if (kind === 'Bundle') return bundleContent(spec, spec, document, context);
+  if (kind !== 'BundleInstance') {
+    return { formats: getFormats(spec, context), sources: readSources(spec, document) };
+  }
+  const field = spec.field('bundleName');
+  const name = field.isSet ? field.text() : field.missing('set the name of a Bundle, or spec.template');
+  const manifest = name === undefined ? undefined : context.bundles.get(name);
+  if (manifest === undefined) {
     if (name !== undefined) {
       field.fail(`Bundle ${quoteGo(name)} not found among the documents`, { code: 'not-found' });
     }
     return { formats: detectable, sources: [] };
   }
-  if (kind === 'Bundle') return bundleContent(spec, undefined, document, context);
-  return { formats: getFormats(spec, context), sources: readSources(spec, document) };
+  context.used.add(manifest);
+  const bundle = openManifest(manifest, context.lineAt);
+  const bundleSpec = bundle.root.field('spec');
+  bundleSpec.optionalObject(specFields.Bundle, warnOfUnknown);
+  return { ...bundleContent(bundleSpec, spec, bundle, context), bundle };
 }
 
-function bundleContent(
-  bundle: Field,
-  outer: Field | undefined,
-  document: ManifestDocument,
-  context: Context,
-): Content {
+function bundleContent(bundle: Field, outer: Field, document: ManifestDocument, context: Context): Content {
   const hasOwn = ['provisionerClassName', 'class'].some((name) => bundle.field(name).isPresent);
-  const formats = getFormats(hasOwn || outer === undefined ? bundle : outer, context);
   const isImage = !bundle.field('source').isPresent && bundle.field('image').isPresent;
+  const formats = getFormats(hasOwn ? bundle : outer, context);
   const source = readSource(bundle.field(isImage ? 'image' : 'source'), document);
   return { formats, sources: source === undefined ? [] : [source] };
 }
@@ -279,13 +274,11 @@ function readSources(spec: Field, document: ManifestDocument): DocumentSource[] 
     const hint = 'keep one of them';
     entry.fail('cannot be combined with sources', { code: 'exclusive-fields', hint });
   }
-  if (entry.isPresent && !several.isPresent) {
-    const source = readSource(entry, document);
-    return source === undefined ? [] : [source];
-  }
-  const list = several.optionalList();
+  const list = entry.isPresent && !several.isPresent ? [entry] : several.optionalList();
   const isEmpty = Array.isArray(several.value) && list.length === 0;
-  if (isEmpty || !several.isPresent) several.missing('specify an image, git repository or archive');
+  if (isEmpty || !(entry.isPresent || several.isPresent)) {
+    several.missing('specify an image, git repository or archive');
+  }
   return list.flatMap((item) => readSource(item, document) ?? []);
 }
 

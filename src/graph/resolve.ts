@@ -68,7 +68,7 @@ interface CatalogTrace {
 }
 
 /** A deprecation that affects the result. */
-export interface DeprecationNotice {
+interface DeprecationNotice {
   kind: 'package' | 'channel' | 'bundle' | 'installed';
   name: string;
   message: string;

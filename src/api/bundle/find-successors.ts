@@ -84,13 +84,49 @@ export async function findSuccessors(
 ): Promise<BundleSuccessors> {
   const { content } = await readNamedCatalog(catalog, packageName, session);
   const bundles = bundlesByName(content.bundles);
+  const deprecations = bundleDeprecations(content);
   const from = getStart(bundle, content, bundles, packageName, catalog.name);
   const channels = chooseChannels(content, wanted, packageName);
-  const toSteps = stepsFrom(from, bundles, bundleDeprecations(content));
+  const versionOf = (name: string): BundleVersion | undefined => findReadableVersion(bundles.get(name));
+  const toSteps = (edges: readonly UpgradeEdge[], isPath = true): UpgradeStep[] => {
+    let before = from.version;
+    return edges.map(({ to, channel, kind, range }) => {
+      const version = versionOf(to);
+      const deprecation = deprecations.get(to);
+      const stream = (version && findStream(before, version)) ?? '';
+      if (isPath) before = version;
+      return {
+        name: to,
+        version: version?.text ?? '',
+        image: bundles.get(to)?.image ?? '',
+        channel,
+        how: range === undefined ? kind : `${kind} ${range}`,
+        stream,
+        ...(deprecation !== undefined && { deprecation }),
+      };
+    });
+  };
+  const successorsIn = (channel: PackageChannel): ChannelSuccessors => {
+    const graph = new UpgradeGraph([channel]);
+    const head = findHead(channel.entries);
+    const direct = graph
+      .edgesFrom(from)
+      .sort((a, b) => compareNewestFirst(versionOf(a.to), versionOf(b.to)) || compareBytes(a.to, b.to));
+    const longest = head === '' ? undefined : longestPath(graph, bundles, from, head);
+    const shortest =
+      head === '' ? undefined : shortestPath(graph, bundles, from, ({ name }) => name === head);
+    return {
+      channel: channel.name,
+      head,
+      successors: toSteps(direct, false),
+      ...(longest !== undefined && { longestPath: toSteps(longest) }),
+      ...(shortest !== undefined && { shortestPath: toSteps(shortest) }),
+    };
+  };
   const path = pathTo && shortestPath(new UpgradeGraph(channels), bundles, from, isOfVersion(pathTo));
   return {
     bundle: { name: from.name, version: from.version?.text ?? '' },
-    channels: channels.map((channel) => successorsIn(channel, from, bundles, toSteps)),
+    channels: channels.map(successorsIn),
     path: path && toSteps(path),
   };
 }
@@ -122,13 +158,8 @@ function getStart(
   if (installed.version !== undefined || known !== undefined) {
     return { name: installed.name, version: installed.version ?? findReadableVersion(known) };
   }
-  throw new OpmateError(
-    'NOT_FOUND',
-    describeMissing('bundle', installed.name, `package ${quoteGo(packageName)}`),
-    {
-      hint: `add its version: ${installed.name}@VERSION`,
-    },
-  );
+  const problem = describeMissing('bundle', installed.name, `package ${quoteGo(packageName)}`);
+  throw new OpmateError('NOT_FOUND', problem, { hint: `add its version: ${installed.name}@VERSION` });
 }
 
 function chooseChannels(
@@ -144,55 +175,4 @@ function chooseChannels(
   return channels
     .filter(({ name }) => wanted.length === 0 || wanted.includes(name))
     .sort((a, b) => compareBytes(a.name, b.name));
-}
-
-function stepsFrom(
-  from: UpgradeFrom,
-  bundles: ReadonlyMap<string, PackageBundle>,
-  deprecations: ReadonlyMap<string, string>,
-): (edges: readonly UpgradeEdge[], isPath?: boolean) => UpgradeStep[] {
-  return (edges, isPath = true) => {
-    let before = from.version;
-    return edges.map(({ to, channel, kind, range }) => {
-      const bundle = bundles.get(to);
-      const version = findReadableVersion(bundle);
-      const deprecation = deprecations.get(to);
-      const stream = (version && findStream(before, version)) ?? '';
-      if (isPath) before = version;
-      return {
-        name: to,
-        version: version?.text ?? '',
-        image: bundle?.image ?? '',
-        channel,
-        how: range === undefined ? kind : `${kind} ${range}`,
-        stream,
-        ...(deprecation !== undefined && { deprecation }),
-      };
-    });
-  };
-}
-
-function successorsIn(
-  channel: PackageChannel,
-  from: UpgradeFrom,
-  bundles: ReadonlyMap<string, PackageBundle>,
-  toSteps: ReturnType<typeof stepsFrom>,
-): ChannelSuccessors {
-  const graph = new UpgradeGraph([channel]);
-  const head = findHead(channel.entries);
-  const findVersion = ({ to }: UpgradeEdge): BundleVersion | undefined =>
-    findReadableVersion(bundles.get(to));
-  const direct = graph
-    .edgesFrom(from)
-    .sort((a, b) => compareNewestFirst(findVersion(a), findVersion(b)) || compareBytes(a.to, b.to));
-  const longest = head === '' ? undefined : longestPath(graph, bundles, from, head);
-  const shortest =
-    head === '' ? undefined : shortestPath(graph, bundles, from, (bundle) => bundle.name === head);
-  return {
-    channel: channel.name,
-    head,
-    successors: toSteps(direct, false),
-    ...(longest !== undefined && { longestPath: toSteps(longest) }),
-    ...(shortest !== undefined && { shortestPath: toSteps(shortest) }),
-  };
 }

@@ -30,11 +30,17 @@ export function parseInstalled(
   const name = position < 0 ? text : text.slice(0, position);
   if (name === '') throw new UsageError(`${what}: no bundle is named`);
   if (position < 0) return { name, version: undefined };
+  const version = text.slice(position + 1);
+  return { name, version: readVersion(version, `${what}: version ${quoteGo(version)}`) };
+}
+
+/** Reads a version. Throws UsageError that starts with `what`. */
+export function readVersion(text: string, what: string): BundleVersion {
   try {
-    return { name, version: parseBundleVersion(text.slice(position + 1)) };
+    return parseBundleVersion(text);
   } catch (error) {
     if (!(error instanceof SemverError)) throw error;
-    throw new UsageError(`${what}: version ${quoteGo(text.slice(position + 1))}: ${error.message}`);
+    throw new UsageError(`${what}: ${error.message}`);
   }
 }
 

@@ -14,7 +14,7 @@ import { sortedByBytes } from '../../core/order.js';
 import { SemverError } from '../../core/semver.js';
 import { parseVersionRange } from '../../core/semver-range.js';
 import { labelSelector } from '../command/values.js';
-import { type DeprecationNotice, type Resolution, type ResolveRequest } from '../../graph/resolve.js';
+import { type Resolution, type ResolveRequest } from '../../graph/resolve.js';
 import { resolveBundle } from '../../api/bundle/resolve-bundle.js';
 import { type NamedCatalog, parseNamedCatalog } from '../../api/named-catalogs.js';
 import { exitCodes } from '../exit-codes.js';
@@ -68,7 +68,10 @@ export const command = defineCommand({
         catalogs,
         session,
       );
-      for (const notice of resolution.deprecations) session.logger.log('warn', describeNotice(notice));
+      for (const { kind, name, message } of resolution.deprecations) {
+        const what = kind === 'installed' ? 'installed bundle' : kind;
+        session.logger.log('warn', `${what} ${name} is deprecated: ${message}`);
+      }
       session.logger.close();
       const query = { ...request, installed: known && { name: known.name, version: known.version.text } };
       const text =
@@ -126,11 +129,6 @@ function chooseCatalogs(options: FlagValues<typeof resolveFlags>): NamedCatalog[
   throw new UsageError(`--selector ${options.selector}: no catalog has such labels`);
 }
 
-function describeNotice({ kind, name, message }: DeprecationNotice): string {
-  const what = kind === 'installed' ? 'installed bundle' : kind;
-  return `${what} ${name} is deprecated: ${message}`;
-}
-
 function findHint({ outcome, successors }: Resolution): string | undefined {
   if (outcome === 'ambiguous') return 'set different priorities, or select a catalog with --selector';
   if (outcome === 'unsupported')
@@ -145,16 +143,14 @@ function findHint({ outcome, successors }: Resolution): string | undefined {
 function formatText({ chosen, reason, catalogs }: Resolution): string {
   let text = '';
   if (chosen !== undefined) {
-    const rows: [string, string][] = [
-      ['bundle:', chosen.name],
+    const rows = [
       ['version:', chosen.version],
       ['image:', chosen.image],
       ['catalog:', chosen.catalog],
       ['channels:', sortedByBytes(chosen.channels).join(', ')],
       ['why:', reason],
     ];
-    const [first, ...rest] = rows;
-    text += `${formatTable(first as [string, string], rest)}\n`;
+    text += `${formatTable(['bundle:', chosen.name], rows)}\n`;
   }
   text += formatTable(
     ['CATALOG', 'PRIORITY', 'PACKAGE', 'BUNDLES', 'MATCHED', 'RESULT'],

@@ -7,8 +7,6 @@ import {
   findSuccessors,
 } from '../../api/bundle/find-successors.js';
 import { UsageError } from '../../core/errors.js';
-import { SemverError } from '../../core/semver.js';
-import { type BundleVersion, parseBundleVersion } from '../../graph/bundle-version.js';
 import { parseNamedCatalog } from '../../api/named-catalogs.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
@@ -22,6 +20,7 @@ import {
   getData,
   namedCatalogForms,
   parseInstalled,
+  readVersion,
 } from './resolve-input.js';
 
 /** `opmate bundle successors`; exit code 3 if no upgrade path leads to `--path-to`. */
@@ -48,7 +47,8 @@ export const command = defineCommand({
     const { output, channel } = options;
     checkPackageName(packageName);
     const bundle = parseInstalled(name, name);
-    const pathTo = options.pathTo === undefined ? undefined : readTarget(options.pathTo);
+    const pathTo =
+      options.pathTo === undefined ? undefined : readVersion(options.pathTo, `--path-to ${options.pathTo}`);
     if (options.catalog === undefined) {
       throw new UsageError('--catalog is missing', { hint: 'specify one, e.g. --catalog ./catalog' });
     }
@@ -75,15 +75,6 @@ export const command = defineCommand({
     });
   },
 });
-
-function readTarget(text: string): BundleVersion {
-  try {
-    return parseBundleVersion(text);
-  } catch (error) {
-    if (!(error instanceof SemverError)) throw error;
-    throw new UsageError(`--path-to ${text}: ${error.message}`);
-  }
-}
 
 function formatText(
   channels: readonly ChannelSuccessors[],

@@ -1,4 +1,4 @@
-import { type Dirent, type Stats } from 'node:fs';
+import type { Stats } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { type ArchiveLimits, ArchiveMeter } from '../archive/limits.js';
@@ -22,13 +22,6 @@ export interface ListedFile extends ImageFile {
   mode: number;
 }
 
-interface ListedFiles {
-  /** In byte order of their paths. */
-  files: ListedFile[];
-  /** Files that an image cannot or must not contain. */
-  findings: Diagnostic[];
-}
-
 interface ListOptions extends CancelOptions, LinkOptions {
   /** Name of the directory in messages. */
   label: string;
@@ -43,24 +36,27 @@ const maxDepth = 100;
 
 /**
  * Lists the files of a directory tree. Follows links to files within it; links that lead out of it or to a directory,
- * special files, and names that not every program can unpack are findings. Skips directories without files, which
+ * special files, and names that not every program can unpack are findings. Files are in byte order of paths. Skips directories without files, which
  * version control does not keep either. Throws OpmateError NOT_FOUND or IO if a directory cannot be listed, LIMIT
  * beyond the limits and 100 levels.
  */
-export async function listFiles(directory: string, options: ListOptions): Promise<ListedFiles> {
-  const { label, signal, except, limits, followLinks } = options;
+export async function listFiles(
+  directory: string,
+  { label, signal, except, limits, followLinks = false }: ListOptions,
+): Promise<{ files: ListedFile[]; findings: Diagnostic[] }> {
   const meter = limits && new ArchiveMeter(limits);
-  const listed: ListedFiles = { files: [], findings: [] };
+  const files: ListedFile[] = [];
+  const findings: Diagnostic[] = [];
   const root = await realpath(directory).catch((error: unknown) => {
     throw fileError(label, error, { file: label });
   });
-  const pending: { name: string; depth: number }[] = [{ name: '', depth: 0 }];
+  const pending: { parent: string; depth: number }[] = [{ parent: '', depth: 0 }];
   let count = 0;
   for (let folder = pending.pop(); folder !== undefined; folder = pending.pop()) {
     throwIfCancelled(signal);
-    const { name: parent, depth } = folder;
-    const file = path.join(label, parent);
-    const entries = await listDirectory(path.join(root, parent), { subject: file, file });
+    const { parent, depth } = folder;
+    const subject = path.join(label, parent);
+    const entries = await listDirectory(path.join(root, parent), { subject, file: subject });
     count += entries.length;
     if (meter === undefined && count > maxFiles) {
       throw new LimitError(`more than ${maxFiles} files`, {
@@ -72,53 +68,42 @@ export async function listFiles(directory: string, options: ListOptions): Promis
       meter?.countEntry(label);
       const name = path.posix.join(parent, entry.name);
       if (path.join(directory, name) === except) continue;
-      const finding =
-        checkName(entry.name) ?? (await addEntry(listed, pending, entry, { name, root, depth, followLinks }));
-      if (finding !== undefined) listed.findings.push({ file: path.join(label, name), ...finding });
+      const refuse = (code: string, problem: string, hint: string): void =>
+        void findings.push({ file: path.join(label, name), ...createFault(code, problem, { hint }) });
+      if (/[\u0000-\u001f\u007f\ufffd\\]/.test(entry.name) || entry.name.startsWith('.wh.')) {
+        const problem = `invalid file name ${quoteGo(entry.name)} for an image`;
+        refuse('invalid-name', problem, 'rename or remove it');
+      } else if (entry.isDirectory()) {
+        if (depth >= maxDepth)
+          throw new LimitError(`more than ${maxDepth} levels of directories`, { subject: name });
+        pending.push({ parent: name, depth: depth + 1 });
+      } else {
+        const isLink = entry.isSymbolicLink();
+        const found = await findFile(path.join(root, name));
+        if (typeof found === 'string') {
+          refuse('unreadable-file', `${isLink ? 'a link: ' : ''}${found}`, 'remove or fix it');
+        } else if (isLink && !followLinks && !isWithin(root, found.file)) {
+          const hint = 'replace the link with the file, or allow such links with --follow-links';
+          refuse('link', `a link to ${quoteGo(found.file)}, outside of the directory`, hint);
+        } else if (found.stats.isDirectory()) {
+          refuse('link', 'a link to a directory', 'replace it with the directory itself');
+        } else if (!found.stats.isFile()) refuse('file-type', 'is not a regular file', 'remove it');
+        else files.push({ path: name, file: found.file, size: found.stats.size, mode: found.stats.mode });
+      }
     }
   }
-  for (const { size } of listed.files) meter?.countUnpacked(label, size);
-  listed.files.sort((a, b) => compareBytes(a.path, b.path));
-  listed.findings.sort((a, b) => compareBytes(a.file ?? '', b.file ?? ''));
-  return listed;
+  for (const { size } of files) meter?.countUnpacked(label, size);
+  files.sort((a, b) => compareBytes(a.path, b.path));
+  findings.sort((a, b) => compareBytes(a.file ?? '', b.file ?? ''));
+  return { files, findings };
 }
 
-function checkName(name: string): Diagnostic | undefined {
-  if (!/[\u0000-\u001f\u007f\ufffd\\]/.test(name) && !name.startsWith('.wh.')) return undefined;
-  return createFault('invalid-name', `invalid file name ${quoteGo(name)} for an image`, {
-    hint: 'rename or remove it',
-  });
-}
-
-async function addEntry(
-  { files }: ListedFiles,
-  pending: { name: string; depth: number }[],
-  entry: Dirent,
-  { name, root, depth, followLinks }: { name: string; root: string; depth: number } & LinkOptions,
-): Promise<Diagnostic | undefined> {
-  if (entry.isDirectory()) {
-    if (depth >= maxDepth)
-      throw new LimitError(`more than ${maxDepth} levels of directories`, { subject: name });
-    pending.push({ name, depth: depth + 1 });
-    return undefined;
-  }
-  let stats: Stats;
-  let file: string;
+/** Returns the target of a path, or the reason why it is unreadable. */
+async function findFile(place: string): Promise<{ file: string; stats: Stats } | string> {
   try {
-    file = await realpath(path.join(root, name));
-    stats = await stat(file);
+    const file = await realpath(place);
+    return { file, stats: await stat(file) };
   } catch (error) {
-    const prefix = entry.isSymbolicLink() ? 'a link: ' : '';
-    return createFault('unreadable-file', `${prefix}${systemReason(error)}`, { hint: 'remove or fix it' });
+    return systemReason(error);
   }
-  if (entry.isSymbolicLink() && followLinks !== true && !isWithin(root, file)) {
-    return createFault('link', `a link to ${quoteGo(file)}, outside of the directory`, {
-      hint: 'replace the link with the file, or allow such links with --follow-links',
-    });
-  }
-  if (stats.isDirectory())
-    return createFault('link', 'a link to a directory', { hint: 'replace it with the directory itself' });
-  if (!stats.isFile()) return createFault('file-type', 'is not a regular file', { hint: 'remove it' });
-  files.push({ path: name, file, size: stats.size, mode: stats.mode });
-  return undefined;
 }

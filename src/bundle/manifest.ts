@@ -6,6 +6,7 @@ import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../do
 import { findPlaces, nearestPlace } from '../document/places.js';
 import { parseYaml } from '../document/yaml.js';
 import { endOfValue, skipSpace } from '../document/raw-json.js';
+import { checkSeparator, yamlText } from '../kube/manifests.js';
 import { findMismatch } from '../kube/struct.js';
 
 export interface FirstDocument {
@@ -58,22 +59,14 @@ export function readFirstDocument(
  * so a manifest after a license text is ignored.
  */
 function firstYaml(text: string): string {
-  const joined = text.includes('\r\n') ? text.replaceAll('\r\n', '\n') : text;
-  // opm adds a line break to the last line, which block scalars keep.
-  const lines = joined.endsWith('\n') ? joined : `${joined}\n`;
-  if (lines.startsWith('---')) checkSeparator(lines, 0);
+  const lines = yamlText(text);
+  const check = (position: number): void =>
+    checkSeparator(lines.slice(position + 3, lines.indexOf('\n', position)));
+  if (lines.startsWith('---')) check(0);
   const next = lines.indexOf('\n---') + 1;
   if (next === 0) return lines;
-  checkSeparator(lines, next);
+  check(next);
   return lines.slice(0, next);
-}
-
-/** Throws unless the dashes are followed by a comment at most, as opm does. */
-function checkSeparator(text: string, position: number): void {
-  const end = text.indexOf('\n', position);
-  const rest = text.slice(position + 3, end < 0 ? text.length : end).trim();
-  if (rest === '' || rest.startsWith('#')) return;
-  throw new OpmateError('SYNTAX', `invalid Yaml document separator: ${rest}`);
 }
 
 /**

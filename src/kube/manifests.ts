@@ -121,8 +121,8 @@ function endOfLine(content: Buffer, from: number): number {
   return end < 0 ? content.length : end + 1;
 }
 
-/** Only a comment may follow the dashes. */
-function checkSeparator(rest: string, line: number): void {
+/** Throws OpmateError SYNTAX unless the dashes are followed by a comment at most. */
+export function checkSeparator(rest: string, line?: number): void {
   const text = rest.trim();
   if (text === '' || text.startsWith('#')) return;
   throw new OpmateError('SYNTAX', `invalid Yaml document separator: ${text}`, { line });
@@ -262,7 +262,7 @@ function parseDocument({ bytes, isJson }: Document): JsonValue {
 }
 
 /** Adds a missing line break at the end, as upstream joins lines: block scalars keep it. */
-function yamlText(text: string): string {
+export function yamlText(text: string): string {
   const joined = text.includes('\r\n') ? text.replaceAll('\r\n', '\n') : text;
   return joined.endsWith('\n') ? joined : `${joined}\n`;
 }

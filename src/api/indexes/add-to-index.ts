@@ -3,12 +3,12 @@ import { access } from 'node:fs/promises';
 import path from 'node:path';
 import { addContext } from '../../core/diagnostics-error.js';
 import { type OpmateError, fileError } from '../../core/errors.js';
+import { groupBy } from '../../core/groups.js';
 import { statIfPresent } from '../../files/file-status.js';
 import { type StageOptions, stageBundles } from '../../source/bundles.js';
 import type { Session } from '../../source/session.js';
-import { type AddOptions, type AddReport, addBundles } from '../../sqlite/add/add.js';
+import { type AddOptions, addBundles } from '../../sqlite/add/add.js';
 import { BundleImageAlreadyAddedError } from '../../sqlite/add/already-added.js';
-import type { StagedBundle } from '../../sqlite/add/stage.js';
 import { openDatabase } from '../../sqlite/schema/database.js';
 import { type EditOptions, editDatabase } from '../../sqlite/schema/edit.js';
 
@@ -56,24 +56,21 @@ export async function addToIndex(
     const report = await editDatabase(file, { ...edit, signal }, (database) =>
       addBundles(database, stage.bundles, { ...add, mode: add.mode ?? 'replaces', logger, signal }),
     );
-    for (const { bundle, error } of report.failures) failures.push(inBundle(bundle.reference, error));
-    return { added: byPackage(report, stage.bundles), failures };
+    for (const { bundle, error } of report.failures) {
+      const namesImage = error instanceof BundleImageAlreadyAddedError;
+      failures.push(namesImage ? error : addContext(error, { subject: bundle.reference }));
+    }
+    const packages = new Map(stage.bundles.map(({ record }) => [record.name, record.packageName]));
+    return { added: groupBy(report.added, (bundle) => packages.get(bundle) ?? ''), failures };
   } finally {
     await stage.close();
   }
 }
 
-/** Returns the same error about the reference, unless it names the image. */
-function inBundle(reference: string, error: OpmateError): OpmateError {
-  if (error instanceof BundleImageAlreadyAddedError) return error;
-  return addContext(error, { subject: reference });
-}
-
 /** Checks before much is pulled that the database can be written. */
 async function checkDatabase(file: string, { outputFile, name }: EditOptions): Promise<void> {
-  const isPresent = (await statIfPresent(file)) !== undefined;
   const inPlace = outputFile === undefined;
-  if (isPresent) {
+  if ((await statIfPresent(file)) !== undefined) {
     const database = await openDatabase(file, { access: inPlace ? 'create' : 'read', name });
     try {
       // Takes the lock for writing, and changes nothing.
@@ -81,20 +78,10 @@ async function checkDatabase(file: string, { outputFile, name }: EditOptions): P
     } finally {
       database.close();
     }
+    if (inPlace) return;
   }
-  if (isPresent && inPlace) return;
   const target = outputFile ?? file;
   await access(path.dirname(path.resolve(target)), constants.W_OK).catch((error: unknown) => {
     throw fileError(`open ${target}`, error, { file: target });
   });
-}
-
-function byPackage(report: AddReport, bundles: readonly StagedBundle[]): Map<string, string[]> {
-  const packages = new Map(bundles.map(({ record }) => [record.name, record.packageName]));
-  const added = new Map<string, string[]>();
-  for (const name of report.added) {
-    const packageName = packages.get(name) ?? '';
-    added.set(packageName, [...(added.get(packageName) ?? []), name]);
-  }
-  return added;
 }

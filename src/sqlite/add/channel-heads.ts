@@ -1,4 +1,5 @@
 import { OpmateError } from '../../core/errors.js';
+import { getOrAdd } from '../../core/groups.js';
 import { sortedByBytes } from '../../core/order.js';
 import { SemverError, type Version, compareVersions, parseVersion } from '../../core/semver.js';
 import { compareVersionBuilds } from '../../graph/bundle-version.js';
@@ -48,7 +49,7 @@ export function chooseHeads(
   const fail = (message: string, hint?: string): void => {
     errors.push(new OpmateError('INVALID', message, { hint }));
   };
-  const highest = new Highest();
+  const highest: Highest = { members: [] };
   const channels = new Map<string, Highest>();
   // Lower versions do not choose the default channel.
   let top = parseVersion('0.0.0');
@@ -57,12 +58,13 @@ export function chooseHeads(
     const { name, version: text } = member;
     try {
       const version = headVersion(text);
-      highest.meet(member, version);
-      for (const channel of new Set(member.channels)) {
-        const head = channels.get(channel) ?? new Highest();
-        channels.set(channel, head);
-        head.meet(member, version);
-      }
+      meet(highest, member, version);
+      for (const channel of new Set(member.channels))
+        meet(
+          getOrAdd(channels, channel, () => ({ members: [] })),
+          member,
+          version,
+        );
       if (compareWithBuild(version, top) >= 0) {
         top = version;
         if (member.defaultChannel !== '') ({ defaultChannel } = member);
@@ -77,19 +79,18 @@ export function chooseHeads(
   }
   // Without all versions, the result is meaningless.
   if (errors.length > 0) throw aggregateErrors(errors);
-  if (highest.members.length > 1) {
+  const requireOne = (what: string, { members }: Highest): void => {
+    if (members.length <= 1) return;
+    const shared = sortedByBytes(new Set(members.map(({ name }) => name)));
     fail(
-      `more than one bundle with maximum version ${highest.members[0]?.version}: ${showNames(highest)} of package ${packageName}`,
-      contested(highest),
+      `more than one ${what}: ${shared.join(', ')} of package ${packageName}`,
+      shared.length === 1
+        ? 'a lower version in the index skips this bundle already'
+        : 'use a unique version for each bundle',
     );
-  }
-  for (const [channel, head] of channels) {
-    if (head.members.length <= 1) continue;
-    fail(
-      `more than one potential channel head for ${channel}: ${showNames(head)} of package ${packageName}`,
-      contested(head),
-    );
-  }
+  };
+  requireOne(`bundle with maximum version ${highest.members[0]?.version}`, highest);
+  for (const [channel, head] of channels) requireOne(`potential channel head for ${channel}`, head);
   const names = sortedByBytes(channels.keys());
   const [only] = names;
   if (names.length === 1 && only !== undefined && (defaultChannel === '' || defaultChannel === only)) {
@@ -108,24 +109,14 @@ export function chooseHeads(
 }
 
 /** Bundles that share the highest version so far. */
-class Highest {
-  #version: Version | undefined;
-  members: ChannelMember[] = [];
-
-  meet(member: ChannelMember, version: Version): void {
-    const order = this.#version === undefined ? 1 : compareWithBuild(version, this.#version);
-    if (order < 0) return;
-    this.members = order > 0 ? [member] : [...this.members, member];
-    this.#version = version;
-  }
+interface Highest {
+  version?: Version;
+  members: ChannelMember[];
 }
 
-function showNames({ members }: Highest): string {
-  return sortedByBytes(new Set(members.map(({ name }) => name))).join(', ');
-}
-
-function contested({ members }: Highest): string {
-  return new Set(members.map(({ name }) => name)).size === 1
-    ? 'a lower version in the index skips this bundle already'
-    : 'use a unique version for each bundle';
+function meet(highest: Highest, member: ChannelMember, version: Version): void {
+  const order = highest.version === undefined ? 1 : compareWithBuild(version, highest.version);
+  if (order < 0) return;
+  highest.members = order > 0 ? [member] : [...highest.members, member];
+  highest.version = version;
 }

@@ -5,12 +5,6 @@ import { findWaysTo } from '../../graph/ways.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
 import { type IndexedPackage, findHeads } from '../schema/package-state.js';
 
-/** A bundle that is missing from its channel. */
-interface PrunedBundle {
-  record: BundleRecord;
-  error: OpmateError;
-}
-
 /**
  * Returns those of `records` that are unreachable from the heads of their channels in the written package. Throws
  * OpmateError INVALID for a channel without a single head.
@@ -19,7 +13,7 @@ export function findPruned(
   packageName: string,
   state: IndexedPackage,
   records: readonly BundleRecord[],
-): PrunedBundle[] {
+): { record: BundleRecord; error: OpmateError }[] {
   const channels = new Map<string, { head: string; skips: string[]; reached: ReadonlySet<string> }>();
   for (const [channel, list] of state.channels) {
     const head = findHead(packageName, channel, list, state);
@@ -32,7 +26,7 @@ export function findPruned(
       reached: findWaysTo([head], entries, { isKnown: () => true }).reached,
     });
   }
-  const pruned: PrunedBundle[] = [];
+  const pruned: ReturnType<typeof findPruned> = [];
   for (const record of records) {
     for (const channel of record.channels) {
       const { head = '', skips = [], reached } = channels.get(channel) ?? {};
@@ -62,13 +56,10 @@ function findHead(
   const heads = findHeads(entries, bundles);
   if (heads.length === 1) return heads[0];
   const subject = `unable to verify added bundles for package ${packageName}`;
-  throw heads.length === 0
-    ? new OpmateError('INVALID', `no channel head found for ${channel}`, {
-        subject,
-        hint: 'fix replaces and skips of its bundles, which form a cycle',
-      })
-    : new OpmateError(
-        'INVALID',
-        `${subject}: multiple candidate channel heads found for ${channel}: ${heads.join(', ')}`,
-      );
+  if (heads.length === 0) {
+    const hint = 'fix replaces and skips of its bundles, which form a cycle';
+    throw new OpmateError('INVALID', `no channel head found for ${channel}`, { subject, hint });
+  }
+  const problem = `${subject}: multiple candidate channel heads found for ${channel}: ${heads.join(', ')}`;
+  throw new OpmateError('INVALID', problem);
 }

@@ -7,6 +7,7 @@ import {
   linkChain,
 } from '../../graph/version-line.js';
 import { OpmateError, getMessage } from '../../core/errors.js';
+import { getOrAdd } from '../../core/groups.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { type Version, parseVersion } from '../../core/semver.js';
 import { joinMessages } from '../schema/aggregate.js';
@@ -44,16 +45,13 @@ export async function addToSemverChannels(
     return new OpmateError('INVALID', `${subject}: ${what}`, { file: database.name });
   });
   const lines = new Map<string, VersionLine>();
-  const getLine = (channel: string): VersionLine => {
-    let line = lines.get(channel);
-    if (line === undefined) {
-      const graph = graphs.get(channel) ?? linkChain(channel, []);
-      graphs.set(channel, graph);
-      line = lineOfGraph(graph, fail);
-      lines.set(channel, line);
-    }
-    return line;
-  };
+  const getLine = (channel: string): VersionLine =>
+    getOrAdd(lines, channel, () =>
+      lineOfGraph(
+        getOrAdd(graphs, channel, () => linkChain(channel, [])),
+        fail,
+      ),
+    );
 
   const problems: string[] = [];
   const versions = new Map<BundleRecord, Version>();

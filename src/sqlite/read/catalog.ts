@@ -2,11 +2,11 @@ import { addContext } from '../../core/diagnostics-error.js';
 import type { Catalog, MetasOptions, StoredImage } from '../../catalog/catalog.js';
 import { isFault } from '../../catalog/catalog.js';
 import type { Meta } from '../../catalog/meta.js';
-import { CancelledError, OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { CancelledError, type ErrorCode, OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { encodeGoJson, quoteGo } from '../../document/go-json.js';
 import type { EncodableJson, JsonObject } from '../../document/json.js';
 import { sortedByBytes } from '../../core/order.js';
-import { type BundleBlob, type ChannelBlob, schemas } from '../../model/declarative-config.js';
+import { type ChannelBlob, schemas } from '../../model/declarative-config.js';
 import { toRecord, jsonIndent } from '../../model/encode.js';
 import { type ErrorTree, renderErrorTree } from '../../model/error-tree.js';
 import type { BlobOrigin } from '../../model/facts.js';
@@ -31,16 +31,10 @@ interface IndexOrigin extends BlobOrigin {
 interface OpenPackage {
   stored: StoredPackage;
   channels: Map<string, ChannelBlob>;
-  bundles: Map<string, BundlePlace>;
-  /** Names of its bundles, sorted. */
-  names: string[];
-}
-
-interface BundlePlace {
-  /** Row of the bundle. */
-  id: number;
-  /** Index among the names. */
-  index: number;
+  /** Positions in `ids` by the names of its bundles, which are sorted. */
+  places: Map<string, number>;
+  /** Rows of the bundles in the order of their names. */
+  ids: number[];
 }
 
 interface BundleOptions {
@@ -93,7 +87,7 @@ export class SqliteCatalog implements Catalog {
     const lost = this.#queries.findLostBundle();
     if (lost !== undefined) {
       const names = `unknown package ${quoteGo(lost.package)} for bundle ${quoteGo(lost.bundle)}`;
-      this.#tell(new OpmateError('INVALID', names, { subject: this.name, file: this.name }), onFault);
+      this.#tell(this.#fault('INVALID', names), onFault);
     }
     const tree: ErrorTree = { message: 'invalid index', children: [] };
     const packages = [...this.#packages().values()];
@@ -109,7 +103,8 @@ export class SqliteCatalog implements Catalog {
       this.#checkState();
     }
     logger?.progress({ task, state: 'done' });
-    if (tree.children.length > 0 && onFault === undefined) throw this.#invalid(tree);
+    if (tree.children.length > 0 && onFault === undefined)
+      throw this.#fault('INVALID', renderErrorTree(tree), 'run opmate validate to see each problem');
   }
 
   #tell(error: unknown, onFault: MetasOptions['onFault']): void {
@@ -117,20 +112,8 @@ export class SqliteCatalog implements Catalog {
     onFault(error);
   }
 
-  #unreadable(blob: BundleBlob, faults: readonly string[]): OpmateError {
-    const subject = `package ${quoteGo(blob.package)}, bundle ${quoteGo(blob.name)}`;
-    return new OpmateError('INVALID', `${subject}: ${faults.join('; ')}`, {
-      subject: this.name,
-      file: this.name,
-    });
-  }
-
-  #invalid(tree: ErrorTree): OpmateError {
-    return new OpmateError('INVALID', renderErrorTree(tree), {
-      subject: this.name,
-      file: this.name,
-      hint: 'run opmate validate to see each problem',
-    });
+  #fault(code: ErrorCode, problem: string, hint?: string): OpmateError {
+    return new OpmateError(code, problem, { subject: this.name, file: this.name, hint });
   }
 
   async *#iterateMetas(
@@ -143,14 +126,17 @@ export class SqliteCatalog implements Catalog {
       yield this.#meta(schemas.channel, stored.name, blob.name, toRecord({ kind: 'channel', blob }));
     }
     const checked = new Map<string, Pick<ConvertedBundle, 'version' | 'faults'>>();
-    for (const name of open.names) {
+    for (const name of open.places.keys()) {
       throwIfCancelled(options.signal);
       try {
         const converted = this.#bundle(open, name, options);
         if (converted === undefined) throw this.#changed();
         const { blob, version, faults, unreadable } = converted;
         checked.set(name, { version, faults });
-        if (unreadable && options.onFault !== undefined) throw this.#unreadable(blob, faults);
+        if (unreadable && options.onFault !== undefined) {
+          const subject = `package ${quoteGo(blob.package)}, bundle ${quoteGo(blob.name)}`;
+          throw this.#fault('INVALID', `${subject}: ${faults.join('; ')}`);
+        }
         if (unreadable) continue;
         yield this.#meta(schemas.bundle, stored.name, name, toRecord({ kind: 'bundle', blob }));
       } catch (error) {
@@ -161,17 +147,10 @@ export class SqliteCatalog implements Catalog {
   }
 
   #meta(schema: string, packageName: string, name: string, value: EncodableJson): Meta {
-    const origin: IndexOrigin = {
-      file: this.name,
-      offset: 0,
-      length: 0,
-      syntax: 'json',
-      schema,
-      package: packageName,
-      name,
-    };
+    const place = { schema, package: packageName, name };
+    const origin: IndexOrigin = { ...place, file: this.name, offset: 0, length: 0, syntax: 'json' };
     // Values kept as text are valid JSON, which readers of blobs pass on.
-    return { schema, package: packageName, name, value: value as JsonObject, origin };
+    return { ...place, value: value as JsonObject, origin };
   }
 
   #packages(): Map<string, StoredPackage> {
@@ -186,13 +165,16 @@ export class SqliteCatalog implements Catalog {
     const members = all.filter(({ id }) => skipRanges.has(id));
     const ids = new Map(members.map(({ name, id }) => [name, id]));
     const names = sortedByBytes(ids.keys());
-    const bundles = new Map(names.map((name, index) => [name, { id: ids.get(name) as number, index }]));
     const getSkipRange = ({ id }: StoredMember): string => skipRanges.get(id) ?? '';
     const blobs = this.#named(`package ${quoteGo(stored.name)}`, () =>
       convertChannels(stored, members, getSkipRange),
     );
-    const channels = new Map(blobs.map((blob) => [blob.name, blob]));
-    this.#last = { stored, channels, bundles, names };
+    this.#last = {
+      stored,
+      channels: new Map(blobs.map((blob) => [blob.name, blob])),
+      places: new Map(names.map((name, index) => [name, index])),
+      ids: names.map((name) => ids.get(name) as number),
+    };
     this.#batch = new Map();
     return this.#last;
   }
@@ -217,14 +199,12 @@ export class SqliteCatalog implements Catalog {
   }
 
   /** Reads a bundle and the following ones, as bundles are read in order. */
-  #storedBundle({ bundles, names }: OpenPackage, name: string): StoredBundle | undefined {
-    const place = bundles.get(name);
-    if (place === undefined) return undefined;
-    const known = this.#batch.get(place.id);
-    if (known !== undefined) return known;
-    const wanted = names.slice(place.index, place.index + batchSize);
-    this.#batch = this.#queries.bundlesAt(wanted.map((next) => (bundles.get(next) as BundlePlace).id));
-    return this.#batch.get(place.id);
+  #storedBundle({ places, ids }: OpenPackage, name: string): StoredBundle | undefined {
+    const index = places.get(name);
+    if (index === undefined) return undefined;
+    const id = ids[index] as number;
+    if (!this.#batch.has(id)) this.#batch = this.#queries.bundlesAt(ids.slice(index, index + batchSize));
+    return this.#batch.get(id);
   }
 
   #named<T>(subject: string, work: () => T): T {
@@ -280,11 +260,7 @@ export class SqliteCatalog implements Catalog {
   }
 
   #changed(): OpmateError {
-    return new OpmateError('IO', 'changed by another process while reading', {
-      subject: this.name,
-      file: this.name,
-      hint: 'run the command again',
-    });
+    return this.#fault('IO', 'changed by another process while reading', 'run the command again');
   }
 
   close(): Promise<void> {

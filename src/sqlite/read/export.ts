@@ -5,6 +5,7 @@ import type { ArchiveLimits } from '../../archive/limits.js';
 import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
 import { OpmateError, getMessage, throwIfCancelled } from '../../core/errors.js';
 import { decodeUtf8, parseGoJson, quoteGo } from '../../document/go-json.js';
+import { groupBy } from '../../core/groups.js';
 import type { Logger } from '../../core/log.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { encodeYaml } from '../../document/yaml.js';
@@ -25,8 +26,6 @@ interface ExportOptions extends CancelOptions {
   openImage(reference: string): Promise<{ image: Image; close(): Promise<void> }>;
   limits?: ArchiveLimits | undefined;
   logger?: Logger | undefined;
-  /** Maximum number of concurrent pulls; default: 8. */
-  concurrency?: number | undefined;
 }
 
 /** Exported content. */
@@ -64,18 +63,17 @@ export async function exportPackages(
       await makeDirectory(path.join(staging, 'packages', stored.name));
       await writeNewFile(path.join(staging, 'packages', stored.name, packageFile), packageManifest(stored));
     }
-    await mapConcurrent(
-      bundles,
-      options.concurrency ?? 8,
-      (bundle, i) => writeBundle(queries, bundle, staging, i, options),
-      options,
-    );
+    const write = (bundle: ExportedBundle, i: number): Promise<void> =>
+      writeBundle(queries, bundle, staging, i, options);
+    await mapConcurrent(bundles, maxPulls, write, options);
     throwIfCancelled(options.signal);
     for (const { name } of packages) add(path.join(staging, 'packages', name), name);
   });
   return { packages: packages.map(({ name }) => name), bundles: bundles.length };
 }
 
+/** Maximum number of concurrent pulls. */
+const maxPulls = 8;
 const packageFile = 'package.yaml';
 
 function choosePackages(queries: IndexQueries, names: readonly string[]): StoredPackage[] {
@@ -93,35 +91,29 @@ interface ExportedBundle {
   /** May be empty, like the image. */
   version: string;
   image: string;
-}
-
-/** A bundle with its path relative to the directory of all packages. */
-interface PlannedBundle {
-  bundle: ExportedBundle;
+  /** Path relative to the directory of all packages. */
   directory: string;
 }
 
-function planBundles(queries: IndexQueries, packageName: string): PlannedBundle[] {
+function planBundles(queries: IndexQueries, packageName: string): ExportedBundle[] {
   const ids = queries.members(packageName).map(({ id }) => id);
   const bundles = [...queries.bundlesAt([...new Set(ids)]).values()]
-    .map(({ id, name, version, image }): ExportedBundle => ({ id, name, version: version ?? '', image }))
+    .map(({ id, name, version, image }) => ({ id, name, version: version ?? '', image }))
     .sort((a, b) => compareBytes(a.name, b.name));
-  const counts = new Map<string, number>();
   // Some file systems are case-insensitive.
-  const getVersion = ({ version }: ExportedBundle): string => version.toLowerCase();
-  for (const bundle of bundles) counts.set(getVersion(bundle), (counts.get(getVersion(bundle)) ?? 0) + 1);
+  const byVersion = groupBy(bundles, ({ version }) => version.toLowerCase());
   const taken = new Set<string>();
   return bundles.map((bundle) => {
-    const isGood = isFileName(bundle.version) && counts.get(getVersion(bundle)) === 1;
-    const name = isGood ? bundle.version : bundle.name;
+    const { version } = bundle;
+    const isGood = isFileName(version) && byVersion.get(version.toLowerCase())?.length === 1;
+    const name = isGood ? version : bundle.name;
     if (!isGood) checkFileName(queries.name, 'bundle', name);
     if (taken.has(name)) {
-      throw new OpmateError('INVALID', `two bundles of ${packageName} would be in ${name}`, {
-        subject: queries.name,
-      });
+      const problem = `two bundles of ${packageName} would be in ${name}`;
+      throw new OpmateError('INVALID', problem, { subject: queries.name });
     }
     taken.add(name);
-    return { bundle, directory: path.join(packageName, name) };
+    return { ...bundle, directory: path.join(packageName, name) };
   });
 }
 
@@ -162,17 +154,20 @@ function scalar(text: string): string {
 
 async function writeBundle(
   queries: IndexQueries,
-  { bundle, directory }: PlannedBundle,
+  bundle: ExportedBundle,
   staging: string,
   number: number,
   options: ExportOptions,
 ): Promise<void> {
-  const target = path.join(staging, 'packages', directory);
+  const target = path.join(staging, 'packages', bundle.directory);
   if (bundle.image === '') return writeStoredManifests(queries, bundle, target);
   const { limits, signal, logger } = options;
   const unpacked = path.join(staging, `image-${number}`);
   const { image, close } = await options.openImage(bundle.image).catch((error: unknown) => {
-    throw inBundle(bundle, error);
+    if (!(error instanceof OpmateError) || error.code === 'CANCELLED') throw error;
+    // Errors of an unreachable host name the host only.
+    const shown = error.subject === bundle.image ? '' : ` (${bundle.image})`;
+    throw addContext(error, { subject: `bundle ${quoteGo(bundle.name)}${shown}` });
   });
   try {
     const { files, directories, problems } = await extractImage(image, unpacked, {
@@ -198,13 +193,6 @@ async function writeBundle(
 }
 
 const manifestsDirectory = 'manifests';
-
-/** Returns the error with the bundle: errors of an unreachable host name the host only. */
-function inBundle({ name, image }: ExportedBundle, error: unknown): unknown {
-  if (!(error instanceof OpmateError) || error.code === 'CANCELLED') return error;
-  const shown = error.subject === image ? '' : ` (${image})`;
-  return addContext(error, { subject: `bundle ${quoteGo(name)}${shown}` });
-}
 
 /** Writes the manifests in the index, one object per file. */
 async function writeStoredManifests(

@@ -58,6 +58,14 @@ export interface ProvidingEntry extends ServedEntry {
 const batchSize = 64;
 /** Maximum wait for a commit of another process, which blocks all responses. */
 const lockTimeoutMs = 500;
+/** Lookups that responses need. */
+const servedLookups = [
+  'entriesOfPackage',
+  'entriesOfBundle',
+  'entriesByReplaced',
+  'properties',
+  'dependencies',
+] as const;
 /** Maximum number of cached APIs. */
 const maxKnownApis = 10_000;
 
@@ -143,22 +151,14 @@ export class ServedIndex {
     if (this.#content?.state === state) return this.#content;
     this.#content = undefined;
     this.#lookups.clear();
-    const packages = this.#prepare(queries);
-    return (this.#content = { state, queries, packages, csvPlaces: new Map() });
-  }
-
-  /** Creates lookups, and reads the packages, which are few. */
-  #prepare(queries: IndexQueries): Map<string, StoredPackage> {
     refuseBytesAsNames(this.#database);
     this.#lookups.check('operatorbundle', 'api');
-    this.#lookups.table('entriesOfPackage');
-    this.#lookups.table('entriesOfBundle');
-    this.#lookups.table('entriesByReplaced');
-    this.#lookups.table('properties');
-    this.#lookups.table('dependencies');
+    for (const lookup of servedLookups) this.#lookups.table(lookup);
     this.#lookups.providedApis();
+    // Packages are few.
     const stored = queries.packages().filter(({ name }) => name !== '');
-    return new Map(stored.map((storedPackage) => [storedPackage.name, storedPackage]));
+    const packages = new Map(stored.map((item) => [item.name, item]));
+    return (this.#content = { state, queries, packages, csvPlaces: new Map() });
   }
 
   /** Returns the names of the packages, sorted. */

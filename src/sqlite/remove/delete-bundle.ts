@@ -62,9 +62,9 @@ export async function deleteBundle(
 
 /**
  * Deletes the newest version of a package from the index: of the heads of its channels, the one with the highest
- * version, from all channels. With `eachChannel` it deletes every head. The next bundle becomes the head, with all of its manifests. Channels and the default
- * channel change as in `deleteBundle`. A database does not store the channels that a bundle declares, so a new head
- * may be one that was only part of a channel's history.
+ * version, from all channels. With `eachChannel` it deletes every head. The next bundle becomes the head, with all of
+ * its manifests. Channels and the default channel change as in `deleteBundle`. A database does not store the channels
+ * that a bundle declares, so a new head may be one that was only part of a channel's history.
  *
  * Throws as `deleteBundle`, and OpmateError NOT_FOUND for an unknown package, INVALID if versions do not determine
  * the newest bundle or no channel would be left.

@@ -92,9 +92,16 @@ export function apiPage(root) {
         [`### ${name}`, comment, `\`\`\`ts\n${signature}\n\`\`\``].filter(Boolean).join('\n\n'),
       )
       .join('\n\n')}\n`;
-  const own = entries.filter(({ isOwn }) => isOwn);
+  // Types that options of verbs extend have fields of these options.
+  const extended = new Set(
+    entries.flatMap(({ isOwn, signature }) =>
+      isOwn ? (/^export interface [^{]* extends ([^{]+)\{/.exec(signature)?.[1]?.match(/\w+/g) ?? []) : [],
+    ),
+  );
+  const isListed = ({ name, isOwn, isType }) => isOwn || (isType && extended.has(name));
+  const own = entries.filter(isListed);
   const summaries = entries
-    .filter(({ isOwn }) => !isOwn)
+    .filter((entry) => !isListed(entry))
     .map(({ name, comment }) => {
       const [summary] = comment.replace(/\s+/g, ' ').split(/(?<=\.) (?=[A-Z])/);
       return `- \`${name}\`${summary === '' ? '' : `: ${summary}`}`;

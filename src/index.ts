@@ -93,6 +93,8 @@ export {
   type WatchEvent,
 } from './api/deployment/watch-deployments.js';
 export type { ApplyPlan, ApplyReport } from './deployment/cluster/apply.js';
+export type { RenderSettings } from './deployment/render-deployments.js';
+export type { SourceAllowances } from './deployment/source-fields.js';
 export { diffObjects } from './deployment/diff.js';
 export { type BundleValidation, validateBundle } from './api/bundle/validate-bundle.js';
 export {
@@ -282,7 +284,7 @@ export { BundleImageAlreadyAddedError, VersionAlreadyAddedError } from './sqlite
 export type { Database } from './sqlite/schema/database.js';
 export { deleteBundle, deleteLatest } from './sqlite/remove/delete-bundle.js';
 export { deprecateTruncate } from './sqlite/remove/deprecate.js';
-export { editDatabase, type EditOptions } from './sqlite/schema/edit.js';
+export { createDatabase, editDatabase, type EditOptions, migrateDatabaseFile } from './sqlite/schema/edit.js';
 export { type LoadReport, loadPackageManifests } from './sqlite/legacy/manifest-loader.js';
 export { prunePackages, removePackages } from './sqlite/remove/remove.js';
 export type { Stage, StagedBundle } from './sqlite/add/stage.js';

@@ -1,5 +1,5 @@
 import { UsageError } from '../../core/errors.js';
-import { migrateFile } from '../../sqlite/schema/edit.js';
+import { migrateDatabaseFile } from '../../sqlite/schema/edit.js';
 import { latestVersion } from '../../sqlite/schema/schema.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { text } from '../command/flags.js';
@@ -21,7 +21,7 @@ export const command = defineCommand({
   async run({ context, args: [file], options }) {
     const to = options.schemaVersion === undefined ? latestVersion : requireVersion(options.schemaVersion);
     await useSession(context, options, async ({ logger, signal }) => {
-      const from = await migrateFile(file, { to, outputFile: options.outputDb, signal });
+      const from = await migrateDatabaseFile(file, { to, outputFile: options.outputDb, signal });
       const done =
         from === to ? `is at schema version ${to}` : `migrated from schema version ${from} to ${to}`;
       logger.log('info', `${options.outputDb ?? file}: ${done}`);

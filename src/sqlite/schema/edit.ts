@@ -61,7 +61,7 @@ export async function createDatabase(file: string, options: CancelOptions = {}):
 }
 
 /** Migrates a database to a schema version, by default the latest; returns the previous version. */
-export async function migrateFile(
+export async function migrateDatabaseFile(
   file: string,
   { to = latestVersion, ...options }: EditOptions & { to?: number | undefined },
 ): Promise<number> {

@@ -45,8 +45,8 @@ const verbs: Readonly<Record<string, readonly string[]>> = {
   'registry prune': ['editDatabase', 'prunePackages'],
   'registry prune-stranded': ['editDatabase', 'pruneStranded'],
   'registry deprecatetruncate': ['editDatabase', 'deprecateTruncate'],
-  'registry create': ['editDatabase'],
-  'registry migrate': ['editDatabase'],
+  'registry create': ['createDatabase'],
+  'registry migrate': ['migrateDatabaseFile'],
   'registry init': ['loadManifests'],
   'registry serve': ['serveIndex'],
   'registry images': ['listImages', 'mapToRegistry', 'encodeRegistryManifests'],
@@ -132,7 +132,8 @@ function modulesBelow(tree: CommandTree, words: readonly string[] = []): [string
   return Object.entries(tree).flatMap(([word, { load, commands: below = {} }]) => {
     const name = [...words, word];
     const [, module] = /cli\/([\w/-]+)\.[jt]s|["'`]\.\/([\w/-]+)\.js/.exec(String(load ?? '')) ?? [];
-    const found = module ?? /["'`]\.\/([\w/-]+)\.js/.exec(String(load ?? ''))?.[1];
+    // Edits of a database are made from those of an index image, in the same module.
+    const found = module ?? (words[0] === 'registry' ? `index/${word}` : undefined);
     const own: [string, string][] = found === undefined ? [] : [[name.join(' '), found]];
     return [...own, ...modulesBelow(below, name)];
   });

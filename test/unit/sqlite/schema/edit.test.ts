@@ -18,7 +18,7 @@ import type { Database } from '../../../../src/sqlite/schema/database.js';
 import {
   createDatabase,
   editDatabase,
-  migrateFile,
+  migrateDatabaseFile,
   openForReading,
 } from '../../../../src/sqlite/schema/edit.js';
 import { readVersion } from '../../../../src/sqlite/schema/schema.js';
@@ -32,7 +32,7 @@ const now = (): Date => new Date(0);
 async function indexAt(version = 13): Promise<{ directory: string; file: string }> {
   const directory = await directoryWith();
   const file = path.join(directory, 'index.db');
-  await migrateFile(file, { create: true, to: version });
+  await migrateDatabaseFile(file, { create: true, to: version });
   const database = new Sqlite(file);
   database.exec("INSERT INTO operatorbundle (name, csv) VALUES ('a.v1', '{}')");
   database.close();
@@ -254,11 +254,11 @@ describe('sqlite/edit', () => {
 
   it('migrates to a version, and says from which', async () => {
     const { file } = await indexAt(4);
-    expect(await migrateFile(file, { to: 9 })).toBe(4);
+    expect(await migrateDatabaseFile(file, { to: 9 })).toBe(4);
     const before = await look(file);
-    expect(await migrateFile(file, { to: 9 })).toBe(9);
+    expect(await migrateDatabaseFile(file, { to: 9 })).toBe(9);
     expect(await look(file)).toEqual(before);
-    expect(await migrateFile(file, {})).toBe(9);
+    expect(await migrateDatabaseFile(file, {})).toBe(9);
   });
 });
 

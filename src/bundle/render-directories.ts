@@ -49,13 +49,7 @@ export interface RenderWorkerData {
 export type RenderWorkerMessage = { index: number } & ({ result: RenderedBundle } | { fault: Fault });
 
 /** Fields of an OpmateError that are sent between threads. */
-interface Fault {
-  code: OpmateError['code'];
-  message: string;
-  hint: string | undefined;
-  file: string | undefined;
-  line: number | undefined;
-}
+type Fault = Pick<OpmateError, 'code' | 'message' | 'hint' | 'file' | 'line'>;
 
 interface RenderDirectoriesControl extends CancelOptions {
   threads?: number | undefined;
@@ -80,19 +74,25 @@ export async function renderDirectories(
   const next = new Int32Array(new SharedArrayBuffer(4));
   const results = new Map<number, RenderedBundle>();
   let failed: { index: number; error: unknown } | undefined;
-  const fail = (index: number, error: unknown): void => {
-    if (failed === undefined || index < failed.index) failed = { index, error };
+  const take = (index: number, outcome: Outcome): void => {
+    if ('result' in outcome) results.set(index, outcome.result);
+    else if (failed === undefined || index < failed.index) failed = { index, error: outcome.error };
     // Directories in progress are finished, as an earlier one may fail too.
-    Atomics.store(next, 0, directories.length);
+    if ('error' in outcome) Atomics.store(next, 0, directories.length);
   };
-
+  const workerData: RenderWorkerData = { directories, options: settings, next };
   const useWorkers = directories.length >= worthThreads ? Math.min(threads, directories.length) - 1 : 0;
   const workers = Array.from({ length: Math.max(0, useWorkers) }, () => {
-    const workerData: RenderWorkerData = { directories, options: settings, next };
-    return startWorker(workerData, (message) => {
-      if ('result' in message) results.set(message.index, message.result);
-      else fail(message.index, toError(message.fault));
+    const worker = new Worker(new URL('./render-worker.js', import.meta.url), { workerData });
+    worker.on('message', (message: RenderWorkerMessage) =>
+      take(message.index, 'fault' in message ? { error: toError(message.fault) } : message),
+    );
+    const ended = new Promise<void>((resolve) => {
+      worker.on('exit', () => resolve());
+      // An exit follows; this thread renders the directories of the worker again.
+      worker.on('error', () => undefined);
     });
+    return { worker, ended };
   });
   const stop = (): void => {
     Atomics.store(next, 0, directories.length);
@@ -100,10 +100,7 @@ export async function renderDirectories(
   };
   const release = onAbort(signal, stop);
   try {
-    await takeDirectories({ directories, options: settings, next }, signal, (index, outcome) => {
-      if ('result' in outcome) results.set(index, outcome.result);
-      else fail(index, outcome.error);
-    });
+    await takeDirectories(workerData, signal, take);
     await Promise.all(workers.map(({ ended }) => ended));
   } finally {
     release();
@@ -145,20 +142,6 @@ export async function takeDirectories(
     }
   };
   await Promise.all(Array.from({ length: lanes }, lane));
-}
-
-function startWorker(
-  workerData: RenderWorkerData,
-  take: (message: RenderWorkerMessage) => void,
-): { worker: Worker; ended: Promise<void> } {
-  const worker = new Worker(new URL('./render-worker.js', import.meta.url), { workerData });
-  worker.on('message', take);
-  const ended = new Promise<void>((resolve) => {
-    worker.on('exit', () => resolve());
-    // An exit follows; this thread renders the directories of the worker again.
-    worker.on('error', () => undefined);
-  });
-  return { worker, ended };
 }
 
 /** Returns the fields of an OpmateError that can be sent to another thread; undefined for other errors. */

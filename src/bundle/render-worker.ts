@@ -8,15 +8,8 @@ import {
 
 /** Runs a thread of `renderDirectories`. */
 await takeDirectories(workerData as RenderWorkerData, undefined, (index, outcome) => {
-  if ('result' in outcome) {
-    post({ index, result: outcome.result });
-    return;
-  }
-  const fault = toFault(outcome.error);
-  if (fault === undefined) throw outcome.error;
-  post({ index, fault });
+  const fault = 'error' in outcome ? toFault(outcome.error) : undefined;
+  if ('error' in outcome && fault === undefined) throw outcome.error;
+  const message = fault === undefined ? { index, ...outcome } : { index, fault };
+  parentPort?.postMessage(message as RenderWorkerMessage);
 });
-
-function post(message: RenderWorkerMessage): void {
-  parentPort?.postMessage(message);
-}

@@ -56,3 +56,14 @@ export function sortObjects(objects: readonly PlainObject[]): PlainObject[] {
       compareBytes(a.kind, b.kind) || compareBytes(a.namespace, b.namespace) || compareBytes(a.name, b.name),
   );
 }
+
+/** Returns the fields with these names that are set, in this order. */
+export function setFields<T extends object, const N extends readonly (keyof T)[]>(
+  object: T,
+  names: N,
+): Partial<Pick<T, N[number]>> {
+  const entries = names.map((name) => [name, object[name]] as const);
+  return Object.fromEntries(entries.filter(([, value]) => value !== undefined)) as Partial<
+    Pick<T, N[number]>
+  >;
+}

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { encodeGoJson } from '../../../document/go-json.js';
 import type { JsonValue } from '../../../document/json.js';
 import type { Permission } from '../../../kube/csv-types.js';
+import { setFields } from '../../../kube/object.js';
 
 /** Maximum length of generated names, with the exception below. */
 const maxNameLength = 63;
@@ -13,13 +14,8 @@ const maxNameLength = 63;
  */
 export function permissionName(csvName: string, permission: Permission): string {
   const base = `${csvName}-${permission.serviceAccountName || 'default'}`;
-  const rules = permission.rules?.map((rule) => ({
-    verbs: rule.verbs,
-    ...(rule.apiGroups !== undefined && { apiGroups: rule.apiGroups }),
-    ...(rule.resources !== undefined && { resources: rule.resources }),
-    ...(rule.resourceNames !== undefined && { resourceNames: rule.resourceNames }),
-    ...(rule.nonResourceURLs !== undefined && { nonResourceURLs: rule.nonResourceURLs }),
-  }));
+  const names = ['verbs', 'apiGroups', 'resources', 'resourceNames', 'nonResourceURLs'] as const;
+  const rules = permission.rules?.map((rule) => setFields(rule, names));
   const { serviceAccountName } = permission;
   return nameWithSuffix(base, computeHash({ serviceAccountName, rules: rules ?? null }));
 }

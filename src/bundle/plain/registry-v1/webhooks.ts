@@ -3,7 +3,7 @@ import { compareBytes } from '../../../core/order.js';
 import { type CertificateProvider, injectAuthority, requestSecret } from './certificates.js';
 import type { WebhookDescription } from '../../../kube/csv-types.js';
 import { webhookServiceName } from './generated-names.js';
-import { type PlainObject, generated } from '../../../kube/object.js';
+import { type PlainObject, generated, setFields } from '../../../kube/object.js';
 import type { RegistryV1 } from './registry-v1.js';
 
 interface WebhookOptions {
@@ -54,27 +54,19 @@ export function webhookConfigurations(bundle: RegistryV1, options: WebhookOption
 }
 
 function admissionWebhook(webhook: WebhookDescription, name: string, options: WebhookOptions): JsonObject {
-  const { type, rules, failurePolicy, matchPolicy, objectSelector, timeoutSeconds } = webhook;
-  const { reinvocationPolicy } = webhook;
-  const isForAll = options.targets.length === 1 && options.targets[0] === '';
+  const { targets, installNamespace } = options;
+  const isForAll = targets.length === 1 && targets[0] === '';
+  const requirement = { key: 'kubernetes.io/metadata.name', operator: 'In', values: [...targets] };
   return {
     name,
-    clientConfig: { service: serviceReference(webhook, options.installNamespace) },
-    ...(rules !== undefined && { rules }),
-    ...(failurePolicy !== undefined && { failurePolicy }),
-    ...(matchPolicy !== undefined && { matchPolicy }),
-    ...(!isForAll && { namespaceSelector: namespaceSelector(options.targets) }),
-    ...(objectSelector !== undefined && { objectSelector }),
+    clientConfig: { service: serviceReference(webhook, installNamespace) },
+    ...setFields(webhook, ['rules', 'failurePolicy', 'matchPolicy']),
+    ...(!isForAll && { namespaceSelector: { matchExpressions: [requirement] } }),
+    ...setFields(webhook, ['objectSelector']),
     sideEffects: webhook.sideEffects ?? null,
-    ...(timeoutSeconds !== undefined && { timeoutSeconds }),
+    ...setFields(webhook, ['timeoutSeconds']),
     admissionReviewVersions: webhook.admissionReviewVersions,
-    ...(type === 'MutatingAdmissionWebhook' && reinvocationPolicy !== undefined && { reinvocationPolicy }),
-  };
-}
-
-function namespaceSelector(targets: readonly string[]): JsonObject {
-  return {
-    matchExpressions: [{ key: 'kubernetes.io/metadata.name', operator: 'In', values: [...targets] }],
+    ...(webhook.type === 'MutatingAdmissionWebhook' && setFields(webhook, ['reinvocationPolicy'])),
   };
 }
 
@@ -131,11 +123,11 @@ export function findConversion(
     ({ type, conversionCRDs }) => type === 'ConversionWebhook' && conversionCRDs?.includes(crd),
   );
   if (webhook === undefined) return undefined;
-  const reviewVersions = webhook.admissionReviewVersions;
   const service = { path: '/', ...serviceReference(webhook, installNamespace) };
-  const conversion: JsonObject = {
+  const { admissionReviewVersions: conversionReviewVersions } = webhook;
+  const conversion = {
     strategy: 'Webhook',
-    webhook: { clientConfig: { service }, conversionReviewVersions: reviewVersions },
+    webhook: { clientConfig: { service }, conversionReviewVersions },
   };
   return { conversion, deployment: webhook.deploymentName ?? '' };
 }

@@ -2,10 +2,11 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { LimitError, OpmateError, throwIfCancelled } from '../../core/errors.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
+import { isJsonObject } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
 import { type LinkOptions, requireWithin } from '../../files/directory-root.js';
 import { findPlaces } from '../../document/places.js';
+import { type Fields, type TextType, conform, struct, structList } from '../../kube/struct.js';
 import { isCsv } from '../../model/csv.js';
 import { readFirstDocument } from '../manifest.js';
 import { scalarText } from '../metadata.js';
@@ -71,48 +72,37 @@ function hasCsv(content: Buffer): boolean {
   return isKubernetesObject(value) && isCsv(value);
 }
 
-const isText = (value: JsonValue): boolean => scalarText(value) !== undefined;
-const isListWith =
-  (check: (value: JsonValue) => boolean) =>
-  (value: JsonValue): boolean =>
-    value === null || (Array.isArray(value) && value.every(check));
-const isObjectWith =
-  (fields: Record<string, (value: JsonValue) => boolean>) =>
-  (value: JsonValue): boolean =>
-    value === null ||
-    (isJsonObject(value) &&
-      Object.entries(fields).every(
-        ([key, check]) => !Object.hasOwn(value, key) || check(value[key] as JsonValue),
-      ));
+const text: TextType<string, string> = { read: scalarText, zero: '', expected: 'a scalar' };
 /** Accepts quoted booleans of YAML 1.1 too. */
-const isBool = (value: JsonValue): boolean =>
-  value === null ||
-  typeof value === 'boolean' ||
-  (typeof value === 'string' && /^(?:[yYnN]|yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF)$/.test(value));
-const texts = (...names: string[]): Record<string, typeof isText> =>
-  Object.fromEntries(names.map((name) => [name, isText]));
+const bool: TextType<boolean, boolean> = {
+  read: (value) =>
+    typeof value === 'boolean' ||
+    (typeof value === 'string' && /^(?:[yYnN]|yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF)$/.test(value)) ||
+    undefined,
+  zero: false,
+  expected: 'a boolean',
+};
+const texts = (...names: string[]): Fields => Object.fromEntries(names.map((name) => [name, text]));
 
 /** Fields of a chart in lower case, as upstream's YAML reader names them. */
-const chartFields = isObjectWith({
+const chartType = struct({
   ...texts('name', 'home', 'version', 'description', 'icon', 'apiversion', 'condition', 'tags', 'appversion'),
   ...texts('kubeversion', 'type'),
-  sources: isListWith(isText),
-  keywords: isListWith(isText),
-  deprecated: isBool,
-  maintainers: isListWith(isObjectWith(texts('name', 'email', 'url'))),
-  annotations: (value) => value === null || (isJsonObject(value) && Object.values(value).every(isText)),
-  dependencies: isListWith(
-    isObjectWith({
-      ...texts('name', 'version', 'repository', 'condition', 'alias'),
-      tags: isListWith(isText),
-      enabled: isBool,
-      importvalues: (value) => value === null || Array.isArray(value),
-    }),
-  ),
+  sources: { list: text },
+  keywords: { list: text },
+  deprecated: bool,
+  maintainers: structList(texts('name', 'email', 'url')),
+  annotations: { map: text },
+  dependencies: structList({
+    ...texts('name', 'version', 'repository', 'condition', 'alias'),
+    tags: { list: text },
+    enabled: bool,
+    importvalues: { list: 'any' },
+  }),
 });
 
 function isChart(content: Buffer): boolean {
   const { value = null, duplicates = [] } = findPlaces(content.toString('utf8')) ?? {};
-  if (duplicates.length > 0 || !isJsonObject(value) || !chartFields(value)) return false;
-  return (scalarText((value as JsonObject)['name'] ?? null) ?? '') !== '';
+  if (duplicates.length > 0 || !isJsonObject(value)) return false;
+  return conform(value, chartType).faults.length === 0 && (scalarText(value['name'] ?? null) ?? '') !== '';
 }

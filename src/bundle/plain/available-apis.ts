@@ -1,5 +1,6 @@
 import { OpmateError } from '../../core/errors.js';
 import type { JsonObject } from '../../document/json.js';
+import { pushTo } from '../../core/groups.js';
 import { sortedByBytes } from '../../core/order.js';
 import { parseYaml } from '../../document/yaml.js';
 import { getObjects, getText, getValue } from '../../document/json-fields.js';
@@ -76,13 +77,6 @@ function fromList(text: string, file: string): Set<string> {
   return apis;
 }
 
-interface AvailableObjects {
-  objects: PlainObject[];
-  /** Objects of unavailable optional kinds. */
-  skipped: PlainObject[];
-  findings: Diagnostic[];
-}
-
 /**
  * Selects the objects whose kinds are available in a cluster or defined by other objects. Skips other objects of
  * `optional` kinds; the rest are findings.
@@ -91,34 +85,30 @@ export function withAvailableApis(
   objects: readonly PlainObject[],
   apis: AvailableApis,
   optional: ReadonlySet<string> | 'all',
-): AvailableObjects {
+): { objects: PlainObject[]; skipped: PlainObject[]; findings: Diagnostic[] } {
   const known = new Set(apis);
   for (const object of objects) {
     if (object.kind === 'CustomResourceDefinition')
       for (const key of getDefinedKinds(object.load())) known.add(key);
   }
-  const result: AvailableObjects = { objects: [], skipped: [], findings: [] };
-  const missing = new Set<string>();
+  const available: PlainObject[] = [];
+  const skipped: PlainObject[] = [];
+  const missing = new Map<string, string[]>();
   for (const object of objects) {
-    const { apiVersion, kind } = object;
-    if (known.has(toKey(apiVersion, kind))) result.objects.push(object);
-    else if (optional === 'all' || optional.has(kind)) result.skipped.push(object);
-    else missing.add(`${apiVersion} ${kind}`);
+    const { apiVersion, kind, name } = object;
+    if (known.has(toKey(apiVersion, kind))) available.push(object);
+    else if (optional === 'all' || optional.has(kind)) skipped.push(object);
+    else pushTo(missing, `${apiVersion} ${kind}`, `"${name}"`);
   }
-  for (const api of sortedByBytes(missing)) {
-    const names = objects.filter(({ apiVersion, kind }) => `${apiVersion} ${kind}` === api);
-    result.findings.push(
-      createFault(
-        'missing-kind',
-        `kind missing in the cluster, required by ${names.map(({ name }) => `"${name}"`).join(', ')}`,
-        {
-          subject: api,
-          hint: `install its definition first, or omit it with --optional-kinds=${api.split(' ')[1]}`,
-        },
-      ),
-    );
-  }
-  return result;
+  const findings = sortedByBytes(missing.keys()).map((api) => {
+    const problem = `kind missing in the cluster, required by ${missing.get(api)?.join(', ')}`;
+    const kind = api.split(' ')[1];
+    return createFault('missing-kind', problem, {
+      subject: api,
+      hint: `install its definition first, or omit it with --optional-kinds=${kind}`,
+    });
+  });
+  return { objects: available, skipped, findings };
 }
 
 function getDefinedKinds(crd: JsonObject): string[] {

@@ -90,27 +90,13 @@ export async function printApplied(
   }
 }
 
-async function confirmPlan(context: CommandContext, { name, hash }: Applicable): Promise<boolean> {
-  const reply = await confirm(context, `apply ${name} to the cluster? [y/N] `);
-  if (reply !== undefined) return reply;
-  throw new UsageError(`${name}: not applied: no terminal to confirm`, {
-    hint: `review the changes, then add --approve ${hash}, or --yes`,
-  });
-}
-
-const marks: Readonly<Record<ObjectChange, string>> = {
-  add: '+',
-  'take over': '!',
-  change: '~',
-  remove: '-',
-  keep: '=',
-};
-const meanings: Readonly<Record<ObjectChange, string>> = {
-  add: 'to add',
-  'take over': 'to take over from others',
-  change: 'to change',
-  remove: 'to remove',
-  keep: 'to keep although left over',
+/** Marks and meanings of changes. */
+const shownChanges: Readonly<Record<ObjectChange, readonly [mark: string, meaning: string]>> = {
+  add: ['+', 'to add'],
+  'take over': ['!', 'to take over from others'],
+  change: ['~', 'to change'],
+  remove: ['-', 'to remove'],
+  keep: ['=', 'to keep although left over'],
 };
 
 /** Returns a plan as text: version, pins, permissions, changes. */
@@ -133,16 +119,16 @@ export function planText({ deployment, place, current, changes, read }: ApplyPla
     rights.length === 0
       ? 'permissions: none\n'
       : `permissions:\n${formatTable(rightHeader, rights.map(rightCells))}`;
-  const counts = (Object.keys(meanings) as ObjectChange[]).flatMap((change) => {
+  const counts = Object.entries(shownChanges).flatMap(([change, [, meaning]]) => {
     const number = changes.filter((item) => item.change === change).length;
-    return number === 0 ? [] : [`${number} ${meanings[change]}`];
+    return number === 0 ? [] : [`${number} ${meaning}`];
   });
   const text = [
     ...lines,
     table.replace(/ +$/gm, '').trimEnd(),
     ...(clouds.length === 0 ? [] : [`asks for credentials of: ${clouds.join(', ')}`]),
     `changes: ${counts.length === 0 ? 'none' : counts.join(', ')}, of ${count(objects.length, 'object')}`,
-    ...changes.map(({ id, change }) => `  ${marks[change]} ${describeId(id)}`),
+    ...changes.map(({ id, change }) => `  ${shownChanges[change][0]} ${describeId(id)}`),
   ];
   return printable(`${text.join('\n')}\n`);
 }
@@ -173,15 +159,20 @@ export function reportText(name: string, report: ApplyReport): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** Asks on the terminal; returns undefined without one. */
-async function confirm(context: CommandContext, question: string): Promise<boolean | undefined> {
+/** Asks on the terminal. Throws UsageError without one. */
+async function confirmPlan(context: CommandContext, { name, hash }: Applicable): Promise<boolean> {
   const { stdin, stderr, signal } = context;
-  if ((stdin as { isTTY?: boolean }).isTTY !== true || stderr.isTTY !== true) return undefined;
+  if ((stdin as { isTTY?: boolean }).isTTY !== true || stderr.isTTY !== true) {
+    throw new UsageError(`${name}: not applied: no terminal to confirm`, {
+      hint: `review the changes, then add --approve ${hash}, or --yes`,
+    });
+  }
   // Reading lines as the terminal gives them leaves Ctrl-C to the process.
   const lines = createInterface({ input: stdin, output: stderr, terminal: false });
   try {
     const closed = new Promise<string>((resolve) => lines.once('close', () => resolve('')));
-    const reply = await Promise.race([lines.question(printable(question), { signal }), closed]);
+    const question = printable(`apply ${name} to the cluster? [y/N] `);
+    const reply = await Promise.race([lines.question(question, { signal }), closed]);
     return /^y(?:es)?$/i.test(reply.trim());
   } catch (error) {
     if (signal.aborted) throw new CancelledError();

@@ -16,25 +16,19 @@ export function isWithin(directory: string, file: string): boolean {
 }
 
 /**
- * Returns the target of a path that links lead out of its directory; undefined if it stays inside or does not exist.
- * Check every path of a directory that others may have written: a pull request must not select files of this machine.
+ * Returns the error for a path that links lead out of its directory; undefined if it stays inside or does not exist.
+ * `label` is its name. Check every path of a directory that others may have written: a pull request must not select
+ * files of this machine.
  */
-async function targetOutside(root: string, file: string): Promise<string | undefined> {
-  const [directory, target] = await Promise.all(
-    [root, file].map((place) => realpath(place).catch(() => undefined)),
-  );
-  if (directory === undefined || target === undefined || isWithin(directory, target)) return undefined;
-  return target;
-}
-
-/** Returns the error for a path that leads out of its directory; undefined for other paths. `label` is its name. */
 export async function outsideError(
   root: string,
   file: string,
   label: string = file,
 ): Promise<OpmateError | undefined> {
-  const target = await targetOutside(root, file);
-  if (target === undefined) return undefined;
+  const [directory, target] = await Promise.all(
+    [root, file].map((place) => realpath(place).catch(() => undefined)),
+  );
+  if (directory === undefined || target === undefined || isWithin(directory, target)) return undefined;
   return new OpmateError('UNSAFE', `links to ${quoteGo(target)}, outside of the directory`, {
     subject: label,
     file: label,

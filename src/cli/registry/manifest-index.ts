@@ -1,6 +1,6 @@
 import { type ManifestSource, loadManifests } from '../../api/indexes/load-manifests.js';
 import type { OpmateError } from '../../core/errors.js';
-import { type LoadReport, ManifestsError } from '../../sqlite/legacy/manifest-loader.js';
+import { ManifestsError } from '../../sqlite/legacy/manifest-loader.js';
 import { type FlagValues, grouped, text } from '../command/flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { count } from '../printable.js';
@@ -18,16 +18,6 @@ export const manifestFlags = {
 
 /** Source of manifests; default: `manifests` below the working directory. */
 type ManifestOptions = FlagValues<typeof manifestFlags> & { manifests?: string | undefined };
-
-function getManifestSource({
-  manifests = 'manifests',
-  configmap,
-  appregistryNamespace,
-}: ManifestOptions): ManifestSource {
-  if (configmap !== undefined) return { kind: 'configmap', file: configmap };
-  if (appregistryNamespace !== undefined) return { kind: 'archives', directory: appregistryNamespace };
-  return { kind: 'manifests', directory: manifests };
-}
 
 /** Runs `work` and logs each problem of manifests that fail to load. Throws the errors of `work`. */
 export async function reportingProblems<T>(session: CommandSession, work: () => Promise<T>): Promise<T> {
@@ -49,15 +39,18 @@ export async function loadFromFlags(
   file: string,
   output: string,
 ): Promise<number> {
-  const source = getManifestSource(options);
-  const { permissive } = options;
-  const report = await reportingProblems(session, () => loadManifests(file, source, session, { permissive }));
-  return reportLoaded(session, report, output);
-}
-
-function reportLoaded({ logger }: CommandSession, report: LoadReport, output: string): number {
-  const { bundles, packages, problems } = report;
-  tellProblems({ logger }, problems);
+  const { manifests = 'manifests', configmap, appregistryNamespace, permissive } = options;
+  const source: ManifestSource =
+    configmap !== undefined
+      ? { kind: 'configmap', file: configmap }
+      : appregistryNamespace !== undefined
+        ? { kind: 'archives', directory: appregistryNamespace }
+        : { kind: 'manifests', directory: manifests };
+  const { bundles, packages, problems } = await reportingProblems(session, () =>
+    loadManifests(file, source, session, { permissive }),
+  );
+  tellProblems(session, problems);
+  const { logger } = session;
   if (bundles.length === 0 && packages.length === 0 && problems.length === 0)
     logger.log('warn', 'no bundles or packages in the input');
   const left = problems.length === 0 ? '' : `, ${count(problems.length, 'problem')}`;
@@ -69,10 +62,7 @@ function reportLoaded({ logger }: CommandSession, report: LoadReport, output: st
 }
 
 /** Logs each problem in one line. */
-export function tellProblems(
-  { logger }: Pick<CommandSession, 'logger'>,
-  problems: readonly OpmateError[],
-): void {
+export function tellProblems({ logger }: CommandSession, problems: readonly OpmateError[]): void {
   for (const { message, file, line, hint } of problems) {
     const place = file === undefined || line === undefined ? '' : ` (${file}:${line})`;
     logger.log('error', `${message}${place}${hint === undefined ? '' : `; ${hint}`}`);

@@ -4,7 +4,7 @@ import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { reachableFrom } from '../../graph/ways.js';
 import type { ColumnValue, Database } from '../schema/database.js';
 import { withEditIndexes } from '../schema/helper-indexes.js';
-import { deprecatedProperty, insertProperty } from '../schema/insert-bundle.js';
+import { deprecatedProperty, insertFact } from '../schema/insert-bundle.js';
 import { readBundle } from '../schema/package-state.js';
 import { aggregateErrors } from '../schema/aggregate.js';
 import { removeBundle } from '../schema/remove-bundle.js';
@@ -183,7 +183,7 @@ function deprecateBundle(
   database.run('UPDATE channel_entry SET replaces = NULL WHERE operatorbundle_name = ?', name);
   database.run('DELETE FROM channel WHERE head_operatorbundle_name = ?', name);
   const { type, value } = deprecatedProperty;
-  insertProperty(database, { name, version: bundle.version, image }, type, value);
+  insertFact(database, 'properties', { name, version: bundle.version, image }, type, value);
   database.run('INSERT OR REPLACE INTO deprecated (operatorbundle_name) VALUES (?)', name);
   removeOfUnknownPackages(database, owners, removed);
   return true;

@@ -82,10 +82,10 @@ export function toRecord(
     channels: [...new Set(bundle.channels)],
     defaultChannel: bundle.defaultChannel,
     version,
-    skipRange: annotation(annotations, 'olm.skipRange'),
+    skipRange: getText(annotations, 'olm.skipRange'),
     replaces: edges.replaces,
     skips: edges.skips ?? [],
-    substitutesFor: annotation(annotations, 'olm.substitutesFor'),
+    substitutesFor: getText(annotations, 'olm.substitutesFor'),
     image,
     relatedImages: sortedByBytes(
       new Set([
@@ -102,21 +102,12 @@ export function toRecord(
     providedApis,
     requiredApis,
   };
-  return { record, manifests: getManifests(bundle) };
-}
-
-/** Returns the texts of the columns `csv` and `bundle`. */
-function getManifests(bundle: Bundle): BundleManifests {
   const objects = bundle.objects.map((text) => `${text}\n`).join('');
-  return { csv: Buffer.from(`${bundle.csvText}\n`), objects: Buffer.from(objects) };
+  return { record, manifests: { csv: Buffer.from(`${bundle.csvText}\n`), objects: Buffer.from(objects) } };
 }
 
 /** Upstream reads by exact key, so names are case-sensitive. */
 const edgesType = struct({ replaces: 'string', skips: strings });
-
-function annotation(annotations: JsonObject, key: string): string {
-  return getText(annotations, key);
-}
 
 function getGvk({ group, kind, version }: ApiKey): TypedValue {
   return { type: propertyTypes.gvk, value: encodeGoJson({ group, kind, version }, { escapeHtml: true }) };

@@ -96,7 +96,15 @@ async function changeDatabase<T>(
   await checkOutput(file, undefined);
   return staged(file, async (staging) => {
     const result = await changeInPlace(staging, name, options, work);
-    await publishNew(staging, file);
+    await publishNewFile(staging, file).catch((error: unknown) => {
+      if (systemCode(error) !== 'EEXIST') throw fileError(file, error, { file });
+      throw new OpmateError('IO', 'created by another process meanwhile', {
+        subject: file,
+        cause: error,
+        file,
+        hint: 'run it again',
+      });
+    });
     return result;
   });
 }
@@ -167,21 +175,6 @@ async function staged<T>(target: string, work: (staging: string) => Promise<T>):
   } finally {
     for (const suffix of ['', '-journal', '-wal', '-shm'])
       await rm(staging + suffix, { force: true }).catch(() => undefined);
-  }
-}
-
-/** Gives a file its name, unless the name exists. */
-async function publishNew(staging: string, file: string): Promise<void> {
-  try {
-    await publishNewFile(staging, file);
-  } catch (error) {
-    if (systemCode(error) !== 'EEXIST') throw fileError(file, error, { file });
-    throw new OpmateError('IO', 'created by another process meanwhile', {
-      subject: file,
-      cause: error,
-      file,
-      hint: 'run it again',
-    });
   }
 }
 
@@ -261,22 +254,16 @@ export interface ReadOptions {
   timeoutMs?: number | undefined;
 }
 
-/** A database open for reading; call `close` after use. */
-interface ReadableDatabase {
-  database: Database;
-  close(): Promise<void>;
-}
-
 /**
  * Opens a database for reading at the latest schema. Neither changes the file nor creates files next to it: a
- * database with an older schema or an unfinished transaction is copied, and the copy is read. Throws as opening and
- * migrating.
+ * database with an older schema or an unfinished transaction is copied, and the copy is read. Call `close` after use.
+ * Throws as opening and migrating.
  */
 export async function openForReading(
   file: string,
   session: ReadSession,
   { name = file, timeoutMs }: ReadOptions = {},
-): Promise<ReadableDatabase> {
+): Promise<{ database: Database; close(): Promise<void> }> {
   const { signal } = session;
   throwIfCancelled(signal);
   const direct = await openAsItIs(file, name, timeoutMs);

@@ -8,28 +8,26 @@ interface HelperIndex {
   on: string;
 }
 
-/** Indexes by purpose. */
-const indexSets = {
-  /** Rewriting packages: finds their entries and, for foreign keys, what replaces each. */
-  entries: [
-    { name: 'opmate_entry_package', on: 'channel_entry (package_name, channel_name)' },
-    { name: 'opmate_entry_replaces', on: 'channel_entry (replaces)' },
-  ],
-  /** Finds entries by bundle name. */
-  names: [{ name: 'opmate_entry_bundle', on: 'channel_entry (operatorbundle_name)' }],
-  /** Finds bundles by what they replace and substitute for. */
-  substitutions: [
-    { name: 'opmate_bundle_substitutesfor', on: 'operatorbundle (substitutesfor)' },
-    { name: 'opmate_bundle_replaces', on: 'operatorbundle (replaces)' },
-  ],
-} as const satisfies Record<string, readonly HelperIndex[]>;
-
 const apiTables = ['api_provider', 'api_requirer'] as const;
 
+/** Rewriting packages: finds their entries and, for foreign keys, what replaces each. */
+const entries: readonly HelperIndex[] = [
+  { name: 'opmate_entry_package', on: 'channel_entry (package_name, channel_name)' },
+  { name: 'opmate_entry_replaces', on: 'channel_entry (replaces)' },
+];
+/** Finds entries by bundle name. */
+const names: readonly HelperIndex[] = [
+  { name: 'opmate_entry_bundle', on: 'channel_entry (operatorbundle_name)' },
+];
+/** Finds bundles by what they replace and substitute for. */
+const substitutions: readonly HelperIndex[] = [
+  { name: 'opmate_bundle_substitutesfor', on: 'operatorbundle (substitutesfor)' },
+  { name: 'opmate_bundle_replaces', on: 'operatorbundle (replaces)' },
+];
 /** Lookups for every deleted row, by foreign keys and by opmate. */
-const editIndexes: readonly HelperIndex[] = [
-  ...indexSets.entries,
-  ...indexSets.names,
+const deletions: readonly HelperIndex[] = [
+  ...entries,
+  ...names,
   { name: 'opmate_channel_head', on: 'channel (head_operatorbundle_name)' },
   { name: 'opmate_image_bundle', on: 'related_image (operatorbundle_name)' },
   ...['dependencies', 'properties', ...apiTables].map((table) => ({
@@ -41,25 +39,19 @@ const editIndexes: readonly HelperIndex[] = [
     on: `${table} (group_name, version, kind)`,
   })),
 ];
+const indexSets = { entries, names, substitutions, deletions };
 
 /**
  * Runs `work` while the tables have a set of indexes, which are dropped afterwards, even if `work` throws: the schema
  * stays compatible with other tools. Runs in the caller's transaction; may be nested, like `withEditIndexes`.
  */
-export function withIndexes<T>(
+export async function withIndexes<T>(
   database: Database,
   set: keyof typeof indexSets,
   work: () => T | Promise<T>,
 ): Promise<T> {
-  return whileIndexed(database, indexSets[set], work);
-}
-
-async function whileIndexed<T>(
-  database: Database,
-  indexes: readonly HelperIndex[],
-  work: () => T | Promise<T>,
-): Promise<T> {
-  const made = indexes.filter(({ name }) => !hasIndex(database, name));
+  const known = "SELECT 1 FROM sqlite_master WHERE type = 'index' AND name = ?";
+  const made = indexSets[set].filter(({ name }) => !database.has(known, name));
   for (const { name, on } of made) database.execute(`CREATE INDEX ${name} ON ${on}`);
   try {
     return await work();
@@ -67,10 +59,6 @@ async function whileIndexed<T>(
     // A full disk ends the transaction, and drops the indexes with it.
     if (database.inTransaction) for (const { name } of made) database.execute(`DROP INDEX IF EXISTS ${name}`);
   }
-}
-
-function hasIndex(database: Database, name: string): boolean {
-  return database.has("SELECT 1 FROM sqlite_master WHERE type = 'index' AND name = ?", name);
 }
 
 /** Databases being edited with indexes, so that edits can be nested. */
@@ -87,29 +75,28 @@ export async function withEditIndexes<T>(database: Database, work: () => T | Pro
     refuseBytesAsNames(database);
     edited.add(database);
     try {
-      const triggers = quickenTriggers(database);
+      const restoreTriggers = quickenTriggers(database);
       const result = await work();
-      triggers.restore();
+      restoreTriggers();
       return result;
     } finally {
       edited.delete(database);
     }
   };
-  return database.transaction(() => whileIndexed(database, editIndexes, edit));
+  return database.transaction(() => withIndexes(database, 'deletions', edit));
 }
 
 /**
  * Replaces the triggers that drop unused APIs by equivalent ones that use indexes. The originals look for a pair of
- * rows of both tables, so that an API is dropped also when one table has no row left, and read every pair.
+ * rows of both tables, so that an API is dropped also when one table has no row left, and read every pair. Returns a
+ * function that restores them.
  */
-function quickenTriggers(database: Database): { restore: () => void } {
+function quickenTriggers(database: Database): () => void {
   const originals: { name: string; sql: string }[] = [];
   for (const table of apiTables) {
     const name = `${table}_cleanup`;
-    const trigger = database.get<{ sql: string }>(
-      "SELECT sql FROM sqlite_master WHERE type = 'trigger' AND name = ?",
-      name,
-    );
+    const find = "SELECT sql FROM sqlite_master WHERE type = 'trigger' AND name = ?";
+    const trigger = database.get<{ sql: string }>(find, name);
     if (trigger === undefined) continue;
     if (!/^create\s+trigger\s/i.test(trigger.sql)) {
       throw new OpmateError('INVALID', `trigger ${name} is not readable`, { subject: database.name });
@@ -126,13 +113,11 @@ function quickenTriggers(database: Database): { restore: () => void } {
         'BEGIN DELETE FROM api WHERE group_name = OLD.group_name AND version = OLD.version AND kind = OLD.kind; END',
     );
   }
-  return {
-    restore() {
-      for (const { name, sql } of originals) {
-        database.run(`DROP TRIGGER ${name}`);
-        // Only one statement, whatever the file holds after it.
-        database.run(sql);
-      }
-    },
+  return () => {
+    for (const { name, sql } of originals) {
+      database.run(`DROP TRIGGER ${name}`);
+      // Only one statement, whatever the file holds after it.
+      database.run(sql);
+    }
   };
 }

@@ -37,26 +37,16 @@ export function insertBundle(
   for (const related of record.relatedImages) {
     database.run('INSERT INTO related_image (image, operatorbundle_name) VALUES (?, ?)', related, name);
   }
-  const owner = [name, orNull(version), orNull(image)] as const;
-  for (const { type, value } of record.dependencies) {
-    database.run(
-      `INSERT INTO dependencies
-         (type, value, operatorbundle_name, operatorbundle_version, operatorbundle_path)
-       VALUES (?, ?, ?, ?, ?)`,
-      type,
-      Buffer.from(value),
-      ...owner,
-    );
-  }
+  for (const { type, value } of record.dependencies)
+    insertFact(database, 'dependencies', record, type, Buffer.from(value));
   const isKnown = record.properties.some(
     ({ type, value }) => type === deprecatedProperty.type && value === deprecatedProperty.value,
   );
   const deprecated = !isKnown && isDeprecated(database, name) ? [deprecatedProperty] : [];
-  for (const { type, value } of [...record.properties, ...deprecated]) {
-    insertProperty(database, record, type, value);
-  }
-  for (const api of record.providedApis) insertApi(database, 'api_provider', api, owner);
-  for (const api of record.requiredApis) insertApi(database, 'api_requirer', api, owner);
+  for (const { type, value } of [...record.properties, ...deprecated])
+    insertFact(database, 'properties', record, type, value);
+  for (const api of record.providedApis) insertApi(database, 'api_provider', api, record);
+  for (const api of record.requiredApis) insertApi(database, 'api_requirer', api, record);
 }
 
 /** Writes the manifests of an existing bundle. */
@@ -64,22 +54,21 @@ export function writeManifests(database: Database, bundle: string, { csv, object
   database.run('UPDATE operatorbundle SET csv = ?, bundle = ? WHERE name = ?', csv, objects, bundle);
 }
 
-/** Inserts one property of a bundle. */
-export function insertProperty(
+type BundleKey = Pick<BundleRecord, 'name' | 'version' | 'image'>;
+
+/** Inserts one dependency or property of a bundle. */
+export function insertFact(
   database: Database,
-  bundle: { name: string; version: string; image: string },
+  table: 'dependencies' | 'properties',
+  bundle: BundleKey,
   type: string,
-  value: string,
+  value: string | Buffer,
 ): void {
   database.run(
-    `INSERT INTO properties
+    `INSERT INTO ${table}
        (type, value, operatorbundle_name, operatorbundle_version, operatorbundle_path)
      VALUES (?, ?, ?, ?, ?)`,
-    type,
-    value,
-    bundle.name,
-    orNull(bundle.version),
-    orNull(bundle.image),
+    ...[type, value, ...toKey(bundle)],
   );
 }
 
@@ -87,27 +76,21 @@ function insertApi(
   database: Database,
   table: 'api_provider' | 'api_requirer',
   { group, version, kind, plural }: ApiKey,
-  owner: readonly [string, string | null, string | null],
+  bundle: BundleKey,
 ): void {
   database.run(
     'INSERT OR IGNORE INTO api (group_name, version, kind, plural) VALUES (?, ?, ?, ?)',
-    group,
-    version,
-    kind,
-    plural,
+    ...[group, version, kind, plural],
   );
   database.run(
     `INSERT INTO ${table}
        (group_name, version, kind, operatorbundle_name, operatorbundle_version, operatorbundle_path)
      VALUES (?, ?, ?, ?, ?, ?)`,
-    group,
-    version,
-    kind,
-    ...owner,
+    ...[group, version, kind, ...toKey(bundle)],
   );
 }
 
-/** Returns null for an empty version or image, as rows of a bundle store it. */
-function orNull(text: string): string | null {
-  return text === '' ? null : text;
+/** Returns the columns that refer to a bundle: null for an empty version or image. */
+function toKey({ name, version, image }: BundleKey): (string | null)[] {
+  return [name, version || null, image || null];
 }

@@ -5,7 +5,7 @@ import { propertyTypes } from '../../model/declarative-config.js';
 import { writeChain } from './channel-entries.js';
 import type { Database } from './database.js';
 import { withIndexes } from './helper-indexes.js';
-import { insertProperty } from './insert-bundle.js';
+import { insertFact } from './insert-bundle.js';
 import { aggregateErrors } from './aggregate.js';
 import { type BundleEdges, isDeprecated, readEdges } from './package-state.js';
 
@@ -24,7 +24,7 @@ export interface PackageChannels {
  * `withIndexes` of `entries`.
  */
 export async function writePackageChannels(database: Database, wanted: PackageChannels): Promise<void> {
-  const plan = planChannels(database, wanted);
+  const { channels, defaultChannel } = planChannels(database, wanted);
   const { packageName } = wanted;
   await withIndexes(database, 'entries', () =>
     database.transaction(() => {
@@ -32,7 +32,21 @@ export async function writePackageChannels(database: Database, wanted: PackageCh
       database.run('DELETE FROM channel_entry WHERE package_name = ?', packageName);
       database.run('DELETE FROM channel WHERE package_name = ?', packageName);
       database.run('DELETE FROM package WHERE name = ?', packageName);
-      writePlan(database, packageName, plan);
+      database.run('INSERT INTO package (name) VALUES (?)', packageName);
+      for (const { name, head } of channels) {
+        database.run(
+          'INSERT INTO channel (name, package_name, head_operatorbundle_name) VALUES (?, ?, ?)',
+          ...[name, packageName, head],
+        );
+      }
+      database.run('UPDATE package SET default_channel = ? WHERE name = ?', defaultChannel, packageName);
+      for (const { name, chain } of channels) {
+        writeChain(database, packageName, name, chain);
+        for (const bundle of chain) {
+          const value = encodeGoJson({ packageName, version: bundle.version }, { escapeHtml: true });
+          insertFact(database, 'properties', bundle, propertyTypes.package, value);
+        }
+      }
     }),
   );
 }
@@ -65,19 +79,18 @@ function planChannels(database: Database, wanted: PackageChannels): Plan {
       fail(`${subject}: its head ${head} is not in the index`);
     } else plan.channels.push({ name, head, chain: findChain(head, find, fail) });
   }
-  if (!hasDefault) fail(...noDefaultChannel(wanted));
+  if (!hasDefault) {
+    const { channels, defaultChannel } = wanted;
+    const names = channels.map(({ name }) => name);
+    fail(
+      `no default channel specified for ${packageName}`,
+      names.includes(defaultChannel)
+        ? `the head of its default channel ${defaultChannel} is deprecated`
+        : `name one of its channels as the default: ${names.join(', ')}`,
+    );
+  }
   if (errors.length > 0) throw aggregateErrors(errors);
   return plan;
-}
-
-function noDefaultChannel({ packageName, channels, defaultChannel }: PackageChannels): [string, string] {
-  const names = channels.map(({ name }) => name).join(', ');
-  return [
-    `no default channel specified for ${packageName}`,
-    channels.some(({ name }) => name === defaultChannel)
-      ? `the head of its default channel ${defaultChannel} is deprecated`
-      : `name one of its channels as the default: ${names}`,
-  ];
 }
 
 function findChain(
@@ -112,22 +125,4 @@ function bundleFinder(database: Database): (name: string) => BundleEdges | undef
     }
     return known.get(name);
   };
-}
-
-function writePlan(database: Database, packageName: string, { defaultChannel, channels }: Plan): void {
-  database.run('INSERT INTO package (name) VALUES (?)', packageName);
-  for (const { name, head } of channels) {
-    database.run(
-      'INSERT INTO channel (name, package_name, head_operatorbundle_name) VALUES (?, ?, ?)',
-      ...[name, packageName, head],
-    );
-  }
-  database.run('UPDATE package SET default_channel = ? WHERE name = ?', defaultChannel, packageName);
-  for (const { name, chain } of channels) {
-    writeChain(database, packageName, name, chain);
-    for (const bundle of chain) {
-      const value = encodeGoJson({ packageName, version: bundle.version }, { escapeHtml: true });
-      insertProperty(database, bundle, propertyTypes.package, value);
-    }
-  }
 }

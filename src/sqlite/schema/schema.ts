@@ -26,8 +26,14 @@ export function readVersion(database: Database): number {
           hint: notAnIndex,
         });
       }
-      if (!/^20(?:19|20)\d{8}(?:\d\d)?$/.test(String(version)))
-        return requireKnown(database, Number(version));
+      const isDate = /^20(?:19|20)\d{8}(?:\d\d)?$/.test(String(version));
+      if (!isDate && Number(version) <= latestVersion) return Number(version);
+      if (!isDate) {
+        throw new OpmateError('UNSUPPORTED', `schema version ${version} is not supported`, {
+          subject: database.name,
+          hint: `use an index of schema version 0 to ${latestVersion}, or an unversioned one`,
+        });
+      }
     }
   }
   const others = [...tables.keys()].filter((name) => name !== 'schema_migrations');
@@ -38,14 +44,6 @@ export function readVersion(database: Database): number {
     });
   }
   return versionOfTables(database, tables);
-}
-
-function requireKnown(database: Database, version: number): number {
-  if (version <= latestVersion) return version;
-  throw new OpmateError('UNSUPPORTED', `schema version ${version} is not supported`, {
-    subject: database.name,
-    hint: `use an index of schema version 0 to ${latestVersion}, or an unversioned one`,
-  });
 }
 
 /** Returns the columns of every table by table name. */
@@ -108,7 +106,9 @@ export function migrateDatabase(database: Database, to: number = latestVersion):
         throw migrationError(database, version, error);
       }
     }
-    writeVersion(database, to);
+    database.execute('DROP TABLE IF EXISTS schema_migrations');
+    database.execute(versionTable);
+    database.run('INSERT INTO schema_migrations (version, timestamp) VALUES (?, ?)', to, timestamp);
   }
   if (to === latestVersion) checkTables(database);
 }
@@ -161,12 +161,6 @@ function makeNamesUnique(database: Database): void {
   );
   if (isKey === undefined)
     database.execute('CREATE UNIQUE INDEX IF NOT EXISTS operatorbundle_name ON operatorbundle (name)');
-}
-
-function writeVersion(database: Database, version: number): void {
-  database.execute('DROP TABLE IF EXISTS schema_migrations');
-  database.execute(versionTable);
-  database.run('INSERT INTO schema_migrations (version, timestamp) VALUES (?, ?)', version, timestamp);
 }
 
 /** Returns the error of a failed migration, with the row that breaks a foreign key, if that is the cause. */

@@ -27,7 +27,11 @@ export function applySubstitution(database: Database, bundle: string): void {
 
   const below = chainBelow(database, bundle);
   const above = chainAbove(database, bundle);
-  replaceNewest(database, [...below.reverse(), bundle, ...above]);
+  const chain = [...below.reverse(), bundle, ...above];
+  const latest = chain.pop() as string;
+  // A member of the chain may then form a cycle, which matters only if channels follow the columns.
+  for (const name of chain)
+    database.run('UPDATE operatorbundle SET replaces = ? WHERE replaces = ?', latest, name);
 
   const skips = new Set([...added.skips.filter((name) => name !== ''), ...below]);
   for (const name of above) addSkips(database, name, [...skips, bundle]);
@@ -85,34 +89,19 @@ function requireVersion({ name, version }: BundleEdges): Version {
   }
 }
 
-/**
- * Makes bundles that replace one of a chain, ordered from lowest to newest, replace the newest. A member of the chain
- * may then form a cycle, which matters only if channels follow the columns.
- */
-function replaceNewest(database: Database, chain: readonly string[]): void {
-  const newest = chain.at(-1) as string;
-  if (chain.length === 1) return;
-  for (const name of chain.slice(0, -1))
-    database.run('UPDATE operatorbundle SET replaces = ? WHERE replaces = ?', newest, name);
-}
-
 /** Returns what a bundle substitutes for, transitively. */
 function chainBelow(database: Database, bundle: string): string[] {
-  const seen = new Set([bundle]);
-  for (
-    let name = readEdges(database, bundle)?.substitutesFor ?? '';
-    name !== '';
-    name = readEdges(database, name)?.substitutesFor ?? ''
-  )
-    markSeen(seen, name, bundle);
-  return [...seen].slice(1);
+  return follow(bundle, (name) => readEdges(database, name)?.substitutesFor || undefined);
 }
 
 /** Returns the substitutes for a bundle, transitively. */
 function chainAbove(database: Database, bundle: string): string[] {
+  return follow(bundle, (name) => findSubstitute(database, name));
+}
+
+function follow(bundle: string, next: (name: string) => string | undefined): string[] {
   const seen = new Set([bundle]);
-  for (let name = findSubstitute(database, bundle); name !== undefined; name = findSubstitute(database, name))
-    markSeen(seen, name, bundle);
+  for (let name = next(bundle); name !== undefined; name = next(name)) markSeen(seen, name, bundle);
   return [...seen].slice(1);
 }
 

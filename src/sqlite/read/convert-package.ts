@@ -5,7 +5,7 @@ import { OpmateError, getMessage } from '../../core/errors.js';
 import { decodeUtf8, encodeGoJson, parseGoJson, quoteGo, sortKeysDeep } from '../../document/go-json.js';
 import { type EncodableJson, type JsonObject, type JsonValue, RawJson } from '../../document/json.js';
 import { groupBy } from '../../core/groups.js';
-import { compareBytes } from '../../core/order.js';
+import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { parseRange, parseVersion } from '../../core/semver.js';
 import { type ApiKey, csvIcon, csvRelatedImages, csvSpec, csvVersion, isCsv } from '../../model/csv.js';
 import {
@@ -213,7 +213,12 @@ function readObjects(bytes: Buffer, isChecked: boolean): { objects: string[]; cs
       const value = parseManifest(object);
       if (isCsv(value)) csv = value as JsonObject;
     } else if (!isChecked) {
-      checkManifest(object);
+      // The built-in parser is fastest; the other one has the error text.
+      try {
+        JSON.parse(object.toString());
+      } catch {
+        parseManifest(object);
+      }
     }
     objects.push(object.toString('base64'));
   }
@@ -224,15 +229,6 @@ function readObjects(bytes: Buffer, isChecked: boolean): { objects: string[]; cs
   }
   // Base64 is ASCII, which the default order compares by bytes too.
   return { objects: [...new Set(objects)].sort(), csv };
-}
-
-/** Checks with the built-in parser, which is fastest; the other one has the error text. */
-function checkManifest(bytes: Buffer): void {
-  try {
-    JSON.parse(bytes.toString());
-  } catch {
-    parseManifest(bytes);
-  }
 }
 
 function parseManifest(bytes: Buffer): JsonValue {
@@ -331,15 +327,11 @@ export function convertChannels(
   members: readonly StoredMember[],
   skipRangeOf: (member: StoredMember) => string,
 ): ChannelBlob[] {
+  const names = stored.channels.map(({ name }) => name);
   const channels = new Map<string, ChannelBlob>();
-  for (const { name } of [...stored.channels].sort((a, b) => compareBytes(a.name, b.name))) {
-    channels.set(name, {
-      schema: schemas.channel,
-      name,
-      package: stored.name,
-      entries: [],
-      properties: [],
-    });
+  for (const name of sortedByBytes(names)) {
+    const { channel: schema } = schemas;
+    channels.set(name, { schema, name, package: stored.name, entries: [], properties: [] });
   }
   for (const member of members) {
     const { name, channel, replaces, skips } = member;

@@ -1,7 +1,7 @@
 import { pushTo } from '../../core/groups.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
-import { type TypedValue, withoutRepeats } from '../schema/bundle-record.js';
+import { type BundleManifests, type TypedValue, withoutRepeats } from '../schema/bundle-record.js';
 import { type EntryRow, toChannelEntries } from '../schema/channel-entries.js';
 import { type ColumnValue, type Database, type Row, text, toText } from '../schema/database.js';
 import { splitSkips } from '../schema/package-state.js';
@@ -39,12 +39,6 @@ export interface StoredBundle {
   /** Properties in stored order, unique. */
   properties: TypedValue[];
   dependencies: TypedValue[];
-}
-
-/** Manifests of a bundle as stored: one object, and concatenated objects. Empty without manifests. */
-interface StoredManifests {
-  csv: Buffer;
-  objects: Buffer;
 }
 
 /** Bundles whose rows a parameter lists as JSON, joined in this order whatever the query planner prefers. */
@@ -248,7 +242,7 @@ export class IndexQueries {
   }
 
   /** Returns the manifests of a bundle by row; empty if they were dropped. */
-  manifestsAt(id: number): StoredManifests {
+  manifestsAt(id: number): BundleManifests {
     this.#lookups.check('operatorbundle');
     const row = this.#database.get('SELECT csv, bundle FROM operatorbundle WHERE rowid = ?', id);
     return { csv: toBytes(row?.['csv'] ?? null), objects: toBytes(row?.['bundle'] ?? null) };

@@ -5,36 +5,31 @@ import { decodeUtf8, parseGoJson, quoteGo } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { groupBy } from '../../core/groups.js';
 import { compareBytes } from '../../core/order.js';
-import { isCsv } from '../../model/csv.js';
+import { type ApiKey, isCsv } from '../../model/csv.js';
 import { propertyTypes } from '../../model/declarative-config.js';
 import { type TypedValue, withoutRepeats } from '../schema/bundle-record.js';
 import { splitObjects } from './convert-package.js';
 import type { Database } from '../schema/database.js';
 import { type ReadOptions, type ReadSession, openForReading } from '../schema/edit.js';
 import { LookupTables } from './lookup-tables.js';
-import { IndexQueries, type StoredMember, type StoredPackage, toBytes } from './queries.js';
+import {
+  IndexQueries,
+  type StoredBundle,
+  type StoredMember,
+  type StoredPackage,
+  toBytes,
+} from './queries.js';
 import { refuseBytesAsNames } from '../schema/schema.js';
 
-/** A Kubernetes API; the plural is empty if unknown to the index. */
-interface ServedApi {
-  group: string;
-  version: string;
-  kind: string;
-  plural: string;
-}
-
 /** Served content of a bundle in any channel. */
-export interface ServedBundle {
-  name: string;
+export interface ServedBundle extends Pick<
+  StoredBundle,
+  'name' | 'skipRange' | 'image' | 'properties' | 'dependencies'
+> {
   version: string;
-  skipRange: string;
-  /** Pull specification; empty for a bundle that is in no registry. */
-  image: string;
-  providedApis: ServedApi[];
-  requiredApis: ServedApi[];
-  /** Properties in stored order, unique. */
-  properties: TypedValue[];
-  dependencies: TypedValue[];
+  /** The plural is empty if unknown to the index. */
+  providedApis: ApiKey[];
+  requiredApis: ApiKey[];
   /** Manifests as stored, in JSON; none if the index has none. */
   objects: Buffer[];
   /** First ClusterServiceVersion among them; empty if missing. */
@@ -105,7 +100,7 @@ export class ServedIndex {
   readonly #database: Database;
   readonly #lookups: LookupTables;
   readonly #close: () => Promise<void>;
-  readonly #apis = new Map<string, ServedApi | undefined>();
+  readonly #apis = new Map<string, ApiKey | undefined>();
   #content: Content | undefined;
 
   /** Called by `openServedIndex`. */
@@ -324,8 +319,8 @@ export class ServedIndex {
     return bundles;
   }
 
-  #getApis(values: readonly TypedValue[], withPlurals: boolean): ServedApi[] {
-    const apis: ServedApi[] = [];
+  #getApis(values: readonly TypedValue[], withPlurals: boolean): ApiKey[] {
+    const apis: ApiKey[] = [];
     for (const { type, value } of values) {
       const api = type === propertyTypes.gvk ? this.#api(value) : undefined;
       if (api !== undefined) apis.push(withPlurals ? { ...api, plural: this.#getPlural(api) } : api);
@@ -333,7 +328,7 @@ export class ServedIndex {
     return apis;
   }
 
-  #api(value: string): ServedApi | undefined {
+  #api(value: string): ApiKey | undefined {
     if (this.#apis.has(value)) return this.#apis.get(value);
     const api = parseApi(value);
     if (this.#apis.size >= maxKnownApis) this.#apis.clear();
@@ -341,7 +336,7 @@ export class ServedIndex {
     return api;
   }
 
-  #getPlural({ group, version, kind }: ServedApi): string {
+  #getPlural({ group, version, kind }: ApiKey): string {
     const sql = 'SELECT plural FROM api WHERE group_name = ? AND version = ? AND kind = ?';
     return this.#database.texts(sql, group, version, kind)[0] ?? '';
   }
@@ -379,21 +374,18 @@ export class ServedIndex {
 }
 
 function parseObject(bytes: Buffer): JsonObject {
-  const value = parseJson(bytes);
+  let value: JsonValue;
+  try {
+    value = JSON.parse(bytes.toString()) as JsonValue;
+  } catch {
+    // Reports the error without the content.
+    value = parseGoJson(decodeUtf8(bytes));
+  }
   if (isJsonObject(value)) return value;
   throw new OpmateError('INVALID', 'a value is not an object');
 }
 
-function parseJson(bytes: Buffer): JsonValue {
-  try {
-    return JSON.parse(bytes.toString()) as JsonValue;
-  } catch {
-    // Reports the error without the content.
-    return parseGoJson(decodeUtf8(bytes));
-  }
-}
-
-function parseApi(value: string): ServedApi | undefined {
+function parseApi(value: string): ApiKey | undefined {
   const property = { type: propertyTypes.gvk, text: value };
   try {
     const { group = '', version = '', kind = '' } = propertyFields(property, ['group', 'version', 'kind']);

@@ -1,5 +1,6 @@
 import { formatMessage } from '../core/diagnostic.js';
 import { OpmateError, getMessage } from '../core/errors.js';
+import { getOrAdd, groupBy } from '../core/groups.js';
 import { quoteGo } from '../document/go-json.js';
 import { compareBytes } from '../core/order.js';
 import { printableLine } from '../core/printable.js';
@@ -64,7 +65,14 @@ export const drawingLimits = { maxRangeLinks: 2_000, maxNameLength: 253 } as con
 export function drawGraph(facts: CatalogFacts, options: DrawOptions = {}): GraphDrawing {
   const versions = readVersions(facts);
   const ranges = new SkipRanges();
-  const names = new DrawnNames(options.maxNameLength ?? Infinity);
+  const { maxNameLength = Infinity, maxRangeLinks = Infinity } = options;
+  const shortened = new Map<string, number>();
+  /** Shortens a name that is too long, each to a unique text. */
+  const shorten = (name: string): string => {
+    if (name.length <= maxNameLength) return name;
+    const number = getOrAdd(shortened, name, () => shortened.size + 1);
+    return `${name.slice(0, maxNameLength)}…${number}`;
+  };
   const warnings: string[] = [];
   const channels = [...facts.channels].sort((a, b) => compareBytes(a.name, b.name));
   const keep = channelFilter(channels, versions, ranges, options);
@@ -82,15 +90,13 @@ export function drawGraph(facts: CatalogFacts, options: DrawOptions = {}): Graph
       warnings.push(`ignoring invalid SkipRange for package/edge ${place}: ${fault}`);
     }
     const { package: packageName, name } = channel;
-    const id = printableLine(`${names.shorten(packageName)}-${names.shorten(name)}`);
-    const excess = findExcess(entries, versions, ranges, options.maxRangeLinks ?? Infinity);
+    const id = printableLine(`${shorten(packageName)}-${shorten(name)}`);
+    const excess = findExcess(entries, versions, ranges, maxRangeLinks);
     if (excess !== undefined) {
-      const place = `${quoteGo(names.shorten(packageName))}/${quoteGo(names.shorten(name))}`;
+      const place = `${quoteGo(shorten(packageName))}/${quoteGo(shorten(name))}`;
       warnings.push(`drawing each SkipRange as one node for package/channel ${place}: ${excess}`);
     }
-    for (const entry of entries) {
-      for (const drawn of [entry.name, entry.replaces, ...entry.skips]) names.shorten(drawn);
-    }
+    for (const entry of entries) [entry.name, entry.replaces, ...entry.skips].forEach(shorten);
     plans.push({
       package: packageName,
       name,
@@ -100,12 +106,105 @@ export function drawGraph(facts: CatalogFacts, options: DrawOptions = {}): Graph
       drawsRangesOnce: excess !== undefined,
     });
   }
-  if (names.count > 0) {
-    warnings.push(`drawing ${names.count} names shortened: more than ${options.maxNameLength} characters`);
+  if (shortened.size > 0) {
+    warnings.push(`drawing ${shortened.size} names shortened: more than ${maxNameLength} characters`);
   }
-  const write = (): Iterator<string> =>
-    writeGraph(facts, plans, versions, ranges, names, options.drawV0Semantics ?? false);
-  return { text: { [Symbol.iterator]: write }, warnings };
+  return { text: { [Symbol.iterator]: writeGraph }, warnings };
+
+  function* writeGraph(): Iterator<string> {
+    const deprecated = readDeprecated(facts);
+    const classes: Record<BundleClass, string[]> = { deprecated: [], deprecatedskipped: [], skipped: [] };
+    yield 'graph LR\n';
+    yield '  classDef deprecated fill:#E8960F\n';
+    yield '  classDef skipped stroke:#FF0000,stroke-width:4px\n';
+    yield '  classDef deprecatedskipped fill:#E8960F,stroke:#FF0000,stroke-width:4px\n';
+
+    const links = new Map<Plan, Links>();
+    const byPackage = groupBy(plans, (plan) => plan.package);
+    for (const name of [...byPackage.keys()].sort(compareBytes)) {
+      const shown = quoteGo(shorten(name));
+      yield `  %% package ${shown}\n  subgraph ${shown}\n`;
+      for (const plan of byPackage.get(name) ?? []) {
+        const channelLinks: Links = { count: 0, skipped: [] };
+        links.set(plan, channelLinks);
+        yield* writeChannel(plan, deprecated.bundles, classes, channelLinks);
+      }
+      yield '  end\n';
+    }
+
+    const lastDeprecated = plans.findLast((plan) => deprecated.packages.has(plan.package));
+    if (lastDeprecated !== undefined && lastDeprecated.package !== '') {
+      yield `style ${printableLine(shorten(lastDeprecated.package))} fill:#989695\n`;
+    }
+    for (const plan of plans) if (deprecated.channels.has(plan.name)) yield `style ${plan.id} fill:#DCD0FF\n`;
+    for (const name of ['deprecated', 'deprecatedskipped', 'skipped'] as const) {
+      if (classes[name].length === 0) continue;
+      yield* writeList('class ', classes[name].sort(compareBytes), ` ${name}\n`);
+    }
+    // Links are numbered across packages, by channel name, as upstream.
+    const skippedLinks = numberSkipped(plans.map((plan) => links.get(plan) as Links));
+    const style = ' stroke:#FF0000,stroke-width:3px,stroke-dasharray:5;\n';
+    if (plans.some((plan) => links.get(plan)?.skipped.length)) {
+      yield* writeList('linkStyle ', skippedLinks, style);
+    }
+  }
+
+  function* writeChannel(
+    plan: Plan,
+    deprecated: ReadonlySet<string>,
+    classes: Record<BundleClass, string[]>,
+    links: Links,
+  ): Iterable<string> {
+    const channelName = quoteGo(shorten(plan.name));
+    yield `    %% channel ${channelName}\n    subgraph ${plan.id}[${channelName}]\n`;
+    const nodeId = (name: string): string => `${plan.id}-${printableLine(shorten(name))}`;
+    const node = (name: string): string => `${nodeId(name)}[${quoteGo(shorten(name))}]`;
+    const targets = plan.entries.map((entry) => ({
+      node: node(entry.name),
+      version: versionIn(versions, entry),
+    }));
+    const skipped = new Set<string>();
+    const rangeIds = new Map<string, string>();
+    for (const entry of plan.newestFirst) {
+      const own = node(entry.name);
+      let text = `      ${own}\n`;
+      const decoration = findClass(deprecated.has(entry.name), skipped.has(entry.name));
+      if (decoration !== undefined) classes[decoration].push(nodeId(entry.name));
+      const link = (from: string, label: string, leadsToSkipped: boolean): void => {
+        text += `      ${from}-- ${label} --> ${own}\n`;
+        if (leadsToSkipped) addSkipped(links);
+        links.count++;
+      };
+      for (const skip of entry.skips) {
+        link(node(skip), 'skip', skipped.has(skip));
+        if (options.drawV0Semantics === true) skipped.add(skip);
+        if (text.length > maxPiece) {
+          yield text;
+          text = '';
+        }
+      }
+      const range = ranges.get(entry.skipRange);
+      if (range !== undefined && plan.drawsRangesOnce) {
+        const id = rangeIds.get(entry.skipRange) ?? `${plan.id}-skipRange-${rangeIds.size}`;
+        rangeIds.set(entry.skipRange, id);
+        const shown = `${id}(["${printableLine(entry.skipRange)}"])`;
+        link(shown, 'skipRange', skipped.has(entry.name));
+      } else if (range !== undefined) {
+        const label = `"skipRange(${printableLine(entry.skipRange)})"`;
+        for (const target of targets) {
+          if (!range.contains(target.version)) continue;
+          link(target.node, label, skipped.has(entry.name));
+          if (text.length > maxPiece) {
+            yield text;
+            text = '';
+          }
+        }
+      }
+      if (entry.replaces !== '') link(node(entry.replaces), 'replace', skipped.has(entry.name));
+      yield text;
+    }
+    yield '    end\n';
+  }
 }
 
 /** Returns the channels of a drawing with their remaining entries. Throws as `drawGraph`. */
@@ -121,65 +220,6 @@ export function selectDrawn(
     const entries = keep(channel);
     return entries === undefined ? [] : [{ ...channel, entries }];
   });
-}
-
-function* writeGraph(
-  facts: CatalogFacts,
-  plans: Plan[],
-  versions: ReadonlyMap<string, Version>,
-  ranges: SkipRanges,
-  names: DrawnNames,
-  markSkipped: boolean,
-): Iterator<string> {
-  const deprecated = readDeprecated(facts);
-  const classes: Record<BundleClass, string[]> = { deprecated: [], deprecatedskipped: [], skipped: [] };
-  yield 'graph LR\n';
-  yield '  classDef deprecated fill:#E8960F\n';
-  yield '  classDef skipped stroke:#FF0000,stroke-width:4px\n';
-  yield '  classDef deprecatedskipped fill:#E8960F,stroke:#FF0000,stroke-width:4px\n';
-
-  const links = new Map<Plan, Links>();
-  const byPackage = new Map<string, Plan[]>();
-  for (const plan of plans) {
-    const list = byPackage.get(plan.package);
-    if (list === undefined) byPackage.set(plan.package, [plan]);
-    else list.push(plan);
-  }
-  for (const name of [...byPackage.keys()].sort(compareBytes)) {
-    const shown = quoteGo(names.shorten(name));
-    yield `  %% package ${shown}\n  subgraph ${shown}\n`;
-    for (const plan of byPackage.get(name) ?? []) {
-      const channelLinks: Links = { count: 0, skipped: [] };
-      links.set(plan, channelLinks);
-      yield* writeChannel(
-        plan,
-        versions,
-        ranges,
-        names,
-        markSkipped,
-        deprecated.bundles,
-        classes,
-        channelLinks,
-      );
-    }
-    yield '  end\n';
-  }
-
-  const lastDeprecated = plans.findLast((plan) => deprecated.packages.has(plan.package));
-  if (lastDeprecated !== undefined && lastDeprecated.package !== '') {
-    yield `style ${printableLine(names.shorten(lastDeprecated.package))} fill:#989695\n`;
-  }
-  for (const plan of plans) if (deprecated.channels.has(plan.name)) yield `style ${plan.id} fill:#DCD0FF\n`;
-  for (const name of ['deprecated', 'deprecatedskipped', 'skipped'] as const) {
-    if (classes[name].length === 0) continue;
-    yield* writeList('class ', classes[name].sort(compareBytes), ` ${name}\n`);
-  }
-  // Links are numbered across packages, by channel name, as upstream.
-  const skippedLinks = numberSkipped(plans.map((plan) => links.get(plan) as Links));
-  const style = ' stroke:#FF0000,stroke-width:3px,stroke-dasharray:5;\n';
-  if (plans.some((plan) => links.get(plan)?.skipped.length)) {
-    yield* writeList('linkStyle ', skippedLinks, style);
-  }
 }
 
 function* numberSkipped(channels: readonly Links[]): Iterable<number> {
@@ -205,67 +245,6 @@ function* writeList(
     text = '';
   }
   yield text + end;
-}
-
-function* writeChannel(
-  plan: Plan,
-  versions: ReadonlyMap<string, Version>,
-  ranges: SkipRanges,
-  names: DrawnNames,
-  markSkipped: boolean,
-  deprecated: ReadonlySet<string>,
-  classes: Record<BundleClass, string[]>,
-  links: Links,
-): Iterable<string> {
-  const channelName = quoteGo(names.shorten(plan.name));
-  yield `    %% channel ${channelName}\n    subgraph ${plan.id}[${channelName}]\n`;
-  const nodeId = (name: string): string => `${plan.id}-${printableLine(names.shorten(name))}`;
-  const node = (name: string): string => `${nodeId(name)}[${quoteGo(names.shorten(name))}]`;
-  const targets = plan.entries.map((entry) => ({
-    node: node(entry.name),
-    version: versionIn(versions, entry),
-  }));
-  const skipped = new Set<string>();
-  const rangeIds = new Map<string, string>();
-  for (const entry of plan.newestFirst) {
-    const own = node(entry.name);
-    let text = `      ${own}\n`;
-    const decoration = findClass(deprecated.has(entry.name), skipped.has(entry.name));
-    if (decoration !== undefined) classes[decoration].push(nodeId(entry.name));
-    const link = (from: string, label: string, leadsToSkipped: boolean): void => {
-      text += `      ${from}-- ${label} --> ${own}\n`;
-      if (leadsToSkipped) addSkipped(links);
-      links.count++;
-    };
-    for (const skip of entry.skips) {
-      link(node(skip), 'skip', skipped.has(skip));
-      if (markSkipped) skipped.add(skip);
-      if (text.length > maxPiece) {
-        yield text;
-        text = '';
-      }
-    }
-    const range = ranges.get(entry.skipRange);
-    if (range !== undefined && plan.drawsRangesOnce) {
-      const id = rangeIds.get(entry.skipRange) ?? `${plan.id}-skipRange-${rangeIds.size}`;
-      rangeIds.set(entry.skipRange, id);
-      const shown = `${id}(["${printableLine(entry.skipRange)}"])`;
-      link(shown, 'skipRange', skipped.has(entry.name));
-    } else if (range !== undefined) {
-      const label = `"skipRange(${printableLine(entry.skipRange)})"`;
-      for (const target of targets) {
-        if (!range.contains(target.version)) continue;
-        link(target.node, label, skipped.has(entry.name));
-        if (text.length > maxPiece) {
-          yield text;
-          text = '';
-        }
-      }
-    }
-    if (entry.replaces !== '') link(node(entry.replaces), 'replace', skipped.has(entry.name));
-    yield text;
-  }
-  yield '    end\n';
 }
 
 /** Counts the next link of a channel as one to a skipped entry. */
@@ -408,26 +387,4 @@ function channelFilter(
     if (!wanted(channel) || (floorPackage !== '' && channel.package !== floorPackage)) return undefined;
     return nonEmpty(channel.entries.map(cut).filter((entry) => entry !== undefined));
   };
-}
-
-/** Shortens names of more than `maxLength` characters, each to a unique text. */
-class DrawnNames {
-  private readonly maxLength: number;
-  private readonly numbers = new Map<string, number>();
-
-  constructor(maxLength: number) {
-    this.maxLength = maxLength;
-  }
-
-  /** Number of shortened names. */
-  get count(): number {
-    return this.numbers.size;
-  }
-
-  shorten(name: string): string {
-    if (name.length <= this.maxLength) return name;
-    const number = this.numbers.get(name) ?? this.numbers.size + 1;
-    this.numbers.set(name, number);
-    return `${name.slice(0, this.maxLength)}…${number}`;
-  }
 }

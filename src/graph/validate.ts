@@ -54,7 +54,7 @@ export interface ValidationReport {
  * own order. Takes linear time for any graph. (Source: ConvertToModel and model.Validate of operator-registry.)
  */
 export function validateCatalog(facts: CatalogFacts): ValidationReport {
-  const steps = new Validation(facts).run();
+  const steps = validateInSteps(facts);
   for (;;) {
     const { done, value } = steps.next();
     if (done === true) return value;
@@ -67,7 +67,7 @@ export async function validateInTurns(
   { signal }: CancelOptions = {},
 ): Promise<ValidationReport> {
   throwIfCancelled(signal);
-  const steps = new Validation(facts).run();
+  const steps = validateInSteps(facts);
   for (;;) {
     const { done, value } = steps.next();
     if (done === true) return value;
@@ -100,76 +100,68 @@ interface CheckedPackage extends Omit<PackageModel, 'deprecations'> {
   versions: Map<string, Version | undefined>;
 }
 
-class Validation {
-  private readonly facts: CatalogFacts;
-  private readonly packages = new Map<string, CheckedPackage>();
-  private readonly problems: CatalogDiagnostic<'invalid'>[] = [];
-  private readonly warnings: CatalogWarning[] = [];
-  private readonly unknownPackages = new Set<string>();
-  private readonly ranges = new SkipRanges();
-  private packageIndex: NameIndex | undefined;
+function* validateInSteps(facts: CatalogFacts): Steps<ValidationReport> {
+  const packages = new Map<string, CheckedPackage>();
+  const problems: CatalogDiagnostic<'invalid'>[] = [];
+  const warnings: CatalogWarning[] = [];
+  const unknownPackages = new Set<string>();
+  const ranges = new SkipRanges();
+  let packageIndex: NameIndex | undefined;
   /** First error of the first stage, in the words of `opm`. */
-  private fatal: string | undefined;
+  let fatal: string | undefined;
 
-  constructor(facts: CatalogFacts) {
-    this.facts = facts;
-  }
-
-  *run(): Steps<ValidationReport> {
-    for (const blob of this.facts.packages) {
-      this.addPackage(blob);
-      yield;
-    }
-    for (const blob of this.facts.channels) {
-      this.addChannel(blob);
-      yield;
-    }
-    for (const blob of this.facts.bundles) {
-      this.addBundle(blob);
-      yield;
-    }
-    yield* this.checkMissingBundles();
-    for (const [index, blob] of this.facts.deprecations.entries()) this.addDeprecations(blob, index);
-    const tree: ErrorTree = { message: 'invalid index', children: [] };
-    for (const model of this.packages.values()) addBranch(tree, yield* this.checkPackage(model));
-    this.warnings.push(...warnOfEmptyCatalog(this.facts));
-    const { problems, warnings } = this;
-    const message = this.fatal ?? (tree.children.length > 0 ? yield* renderInSteps(tree) : undefined);
-    sortFindings(problems);
+  for (const blob of facts.packages) {
+    addPackage(blob);
     yield;
-    sortFindings(warnings);
-    return { passed: message === undefined, ...(message !== undefined && { message }), problems, warnings };
   }
+  for (const blob of facts.channels) {
+    addChannel(blob);
+    yield;
+  }
+  for (const blob of facts.bundles) {
+    addBundle(blob);
+    yield;
+  }
+  yield* checkMissingBundles();
+  for (const [index, blob] of facts.deprecations.entries()) addDeprecations(blob, index);
+  const tree: ErrorTree = { message: 'invalid index', children: [] };
+  for (const model of packages.values()) addBranch(tree, yield* checkPackage(model));
+  warnings.push(...warnOfEmptyCatalog(facts));
+  const message = fatal ?? (tree.children.length > 0 ? yield* renderInSteps(tree) : undefined);
+  sortFindings(problems);
+  yield;
+  sortFindings(warnings);
+  return { passed: message === undefined, ...(message !== undefined && { message }), problems, warnings };
 
   /** Reports an error of the first stage. */
-  private fail(message: string, place: CatalogSubject, hint: string): void {
-    this.fatal ??= message;
-    this.report(message, place, hint);
+  function fail(problem: string, place: CatalogSubject, hint: string, path = place.path): void {
+    fatal ??= problem;
+    report(problem, place, hint, path);
   }
 
-  private report(message: string, place: CatalogSubject, hint: string): void {
-    this.problems.push({ severity: 'error', code: 'invalid', problem: message, ...place, hint });
+  function report(problem: string, place: CatalogSubject, hint: string, path = place.path): void {
+    problems.push({ severity: 'error', code: 'invalid', problem, ...place, path, hint });
   }
 
   // The first stage.
 
-  private addPackage(facts: PackageFacts): void {
+  function addPackage(facts: PackageFacts): void {
     const { name, origin } = facts;
     const place: CatalogSubject = { package: name, origin, path: ['name'] };
     if (name === '') {
-      this.fail('config contains package with no name', place, 'set the name of the package');
+      fail('config contains package with no name', place, 'set the name of the package');
       return;
     }
-    if (this.packages.has(name)) {
-      this.fail(`duplicate package ${quoteGo(name)}`, place, 'remove one of its olm.package blobs');
+    if (packages.has(name)) {
+      fail(`duplicate package ${quoteGo(name)}`, place, 'remove one of its olm.package blobs');
       return;
     }
     const reasons = dns1123LabelFaults(name);
     if (reasons.length > 0) {
       const hint = 'use at most 63 of a-z, 0-9 and "-", here and in every blob of the package';
-      this.fail(`invalid package name ${quoteGo(name)}: [${reasons.join(' ')}]`, place, hint);
+      fail(`invalid package name ${quoteGo(name)}: [${reasons.join(' ')}]`, place, hint);
     }
-    this.packages.set(name, {
+    packages.set(name, {
       facts,
       channels: new Map(),
       bundles: new Map(),
@@ -185,30 +177,26 @@ class Validation {
     });
   }
 
-  private addChannel(channel: ChannelFacts): void {
+  function addChannel(channel: ChannelFacts): void {
     const { name, origin } = channel;
     const packageName = channel.package;
     const place: CatalogSubject = { package: packageName, channel: name, origin };
-    const model = this.packages.get(packageName);
+    const model = packages.get(packageName);
     if (model === undefined) {
       const message = `unknown package ${quoteGo(packageName)} for channel ${quoteGo(name)}`;
-      this.failUnknownPackage(message, { ...place, path: ['package'] });
+      failUnknownPackage(message, { ...place, path: ['package'] });
       return;
     }
     for (const entry of channel.entries) model.entryNames.add(entry.name);
     if (name === '') {
       model.hasUnnamedChannel = true;
       const message = `package ${quoteGo(packageName)} contains channel with no name`;
-      this.fail(message, { ...place, path: ['name'] }, 'set the name of the channel');
+      fail(message, place, 'set the name of the channel', ['name']);
       return;
     }
     if (model.channels.has(name)) {
       const message = `package ${quoteGo(packageName)} has duplicate channel ${quoteGo(name)}`;
-      this.fail(
-        message,
-        { ...place, path: ['name'] },
-        'merge the entries of both blobs into one, or rename one',
-      );
+      fail(message, place, 'merge the entries of both blobs into one, or rename one', ['name']);
       return;
     }
     const seen = new Set<string>();
@@ -216,7 +204,7 @@ class Validation {
       if (seen.has(entry.name)) {
         const subject = `invalid package ${quoteGo(packageName)}, channel ${quoteGo(name)}`;
         const path = ['entries', index, 'name'];
-        this.fail(
+        fail(
           `${subject}: duplicate entry ${quoteGo(entry.name)}`,
           { ...place, bundle: entry.name, path },
           'merge what both entries replace and skip into one entry',
@@ -229,50 +217,46 @@ class Validation {
   }
 
   /** Reports an unknown package once, however many blobs refer to it. */
-  private failUnknownPackage(message: string, place: CatalogSubject, meant?: string): void {
+  function failUnknownPackage(message: string, place: CatalogSubject, meant?: string): void {
     const name = place.package ?? '';
-    if (this.unknownPackages.has(name)) return;
-    this.unknownPackages.add(name);
-    this.packageIndex ??= new NameIndex(this.packages.keys());
-    const near = meant ?? this.packageIndex.nearest(name);
+    if (unknownPackages.has(name)) return;
+    unknownPackages.add(name);
+    packageIndex ??= new NameIndex(packages.keys());
+    const near = meant ?? packageIndex.nearest(name);
     const add =
       name === '' ? 'say which package it belongs to' : `add an olm.package blob named ${quoteGo(name)}`;
-    this.fail(message, place, near === undefined ? add : `use ${quoteGo(near)}, or ${add}`);
+    fail(message, place, near === undefined ? add : `use ${quoteGo(near)}, or ${add}`);
   }
 
-  private addBundle(bundle: BundleFacts): void {
+  function addBundle(bundle: BundleFacts): void {
     const { name, origin } = bundle;
     const place: CatalogSubject = { package: bundle.package, bundle: name, origin };
-    const model = this.packages.get(bundle.package);
+    const model = packages.get(bundle.package);
     if (model === undefined) {
       const meant = bundle.packageProperties[0]?.packageName ?? '';
-      this.packages.get(meant)?.misplaced.add(name);
+      packages.get(meant)?.misplaced.add(name);
       const message =
         bundle.package === ''
           ? `package name must be set for bundle ${quoteGo(name)}`
           : `unknown package ${quoteGo(bundle.package)} for bundle ${quoteGo(name)}`;
-      const known = this.packages.has(meant) ? meant : undefined;
-      this.failUnknownPackage(message, { ...place, path: ['package'] }, known);
+      const known = packages.has(meant) ? meant : undefined;
+      failUnknownPackage(message, { ...place, path: ['package'] }, known);
     } else if (model.bundles.has(name)) {
       const message = `package ${quoteGo(bundle.package)} has duplicate bundle ${quoteGo(name)}`;
-      this.fail(
-        message,
-        { ...place, path: ['name'] },
-        'remove one of the blobs, or rename the bundle in one',
-      );
+      fail(message, place, 'remove one of the blobs, or rename the bundle in one', ['name']);
       return;
     }
     model?.bundles.set(name, bundle);
     for (const { text, path, hint } of findBlobFaults(bundle, model !== undefined)) {
-      this.fail(text, { ...place, path }, hint);
+      fail(text, place, hint, path);
     }
     if (model === undefined || model.entryNames.has(name)) return;
-    this.fatal ??= unlistedMessage(bundle);
+    fatal ??= unlistedMessage(bundle);
     model.unlisted.push(bundle);
   }
 
   /** Reports bundles without an entry; called when the entries without a bundle are known. */
-  private reportUnlisted(model: CheckedPackage): void {
+  function reportUnlisted(model: CheckedPackage): void {
     if (model.unlisted.length === 0) return;
     const index = new NameIndex([...model.entryNames].filter((entry) => !model.bundles.has(entry)));
     for (const bundle of model.unlisted) {
@@ -282,39 +266,35 @@ class Validation {
       if (near !== undefined)
         hint = `use the same name for the bundle and for the entry ${quoteGo(near)}, which has no bundle`;
       if (name === '') hint = 'set the name of the bundle to that of its entries';
-      this.report(
-        unlistedMessage(bundle),
-        { package: packageName, bundle: name, origin, path: ['name'] },
-        hint,
-      );
+      report(unlistedMessage(bundle), { package: packageName, bundle: name, origin, path: ['name'] }, hint);
     }
   }
 
   /** Checks for entries without a bundle. `opm` checks only the last channel of each package. */
-  private *checkMissingBundles(): Steps<void> {
-    const names = [...this.packages.keys()].sort(compareBytes);
+  function* checkMissingBundles(): Steps<void> {
+    const names = [...packages.keys()].sort(compareBytes);
     for (const name of names) {
-      const model = this.packages.get(name) as CheckedPackage;
+      const model = packages.get(name) as CheckedPackage;
       const last = (model.lastChannel?.entries ?? []).filter((entry) => !model.bundles.has(entry.name));
       if (last.length > 0) {
         const missing = [...new Set(last.map((entry) => entry.name))].sort(compareBytes).join(' ');
-        this.fatal ??= `no olm.bundle blobs found in package ${quoteGo(name)} for olm.channel entries [${missing}]`;
+        fatal ??= `no olm.bundle blobs found in package ${quoteGo(name)} for olm.channel entries [${missing}]`;
       }
-      this.reportUnlisted(model);
+      reportUnlisted(model);
       yield;
-      yield* this.reportMissingBundles(model);
+      yield* reportMissingBundles(model);
     }
   }
 
   /** Parses the versions of bundles before comparing all of them. */
-  private *readVersions(model: CheckedPackage, names: Iterable<string>): Steps<void> {
+  function* readVersions(model: CheckedPackage, names: Iterable<string>): Steps<void> {
     for (const name of names) {
-      this.bundleVersion(model, name);
+      bundleVersion(model, name);
       yield;
     }
   }
 
-  private *reportMissingBundles(model: CheckedPackage): Steps<void> {
+  function* reportMissingBundles(model: CheckedPackage): Steps<void> {
     const packageName = model.facts.name;
     const reported = new Set<string>();
     for (const channel of model.channels.values()) {
@@ -328,46 +308,46 @@ class Validation {
           near === undefined
             ? 'add the bundle to the catalog, or remove the entry from every channel'
             : `use ${quoteGo(near)}, or add the bundle`;
-        this.report(message, { ...place, path: ['entries', index, 'name'] }, hint);
+        report(message, place, hint, ['entries', index, 'name']);
         yield;
       }
     }
   }
 
-  private addDeprecations(blob: DeprecationsFacts, index: number): void {
+  function addDeprecations(blob: DeprecationsFacts, index: number): void {
     const { origin } = blob;
     const packageName = blob.package;
     const quoted = quoteGo(packageName);
     const place: CatalogSubject = { package: packageName, origin, path: ['package'] };
     if (packageName === '') {
       const hint = 'set the package of the deprecations';
-      this.fail(`package name must be set for deprecation item ${index}`, place, hint);
+      fail(`package name must be set for deprecation item ${index}`, place, hint);
       return;
     }
-    const model = this.packages.get(packageName);
+    const model = packages.get(packageName);
     if (model === undefined) {
-      this.failUnknownPackage(`cannot apply deprecations to an unknown package ${quoted}`, place);
+      failUnknownPackage(`cannot apply deprecations to an unknown package ${quoted}`, place);
       return;
     }
     if (model.deprecated) {
       const message = `expected a maximum of one deprecation per package: ${quoted}`;
-      this.fail(message, place, 'merge the entries of all olm.deprecations blobs of the package into one');
+      fail(message, place, 'merge the entries of all olm.deprecations blobs of the package into one');
     }
     model.deprecated = true;
     const seen = new Set<string>();
     for (const [position, { reference, message }] of blob.entries.entries()) {
       const { schema, name } = reference;
       const path = ['entries', position, 'reference'];
-      const fail = (text: string, hint: string): unknown => this.fail(text, { ...place, path }, hint);
+      const refuse = (text: string, hint: string): unknown => fail(text, place, hint, path);
       const dump = `declcfg.PackageScopedReference{Schema:${quoteGo(schema)}, Name:${quoteGo(name)}}`;
       const key = `${schema}/${name}`;
       if (schema === '') {
         const hint = `set reference.schema to ${schemas.package}, ${schemas.channel} or ${schemas.bundle}`;
-        fail(`schema must be set for deprecation entry [${position}] for package ${quoted}`, hint);
+        refuse(`schema must be set for deprecation entry [${position}] for package ${quoted}`, hint);
         continue;
       }
       if (seen.has(key)) {
-        fail(
+        refuse(
           `duplicate deprecation entry ${dump} for package ${quoted}`,
           'keep one entry for each reference',
         );
@@ -383,36 +363,32 @@ class Validation {
         ) {
           const near = nearestIn(model, `${kind}s`, name);
           const hint = near === undefined ? `set it to a ${kind} of the package` : `use ${quoteGo(near)}`;
-          fail(`cannot deprecate ${kind} ${quoteGo(name)} for package ${quoted}: ${kind} not found`, hint);
+          refuse(`cannot deprecate ${kind} ${quoteGo(name)} for package ${quoted}: ${kind} not found`, hint);
           continue;
         }
       } else if (schema === schemas.package) {
         if (name !== '') {
           const problem = `package name must be empty for deprecated package ${quoted} (specified ${quoteGo(name)})`;
-          fail(problem, 'remove reference.name');
+          refuse(problem, 'remove reference.name');
           continue;
         }
       } else {
         const referrer = `referenced by entry ${position} for package ${quoted}`;
         const hint = `set reference.schema to ${schemas.package}, ${schemas.channel} or ${schemas.bundle}`;
-        fail(`cannot deprecate object ${dump} ${referrer}: object schema unknown`, hint);
+        refuse(`cannot deprecate object ${dump} ${referrer}: object schema unknown`, hint);
         continue;
       }
       if (message !== '') continue;
       model.emptyDeprecations.add(key);
       const subject = `package ${quoted}: deprecation of ${schema}${name === '' ? '' : ` ${quoteGo(name)}`}`;
       const hint = 'add a message that describes what users should do instead';
-      this.report(
-        `${subject}: message must be set`,
-        { ...place, path: ['entries', position, 'message'] },
-        hint,
-      );
+      report(`${subject}: message must be set`, place, hint, ['entries', position, 'message']);
     }
   }
 
   // The second stage.
 
-  private *checkPackage(model: CheckedPackage): Steps<ErrorTree> {
+  function* checkPackage(model: CheckedPackage): Steps<ErrorTree> {
     const { name, defaultChannel, origin } = model.facts;
     const quoted = quoteGo(name);
     const tree: ErrorTree = { message: `invalid package ${quoted}`, children: [] };
@@ -423,10 +399,10 @@ class Validation {
       const some = model.channels.keys().next().value;
       const example = some === undefined ? '' : `, such as ${quoteGo(some)}`;
       const hint = `set defaultChannel to one of its channels${example}`;
-      this.report(`package ${quoted}: default channel must be set`, { ...place, path }, hint);
+      report(`package ${quoted}: default channel must be set`, place, hint, path);
       if (model.channels.size === 0) {
         addLeaf(tree, 'package must contain at least one channel');
-        this.report(
+        report(
           `package ${quoted}: package must contain at least one channel`,
           place,
           'add an olm.channel blob',
@@ -435,18 +411,18 @@ class Validation {
     }
     const reported = new Set<string>();
     for (const channel of model.channels.values())
-      addBranch(tree, yield* this.checkChannel(model, channel, reported));
+      addBranch(tree, yield* checkChannel(model, channel, reported));
     if (defaultChannel !== '' && !model.channels.has(defaultChannel)) {
-      this.addMissingDefault(model, tree, { ...place, path });
+      addMissingDefault(model, tree, { ...place, path });
     }
     yield;
-    yield* this.checkVersions(model, tree);
+    yield* checkVersions(model, tree);
     if (model.emptyDeprecations.has(`${schemas.package}/`)) addLeaf(tree, emptyDeprecation);
     return tree;
   }
 
   /** `opm` creates an empty channel for a default channel without a blob, and reports it as empty. */
-  private addMissingDefault(model: CheckedPackage, tree: ErrorTree, place: CatalogSubject): void {
+  function addMissingDefault(model: CheckedPackage, tree: ErrorTree, place: CatalogSubject): void {
     const { name, defaultChannel } = model.facts;
     const channel: ErrorTree = { message: `invalid channel ${quoteGo(defaultChannel)}`, children: [] };
     addLeaf(channel, emptyChannel);
@@ -466,10 +442,10 @@ class Validation {
     if (near !== undefined) hint = `set defaultChannel to ${quoteGo(near)}`;
     const channelName = quoteGo(defaultChannel);
     const message = `package ${quoteGo(name)}: default channel ${channelName} has no olm.channel blob`;
-    this.report(message, place, hint);
+    report(message, place, hint);
   }
 
-  private *checkChannel(
+  function* checkChannel(
     model: CheckedPackage,
     channel: ChannelFacts,
     reported: Set<string>,
@@ -480,31 +456,27 @@ class Validation {
     const subject = formatChannel(channel);
     if (entries.length === 0) {
       addLeaf(tree, emptyChannel);
-      this.report(
-        `${subject}: ${emptyChannel}`,
-        { ...place, path: ['entries'] },
-        'add entries, or remove the channel',
-      );
+      report(`${subject}: ${emptyChannel}`, place, 'add entries, or remove the channel', ['entries']);
     } else {
       const graph = readGraph(entries);
       yield;
       const fault = describeGraphFault(graph);
-      const compare: CompareBundles = (a, b) => this.compareBundles(model, a, b);
+      const compare: CompareBundles = (a, b) => compareBundles(model, a, b);
       if (fault !== undefined) {
         addLeaf(tree, fault);
-        yield* this.readVersions(model, graph.entries.keys());
+        yield* readVersions(model, graph.entries.keys());
         const { hint, entry, field } = adviseOnGraph(graph, compare);
         const path =
           entry === undefined ? ['entries'] : ['entries', indexOfEntry(entries, entry), field ?? 'name'];
-        this.report(
+        report(
           `${subject}: ${fault}`,
           { ...place, path, ...(entry !== undefined && { bundle: entry }) },
           hint,
         );
-      } else this.warnings.push(...warnOfSkippedInChain(channel, graph));
+      } else warnings.push(...warnOfSkippedInChain(channel, graph));
       yield;
-      for (const warnings of warnOfSimilarNames(channel, graph.entries)) {
-        this.warnings.push(...warnings);
+      for (const similar of warnOfSimilarNames(channel, graph.entries)) {
+        warnings.push(...similar);
         yield;
       }
     }
@@ -518,7 +490,7 @@ class Validation {
       const bundle = model.bundles.get(name);
       const faults = findEntryFaults(entry, bundle, {
         packageName: model.facts.name,
-        ranges: this.ranges,
+        ranges: ranges,
         hasEmptyDeprecation: model.emptyDeprecations.has(`${schemas.bundle}/${name}`),
       });
       if (faults.length === 0) continue;
@@ -528,11 +500,11 @@ class Validation {
         if (follows) continue;
         if (blob === 'entry') {
           const entryPlace = { ...place, bundle: name, path: ['entries', index, ...path] };
-          this.report(`${subject} entry ${quoteGo(name)}: ${text}`, entryPlace, hint);
+          report(`${subject} entry ${quoteGo(name)}: ${text}`, entryPlace, hint);
         } else if (!reported.has(`${text}/${name}`)) {
           reported.add(`${text}/${name}`);
           const message = `package ${quoteGo(packageName)} bundle ${quoteGo(name)}: ${text}`;
-          this.report(message, { package: packageName, bundle: name, origin: bundle?.origin, path }, hint);
+          report(message, { package: packageName, bundle: name, origin: bundle?.origin, path }, hint);
         }
       }
       tree.children.push(branch);
@@ -541,7 +513,7 @@ class Validation {
     return tree;
   }
 
-  private *checkVersions(model: CheckedPackage, tree: ErrorTree): Steps<void> {
+  function* checkVersions(model: CheckedPackage, tree: ErrorTree): Steps<void> {
     const byVersion = new Map<string, string[]>();
     for (const name of model.entryNames) {
       const properties = model.bundles.get(name)?.packageProperties;
@@ -552,18 +524,18 @@ class Validation {
     const groups = findDuplicateVersions(byVersion);
     if (groups.length > 0) addLeaf(tree, describeDuplicateVersions(groups));
     for (const [version, names] of groups) {
-      yield* this.readVersions(model, names);
-      const real = names.filter((name) => this.bundleVersion(model, name) !== undefined);
-      if (real.length > 1) this.reportVersion(model, version, real);
+      yield* readVersions(model, names);
+      const real = names.filter((name) => bundleVersion(model, name) !== undefined);
+      if (real.length > 1) reportVersion(model, version, real);
     }
-    const hasVersion = (name: string): boolean => this.bundleVersion(model, name) !== undefined;
-    this.warnings.push(...warnOfEqualVersions(model, byVersion, hasVersion));
+    const hasVersion = (name: string): boolean => bundleVersion(model, name) !== undefined;
+    warnings.push(...warnOfEqualVersions(model, byVersion, hasVersion));
   }
 
-  private reportVersion(model: CheckedPackage, version: string, names: string[]): void {
+  function reportVersion(model: CheckedPackage, version: string, names: string[]): void {
     const last = model.bundles.get(names[names.length - 1] as string);
     const subject = `package ${quoteGo(model.facts.name)}`;
-    this.report(
+    report(
       `${subject}: duplicate version ${version} in bundles ${names.map(quoteGo).join(', ')}`,
       {
         package: model.facts.name,
@@ -575,12 +547,12 @@ class Validation {
     );
   }
 
-  private compareBundles(model: CheckedPackage, a: string, b: string): number | undefined {
-    const [x, y] = [this.bundleVersion(model, a), this.bundleVersion(model, b)];
+  function compareBundles(model: CheckedPackage, a: string, b: string): number | undefined {
+    const [x, y] = [bundleVersion(model, a), bundleVersion(model, b)];
     return x === undefined || y === undefined ? undefined : compareVersions(x, y);
   }
 
-  private bundleVersion(model: CheckedPackage, name: string): Version | undefined {
+  function bundleVersion(model: CheckedPackage, name: string): Version | undefined {
     if (!model.versions.has(name)) model.versions.set(name, readBundleVersion(model.bundles.get(name)));
     return model.versions.get(name);
   }

@@ -1,7 +1,7 @@
 import { homedir, tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Writable } from 'node:stream';
-import { type Diagnostic, formatWithHint } from '../core/diagnostic.js';
+import { formatWithHint } from '../core/diagnostic.js';
 import { namesLine } from '../core/diagnostics-error.js';
 import { CancelledError, OpmateError, getMessage, redact, reportedError } from '../core/errors.js';
 import type { CommandContext } from './context.js';
@@ -71,7 +71,7 @@ function reportUncaught(args: readonly string[], context: CommandContext): void 
 
 const ignored = new WeakSet<Writable>();
 
-/** Ignores errors of a stream; `Output` handles those of data. */
+/** Ignores errors of a stream; `writeAll` handles those of data. */
 function ignoreFailure<T extends Writable>(stream: T): T {
   if (!ignored.has(stream)) stream.on('error', () => undefined);
   ignored.add(stream);
@@ -79,17 +79,29 @@ function ignoreFailure<T extends Writable>(stream: T): T {
 }
 
 /** Runs a command line in a context and returns its exit code. Never throws. */
-export async function run(
-  args: readonly string[],
-  context: CommandContext,
-  name = 'opmate',
-): Promise<number> {
-  const isJson = wantsJson(args);
-  if (!isJson) return runAs(args, context, name, 'text');
-  const stderr = new JsonLines(context);
-  const code = await runAs(args, withStderr(context, stderr), name, 'json');
-  stderr.flush();
-  return code;
+export async function run(args: readonly string[], outer: CommandContext, name = 'opmate'): Promise<number> {
+  const lines = wantsJson(args) ? new JsonLines(outer) : undefined;
+  const context = lines === undefined ? outer : withStderr(outer, lines);
+  const state: RunState = { debug: false, usageCode: name === 'opm' ? exitCodes.failed : exitCodes.usage };
+  try {
+    return await runProgram(args, context, name, state);
+  } catch (thrown) {
+    const error = reportedError(thrown);
+    if (error instanceof OutputClosedError) return exitCodes.outputClosed;
+    if (context.signal.aborted || error instanceof CancelledError) {
+      const hint = error instanceof CancelledError ? error.hint : undefined;
+      context.stderr.write(`interrupted\n${hint === undefined ? '' : `hint: ${hint}\n`}`);
+      return exitCodes.interrupted;
+    }
+    context.stderr.write(
+      lines === undefined
+        ? describeError(error, state.debug, await loadPaint(context))
+        : encodeError(error, context.now(), state.debug),
+    );
+    return error instanceof OpmateError && error.code === 'USAGE' ? state.usageCode : getExitCode(error);
+  } finally {
+    lines?.flush();
+  }
 }
 
 /** Reports whether the log format is JSON, also for arguments that cannot be parsed. */
@@ -107,36 +119,6 @@ function withStderr(context: CommandContext, stderr: CommandContext['stderr']): 
     stderr: { value: stderr, enumerable: true },
   };
   return Object.defineProperties({}, properties) as CommandContext;
-}
-
-async function runAs(
-  args: readonly string[],
-  context: CommandContext,
-  name: string,
-  logFormat: RunState['logFormat'],
-): Promise<number> {
-  const state: RunState = {
-    debug: false,
-    logFormat,
-    usageCode: name === 'opm' ? exitCodes.failed : exitCodes.usage,
-  };
-  try {
-    return await runProgram(args, context, name, state);
-  } catch (thrown) {
-    const error = reportedError(thrown);
-    if (error instanceof OutputClosedError) return exitCodes.outputClosed;
-    if (context.signal.aborted || error instanceof CancelledError) {
-      const hint = error instanceof CancelledError ? error.hint : undefined;
-      context.stderr.write(`interrupted\n${hint === undefined ? '' : `hint: ${hint}\n`}`);
-      return exitCodes.interrupted;
-    }
-    context.stderr.write(
-      state.logFormat === 'json'
-        ? encodeError(error, context.now(), state.debug)
-        : describeError(error, state.debug, await loadPaint(context)),
-    );
-    return error instanceof OpmateError && error.code === 'USAGE' ? state.usageCode : getExitCode(error);
-  }
 }
 
 /** Returns an error as text: message, place, hint; causes and stacks with `--debug`. */
@@ -186,16 +168,14 @@ function encodeError(error: unknown, now: Date, debug: boolean): string {
           file: error.file,
           line: error.line,
           hint: error.hint && redact(error.hint),
-          ...(error.diagnostics !== undefined && { diagnostics: redactAll(error.diagnostics) }),
+          ...(error.diagnostics !== undefined && {
+            diagnostics: JSON.parse(redact(JSON.stringify(error.diagnostics))) as unknown,
+          }),
         }
       : { code: 'INTERNAL' };
   const stack =
     debug && error instanceof Error && error.stack !== undefined ? { stack: redact(error.stack) } : {};
   return `${JSON.stringify({ ...line, ...details, ...stack })}\n`;
-}
-
-function redactAll(diagnostics: readonly Diagnostic[]): unknown {
-  return JSON.parse(redact(JSON.stringify(diagnostics)));
 }
 
 /** Removes credentials and control characters. */

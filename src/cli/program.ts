@@ -12,7 +12,6 @@ import { commands } from './tree.js';
 /** State that `run` needs even if a command fails. */
 export interface RunState {
   debug: boolean;
-  logFormat: 'text' | 'json';
   /** Exit code of wrong usage: 2, or 1 in commands that `opm` has too. */
   usageCode: number;
 }

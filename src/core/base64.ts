@@ -5,29 +5,6 @@
  */
 export function findBase64Error(text: string): number | undefined {
   if (text.length % 4 === 0 && isCleanBase64(text)) return undefined;
-  return slowFault(text);
-}
-
-/**
- * The decoder skips invalid characters, so a shorter result shows that some were skipped. It also accepts the URL
- * alphabet, which is invalid here.
- */
-function isCleanBase64(text: string): boolean {
-  const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
-  if (text.includes('-') || text.includes('_')) return false;
-  const size = (text.length / 4) * 3 - padding;
-  if (size > scratch.length) {
-    if (size > maxScratch) return Buffer.from(text, 'base64').length === size;
-    scratch = Buffer.allocUnsafeSlow(Math.min(size * 2, maxScratch));
-  }
-  return scratch.write(text, 'base64') === size;
-}
-
-const maxScratch = 8 * 1024 * 1024;
-/** Receives decoded bytes, of which only the length is used. */
-let scratch = Buffer.allocUnsafeSlow(64 * 1024);
-
-function slowFault(text: string): number | undefined {
   let count = 0;
   let padding = 0;
   let end = 0;
@@ -53,3 +30,22 @@ function slowFault(text: string): number | undefined {
   }
   return (count + padding) % 4 === 0 ? undefined : end;
 }
+
+/**
+ * The decoder skips invalid characters, so a shorter result shows that some were skipped. It also accepts the URL
+ * alphabet, which is invalid here.
+ */
+function isCleanBase64(text: string): boolean {
+  const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
+  if (text.includes('-') || text.includes('_')) return false;
+  const size = (text.length / 4) * 3 - padding;
+  if (size > scratch.length) {
+    if (size > maxScratch) return Buffer.from(text, 'base64').length === size;
+    scratch = Buffer.allocUnsafeSlow(Math.min(size * 2, maxScratch));
+  }
+  return scratch.write(text, 'base64') === size;
+}
+
+const maxScratch = 8 * 1024 * 1024;
+/** Receives decoded bytes, of which only the length is used. */
+let scratch = Buffer.allocUnsafeSlow(64 * 1024);

@@ -7,7 +7,11 @@ export interface CancelOptions {
 }
 
 /** Callbacks per signal, so that each signal has a single listener. */
-const waiting = new WeakMap<AbortSignal, { calls: Set<() => void>; stop: () => void }>();
+const waiting = new WeakMap<AbortSignal, Set<() => void>>();
+
+function callWaiting(this: AbortSignal): void {
+  for (const call of waiting.get(this) ?? []) call();
+}
 
 /**
  * Calls `fn` once when `signal` is aborted, immediately if it already is. Returns a function that unregisters `fn`;
@@ -19,27 +23,16 @@ export function onAbort(signal: AbortSignal | undefined, fn: () => void): () => 
     fn();
     return () => undefined;
   }
-  const { calls, stop } = waiting.get(signal) ?? startWaiting(signal);
+  const calls = waiting.get(signal) ?? new Set();
+  if (calls.size === 0) {
+    waiting.set(signal, calls);
+    signal.addEventListener('abort', callWaiting, { once: true });
+  }
   const call = (): void => fn();
   calls.add(call);
   return () => {
-    if (calls.delete(call) && calls.size === 0) stop();
+    if (calls.delete(call) && calls.size === 0) signal.removeEventListener('abort', callWaiting);
   };
-}
-
-function startWaiting(signal: AbortSignal): { calls: Set<() => void>; stop: () => void } {
-  const calls = new Set<() => void>();
-  function callAll(): void {
-    for (const call of calls) call();
-  }
-  function stop(): void {
-    signal.removeEventListener('abort', callAll);
-    waiting.delete(signal);
-  }
-  signal.addEventListener('abort', callAll, { once: true });
-  const started = { calls, stop };
-  waiting.set(signal, started);
-  return started;
 }
 
 /** Resolves after `ms` milliseconds, or as soon as `signal` is aborted. */

@@ -1,23 +1,9 @@
-import { structuredPatch } from 'diff';
+import { type StructuredPatchHunk, structuredPatch } from 'diff';
 
 /** Hunks of a unified diff, and the number of lines by which the second text is longer. */
 interface LineDiff {
   text: string;
   addedLines: number;
-}
-
-interface LineDiffOptions {
-  /** One-based numbers of the first lines of both texts. */
-  firstOldLine?: number;
-  firstNewLine?: number;
-}
-
-interface Hunk {
-  oldStart: number;
-  oldLines: number;
-  newStart: number;
-  newLines: number;
-  lines: string[];
 }
 
 /** Unchanged lines shown around a change. */
@@ -27,15 +13,16 @@ const maxEditLength = 2000;
 
 /**
  * Returns the hunks of a unified diff of two texts; none for equal texts. More than 2,000 changed lines are shown as
- * one replaced region between the common first and last lines.
+ * one replaced region between the common first and last lines. The first lines
+ * of both texts have the one-based numbers `firstOldLine` and `firstNewLine`.
  */
 export function diffLines(
   before: string,
   after: string,
-  { firstOldLine = 1, firstNewLine = 1 }: LineDiffOptions = {},
+  { firstOldLine = 1, firstNewLine = 1 } = {},
 ): LineDiff {
   const patch = structuredPatch('', '', before, after, '', '', { context, maxEditLength });
-  const hunks: Hunk[] = patch?.hunks ?? [replacedRegion(splitLines(before), splitLines(after))];
+  const hunks = patch?.hunks ?? [replacedRegion(splitLines(before), splitLines(after))];
   let text = '';
   let addedLines = 0;
   for (const { oldStart, oldLines, newStart, newLines, lines } of hunks) {
@@ -53,7 +40,7 @@ export function splitLines(text: string): string[] {
   return text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 }
 
-function replacedRegion(before: readonly string[], after: readonly string[]): Hunk {
+function replacedRegion(before: readonly string[], after: readonly string[]): StructuredPatchHunk {
   const shorter = Math.min(before.length, after.length);
   let start = 0;
   while (start < shorter && before[start] === after[start]) start++;

@@ -80,7 +80,6 @@ describe('opmate bundle show', () => {
       expect(
         await runProgram(['bundle', 'show', skupper], context, 'opmate', {
           debug: false,
-          logFormat: 'text',
           usageCode: 2,
         }),
       ).toBe(0);

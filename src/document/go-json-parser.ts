@@ -22,148 +22,139 @@ export class GoJsonError extends OpmateError {
  * GoJsonError.
  */
 export function parseExactly(text: string): JsonValue {
-  return new Parser(text).parse();
-}
-
-class Parser {
-  readonly #text: string;
-  #at = 0;
-  readonly #open: (JsonValue[] | JsonObject)[] = [];
+  let at = 0;
+  const open: (JsonValue[] | JsonObject)[] = [];
   /** The key that waits for its value, for each open object; unused for arrays. */
-  readonly #keys: string[] = [];
+  const keys: string[] = [];
 
-  constructor(text: string) {
-    this.#text = text;
-  }
-
-  parse(): JsonValue {
+  function parse(): JsonValue {
     for (;;) {
-      let value = this.#readValue();
+      let value = readValue();
       // A container that was just opened has no value yet.
       if (value === undefined) continue;
       for (;;) {
-        const container = this.#open.at(-1);
-        this.#skipSpace();
+        const container = open.at(-1);
+        skipSpace();
         if (container === undefined) {
-          if (this.#at < this.#text.length) throw this.#unexpected('after top-level value');
+          if (at < text.length) throw unexpected('after top-level value');
           return value;
         }
         const isArray = Array.isArray(container);
         if (isArray) container.push(value);
-        else setJsonKey(container, this.#keys[this.#open.length - 1] as string, value);
-        const character = this.#text[this.#at];
+        else setJsonKey(container, keys[open.length - 1] as string, value);
+        const character = text[at];
         if (character === ',') {
-          this.#at++;
-          if (!isArray) this.#readKey();
+          at++;
+          if (!isArray) readKey();
           break;
         }
         if (character !== (isArray ? ']' : '}')) {
-          throw this.#unexpected(isArray ? 'after array element' : 'after object key:value pair');
+          throw unexpected(isArray ? 'after array element' : 'after object key:value pair');
         }
-        this.#at++;
-        value = this.#open.pop() as JsonValue;
+        at++;
+        value = open.pop() as JsonValue;
       }
     }
   }
 
   /** Reads a scalar or an empty container; opens any other container and returns undefined. */
-  #readValue(): JsonValue | undefined {
-    this.#skipSpace();
-    switch (this.#text[this.#at]) {
+  function readValue(): JsonValue | undefined {
+    skipSpace();
+    switch (text[at]) {
       case '{':
-        return this.#openContainer({}, '}');
+        return openContainer({}, '}');
       case '[':
-        return this.#openContainer([], ']');
+        return openContainer([], ']');
       case '"':
-        return this.#readString();
+        return readString();
       case 't':
-        return this.#readLiteral('true', true);
+        return readLiteral('true', true);
       case 'f':
-        return this.#readLiteral('false', false);
+        return readLiteral('false', false);
       case 'n':
-        return this.#readLiteral('null', null);
+        return readLiteral('null', null);
       default:
-        return this.#readNumber();
+        return readNumber();
     }
   }
 
-  #openContainer(container: JsonValue[] | JsonObject, close: string): JsonValue | undefined {
-    if (this.#open.length >= maxDepth) throw new GoJsonError('exceeded max depth', this.#at);
-    this.#at++;
-    this.#skipSpace();
-    if (this.#text[this.#at] === close) {
-      this.#at++;
+  function openContainer(container: JsonValue[] | JsonObject, close: string): JsonValue | undefined {
+    if (open.length >= maxDepth) throw new GoJsonError('exceeded max depth', at);
+    at++;
+    skipSpace();
+    if (text[at] === close) {
+      at++;
       return container;
     }
-    this.#open.push(container);
-    if (close === '}') this.#readKey();
+    open.push(container);
+    if (close === '}') readKey();
     return undefined;
   }
 
-  #readKey(): void {
-    this.#skipSpace();
-    if (this.#text[this.#at] !== '"') throw this.#unexpected('looking for beginning of object key string');
-    this.#keys[this.#open.length - 1] = this.#readString();
-    this.#skipSpace();
-    if (this.#text[this.#at] !== ':') throw this.#unexpected('after object key');
-    this.#at++;
+  function readKey(): void {
+    skipSpace();
+    if (text[at] !== '"') throw unexpected('looking for beginning of object key string');
+    keys[open.length - 1] = readString();
+    skipSpace();
+    if (text[at] !== ':') throw unexpected('after object key');
+    at++;
   }
 
-  #readString(): string {
-    const start = this.#at;
+  function readString(): string {
+    const start = at;
     const special = /["\\\u0000-\u001f]/g;
     let hasEscapes = false;
-    for (this.#at++; ;) {
-      special.lastIndex = this.#at;
-      const match = special.exec(this.#text);
-      this.#at = match === null ? this.#text.length : match.index;
+    for (at++; ;) {
+      special.lastIndex = at;
+      const match = special.exec(text);
+      at = match === null ? text.length : match.index;
       if (match?.[0] === '"') break;
-      if (match?.[0] !== '\\') throw this.#unexpected('in string literal');
+      if (match?.[0] !== '\\') throw unexpected('in string literal');
       hasEscapes = true;
-      this.#at++;
-      const letter = this.#text[this.#at] ?? '';
-      if (letter === '' || !'"\\/bfnrtu'.includes(letter)) throw this.#unexpected('in string escape code');
-      this.#at++;
-      for (let i = 0; letter === 'u' && i < 4; i++, this.#at++) {
-        if (!/[0-9a-fA-F]/.test(this.#text[this.#at] ?? '')) {
-          throw this.#unexpected('in \\u hexadecimal character escape');
+      at++;
+      const letter = text[at] ?? '';
+      if (letter === '' || !'"\\/bfnrtu'.includes(letter)) throw unexpected('in string escape code');
+      at++;
+      for (let i = 0; letter === 'u' && i < 4; i++, at++) {
+        if (!/[0-9a-fA-F]/.test(text[at] ?? '')) {
+          throw unexpected('in \\u hexadecimal character escape');
         }
       }
     }
-    this.#at++;
-    if (!hasEscapes) return this.#text.slice(start + 1, this.#at - 1);
-    return (JSON.parse(this.#text.slice(start, this.#at)) as string).replace(/\p{Cs}/gu, '\ufffd');
+    at++;
+    if (!hasEscapes) return text.slice(start + 1, at - 1);
+    return (JSON.parse(text.slice(start, at)) as string).replace(/\p{Cs}/gu, '\ufffd');
   }
 
-  #readLiteral<V>(literal: string, value: V): V {
+  function readLiteral<V>(literal: string, value: V): V {
     for (let i = 1; i < literal.length; i++) {
-      this.#at++;
-      if (this.#text[this.#at] !== literal[i]) {
-        throw this.#unexpected(`in literal ${literal} (expecting '${literal[i]}')`);
+      at++;
+      if (text[at] !== literal[i]) {
+        throw unexpected(`in literal ${literal} (expecting '${literal[i]}')`);
       }
     }
-    this.#at++;
+    at++;
     return value;
   }
 
-  #readNumber(): number | bigint {
-    const start = this.#at;
-    if (this.#text[this.#at] === '-') this.#at++;
-    if (this.#text[this.#at] === '0') this.#at++;
-    else this.#readDigits(this.#at === start ? 'looking for beginning of value' : 'in numeric literal');
+  function readNumber(): number | bigint {
+    const start = at;
+    if (text[at] === '-') at++;
+    if (text[at] === '0') at++;
+    else readDigits(at === start ? 'looking for beginning of value' : 'in numeric literal');
     let isInteger = true;
-    if (this.#text[this.#at] === '.') {
+    if (text[at] === '.') {
       isInteger = false;
-      this.#at++;
-      this.#readDigits('after decimal point in numeric literal');
+      at++;
+      readDigits('after decimal point in numeric literal');
     }
-    if (this.#text[this.#at] === 'e' || this.#text[this.#at] === 'E') {
+    if (text[at] === 'e' || text[at] === 'E') {
       isInteger = false;
-      this.#at++;
-      if (this.#text[this.#at] === '+' || this.#text[this.#at] === '-') this.#at++;
-      this.#readDigits('in exponent of numeric literal');
+      at++;
+      if (text[at] === '+' || text[at] === '-') at++;
+      readDigits('in exponent of numeric literal');
     }
-    const token = this.#text.slice(start, this.#at);
+    const token = text.slice(start, at);
     const value = Number(token);
     if (!Number.isFinite(value)) {
       const shown = token.length > 60 ? `${token.slice(0, 60)}…` : token;
@@ -172,32 +163,33 @@ class Parser {
     return isInteger && !Number.isSafeInteger(value) ? BigInt(token) : value;
   }
 
-  #readDigits(context: string): void {
-    const start = this.#at;
+  function readDigits(context: string): void {
+    const start = at;
     for (;;) {
-      const code = this.#text.charCodeAt(this.#at);
+      const code = text.charCodeAt(at);
       if (!(code >= 0x30 && code <= 0x39)) break;
-      this.#at++;
+      at++;
     }
-    if (this.#at === start) throw this.#unexpected(context);
+    if (at === start) throw unexpected(context);
   }
 
-  #skipSpace(): void {
+  function skipSpace(): void {
     for (;;) {
-      const code = this.#text.charCodeAt(this.#at);
+      const code = text.charCodeAt(at);
       if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) return;
-      this.#at++;
+      at++;
     }
   }
 
-  #unexpected(context: string): GoJsonError {
-    if (this.#at >= this.#text.length)
-      return new GoJsonError('unexpected end of JSON input', this.#text.length);
-    const codePoint = this.#text.codePointAt(this.#at) as number;
+  function unexpected(context: string): GoJsonError {
+    if (at >= text.length) return new GoJsonError('unexpected end of JSON input', text.length);
+    const codePoint = text.codePointAt(at) as number;
     // Go reports bytes, and shows the first byte of a character as if it were one.
     const byte = Buffer.from(String.fromCodePoint(codePoint))[0] as number;
     const character = String.fromCharCode(byte);
     const shown = character === "'" ? "\\'" : character === '"' ? '"' : quoteGo(character).slice(1, -1);
-    return new GoJsonError(`invalid character '${shown}' ${context}`, this.#at);
+    return new GoJsonError(`invalid character '${shown}' ${context}`, at);
   }
+
+  return parse();
 }

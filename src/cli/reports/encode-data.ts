@@ -2,18 +2,14 @@ import { encodeGoJson } from '../../document/go-json.js';
 import { type EncodableJson, RawJson } from '../../document/json.js';
 import { encodeYaml } from '../../document/yaml.js';
 
-interface EncodeOptions {
-  /** Spaces per level of JSON; default 2. */
-  indent?: number;
-  /** Escapes `<`, `>` and `&` in JSON. */
-  escapeHtml?: boolean;
-}
-
-/** Encodes a value as JSON or YAML that ends with a newline; undefined fields are omitted. */
+/**
+ * Encodes a value as YAML or JSON that ends with a newline; undefined fields are omitted. `indent` is the number of
+ * spaces per level of JSON, `escapeHtml` escapes `<`, `>` and `&` in it.
+ */
 export function encodeData(
   value: object,
   format: 'json' | 'yaml',
-  { indent = 2, escapeHtml = false }: EncodeOptions = {},
+  { indent = 2, escapeHtml = false } = {},
 ): string {
   const data = omitUndefined(value as EncodableJson);
   return format === 'yaml' ? encodeYaml(data) : `${encodeGoJson(data, { indent, escapeHtml })}\n`;

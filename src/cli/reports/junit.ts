@@ -1,23 +1,16 @@
 import { type Diagnostic, formatMessage, formatPlace } from '../../core/diagnostic.js';
+import { groupBy } from '../../core/groups.js';
 import { getSubjects } from '../../model/catalog-diagnostic.js';
-
-interface JUnitOptions {
-  name: string;
-  isFailure(diagnostic: Diagnostic): boolean;
-}
 
 /**
  * Returns findings as JUnit XML: a suite per widest name, a case per finding. Findings that are no failures pass, with
  * their text as output; without findings, one case passes.
  */
-export function encodeJUnit(items: readonly Diagnostic[], { name, isFailure }: JUnitOptions): string {
-  const suites = new Map<string, Diagnostic[]>();
-  for (const item of items) {
-    const suite = getSubjects(item)[0]?.name ?? name;
-    const known = suites.get(suite);
-    if (known === undefined) suites.set(suite, [item]);
-    else known.push(item);
-  }
+export function encodeJUnit(
+  items: readonly Diagnostic[],
+  { name, isFailure }: { name: string; isFailure(diagnostic: Diagnostic): boolean },
+): string {
+  const suites = groupBy(items, (item) => getSubjects(item)[0]?.name ?? name);
   const failures = items.filter(isFailure).length;
   const tests = Math.max(items.length, 1);
   const lines = [

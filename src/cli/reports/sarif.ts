@@ -10,18 +10,13 @@ export interface ReportRule {
   summary: string;
 }
 
-interface ReportTool {
-  name: string;
-  version: string;
-}
-
 const levels = { error: 'error', warning: 'warning', notice: 'note' } as const;
 
 /** Returns findings as a SARIF log of one run; relative paths stay relative. (Source: SARIF 2.1.0, OASIS.) */
 export function encodeSarif(
   items: readonly Diagnostic[],
   rules: readonly ReportRule[],
-  tool: ReportTool,
+  tool: { name: string; version: string },
 ): string {
   const indexes = new Map(rules.map(({ id }, index) => [id, index]));
   const log = {
@@ -31,8 +26,7 @@ export function encodeSarif(
       {
         tool: {
           driver: {
-            name: tool.name,
-            version: tool.version,
+            ...tool,
             rules: rules.map(({ id, level, summary }) => ({
               id,
               shortDescription: { text: summary },

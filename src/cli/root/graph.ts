@@ -57,13 +57,11 @@ export const command = defineCommand({
 /** Writes one channel at a time: the graph of a large catalog exceeds the maximum string length. */
 function* writeJson(channels: readonly DrawnChannel[]): Generator<string, void> {
   yield '{\n  "channels": [';
-  for (const [
-    index,
-    { package: packageName, name, entries, getVersion: getVersion, getDeprecation: getDeprecation },
-  ] of channels.entries()) {
+  for (const [index, channel] of channels.entries()) {
+    const { name, entries, getVersion, getDeprecation } = channel;
     const { heads } = readGraph(entries);
     const shown = {
-      package: packageName,
+      package: channel.package,
       name,
       heads,
       entries: entries.map((entry) => ({

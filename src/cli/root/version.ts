@@ -1,8 +1,8 @@
+import { readFile } from 'node:fs/promises';
 import { argument, defineCommand } from '../command/declaration.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { platformOfMachine } from '../../source/session.js';
 import { ownVersion } from '../../api/own-version.js';
-import { readBuild } from './build-info.js';
 import { encodeData } from '../reports/encode-data.js';
 import { writeAll } from '../output.js';
 
@@ -32,3 +32,10 @@ export const command = defineCommand({
     await writeAll(context.stdout, line);
   },
 });
+
+/** Returns the commit that was compiled and its date in UTC; both are empty for a build without git. */
+async function readBuild(): Promise<{ commit: string; date: string }> {
+  const text = await readFile(new URL('../../build.json', import.meta.url), 'utf8').catch(() => undefined);
+  if (text === undefined) return { commit: '', date: '' };
+  return JSON.parse(text) as { commit: string; date: string };
+}

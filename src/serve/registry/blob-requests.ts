@@ -2,19 +2,14 @@ import { createReadStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import { parseByteRange } from '../server/byte-range.js';
 import { type Call, RegistryRefusal, allow, send } from './call.js';
-import type { Repositories } from './repositories.js';
 import { readPiece } from './store.js';
 
 /** Maximum size of blobs that are read completely instead of streamed. */
 const smallBlobBytes = 64 * 1024;
 
 /** Handles a request for a blob. */
-export async function handleBlob(
-  call: Call,
-  repositories: Repositories,
-  name: string,
-  digest: string,
-): Promise<void> {
+export async function handleBlob(call: Call, name: string, digest: string): Promise<void> {
+  const { repositories } = call;
   allow(call, 'GET', 'HEAD', 'DELETE');
   const unknown = () => new RegistryRefusal(404, 'BLOB_UNKNOWN', `${name}: ${digest}: blob unknown`);
   if (call.method === 'DELETE') {

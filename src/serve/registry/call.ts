@@ -2,6 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isDigest } from '../../core/digest.js';
 import { isTag } from '../../oci/registry/registry-names.js';
 import { Refusal } from '../server/refusal.js';
+import type { Repositories } from './repositories.js';
+import type { StorageLimit } from './storage-limit.js';
+import type { Uploads } from './uploads.js';
 
 /** A refusal with an error code of the distribution specification. */
 export class RegistryRefusal extends Refusal {
@@ -12,8 +15,16 @@ export class RegistryRefusal extends Refusal {
   }
 }
 
+/** Content of a registry, and the place of pushed content. */
+export interface ServedContent {
+  repositories: Repositories;
+  /** Undefined for a read-only registry. */
+  uploads: Uploads | undefined;
+  limit: StorageLimit | undefined;
+}
+
 /** A request to the registry. */
-export interface Call {
+export interface Call extends ServedContent {
   request: IncomingMessage;
   response: ServerResponse;
   method: string;

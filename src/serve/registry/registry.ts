@@ -15,10 +15,10 @@ import {
 } from '../server/http-server.js';
 import { getUrl, listenOn, formatAddress } from '../server/listening.js';
 import { Repositories } from './repositories.js';
-import { RegistryRequests, refuseRegistryRequest } from './requests.js';
-import { StorageLimit } from './storage-limit.js';
+import { createRegistryHandler, refuseRegistryRequest } from './requests.js';
+import { limitStorage } from './storage-limit.js';
 import { openRegistryStore } from './store.js';
-import { Uploads } from './uploads.js';
+import { createUploads } from './uploads.js';
 
 /** Time that `close` waits for open requests. */
 const closeGraceMs = 5_000;
@@ -82,12 +82,11 @@ export async function startRegistry(options: RegistryOptions): Promise<Registry>
   const limit =
     layout === undefined || options.maxSize === undefined
       ? undefined
-      : await StorageLimit.open(layout, options.maxSize);
-  const uploads = layout && new Uploads(layout, limit);
-  const handler = new RegistryRequests({ repositories, uploads, limit, passwords, logger });
+      : await limitStorage(layout, options.maxSize);
+  const uploads = layout && createUploads(layout, limit);
   const { allowedHosts = [], maxConnections } = options;
   const server = createHttpServer({
-    handle: (request, response) => handler.handle(request, response),
+    handle: createRegistryHandler({ repositories, uploads, limit, passwords, logger }),
     refuse: refuseRegistryRequest,
     hosts: new HostRule({ names: [host, ...allowedHosts], everywhere: allowedHosts.length > 0 }),
     certificate: tls,

@@ -7,12 +7,10 @@ import { isCrossSite } from '../server/host-rule.js';
 import type { PasswordFile } from '../server/htpasswd.js';
 import type { RequestRefusal } from '../server/http-server.js';
 import { handleBlob } from './blob-requests.js';
-import { type Call, RegistryRefusal, allow, requireDigest, sendJson } from './call.js';
-import { ManifestRequests } from './manifest-requests.js';
-import type { Repositories } from './repositories.js';
-import { type StorageLimit, StorageFullError } from './storage-limit.js';
-import { UploadRequests } from './upload-requests.js';
-import type { Uploads } from './uploads.js';
+import { type Call, RegistryRefusal, type ServedContent, allow, requireDigest, sendJson } from './call.js';
+import { handleManifest, listReferrers } from './manifest-requests.js';
+import { StorageFullError } from './storage-limit.js';
+import { continueUpload, startUpload } from './upload-requests.js';
 
 /** Repository names may have slashes: the shortest that leaves a complete endpoint matches. */
 const endpointPattern =
@@ -20,131 +18,118 @@ const endpointPattern =
 /** Maximum bytes of a refused request that are read. */
 const maxDrainedBytes = 64 * 1024 * 1024;
 
-interface RegistryRequestsOptions {
-  repositories: Repositories;
-  /** Undefined for a read-only registry. */
-  uploads: Uploads | undefined;
-  limit: StorageLimit | undefined;
+interface RegistryHandlerOptions extends ServedContent {
   passwords: PasswordFile | undefined;
   logger: Logger;
 }
 
-/** Handles the requests of the distribution API. */
-export class RegistryRequests {
-  readonly #repositories: Repositories;
-  readonly #manifests: ManifestRequests;
-  readonly #uploads: UploadRequests | undefined;
-  readonly #passwords: PasswordFile | undefined;
-  readonly #logger: Logger;
-
-  constructor({ repositories, uploads, limit, passwords, logger }: RegistryRequestsOptions) {
-    this.#repositories = repositories;
-    this.#manifests = new ManifestRequests(repositories, limit);
-    this.#uploads = uploads && new UploadRequests(repositories, uploads);
-    this.#passwords = passwords;
-    this.#logger = logger;
-  }
-
-  async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+/** Returns the handler of requests of the distribution API. */
+export function createRegistryHandler({ passwords, logger, ...content }: RegistryHandlerOptions) {
+  return async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const { method = 'GET', url = '/' } = request;
     response.setHeader('Docker-Distribution-API-Version', 'registry/2.0');
     response.setHeader('X-Content-Type-Options', 'nosniff');
     try {
-      await this.#authorize(request, method);
+      await authorize(request, method, passwords);
       const { path, query } = splitUrl(url);
-      await this.#route(path, { request, response, method, query });
+      await route(path, { ...content, request, response, method, query });
     } catch (error) {
-      this.#refuse(error, request, response);
+      refuse(error, request, response, logger);
     }
-    this.#logger.log('debug', `${method} ${url}`, { status: response.statusCode });
-  }
+    logger.log('debug', `${method} ${url}`, { status: response.statusCode });
+  };
+}
 
-  /** Throws RegistryRefusal for unauthenticated requests and for cross-site changes. */
-  async #authorize(request: IncomingMessage, method: string): Promise<void> {
-    if (this.#passwords !== undefined) {
-      const verdict = await this.#passwords.check(request.headers.authorization);
-      if (verdict === 'busy') {
-        throw new RegistryRefusal(429, 'TOOMANYREQUESTS', 'too many concurrent password checks');
-      }
-      if (verdict === 'wrong') {
-        throw new RegistryRefusal(401, 'UNAUTHORIZED', 'authentication required', {
-          'WWW-Authenticate': 'Basic realm="opmate", charset="UTF-8"',
-        });
-      }
+/** Throws RegistryRefusal for unauthenticated requests and for cross-site changes. */
+async function authorize(
+  request: IncomingMessage,
+  method: string,
+  passwords: PasswordFile | undefined,
+): Promise<void> {
+  if (passwords !== undefined) {
+    const verdict = await passwords.check(request.headers.authorization);
+    if (verdict === 'busy') {
+      throw new RegistryRefusal(429, 'TOOMANYREQUESTS', 'too many concurrent password checks');
     }
-    if (method !== 'GET' && method !== 'HEAD' && isCrossSite(request)) {
-      throw new RegistryRefusal(403, 'DENIED', 'cross-site changes are not allowed');
-    }
-  }
-
-  async #route(path: string, call: Call): Promise<void> {
-    if (path === '/v2/' || path === '/v2') {
-      allow(call, 'GET', 'HEAD');
-      return sendJson(call, 200, {});
-    }
-    if (path === '/v2/_catalog') {
-      allow(call, 'GET', 'HEAD');
-      const page = paginate(await this.#repositories.listRepositories(), call, path);
-      return sendJson(call, 200, { repositories: page });
-    }
-    const match = endpointPattern.exec(path);
-    if (match === null) throw new RegistryRefusal(404, 'UNSUPPORTED', `${path}: unknown endpoint`);
-    const [, name = '', uploads, uploadId, kind, reference = '', tags] = match;
-    if (!isRepositoryName(name)) {
-      throw new RegistryRefusal(
-        400,
-        'NAME_INVALID',
-        `${JSON.stringify(name.slice(0, 300))}: invalid repository name`,
-      );
-    }
-    const isReading = uploads === undefined && (call.method === 'GET' || call.method === 'HEAD');
-    if (this.#uploads === undefined && !isReading) {
-      const served = this.#repositories.store.layout === undefined ? 'an archive is' : 'is';
-      throw new RegistryRefusal(405, 'UNSUPPORTED', `${name}: ${served} served read-only`, {
-        Allow: 'GET, HEAD',
+    if (verdict === 'wrong') {
+      throw new RegistryRefusal(401, 'UNAUTHORIZED', 'authentication required', {
+        'WWW-Authenticate': 'Basic realm="opmate", charset="UTF-8"',
       });
     }
-    if (uploads !== undefined) {
-      return await (uploadId
-        ? this.#uploads?.continue(call, name, uploadId)
-        : this.#uploads?.start(call, name));
-    }
-    if (tags !== undefined) return await this.#listTags(call, name, path);
-    if (kind === 'manifests') return await this.#manifests.handle(call, name, reference);
-    if (kind === 'blobs') return await handleBlob(call, this.#repositories, name, requireDigest(reference));
-    return await this.#manifests.listReferrers(call, name, requireDigest(reference));
   }
+  if (method !== 'GET' && method !== 'HEAD' && isCrossSite(request)) {
+    throw new RegistryRefusal(403, 'DENIED', 'cross-site changes are not allowed');
+  }
+}
 
-  async #listTags(call: Call, name: string, path: string): Promise<void> {
+async function route(path: string, call: Call): Promise<void> {
+  const { repositories } = call;
+  if (path === '/v2/' || path === '/v2') {
     allow(call, 'GET', 'HEAD');
-    const contents = await this.#repositories.find(name);
-    if (contents === undefined) throw new RegistryRefusal(404, 'NAME_UNKNOWN', `${name}: repository unknown`);
-    const page = paginate(sortedByBytes(contents.tags.keys()), call, path);
-    sendJson(call, 200, { name, tags: page });
+    return sendJson(call, 200, {});
   }
-
-  #refuse(error: unknown, request: IncomingMessage, response: ServerResponse): void {
-    const gone = request.destroyed && !request.complete;
-    const refusal =
-      error instanceof RegistryRefusal
-        ? error
-        : error instanceof StorageFullError
-          ? new RegistryRefusal(403, 'DENIED', error.message)
-          : undefined;
-    if (refusal === undefined && !gone) {
-      this.#logger.log('error', `${request.method} ${request.url}: ${getMessage(error)}`);
-    }
-    if (gone || response.headersSent) {
-      response.destroy();
-      return;
-    }
-    sendRefusal(
-      request,
-      response,
-      refusal ?? new RegistryRefusal(500, 'UNKNOWN', systemCode(error) ?? 'internal error'),
+  if (path === '/v2/_catalog') {
+    allow(call, 'GET', 'HEAD');
+    const page = paginate(await repositories.listRepositories(), call, path);
+    return sendJson(call, 200, { repositories: page });
+  }
+  const match = endpointPattern.exec(path);
+  if (match === null) throw new RegistryRefusal(404, 'UNSUPPORTED', `${path}: unknown endpoint`);
+  const [, name = '', pushed, uploadId, kind, reference = '', tags] = match;
+  if (!isRepositoryName(name)) {
+    throw new RegistryRefusal(
+      400,
+      'NAME_INVALID',
+      `${JSON.stringify(name.slice(0, 300))}: invalid repository name`,
     );
-    if (!request.complete) drain(request);
   }
+  const isReading = pushed === undefined && (call.method === 'GET' || call.method === 'HEAD');
+  if (call.uploads === undefined && !isReading) {
+    const served = repositories.store.layout === undefined ? 'an archive is' : 'is';
+    throw new RegistryRefusal(405, 'UNSUPPORTED', `${name}: ${served} served read-only`, {
+      Allow: 'GET, HEAD',
+    });
+  }
+  if (call.uploads !== undefined && pushed !== undefined) {
+    return await (uploadId
+      ? continueUpload(call, call.uploads, name, uploadId)
+      : startUpload(call, call.uploads, name));
+  }
+  if (tags !== undefined) return await listTags(call, name, path);
+  if (kind === 'manifests') return await handleManifest(call, name, reference);
+  if (kind === 'blobs') return await handleBlob(call, name, requireDigest(reference));
+  return await listReferrers(call, name, requireDigest(reference));
+}
+
+async function listTags(call: Call, name: string, path: string): Promise<void> {
+  allow(call, 'GET', 'HEAD');
+  const contents = await call.repositories.find(name);
+  if (contents === undefined) throw new RegistryRefusal(404, 'NAME_UNKNOWN', `${name}: repository unknown`);
+  const page = paginate(sortedByBytes(contents.tags.keys()), call, path);
+  sendJson(call, 200, { name, tags: page });
+}
+
+function refuse(error: unknown, request: IncomingMessage, response: ServerResponse, logger: Logger): void {
+  const gone = request.destroyed && !request.complete;
+  const refusal =
+    error instanceof RegistryRefusal
+      ? error
+      : error instanceof StorageFullError
+        ? new RegistryRefusal(403, 'DENIED', error.message)
+        : undefined;
+  if (refusal === undefined && !gone) {
+    logger.log('error', `${request.method} ${request.url}: ${getMessage(error)}`);
+  }
+  if (gone || response.headersSent) {
+    response.destroy();
+    return;
+  }
+  sendRefusal(
+    request,
+    response,
+    refusal ?? new RegistryRefusal(500, 'UNKNOWN', systemCode(error) ?? 'internal error'),
+  );
+  if (!request.complete) drain(request);
 }
 
 /** Responds to a request that the server refuses. */

@@ -1,84 +1,72 @@
 import { type DigestAlgorithm, parseDigest } from '../../core/digest.js';
 import { type Call, RegistryRefusal, allow, requireDigest, send } from './call.js';
-import type { Repositories } from './repositories.js';
 import type { Upload, Uploads } from './uploads.js';
 
-/** Handles the requests that push blobs. */
-export class UploadRequests {
-  readonly #repositories: Repositories;
-  readonly #uploads: Uploads;
-
-  constructor(repositories: Repositories, uploads: Uploads) {
-    this.#repositories = repositories;
-    this.#uploads = uploads;
+/** Mounts a blob, stores it from one request, or starts an upload of several. */
+export async function startUpload(call: Call, uploads: Uploads, name: string): Promise<void> {
+  allow(call, 'POST');
+  const { query } = call;
+  const mount = query.get('mount');
+  if (
+    mount !== null &&
+    (await call.repositories.mountBlob(name, requireDigest(mount), query.get('from') ?? undefined))
+  ) {
+    return sendCreated(call, name, mount);
   }
+  const algorithm = requireAlgorithm(query.get('digest-algorithm') ?? 'sha256');
+  const digest = query.get('digest');
+  if (digest === null) {
+    const upload = uploads.start(name, algorithm);
+    if (upload === undefined)
+      throw new RegistryRefusal(429, 'TOOMANYREQUESTS', 'too many concurrent uploads');
+    return send(call, 202, { ...getLocation(upload), 'Docker-Upload-UUID': upload.id });
+  }
+  requireDigest(digest);
+  await uploads.once(name, parseDigest(digest).algorithm, async (upload) => {
+    await upload.append(iterateBody(call));
+    await finish(call, upload, digest);
+  });
+  return sendCreated(call, name, digest);
+}
 
-  /** Mounts a blob, stores it from one request, or starts an upload of several. */
-  async start(call: Call, name: string): Promise<void> {
-    allow(call, 'POST');
-    const { query } = call;
-    const mount = query.get('mount');
-    if (
-      mount !== null &&
-      (await this.#repositories.mountBlob(name, requireDigest(mount), query.get('from') ?? undefined))
-    ) {
-      return sendCreated(call, name, mount);
+/** Continues, ends or cancels an upload. */
+export async function continueUpload(call: Call, uploads: Uploads, name: string, id: string): Promise<void> {
+  allow(call, 'GET', 'PATCH', 'PUT', 'DELETE');
+  await uploads.use(name, id, async (upload) => {
+    if (upload === undefined)
+      throw new RegistryRefusal(404, 'BLOB_UPLOAD_UNKNOWN', `${name}: ${id.slice(0, 80)}: upload unknown`);
+    const digest = call.query.get('digest');
+    switch (call.method) {
+      case 'GET':
+        return send(call, 204, getProgress(upload));
+      case 'DELETE':
+        await uploads.drop(id);
+        return send(call, 204);
+      case 'PATCH':
+        await receive(call, upload);
+        return send(call, 202, { ...getProgress(upload), 'Docker-Upload-UUID': id });
+      default:
+        if (digest === null)
+          throw new RegistryRefusal(400, 'DIGEST_INVALID', `${name}: ${id}: missing digest`);
+        requireDigest(digest);
+        await receive(call, upload);
+        try {
+          await finish(call, upload, digest);
+        } finally {
+          await uploads.drop(id);
+        }
+        return sendCreated(call, name, digest);
     }
-    const algorithm = requireAlgorithm(query.get('digest-algorithm') ?? 'sha256');
-    const digest = query.get('digest');
-    if (digest === null) {
-      const upload = this.#uploads.start(name, algorithm);
-      if (upload === undefined)
-        throw new RegistryRefusal(429, 'TOOMANYREQUESTS', 'too many concurrent uploads');
-      return send(call, 202, { ...getLocation(upload), 'Docker-Upload-UUID': upload.id });
-    }
-    requireDigest(digest);
-    await this.#uploads.once(name, parseDigest(digest).algorithm, async (upload) => {
-      await upload.append(iterateBody(call));
-      await this.#finish(upload, digest);
-    });
-    return sendCreated(call, name, digest);
-  }
+  });
+}
 
-  /** Continues, ends or cancels an upload. */
-  async continue(call: Call, name: string, id: string): Promise<void> {
-    allow(call, 'GET', 'PATCH', 'PUT', 'DELETE');
-    await this.#uploads.use(name, id, async (upload) => {
-      if (upload === undefined)
-        throw new RegistryRefusal(404, 'BLOB_UPLOAD_UNKNOWN', `${name}: ${id.slice(0, 80)}: upload unknown`);
-      const digest = call.query.get('digest');
-      switch (call.method) {
-        case 'GET':
-          return send(call, 204, getProgress(upload));
-        case 'DELETE':
-          await this.#uploads.drop(id);
-          return send(call, 204);
-        case 'PATCH':
-          await receive(call, upload);
-          return send(call, 202, { ...getProgress(upload), 'Docker-Upload-UUID': id });
-        default:
-          if (digest === null)
-            throw new RegistryRefusal(400, 'DIGEST_INVALID', `${name}: ${id}: missing digest`);
-          requireDigest(digest);
-          await receive(call, upload);
-          try {
-            await this.#finish(upload, digest);
-          } finally {
-            await this.#uploads.drop(id);
-          }
-          return sendCreated(call, name, digest);
-      }
-    });
+async function finish({ repositories }: Call, upload: Upload, expected: string): Promise<void> {
+  const { path, digest } = await upload.finish(parseDigest(expected).algorithm);
+  if (digest !== expected) {
+    const problem = `${upload.repository}: expected digest ${expected}, got ${digest}`;
+    throw new RegistryRefusal(400, 'DIGEST_INVALID', problem);
   }
-
-  async #finish(upload: Upload, expected: string): Promise<void> {
-    const { path, digest } = await upload.finish(parseDigest(expected).algorithm);
-    if (digest !== expected) {
-      const problem = `${upload.repository}: expected digest ${expected}, got ${digest}`;
-      throw new RegistryRefusal(400, 'DIGEST_INVALID', problem);
-    }
-    await this.#repositories.adoptBlob(upload.repository, digest, path);
-  }
+  await repositories.adoptBlob(upload.repository, digest, path);
 }
 
 function requireAlgorithm(text: string): DigestAlgorithm {

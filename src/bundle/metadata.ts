@@ -57,16 +57,14 @@ export function isMetadata(value: JsonObject): boolean {
   return ['annotations', 'dependencies', 'properties'].some((name) => getField(value, name) !== null);
 }
 
-/** A document of `metadata/` with places. */
-interface PlacedMetadata {
-  /** Undefined if it does not parse or is not an object; an empty file is an empty object. */
-  root: JsonObject | undefined;
-  findings: Diagnostic[];
-  lineOf(path: DocumentPath): number | undefined;
-}
-
-/** Reads a YAML document of `metadata/`. Syntax errors and duplicate keys are findings about `file`. */
-export function readPlacedMetadata(content: Buffer, file: string): PlacedMetadata {
+/**
+ * Reads a YAML document of `metadata/`. Syntax errors and duplicate keys are findings about `file`. `root` is undefined
+ * if it does not parse or is not an object; an empty file is an empty object.
+ */
+export function readPlacedMetadata(
+  content: Buffer,
+  file: string,
+): { root: JsonObject | undefined; findings: Diagnostic[]; lineOf(path: DocumentPath): number | undefined } {
   try {
     const placed = parseYamlWithPlaces(decodeUtf8(content));
     const findings = diagnoseDuplicates(placed, file);

@@ -64,21 +64,13 @@ export async function readBundleDirectory(
   const [manifests, metadata] = read.map((part) => {
     if (part.status === 'rejected') throw part.reason;
     return part.value;
-  }) as [Part, Part];
-  return {
-    manifests: manifests.files,
-    metadata: metadata.files,
-    ...(manifests.folders.length > 0 && { folders: manifests.folders }),
-  };
+  });
+  const { files = [], folders = [] } = manifests ?? {};
+  return { manifests: files, metadata: metadata?.files ?? [], ...(folders.length > 0 && { folders }) };
 }
 
 interface ReadDirectoryOptions extends CancelOptions, LinkOptions {
   limits?: BundleLimits | undefined;
-}
-
-interface Part {
-  files: BundleFile[];
-  folders: string[];
 }
 
 async function readPart(
@@ -86,7 +78,7 @@ async function readPart(
   part: (typeof parts)[number],
   checkSize: SizeCheck,
   options: ReadDirectoryOptions,
-): Promise<Part> {
+): Promise<{ files: BundleFile[]; folders: string[] }> {
   await requireWithin(directory, join(directory, part), options);
   const entries = await listDirectory(join(directory, part)).catch((error: unknown) => {
     const { cause } = error as OpmateError;

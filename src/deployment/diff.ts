@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type PlainObject, getGroup } from '../kube/object.js';
+import { type PlainObject, compareObjects, getGroup } from '../kube/object.js';
 import { type CancelOptions } from '../core/concurrency.js';
 import { throwIfCancelled } from '../core/errors.js';
 import { sortKeysDeep } from '../document/go-json.js';
@@ -45,13 +45,7 @@ export function diffObjects(
     const change = compare(before.get(key), after.get(key));
     if (change !== undefined) changes.push(change);
   }
-  return changes.sort(
-    (a, b) =>
-      compareBytes(a.kind, b.kind) ||
-      compareBytes(a.namespace, b.namespace) ||
-      compareBytes(a.name, b.name) ||
-      compareBytes(a.apiVersion, b.apiVersion),
-  );
+  return changes.sort((a, b) => compareObjects(a, b) || compareBytes(a.apiVersion, b.apiVersion));
 }
 
 /** Returns objects by identity, independent of API version. */
@@ -59,8 +53,7 @@ function byKey(objects: readonly PlainObject[]): Map<string, PlainObject> {
   const result = new Map<string, PlainObject>();
   for (const object of objects) {
     const { apiVersion, kind, namespace, name } = object;
-    const group = getGroup(apiVersion);
-    const key = [group, kind, namespace, name];
+    const key = [getGroup(apiVersion), kind, namespace, name];
     // Objects with generated names, and duplicates, are distinguished by order.
     for (let index = 0; ; index++) {
       const text = JSON.stringify([...key, index]);

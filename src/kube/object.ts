@@ -49,12 +49,18 @@ export function generated(value: JsonObject, origin: string): PlainObject {
   };
 }
 
+/** Compares objects by kind, namespace and name. */
+export function compareObjects(a: ObjectName, b: ObjectName): number {
+  return (
+    compareBytes(a.kind, b.kind) || compareBytes(a.namespace, b.namespace) || compareBytes(a.name, b.name)
+  );
+}
+
+type ObjectName = Pick<PlainObject, 'kind' | 'namespace' | 'name'>;
+
 /** Returns objects sorted by kind, namespace and name; equal ones keep their order. */
 export function sortObjects(objects: readonly PlainObject[]): PlainObject[] {
-  return [...objects].sort(
-    (a, b) =>
-      compareBytes(a.kind, b.kind) || compareBytes(a.namespace, b.namespace) || compareBytes(a.name, b.name),
-  );
+  return [...objects].sort(compareObjects);
 }
 
 /** Returns the fields with these names that are set, in this order. */

@@ -15,11 +15,11 @@ import { type Diagnostic, createFault, createWarning } from '../../core/diagnost
 import type { PlainManifests } from './plain-directory.js';
 import { findProgram, runProgram } from '../../files/run-program.js';
 
-interface RenderedChart extends PlainManifests {
+/** Name and version of a chart; incomplete if there are findings. */
+interface Chart {
   chartName: string | undefined;
   version: string | undefined;
-  /** Derived from the name of the chart by default. */
-  installNamespace: string;
+  findings: Diagnostic[];
 }
 
 const maxChartFile = 1024 * 1024;
@@ -29,14 +29,14 @@ const maxReleaseName = 53;
 /**
  * Renders a chart, at the root of a directory or in its only chart directory, with the program `helm`: with custom
  * resource definitions, without tests. Helm runs with private directories, without plugins and cluster, and downloads
- * nothing: dependencies must be in `charts/`. Warns if the output varies. Throws OpmateError if helm is missing or
+ * nothing: dependencies must be in `charts/`. The namespace is derived from the name of the chart by default. Warns if the output varies. Throws OpmateError if helm is missing or
  * fails. (Source: rukpak, helm+v3.)
  */
 export async function renderHelm(
   directory: string,
   session: ProgramSession,
   options: ProgramOptions,
-): Promise<RenderedChart> {
+): Promise<PlainManifests & Chart & { installNamespace: string }> {
   const located = await findChart(directory);
   const nothing = { objects: [], warnings: [], installNamespace: options.installNamespace };
   if (!('chart' in located)) {
@@ -131,10 +131,7 @@ async function findChart(directory: string): Promise<{ chart: string; prefix: st
   return createFault('several-charts', `several charts of helm are there: ${charts.join(', ')}`, { hint });
 }
 
-async function readChart(
-  file: string,
-  shown: string,
-): Promise<{ findings: Diagnostic[]; chartName: string | undefined; version: string | undefined }> {
+async function readChart(file: string, shown: string): Promise<Chart> {
   const content = await readFileWithin(file, (size) => {
     if (size > maxChartFile) throw new LimitError(`more than ${maxChartFile} bytes`, { subject: shown });
   });

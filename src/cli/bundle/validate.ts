@@ -17,7 +17,7 @@ import { inSource } from '../../api/bundle/bundle-sources.js';
 import { exitCodes } from '../exit-codes.js';
 import { readInputFile } from '../../files/read-file.js';
 import { requireFlag } from '../command/require-flag.js';
-import { type ReportFormat, reportFormats } from '../reports/formats.js';
+import { reportFormats } from '../reports/formats.js';
 import { type Report, writeReport } from '../reports/report.js';
 import { useSession } from '../session.js';
 import { tellFindings } from './findings.js';
@@ -56,7 +56,8 @@ export const command = defineCommand({
   ],
   async run({ context, args: [source], options, tool }) {
     const isOpm = tool !== undefined;
-    const { format, optional } = checkOptions(source, options);
+    const optional = checkOptions(source, options);
+    const { output: format = 'text' } = options;
     if (!isOpm && options.tag === undefined && source === undefined) {
       throw new UsageError('missing source', { hint: 'specify the directory or image of a bundle' });
     }
@@ -93,26 +94,19 @@ export const command = defineCommand({
 
 function checkOptions(
   source: string | undefined,
-  { tag, imageBuilder, optionalValidators: names = [], ...options }: FlagValues<typeof validateFlags>,
-): { format: ReportFormat; optional: OptionalValidator[] } {
+  { tag, imageBuilder, optionalValidators: names = [] }: FlagValues<typeof validateFlags>,
+): OptionalValidator[] {
   if (tag !== undefined && source !== undefined && tag !== source) {
     throw new UsageError(`${source}: --tag says ${tag}`, { hint: 'specify the bundle once' });
   }
   if (imageBuilder !== undefined && !builders.includes(imageBuilder)) {
     throw new UsageError(`unrecognized container-tool option: ${imageBuilder}`);
   }
-  const format = options.output ?? 'text';
-  const optional: OptionalValidator[] = [];
-  for (const name of names) {
-    const known = optionalValidators.find((item) => item === name);
-    if (known !== undefined) optional.push(known);
-    else {
-      throw new UsageError(`unknown validator ${quoteGo(name)}`, {
-        hint: `use one of ${optionalValidators.join(', ')}`,
-      });
-    }
-  }
-  return { format, optional };
+  const unknown = names.find((name) => !optionalValidators.some((item) => item === name));
+  if (unknown === undefined) return names as OptionalValidator[];
+  throw new UsageError(`unknown validator ${quoteGo(unknown)}`, {
+    hint: `use one of ${optionalValidators.join(', ')}`,
+  });
 }
 
 /** Reads categories that replace those of operatorhub.io from a file `{"categories": […]}`. Throws OpmateError. */

@@ -1,7 +1,8 @@
 import { type Diagnostic, createFault } from '../../core/diagnostic.js';
 import { quoteGo } from '../../document/go-json.js';
-import { type JsonObject, isJsonObject } from '../../document/json.js';
+import type { JsonObject } from '../../document/json.js';
 import { getText, getValue } from '../../document/json-fields.js';
+import { groupBy } from '../../core/groups.js';
 import { sortedByBytes } from '../../core/order.js';
 import { type Kubectl, readObjects } from './kubectl.js';
 
@@ -37,21 +38,13 @@ async function findDenied(kubectl: Kubectl, needs: readonly Need[]): Promise<Set
   const unique = [...new Map(needs.map((need) => [toKey(need), need])).values()];
   for (let start = 0; start < unique.length; start += batch) {
     const some = unique.slice(start, start + batch);
-    const text = await kubectl.expect(
-      'asking for permissions',
-      ['create', '-f', '-', '-o', 'json', '--validate=false'],
-      {
-        objects: some.map(toReview),
-      },
-    );
+    const args = ['create', '-f', '-', '-o', 'json', '--validate=false'];
+    const text = await kubectl.expect('asking for permissions', args, { objects: some.map(toReview) });
     const allowed = new Set<string>();
-    for (const { spec, status } of readObjects(text)) {
-      const attributes = getValue(spec, 'resourceAttributes');
-      if (!isJsonObject(attributes) || !isJsonObject(status) || status['allowed'] !== true) continue;
-      const part = (key: string): string => getText(attributes, key);
-      allowed.add(
-        JSON.stringify([part('verb'), part('group'), part('resource'), part('namespace'), part('name')]),
-      );
+    for (const review of readObjects(text)) {
+      if (getValue(review, 'status', 'allowed') !== true) continue;
+      const parts = ['verb', 'group', 'resource', 'namespace', 'name'];
+      allowed.add(JSON.stringify(parts.map((part) => getText(review, 'spec', 'resourceAttributes', part))));
     }
     for (const need of some) if (!allowed.has(toKey(need))) denied.add(toKey(need));
   }
@@ -84,29 +77,21 @@ const shownNames = 5;
  * Returns one finding per kind and namespace: `may not patch roles.rbac.authorization.k8s.io in namespace "x": a, b`.
  */
 function describeDenied(needs: readonly Need[]): Diagnostic[] {
-  const groups = new Map<string, { need: Need; verbs: Set<string>; names: Set<string> }>();
-  for (const need of needs) {
-    const key = JSON.stringify([need.group, need.resource, need.namespace]);
-    const known = groups.get(key) ?? { need, verbs: new Set<string>(), names: new Set<string>() };
-    known.verbs.add(need.verb);
-    known.names.add(need.name === '' ? 'any name' : need.name);
-    groups.set(key, known);
-  }
-  return sortedByBytes(groups.keys()).flatMap((key) => {
-    const group = groups.get(key);
-    if (group === undefined) return [];
-    const { need, verbs, names } = group;
-    const resource = need.group === '' ? need.resource : `${need.resource}.${need.group}`;
-    const where = need.namespace === '' ? '' : ` in namespace ${quoteGo(need.namespace)}`;
-    const sorted = sortedByBytes(names);
-    const more = sorted.length > shownNames ? ` and ${sorted.length - shownNames} more` : '';
-    return [
-      createFault(
-        'access',
-        `you may not ${sortedByBytes(verbs).join(', ')} ${resource}${where}: ${sorted.slice(0, shownNames).join(', ')}${more}`,
-        { hint: 'run opmate bundle permissions -o installer to see the required role' },
-      ),
-    ];
+  const groups = groupBy(needs, ({ group, resource, namespace }) =>
+    JSON.stringify([group, resource, namespace]),
+  );
+  return sortedByBytes(groups.keys()).map((key) => {
+    const same = groups.get(key) ?? [];
+    const { group, resource, namespace } = same[0] as Need;
+    const verbs = sortedByBytes(new Set(same.map(({ verb }) => verb)));
+    const names = sortedByBytes(new Set(same.map(({ name }) => (name === '' ? 'any name' : name))));
+    const what = group === '' ? resource : `${resource}.${group}`;
+    const where = namespace === '' ? '' : ` in namespace ${quoteGo(namespace)}`;
+    const more = names.length > shownNames ? ` and ${names.length - shownNames} more` : '';
+    const shown = `${names.slice(0, shownNames).join(', ')}${more}`;
+    return createFault('access', `you may not ${verbs.join(', ')} ${what}${where}: ${shown}`, {
+      hint: 'run opmate bundle permissions -o installer to see the required role',
+    });
   });
 }
 

@@ -1,8 +1,7 @@
-import { getGroup } from '../../kube/object.js';
+import { compareObjects, getGroup } from '../../kube/object.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';
 import { getText } from '../../document/json-fields.js';
-import { compareBytes } from '../../core/order.js';
 
 /** Identity of an object on the cluster. The namespace is empty for cluster-scoped objects. */
 export interface ObjectId {
@@ -80,13 +79,7 @@ export function getPhase(id: ObjectId): Phase {
 /** Sorts objects in order of applying: by phase, then dependency, then name. */
 export function inPhaseOrder<T extends ObjectId>(ids: readonly T[]): T[] {
   const order = (id: T): number => phases.indexOf(findPhase(id).phase) * 10_000 + findPhase(id).rank;
-  return [...ids].sort(
-    (a, b) =>
-      order(a) - order(b) ||
-      compareBytes(a.kind, b.kind) ||
-      compareBytes(a.namespace, b.namespace) ||
-      compareBytes(a.name, b.name),
-  );
+  return [...ids].sort((a, b) => order(a) - order(b) || compareObjects(a, b));
 }
 
 /** Reports whether deleting an object deletes foreign objects: all of a kind, or of a namespace. */

@@ -19,35 +19,23 @@ export interface RawProperty {
   text: string | undefined;
 }
 
-/** A file of `metadata/`; its content, not its name, determines its roles. */
-interface MetadataFile {
-  /** Path with `metadata/`. */
-  file: string;
-  /** Syntax error. */
-  error: OpmateError | undefined;
-  /** Undefined unless an object. */
-  annotations: JsonObject | undefined;
-  /** Empty if missing or if an item has a wrong type. */
-  dependencies: RawProperty[];
-  properties: RawProperty[];
-}
-
-/** Reads the first document of each file of `metadata/`. */
-export function readMetadataFiles(files: readonly BundleFile[]): MetadataFile[] {
+/**
+ * Reads the first document of each file of `metadata/`, of which the content, not the name, determines the roles. `error`
+ * is a syntax error. `annotations` are undefined unless an object; lists are empty if missing or if an item has a wrong
+ * type.
+ */
+export function readMetadataFiles(files: readonly BundleFile[]) {
   return files.map(({ name, content }) => {
-    const file = `metadata/${name}`;
     const document = readFirstDocument(content);
     const { value, error } = document;
-    if (error !== undefined || !isJsonObject(value)) {
-      return { file, error, annotations: undefined, dependencies: [], properties: [] };
-    }
-    const annotations = getField(value, 'annotations');
+    const root = error === undefined && isJsonObject(value) ? value : undefined;
+    const annotations = root && getField(root, 'annotations');
     return {
-      file,
+      file: `metadata/${name}`,
       error,
       annotations: isJsonObject(annotations) ? annotations : undefined,
-      dependencies: typedValuesIn(document, 'dependencies'),
-      properties: typedValuesIn(document, 'properties'),
+      dependencies: root === undefined ? [] : typedValuesIn(document as FirstDocument, 'dependencies'),
+      properties: root === undefined ? [] : typedValuesIn(document as FirstDocument, 'properties'),
     };
   });
 }

@@ -47,7 +47,9 @@ export function readManifests(
   for (const { name, content } of files) {
     const file = prefix + name;
     try {
-      for (const document of getDocuments(content)) {
+      // As apimachinery's YAMLOrJSONDecoder.
+      const isJson = /^[ \t\n\v\f\r]*\{/.test(content.subarray(0, lookAhead).toString('latin1'));
+      for (const document of isJson ? jsonDocuments(content) : yamlDocuments(content)) {
         addObjects({ file, ...document }, isKept, manifests, findings);
         if (manifests.length > maxObjects) {
           throw new LimitError(`more than ${maxObjects} objects`, {
@@ -70,12 +72,6 @@ interface Document {
   /** One-based line of its first byte. */
   line: number;
   isJson: boolean;
-}
-
-/** Splits a file into documents. (Source: apimachinery's YAMLOrJSONDecoder.) */
-function getDocuments(content: Buffer): Document[] {
-  const isJson = /^[ \t\n\v\f\r]*\{/.test(content.subarray(0, lookAhead).toString('latin1'));
-  return isJson ? jsonDocuments(content) : yamlDocuments(content);
 }
 
 function jsonDocuments(content: Buffer): Document[] {

@@ -25,18 +25,13 @@ export async function validateBundle(
   session: Session,
   options: BundleSourceOptions & Omit<ValidateOptions, 'signal'> = {},
 ): Promise<BundleValidation> {
-  const missing = await missingParts(reference);
+  const isDirectory = (await statIfPresent(reference))?.isDirectory() === true;
+  const missing = isDirectory ? await findMissingParts(reference, 'format') : [];
   if (missing.length > 0) return { findings: missing, isInPlace: true };
   const { files, isInPlace } = await useSources(session, options, (sources) => sources.readBundle(reference));
   const { optional, k8sVersion, categories } = options;
   const { signal } = session;
   return { findings: validateFiles(files, { optional, k8sVersion, categories, signal }), isInPlace };
-}
-
-/** Reports the directories that a bundle in a directory lacks; none for other sources. */
-async function missingParts(reference: string): Promise<ValidationDiagnostic[]> {
-  if ((await statIfPresent(reference))?.isDirectory() !== true) return [];
-  return findMissingParts(reference, 'format');
 }
 
 /** Returns a finding for each directory that a bundle lacks. */

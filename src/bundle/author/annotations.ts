@@ -35,20 +35,13 @@ export function annotationsFile(facts: BundleFacts): string {
   return encodeYaml({ annotations: Object.fromEntries(toAnnotations(facts)) }, { foldsLines: false });
 }
 
-interface DockerfilePlaces {
-  baseImage: string;
-  /** Directories of manifests and metadata, relative to the Dockerfile, with slashes. */
-  manifests: string;
-  metadata: string;
-}
-
 /**
- * Returns the text of `bundle.Dockerfile`, with the bytes of `opm alpha bundle generate`, which quotes nothing. Throws
- * OpmateError INVALID for values with line breaks, which could add instructions.
+ * Returns the text of `bundle.Dockerfile`, with the bytes of `opm alpha bundle generate`, which quotes nothing; the
+ * directories are relative to it, with slashes. Throws OpmateError INVALID for values with line breaks, which could add instructions.
  */
 export function bundleDockerfile(
   facts: BundleFacts,
-  { baseImage, manifests, metadata }: DockerfilePlaces,
+  { baseImage, manifests, metadata }: { baseImage: string; manifests: string; metadata: string },
 ): string {
   const labels = toAnnotations(facts);
   for (const [subject, value] of [

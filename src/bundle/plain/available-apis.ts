@@ -1,9 +1,8 @@
 import { OpmateError } from '../../core/errors.js';
-import type { JsonObject } from '../../document/json.js';
 import { pushTo } from '../../core/groups.js';
 import { sortedByBytes } from '../../core/order.js';
 import { parseYaml } from '../../document/yaml.js';
-import { getObjects, getText, getValue } from '../../document/json-fields.js';
+import { getObject, getObjects, getText, getValue } from '../../document/json-fields.js';
 import type { PlainObject } from '../../kube/object.js';
 import { type Diagnostic, createFault } from '../../core/diagnostic.js';
 
@@ -88,8 +87,11 @@ export function withAvailableApis(
 ): { objects: PlainObject[]; skipped: PlainObject[]; findings: Diagnostic[] } {
   const known = new Set(apis);
   for (const object of objects) {
-    if (object.kind === 'CustomResourceDefinition')
-      for (const key of getDefinedKinds(object.load())) known.add(key);
+    if (object.kind !== 'CustomResourceDefinition') continue;
+    const { group, names, versions } = getObject(object.load(), 'spec');
+    for (const version of getObjects(versions)) {
+      known.add(`${getText(group)}/${getText(version, 'name')}/${getText(names, 'kind')}`);
+    }
   }
   const available: PlainObject[] = [];
   const skipped: PlainObject[] = [];
@@ -109,10 +111,4 @@ export function withAvailableApis(
     });
   });
   return { objects: available, skipped, findings };
-}
-
-function getDefinedKinds(crd: JsonObject): string[] {
-  const group = getText(crd, 'spec', 'group');
-  const kind = getText(crd, 'spec', 'names', 'kind');
-  return getObjects(crd, 'spec', 'versions').map((version) => `${group}/${getText(version, 'name')}/${kind}`);
 }

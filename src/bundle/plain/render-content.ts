@@ -11,7 +11,7 @@ import { renderHelm } from './helm.js';
 import { sortObjects } from '../../kube/object.js';
 import { objectWarnings } from './object-warnings.js';
 import { type PlainManifests, readPlainDirectory } from './plain-directory.js';
-import { type RegistryV1, readRegistryV1 } from './registry-v1/registry-v1.js';
+import { readRegistryV1 } from './registry-v1/registry-v1.js';
 
 /** The part of a session that rendering needs. */
 type RenderSession = ProgramSession & LinkOptions;
@@ -101,7 +101,9 @@ async function renderRegistryV1(
   if (installNamespace === '') {
     const { bundle, report } = readRegistryV1(files);
     if (bundle === undefined) return { ...report, objects: [], installNamespace };
-    installNamespace = suggestedNamespace(bundle);
+    // Source: rukpak.
+    const suggested = bundle.csv.metadata.annotations?.['operatorframework.io/suggested-namespace'];
+    installNamespace = suggested || `${bundle.packageName}-system`;
   }
   const converted = convertRegistryV1(files, { ...options, installNamespace });
   const { objects, findings, warnings, bundle } = converted;
@@ -116,10 +118,4 @@ async function renderRegistryV1(
     ...(bundle !== undefined && { packageName: bundle.packageName }),
     ...(typeof version === 'string' && version !== '' && { version }),
   };
-}
-
-/** Returns the namespace that an operator suggests, or one named after its package. (Source: rukpak.) */
-function suggestedNamespace({ csv, packageName }: RegistryV1): string {
-  const suggested = csv.metadata.annotations?.['operatorframework.io/suggested-namespace'];
-  return typeof suggested === 'string' && suggested !== '' ? suggested : `${packageName}-system`;
 }

@@ -48,26 +48,19 @@ export function readInstallConfig(
     return { config, findings: diagnosticsFrom(addContext(error, { file })), warnings: [] };
   }
   const { root, diagnostics } = document;
-  if (!root.isPresent || hasKnownFields(root, rules.modes)) {
-    if (mayWatch(rules.modes)) {
+  const isWatching = rules.modes.includes('OwnNamespace') || rules.modes.includes('SingleNamespace');
+  const watchHint = `remove it: install modes [${rules.modes.join(' ')}] have no watch namespace`;
+  const isKnown = (): boolean =>
+    (isWatching
+      ? root.object(['watchNamespace', 'deploymentConfig'])
+      : root.object(['deploymentConfig'], { hints: { watchNamespace: watchHint } })) !== undefined;
+  if (!root.isPresent || isKnown()) {
+    if (isWatching) {
       config.watchNamespace = readWatchNamespace(root.field('watchNamespace'), rules);
     }
     config.deploymentConfig = readDeploymentConfig(root);
   }
   return { config, findings: diagnostics.errors, warnings: diagnostics.warnings };
-}
-
-/** Reports unknown fields. Returns false if the configuration is no object. */
-function hasKnownFields(root: Field, modes: readonly string[]): boolean {
-  const watchHint = `remove it: install modes [${modes.join(' ')}] have no watch namespace`;
-  const fields = mayWatch(modes)
-    ? root.object(['watchNamespace', 'deploymentConfig'])
-    : root.object(['deploymentConfig'], { hints: { watchNamespace: watchHint } });
-  return fields !== undefined;
-}
-
-function mayWatch(modes: readonly string[]): boolean {
-  return modes.includes('OwnNamespace') || modes.includes('SingleNamespace');
 }
 
 function readWatchNamespace(

@@ -21,34 +21,25 @@ export function targetsFault(
   installNamespace: string,
   targets: readonly string[],
 ): string | undefined {
-  const fault = reasonAgainst(modes, installNamespace, targets);
-  return fault === undefined
-    ? undefined
-    : `invalid option(s): invalid target namespaces [${targets.join(' ')}]: ${fault}`;
-}
-
-function reasonAgainst(
-  modes: readonly string[],
-  installNamespace: string,
-  targets: readonly string[],
-): string | undefined {
   const set = new Set(targets);
+  const refuse = (reason: string): string =>
+    `invalid option(s): invalid target namespaces [${targets.join(' ')}]: ${reason}`;
   const supported = `supported install modes [${modes.join(' ')}] do not support`;
   const [first] = targets;
   if (first === undefined) {
     const amount = modes.includes('MultiNamespace') ? 'at least' : 'exactly';
-    return `${amount} one target namespace must be specified`;
+    return refuse(`${amount} one target namespace must be specified`);
   }
   if (set.size === 1 && first === '') {
-    return modes.includes('AllNamespaces') ? undefined : `${supported} targeting all namespaces`;
+    return modes.includes('AllNamespaces') ? undefined : refuse(`${supported} targeting all namespaces`);
   }
   if (set.size === 1 && first === installNamespace) {
-    return modes.includes('OwnNamespace') ? undefined : `${supported} targeting own namespace`;
+    return modes.includes('OwnNamespace') ? undefined : refuse(`${supported} targeting own namespace`);
   }
   const needed =
     set.size === 1
       ? ['SingleNamespace']
       : ['MultiNamespace', ...(set.has(installNamespace) ? ['OwnNamespace'] : [])];
   if (needed.every((mode) => modes.includes(mode)) && !set.has('')) return undefined;
-  return `${supported} target namespaces [${sortedByBytes(set).join(' ')}]`;
+  return refuse(`${supported} target namespaces [${sortedByBytes(set).join(' ')}]`);
 }

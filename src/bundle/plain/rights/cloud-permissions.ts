@@ -35,15 +35,17 @@ export function takeCredentialsRequests(files: BundleFiles): { files: BundleFile
   const manifests = files.manifests.filter((file) => {
     if (!file.content.includes('CredentialsRequest')) return true;
     const { manifests: read, findings } = readManifests([file], { prefix: 'manifests/' });
-    const isTaken = read.length > 0 && findings.length === 0 && read.every(isCredentialsRequest);
+    const isTaken =
+      read.length > 0 &&
+      findings.length === 0 &&
+      read.every(
+        ({ kind, apiVersion }) =>
+          kind === 'CredentialsRequest' && apiVersion.startsWith('cloudcredential.openshift.io/'),
+      );
     if (isTaken) requests.push(...read);
     return !isTaken;
   });
   return requests.length === 0 ? { files, requests } : { files: { ...files, manifests }, requests };
-}
-
-function isCredentialsRequest({ kind, apiVersion }: Manifest): boolean {
-  return kind === 'CredentialsRequest' && apiVersion.startsWith('cloudcredential.openshift.io/');
 }
 
 /** Returns the permissions in CredentialsRequests, in order; ignores values of the wrong type. */

@@ -53,18 +53,14 @@ export async function* decompress(source: Readable, options: DecompressOptions):
       yield chunk;
     }
   } catch (error) {
-    if (error instanceof OpmateError && error.code === 'SYNTAX') await readToEnd(input);
+    // The digest of data that is damaged shows whether it arrived so.
+    if (error instanceof OpmateError && error.code === 'SYNTAX') while ((await input.next()).done !== true);
     if (signal?.aborted) throw new CancelledError('cancelled', { cause: error });
     throw error;
   } finally {
     unwatch();
     source.destroy();
   }
-}
-
-/** Reads the rest of a stream with damaged data: its digest shows whether it arrived damaged. */
-async function readToEnd(input: AsyncIterator<Buffer>): Promise<void> {
-  while ((await input.next()).done !== true);
 }
 
 /** Maximum bytes that identify the format. */

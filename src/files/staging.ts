@@ -39,19 +39,15 @@ export function isStagingName(name: string): boolean {
   return namePattern.test(name);
 }
 
-interface SweepOptions {
-  /** Minimum age at which leftovers of other machines, containers or boots are removed; default: one week. */
-  maxAgeMs?: number | undefined;
-}
-
 /**
  * Removes what killed processes of this user left in a directory: immediately if the process is known to have ended,
- * otherwise after a week without change. Never throws; what cannot be removed stays.
+ * otherwise, as those of other machines, containers or boots, after `maxAgeMs` without change, by default a week. Never
+ * throws; what cannot be removed stays.
  */
 export async function sweepLeftovers(
   directory: string,
   now: Date = new Date(),
-  { maxAgeMs = orphanAgeMs }: SweepOptions = {},
+  { maxAgeMs = orphanAgeMs }: { maxAgeMs?: number | undefined } = {},
 ): Promise<void> {
   const uid = geteuid?.();
   for (const name of await readdir(directory).catch(() => [])) {

@@ -81,7 +81,7 @@ export async function editIndexImage<R>(
 ): Promise<EditedIndexImage<R>> {
   const { signal } = session;
   const create = options.fromIndex === undefined;
-  return makeIndexImage(session, options, newIndexName, ({ file, name }) =>
+  return makeIndexImage(session, options, ({ file, name }) =>
     editDatabase(file, { create, name, signal }, change),
   );
 }
@@ -98,7 +98,7 @@ export async function addToIndexImage(
 ): Promise<EditedIndexImage<AddedBundles>> {
   const { output, binaryImage, fromIndex, onEdited, ...add } = options;
   const image = { output, binaryImage, fromIndex, onEdited };
-  return makeIndexImage(session, image, newIndexName, ({ file, name }) =>
+  return makeIndexImage(session, image, ({ file, name }) =>
     addToIndex(file, references, session, { ...add, name }),
   );
 }
@@ -113,20 +113,18 @@ export async function buildIndexImage(
   options: IndexImageOptions,
 ): Promise<MadeIndexImage> {
   const { signal } = session;
-  const { image, files } = await makeIndexImage(session, options, database, ({ file }) =>
-    editDatabase(database, { outputFile: file, signal }, () => undefined),
-  );
+  const copy = ({ file }: IndexFile): Promise<void> =>
+    editDatabase(database, { outputFile: file, signal }, () => undefined);
+  const { image, files } = await makeIndexImage(session, options, copy, database);
   return { image, files };
 }
-
-const newIndexName = 'new index';
 
 /** Has `work` make or change a database, and makes an image of it. Messages name a new index `newName`. */
 async function makeIndexImage<R>(
   session: Session,
   options: EditIndexImageOptions<R>,
-  newName: string,
   work: (index: IndexFile) => Promise<R>,
+  newName = 'new index',
 ): Promise<EditedIndexImage<R>> {
   const { output, fromIndex, onEdited } = options;
   if ('dockerfile' in output) await requireParentDirectory(output.dockerfile);

@@ -160,7 +160,8 @@ async function parseOutput(
       hint: 'specify a file for the archive, or write only the database with --db-only',
     });
   }
-  const name = target?.transport === 'docker' ? getName(target) : undefined;
+  const isRegistry = target?.transport === 'docker';
+  const name = isRegistry ? `${target.registry}/${target.repository}:${target.tag}` : undefined;
   outputs.push({ to: { transport: 'docker-archive', text: `docker-archive:${save}`, path: save }, name });
   return outputs;
 }
@@ -178,8 +179,4 @@ function getTarget({ workingDirectory }: CommandContext, text: string): Referenc
   if (target.transport === 'docker')
     throw new UsageError(`--to ${text}: missing tag`, { hint: `add a tag, e.g. ${text}:latest` });
   return { ...target, tag: 'latest' };
-}
-
-function getName({ registry, repository, tag }: Extract<Reference, { transport: 'docker' }>): string {
-  return `${registry}/${repository}:${tag}`;
 }

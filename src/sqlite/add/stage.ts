@@ -30,7 +30,8 @@ export class Stage {
     const csv = await this.#spool.append(manifests.csv);
     const objects = await this.#spool.append(manifests.objects);
     this.bundles.push({
-      record: detached(record),
+      // A copy: slices of the manifests would keep these in memory.
+      record: JSON.parse(JSON.stringify(record)) as BundleRecord,
       reference,
       digest,
       manifests: async () => ({
@@ -43,9 +44,4 @@ export class Stage {
   close(): Promise<void> {
     return this.#spool.close();
   }
-}
-
-/** Copies a record: slices of the manifests would keep these in memory. */
-function detached(record: BundleRecord): BundleRecord {
-  return JSON.parse(JSON.stringify(record)) as BundleRecord;
 }

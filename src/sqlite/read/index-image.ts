@@ -14,11 +14,6 @@ import { type BuiltImage, buildImage } from '../../oci/image/image-builder.js';
 import type { Platform } from '../../oci/image/types.js';
 import { openDatabase } from '../schema/database.js';
 
-interface ExtractDatabaseOptions extends CancelOptions {
-  limits?: ArchiveLimits | undefined;
-  logger?: Logger | undefined;
-}
-
 /**
  * Extracts the database of an index image with the files of an unfinished writer, and returns its path. `directory`
  * must be missing or empty, and holds nothing else afterwards. The database may be as large as an unpacked image.
@@ -29,7 +24,7 @@ interface ExtractDatabaseOptions extends CancelOptions {
 export async function extractDatabase(
   image: Image,
   directory: string,
-  options: ExtractDatabaseOptions = {},
+  options: CancelOptions & { limits?: ArchiveLimits | undefined; logger?: Logger | undefined } = {},
 ): Promise<string> {
   const { limits = defaultArchiveLimits, signal, logger } = options;
   const label = databaseLabel(image);
@@ -167,14 +162,9 @@ interface IndexImageOptions extends CancelOptions {
  */
 export async function buildIndexImages(file: string, options: IndexImageOptions): Promise<BuiltImage[]> {
   const { bases, platform, directory, signal } = options;
-  const { size } = await stat(file);
-  const content = { file, size };
-  const layer = await writeLayer(
-    path.join(directory, 'layer.tar.gz'),
-    [{ path: databasePath.slice(1), content }],
-    { signal },
-  );
-  const layers = [layer];
+  const content = { file, size: (await stat(file)).size };
+  const entries = [{ path: databasePath.slice(1), content }];
+  const layers = [await writeLayer(path.join(directory, 'layer.tar.gz'), entries, { signal })];
   // Labels of a base with a catalog would make the image one.
   const labels = { [imageLabels.database]: databasePath, [imageLabels.configs]: undefined };
   if (bases.length === 0) return [await buildImage({ layers, labels, platform })];

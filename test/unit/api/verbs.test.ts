@@ -139,6 +139,12 @@ function modulesBelow(tree: CommandTree, words: readonly string[] = []): [string
   });
 }
 
+/** Commands that call one step of `editDatabase`, by its function in the same module. */
+const steps = new Map([
+  ['registry create', 'createDatabase'],
+  ['registry migrate', 'migrateFile'],
+]);
+
 describe('the library', () => {
   const leaves = leavesBelow(program, []).filter((name) => !name.startsWith('alpha ') && !own.includes(name));
 
@@ -156,7 +162,7 @@ describe('the library', () => {
       const module = modules.get(name);
       if (module === undefined) return true;
       const imported = importedBy(path.join(projectRoot, 'src', 'cli', `${module}.ts`));
-      return !functions.every((verb) => imported.has(verb));
+      return !functions.every((verb) => imported.has(steps.get(name) ?? verb));
     });
     expect(others.map(([name]) => name)).toEqual([]);
   });

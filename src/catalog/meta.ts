@@ -2,6 +2,7 @@ import { addContext } from '../core/diagnostics-error.js';
 import { OpmateError } from '../core/errors.js';
 import { encodeGoJson, getGoKind, quoteGo, sortKeysDeep } from '../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
+import { groupBy } from '../core/groups.js';
 import { compareBytes } from '../core/order.js';
 import type { BlobOrigin } from '../model/facts.js';
 
@@ -75,13 +76,7 @@ function foldKey(key: string): string {
 
 /** Returns the keys by folded form. Throws OpmateError INVALID for duplicates. */
 function foldKeys(keys: string[]): Map<string, string> {
-  const folded = new Map<string, string[]>();
-  for (const key of keys) {
-    const fold = foldKey(key);
-    const same = folded.get(fold);
-    if (same === undefined) folded.set(fold, [key]);
-    else same.push(key);
-  }
+  const folded = groupBy(keys, foldKey);
   const faults = [...folded]
     .filter(([, same]) => same.length > 1)
     .sort(([a], [b]) => compareBytes(a, b))

@@ -1,4 +1,5 @@
 import { notFound } from '../core/suggest.js';
+import { getOrAdd } from '../core/groups.js';
 import { compareBytes } from '../core/order.js';
 import type { CatalogFacts } from '../model/facts.js';
 import { type ChannelGraph, describeHeadFault, getOnlyHead, readGraph } from './channel-graph.js';
@@ -60,10 +61,8 @@ function headCell(graph: ChannelGraph): string {
 /** Returns the bundles of all channels by package, channel and name. Throws as `listChannels`. */
 export function listBundles(facts: CatalogFacts, packageName = ''): BundleRow[] {
   const images = new Map<string, Map<string, string>>();
-  for (const bundle of facts.bundles) {
-    let ofPackage = images.get(bundle.package);
-    if (ofPackage === undefined) images.set(bundle.package, (ofPackage = new Map()));
-    ofPackage.set(bundle.name, bundle.image);
+  for (const { package: of, name, image } of facts.bundles) {
+    getOrAdd(images, of, () => new Map<string, string>()).set(name, image);
   }
   return selectChannels(facts, packageName).flatMap((channel) =>
     [...channel.entries]

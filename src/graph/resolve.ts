@@ -1,4 +1,5 @@
 import { quoteGo } from '../core/go-json-quote.js';
+import { getOrAdd, pushTo } from '../core/groups.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
 import { parseVersionRange } from '../core/semver-range.js';
 import { type VersionRange } from '../core/semver.js';
@@ -174,8 +175,7 @@ function judgeCatalog(
   const channelsByBundle = new Map<string, Set<string>>();
   for (const channel of channels) {
     for (const entry of channel.entries) {
-      const known = channelsByBundle.get(entry.name) ?? new Set();
-      channelsByBundle.set(entry.name, known.add(channel.name));
+      getOrAdd(channelsByBundle, entry.name, () => new Set<string>()).add(channel.name);
     }
   }
   const upgrades = new Map<string, UpgradeEdge>();
@@ -342,7 +342,7 @@ function streamSuccessors(
   const providers = catalogs.flatMap(({ name: catalog, content }) => {
     const channelsByBundle = new Map<string, string[]>();
     for (const { to, channel } of new UpgradeGraph(content.channels).edgesFrom(installed)) {
-      channelsByBundle.set(to, [...(channelsByBundle.get(to) ?? []), channel]);
+      pushTo(channelsByBundle, to, channel);
     }
     const deprecations = bundleDeprecations(content);
     return content.bundles.flatMap((bundle) => {

@@ -1,3 +1,4 @@
+import { groupBy } from '../core/groups.js';
 import { compareBytes } from '../core/order.js';
 import { type Version, type VersionNumber, compareVersions, formatVersion } from '../core/semver.js';
 import { quoteGo } from '../document/go-json.js';
@@ -106,13 +107,7 @@ function isBetter(a: Candidate, b: Candidate, preference: ChannelKind): boolean 
 
 /** Sets the edges of entries, which are in ascending order within each archetype. */
 function linkEntries(unlinked: readonly Unlinked[]): void {
-  const partitions = new Map<string, Unlinked[]>();
-  for (const item of unlinked) {
-    const key = `${item.archetype} ${item.kind} ${item.version.major}`;
-    const list = partitions.get(key);
-    if (list === undefined) partitions.set(key, [item]);
-    else list.push(item);
-  }
+  const partitions = groupBy(unlinked, (item) => `${item.archetype} ${item.kind} ${item.version.major}`);
   for (const partition of partitions.values()) {
     let previous = '';
     for (const [index, { entry, version }] of partition.entries()) {

@@ -1,6 +1,7 @@
 import { throwIfCancelled } from '../../core/errors.js';
 import { encodeGoJson } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';
+import { pushTo } from '../../core/groups.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import {
   type BundleBlob,
@@ -299,11 +300,7 @@ function diffBundle(was: BundleBlob, is: BundleBlob, version: Change | undefined
 /** Returns the values of properties by type, sorted; bundle objects keep their order. */
 function getProperties({ properties }: BundleBlob): Map<string, string> {
   const values = new Map<string, string[]>();
-  for (const { type, value } of properties) {
-    const list = values.get(type) ?? [];
-    list.push(encodeGoJson(value));
-    values.set(type, list);
-  }
+  for (const { type, value } of properties) pushTo(values, type, encodeGoJson(value));
   const joined = [...values].map(([type, list]): [string, string] => [
     type,
     (type === propertyTypes.bundleObject ? list : sortedByBytes(list)).join('\n'),

@@ -2,7 +2,6 @@ import { listNames, notFound, type NamedKind } from '../../core/suggest.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { combineErrors } from '../../core/diagnostics-error.js';
 import { quoteGo } from '../../document/go-json.js';
-import type { Version } from '../../core/semver.js';
 import { type ChannelEntry, schemas } from '../../model/declarative-config.js';
 import {
   formatDeprecationReference,
@@ -49,22 +48,99 @@ export function planRemove(catalog: EditableCatalog, removal: Removal): RemovalP
     });
   }
   requireNames(model, bundles, channels);
+  const about = `package ${quoteGo(model.facts.name)}`;
   const versions = readBundleVersions(model.bundles.values());
   const changes: string[] = [];
   const isWhole = bundles.length === 0 && channels.length === 0;
-  const after = isWhole
-    ? new Map<string, ChannelEntry[]>()
-    : channelsAfter(model, removal, versions, changes);
+  const after = isWhole ? new Map<string, ChannelEntry[]>() : channelsAfter();
+  const bundlesAfter = new Set([...after.values()].flatMap((entries) => entries.map(({ name }) => name)));
   const before = new Map([...model.channels.values()].map(({ name, entries }) => [name, entries]));
   const orphans = findOrphans(before, after, versions);
-  if (after.size === 0) return { ...planRemovePackage(catalog, model), orphans };
-  const edits = [
-    ...defaultEdits(catalog, model, after, removal.defaultChannel, changes),
-    ...channelEdits(catalog, model, after),
-    ...bundleEdits(catalog, model, after, changes),
-    ...deprecationEdits(catalog, model, after, changes),
-  ];
+  if (after.size === 0) {
+    const blobs = catalog.files.flatMap((file) =>
+      file.blobs.filter((blob) => blob.package === model.facts.name),
+    );
+    const edits = blobs.map((blob): BlobEdit => ({ kind: 'remove', blob }));
+    return { edits, changes: [`${about} is removed`], orphans };
+  }
+  const edits = [...defaultEdits(), ...channelEdits(), ...bundleEdits(), ...deprecationEdits()];
   return { edits, changes, orphans };
+
+  /** Returns the remaining channels with their entries. */
+  function channelsAfter(): Map<string, ChannelEntry[]> {
+    const gone = new Set(bundles);
+    const left = new Map<string, ChannelEntry[]>();
+    for (const { name, entries } of model.channels.values()) {
+      const subject = `${about}, channel ${quoteGo(name)}`;
+      if (channels.includes(name)) {
+        changes.push(`${subject}: removed`);
+        continue;
+      }
+      const repaired = repairChannel(entries, gone, versions);
+      if (repaired.entries.length === 0 && entries.length > 0) {
+        changes.push(`${subject}: removed, as it has no bundles left`);
+        continue;
+      }
+      changes.push(...repaired.changes.map((change) => `${subject}: ${change}`));
+      left.set(name, repaired.entries);
+    }
+    return left;
+  }
+
+  /** Plans the default channel. Throws OpmateError INVALID if it must be set, NOT_FOUND for an unknown one. */
+  function defaultEdits(): BlobEdit[] {
+    const { name, defaultChannel } = model.facts;
+    const { defaultChannel: wanted } = removal;
+    const chosen = wanted ?? defaultChannel;
+    if (wanted !== undefined && !after.has(wanted)) {
+      throw notFound('channel', wanted, after.keys(), { prefix: 'default channel: ', scope: about });
+    }
+    if (!after.has(chosen)) {
+      throw new OpmateError('INVALID', `its default channel ${quoteGo(chosen)} would be removed`, {
+        subject: about,
+        hint: `set another one with --default-channel; ${listNames('remaining:', after.keys())}`,
+      });
+    }
+    if (chosen === defaultChannel) return [];
+    changes.push(`${about}: its default channel is ${quoteGo(chosen)} now`);
+    const blob = requireBlob(catalog, schemas.package, name, name);
+    return [{ kind: 'change', blob, change: (value) => withField(value, 'defaultChannel', chosen) }];
+  }
+
+  function channelEdits(): BlobEdit[] {
+    return [...model.channels.values()].flatMap(({ name, entries }): BlobEdit[] => {
+      const left = after.get(name);
+      const isSame =
+        left?.length === entries.length && left.every((entry, index) => entry === entries[index]);
+      if (isSame) return [];
+      const blob = requireBlob(catalog, schemas.channel, model.facts.name, name);
+      if (left === undefined) return [{ kind: 'remove', blob }];
+      return [{ kind: 'change', blob, change: (value) => withEntries(value, left) }];
+    });
+  }
+
+  function bundleEdits(): BlobEdit[] {
+    const unused = [...model.bundles.keys()].filter((name) => !bundlesAfter.has(name));
+    if (unused.length > 0) changes.push(`${about}: ${listNames('removes', unused)}`);
+    return unused.map((name) => ({
+      kind: 'remove',
+      blob: requireBlob(catalog, schemas.bundle, model.facts.name, name),
+    }));
+  }
+
+  function deprecationEdits(): BlobEdit[] {
+    const [blobBefore] = model.deprecations;
+    if (blobBefore === undefined) return [];
+    const [left] = keepDeprecations(blobBefore, new Set(after.keys()), bundlesAfter);
+    const gone = blobBefore.entries.filter((entry) => left?.entries.includes(entry) !== true);
+    if (gone.length === 0) return [];
+    const names = gone.map(({ reference }) => reference.name);
+    changes.push(`${about}: ${listNames('no longer deprecated:', names)}`);
+    const blob = requireBlob(catalog, schemas.deprecations, model.facts.name);
+    if (left === undefined) return [{ kind: 'remove', blob }];
+    const kept = new Set(left.entries.map(formatDeprecationReference));
+    return [{ kind: 'change', blob, change: (value) => withDeprecations(value, kept) }];
+  }
 }
 
 function requireNames(model: PackageModel, bundles: readonly string[], channels: readonly string[]): void {
@@ -82,117 +158,4 @@ function requireNames(model: PackageModel, bundles: readonly string[], channels:
     ...missing('channel', channels, model.channels),
   ];
   if (errors.length > 0) throw combineErrors(errors);
-}
-
-function planRemovePackage({ files }: EditableCatalog, { facts }: PackageModel): EditPlan<BlobEdit> {
-  const blobs = files.flatMap((file) => file.blobs).filter((blob) => blob.package === facts.name);
-  return {
-    edits: blobs.map((blob) => ({ kind: 'remove', blob })),
-    changes: [`package ${quoteGo(facts.name)} is removed`],
-  };
-}
-
-/** Returns the remaining channels with their entries. */
-function channelsAfter(
-  model: PackageModel,
-  { bundles = [], channels = [] }: Removal,
-  versions: ReadonlyMap<string, Version>,
-  changes: string[],
-): Map<string, ChannelEntry[]> {
-  const gone = new Set(bundles);
-  const after = new Map<string, ChannelEntry[]>();
-  for (const { name, entries } of model.channels.values()) {
-    const subject = `package ${quoteGo(model.facts.name)}, channel ${quoteGo(name)}`;
-    if (channels.includes(name)) {
-      changes.push(`${subject}: removed`);
-      continue;
-    }
-    const repaired = repairChannel(entries, gone, versions);
-    if (repaired.entries.length === 0 && entries.length > 0) {
-      changes.push(`${subject}: removed, as it has no bundles left`);
-      continue;
-    }
-    changes.push(...repaired.changes.map((change) => `${subject}: ${change}`));
-    after.set(name, repaired.entries);
-  }
-  return after;
-}
-
-/** Plans the default channel. Throws OpmateError INVALID if it must be set, NOT_FOUND for an unknown one. */
-function defaultEdits(
-  catalog: EditableCatalog,
-  { facts }: PackageModel,
-  after: ReadonlyMap<string, unknown>,
-  wanted: string | undefined,
-  changes: string[],
-): BlobEdit[] {
-  const { name, defaultChannel } = facts;
-  const subject = `package ${quoteGo(name)}`;
-  const chosen = wanted ?? defaultChannel;
-  if (wanted !== undefined && !after.has(wanted)) {
-    throw notFound('channel', wanted, after.keys(), { prefix: 'default channel: ', scope: subject });
-  }
-  if (!after.has(chosen)) {
-    throw new OpmateError('INVALID', `its default channel ${quoteGo(chosen)} would be removed`, {
-      subject,
-      hint: `set another one with --default-channel; ${listNames('remaining:', after.keys())}`,
-    });
-  }
-  if (chosen === defaultChannel) return [];
-  changes.push(`${subject}: its default channel is ${quoteGo(chosen)} now`);
-  const blob = requireBlob(catalog, schemas.package, name, name);
-  return [{ kind: 'change', blob, change: (value) => withField(value, 'defaultChannel', chosen) }];
-}
-
-function channelEdits(
-  catalog: EditableCatalog,
-  { facts, channels }: PackageModel,
-  after: ReadonlyMap<string, ChannelEntry[]>,
-): BlobEdit[] {
-  return [...channels.values()].flatMap(({ name, entries }): BlobEdit[] => {
-    const left = after.get(name);
-    const isSame = left?.length === entries.length && left.every((entry, index) => entry === entries[index]);
-    if (isSame) return [];
-    const blob = requireBlob(catalog, schemas.channel, facts.name, name);
-    if (left === undefined) return [{ kind: 'remove', blob }];
-    return [{ kind: 'change', blob, change: (value) => withEntries(value, left) }];
-  });
-}
-
-function bundlesIn(after: ReadonlyMap<string, ChannelEntry[]>): Set<string> {
-  return new Set([...after.values()].flatMap((entries) => entries.map(({ name }) => name)));
-}
-
-function bundleEdits(
-  catalog: EditableCatalog,
-  { facts, bundles }: PackageModel,
-  after: ReadonlyMap<string, ChannelEntry[]>,
-  changes: string[],
-): BlobEdit[] {
-  const used = bundlesIn(after);
-  const unused = [...bundles.keys()].filter((name) => !used.has(name));
-  if (unused.length > 0) changes.push(`package ${quoteGo(facts.name)}: ${listNames('removes', unused)}`);
-  return unused.map((name) => ({
-    kind: 'remove',
-    blob: requireBlob(catalog, schemas.bundle, facts.name, name),
-  }));
-}
-
-function deprecationEdits(
-  catalog: EditableCatalog,
-  { facts, deprecations }: PackageModel,
-  after: ReadonlyMap<string, ChannelEntry[]>,
-  changes: string[],
-): BlobEdit[] {
-  const [before] = deprecations;
-  if (before === undefined) return [];
-  const [left] = keepDeprecations(before, new Set(after.keys()), bundlesIn(after));
-  const gone = before.entries.filter((entry) => left?.entries.includes(entry) !== true);
-  if (gone.length === 0) return [];
-  const names = gone.map(({ reference }) => reference.name);
-  changes.push(`package ${quoteGo(facts.name)}: ${listNames('no longer deprecated:', names)}`);
-  const blob = requireBlob(catalog, schemas.deprecations, facts.name);
-  if (left === undefined) return [{ kind: 'remove', blob }];
-  const kept = new Set(left.entries.map(formatDeprecationReference));
-  return [{ kind: 'change', blob, change: (value) => withDeprecations(value, kept) }];
 }

@@ -1,3 +1,4 @@
+import { pushTo } from '../../core/groups.js';
 import { quoteGo } from '../../document/go-json.js';
 import { listNames } from '../../core/suggest.js';
 import type { Version } from '../../core/semver.js';
@@ -37,11 +38,7 @@ export class ChannelWays {
     this.head = getOnlyHead(graph);
     if (this.head !== undefined) this.chain = followReplaces(graph).names.filter((name) => entries.has(name));
     for (const { name, skips } of entries.values()) {
-      for (const skip of skips) {
-        const known = this.#skippers.get(skip);
-        if (known === undefined) this.#skippers.set(skip, [name]);
-        else known.push(name);
-      }
+      for (const skip of skips) pushTo(this.#skippers, skip, name);
     }
   }
 

@@ -42,21 +42,9 @@ export const command = defineCommand({
     ],
   ],
   async run({ context, args: [directory, references], options }) {
-    const {
-      mode,
-      channel: channels,
-      replaces,
-      skips,
-      skipRange,
-      defaultChannel,
-      overwrite,
-      migrateLevel,
-      dryRun,
-      alphaImageRefTemplate: imageTemplate,
-    } = options;
+    const { channel: channels, alphaImageRefTemplate: imageTemplate } = options;
     return useSession(context, options, async (session) => {
-      const graph = { mode, channels, replaces, skips, skipRange, defaultChannel, overwrite };
-      const settings = { ...graph, migrateLevel, imageTemplate, dryRun };
+      const settings = { ...options, channels, imageTemplate };
       const edit = await addToCatalog(directory, references, session, settings);
       return reportEdit(context, session, directory, options, edit);
     });

@@ -34,12 +34,9 @@ export const command = defineCommand({
   ],
   async run({ context, args: [directory], options }) {
     const name = requireFlag(options.package, 'package');
-    const { channel, bundle } = options;
     const message = await getMessage(context, options);
     return useSession(context, options, async (session) => {
-      const { dryRun } = options;
-      const deprecation = { package: name, channel, bundle, message, dryRun };
-      const edit = await deprecateInCatalog(directory, session, deprecation);
+      const edit = await deprecateInCatalog(directory, session, { ...options, package: name, message });
       return reportEdit(context, session, directory, options, edit);
     });
   },

@@ -28,15 +28,11 @@ export const command = defineCommand({
   ],
   async run({ context, args: [directory], options }) {
     const name = requireFlag(options.package, 'package');
-    const { bundle: bundles, channel: channels, defaultChannel } = options;
-    const isForced = options.force;
+    const { bundle: bundles, channel: channels } = options;
     return useSession(context, options, async (session) => {
-      const removal = { package: name, bundles, channels, defaultChannel, force: isForced };
-      const { edit, orphans } = await removeFromCatalog(directory, session, {
-        ...removal,
-        dryRun: options.dryRun,
-      });
-      const level = isForced ? 'warn' : 'error';
+      const removal = { ...options, package: name, bundles, channels };
+      const { edit, orphans } = await removeFromCatalog(directory, session, removal);
+      const level = options.force ? 'warn' : 'error';
       for (const { channel, bundles: stranded } of orphans) {
         const subject = `package ${quoteGo(name)}, channel ${quoteGo(channel)}`;
         const names = stranded.map(quoteGo).join(', ');

@@ -44,36 +44,25 @@ export async function convertToTemplate(
   session: Session,
   options: ConvertToTemplateOptions = {},
 ): Promise<ConvertedTemplate> {
-  return convertBlobs(await openBlobs(input, session), session, options);
-}
-
-async function convertBlobs(
-  opened: OpenedBlobs,
-  session: Session,
-  { type = 'basic', format = 'json' }: ConvertToTemplateOptions,
-): Promise<ConvertedTemplate> {
-  const { temporaryDirectory } = session;
+  const { type = 'basic', format = 'json' } = options;
+  const { logger, signal, temporaryDirectory } = session;
+  const opened = await openBlobs(input, session);
   const conversion = new TemplateConversion({ type, format, temporaryDirectory });
   const close = async (): Promise<void> => {
     await conversion.close();
     await opened.close();
   };
   try {
-    await addAll(conversion, opened, session);
-    return { write: (options) => conversion.write(options), close };
+    const faults: OpmateError[] = [];
+    const onFault = (fault: OpmateError): void =>
+      void faults.push(addContext(fault, { subject: 'converting' }));
+    await readLocated(opened, { logger, signal, onFault }, (meta) => conversion.add(meta));
+    if (faults.length > 0) throw combineErrors(faults);
+    return { write: (written) => conversion.write(written), close };
   } catch (error) {
     await close();
     throw error;
   }
-}
-
-async function addAll(conversion: TemplateConversion, opened: OpenedBlobs, session: Session): Promise<void> {
-  const { logger, signal } = session;
-  const faults: OpmateError[] = [];
-  const onFault = (fault: OpmateError): void =>
-    void faults.push(addContext(fault, { subject: 'converting' }));
-  await readLocated(opened, { logger, signal, onFault }, (meta) => conversion.add(meta));
-  if (faults.length > 0) throw combineErrors(faults);
 }
 
 async function openBlobs(input: string | OpenFile, session: Session): Promise<OpenedBlobs> {

@@ -72,90 +72,89 @@ export function diffMarkdown(diff: CatalogDiff): string {
 type Show = (name: string) => string;
 
 function toSections(diff: CatalogDiff, show: Show): Section[] {
-  const { packages, channels, bundles, images, deprecations, others } = diff;
   const inPackage = (item: { package: string }, name: string): string =>
     `${show(item.package)} ${show(name)}`;
-  const plain = (text: string): Omit<Line, 'sign'> => ({ text, details: [] });
   const sections: Section[] = [
-    section(
-      'packages',
-      'package',
-      listed(packages, (name) => plain(show(name))),
-      packages.changed.map((change) => packageLine(change, show)),
-    ),
+    section('packages', 'package', diff.packages, show, (change) => packageLine(change, show)),
     section(
       'channels',
       'channel',
-      listed(channels, (channelState) =>
-        plain(
-          `${inPackage(channelState, channelState.channel)}: ${channelState.entries === 1 ? '1 entry' : `${channelState.entries} entries`}${channelState.head === '' ? '' : `, head ${show(channelState.head)}`}`,
-        ),
-      ),
-      channels.changed.map((change) => channelLine(change, inPackage(change, change.channel), show)),
+      diff.channels,
+      ({ channel, entries, head, ...item }) =>
+        `${inPackage(item, channel)}: ${entries === 1 ? '1 entry' : `${entries} entries`}${head === '' ? '' : `, head ${show(head)}`}`,
+      (change) => channelLine(change, inPackage(change, change.channel), show),
     ),
     section(
       'bundles',
       'bundle',
-      listed(bundles, (bundleState) =>
-        plain(`${inPackage(bundleState, bundleState.bundle)}: ${show(bundleState.image || 'no image')}`),
-      ),
-      bundles.changed.map((change) => bundleLine(change, inPackage(change, change.bundle), show)),
+      diff.bundles,
+      ({ bundle, image, ...item }) => `${inPackage(item, bundle)}: ${show(image || 'no image')}`,
+      (change) => bundleLine(change, inPackage(change, change.bundle), show),
     ),
-    section(
-      'images',
-      'image',
-      listed(images, (name) => plain(show(name))),
-      [],
-    ),
+    section('images', 'image', { ...diff.images, changed: [] }, show, plain),
     section(
       'deprecations',
       'deprecation',
-      listed(deprecations, (deprecation) =>
-        plain(`${deprecated(deprecation, show)}: ${show(deprecation.message)}`),
-      ),
-      deprecations.changed.map((change) => ({
-        sign: '~',
+      diff.deprecations,
+      (deprecation) => `${deprecated(deprecation, show)}: ${show(deprecation.message)}`,
+      (change) => ({
         text: deprecated(change, show),
         details: [changeText('message', change.message, show)],
-      })),
+      }),
     ),
     section(
       'other blobs',
       'other blob',
-      listed(others, (blob) => plain(otherText(blob, show))),
-      others.changed.map((blob) => ({ sign: '~', ...plain(otherText(blob, show)) })),
+      diff.others,
+      (blob) => otherText(blob, show),
+      (blob) => plain(otherText(blob, show)),
     ),
   ];
   return sections.filter(({ lines }) => lines.length > 0);
 }
 
-function section(heading: string, noun: string, lines: Line[], changed: Line[]): Section {
-  return { heading, noun, lines: [...lines, ...changed] };
+function plain(text: string): Omit<Line, 'sign'> {
+  return { text, details: [] };
 }
 
-function listed<T>({ added, removed }: ListChange<T>, describe: (item: T) => Omit<Line, 'sign'>): Line[] {
-  return [
-    ...added.map((item): Line => ({ sign: '+', ...describe(item) })),
-    ...removed.map((item): Line => ({ sign: '-', ...describe(item) })),
+function section<T, C>(
+  heading: string,
+  noun: string,
+  { added, removed, changed }: ListChange<T> & { changed: C[] },
+  describe: (item: T) => string,
+  describeChange: (change: C) => Omit<Line, 'sign'>,
+): Section {
+  const lines = [
+    ...added.map((item): Line => ({ sign: '+', ...plain(describe(item)) })),
+    ...removed.map((item): Line => ({ sign: '-', ...plain(describe(item)) })),
+    ...changed.map((change): Line => ({ sign: '~', ...describeChange(change) })),
   ];
+  return { heading, noun, lines };
 }
 
-function packageLine({ package: name, defaultChannel, fields }: PackageChange, show: Show): Line {
+function packageLine(
+  { package: name, defaultChannel, fields }: PackageChange,
+  show: Show,
+): Omit<Line, 'sign'> {
   const details = [
     ...(defaultChannel ? [changeText('default channel', defaultChannel, show)] : []),
     ...fields.map((field) => `${field} differs`),
   ];
-  return { sign: '~', text: show(name), details };
+  return { text: show(name), details };
 }
 
-function channelLine({ head, entries, edges, properties }: ChannelChange, text: string, show: Show): Line {
+function channelLine(
+  { head, entries, edges, properties }: ChannelChange,
+  text: string,
+  show: Show,
+): Omit<Line, 'sign'> {
   const details = [
     ...(head ? [changeText('head', head, show)] : []),
     ...listText('entry', entries, show),
     ...edges.flatMap((edge) => edgeTexts(edge, show)),
     ...(properties ? ['properties differ'] : []),
   ];
-  return { sign: '~', text, details };
+  return { text, details };
 }
 
 function edgeTexts({ bundle, replaces, skips, skipRange }: EdgeChange, show: Show): string[] {
@@ -170,7 +169,7 @@ function bundleLine(
   { version, image, relatedImages, properties }: BundleChange,
   text: string,
   show: Show,
-): Line {
+): Omit<Line, 'sign'> {
   const details = [
     ...(version ? [changeText('version', version, show)] : []),
     ...(image ? [changeText('image', image, show)] : []),
@@ -182,7 +181,7 @@ function bundleLine(
         ]
       : []),
   ];
-  return { sign: '~', text, details };
+  return { text, details };
 }
 
 function listText(noun: string, { added, removed }: ListChange, show: Show): string[] {

@@ -1,5 +1,4 @@
-import { describeTree, toSentences } from './command/loaded-tree.js';
-import { environmentVariables } from './command/environment-variables.js';
+import { describeTree, environmentVariables, toSentences } from './command/loaded-tree.js';
 import { exitStatus, exitStatusNote } from './exit-codes.js';
 
 const generated =

@@ -89,16 +89,11 @@ export function verifyContent({ digest, size, subject }: ExpectedContent): Trans
       done(null, chunk);
     },
     flush(done) {
-      if (received !== size) {
-        done(new DigestMismatchError(`expected ${size} bytes, got ${received}`, { subject }));
-        return;
-      }
       const actual = `${algorithm}:${hash.digest('hex')}`;
-      done(
-        actual === digest
-          ? null
-          : new DigestMismatchError(`digest mismatch: expected ${digest}, got ${actual}`, { subject }),
-      );
+      let problem: string | undefined;
+      if (received !== size) problem = `expected ${size} bytes, got ${received}`;
+      else if (actual !== digest) problem = `digest mismatch: expected ${digest}, got ${actual}`;
+      done(problem === undefined ? null : new DigestMismatchError(problem, { subject }));
     },
   });
 }

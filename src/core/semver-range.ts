@@ -54,9 +54,8 @@ interface Term {
   operator: Operator;
   /** Version with zeros for omitted parts. */
   version: Version;
-  /** First open part of the version; a fully open version has none. */
-  isOpen: boolean;
-  openFrom: 'minor' | 'patch' | undefined;
+  /** First open part of the version. */
+  open: 'major' | 'minor' | 'patch' | undefined;
 }
 
 /**
@@ -147,13 +146,7 @@ function parseTerm(match: RegExpExecArray): Term {
     pre: prerelease === '' ? [] : prerelease.split('.').map(prereleasePart),
     build: [],
   };
-  const isOpen = open !== undefined;
-  return {
-    operator: operators[operator] as Operator,
-    version,
-    isOpen,
-    openFrom: open === 'major' ? undefined : open,
-  };
+  return { operator: operators[operator] as Operator, version, open };
 }
 
 /** Leading zeros are allowed. */
@@ -180,7 +173,7 @@ function toUint64(digits: string): VersionNumber | undefined {
 
 const tests: Readonly<Record<Operator, (version: Version, term: Term) => boolean>> = {
   '=': (version, term) =>
-    term.isOpen ? isNear(version, term) : compareVersions(version, term.version) === 0,
+    term.open === undefined ? compareVersions(version, term.version) === 0 : isNear(version, term),
   '!=': isOther,
   '>': isAbove,
   '<': (version, term) => compareVersions(version, term.version) < 0,
@@ -190,41 +183,41 @@ const tests: Readonly<Record<Operator, (version: Version, term: Term) => boolean
   '^': isCompatible,
 };
 
-function isOther(version: Version, { version: other, openFrom }: Term): boolean {
-  if (openFrom === 'minor') return version.major !== other.major;
+function isOther(version: Version, { version: other, open }: Term): boolean {
+  if (open === 'minor') return version.major !== other.major;
   // A version whose patch is open still compares prereleases.
-  const patch = openFrom === 'patch' ? other.patch : version.patch;
+  const patch = open === 'patch' ? other.patch : version.patch;
   return compareVersions({ ...version, patch }, other) !== 0;
 }
 
-function isAbove(version: Version, { version: other, openFrom }: Term): boolean {
-  if (openFrom === undefined) return compareVersions(version, other) > 0;
+function isAbove(version: Version, { version: other, open }: Term): boolean {
+  if (open === undefined || open === 'major') return compareVersions(version, other) > 0;
   if (version.major !== other.major) return version.major > other.major;
-  return openFrom === 'patch' && version.minor > other.minor;
+  return open === 'patch' && version.minor > other.minor;
 }
 
-function isAtMost(version: Version, { version: other, isOpen, openFrom }: Term): boolean {
-  if (!isOpen) return compareVersions(version, other) <= 0;
+function isAtMost(version: Version, { version: other, open }: Term): boolean {
+  if (open === undefined) return compareVersions(version, other) <= 0;
   if (version.major !== other.major) return version.major < other.major;
-  return openFrom === 'minor' || version.minor <= other.minor;
+  return open === 'minor' || version.minor <= other.minor;
 }
 
 /**
  * Accepts versions at or above this one of the same minor, or of the same major if minor is open. 0.0.0 and `*`
  * accept all versions above.
  */
-function isNear(version: Version, { version: other, openFrom }: Term): boolean {
+function isNear(version: Version, { version: other, open }: Term): boolean {
   if (compareVersions(version, other) < 0) return false;
   const isZero = other.major === 0 && other.minor === 0 && other.patch === 0;
-  if (isZero && openFrom === undefined) return true;
-  return version.major === other.major && (openFrom === 'minor' || version.minor === other.minor);
+  if (isZero && (open === undefined || open === 'major')) return true;
+  return version.major === other.major && (open === 'minor' || version.minor === other.minor);
 }
 
 /** Accepts versions at or above this one whose first nonzero part is the same. */
-function isCompatible(version: Version, { version: other, openFrom }: Term): boolean {
+function isCompatible(version: Version, { version: other, open }: Term): boolean {
   if (compareVersions(version, other) < 0) return false;
   if (version.major !== other.major) return false;
-  if (other.major > 0 || openFrom === 'minor') return true;
+  if (other.major > 0 || open === 'minor') return true;
   if (version.minor !== other.minor) return false;
-  return other.minor > 0 || openFrom === 'patch' || version.patch === other.patch;
+  return other.minor > 0 || open === 'patch' || version.patch === other.patch;
 }

@@ -195,11 +195,6 @@ function compareParts(a: readonly PrereleasePart[], b: readonly PrereleasePart[]
   return Math.sign(a.length - b.length);
 }
 
-interface Comparison {
-  operator: string;
-  version: Version;
-}
-
 /** Conditions of the operators on the order of a version and the operand. */
 const operators: Readonly<Record<string, (order: number) => boolean>> = {
   '': (order) => order === 0,
@@ -226,10 +221,7 @@ export function parseRange(text: string): VersionRange {
       groups.some(
         (group) =>
           // Empty between two `||`; the Go library panics here.
-          group.length > 0 &&
-          group.every((comparison) =>
-            operators[comparison.operator]?.(compareVersions(version, comparison.version)),
-          ),
+          group.length > 0 && group.every((holds) => holds(version)),
       ),
   };
 }
@@ -275,16 +267,16 @@ function splitOperator(term: string): { operator: string; version: string } {
   return { operator: term.slice(0, position).trim(), version: term.slice(position) };
 }
 
-function parseComparison(term: string): Comparison {
+function parseComparison(term: string): (version: Version) => boolean {
   const { operator, version } = splitOperator(term);
   const whole = quoteGo(operator + version);
   const fault = (what: string): SemverError =>
     new SemverError(`Could not parse Range ${quoteGo(term)}: ${what}`);
-  if (!Object.hasOwn(operators, operator)) {
-    throw fault(`Could not parse comparator ${quoteGo(operator)} in ${whole}`);
-  }
+  const isInOrder = Object.hasOwn(operators, operator) ? operators[operator] : undefined;
+  if (isInOrder === undefined) throw fault(`Could not parse comparator ${quoteGo(operator)} in ${whole}`);
   try {
-    return { operator, version: parseVersion(version) };
+    const bound = parseVersion(version);
+    return (other) => isInOrder(compareVersions(other, bound));
   } catch (error) {
     if (!(error instanceof SemverError)) throw error;
     throw fault(`Could not parse version ${quoteGo(version)} in ${whole}: ${error.message}`);

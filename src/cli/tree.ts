@@ -1,5 +1,5 @@
 import type { AnyCommand } from './command/declaration.js';
-import { type CommandNode, type CommandTree, group, leaf } from './command/tree.js';
+import { type CommandTree, group, leaf } from './command/tree.js';
 
 const list: CommandTree = {
   packages: leaf(() => import('./list/packages.js')),
@@ -45,8 +45,9 @@ const ofOpm = (tree: CommandTree): CommandTree =>
 const { generate, build, validate, unpack, extract } = bundle;
 
 /** Returns the command of an edit of sqlite indexes that changes a database instead of an image. */
-const ofRegistry = (load: () => Promise<{ registryCommand: AnyCommand }>): CommandNode =>
-  leaf(async () => ({ command: (await load()).registryCommand }));
+const ofRegistry = ({ registryCommand }: { registryCommand: AnyCommand }): { command: AnyCommand } => ({
+  command: registryCommand,
+});
 
 /** All commands by name, loaded lazily. */
 export const commands: CommandTree = {
@@ -145,15 +146,13 @@ export const commands: CommandTree = {
   registry: group(
     'build, edit and query sqlite indexes',
     {
-      add: ofRegistry(() => import('./index/add.js')),
-      rm: ofRegistry(() => import('./index/rm.js')),
-      delete: ofRegistry(() => import('./index/delete.js')),
-      'delete-latest': leaf(async () => ({
-        command: (await import('./index/delete.js')).registryDeleteLatest,
-      })),
-      prune: ofRegistry(() => import('./index/prune.js')),
-      'prune-stranded': ofRegistry(() => import('./index/prune-stranded.js')),
-      deprecatetruncate: ofRegistry(() => import('./index/deprecatetruncate.js')),
+      add: leaf(() => import('./registry/add.js')),
+      rm: leaf(() => import('./index/rm.js').then(ofRegistry)),
+      delete: leaf(() => import('./index/delete.js').then(ofRegistry)),
+      'delete-latest': leaf(() => import('./index/delete-latest.js').then(ofRegistry)),
+      prune: leaf(() => import('./index/prune.js').then(ofRegistry)),
+      'prune-stranded': leaf(() => import('./index/prune-stranded.js').then(ofRegistry)),
+      deprecatetruncate: leaf(() => import('./index/deprecatetruncate.js').then(ofRegistry)),
       create: leaf(() => import('./registry/create.js')),
       migrate: leaf(() => import('./registry/migrate.js')),
       init: leaf(() => import('./registry/init.js')),

@@ -251,7 +251,7 @@ const BLOCK_FAULT = / $| [\n\u2028\u2029]|[^\n\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\
 const DOUBLE_ESCAPED = /["\\\u2028\u2029]|[^\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd]/;
 const QUICK_PLAIN = /^[A-Za-z0-9_/$(^<=;\\+~][!-~]*(?: [!"$-~][!-~]*)*$/;
 const SPECIAL = /[^\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd]/;
-/** Parts that give unquoted text another meaning, except `\n`. */
+/** Text without `\n` that reads as something else without quotes. */
 const INDICATOR =
   /^(?:[#,[\]{}&*!|>'"%@`]|---|\.\.\.|[-?:](?: |$))|:(?: |$)|[ \u2028\u2029]#|^ | $|[\u2028\u2029]/;
 const BASE60 = /^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$/;

@@ -1,7 +1,9 @@
+import { collectFacts } from '../catalog/facts.js';
 import { mapConcurrent, withOpen } from '../core/concurrency.js';
-import { type CatalogFacts, joinFacts } from '../model/facts.js';
-import { sourceFacts } from '../source/facts.js';
+import { describeBundle } from '../model/describe.js';
+import { type CatalogFacts, emptyFacts, joinFacts } from '../model/facts.js';
 import { inReference } from '../source/reference-error.js';
+import { renderBundleSource } from '../source/render.js';
 import type { Session } from '../source/session.js';
 import { openSource } from '../source/source.js';
 
@@ -12,9 +14,11 @@ import { openSource } from '../source/source.js';
 export async function readFacts(references: readonly string[], session: Session): Promise<CatalogFacts> {
   const read = async (reference: string): Promise<CatalogFacts> => {
     try {
-      return await withOpen(openSource(reference, session), (source) =>
-        sourceFacts(source, reference, session),
-      );
+      return await withOpen(openSource(reference, session), async (source) => {
+        if (source.kind === 'catalog') return collectFacts(source.catalog, session);
+        const blob = renderBundleSource(source, reference, { migrationLevel: 'none' });
+        return { ...emptyFacts(), bundles: [describeBundle(blob)] };
+      });
     } catch (error) {
       throw inReference(error, reference);
     }

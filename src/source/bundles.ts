@@ -6,6 +6,7 @@ import { mapConcurrent } from '../core/concurrency.js';
 import { CancelledError, OpmateError, UsageError, throwIfCancelled } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import {
+  findReference,
   looksLikePath,
   parseReference,
   type Reference,
@@ -115,17 +116,6 @@ export function createManifestFetcher(
   };
 }
 
-/**
- * Checks the syntax of a reference, and that it has a digest if `requireDigest` is set; sends no request.
- * Throws OpmateError.
- */
-export function checkBundleReference(
-  reference: string,
-  options: { requireDigest?: boolean | undefined },
-): void {
-  parseBundleReference(reference, options);
-}
-
 /** A bundle reference with its location. */
 interface Located {
   /** The original reference. */
@@ -169,7 +159,8 @@ async function locateBundle(
   };
 }
 
-function parseBundleReference(
+/** Parses a reference that must have a digest if `requireDigest` is set; sends no request. Throws OpmateError. */
+export function parseBundleReference(
   reference: string,
   { requireDigest = false }: { requireDigest?: boolean | undefined },
 ): Reference {
@@ -237,13 +228,7 @@ function checkPrefix(text: string, place: string): void {
   if (host !== 'localhost' && !/[.:]/.test(host)) {
     throw fail('missing registry', `use docker.io/${place} for Docker Hub`);
   }
-  let parsed: Reference | undefined;
-  try {
-    parsed = parseReference(`docker://${place}/name`);
-  } catch (error) {
-    if (!(error instanceof OpmateError)) throw error;
-  }
-  if (parsed === undefined) {
+  if (findReference(`docker://${place}/name`) === undefined) {
     throw fail('is not a registry or repository prefix', 'remove schemes, tags and digests');
   }
 }

@@ -1,5 +1,4 @@
-import { type Reference, parseReference } from '../core/reference.js';
-import { OpmateError } from '../core/errors.js';
+import { type Reference, findReference } from '../core/reference.js';
 
 /**
  * Required relation between the reference in a signature and that of the image (containers-policy.json(5),
@@ -70,10 +69,6 @@ function findName(reference: Reference): NamedImage | undefined {
 }
 
 function parseStated(text: string): NamedImage | undefined {
-  try {
-    return findName(parseReference(text));
-  } catch (error) {
-    if (error instanceof OpmateError) return undefined;
-    throw error;
-  }
+  const reference = findReference(text);
+  return reference && findName(reference);
 }

@@ -5,7 +5,7 @@ import { OpmateError, UsageError } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 import { sortedByBytes } from '../../core/order.js';
 import { statIfPresent } from '../../files/file-status.js';
-import { checkBundleReference, parsePullFrom } from '../../source/bundles.js';
+import { parseBundleReference, parsePullFrom } from '../../source/bundles.js';
 import type { AddMode } from '../../sqlite/add/add.js';
 import { type FlagValues, flag, grouped, list, text } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
@@ -100,8 +100,8 @@ async function readReferenceList(context: CommandContext, name: string, flags: A
           hint: 'use one reference per line',
         });
       }
-      const isPath = /^\.{0,2}\//.test(reference) || (await statIfPresent(reference)) !== undefined;
-      if (!isPath) checkBundleReference(reference, flags);
+      const isPath = /^\.{0,2}\//.test(reference) || (await isThere(reference));
+      if (!isPath) parseBundleReference(reference, flags);
     } catch (error) {
       if (!(error instanceof OpmateError)) throw error;
       throw addContext(error, { subject: `${file}:${place.line}`, ...place });

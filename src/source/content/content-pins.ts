@@ -1,4 +1,4 @@
-import type { Diagnostic } from '../../core/diagnostic.js';
+import { type Diagnostic, createFault } from '../../core/diagnostic.js';
 import { OpmateError, redact } from '../../core/errors.js';
 import { parseImageReference } from '../parse-place.js';
 import { type ContentPlace, formatUrl, isCommit, pinReference } from '../place.js';
@@ -39,41 +39,18 @@ export function describeSource(source: ContentPlace): string {
 export function findUnpinned(sources: readonly PlacedSource[], pins: readonly Pin[] = []): Diagnostic[] {
   return sources.flatMap(({ name, source }): Diagnostic[] => {
     if (pins.some((pin) => pin.name === name)) return [];
+    const fault = (problem: string, hint: string) => [
+      createFault('unpinned', problem, { subject: name, hint }),
+    ];
     if (source.kind === 'image') {
       const { transport, digest } = parseImageReference(source.ref);
-      if (transport !== 'docker' || digest !== undefined) return [];
-      return [
-        {
-          severity: 'error',
-          code: 'unpinned',
-          subject: name,
-          problem: 'image is not pinned by digest',
-          hint: 'use NAME@sha256:…',
-        },
-      ];
+      const isPinned = transport !== 'docker' || digest !== undefined;
+      return isPinned ? [] : fault('image is not pinned by digest', 'use NAME@sha256:…');
     }
-    if (source.kind === 'git' && source.commit === undefined && !isCommit(source.revision ?? '')) {
-      return [
-        {
-          severity: 'error',
-          code: 'unpinned',
-          subject: name,
-          problem: 'git source is not pinned by commit',
-          hint: 'use all 40 digits of the commit',
-        },
-      ];
-    }
-    if (source.kind === 'http' && source.checksum === undefined) {
-      return [
-        {
-          severity: 'error',
-          code: 'unpinned',
-          subject: name,
-          problem: 'URL is not pinned by checksum',
-          hint: 'add #sha256:… to the URL',
-        },
-      ];
-    }
+    if (source.kind === 'git' && source.commit === undefined && !isCommit(source.revision ?? ''))
+      return fault('git source is not pinned by commit', 'use all 40 digits of the commit');
+    if (source.kind === 'http' && source.checksum === undefined)
+      return fault('URL is not pinned by checksum', 'add #sha256:… to the URL');
     return [];
   });
 }

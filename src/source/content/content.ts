@@ -2,14 +2,13 @@ import { copyFile, constants } from 'node:fs/promises';
 import path from 'node:path';
 import { normalizeEntryPath } from '../../archive/entry-path.js';
 import { makeTemporaryDirectory } from '../../files/temporary-directory.js';
-import type { CancelOptions } from '../../core/concurrency.js';
-import type { Diagnostic } from '../../core/diagnostic.js';
+import { type CancelOptions, withOpen } from '../../core/concurrency.js';
+import { type Diagnostic, createFault } from '../../core/diagnostic.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
 import { combineErrors } from '../../core/diagnostics-error.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { moveWhole } from '../../files/move-whole.js';
-import type { Unpack, ResolvedPlace } from '../drivers/driver.js';
 import { type ContentTree, confirmTree, hashOfTree, readTree } from '../drivers/file-tree.js';
 import { copyDirectory } from '../drivers/local.js';
 import { isLocal } from '../place.js';
@@ -167,14 +166,9 @@ function checkContent(pin: Pin, { source }: PlacedSource, options: ContentOption
     if (known.content !== pin.content) throw drift(pin.name, known.content, pin.content);
   } else if (isLocal(source)) {
     const covered = known.roots === undefined ? 'all files' : `only ${known.roots.join(', ')}`;
-    throw new OpmateError(
-      'INVALID',
-      `lock entry covers ${covered}, expected the paths that this command reads`,
-      {
-        subject: pin.name,
-        hint: 'use a separate lock, or update this one with --update-lock',
-      },
-    );
+    const problem = `lock entry covers ${covered}, expected the paths that this command reads`;
+    const hint = 'use a separate lock, or update this one with --update-lock';
+    throw new OpmateError('INVALID', problem, { subject: pin.name, hint });
   } else if (known.ref !== pin.ref) throw drift(pin.name, known.ref, pin.ref);
 }
 
@@ -195,7 +189,7 @@ async function fetchPinned(
   }
   const tree = path.join(staging, 'tree');
   await makeDirectory(staging, 0o700);
-  const { ref, directory } = await fetchSource({ ...placed, source }, { tree, roots }, session);
+  const { ref, directory } = await fetchSource({ ...placed, source }, tree, roots, session);
   const read = await readTree(directory, { limits, signal });
   const pin = getPin(placed, ref ?? `${source.kind}@${hashOfTree(read)}`, read, roots);
   checkContent(pin, placed, options);
@@ -206,47 +200,27 @@ async function fetchPinned(
   return { placed, pin, directory: stored, tree: read, isOwn: stored === directory };
 }
 
-interface Staging {
-  /** Directory for the files; must not exist. */
-  tree: string;
-  roots: readonly string[];
-}
-
-/** Fetches a source; `ref` is undefined if its only state is its content. */
+/** Fetches a source to `tree`, which must not exist; `ref` is undefined if its only state is its content. */
 async function fetchSource(
   { name, source }: PlacedSource,
-  { tree, roots }: Staging,
+  tree: string,
+  roots: readonly string[],
   session: SourceSession,
 ): Promise<{ ref?: string; directory: string }> {
   if (source.kind === 'directory') {
     await copyDirectory(source.path, tree, session);
     return { directory: tree };
   }
-  const resolved = await resolvePlace(source, session, { label: name });
-  try {
-    const { directory, problems } = await requireUnpack(resolved, name)(tree, roots);
-    checkProblems(name, problems);
-    return isLocal(source) ? { directory } : { ref: resolved.state.ref, directory };
-  } finally {
-    await resolved.close();
-  }
-}
-
-function requireUnpack({ unpack }: ResolvedPlace, name: string): Unpack {
-  if (unpack !== undefined) return unpack;
-  throw new OpmateError('UNSUPPORTED', 'is a catalog, not a bundle', { subject: name });
-}
-
-function checkProblems(name: string, problems: ReadonlyMap<string, OpmateError>): void {
-  if (problems.size === 0) return;
-  throw new ContentFindingsError(
-    [...problems.values()].map(({ message }) => ({
-      severity: 'error',
-      code: 'unpack',
-      subject: name,
-      problem: message,
-    })),
-  );
+  return withOpen(resolvePlace(source, session, { label: name }), async ({ unpack, state }) => {
+    if (unpack === undefined)
+      throw new OpmateError('UNSUPPORTED', 'is a catalog, not a bundle', { subject: name });
+    const { directory, problems } = await unpack(tree, roots);
+    const faults = [...problems.values()].map(({ message }) =>
+      createFault('unpack', message, { subject: name }),
+    );
+    if (faults.length > 0) throw new ContentFindingsError(faults);
+    return isLocal(source) ? { directory } : { ref: state.ref, directory };
+  });
 }
 
 /** Merges the files of all sources into one directory and returns their hash. */
@@ -275,25 +249,18 @@ async function compose(
       const target = getTarget(destination, name);
       const other = files.get(target)?.owner;
       if (other === undefined) files.set(target, { owner, sha256 });
-      else
-        findings.push({
-          severity: 'error',
-          code: 'duplicate-file',
-          subject: target,
-          problem: `duplicate file in ${other} and ${owner}`,
-          hint: 'use different destinations, or remove the file from one of them',
-        });
+      else {
+        const hint = 'use different destinations, or remove the file from one of them';
+        const problem = `duplicate file in ${other} and ${owner}`;
+        findings.push(createFault('duplicate-file', problem, { subject: target, hint }));
+      }
     }
   }
   for (const [name, { owner }] of files) {
     const other = directories.get(name);
-    if (other !== undefined)
-      findings.push({
-        severity: 'error',
-        code: 'duplicate-file',
-        subject: name,
-        problem: `is a file in ${owner} and a directory in ${other}`,
-      });
+    if (other === undefined) continue;
+    const problem = `is a file in ${owner} and a directory in ${other}`;
+    findings.push(createFault('duplicate-file', problem, { subject: name }));
   }
   if (findings.length > 0) throw new ContentFindingsError(findings);
   await makeDirectory(directory, 0o700);

@@ -4,7 +4,7 @@ import type { CancelOptions } from '../core/concurrency.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import { findSharingProblem } from '../files/private-directory.js';
 import type { LinkOptions } from '../files/directory-root.js';
-import type { BlobCache } from '../oci/registry/blob-cache.js';
+import type { BlobCache, openBlobCache } from '../oci/registry/blob-cache.js';
 import type { Connection, ConnectionOptions } from '../oci/registry/connection.js';
 import type { ImageSession } from '../oci/image/open.js';
 import type { Platform } from '../oci/image/types.js';
@@ -111,11 +111,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     logger,
   );
   const cache =
-    directory === undefined
-      ? undefined
-      : await (
-          await import('../oci/registry/blob-cache.js')
-        ).openBlobCache({ directory, now: now().getTime(), logger });
+    directory === undefined ? undefined : await openCache({ directory, now: now().getTime(), logger });
   const { registry } = options;
   return {
     connect: () => (connection ??= connect(options, logger)),
@@ -149,6 +145,10 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   };
 }
 
+async function openCache(options: Parameters<typeof openBlobCache>[0]): Promise<BlobCache> {
+  return (await import('../oci/registry/blob-cache.js')).openBlobCache(options);
+}
+
 /** Maximum bytes of catalog layers in the default cache. */
 const maxCatalogCacheBytes = 2 * 1024 ** 3;
 
@@ -170,13 +170,8 @@ function lazyCatalogCache(
       quiet.log('debug', `${cacheDirectory}: cache not used: ${problem}`);
       return undefined;
     }
-    const { openBlobCache } = await import('../oci/registry/blob-cache.js');
-    return openBlobCache({
-      directory: cacheDirectory,
-      now: now().getTime(),
-      maxBytes: maxCatalogCacheBytes,
-      logger: quiet,
-    });
+    const maxBytes = maxCatalogCacheBytes;
+    return openCache({ directory: cacheDirectory, now: now().getTime(), maxBytes, logger: quiet });
   }
   return () => (opened ??= open(directory));
 }

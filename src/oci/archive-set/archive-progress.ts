@@ -12,26 +12,19 @@ import {
 import { type PlacedBlob, blobHeader, partialName, planPattern, stagedName } from './archive-layout.js';
 import { readBytes } from '../../files/file-region.js';
 
-/** An archive set that is being written, or whose writing was interrupted. */
-interface UnfinishedArchive {
-  /** Planned index; its parts have no sums yet. */
-  index: ArchiveIndex;
-  /** Digests of blobs and manifests with a tar header, which is written last; contents are not verified. */
-  written: ReadonlySet<string>;
-}
-
 /**
- * Reads the progress of unfinished archive sets in a directory, without writing. Damaged indexes are ignored, as by the
- * next run. Throws OpmateError NOT_FOUND and IO.
+ * Reads the progress of unfinished archive sets in a directory, without writing: the planned index, whose parts have no
+ * sums yet, and the digests of blobs and manifests with a tar header, which is written last. Contents are not verified.
+ * Damaged indexes are ignored, as by the next run. Throws OpmateError NOT_FOUND and IO.
  */
 export async function readUnfinishedArchives(
   directory: string,
   { signal }: CancelOptions = {},
-): Promise<UnfinishedArchive[]> {
+): Promise<{ index: ArchiveIndex; written: ReadonlySet<string> }[]> {
   const names = await readdir(directory).catch((error: unknown) => {
     throw fileError(directory, error);
   });
-  const archives: UnfinishedArchive[] = [];
+  const archives: { index: ArchiveIndex; written: ReadonlySet<string> }[] = [];
   for (const name of sortedByBytes(names)) {
     const key = planPattern.exec(name)?.[1];
     const index = key === undefined ? undefined : await readPlan(path.join(directory, name));

@@ -1,5 +1,5 @@
+import { Readable } from 'node:stream';
 import { LimitError } from '../../core/errors.js';
-import { MemoryStream } from './held-content.js';
 
 /** Reads a stream whole. Throws LimitError, naming `what`, and destroys the stream if it is longer than `limit`. */
 export async function readLimited(
@@ -16,4 +16,19 @@ export async function readLimited(
     chunks.push(chunk);
   }
   return chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size);
+}
+
+/** A stream of content in memory; taking `bytes` costs less than reading it. */
+export class MemoryStream extends Readable {
+  readonly bytes: Buffer;
+
+  constructor(bytes: Buffer) {
+    super();
+    this.bytes = bytes;
+  }
+
+  override _read(): void {
+    if (this.bytes.length > 0) this.push(this.bytes);
+    this.push(null);
+  }
 }

@@ -10,10 +10,9 @@ import { readBytes } from '../../files/file-region.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { moveWhole } from '../../files/move-whole.js';
 import { stagingName, sweepLeftovers } from '../../files/staging.js';
-import { MemoryStream } from '../image/held-content.js';
 import { parseManifest } from '../image/manifest.js';
 import { getSubject } from '../image/platform.js';
-import { readLimited } from '../image/read-limited.js';
+import { MemoryStream, readLimited } from '../image/read-limited.js';
 import type { Repository } from './repository.js';
 import { type Descriptor, maxManifestBytes } from '../image/types.js';
 

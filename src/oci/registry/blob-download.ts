@@ -5,7 +5,7 @@ import type { CancelOptions } from '../../core/concurrency.js';
 import { computeDigest, parseDigest, verifyContent } from '../../core/digest.js';
 import { DigestMismatchError, LimitError, OpmateError, redact, throwIfCancelled } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
-import { MemoryStream } from '../image/held-content.js';
+import { MemoryStream } from '../image/read-limited.js';
 import type { RegistryRequester } from './registry-request.js';
 import { pauseBeforeAttempt, retryDamaged } from '../transport/retry-policy.js';
 import type { TransportResponse } from '../transport/transport.js';

@@ -24,7 +24,7 @@ import { createReferrersTags, referrersTag } from './referrers-tag.js';
 import { type PageOptions, readPages } from './list-pages.js';
 import { isTag } from './registry-names.js';
 import { type Access, canTryNext, createRequester, type RegistryRequester } from './registry-request.js';
-import type { ManifestContent, WritableRepository } from './repository.js';
+import { type ManifestContent, type WritableRepository, ifFound } from './repository.js';
 import { maxContentAttempts, pauseBeforeAttempt } from '../transport/retry-policy.js';
 import { type TransportResponse } from '../transport/transport.js';
 import { NetworkError } from '../transport/transport-faults.js';
@@ -278,15 +278,6 @@ function checkReference(name: string, reference: string): void {
   throw new OpmateError('INVALID', `expected a tag or digest, got ${quoteShort(reference)}`, {
     subject: name,
   });
-}
-
-async function ifFound<T>(result: Promise<T>): Promise<T | undefined> {
-  try {
-    return await result;
-  } catch (error) {
-    if (error instanceof OpmateError && error.code === 'NOT_FOUND') return undefined;
-    throw error;
-  }
 }
 
 /** Reads a manifest. One that is cut off, or does not match the requested or announced digest, is read again. */

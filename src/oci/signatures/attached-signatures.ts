@@ -1,12 +1,12 @@
 import type { CancelOptions } from '../../core/concurrency.js';
-import { LimitError, OpmateError } from '../../core/errors.js';
+import { LimitError } from '../../core/errors.js';
 import { isSignatureBundle, maxSignatureBytes } from '../../trust/sigstore-signature.js';
 import type { SigstoreSignature } from '../../trust/sigstore-types.js';
 import { readBlob } from '../image/image.js';
 import { parseManifest } from '../image/manifest.js';
 import { getSubject } from '../image/platform.js';
 import type { Descriptor, ImageManifest } from '../image/types.js';
-import type { Repository } from '../registry/repository.js';
+import { type Repository, ifFound } from '../registry/repository.js';
 
 /** Media type of the signed document of a cosign signature. */
 export const simpleSigningType = 'application/vnd.dev.cosign.simplesigning.v1+json';
@@ -42,13 +42,8 @@ export async function findManifest(
   reference: string,
   options: CancelOptions,
 ): Promise<ImageManifest | undefined> {
-  let content;
-  try {
-    content = await repository.getManifest(reference, options);
-  } catch (error) {
-    if (error instanceof OpmateError && error.code === 'NOT_FOUND') return undefined;
-    throw error;
-  }
+  const content = await ifFound(repository.getManifest(reference, options));
+  if (content === undefined) return undefined;
   const subject = getSubject(repository.name, reference);
   const parsed = parseManifest(content.bytes, { subject, mediaType: content.descriptor.mediaType });
   return parsed.kind === 'image' ? parsed.manifest : undefined;

@@ -51,8 +51,8 @@ export class TemplateSet {
     this.#budget = new Budget(options.limits);
     this.#context = {
       budget: this.#budget,
-      include: (name, data) => this.#capture(name, data),
-      renderText: (text, data) => this.#renderText(text, data),
+      include: (name, data) => this.render(name, data),
+      renderText: (text, data) => this.renderText(text, data),
     };
   }
 
@@ -61,16 +61,6 @@ export class TemplateSet {
     const parsed = this.#parse(name, text);
     this.#named.set(name, { body: parsed.body, template: name });
     this.#define(parsed, name);
-  }
-
-  /** Renders a template. Throws TemplateFault with its place. */
-  render(name: string, data: GoValue): string {
-    return this.#capture(name, data);
-  }
-
-  /** Renders text with the templates of this set. Throws TemplateFault. */
-  renderText(text: string, data: GoValue): string {
-    return this.#renderText(text, data);
   }
 
   #parse(name: string, text: string): ParsedTemplate {
@@ -82,14 +72,15 @@ export class TemplateSet {
     for (const [name, body] of defined) this.#named.set(name, { body, template });
   }
 
-  #capture(name: string, data: GoValue): string {
+  /** Renders a template. Throws TemplateFault with its place. */
+  render(name: string, data: GoValue): string {
     const body = this.#named.get(name);
     if (body === undefined) throw evaluationFault(`no template ${JSON.stringify(name)}`);
     return this.#evaluate(body.body, body.template, data);
   }
 
-  /** Renders text whose definitions are private to it. */
-  #renderText(text: string, data: GoValue): string {
+  /** Renders text with the templates of this set; its own definitions are private to it. Throws TemplateFault. */
+  renderText(text: string, data: GoValue): string {
     const name = 'tpl';
     const parsed = this.#parse(name, text);
     const before = [...parsed.defined.keys()].map((key) => [key, this.#named.get(key)] as const);
@@ -154,7 +145,7 @@ export class TemplateSet {
           return this.#range(node.pipe, node.body, node.otherwise, dot, scope);
         case 'template': {
           const data = node.pipe === undefined ? null : this.#pipeline(node.pipe, dot, scope);
-          this.#write(this.#capture(node.name, data), scope);
+          this.#write(this.render(node.name, data), scope);
           return 'next';
         }
         default:

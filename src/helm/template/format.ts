@@ -12,11 +12,6 @@ import {
 } from './go-values.js';
 import { TemplateFault } from './fault.js';
 
-/** Returns text as `%q` prints it. */
-export function goQuoted(text: string): string {
-  return quoteGo(text);
-}
-
 /** Maximum width and precision, as in Go. */
 const maxWidth = 10_000;
 
@@ -129,7 +124,7 @@ function formatText(
 ): string | undefined {
   const cut = precision === undefined ? text : [...text].slice(0, precision).join('');
   if (verb === 's') return cut;
-  if (verb === 'q') return flags.includes('#') && !/[`\p{Cc}]/u.test(cut) ? `\`${cut}\`` : goQuoted(cut);
+  if (verb === 'q') return flags.includes('#') && !/[`\p{Cc}]/u.test(cut) ? `\`${cut}\`` : quoteGo(cut);
   if (verb !== 'x' && verb !== 'X') return undefined;
   const hex = Buffer.from(cut).toString('hex');
   return verb === 'x' ? hex : hex.toUpperCase();
@@ -195,11 +190,11 @@ function formatNumber(
 
 function goSyntax(value: GoValue): string {
   if (value === null) return '<nil>';
-  if (typeof value === 'string') return goQuoted(value);
+  if (typeof value === 'string') return quoteGo(value);
   if (Array.isArray(value)) return `[]interface {}{${value.map(goSyntax).join(', ')}}`;
   if (isGoMap(value))
     return `map[string]interface {}{${getKeys(value)
-      .map((key) => `${goQuoted(key)}:${goSyntax(value[key] as GoValue)}`)
+      .map((key) => `${quoteGo(key)}:${goSyntax(value[key] as GoValue)}`)
       .join(', ')}}`;
   return print(value);
 }

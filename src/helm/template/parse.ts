@@ -32,19 +32,6 @@ interface Token {
 /** Part of a template: text or an action. */
 type Piece = { kind: 'text'; text: string } | { kind: 'action'; tokens: Token[]; line: number };
 
-const keywords = new Set([
-  'if',
-  'else',
-  'end',
-  'range',
-  'with',
-  'define',
-  'template',
-  'block',
-  'break',
-  'continue',
-]);
-
 class Parser {
   readonly #pieces: Piece[];
   readonly #options: ParseOptions;
@@ -85,7 +72,7 @@ class Parser {
       const { tokens, line } = piece;
       const [first] = tokens;
       if (first === undefined) throw this.#fault('missing value for command', line);
-      const word = first.kind === 'word' && keywords.has(first.text) ? first.text : undefined;
+      const word = first.kind === 'word' ? first.text : undefined;
       if (word === 'else' || word === 'end') {
         if (ends.includes(word)) return { body, end: { word, tokens: tokens.slice(1), line } };
         throw this.#fault(`unexpected {{${word}}}`, line);

@@ -16,7 +16,7 @@ import {
   toText,
   getType,
 } from '../go-values.js';
-import { type FunctionTable, define } from './define.js';
+import { type FunctionTable, define, withMust } from './define.js';
 
 function dict(values: readonly GoValue[]): GoMap {
   const made: GoMap = {};
@@ -49,11 +49,6 @@ const asList = (value: GoValue): GoValue[] => {
   if (value instanceof GoStruct && Array.isArray(value.content)) return value.content;
   throw evaluationFault(`type ${getType(value)} is not a list`);
 };
-
-/** Returns a list function under its name and its `must` variant. */
-function both(name: string, call: FunctionTable[string]): FunctionTable {
-  return { [name]: call, [`must${name.slice(0, 1).toUpperCase()}${name.slice(1)}`]: call };
-}
 
 const push = define('aa', ([items, item]) => [...asList(items), item]);
 
@@ -128,40 +123,21 @@ export const collectionFunctions: FunctionTable = {
     }
     return value;
   }),
-  ...{ merge, mustMerge: merge, mergeOverwrite, mustMergeOverwrite: mergeOverwrite },
-  ...both(
-    'deepCopy',
-    define('a', ([value]) => deepCopy(value)),
-  ),
-  ...both('push', push),
-  ...both('append', push),
-  ...both(
-    'prepend',
-    define('aa', ([items, item]) => [item, ...asList(items)]),
-  ),
-  ...both(
-    'first',
-    define('a', ([items]) => (typeof items === 'string' ? items.slice(0, 1) : (asList(items)[0] ?? null))),
-  ),
-  ...both(
-    'last',
-    define('a', ([items]) => asList(items).at(-1) ?? null),
-  ),
-  ...both(
-    'rest',
-    define('a', ([items]) => asList(items).slice(1)),
-  ),
-  ...both(
-    'initial',
-    define('a', ([items]) => asList(items).slice(0, -1)),
-  ),
-  ...both(
-    'reverse',
-    define('a', ([items]) => [...asList(items)].reverse()),
-  ),
-  ...both(
-    'uniq',
-    define('a', ([items], { budget }) => {
+  ...withMust({
+    merge,
+    mergeOverwrite,
+    deepCopy: define('a', ([value]) => deepCopy(value)),
+    push: push,
+    append: push,
+    prepend: define('aa', ([items, item]) => [item, ...asList(items)]),
+    first: define('a', ([items]) =>
+      typeof items === 'string' ? items.slice(0, 1) : (asList(items)[0] ?? null),
+    ),
+    last: define('a', ([items]) => asList(items).at(-1) ?? null),
+    rest: define('a', ([items]) => asList(items).slice(1)),
+    initial: define('a', ([items]) => asList(items).slice(0, -1)),
+    reverse: define('a', ([items]) => [...asList(items)].reverse()),
+    uniq: define('a', ([items], { budget }) => {
       const kept: GoValue[] = [];
       for (const item of asList(items)) {
         budget.countSteps(kept.length + 1);
@@ -169,35 +145,20 @@ export const collectionFunctions: FunctionTable = {
       }
       return kept;
     }),
-  ),
-  ...both(
-    'without',
-    define('aa*', ([items, ...gone]) =>
+    without: define('aa*', ([items, ...gone]) =>
       asList(items as GoValue).filter((item) => !(gone as GoValue[]).some((entry) => isEqual(entry, item))),
     ),
-  ),
-  ...both(
-    'has',
-    define('aa', ([item, items]) => asList(items).some((entry) => isEqual(entry, item))),
-  ),
-  ...both(
-    'compact',
-    define('a', ([items]) => asList(items).filter(isTrue)),
-  ),
-  ...both(
-    'slice',
-    define('aa*', ([items, ...indexes]) => slice(items as GoValue, indexes as GoValue[])),
-  ),
-  ...both(
-    'chunk',
-    define('ia', ([size, items]) => {
+    has: define('aa', ([item, items]) => asList(items).some((entry) => isEqual(entry, item))),
+    compact: define('a', ([items]) => asList(items).filter(isTrue)),
+    slice: define('aa*', ([items, ...indexes]) => slice(items as GoValue, indexes as GoValue[])),
+    chunk: define('ia', ([size, items]) => {
       const all = asList(items);
       const chunks: GoValue[] = [];
       for (let i = 0; i < all.length; i += Math.max(1, size))
         chunks.push(all.slice(i, i + Math.max(1, size)));
       return chunks;
     }),
-  ),
+  }),
   concat: define('a*', (lists, { budget }) => {
     budget.requireItems(lists.reduce<number>((sum, item) => sum + asList(item).length, 0));
     return lists.flatMap(asList);

@@ -70,3 +70,11 @@ export function lacking(name: string, why: string): TemplateFunction {
 }
 
 export type FunctionTable = Readonly<Record<string, TemplateFunction>>;
+
+/** Adds the `must` variants of functions, which are the same here: all functions fail for wrong arguments. */
+export function withMust(functions: FunctionTable): FunctionTable {
+  const variants = Object.entries(functions).map(
+    ([name, call]) => [`must${name.slice(0, 1).toUpperCase()}${name.slice(1)}`, call] as const,
+  );
+  return { ...functions, ...Object.fromEntries(variants) };
+}

@@ -6,7 +6,7 @@ import { encodeYaml, parseYaml } from '../../../document/yaml.js';
 import { evaluationFault } from '../fault.js';
 import { type GoValue, isGoMap, toJsonValue, toText } from '../go-values.js';
 import { sprint, sprintf, sprintln } from '../format.js';
-import { type FunctionTable, define, lacking } from './define.js';
+import { type FunctionTable, define, lacking, withMust } from './define.js';
 
 function toYaml(value: GoValue): string {
   return encodeYaml(toJsonValue(value)).replace(/\n$/, '');
@@ -88,20 +88,18 @@ const html: Readonly<Record<string, string>> = {
 
 /** Functions that print and encode. */
 export const encodingFunctions: FunctionTable = {
-  toYaml: define('a', ([value]) => toYaml(value)),
-  mustToYaml: define('a', ([value]) => toYaml(value)),
   toYamlPretty: define('a', ([value]) => toYaml(value)),
   fromYaml: define('s', ([text]) => readMap(text, parseYaml)),
   fromYamlArray: define('s', ([text]) => readList(text, parseYaml)),
   fromJson: define('s', ([text]) => readMap(text, parseGoJson)),
   fromJsonArray: define('s', ([text]) => readList(text, parseGoJson)),
   mustFromJson: parseJson,
-  toJson: json(0, true),
-  mustToJson: json(0, true),
-  toRawJson: json(0, false),
-  mustToRawJson: json(0, false),
-  toPrettyJson: json(2, true),
-  mustToPrettyJson: json(2, true),
+  ...withMust({
+    toYaml: define('a', ([value]) => toYaml(value)),
+    toJson: json(0, true),
+    toRawJson: json(0, false),
+    toPrettyJson: json(2, true),
+  }),
   toToml: lacking('toToml', 'TOML is not supported'),
   mustToToml: lacking('mustToToml', 'TOML is not supported'),
   fromToml: lacking('fromToml', 'TOML is not supported'),

@@ -1,6 +1,6 @@
 import { evaluationFault } from '../fault.js';
 import type { Budget } from '../budget.js';
-import { type FunctionTable, define } from './define.js';
+import { type FunctionTable, define, withMust } from './define.js';
 
 const classes: Readonly<Record<string, string>> = {
   ...{
@@ -59,40 +59,22 @@ function replaceAll(pattern: string, text: string, template: string, budget: Bud
   });
 }
 
-function both(name: string, call: FunctionTable[string]): FunctionTable {
-  return { [name]: call, [`mustR${name.slice(1)}`]: call };
-}
-
 /** Functions with regular expressions. */
 export const patternFunctions: FunctionTable = {
-  ...both(
-    'regexMatch',
-    define('ss', ([pattern, text]) => compilePattern(pattern).test(text)),
-  ),
-  ...both(
-    'regexFind',
-    define('ss', ([pattern, text]) => compilePattern(pattern).exec(text)?.[0] ?? ''),
-  ),
-  ...both(
-    'regexFindAll',
-    define('ssi', ([pattern, text, count], { budget }) =>
+  ...withMust({
+    regexMatch: define('ss', ([pattern, text]) => compilePattern(pattern).test(text)),
+    regexFind: define('ss', ([pattern, text]) => compilePattern(pattern).exec(text)?.[0] ?? ''),
+    regexFindAll: define('ssi', ([pattern, text, count], { budget }) =>
       matches(pattern, text, count, budget).map(([all]) => all),
     ),
-  ),
-  ...both(
-    'regexReplaceAll',
-    define('sss', ([pattern, text, by], { budget }) => replaceAll(pattern, text, by, budget)),
-  ),
-  ...both(
-    'regexReplaceAllLiteral',
-    define('sss', ([pattern, text, by], { budget }) => {
+    regexReplaceAll: define('sss', ([pattern, text, by], { budget }) =>
+      replaceAll(pattern, text, by, budget),
+    ),
+    regexReplaceAllLiteral: define('sss', ([pattern, text, by], { budget }) => {
       budget.requireLength((text.length + 1) * (by.length + 1));
       return text.replace(compilePattern(pattern, 'g'), () => by);
     }),
-  ),
-  ...both(
-    'regexSplit',
-    define('ssi', ([pattern, text, count], { budget }) => {
+    regexSplit: define('ssi', ([pattern, text, count], { budget }) => {
       const parts: string[] = [];
       let from = 0;
       for (const match of matches(pattern, text, -1, budget)) {
@@ -103,6 +85,6 @@ export const patternFunctions: FunctionTable = {
       }
       return count === 0 ? [] : [...parts, text.slice(from)];
     }),
-  ),
+  }),
   regexQuoteMeta: define('s', ([text]) => text.replace(/[\\.+*?()|[\]{}^$]/g, '\\$&')),
 };

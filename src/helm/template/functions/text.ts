@@ -1,4 +1,4 @@
-import { goQuoted } from '../format.js';
+import { quoteGo } from '../../../core/go-json-quote.js';
 import { type GoMap, type GoValue, isTrue, setKey, toText } from '../go-values.js';
 import { evaluationFault } from '../fault.js';
 import { type FunctionTable, define } from './define.js';
@@ -130,7 +130,7 @@ export const textFunctions: FunctionTable = {
   quote: define('a*', (values) =>
     values
       .filter((item) => item !== null)
-      .map((item) => goQuoted(toText(item)))
+      .map((item) => quoteGo(toText(item)))
       .join(' '),
   ),
   squote: define('a*', (values) =>

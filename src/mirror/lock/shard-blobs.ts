@@ -1,7 +1,7 @@
 import { mapConcurrent } from '../../core/concurrency.js';
 import { getOrAdd } from '../../core/groups.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
-import type { Reference } from '../../core/reference.js';
+import type { Reference, RegistryReference } from '../../core/reference.js';
 import type { SharedBlobs } from '../../oci/image/shared-blobs.js';
 import type { Descriptor } from '../../oci/image/types.js';
 import { pause } from '../../oci/transport/retry-policy.js';
@@ -91,95 +91,54 @@ export async function copyShard(
   shared: SharedBlobs,
   options: CopyShardOptions,
 ): Promise<TransferReport> {
-  const places = new OpenPlaces(options.transfer.session);
-  try {
-    return await new ShardCopy(shared, places, options).copy(surveyed);
-  } finally {
-    await places.close();
-  }
-}
-
-class ShardCopy {
-  readonly #shared: SharedBlobs;
-  readonly #places: OpenPlaces;
-  readonly #options: CopyShardOptions;
-  readonly #sent = { blobs: 0, bytes: 0 };
-
-  constructor(shared: SharedBlobs, places: OpenPlaces, options: CopyShardOptions) {
-    this.#shared = shared;
-    this.#places = places;
-    this.#options = options;
-  }
-
-  async copy(surveyed: readonly SurveyedTransfer[]): Promise<TransferReport> {
-    const { shard, transfer } = this.#options;
-    noteKnown(surveyed, this.#shared);
-    const lacking = this.#findLackingBlobs(surveyed);
-    const isOwn = ({ shared: { owner, providers }, repository }: LackingBlob): boolean =>
-      owner === shard && providers.get(repository) === shard;
-    const isAtHome = ({ shared: { home }, repository }: LackingBlob): boolean => repository === home;
-    const own = lacking.filter(isOwn);
-    await this.#provide(own.filter(isAtHome));
-    await this.#provide(own.filter((blob) => !isAtHome(blob)));
-    const others = lacking.filter((blob) => !isOwn(blob));
-    const keys = new Set(others.map(toKey));
-    const isWaiting = ({ target, blobs }: SurveyedTransfer): boolean =>
-      target.transport === 'docker' &&
-      blobs.some((blob) => keys.has(toKey({ blob, repository: target.repository })));
-    const ready = surveyed.filter((image) => !isWaiting(image));
-    const first = await copyTransfers(ready, transfer, this.#shared);
-    if (others.length > 0) await this.#waitFor(others);
-    const last = await copyTransfers(surveyed.filter(isWaiting), transfer, this.#shared);
-    return joinReports({ done: [], missing: [], failed: [], ...this.#sent }, first, last);
-  }
-
-  #findLackingBlobs(surveyed: readonly SurveyedTransfer[]): LackingBlob[] {
-    const lacking = new Map<string, LackingBlob>();
-    for (const transfer of surveyed) {
-      if (transfer.target.transport !== 'docker') continue;
-      const { repository } = transfer.target;
-      for (const blob of transfer.blobs) {
-        const shared = this.#options.plan.get(blob.digest);
-        if (shared !== undefined)
-          lacking.set(toKey({ blob, repository }), { blob, repository, transfer, shared });
-      }
-    }
-    return [...lacking.values()];
-  }
+  const { shard, plan, transfer, waitMs } = options;
+  const { session, maxPerRegistry } = transfer;
+  const { logger, signal } = session;
+  const places = new OpenPlaces(session);
+  const sent = { blobs: 0, bytes: 0 };
 
   /** Uploads blobs, or mounts those the registry is known to have. */
-  async #provide(blobs: readonly LackingBlob[]): Promise<void> {
-    const { maxPerRegistry, session } = this.#options.transfer;
-    const { signal, logger } = session;
-    await mapConcurrent(
+  const provide = (blobs: readonly LackingBlob[]) =>
+    mapConcurrent(
       blobs,
       maxPerRegistry,
-      async ({ blob, transfer }) => {
-        const { repository: source } = await this.#places.openSource(transfer);
-        const target = await this.#places.openTarget(transfer.target);
-        const outcome = await this.#shared.copy(source, target, blob, { signal, logger, isAbsent: true });
+      async ({ blob, transfer: image }) => {
+        const { repository: source } = await places.openSource(image);
+        const target = await places.openTarget(image.target);
+        const outcome = await shared.copy(source, target, blob, { signal, logger, isAbsent: true });
         if (outcome !== 'copied') return;
-        this.#sent.blobs++;
-        this.#sent.bytes += blob.size;
+        sent.blobs++;
+        sent.bytes += blob.size;
       },
       session,
     );
-  }
+
+  /** Notes a repository to mount a blob from, if it has the blob; by default the one that it is uploaded to. */
+  const noteIfPresent = async (
+    { blob, transfer: { target: own }, shared: { home } }: LackingBlob,
+    target: Reference = { ...own, repository: home } as RegistryReference,
+  ): Promise<boolean> => {
+    const repository = await places.openTarget(target);
+    if (!(await repository.hasBlob(blob, session))) return false;
+    shared.note(toBlobPlace(target), blob.digest);
+    return true;
+  };
+
+  const checkPresence = async (lacking: LackingBlob): Promise<boolean> => {
+    if (lacking.shared.providers.get(lacking.repository) !== shard)
+      return noteIfPresent(lacking, lacking.transfer.target);
+    if (!(await noteIfPresent(lacking))) return false;
+    await provide([lacking]);
+    return true;
+  };
 
   /** Waits for the blobs of other shards, and mounts those that this shard provides to a repository. */
-  async #waitFor(blobs: readonly LackingBlob[]): Promise<void> {
-    const { transfer, waitMs } = this.#options;
-    const { logger, signal } = transfer.session;
+  const waitFor = async (blobs: readonly LackingBlob[]): Promise<void> => {
     let left = blobs;
     let lastProgress = performance.now();
     let pollMs = firstPollMs;
     for (;;) {
-      const isPresent = await mapConcurrent(
-        left,
-        transfer.maxPerRegistry,
-        (blob) => this.#checkPresence(blob),
-        transfer.session,
-      );
+      const isPresent = await mapConcurrent(left, maxPerRegistry, checkPresence, session);
       const before = left.length;
       left = left.filter((_, i) => isPresent[i] !== true);
       if (left.length === 0) return;
@@ -195,33 +154,48 @@ class ShardCopy {
     }
     logger?.log('info', `${left.length} blobs of other shards missing after the wait: copying them here`);
     // Blobs that the registry has in another repository are mounted, not uploaded.
-    for (const blob of left) await this.#noteHome(blob);
-  }
+    for (const blob of left) await noteIfPresent(blob);
+  };
 
-  async #checkPresence(lackingBlob: LackingBlob): Promise<boolean> {
-    const { repository, transfer, shared } = lackingBlob;
-    if (shared.providers.get(repository) !== this.#options.shard)
-      return this.#noteIfPresent(lackingBlob, transfer.target);
-    if (!(await this.#noteHome(lackingBlob))) return false;
-    await this.#provide([lackingBlob]);
-    return true;
-  }
-
-  async #noteHome(lackingBlob: LackingBlob): Promise<boolean> {
-    const { target } = lackingBlob.transfer;
-    return (
+  try {
+    noteKnown(surveyed, shared);
+    const lacking = findLackingBlobs(surveyed, plan);
+    const isOwn = ({ shared: { owner, providers }, repository }: LackingBlob): boolean =>
+      owner === shard && providers.get(repository) === shard;
+    const isAtHome = ({ shared: { home }, repository }: LackingBlob): boolean => repository === home;
+    const own = lacking.filter(isOwn);
+    await provide(own.filter(isAtHome));
+    await provide(own.filter((blob) => !isAtHome(blob)));
+    const others = lacking.filter((blob) => !isOwn(blob));
+    const keys = new Set(others.map(toKey));
+    const isWaiting = ({ target, blobs }: SurveyedTransfer): boolean =>
       target.transport === 'docker' &&
-      this.#noteIfPresent(lackingBlob, { ...target, repository: lackingBlob.shared.home })
-    );
+      blobs.some((blob) => keys.has(toKey({ blob, repository: target.repository })));
+    const ready = surveyed.filter((image) => !isWaiting(image));
+    const first = await copyTransfers(ready, transfer, shared);
+    if (others.length > 0) await waitFor(others);
+    const last = await copyTransfers(surveyed.filter(isWaiting), transfer, shared);
+    return joinReports({ done: [], missing: [], failed: [], ...sent }, first, last);
+  } finally {
+    await places.close();
   }
+}
 
-  /** Notes a repository to mount a blob from, if it has the blob. */
-  async #noteIfPresent({ blob }: LackingBlob, target: Reference): Promise<boolean> {
-    const repository = await this.#places.openTarget(target);
-    if (!(await repository.hasBlob(blob, this.#options.transfer.session))) return false;
-    this.#shared.note(toBlobPlace(target), blob.digest);
-    return true;
+function findLackingBlobs(
+  surveyed: readonly SurveyedTransfer[],
+  plan: CopyShardOptions['plan'],
+): LackingBlob[] {
+  const lacking = new Map<string, LackingBlob>();
+  for (const transfer of surveyed) {
+    if (transfer.target.transport !== 'docker') continue;
+    const { repository } = transfer.target;
+    for (const blob of transfer.blobs) {
+      const shared = plan.get(blob.digest);
+      if (shared !== undefined)
+        lacking.set(toKey({ blob, repository }), { blob, repository, transfer, shared });
+    }
   }
+  return [...lacking.values()];
 }
 
 function toKey({ blob, repository }: { blob: Descriptor; repository: string }): string {

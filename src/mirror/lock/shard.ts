@@ -65,75 +65,49 @@ export function getShard<T extends { key: string; bytes: number }>(images: reado
  * signatures and their images, belong to one shard, so no two shards push the same manifest.
  */
 export function assignShards(images: readonly LockedImage[], count: number): number[] {
-  const groups = new ImageGroups(images);
-  const parts = [...groups.bytes()].map(([key, bytes]) => ({ key, bytes }));
+  const keys = findGroups(images);
+  const sums = new Map<string, number>();
+  for (const [i, { kind, contents }] of images.entries()) {
+    // A plan may not contain signatures and referrers yet.
+    const blobs = kind === 'signature' ? [] : ownManifests(contents).flatMap((manifest) => manifest.blobs);
+    const key = keys[i] as string;
+    sums.set(key, (sums.get(key) ?? 0) + blobs.reduce((sum, { size }) => sum + size, 0));
+  }
+  const parts = [...sums].map(([key, bytes]) => ({ key, bytes }));
   const shards = new Map<string, number>();
   for (const [index, own] of divide(parts, count).entries())
     for (const { key } of own) shards.set(key, index);
-  return images.map((_, i) => shards.get(groups.toKey(i)) as number);
+  return keys.map((key) => shards.get(key) as number);
 }
 
-/** Groups of images that belong to one shard. */
-class ImageGroups {
-  readonly #images: readonly LockedImage[];
+/** Returns the group of each image: the first name of its images in byte order; signatures come last. */
+function findGroups(images: readonly LockedImage[]): string[] {
   /** Index of another image of the group, by image; the root has its own index. */
-  readonly #parents: number[];
-
-  constructor(images: readonly LockedImage[]) {
-    this.#images = images;
-    this.#parents = images.map((_, i) => i);
-    const known = new Map<string, number>();
-    const join = (key: string, i: number): void => {
-      this.#parents[this.#getRoot(i)] = this.#getRoot(getOrAdd(known, key, () => i));
-    };
-    for (const [i, { repository, contents }] of images.entries())
-      for (const { descriptor } of ownManifests(contents)) join(`${repository} ${descriptor.digest}`, i);
-    for (const [i, { kind, repository, tag }] of images.entries()) {
-      const signed = kind === 'signature' ? findSubjectOfTag(tag) : undefined;
-      if (signed !== undefined) join(`${repository} ${signed}`, i);
-    }
-  }
-
-  /** Returns the first name of the group of an image in byte order; signatures come last. */
-  toKey(i: number): string {
-    return this.#keys().get(this.#getRoot(i)) as string;
-  }
-
-  /** Returns the bytes of each group, without signatures and referrers, which a plan may not contain yet. */
-  bytes(): ReadonlyMap<string, number> {
-    const sums = new Map<string, number>();
-    for (const [i, { kind, contents }] of this.#images.entries()) {
-      const key = this.toKey(i);
-      const blobs = kind === 'signature' ? [] : ownManifests(contents).flatMap((manifest) => manifest.blobs);
-      sums.set(key, (sums.get(key) ?? 0) + blobs.reduce((sum, { size }) => sum + size, 0));
-    }
-    return sums;
-  }
-
-  #names: Map<number, string> | undefined;
-
-  #keys(): Map<number, string> {
-    if (this.#names !== undefined) return this.#names;
-    const names = new Map<number, string>();
-    for (const isSignature of [false, true]) {
-      const own = new Map<number, string>();
-      for (const [i, image] of this.#images.entries()) {
-        if ((image.kind === 'signature') !== isSignature) continue;
-        const [root, name] = [this.#getRoot(i), getLockedName(image)];
-        const other = own.get(root);
-        if (other === undefined || compareBytes(name, other) < 0) own.set(root, name);
-      }
-      for (const [root, name] of own) if (!names.has(root)) names.set(root, name);
-    }
-    return (this.#names = names);
-  }
-
-  #getRoot(i: number): number {
+  const parents = images.map((_, i) => i);
+  const getRoot = (i: number): number => {
     let root = i;
-    while (this.#parents[root] !== root) root = this.#parents[root] as number;
-    this.#parents[i] = root;
-    return root;
+    while (parents[root] !== root) root = parents[root] as number;
+    return (parents[i] = root);
+  };
+  const known = new Map<string, number>();
+  const join = (key: string, i: number): void => {
+    parents[getRoot(i)] = getRoot(getOrAdd(known, key, () => i));
+  };
+  for (const [i, { repository, contents }] of images.entries())
+    for (const { descriptor } of ownManifests(contents)) join(`${repository} ${descriptor.digest}`, i);
+  for (const [i, { kind, repository, tag }] of images.entries()) {
+    const signed = kind === 'signature' ? findSubjectOfTag(tag) : undefined;
+    if (signed !== undefined) join(`${repository} ${signed}`, i);
   }
+  const firsts = new Map<number, { isSignature: boolean; name: string }>();
+  for (const [i, image] of images.entries()) {
+    const [isSignature, name, root] = [image.kind === 'signature', getLockedName(image), getRoot(i)];
+    const first = getOrAdd(firsts, root, () => ({ isSignature, name }));
+    const isBefore =
+      first.isSignature === isSignature ? compareBytes(name, first.name) < 0 : first.isSignature;
+    if (isBefore) firsts.set(root, { isSignature, name });
+  }
+  return images.map((_, i) => firsts.get(getRoot(i))?.name as string);
 }
 
 /** Returns the manifests of an image without its referrers, which follow its root. */
@@ -144,45 +118,33 @@ function ownManifests({ root, manifests }: LockedImage['contents']): LockedImage
 /** Divides items into parts of about equal bytes, whatever their order. */
 function divide<T extends { key: string; bytes: number }>(items: readonly T[], count: number): T[][] {
   const largestFirst = [...items].sort((a, b) => b.bytes - a.bytes || compareBytes(a.key, b.key));
-  const parts = new Parts(count);
-  const divided = Array.from({ length: count }, (): T[] => []);
-  for (const item of largestFirst) divided[parts.take(item.bytes)]?.push(item);
-  return divided;
-}
-
-/** The loads of the parts, as a heap with the least first. */
-class Parts {
-  readonly #heap: Part[];
-
-  constructor(count: number) {
-    this.#heap = Array.from({ length: count }, (_, index) => ({ index, bytes: 0, images: 0 }));
-  }
-
-  /** Adds an image to the part with the least load, and returns the index of the part. */
-  take(bytes: number): number {
-    const heap = this.#heap;
-    const part = heap[0] as Part;
-    part.bytes += bytes;
-    part.images++;
+  const divided = Array.from({ length: count }, (_, index): Part<T> => ({ index, bytes: 0, items: [] }));
+  // A heap with the least part first.
+  const heap = [...divided];
+  for (const item of largestFirst) {
+    const part = heap[0] as Part<T>;
+    part.bytes += item.bytes;
+    part.items.push(item);
     for (let position = 0; ;) {
       const least = [2 * position + 1, 2 * position + 2].reduce(
-        (best, child) => (isLess(heap[child], heap[best] as Part) ? child : best),
+        (best, child) => (isLess(heap[child], heap[best] as Part<T>) ? child : best),
         position,
       );
-      if (least === position) return part.index;
-      heap[position] = heap[least] as Part;
+      if (least === position) break;
+      heap[position] = heap[least] as Part<T>;
       heap[least] = part;
       position = least;
     }
   }
+  return divided.map(({ items: own }) => own);
 }
 
-interface Part {
+interface Part<T> {
   index: number;
   bytes: number;
-  images: number;
+  items: T[];
 }
 
-function isLess(a: Part | undefined, b: Part): boolean {
-  return a !== undefined && (a.bytes - b.bytes || a.images - b.images || a.index - b.index) < 0;
+function isLess(a: Part<unknown> | undefined, b: Part<unknown>): boolean {
+  return a !== undefined && (a.bytes - b.bytes || a.items.length - b.items.length || a.index - b.index) < 0;
 }

@@ -11,7 +11,7 @@ import {
 } from '../../oci/archive-set/archive-set-writer.js';
 import type { ArchiveBase } from '../../oci/archive-set/archive-index.js';
 import type { ImageSession } from '../../oci/image/open.js';
-import type { Descriptor } from '../../oci/image/types.js';
+import type { Repository } from '../../oci/registry/repository.js';
 import { encodeLock } from '../lock/encode-lock.js';
 import type { ImageSetLock, LockedImage } from '../lock/lock.js';
 import { ImageClock } from '../transfer/image-clock.js';
@@ -45,7 +45,7 @@ export async function archiveImageSet(
   options: ArchiveImageSetOptions,
 ): Promise<{ written: WrittenArchive; lock: ImageSetLock }> {
   for (;;) {
-    const sources = new ImageSources(options);
+    const sources = createSources(options);
     const lock = set.lock();
     try {
       const images = lock.images.flatMap(getArchivedImages);
@@ -57,11 +57,11 @@ export async function archiveImageSet(
       });
       return { written, lock };
     } catch (error) {
-      const { failed } = sources;
+      const [failed] = sources.failures.values();
       if (failed === undefined || options.session.signal?.aborted) throw error;
       await set.skip(failed.targetName, failed.error);
     } finally {
-      await sources.close();
+      await sources.places.close();
     }
   }
 }
@@ -88,99 +88,62 @@ export function getArchivedImages({ repository, tag, contents }: LockedImage): A
   return [{ repository, tag, root }, ...referrers];
 }
 
-/** Sources of blobs. */
-class ImageSources {
-  readonly #options: ArchiveImageSetOptions;
-  readonly #places: OpenPlaces;
-  readonly #clocks = new Map<string, ImageClock>();
+/** Opens the blobs of an image set. */
+function createSources({ session, imageTimeoutMs }: ArchiveImageSetOptions) {
+  const { signal } = session;
+  const places = new OpenPlaces(session);
+  const clocks = new Map<string, ImageClock>();
   /** Images with an unreadable blob, by its digest. */
-  readonly #failures = new Map<string, { targetName: string; error: OpmateError }>();
-
-  constructor(options: ArchiveImageSetOptions) {
-    this.#options = options;
-    this.#places = new OpenPlaces(options.session);
-  }
-
-  getBlobs(transfers: readonly PinnedTransfer[]): ArchivedBlob[] {
-    const blobs = new Map<string, ArchivedBlob>();
-    for (const transfer of transfers) {
-      const { target } = transfer;
-      const repository = target.transport === 'docker' ? target.repository : undefined;
-      for (const { descriptor, bytes, blobs: own } of transfer.contents.manifests) {
-        blobs.set(descriptor.digest, {
-          ...{ descriptor, repository },
-          open: () => this.#openManifest(transfer, descriptor, bytes),
-        });
-        for (const blob of own) {
-          if (blobs.has(blob.digest)) continue;
-          blobs.set(blob.digest, {
-            ...{ descriptor: blob, repository },
-            open: () => this.#openBlob(transfer, blob),
-          });
-        }
-      }
-    }
-    return [...blobs.values()];
-  }
-
-  /** The first image with an unreadable blob. */
-  get failed(): { targetName: string; error: OpmateError } | undefined {
-    return this.#failures.values().next().value;
-  }
-
-  close(): Promise<void> {
-    return this.#places.close();
-  }
-
-  async #openManifest(
+  const failures = new Map<string, { targetName: string; error: OpmateError }>();
+  const openBlob = async (
     transfer: PinnedTransfer,
-    { digest }: Descriptor,
-    known: Buffer | undefined,
-  ): Promise<Readable> {
-    return this.#watch(transfer, digest, async () => {
-      if (known !== undefined) return Readable.from([known], { objectMode: false });
-      return this.#inTime(transfer, async (limited) => {
-        const { repository } = await this.#places.openSource(transfer);
-        const { bytes } = await repository.getManifest(digest, limited);
-        return Readable.from([bytes], { objectMode: false });
-      });
-    });
-  }
-
-  async #openBlob(transfer: PinnedTransfer, blob: Descriptor): Promise<Readable> {
-    return this.#watch(transfer, blob.digest, async () => {
-      const stream = await this.#inTime(transfer, async (limited) => {
-        const { repository } = await this.#places.openSource(transfer);
-        return repository.openBlob(blob, limited);
-      });
-      stream.once('error', (error) => this.#note(transfer, blob.digest, error));
-      return stream;
-    });
-  }
-
-  #inTime(
-    { targetName }: PinnedTransfer,
-    open: (options: CancelOptions) => Promise<Readable>,
-  ): Promise<Readable> {
-    const { imageTimeoutMs, session } = this.#options;
-    const { signal } = session;
-    if (imageTimeoutMs === undefined) return open({ signal });
-    const clock = getOrAdd(this.#clocks, targetName, () => new ImageClock(targetName, imageTimeoutMs));
-    return clock.watch(open, { signal });
-  }
-
-  async #watch(transfer: PinnedTransfer, digest: string, open: () => Promise<Readable>): Promise<Readable> {
-    this.#failures.delete(digest);
+    digest: string,
+    read: (repository: Repository, limits: CancelOptions) => Promise<Readable>,
+  ): Promise<Readable> => {
+    const { targetName } = transfer;
+    const note = (error: unknown): void => {
+      const isFailure = error instanceof OpmateError && error.code !== 'CANCELLED';
+      if (isFailure) failures.set(digest, { targetName, error });
+    };
+    const open = async (limits: CancelOptions): Promise<Readable> =>
+      read((await places.openSource(transfer)).repository, limits);
+    failures.delete(digest);
     try {
-      return await open();
+      if (imageTimeoutMs === undefined) return (await open({ signal })).once('error', note);
+      const clock = getOrAdd(clocks, targetName, () => new ImageClock(targetName, imageTimeoutMs));
+      return (await clock.watch(open, { signal })).once('error', note);
     } catch (error) {
-      this.#note(transfer, digest, error);
+      note(error);
       throw error;
     }
-  }
-
-  #note({ targetName }: PinnedTransfer, digest: string, error: unknown): void {
-    const isFailure = error instanceof OpmateError && error.code !== 'CANCELLED';
-    if (isFailure) this.#failures.set(digest, { targetName, error });
-  }
+  };
+  const toStream = (bytes: Buffer): Readable => Readable.from([bytes], { objectMode: false });
+  return {
+    places,
+    failures,
+    getBlobs(transfers: readonly PinnedTransfer[]): ArchivedBlob[] {
+      const blobs = new Map<string, ArchivedBlob>();
+      for (const transfer of transfers) {
+        const { target } = transfer;
+        const repository = target.transport === 'docker' ? target.repository : undefined;
+        for (const { descriptor, bytes, blobs: own } of transfer.contents.manifests) {
+          const { digest } = descriptor;
+          const openManifest = (): Promise<Readable> =>
+            openBlob(transfer, digest, async (source, limits) =>
+              toStream((await source.getManifest(digest, limits)).bytes),
+            );
+          const open = bytes === undefined ? openManifest : () => Promise.resolve(toStream(bytes));
+          blobs.set(digest, { descriptor, repository, open });
+          for (const blob of own) {
+            if (blobs.has(blob.digest)) continue;
+            blobs.set(blob.digest, {
+              ...{ descriptor: blob, repository },
+              open: () => openBlob(transfer, blob.digest, (source, limits) => source.openBlob(blob, limits)),
+            });
+          }
+        }
+      }
+      return [...blobs.values()];
+    },
+  };
 }

@@ -1,6 +1,6 @@
 import type { NamedImage } from '../../mirror/image-set/planned-image.js';
 import type { MirroredSet } from '../../mirror/image-set/image-set-resources.js';
-import { LockMirror, type LockMirrorOptions } from '../../mirror/lock/lock-mirror.js';
+import { type LockMirrorOptions, createLockMirror } from '../../mirror/lock/lock-mirror.js';
 import type { ImageSetLock } from '../../mirror/lock/lock.js';
 import type { ImageSetRun, MirrorResult } from './image-set-run.js';
 import { type Templates, getTransferOptions } from './run-configuration.js';
@@ -19,7 +19,7 @@ export async function copyLocked(
   { lock, set, templates }: LockedSet,
   content: Pick<LockMirrorOptions, 'archive' | 'base' | 'open' | 'shard' | 'shardWaitMs'>,
 ): Promise<MirrorResult> {
-  const mirror = new LockMirror(lock, {
+  const mirror = createLockMirror(lock, {
     ...{ target: run.destination.target, transfer: getTransferOptions(run), ...content },
   });
   // Invalid resource names are errors before anything is copied.

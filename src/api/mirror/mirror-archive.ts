@@ -14,7 +14,7 @@ import { readLockedTemplates } from '../../mirror/image-set/catalog-source-templ
 import type { MirroredSet } from '../../mirror/image-set/image-set-resources.js';
 import { type NarrowedCatalogs, narrowCatalogs } from '../../mirror/image-set/narrowed-catalogs.js';
 import { toMirroredSet } from '../../mirror/lock/lock-mirror.js';
-import { BaseContent } from '../../mirror/lock/base-content.js';
+import { type BaseContent, createBaseContent } from '../../mirror/lock/base-content.js';
 import { type ImageSetLock, type LockedImage, withoutCharts } from '../../mirror/lock/lock.js';
 import { parseLock } from '../../mirror/lock/parse-lock.js';
 import { requireSignedReleases } from '../../mirror/release/locked-access.js';
@@ -80,7 +80,7 @@ async function withArchive<T>(
   const archive = await openArchiveSets(directories, proof);
   try {
     await run.workspace?.requireWritable();
-    const base = new BaseContent(archive, run.destination.target.registry, run.session);
+    const base = createBaseContent(archive, run.destination.target.registry, run.session);
     return await work({ archive, base });
   } finally {
     await archive.close();

@@ -48,138 +48,120 @@ interface LockReport extends TransferReport {
   waiting: number;
 }
 
-/** Mirrors the images of a lock by digest; no tag is resolved. */
-export class LockMirror {
-  readonly #lock: ImageSetLock;
-  readonly #options: LockMirrorOptions;
-  readonly #operands: PinnedTransfer[];
-  readonly #others: PinnedTransfer[] = [];
-  readonly #catalogs: PinnedTransfer[];
-  readonly #sharedBlobs: ReturnType<typeof planSharedBlobs> = new Map();
-  #surveyed: SurveyedTransfer[] = [];
+/** Mirrors the images of a lock by digest; no tag is resolved. Throws errors of `toTransfers`. */
+export function createLockMirror(lock: ImageSetLock, options: LockMirrorOptions) {
+  const { shard, base, archive, transfer, target, shardWaitMs: waitMs = 0 } = options;
+  const transfers = toTransfers(lock, options);
+  const [operands, catalogs] = splitCopyOrder(transfers);
+  const images = lock.images.filter((_, i) => transfers[i]?.isLast !== true);
+  const shards = shard === undefined ? [] : assignShards(images, shard.count);
+  const [own, others] = [true, false].map((isOwn) =>
+    operands.filter((_, i) => (shards[i] === shard?.index) === isOwn),
+  ) as [PinnedTransfer[], PinnedTransfer[]];
+  const plan = shard === undefined ? new Map() : planSharedBlobs(operands, shards);
+  let surveyed: SurveyedTransfer[] = [];
 
-  constructor(lock: ImageSetLock, options: LockMirrorOptions) {
-    this.#lock = lock;
-    this.#options = options;
-    const transfers = toTransfers(lock, options);
-    const [operands, catalogs] = splitCopyOrder(transfers);
-    const { shard } = options;
-    this.#catalogs = catalogs;
-    this.#operands = operands;
-    if (shard === undefined) return;
-    const images = lock.images.filter((_, i) => transfers[i]?.isLast !== true);
-    const shards = assignShards(images, shard.count);
-    this.#operands = operands.filter((_, i) => shards[i] === shard.index);
-    this.#others = operands.filter((_, i) => shards[i] !== shard.index);
-    this.#sharedBlobs = planSharedBlobs(operands, shards);
-  }
+  const countIncomplete = async (pinned: readonly PinnedTransfer[]): Promise<number> => {
+    const found = await surveyTransfers(pinned, transfer);
+    return found.surveyed.filter((image) => !isComplete(image)).length;
+  };
 
-  /** Surveys the target. Throws OpmateError for content that neither it nor the archives have. */
-  async survey(): Promise<BytePlan> {
-    const { shard, base, transfer, target } = this.#options;
-    const transfers = shard === undefined ? [...this.#operands, ...this.#catalogs] : this.#operands;
-    // Content of an inventory may have been deleted since, also below present manifests.
-    const everyBlob = base?.isOfRegistry === true;
-    // Other shards write to the same repositories, so one blob does not prove the others.
-    const isExact = everyBlob || shard !== undefined;
-    const { surveyed } = await surveyTransfers(transfers, { ...transfer, isExact, everyBlob });
-    this.#surveyed = surveyed;
-    await this.#requireBase();
-    const names = new Set(transfers.map(({ targetName }) => targetName));
-    const images = this.#lock.images.filter((image) => names.has(getTargetName(image, target)));
-    return planSurveyed(images, surveyed);
-  }
-
-  /** Copies the content that the survey found missing; catalogs last. */
-  async copy(): Promise<LockReport> {
-    const { transfer, shard, base } = this.#options;
-    const [operands, catalogs] = splitCopyOrder(this.#surveyed);
-    const shared = new SharedBlobs();
-    for (const [digest, place] of base?.places() ?? []) shared.note(place, digest);
-    if (shard !== undefined) return this.#copyShard(operands, shard, shared);
-    const first = await copyTransfers(operands, transfer, shared);
-    const last = await copyTransfers(catalogs, transfer, shared);
-    return { ...joinReports(first, last), waiting: 0 };
-  }
+  /** Waits until all are complete, or no further one was for `limitMs`. Returns the number of incomplete ones. */
+  const waitFor = async (pinned: readonly PinnedTransfer[], limitMs: number): Promise<number> => {
+    let left = await countIncomplete(pinned);
+    let lastProgress = performance.now();
+    while (left > 0 && performance.now() - lastProgress < limitMs) {
+      await pause(Math.min(pollMs, limitMs), transfer.session.signal);
+      const now = await countIncomplete(pinned);
+      if (now < left) lastProgress = performance.now();
+      left = now;
+    }
+    return left;
+  };
 
   /**
    * Copies the images of one shard. Catalogs are copied by the last shard, or, if that gave up, by any shard that finds
    * all other images present.
    */
-  async #copyShard(
-    operands: readonly SurveyedTransfer[],
+  const copyOwn = async (
     { index, count }: Shard,
+    missing: readonly SurveyedTransfer[],
     shared: SharedBlobs,
-  ): Promise<LockReport> {
-    const { transfer, shardWaitMs: waitMs = 0 } = this.#options;
-    const plan = this.#sharedBlobs;
-    const first = await copyShard(operands, shared, { shard: index, plan, transfer, waitMs });
-    const countOthers = () => this.#countIncomplete(this.#others);
-    if (first.failed.length > 0) return { ...first, waiting: await countOthers() };
+  ): Promise<LockReport> => {
+    const first = await copyShard(missing, shared, { shard: index, plan, transfer, waitMs });
+    if (first.failed.length > 0) return { ...first, waiting: await countIncomplete(others) };
     const isLastShard = index === count - 1;
-    const waiting = await this.#waitFor(countOthers, isLastShard && this.#catalogs.length > 0 ? waitMs : 0);
+    const waiting = await waitFor(others, isLastShard && catalogs.length > 0 ? waitMs : 0);
     if (waiting > 0) return { ...first, waiting };
-    const countCatalogs = () => this.#countIncomplete(this.#catalogs);
-    if ((await this.#waitFor(countCatalogs, isLastShard ? 0 : waitMs)) === 0) return { ...first, waiting: 0 };
-    const { surveyed: catalogs } = await surveyTransfers(this.#catalogs, transfer);
-    const others = await surveyTransfers([...this.#operands, ...this.#others], transfer);
-    noteKnown(others.surveyed, shared);
-    return { ...joinReports(first, await copyTransfers(catalogs, transfer, shared)), waiting: 0 };
-  }
+    if ((await waitFor(catalogs, isLastShard ? 0 : waitMs)) === 0) return { ...first, waiting: 0 };
+    const last = await surveyTransfers(catalogs, transfer);
+    noteKnown((await surveyTransfers([...own, ...others], transfer)).surveyed, shared);
+    return { ...joinReports(first, await copyTransfers(last.surveyed, transfer, shared)), waiting: 0 };
+  };
 
-  async #countIncomplete(transfers: readonly PinnedTransfer[]): Promise<number> {
-    const { surveyed } = await surveyTransfers(transfers, this.#options.transfer);
-    return surveyed.filter((transfer) => !isComplete(transfer)).length;
-  }
+  return {
+    /** Surveys the target. Throws OpmateError for content that neither it nor the archives have. */
+    async survey(): Promise<BytePlan> {
+      const wanted = shard === undefined ? [...operands, ...catalogs] : own;
+      // Content of an inventory may have been deleted since, also below present manifests.
+      const everyBlob = base?.isOfRegistry() === true;
+      // Other shards write to the same repositories, so one blob does not prove the others.
+      const isExact = everyBlob || shard !== undefined;
+      ({ surveyed } = await surveyTransfers(wanted, { ...transfer, isExact, everyBlob }));
+      if (archive !== undefined && base !== undefined) await requireBase(archive, base, surveyed, transfer);
+      const names = new Set(wanted.map(({ targetName }) => targetName));
+      return planSurveyed(
+        lock.images.filter((image) => names.has(getTargetName(image, target))),
+        surveyed,
+      );
+    },
+    /** Copies the content that the survey found missing; catalogs last. */
+    async copy(): Promise<LockReport> {
+      const [first, last] = splitCopyOrder(surveyed);
+      const shared = new SharedBlobs();
+      for (const [digest, repository] of base?.holders ?? [])
+        shared.note({ registry: target.registry, repository }, digest);
+      if (shard !== undefined) return copyOwn(shard, first, shared);
+      const report = await copyTransfers(first, transfer, shared);
+      return { ...joinReports(report, await copyTransfers(last, transfer, shared)), waiting: 0 };
+    },
+  };
+}
 
-  /** Waits until the count is 0, or has not decreased for `waitMs`. Returns the last count. */
-  async #waitFor(count: () => Promise<number>, waitMs: number): Promise<number> {
-    let left = await count();
-    let lastProgress = performance.now();
-    while (left > 0 && performance.now() - lastProgress < waitMs) {
-      await pause(Math.min(pollMs, waitMs), this.#options.transfer.session.signal);
-      const now = await count();
-      if (now < left) lastProgress = performance.now();
-      left = now;
+/** Finds holders of the missing content that the archive lacks. Throws OpmateError for content without a holder. */
+async function requireBase(
+  archive: OpenedArchive,
+  base: BaseContent,
+  surveyed: readonly SurveyedTransfer[],
+  { maxPerRegistry, session }: TransferOptions,
+): Promise<void> {
+  const lacking = archive.missing();
+  if (lacking.size === 0) return;
+  const holders = findHolders(surveyed);
+  const wanted = new Map<string, { descriptor: Descriptor; isManifest: boolean; targetName: string }>();
+  for (const { targetName, manifests, blobs } of surveyed) {
+    for (const descriptor of [...manifests.map((manifest) => manifest.descriptor), ...blobs]) {
+      if (!lacking.has(descriptor.digest)) continue;
+      const isManifest = !blobs.includes(descriptor);
+      getOrAdd(wanted, descriptor.digest, () => ({ descriptor, targetName, isManifest }));
     }
-    return left;
   }
-
-  /** Finds holders of the missing content that the archive lacks. Throws OpmateError for content without a holder. */
-  async #requireBase(): Promise<void> {
-    const { archive, base, transfer } = this.#options;
-    if (archive === undefined || base === undefined) return;
-    const lacking = archive.missing();
-    if (lacking.size === 0) return;
-    const holders = findHolders(this.#surveyed);
-    const wanted = new Map<string, { descriptor: Descriptor; isManifest: boolean; targetName: string }>();
-    for (const { targetName, manifests, blobs } of this.#surveyed) {
-      for (const descriptor of [...manifests.map((manifest) => manifest.descriptor), ...blobs]) {
-        if (!lacking.has(descriptor.digest)) continue;
-        const isManifest = !blobs.includes(descriptor);
-        getOrAdd(wanted, descriptor.digest, () => ({ descriptor, targetName, isManifest }));
-      }
-    }
-    const gone = await mapConcurrent(
-      [...wanted.values()],
-      transfer.maxPerRegistry,
-      async (item) => {
-        const { digest } = item.descriptor;
-        const listed = archive.index.holders?.get(digest);
-        const places = new Set([...(listed === undefined ? [] : [listed]), ...(holders.get(digest) ?? [])]);
-        const holder = await base.findHolder(item.descriptor, item.isManifest, places);
-        if (holder !== undefined) base.note(digest, holder);
-        return holder === undefined ? item : undefined;
-      },
-      transfer.session,
-    );
-    const [first, ...others] = gone.filter((item) => item !== undefined);
-    if (first !== undefined) throw createBaseError(archive.index, first, others.length);
-    transfer.session.logger?.log(
-      'debug',
-      `archive ${archive.index.id}: the content of its base is at the target`,
-    );
-  }
+  const gone = await mapConcurrent(
+    [...wanted.values()],
+    maxPerRegistry,
+    async (item) => {
+      const { digest } = item.descriptor;
+      const listed = archive.index.holders?.get(digest);
+      const places = new Set([...(listed === undefined ? [] : [listed]), ...(holders.get(digest) ?? [])]);
+      const holder = await base.findHolder(item.descriptor, item.isManifest, places);
+      if (holder !== undefined) base.holders.set(digest, holder);
+      return holder === undefined ? item : undefined;
+    },
+    session,
+  );
+  const [first, ...others] = gone.filter((item) => item !== undefined);
+  if (first !== undefined) throw createBaseError(archive.index, first, others.length);
+  session.logger?.log('debug', `archive ${archive.index.id}: the content of its base is at the target`);
 }
 
 /** Returns the repositories of the target with a manifest or blob, by digest. */

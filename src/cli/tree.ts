@@ -146,10 +146,12 @@ export const commands: CommandTree = {
   registry: group(
     'build, edit and query sqlite indexes',
     {
-      add: leaf(() => import('./registry/add.js')),
+      add: leaf(() => import('./index/add.js').then(ofRegistry)),
       rm: leaf(() => import('./index/rm.js').then(ofRegistry)),
       delete: leaf(() => import('./index/delete.js').then(ofRegistry)),
-      'delete-latest': leaf(() => import('./index/delete-latest.js').then(ofRegistry)),
+      'delete-latest': leaf(async () => ({
+        command: (await import('./index/delete.js')).registryDeleteLatest,
+      })),
       prune: leaf(() => import('./index/prune.js').then(ofRegistry)),
       'prune-stranded': leaf(() => import('./index/prune-stranded.js').then(ofRegistry)),
       deprecatetruncate: leaf(() => import('./index/deprecatetruncate.js').then(ofRegistry)),

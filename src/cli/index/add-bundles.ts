@@ -100,7 +100,7 @@ async function readReferenceList(context: CommandContext, name: string, flags: A
           hint: 'use one reference per line',
         });
       }
-      const isPath = /^\.{0,2}\//.test(reference) || (await isThere(reference));
+      const isPath = /^\.{0,2}\//.test(reference) || (await statIfPresent(reference)) !== undefined;
       if (!isPath) parseBundleReference(reference, flags);
     } catch (error) {
       if (!(error instanceof OpmateError)) throw error;

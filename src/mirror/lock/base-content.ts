@@ -40,12 +40,13 @@ export function createBaseContent(archive: OpenedArchive, registry: string, sess
         const holder = holders.get(digest) ?? archive.index.holders?.get(digest) ?? fallback;
         return holder === undefined ? archived : open(holder);
       };
-      return withReads(archived, {
+      return {
+        ...archived,
         getManifest: async (digest, options) => (await select(digest)).getManifest(digest, options),
         headManifest: async (digest, options) => (await select(digest)).headManifest(digest, options),
         openBlob: async (blob, options) => (await select(blob.digest)).openBlob(blob, options),
         hasBlob: async (blob, options) => (await select(blob.digest)).hasBlob(blob, options),
-      });
+      };
     },
     /** Returns the first of these repositories of the target that has a manifest or blob. */
     async findHolder(

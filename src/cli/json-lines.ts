@@ -48,9 +48,11 @@ export class JsonLines extends Writable {
       const last = entries.at(-1);
       const hint = /^\s*hint: (.*)$/s.exec(line)?.[1];
       if (line.trim() === '') continue;
+      // An error, unless `warning` follows its position.
+      const level = /^(?:[^ ]+: )?warn(?:ing)?: /.test(line) ? 'warn' : 'error';
       if (line.startsWith('{')) entries.push(line);
       else if (hint !== undefined && typeof last === 'object') last.hint = hint;
-      else entries.push({ level: levelOfLine(line), message: line.replace(/^(?:warn|warning|error): /, '') });
+      else entries.push({ level, message: line.replace(/^(?:warn|warning|error): /, '') });
     }
     const time = this.#now().toISOString();
     return entries
@@ -58,9 +60,4 @@ export class JsonLines extends Writable {
       .map((line) => `${line}\n`)
       .join('');
   }
-}
-
-/** Returns the level of a line: error, unless `warning` follows its position. */
-function levelOfLine(line: string): string {
-  return /^(?:[^ ]+: )?warn(?:ing)?: /.test(line) ? 'warn' : 'error';
 }

@@ -139,21 +139,14 @@ export interface WrittenDocument {
   findPlace(path: DocumentPath): Place;
 }
 
-interface ReadOptions {
-  /** Maximum length in characters. */
-  maxLength: number;
-  /** Content of a file, for the message about a second document: `configuration`. */
-  noun?: string;
-}
-
 /**
- * Reads one hand-written YAML or JSON document. Reports duplicate keys and further documents. Throws OpmateError
- * SYNTAX or LIMIT.
+ * Reads one hand-written YAML or JSON document of at most `maxLength` characters. Reports duplicate keys and further
+ * documents; `noun` is the content of a file for that message: `configuration`. Throws OpmateError SYNTAX or LIMIT.
  */
 export function readDocument(
   text: string,
   file: string,
-  { maxLength, noun = 'document' }: ReadOptions,
+  { maxLength, noun = 'document' }: { maxLength: number; noun?: string },
 ): WrittenDocument {
   if (text.length > maxLength) {
     const problem = `larger than the maximum of ${maxLength} characters`;

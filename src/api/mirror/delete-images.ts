@@ -61,14 +61,14 @@ export async function listMirrorDeletions(
   const target = parseMirrorTarget(destination, maxNestedPaths);
   const keep = await readKept(options.keep ?? [], session);
   const config = readDeleteImageSetConfiguration(configuration, file);
-  const { logger, signal, workingDirectory: directory } = session;
+  const { logger, signal } = session;
   const plan = await planImageSet(config, {
     ...{ target, logger, signal },
     openCatalog: (reference) => openPinnedCatalog(reference, session),
-    openCharts: (helm) => openCharts(helm, { ...session, directory }),
+    openCharts: (helm) => openCharts(helm, session),
     openReleases: (releases) =>
       openReleases(releases, {
-        access: createLiveAccess({ session, directory, graphData }),
+        access: createLiveAccess({ session, graphData }),
         avoidRisks: false,
         ignoreSignature: options.ignoreReleaseSignature === true,
         signal,

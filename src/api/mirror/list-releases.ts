@@ -75,7 +75,7 @@ async function readGraphs(channel: string, architectures: readonly string[], ses
       hint: `use one of ${releaseArchitectures.join(', ')}`,
     });
   }
-  const access = createLiveAccess({ session, directory: session.workingDirectory });
+  const access = createLiveAccess({ session });
   return mapConcurrent(
     architectures,
     architecturesAtOnce,

@@ -21,11 +21,10 @@ import { requireSignedReleases } from '../../mirror/release/locked-access.js';
 import type { ArchiveProof } from '../../oci/archive-set/archive-index.js';
 import { holdOpen } from '../../oci/image/open.js';
 import { type OpenedArchive, openArchiveSets } from '../../oci/archive-set/archive-set-reader.js';
-import { copyLocked } from './copy-locked.js';
 import type { ImageSetRun, MirrorMapping, MirrorResult } from './image-set-run.js';
-import { type Templates, readConfiguration, readTemplates, getReleaseSettings } from './run-configuration.js';
+import { type Templates, readConfiguration, readTemplates } from './run-configuration.js';
 import { verifyArchived } from './verification.js';
-import { writeMapping } from './write-results.js';
+import { copyLocked, writeMapping } from './write-results.js';
 
 /** Maps the content of archives; see `writeMapping`. */
 export async function mapFromArchives(
@@ -106,7 +105,7 @@ async function withArchived<T>(
   const wanted = run.options.helmCharts === true ? lock : withoutCharts(lock);
   if (run.configFile !== undefined) return withLimited(run, content, lock, wanted, work);
   const templates = readLockedTemplates(lock, 'the lock of the archive');
-  await requireSignedReleases(wanted, getReleaseSettings(run));
+  await requireSignedReleases(wanted, { ...run.options, session: run.session });
   const set = toMirroredSet(wanted, run.destination.target);
   return work({ set, templates, locked: wanted });
 }
@@ -119,7 +118,7 @@ async function withLimited<T>(
   wanted: ImageSetLock,
   work: (set: ArchivedSet) => Promise<T>,
 ): Promise<T> {
-  const { dependencies = 'report' } = run.options;
+  const { dependencies = 'report', ignoreReleaseSignature } = run.options;
   const { target } = run.destination;
   const { config, digest } = await readConfiguration(run);
   const isOther = digest !== lock.configuration;
@@ -130,7 +129,7 @@ async function withLimited<T>(
   const plan = await planArchivedSet(config, {
     ...{ target, dependencies, logger, signal, archive, lock, contentOf: getContent },
     platforms: platform === undefined ? undefined : [platform],
-    ...getReleaseSettings(run),
+    ...{ session: run.session, ignoreReleaseSignature },
   });
   let narrowed: NarrowedCatalogs | undefined;
   try {

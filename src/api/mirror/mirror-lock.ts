@@ -10,13 +10,12 @@ import { createOnDemandCatalogs } from '../../mirror/lock/locked-catalogs.js';
 import { toTransfers } from '../../mirror/lock/locked-transfers.js';
 import { joinReports } from '../../mirror/transfer/transfer-step.js';
 import type { OpenedReference } from '../../oci/image/open.js';
-import { copyLocked } from './copy-locked.js';
 import type { ImageSetRun, MirrorMapping, MirrorResult, MirrorArchive } from './image-set-run.js';
 import { planForRun } from './plan-image-set.js';
 import { type Templates, readConfiguration, readTemplates, getLockOptions } from './run-configuration.js';
 import { verifyLocked } from './verification.js';
 import { writeArchive } from './write-archive.js';
-import { writeMapping } from './write-results.js';
+import { copyLocked, writeMapping } from './write-results.js';
 
 const defaultShardWait = 10_000;
 

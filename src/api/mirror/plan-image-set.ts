@@ -6,7 +6,7 @@ import type { ImageSetLock } from '../../mirror/lock/lock.js';
 import { createLiveAccess } from '../../mirror/release/live-releases.js';
 import { createLockedAccess } from '../../mirror/release/locked-access.js';
 import { openReleases } from '../../mirror/release/open-releases.js';
-import { rebuildFrom } from '../../mirror/selection/rebuilt-source.js';
+import { rebuildFrom } from '../../mirror/selection/rebuilt-catalog.js';
 import { formatPlatform } from '../../oci/image/platform.js';
 import type { ImageSetRun } from './image-set-run.js';
 
@@ -23,7 +23,7 @@ export async function planForRun(
   const { session, destination } = run;
   const { dependencies = 'report', helmCharts, graphBase, graphData } = run.options;
   const { avoidRisks = false, ignoreReleaseSignature: ignoreSignature = false } = run.options;
-  const { logger, signal, platform, workingDirectory: directory } = session;
+  const { logger, signal, platform } = session;
   return planImageSet(config, {
     ...{ target: destination.target, dependencies, logger, signal },
     withCharts: helmCharts === true || destination.kind === 'disk',
@@ -32,9 +32,9 @@ export async function planForRun(
       const digest = lock?.catalogs.find(({ catalog }) => catalog === reference.text)?.sourceDigest;
       return openPinnedCatalog(digest === undefined ? reference : { ...reference, digest }, session);
     },
-    openCharts: (helm) => openCharts(helm, { ...session, directory }),
+    openCharts: (helm) => openCharts(helm, session),
     openReleases: (releases) => {
-      const live = { session, directory, graphBase, graphData };
+      const live = { session, graphBase, graphData };
       const access =
         lock?.releases === undefined ? createLiveAccess(live) : createLockedAccess(lock.releases, live);
       return openReleases(releases, { access, avoidRisks, ignoreSignature, signal });

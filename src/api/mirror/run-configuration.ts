@@ -64,10 +64,3 @@ export function getTransferOptions(run: ImageSetRun): TransferOptions {
     continueOnError: onError !== 'stop',
   };
 }
-
-/** Returns the access to releases and their signatures. */
-export function getReleaseSettings(run: ImageSetRun) {
-  const { workingDirectory: directory } = run.session;
-  const { ignoreReleaseSignature = false } = run.options;
-  return { session: run.session, directory, ignoreReleaseSignature };
-}

@@ -6,9 +6,11 @@ import {
   type MirroredSet,
   encodeClusterResources,
 } from '../../mirror/image-set/image-set-resources.js';
+import { type LockMirrorOptions, createLockMirror } from '../../mirror/lock/lock-mirror.js';
+import type { ImageSetLock } from '../../mirror/lock/lock.js';
 import { readArchiveIndex } from '../../oci/archive-set/archive-index.js';
-import type { ImageSetRun, MirrorMapping } from './image-set-run.js';
-import type { Templates } from './run-configuration.js';
+import type { ImageSetRun, MirrorMapping, MirrorResult } from './image-set-run.js';
+import { type Templates, getTransferOptions } from './run-configuration.js';
 
 /** Writes cluster resources to the workspace, if there is one, and returns them by file name. */
 export async function writeResources(
@@ -72,4 +74,22 @@ export function renderResources(
     signatures,
     templates,
   });
+}
+
+/** Surveys the target, copies missing images of a lock, and writes cluster resources. */
+export async function copyLocked(
+  run: ImageSetRun,
+  { lock, set, templates }: { lock: ImageSetLock; set: MirroredSet<NamedImage>; templates: Templates },
+  content: Pick<LockMirrorOptions, 'archive' | 'base' | 'open' | 'shard' | 'shardWaitMs'>,
+): Promise<MirrorResult> {
+  const mirror = createLockMirror(lock, {
+    ...{ target: run.destination.target, transfer: getTransferOptions(run), ...content },
+  });
+  // Invalid resource names are errors before anything is copied.
+  renderResources(run, set, templates);
+  const bytes = await mirror.survey();
+  run.options.onSurveyed?.(bytes);
+  const { waiting, ...report } = await mirror.copy();
+  const resources = await writeResources(run, set, templates);
+  return { report, changes: [], resources, bytes, lock, waiting };
 }

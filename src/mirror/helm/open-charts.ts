@@ -26,7 +26,7 @@ import { type Chart, type ChartFiles, chartLimits, loadChart, readChartArchive }
 import { readTree } from '../../source/drivers/file-tree.js';
 import { checkUrl, receiveFile, requestPlace } from '../../source/drivers/http-request.js';
 import { formatUrl } from '../../source/place.js';
-import type { SourceSession } from '../../source/session.js';
+import type { Session } from '../../source/session.js';
 import { parseManifest } from '../../oci/image/manifest.js';
 import { readLimited } from '../../oci/image/read-limited.js';
 import { createRegistryRepository } from '../../oci/registry/registry-client.js';
@@ -61,11 +61,6 @@ export interface OpenedCharts {
   close(): Promise<void>;
 }
 
-interface OpenChartsOptions extends SourceSession {
-  /** Directory that relative paths are resolved against. */
-  directory: string;
-}
-
 /** Maximum bytes of a packed chart. */
 export const maxChartBytes = 100 * 1024 * 1024;
 /** Maximum number of charts of all repositories. */
@@ -76,11 +71,10 @@ const downloadsAtOnce = 4;
  * Reads the charts of a configuration and finds their images. Throws OpmateError with all charts that cannot be read or
  * rendered, or are missing in their repository.
  */
-export async function openCharts(helm: HelmConfig, options: OpenChartsOptions): Promise<OpenedCharts> {
-  const temporary = await makeTemporaryDirectory(options.temporaryDirectory, options.now());
+export async function openCharts(helm: HelmConfig, session: Session): Promise<OpenedCharts> {
+  const temporary = await makeTemporaryDirectory(session.temporaryDirectory, session.now());
   try {
-    const opener = new ChartOpener(temporary.path, options);
-    const charts = await opener.open(helm);
+    const charts = await readCharts(helm, temporary.path, session);
     return { charts, close: () => temporary.remove() };
   } catch (error) {
     await temporary.remove();
@@ -97,53 +91,38 @@ interface WantedChart {
   config: ChartConfig;
 }
 
-class ChartOpener {
-  readonly #directory: string;
-  readonly #options: OpenChartsOptions;
-  readonly #errors: ErrorList;
-  #files = 0;
+/** Reads the charts of a configuration; files go to `directory`. */
+async function readCharts(helm: HelmConfig, directory: string, session: Session): Promise<OpenedChart[]> {
+  const errors = new ErrorList(session.signal);
+  let fileCount = 0;
+  const opened: (OpenedChart | undefined)[] = [];
+  for (const local of helm.local) opened.push(await attempt(() => openLocal(local)));
+  const wanted: WantedChart[] = [];
+  for (const repository of helm.repositories)
+    wanted.push(...((await attempt(() => select(repository))) ?? []));
+  if (wanted.length > maxCharts) throw new LimitError(`mirror.helm: more than ${maxCharts} charts`);
+  opened.push(
+    ...(await mapConcurrent(wanted, downloadsAtOnce, (chart) => attempt(() => openWanted(chart)), session)),
+  );
+  errors.throwIfAny();
+  return opened.filter((chart) => chart !== undefined);
 
-  constructor(directory: string, options: OpenChartsOptions) {
-    this.#directory = directory;
-    this.#options = options;
-    this.#errors = new ErrorList(options.signal);
+  function attempt<T>(work: () => Promise<T>): Promise<T | undefined> {
+    return errors.try(work, ({ code }) => code !== 'INTERNAL' && code !== 'IO');
   }
 
-  async open(helm: HelmConfig): Promise<OpenedChart[]> {
-    const opened: (OpenedChart | undefined)[] = [];
-    for (const local of helm.local) opened.push(await this.#try(() => this.#openLocal(local)));
-    const wanted: WantedChart[] = [];
-    for (const repository of helm.repositories)
-      wanted.push(...((await this.#try(() => this.#select(repository))) ?? []));
-    if (wanted.length > maxCharts) throw new LimitError(`mirror.helm: more than ${maxCharts} charts`);
-    opened.push(
-      ...(await mapConcurrent(
-        wanted,
-        downloadsAtOnce,
-        (chart) => this.#try(() => this.#openWanted(chart)),
-        this.#options,
-      )),
-    );
-    this.#errors.throwIfAny();
-    return opened.filter((chart) => chart !== undefined);
-  }
-
-  #try<T>(work: () => Promise<T>): Promise<T | undefined> {
-    return this.#errors.try(work, ({ code }) => code !== 'INTERNAL' && code !== 'IO');
-  }
-
-  async #openLocal(config: LocalChartConfig): Promise<OpenedChart> {
-    const place = path.resolve(this.#options.directory, config.path);
+  async function openLocal(config: LocalChartConfig): Promise<OpenedChart> {
+    const place = path.resolve(session.workingDirectory, config.path);
     const label = `chart ${config.path}`;
-    const { chart, packed } = await this.#readLocal(place, label);
-    return this.#opened({ config, label, source: config.path, repository: undefined, packed }, chart);
+    const { chart, packed } = await readLocal(place, label);
+    return toOpened({ config, label, source: config.path, repository: undefined, packed }, chart);
   }
 
-  async #readLocal(place: string, label: string): Promise<{ chart: Chart; packed: PackedChart }> {
+  async function readLocal(place: string, label: string): Promise<{ chart: Chart; packed: PackedChart }> {
     if ((await statIfPresent(place))?.isDirectory() === true) {
-      const files = withoutIgnored(await readDirectory(place, this.#options), label);
-      const chart = await loadChart(files, label, this.#options);
-      return { chart, packed: await this.#pack(chart, await packFiles(chart.name, files)) };
+      const files = withoutIgnored(await readDirectory(place, session), label);
+      const chart = await loadChart(files, label, session);
+      return { chart, packed: await pack(chart, await packFiles(chart.name, files)) };
     }
     let bytes: Buffer;
     try {
@@ -151,29 +130,29 @@ class ChartOpener {
     } catch (error) {
       throw fileError(label, error, { file: place });
     }
-    return this.#readPacked(bytes, label);
+    return readPacked(bytes, label);
   }
 
-  async #readPacked(bytes: Buffer, label: string): Promise<{ chart: Chart; packed: PackedChart }> {
-    const chart = await readPackedChart(bytes, label, this.#options);
-    return { chart, packed: await this.#pack(chart, bytes) };
+  async function readPacked(bytes: Buffer, label: string): Promise<{ chart: Chart; packed: PackedChart }> {
+    const chart = await readPackedChart(bytes, label, session);
+    return { chart, packed: await pack(chart, bytes) };
   }
 
-  async #pack({ name, version, metadata }: Chart, bytes: Buffer): Promise<PackedChart> {
-    const file = path.join(this.#directory, `chart-${this.#files++}.tgz`);
+  async function pack({ name, version, metadata }: Chart, bytes: Buffer): Promise<PackedChart> {
+    const file = path.join(directory, `chart-${fileCount++}.tgz`);
     await writeFile(file, bytes, { flag: 'wx', mode: 0o600 });
     return { name, version, metadata, file, digest: computeDigest(bytes), size: bytes.length };
   }
 
   /** Returns the configured charts of a repository. */
-  async #select(repository: HelmRepositoryConfig): Promise<WantedChart[]> {
+  async function select(repository: HelmRepositoryConfig): Promise<WantedChart[]> {
     if (repository.charts?.length === 0) return [];
     const label = `chart repository ${quoteGo(repository.name)}`;
-    if (repository.url.startsWith('oci://')) return this.#selectTags(repository, label);
+    if (repository.url.startsWith('oci://')) return selectTags(repository, label);
     const text = repository.url.replace(/\/index\.yaml$/, '').replace(/\/*$/, '/');
-    const base = checkUrl({ kind: 'http', url: text }, this.#options.network);
+    const base = checkUrl({ kind: 'http', url: text }, session.network);
     const url = new URL('index.yaml', base);
-    const bytes = await this.#download(url, maxIndexBytes, label);
+    const bytes = await download(url, maxIndexBytes, label);
     const index = parseChartIndex(bytes.toString(), `${label}: ${formatUrl(url)}`);
     const want = (indexed: IndexedChart, config: ChartConfig): WantedChart => ({
       repository,
@@ -185,20 +164,20 @@ class ChartOpener {
       return wholeIndex(index).map((indexed) => want(indexed, toConfig(repository)));
     const wanted: WantedChart[] = [];
     for (const config of repository.charts) {
-      const chart = await this.#try(async () => findChart(index, config.name, config.version, label));
+      const chart = await attempt(async () => findChart(index, config.name, config.version, label));
       if (chart !== undefined) wanted.push(want(chart, config));
     }
     return wanted;
   }
 
   /** Returns the configured charts of a registry, whose versions are tags. */
-  async #selectTags(repository: HelmRepositoryConfig, label: string): Promise<WantedChart[]> {
+  async function selectTags(repository: HelmRepositoryConfig, label: string): Promise<WantedChart[]> {
     const wanted: WantedChart[] = [];
     for (const config of repository.charts ?? []) {
       const { name, version } = config;
-      const result = await this.#try(async () => {
+      const result = await attempt(async () => {
         const subject = `${label}: chart ${quoteGo(name)}`;
-        const tags = await (await this.#openRepository(repository, name)).listTags(this.#options);
+        const tags = await (await openRepository(repository, name)).listTags(session);
         // A tag cannot hold the + of build metadata. (Source: Helm 3, pkg/registry.)
         const versions = newestFirst(tags.map((tag) => ({ version: tag.replaceAll('_', '+') })));
         const match = matchVersion(versions, version, subject);
@@ -211,19 +190,22 @@ class ChartOpener {
     return wanted;
   }
 
-  async #openRepository({ url }: HelmRepositoryConfig, name: string): Promise<Repository> {
+  async function openRepository({ url }: HelmRepositoryConfig, name: string): Promise<Repository> {
     const { registry, path: below } = parseChartRegistry(url);
     const repository = below === '' ? name : `${below}/${name}`;
     if (!isRepositoryName(repository))
       throw new OpmateError('INVALID', `${quoteGo(name)} is not a chart name`);
-    const { connect, cache, logger } = this.#options;
+    const { connect, cache, logger } = session;
     return createRegistryRepository({ connection: await connect(), registry, repository, cache, logger });
   }
 
   /** Pulls a chart from a registry, verified by digest. */
-  async #pull({ repository, indexed: { name, version } }: WantedChart, label: string): Promise<Buffer> {
-    const source = await this.#openRepository(repository, name);
-    const { descriptor, bytes } = await source.getManifest(version.replaceAll('+', '_'), this.#options);
+  async function pull(
+    { repository, indexed: { name, version } }: WantedChart,
+    label: string,
+  ): Promise<Buffer> {
+    const source = await openRepository(repository, name);
+    const { descriptor, bytes } = await source.getManifest(version.replaceAll('+', '_'), session);
     const parsed = parseManifest(bytes, { subject: label, mediaType: descriptor.mediaType });
     const layer =
       parsed.kind === 'index'
@@ -232,46 +214,43 @@ class ChartOpener {
     if (layer === undefined)
       throw new OpmateError('INVALID', `${label}: ${source.name}:${version} is not a chart`);
     if (layer.size > maxChartBytes) throw new LimitError(`${label}: more than ${maxChartBytes} bytes`);
-    return readLimited(await source.openBlob(layer, this.#options), maxChartBytes, label);
+    return readLimited(await source.openBlob(layer, session), maxChartBytes, label);
   }
 
-  async #openWanted(wanted: WantedChart): Promise<OpenedChart> {
+  async function openWanted(wanted: WantedChart): Promise<OpenedChart> {
     const { repository, base, indexed, config } = wanted;
     const label = `chart ${repository.name}/${indexed.name} ${indexed.version}`;
-    const url = base && this.#getUrl(indexed, base, label);
+    const url = base && getUrl(indexed, base, label);
     const bytes =
       url === undefined
-        ? await this.#pull(wanted, label)
-        : await this.#download(url, maxChartBytes, label, indexed.digest);
-    const { chart, packed } = await this.#readPacked(bytes, label);
+        ? await pull(wanted, label)
+        : await download(url, maxChartBytes, label, indexed.digest);
+    const { chart, packed } = await readPacked(bytes, label);
     const place = url === undefined ? repository.url : formatUrl(url);
     if (chart.name !== indexed.name)
       throw new OpmateError('INVALID', `${label}: ${place} holds chart ${quoteGo(chart.name)}`);
-    return this.#opened(
-      { config, label, source: repository.url, repository: repository.name, packed },
-      chart,
-    );
+    return toOpened({ config, label, source: repository.url, repository: repository.name, packed }, chart);
   }
 
   /** Returns the URL of a chart, possibly of another host, but not of a file. */
-  #getUrl({ urls }: Pick<IndexedChart, 'urls'>, base: URL, label: string): URL {
+  function getUrl({ urls }: Pick<IndexedChart, 'urls'>, base: URL, label: string): URL {
     const [text = ''] = urls;
     try {
-      return checkUrl({ kind: 'http', url: new URL(text, base).href }, this.#options.network);
+      return checkUrl({ kind: 'http', url: new URL(text, base).href }, session.network);
     } catch (error) {
       if (error instanceof OpmateError) throw addContext(error, { subject: label });
       throw new OpmateError('INVALID', `${label}: invalid URL ${quoteGo(text)}`);
     }
   }
 
-  async #download(url: URL, limit: number, label: string, digest?: string): Promise<Buffer> {
+  async function download(url: URL, limit: number, label: string, digest?: string): Promise<Buffer> {
     const shown = formatUrl(url);
     const limits = { ...chartLimits, maxUnpackedSize: limit };
-    const file = path.join(this.#directory, `download-${this.#files++}`);
+    const file = path.join(directory, `download-${fileCount++}`);
     try {
-      const { response, close } = await requestPlace({ url }, {}, this.#options);
+      const { response, close } = await requestPlace({ url }, {}, session);
       try {
-        const received = await receiveFile(response, shown, file, { ...this.#options, limits });
+        const received = await receiveFile(response, shown, file, { ...session, limits });
         if (digest !== undefined && digest !== received)
           throw new OpmateError('DIGEST', `${shown}: expected ${digest}, got ${received}`);
       } finally {
@@ -284,10 +263,10 @@ class ChartOpener {
     return readRegularFile(file, limit, { name: shown });
   }
 
-  async #opened(chart: Omit<OpenedChart, 'found'>, loaded: Chart): Promise<OpenedChart> {
+  async function toOpened(chart: Omit<OpenedChart, 'found'>, loaded: Chart): Promise<OpenedChart> {
     const { label, config } = chart;
-    const { logger } = this.#options;
-    logger?.progress({ task: 'read charts', state: 'update', current: this.#files, unit: 'items' });
+    const { logger } = session;
+    logger?.progress({ task: 'read charts', state: 'update', current: fileCount, unit: 'items' });
     return { ...chart, found: await findChartImages(loaded, label, { paths: config.imagePaths }) };
   }
 }
@@ -296,7 +275,7 @@ class ChartOpener {
 export async function readPackedChart(
   bytes: Buffer,
   label: string,
-  { signal }: Pick<SourceSession, 'signal'>,
+  { signal }: Pick<Session, 'signal'>,
 ): Promise<Chart> {
   const meter = new ArchiveMeter(chartLimits);
   const source = Readable.from([bytes], { objectMode: false });
@@ -312,10 +291,7 @@ function wholeIndex(index: ChartIndex): IndexedChart[] {
   return [...index.values()].flat().filter(({ isLibrary }) => !isLibrary);
 }
 
-async function readDirectory(
-  directory: string,
-  { signal, followLinks }: OpenChartsOptions,
-): Promise<ChartFiles> {
+async function readDirectory(directory: string, { signal, followLinks }: Session): Promise<ChartFiles> {
   const tree = await readTree(directory, { limits: chartLimits, signal, followLinks });
   const files = new Map<string, Buffer>();
   for (const { path: name } of tree.files)

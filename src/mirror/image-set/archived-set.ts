@@ -7,7 +7,7 @@ import { holdOpen } from '../../oci/image/open.js';
 import type { Repository } from '../../oci/registry/repository.js';
 import { findSubjectOfTag } from '../../oci/signatures/attached-signatures.js';
 import { openCatalogIn } from '../../source/drivers/image.js';
-import type { SourceSession } from '../../source/session.js';
+import type { Session } from '../../source/session.js';
 import { openArchivedCharts } from '../helm/archived-charts.js';
 import { type ImageSetLock, type LockedImage, getLockedName, isSameName } from '../lock/lock.js';
 import { createLockedAccess } from '../release/locked-access.js';
@@ -24,13 +24,11 @@ interface ArchivedSetOptions extends Omit<
 > {
   archive: OpenedArchive;
   lock: ImageSetLock;
-  session: SourceSession;
+  session: Session;
   /** Returns the content of an image, including content of the base. */
   contentOf: (image: LockedImage) => Repository;
-  /** Directory that relative paths of keys are resolved against. */
-  directory: string;
   /** Accepts the configured release image without a signature. */
-  ignoreReleaseSignature: boolean;
+  ignoreReleaseSignature?: boolean | undefined;
 }
 
 /** Throws OpmateError INVALID for images of an archive that its lock does not list. */
@@ -78,7 +76,7 @@ export async function planArchivedSet(
         options,
         async ({ digest, text }) => openReleaseImage(digest, text, options),
       );
-      const { ignoreReleaseSignature: ignoreSignature, signal } = options;
+      const { ignoreReleaseSignature: ignoreSignature = false, signal } = options;
       return openReleases(releases, { access, avoidRisks: false, ignoreSignature, signal });
     },
     withCharts: true,

@@ -10,7 +10,7 @@ import type { OpenedCharts } from '../helm/open-charts.js';
 import type { OpenedReleases } from '../release/open-releases.js';
 import type { ReleaseConfig } from '../release/release-config.js';
 import { type DependencyMode, closeDependencies } from '../selection/dependencies.js';
-import type { RebuildSource } from '../selection/rebuilt-source.js';
+import type { RebuildSource } from '../selection/rebuilt-catalog.js';
 import {
   type CollectedImages,
   type CollectionOptions,

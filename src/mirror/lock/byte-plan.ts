@@ -1,5 +1,6 @@
 import { getOrAdd } from '../../core/groups.js';
 import { compareBytes } from '../../core/order.js';
+import type { SurveyedTransfer } from '../transfer/transfer-types.js';
 import type { LockedImage } from './lock.js';
 
 /** Size of a copy before any blob is read; each blob counts once. */
@@ -76,4 +77,27 @@ export function planBytes(
     ...plan,
     packages: [...packages.values()].sort((a, b) => compareBytes(a.name, b.name)),
   };
+}
+
+/** Returns the size of a copy after a survey of the target. */
+export function planSurveyed(
+  images: readonly LockedImage[],
+  surveyed: readonly SurveyedTransfer[],
+): BytePlan {
+  return planBytes(images, createPresence(surveyed));
+}
+
+/**
+ * Returns a predicate for blobs that need not be sent: a blob in any repository of the target can be mounted in the
+ * others.
+ */
+export function createPresence(surveyed: readonly SurveyedTransfer[]): (digest: string) => boolean {
+  const lacking = new Set(surveyed.flatMap(({ blobs }) => blobs.map(({ digest }) => digest)));
+  const present = new Set<string>();
+  for (const { contents, blobs } of surveyed) {
+    const missing = new Set(blobs.map(({ digest }) => digest));
+    for (const { digest } of contents.manifests.flatMap((manifest) => manifest.blobs))
+      if (!missing.has(digest)) present.add(digest);
+  }
+  return (digest) => present.has(digest) || !lacking.has(digest);
 }

@@ -20,12 +20,11 @@ import {
 } from '../transfer/transfer-types.js';
 import { surveyTransfers } from '../transfer/transfer.js';
 import type { BaseContent } from './base-content.js';
-import type { BytePlan } from './byte-plan.js';
+import { type BytePlan, planSurveyed } from './byte-plan.js';
 import type { ImageSetLock } from './lock.js';
 import { type LockedTransfersOptions, getTargetName, toTransfers } from './locked-transfers.js';
 import { copyShard, planSharedBlobs } from './shard-blobs.js';
 import { type Shard, assignShards } from './shard.js';
-import { planSurveyed } from './surveyed-set.js';
 
 /** Options of mirroring a lock. */
 export interface LockMirrorOptions extends LockedTransfersOptions {

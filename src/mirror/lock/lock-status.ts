@@ -6,13 +6,12 @@ import { readUnfinishedArchives } from '../../oci/archive-set/archive-progress.j
 import { openArchiveSets } from '../../oci/archive-set/archive-set-reader.js';
 import { type TransferOptions, isComplete } from '../transfer/transfer-types.js';
 import { surveyTransfers } from '../transfer/transfer.js';
-import { type BytePlan, planBytes } from './byte-plan.js';
+import { type BytePlan, createPresence, planBytes } from './byte-plan.js';
 import { encodeLock, planOf } from './encode-lock.js';
 import { type ImageSetLock, type LockedImage, getLockedName } from './lock.js';
 import { type LockedTransfersOptions, getTargetName, toTransfers } from './locked-transfers.js';
 import { parseLock } from './parse-lock.js';
 import { assignShards } from './shard.js';
-import { createPresence } from './surveyed-set.js';
 
 /** Progress of mirroring a lock to a destination. */
 export interface LockStatus {

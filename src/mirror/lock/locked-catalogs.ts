@@ -3,8 +3,7 @@ import { getOrAdd } from '../../core/groups.js';
 import { type OpenedReference, holdOpen } from '../../oci/image/open.js';
 import type { SourceSession } from '../../source/session.js';
 import type { ImageSetPlan } from '../image-set/image-set-plan.js';
-import type { RebuiltCatalog } from '../selection/rebuilt-catalog.js';
-import { rebuildFrom } from '../selection/rebuilt-source.js';
+import { type RebuiltCatalog, rebuildFrom } from '../selection/rebuilt-catalog.js';
 import { type ImageSetLock, type LockedImage, isSameName } from './lock.js';
 
 const hint = 'mirror without --locked to create a new lock';

@@ -20,7 +20,7 @@ import { fetchReleaseSignature, signatureStores } from '../../release/release-si
 import type { ReleaseType } from '../../release/select-releases.js';
 import { maxGraphBytes, parseUpdateGraph } from '../../release/update-graph.js';
 import { fetchUpdateGraph, readUrl, updateServices } from '../../release/update-service.js';
-import type { SourceSession } from '../../source/session.js';
+import type { Session } from '../../source/session.js';
 import { type OpenPgpKeyring, parseKeyring } from '../../trust/openpgp-keyring.js';
 import type { GraphImage, ReleaseAccess } from './open-releases.js';
 
@@ -33,9 +33,7 @@ const releaseVariables = {
 
 /** Options of reading releases from their services. */
 export interface LiveReleaseOptions {
-  session: SourceSession;
-  /** Directory that relative paths are resolved against. */
-  directory: string;
+  session: Session;
   /** Base of the graph image; default `registry.access.redhat.com/ubi9/ubi:latest`. */
   graphBase?: string | undefined;
   /** URL or file of the graph data; default that of the public update service. */
@@ -83,7 +81,7 @@ export function createLiveAccess(options: LiveReleaseOptions): ReleaseAccess {
 /** Reads the public keys of releases. Throws OpmateError. */
 export async function readReleaseKeys(
   type: ReleaseType,
-  { session, directory }: Pick<LiveReleaseOptions, 'session' | 'directory'>,
+  { session }: Pick<LiveReleaseOptions, 'session'>,
 ): Promise<OpenPgpKeyring> {
   const name = releaseVariables.signatureKeys;
   const file = session.environment[name];
@@ -95,7 +93,7 @@ export async function readReleaseKeys(
   }
   try {
     return parseKeyring(
-      await readRegularFile(path.resolve(directory, file), maxKeyBytes, { name: file }),
+      await readRegularFile(path.resolve(session.workingDirectory, file), maxKeyBytes, { name: file }),
       file,
     );
   } catch (error) {
@@ -103,12 +101,7 @@ export async function readReleaseKeys(
   }
 }
 
-function serviceUrl(
-  variable: string,
-  defaultUrl: string,
-  mayDiffer: boolean,
-  { environment }: SourceSession,
-): URL {
+function serviceUrl(variable: string, defaultUrl: string, mayDiffer: boolean, { environment }: Session): URL {
   const text = environment[variable];
   if (text === undefined || text === '' || !mayDiffer) return new URL(defaultUrl);
   if (URL.canParse(text) && /^(?:https?|file):$/.test(new URL(text).protocol)) return new URL(text);
@@ -151,10 +144,10 @@ function getGraphImage(options: LiveReleaseOptions): GraphImage {
   };
 }
 
-function getGraphData({ graphData, directory, session }: LiveReleaseOptions): URL {
+function getGraphData({ graphData, session }: LiveReleaseOptions): URL {
   if (graphData !== undefined) {
     if (/^(?:https?|file):\/\//.test(graphData) && URL.canParse(graphData)) return new URL(graphData);
-    return pathToFileURL(path.resolve(directory, graphData));
+    return pathToFileURL(path.resolve(session.workingDirectory, graphData));
   }
   const service = session.environment[releaseVariables.updateService];
   if (service === undefined || service === '' || service === updateServices.ocp) return new URL(graphDataUrl);

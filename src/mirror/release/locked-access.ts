@@ -88,7 +88,7 @@ function verifyLocked(
  */
 export async function requireSignedReleases(
   { images, releases: locked }: Pick<ImageSetLock, 'images' | 'releases'>,
-  live: LiveReleaseOptions & { ignoreReleaseSignature: boolean },
+  live: LiveReleaseOptions & { ignoreReleaseSignature?: boolean | undefined },
 ): Promise<void> {
   const known = locked ?? { releases: [], graphs: [] };
   const access = createLockedAccess(known, live);
@@ -102,7 +102,7 @@ export async function requireSignedReleases(
         lockedGraph.architecture === release?.architecture && lockedGraph.channel === release.channel,
     );
     const isNamed = release?.channel === undefined;
-    if (isNamed && release?.signature === undefined && live.ignoreReleaseSignature) continue;
+    if (isNamed && release?.signature === undefined && live.ignoreReleaseSignature === true) continue;
     const image = { ...reference, digest: contents.root.digest } as DigestReference;
     const version = isNamed ? undefined : release.version;
     await errors.try(() => access.readSignature(image, version, graph?.type ?? 'ocp'));

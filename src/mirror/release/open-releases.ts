@@ -104,73 +104,60 @@ export async function openReleases(
   options: OpenReleasesOptions,
 ): Promise<OpenedReleases> {
   if (config === undefined) return noReleases;
-  return new ReleaseOpener(config, options).open();
-}
-
-class ReleaseOpener {
-  readonly #config: ReleaseConfig;
-  readonly #options: OpenReleasesOptions;
-  readonly #errors: ErrorList;
-  readonly #graphs: { key: Omit<UsedGraph, 'digest' | 'graph'>; graph: UpdateGraph; digest: string }[] = [];
-
-  constructor(config: ReleaseConfig, options: OpenReleasesOptions) {
-    this.#config = config;
-    this.#options = options;
-    this.#errors = new ErrorList(options.signal);
-  }
-
-  async open(): Promise<OpenedReleases> {
-    const { release } = this.#config;
-    const warnings: string[] = [];
-    let releases: (OpenedRelease | undefined)[];
-    let selected: SelectedRelease[] = [];
-    if (release !== undefined) releases = [await this.#openNamed(release)];
-    else {
-      for (const architecture of this.#config.architectures) {
-        const selectedReleases = await this.#try(() => this.#select(architecture));
-        selected.push(...(selectedReleases?.releases ?? []));
-        warnings.push(...(selectedReleases?.warnings ?? []));
-      }
-      this.#errors.throwIfAny();
-      selected = [
-        ...new Map(
-          selected.map((selectedRelease) => [selectedRelease.node.payload.digest, selectedRelease]),
-        ).values(),
-      ];
-      releases = await mapConcurrent(
-        selected,
-        releasesAtOnce,
-        (selectedRelease) => this.#try(() => this.#openSelected(selectedRelease)),
-        this.#options,
-      );
+  const { release, architectures, channels, platforms } = config;
+  const { access, avoidRisks, ignoreSignature, signal } = options;
+  const kubeVirt = config.kubeVirtContainer ? getBootImageKeys(config) : [];
+  const errors = new ErrorList(signal);
+  const graphs: { key: Omit<UsedGraph, 'digest' | 'graph'>; graph: UpdateGraph; digest: string }[] = [];
+  const warnings: string[] = [];
+  let releases: (OpenedRelease | undefined)[];
+  let selected: SelectedRelease[] = [];
+  if (release !== undefined) releases = [await openNamed(release)];
+  else {
+    for (const architecture of architectures) {
+      const selectedReleases = await attempt(() => select(architecture));
+      selected.push(...(selectedReleases?.releases ?? []));
+      warnings.push(...(selectedReleases?.warnings ?? []));
     }
-    this.#errors.throwIfAny();
-    const graphImage = this.#config.graph ? this.#options.access.graphImage() : undefined;
-    return {
-      releases: releases.filter((openedRelease) => openedRelease !== undefined),
-      graphs: this.#usedGraphs(selected),
-      ...{ graphImage, warnings },
-      close: async () => graphImage?.close(),
-    };
+    errors.throwIfAny();
+    selected = [
+      ...new Map(
+        selected.map((selectedRelease) => [selectedRelease.node.payload.digest, selectedRelease]),
+      ).values(),
+    ];
+    releases = await mapConcurrent(
+      selected,
+      releasesAtOnce,
+      (selectedRelease) => attempt(() => openSelected(selectedRelease)),
+      options,
+    );
+  }
+  errors.throwIfAny();
+  const graphImage = config.graph ? access.graphImage() : undefined;
+  return {
+    releases: releases.filter((openedRelease) => openedRelease !== undefined),
+    graphs: toUsedGraphs(selected),
+    ...{ graphImage, warnings },
+    close: async () => graphImage?.close(),
+  };
+
+  function attempt<T>(work: () => Promise<T>): Promise<T | undefined> {
+    return errors.try(work, ({ code }) => !['INTERNAL', 'IO', 'AUTH'].includes(code));
   }
 
-  #try<T>(work: () => Promise<T>): Promise<T | undefined> {
-    return this.#errors.try(work, ({ code }) => !['INTERNAL', 'IO', 'AUTH'].includes(code));
-  }
-
-  #select(architecture: string) {
-    return selectReleases(this.#config.channels, architecture, {
-      avoidRisks: this.#options.avoidRisks,
+  function select(architecture: string) {
+    return selectReleases(channels, architecture, {
+      avoidRisks,
       readGraph: async (type, channel) => {
-        const { graph, digest } = await this.#options.access.readGraph(type, architecture, channel);
-        this.#graphs.push({ key: { architecture, type, channel }, graph, digest });
+        const { graph, digest } = await access.readGraph(type, architecture, channel);
+        graphs.push({ key: { architecture, type, channel }, graph, digest });
         return graph;
       },
     });
   }
 
-  #usedGraphs(selected: readonly SelectedRelease[]): UsedGraph[] {
-    return this.#graphs.map(({ key, graph, digest }) => {
+  function toUsedGraphs(selected: readonly SelectedRelease[]): UsedGraph[] {
+    return graphs.map(({ key, graph, digest }) => {
       const own = selected.filter(({ architecture }) => architecture === key.architecture);
       const versions = new Set(own.map(({ node }) => node.version));
       for (const end of [graph.nodes[0], graph.nodes.at(-1)])
@@ -179,11 +166,11 @@ class ReleaseOpener {
     });
   }
 
-  async #openSelected(selected: SelectedRelease): Promise<OpenedRelease> {
+  async function openSelected(selected: SelectedRelease): Promise<OpenedRelease> {
     const { node, type, architecture } = selected;
-    const signature = await this.#options.access.readSignature(node.payload, node.version, type);
+    const signature = await access.readSignature(node.payload, node.version, type);
     const image = nameSigned(node.payload, signature);
-    const read = await this.#read(image);
+    const read = await readImage(image);
     if (read.version !== node.version) {
       const problem = `its payload is version ${read.version}, and the update graph calls it ${node.version}`;
       throw new OpmateError('INVALID', problem, { subject: formatReference(image) });
@@ -192,28 +179,24 @@ class ReleaseOpener {
     return { label, selected, image, tag: signature.name.tag, signature: signature.bytes, ...read };
   }
 
-  async #openNamed(release: RegistryReference): Promise<OpenedRelease> {
-    const { access, ignoreSignature } = this.#options;
+  async function openNamed(release: RegistryReference): Promise<OpenedRelease> {
     const { digest } = release;
     const named = digest === undefined ? await access.resolve(release) : { ...release, digest };
     const signature = ignoreSignature ? undefined : await access.readSignature(named, undefined, 'ocp');
     const image = signature === undefined ? named : nameSigned(named, signature);
-    const read = await this.#read(image);
+    const read = await readImage(image);
     const tag = signature?.name.tag ?? image.digest.slice(image.digest.indexOf(':') + 1);
     const label = `release ${read.version}`;
     return { label, selected: undefined, image, tag, signature: signature?.bytes, ...read };
   }
 
-  async #read(image: DigestReference) {
-    const { platforms } = this.#config;
-    const { signal } = this.#options;
-    const opened = await this.#options.access.open(image);
+  async function readImage(image: DigestReference) {
+    const opened = await access.open(image);
     try {
       const contents = await readContents(opened.repository, image.digest, {
         platforms: platforms.length > 0 ? platforms : undefined,
         signal,
       });
-      const kubeVirt = this.#config.kubeVirtContainer ? getBootImageKeys(this.#config) : [];
       const payload = await readPayload(opened.repository, contents, { kubeVirt, signal });
       return { contents, ...payload };
     } finally {

@@ -7,6 +7,7 @@ import type { Catalog } from '../../catalog/catalog.js';
 import { checkPackagePath } from '../../catalog/directory-writer.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
+import type { Reference } from '../../core/reference.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { type FilePart, JoinedFileWriter } from '../../files/file-parts.js';
@@ -23,9 +24,11 @@ import {
   openBases,
   readWholeConfig,
 } from '../../oci/image/image-builder.js';
+import { openReference, withCatalogCache } from '../../oci/image/open.js';
 import { isIndexType } from '../../oci/image/manifest.js';
 import type { Repository } from '../../oci/registry/repository.js';
 import type { Platform } from '../../oci/image/types.js';
+import type { SourceSession } from '../../source/session.js';
 import { KeptCatalog } from '../../catalog/selection/kept-catalog.js';
 import { type ImageCommand, getCaches, serveCommand } from './serve-command.js';
 
@@ -35,7 +38,7 @@ interface StoredFile extends FilePart {
 }
 
 /** Options of rebuilding a catalog. */
-export interface RebuildOptions extends CancelOptions {
+interface RebuildOptions extends CancelOptions {
   /** Directory of the layer until the image is closed. */
   temporaryDirectory: string;
   /** Platforms to keep; default all for Linux. */
@@ -313,4 +316,38 @@ async function buildOn(
     entrypoint: command.entrypoint,
     cmd: command.cmd,
   });
+}
+
+/** A catalog with its source image and the content to keep. */
+export interface RebuildSource {
+  catalog: Catalog;
+  facts: CatalogFacts;
+  /** By digest. */
+  reference: Reference;
+  digest: string;
+}
+
+/** Rebuilds a catalog on its source image, which stays open until the rebuilt catalog is closed. */
+export async function rebuildFrom(
+  { catalog, facts, reference, digest }: RebuildSource,
+  session: SourceSession,
+  changes: Pick<RebuildOptions, 'platforms' | 'withoutImages'>,
+): Promise<RebuiltCatalog> {
+  const { temporaryDirectory, logger, signal } = session;
+  const base = await openReference(reference, session);
+  try {
+    const repository = await withCatalogCache(base.repository, session);
+    const options = { ...changes, temporaryDirectory, logger, signal };
+    const rebuilt = await rebuildCatalog(catalog, facts, { repository, digest }, options);
+    return {
+      ...rebuilt,
+      close: async () => {
+        await rebuilt.close();
+        await base.close();
+      },
+    };
+  } catch (error) {
+    await base.close();
+    throw error;
+  }
 }

@@ -141,8 +141,12 @@ export {
 } from './api/mirror/delete-images.js';
 export { readMirrorStatus, type MirrorStatusOptions } from './api/mirror/mirror-status.js';
 export type { LockStatus } from './mirror/lock/lock-status.js';
-export { type FindLockOptions, findMirrorLock, type FoundLock } from './api/mirror/find-lock.js';
-export { readNamedLock } from './api/mirror/read-named-lock.js';
+export {
+  type FindLockOptions,
+  findMirrorLock,
+  type FoundLock,
+  readNamedLock,
+} from './api/mirror/find-lock.js';
 export { captureImageSet, type CapturedImageSet, type CaptureImageSetOptions } from './api/mirror-capture.js';
 export {
   mirrorCatalog,

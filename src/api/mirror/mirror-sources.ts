@@ -1,8 +1,17 @@
+import { addContext } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
-import type { ImageSetConfiguration } from '../../mirror/image-set/image-set-config.js';
+import { type ImageSetConfiguration, getCatalogTarget } from '../../mirror/image-set/image-set-config.js';
 import { ImageSetMirror } from '../../mirror/image-set/image-set-mirror.js';
 import type { ImageSetPlan } from '../../mirror/image-set/image-set-plan.js';
-import { requireTargetAccess } from '../../mirror/image-set/target-access.js';
+import {
+  type MirrorTarget,
+  getImageName,
+  pathBelow,
+  targetReference,
+} from '../../mirror/image-set/image-set-names.js';
+import { openTarget } from '../../oci/image/open.js';
+import { getSubject } from '../../oci/image/platform.js';
+import type { Session } from '../../source/session.js';
 import type { ImageSetRun, MirrorMapping, MirrorPlan, MirrorResult, MirrorArchive } from './image-set-run.js';
 import { planForRun } from './plan-image-set.js';
 import { readConfiguration, readTemplates, getLockOptions, getTransferOptions } from './run-configuration.js';
@@ -110,5 +119,33 @@ async function withPlan<T>(
     return await work(plan);
   } finally {
     await plan.close();
+  }
+}
+
+/**
+ * Requests the manifest of the first configured image from the target, so that an unavailable registry or denied
+ * access fails before catalogs are read. Throws the error of the request; a missing image is not an error.
+ */
+async function requireTargetAccess(
+  { operators: [operator], additionalImages: [additional] }: ImageSetConfiguration,
+  target: MirrorTarget,
+  session: Session,
+): Promise<void> {
+  const repository =
+    operator === undefined
+      ? (additional?.targetRepo ?? (additional && getImageName(additional.reference).repository))
+      : getCatalogTarget(operator).repository;
+  if (repository === undefined) return;
+  const reference = targetReference(target, pathBelow(target, repository), 'latest');
+  const opened = await openTarget(reference, session);
+  try {
+    await opened.repository.headManifest(opened.reference, session);
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    const { name } = opened.repository;
+    // The tag is arbitrary.
+    throw addContext(error, { subject: name, replaces: [getSubject(name, opened.reference)] });
+  } finally {
+    await opened.close();
   }
 }

@@ -4,7 +4,7 @@ import { mirrorFlags } from './flags.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type LockDiff, diffLocks, isSameSet } from '../../mirror/lock/lock-diff.js';
 import { exitCodes } from '../exit-codes.js';
-import { readNamedLock } from '../../api/mirror/read-named-lock.js';
+import { readNamedLock } from '../../api/mirror/find-lock.js';
 import { encodeData } from '../reports/encode-data.js';
 import { writeAll } from '../output.js';
 import { amountOfBytes, count } from '../printable.js';

@@ -15,7 +15,7 @@ import { amountOfBytes, count, shellWord } from '../printable.js';
 import { useSession } from '../session.js';
 import { lockFlags, mirrorFlags } from './flags.js';
 import { findMaxNestedPaths, getMaxPerRegistry } from './image-set-options.js';
-import { readNamedLock } from '../../api/mirror/read-named-lock.js';
+import { readNamedLock } from '../../api/mirror/find-lock.js';
 import { readOcMirrorFlags } from './oc-mirror-flags.js';
 import { parseGlobalOptions } from './options.js';
 

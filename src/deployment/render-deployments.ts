@@ -159,7 +159,7 @@ class Rendering extends Report {
   }
 
   /** Adds a diagnostic at a path of the document. */
-  #tell(
+  #diagnose(
     severity: 'error' | 'warning',
     documentPath: DocumentPath,
     code: string,
@@ -179,13 +179,13 @@ class Rendering extends Report {
     const refused = { name, namespace, isPaused, installNamespace, objects: [], pins: [], hash: '' };
     if (own !== '' && installNamespace !== own) {
       const problem = `installed in ${quoteGo(installNamespace)} instead of ${quoteGo(own)}`;
-      this.#tell('warning', ['spec', 'installNamespace'], 'install-namespace', problem);
+      this.#diagnose('warning', ['spec', 'installNamespace'], 'install-namespace', problem);
     }
     const { allowLocal, allowInsecure, content: contentOptions } = this.#options;
     const skipsTls = allowInsecure === true || this.#session.network?.skipTlsVerify === true;
     for (const source of sources) {
       for (const { message, hint } of findRefusals(source, { allowLocal, allowInsecure: skipsTls }))
-        this.#tell('error', source.path, 'refused-source', message, hint);
+        this.#diagnose('error', source.path, 'refused-source', message, hint);
     }
     const placed = sources.flatMap((source) => this.#place(source));
     if (findings.length > 0) return { ...refused, findings, warnings };
@@ -228,10 +228,10 @@ class Rendering extends Report {
     const format = await detectFormat(directory, formats);
     const own = inDocument === undefined ? undefined : configText(inDocument, format);
     const inConfig = ['spec', 'config'];
-    if (own !== undefined && 'fault' in own) this.#tell('error', inConfig, 'invalid-value', own.fault);
+    if (own !== undefined && 'fault' in own) this.#diagnose('error', inConfig, 'invalid-value', own.fault);
     else if (own !== undefined && options.config !== undefined) {
       const problem = 'spec.config: cannot be combined with --config';
-      this.#tell('error', inConfig, 'exclusive-fields', problem);
+      this.#diagnose('error', inConfig, 'exclusive-fields', problem);
     }
     if (this.findings.length > 0) return undefined;
     const { findings, warnings, ...rendered } = await renderContent(directory, format, this.#session, {
@@ -292,7 +292,7 @@ class Rendering extends Report {
       if (configMap === undefined) {
         const problem = `${formatPath(reference.documentPath)}: ConfigMap ${quoteGo(reference.name)} not found`;
         const hint = 'add it to the documents, or to the directory of --config-maps';
-        this.#tell('error', reference.documentPath, 'missing-object', problem, hint);
+        this.#diagnose('error', reference.documentPath, 'missing-object', problem, hint);
         continue;
       }
       pushTo(files, configMap.file, {
@@ -318,7 +318,7 @@ class Rendering extends Report {
       .map(({ namespace }) => namespace);
     if (this.#options.secrets === undefined && namespaces.length === 0) {
       const problem = `Secret ${quoteGo(shown)} of ${formatPath(secret.path)} is not read, so your own credentials are used`;
-      this.#tell('warning', secret.path, 'unread-secret', problem, secretHint);
+      this.#diagnose('warning', secret.path, 'unread-secret', problem, secretHint);
       return {};
     }
     // A secret without namespace is in that of the documents or, if unique, any other.
@@ -332,7 +332,7 @@ class Rendering extends Report {
       return { credentials };
     } catch (error) {
       if (!(error instanceof OpmateError)) throw error;
-      this.#tell('error', secret.path, 'secret', error.message, error.hint);
+      this.#diagnose('error', secret.path, 'secret', error.message, error.hint);
       return {};
     }
   }
@@ -343,7 +343,7 @@ class Rendering extends Report {
       if (foundIn === '' || foundIn === installNamespace) continue;
       if (namespace === '' && foundIn === systemNamespace) continue;
       const problem = `Secret ${quoteGo(name)} of ${formatPath(documentPath)} is in another namespace: ${quoteGo(foundIn)}`;
-      this.#tell('warning', documentPath, 'foreign-secret', problem);
+      this.#diagnose('warning', documentPath, 'foreign-secret', problem);
     }
   }
 

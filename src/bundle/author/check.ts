@@ -120,14 +120,14 @@ function collectFault(report: Report, { file, content }: ObjectFile, work: () =>
 
 /** Reads the first document; files without an object are findings only if named as manifests. */
 function readObject(content: Buffer, file: string, report: Report): JsonObject | undefined {
-  const tell = /\.(?:ya?ml|json)$/i.test(file) ? 'fault' : 'warn';
+  const level = /\.(?:ya?ml|json)$/i.test(file) ? 'fault' : 'warn';
   const { value, json, error } = readFirstDocument(content);
   if (error !== undefined) {
-    report[tell]('invalid-object', error.message, { file, line: error.line });
+    report[level]('invalid-object', error.message, { file, line: error.line });
   } else if (value === null) {
     report.warn('invalid-object', 'its first document is empty: no tool reads it', { file });
   } else if (!isKubernetesObject(value)) {
-    report[tell]('invalid-object', 'not a Kubernetes object: missing kind', { file });
+    report[level]('invalid-object', 'not a Kubernetes object: missing kind', { file });
   } else {
     const hasSeparator = json === undefined && content.includes('\n---');
     const line = hasSeparator ? findSecondDocument(content.toString('utf8')) : undefined;

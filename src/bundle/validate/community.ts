@@ -4,7 +4,7 @@ import { type JsonValue, isJsonObject } from '../../document/json.js';
 import { SemverError, compareVersions, formatVersion, parseTolerantVersion } from '../../core/semver.js';
 import type { BundleContent } from './content.js';
 import { removedIn122 } from './removed-apis.js';
-import { type Tell, warning } from './report.js';
+import { type Reporter, warning } from './report.js';
 
 const guide = 'https://kubernetes.io/docs/reference/using-api/deprecation-guide/#v1-22';
 const key = 'olm.maxOpenShiftVersion';
@@ -14,14 +14,14 @@ const path = ['metadata', 'annotations', propertiesAnnotation];
  * Checks that a bundle with APIs removed in OpenShift 4.9 declares its maximum version. (Source: validator `community`
  * of operator-framework/api, without labels of index images.)
  */
-export function checkCommunity(content: BundleContent, tellOf: Tell): void {
+export function checkCommunity(content: BundleContent, reportAny: Reporter): void {
   const { csv, name } = content;
   const removed = removedIn122(content);
   if (csv === undefined || removed === undefined) return;
   const properties = csv.metadata.annotations?.[propertiesAnnotation] ?? '';
-  const tell = (problem: string, details = {}): void => tellOf(path, `(${name}) ${problem}`, details);
+  const report = (problem: string, details = {}): void => reportAny(path, `(${name}) ${problem}`, details);
   if (properties === '') {
-    return tell(
+    return report(
       `csv.Annotations not specified ${key} for an OCP version < 4.9. This annotation is required to prevent the ` +
         'user from upgrading their OCP cluster before they have installed a version of their operator which is ' +
         'compatible with 4.9. This bundle is using APIs which were deprecated and removed in v1.22. More info: ' +
@@ -30,14 +30,14 @@ export function checkCommunity(content: BundleContent, tellOf: Tell): void {
   }
   const list = parseProperties(properties);
   if (list === undefined) {
-    return tell(
+    return report(
       `csv.Annotations has an invalid value specified for olm.properties. Please, check the value  (${properties}) ` +
         'and ensure that it is an array such as: "olm.properties": \'[{"type": "key name", "value": "key value"}]\'',
     );
   }
   const value = list.find(({ type }) => type === key)?.value;
   if (value === undefined) {
-    return tell(
+    return report(
       `csv.Annotations.olm.properties with the key \`${key}\` and a value with an OCP version which is < 4.9 is ` +
         'required for any operator bundle that is using APIs which were deprecated and removed in v1.22. More ' +
         `info: ${guide}. Migrate the API(s) for ${removed} or use the annotation`,
@@ -50,16 +50,16 @@ export function checkCommunity(content: BundleContent, tellOf: Tell): void {
       const problem =
         `csv.Annotations.olm.properties has an invalid value. ${key} must specify only major.minor versions, ` +
         `${formatVersion(version)} will be truncated to ${formatVersion(minor)}`;
-      return tell(problem, warning);
+      return report(problem, warning);
     }
     if (compareVersions(version, parseTolerantVersion('4.9')) < 0) return;
   } catch (error) {
     if (!(error instanceof SemverError)) throw error;
-    return tell(
+    return report(
       `csv.Annotations.olm.properties has an invalid value. Unable to parse (${value}) using semver : ${error.message}`,
     );
   }
-  return tell(
+  return report(
     `csv.Annotations.olm.properties with the key and value for ${key} has the OCP version value ${value} which is ` +
       `>= of 4.9. This bundle is using APIs which were deprecated and removed in v1.22. More info: ${guide}. ` +
       `Migrate the API(s) for ${removed} or inform in this property an OCP version which is < 4.9`,

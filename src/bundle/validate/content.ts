@@ -16,7 +16,7 @@ import { type Csv, apiDefinitions } from '../../kube/csv-types.js';
 import { checkCsv } from './csv.js';
 import type { BundleAnnotations, MediaType } from '../../model/bundle-keys.js';
 import { checkObjectMeta } from './object-meta.js';
-import { type Tell, prefixed, soundValue, warning } from './report.js';
+import { type Reporter, prefixed, soundValue, warning } from './report.js';
 
 /** The first document of a manifest. */
 interface BundleObject {
@@ -47,23 +47,23 @@ export interface BundleContent {
 }
 
 /** Reads the objects in `manifests/`; reports other files. */
-export function readObjects(files: readonly BundleFile[], tell: Tell): BundleObject[] {
-  return files.flatMap(({ name, content }) => readObject(`manifests/${name}`, content, tell) ?? []);
+export function readObjects(files: readonly BundleFile[], report: Reporter): BundleObject[] {
+  return files.flatMap(({ name, content }) => readObject(`manifests/${name}`, content, report) ?? []);
 }
 
-function readObject(file: string, content: Buffer, tell: Tell): BundleObject | undefined {
+function readObject(file: string, content: Buffer, report: Reporter): BundleObject | undefined {
   const { value, error } = readFirstDocument(content);
   if (error !== undefined) {
     if (error.code !== 'SYNTAX') throw error;
-    return void tell([], error.message, { file, line: error.line });
+    return void report([], error.message, { file, line: error.line });
   }
   if (value !== null && !isJsonObject(value)) {
-    return void tell([], `expected an object of Kubernetes, got ${describeKind(value)}`, { file });
+    return void report([], `expected an object of Kubernetes, got ${describeKind(value)}`, { file });
   }
   const apiVersion = getText(value, 'apiVersion');
   if (!isKubernetesObject(value)) {
     const reason = apiVersion.split('/').length > 2 ? ': apiVersion has more than one slash' : '';
-    return void tell(['kind'], `Object 'Kind' is missing${reason}`, { file });
+    return void report(['kind'], `Object 'Kind' is missing${reason}`, { file });
   }
   const name = getText(value, 'metadata', 'name');
   const kind = value['kind'] as string;
@@ -92,43 +92,43 @@ const metaStruct = struct({ 'kind?': 'string', 'apiVersion?': 'string', 'metadat
 export function checkContent(
   content: BundleContent,
   mediaType: MediaType,
-  tellAs: (code: string, file: string) => Tell,
+  reportAs: (code: string, file: string) => Reporter,
 ): void {
   for (const object of content.objects) {
     const { kind, value, file, apiVersion, version } = object;
     const isKnown = kind === csvKind || kind === crdKind || supportedKinds.has(kind);
     if (mediaType === 'registry+v1' && !isKnown) {
       const problem = `${kind} is not supported type for registryV1 bundle: ${file}`;
-      tellAs('manifests', file)(['kind'], problem);
+      reportAs('manifests', file)(['kind'], problem);
     } else if (kind === csvKind) {
-      const tell = tellAs('csv', file);
-      const csv = checkCsv(value, tell);
+      const report = reportAs('csv', file);
+      const csv = checkCsv(value, report);
       if (content.csvObject !== undefined) {
         const problem = `another ClusterServiceVersion; ${content.csvObject.file} has one already`;
-        tell(['kind'], problem, warning);
+        report(['kind'], problem, warning);
       } else Object.assign(content, { csvObject: object, csv, name: csv?.metadata.name ?? '' });
     } else if (kind === crdKind) {
-      const tell = tellAs('crd', file);
+      const report = reportAs('crd', file);
       const isOld = version === 'v1beta1';
       if (apiVersion !== 'apiextensions.k8s.io/v1' && apiVersion !== 'apiextensions.k8s.io/v1beta1') {
-        tell(['apiVersion'], `Unsupported api version of CRD: ${apiVersion}`);
+        report(['apiVersion'], `Unsupported api version of CRD: ${apiVersion}`);
         content.isIncomplete ||= version === 'v1' || isOld;
         continue;
       }
-      const defined = checkCrd(value, tell);
-      if (isOld) tell(['apiVersion'], oldCrdWarning, warning);
+      const defined = checkCrd(value, report);
+      if (isOld) report(['apiVersion'], oldCrdWarning, warning);
       if (defined === undefined) content.isIncomplete = true;
       else content.crds.push({ ...defined, file });
     } else {
-      const tell = tellAs('manifests', file);
-      const metadata = soundValue(conform(value, metaStruct), tell)?.metadata;
-      if (metadata) checkObjectMeta(metadata, prefixed(tell, 'error validating object metadata: '));
+      const report = reportAs('manifests', file);
+      const metadata = soundValue(conform(value, metaStruct), report)?.metadata;
+      if (metadata) checkObjectMeta(metadata, prefixed(report, 'error validating object metadata: '));
     }
   }
   const { csv, csvObject, isIncomplete } = content;
   // Unreadable objects are reported above, and ownership is then unknown.
   if (csv === undefined || csvObject === undefined || isIncomplete) return;
-  checkOwnership(content, csv, csvObject.value, tellAs('bundle', csvObject.file));
+  checkOwnership(content, csv, csvObject.value, reportAs('bundle', csvObject.file));
 }
 
 /** Compares owned definitions with those of the bundle. */
@@ -136,12 +136,12 @@ function checkOwnership(
   { name: bundle, crds }: BundleContent,
   csv: Csv,
   value: JsonObject,
-  tell: Tell,
+  report: Reporter,
 ): void {
   const spec = value['spec'] ?? null;
   if (!isJsonObject(spec)) {
     if (spec !== null || !Object.hasOwn(value, 'spec')) {
-      tell(['spec'], 'error getting CSV CRDs: spec is missing');
+      report(['spec'], 'error getting CSV CRDs: spec is missing');
     }
     return;
   }
@@ -150,7 +150,7 @@ function checkOwnership(
   const { value: read, faults } = conform(spec['customresourcedefinitions'], apiDefinitions, options);
   const [fault] = faults;
   if (fault !== undefined) {
-    tell(fault.path, `error getting CSV CRDs: ${fault.message}`);
+    report(fault.path, `error getting CSV CRDs: ${fault.message}`);
     return;
   }
   const toKey = (name: string, version: string, kind: string): string => [name, version, kind].join('\0');
@@ -163,11 +163,11 @@ function checkOwnership(
     // Upstream's keys of definitions lack the group, so that an owned one with a group is never found.
     if (group === '' && unowned.delete(key)) continue;
     const shown = name === '' ? `${group}/${version} ${kind}` : `${name}/${version}`;
-    tell([...path, 'owned', index], `owned CRD ${shown} not found in bundle ${quoteGo(bundle)}`);
+    report([...path, 'owned', index], `owned CRD ${shown} not found in bundle ${quoteGo(bundle)}`);
   }
   for (const { name, version, file } of unowned.values()) {
     const problem = `CRD ${name}/${version} is present in bundle ${quoteGo(bundle)} but not defined in CSV`;
-    tell(['spec', 'versions'], problem, { ...warning, file });
+    report(['spec', 'versions'], problem, { ...warning, file });
   }
   try {
     const release = csvRelease(spec);
@@ -176,7 +176,7 @@ function checkOwnership(
     const problem =
       `bundle ${quoteGo(bundle)} cannot have both a release version (${quoteGo(release)}) and ` +
       `olm.substitutesFor annotation (${quoteGo(substitutes)})`;
-    tell(['spec', 'release'], problem);
+    report(['spec', 'release'], problem);
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
   }

@@ -6,7 +6,7 @@ import type { OldCrd } from '../../kube/crd-types.js';
 import { dns1035LabelFaults, subdomainFaults } from '../../kube/names.js';
 import type { ObjectMeta } from '../../kube/meta-types.js';
 import { checkObjectMeta } from './object-meta.js';
-import { Spot, type Tell } from './report.js';
+import { CheckedField, type Reporter } from './report.js';
 import { checkSelectableFields } from './selectable-fields.js';
 import { parseRequestUri } from './uri.js';
 
@@ -42,15 +42,15 @@ const columnFormats = ['byte', 'date', 'date-time', 'double', 'float', 'int32', 
  * Checks a definition, except its schemas and fields named `status…`, whose faults upstream filters out. `shared` is the
  * path of fields that apply to all versions. (Source: apiextensions-apiserver, validation.)
  */
-export function checkCrdRules(crd: Crd, shared: DocumentPath, tell: Tell): void {
+export function checkCrdRules(crd: Crd, shared: DocumentPath, report: Reporter): void {
   const { group, names, scope, versions = [], preserveUnknownFields, ...common } = crd.spec;
   const wanted = `${names.plural}.${group}`;
-  checkObjectMeta(crd.metadata, tell, (name, isPrefix) => [
+  checkObjectMeta(crd.metadata, report, (name, isPrefix) => [
     // The generated suffix makes the last dash of a prefix an inner one.
     ...subdomainFaults(isPrefix ? name.replace(/(.)-$/s, '$1a') : name),
     ...(name === wanted ? [] : ['must be spec.names.plural+"."+spec.group']),
   ]);
-  const spec = new Spot(tell, ['spec']);
+  const spec = new CheckedField(report, ['spec']);
   const preserve = spec.child('preserveUnknownFields');
   if (preserveUnknownFields === true) {
     const detail =
@@ -61,7 +61,7 @@ export function checkCrdRules(crd: Crd, shared: DocumentPath, tell: Tell): void 
   if (group === '') spec.child('group').required();
   else if (groupFaults.length > 0 || group.includes('.')) spec.child('group').invalidAs(group, groupFaults);
   else spec.child('group').invalid(group, 'should be a domain with at least one dot');
-  checkApproval(crd, tell);
+  checkApproval(crd, report);
   spec.child('scope').oneOf(scope, ['Cluster', 'Namespaced']);
   const schemas = [common.validation, ...versions.map(({ schema }) => schema)];
   if (preserveUnknownFields !== false && schemas.some((value) => hasDefault(value?.openAPIV3Schema, 0))) {
@@ -69,7 +69,7 @@ export function checkCrdRules(crd: Crd, shared: DocumentPath, tell: Tell): void 
   }
   checkVersions(crd.spec, versions, spec);
   checkNames(names, spec.child('names'));
-  const top = (field: string): Spot => new Spot(tell, [...shared, field], `spec.${field}`);
+  const top = (name: string): CheckedField => new CheckedField(report, [...shared, name], `spec.${name}`);
   checkSubresources(common.subresources, top('subresources'));
   checkColumns(common.additionalPrinterColumns, top('additionalPrinterColumns'));
   if (common.selectableFields !== undefined) {
@@ -83,16 +83,16 @@ export function checkCrdRules(crd: Crd, shared: DocumentPath, tell: Tell): void 
   }
 }
 
-function checkVersions(crd: Crd['spec'], versions: readonly CrdVersion[], spec: Spot): void {
+function checkVersions(crd: Crd['spec'], versions: readonly CrdVersion[], spec: CheckedField): void {
   const all = spec.child('versions');
   for (const [index, version] of versions.entries()) {
-    const spot = all.child(index);
-    spot.child('name').invalidAs(version.name, dns1035LabelFaults(version.name));
-    checkDeprecation(version, spot.child('deprecationWarning'));
-    checkSubresources(version.subresources, spot.child('subresources'));
-    checkColumns(version.additionalPrinterColumns, spot.child('additionalPrinterColumns'));
+    const field = all.child(index);
+    field.child('name').invalidAs(version.name, dns1035LabelFaults(version.name));
+    checkDeprecation(version, field.child('deprecationWarning'));
+    checkSubresources(version.subresources, field.child('subresources'));
+    checkColumns(version.additionalPrinterColumns, field.child('additionalPrinterColumns'));
     if (version.selectableFields === undefined) continue;
-    const selectable = spot.child('selectableFields');
+    const selectable = field.child('selectableFields');
     const schema = version.schema?.openAPIV3Schema;
     if (schema !== undefined) checkSelectableFields(version.selectableFields, schema, selectable);
     else selectable.invalid('', 'may only be set when `version.schema.openAPIV3Schema` is not included');
@@ -127,78 +127,83 @@ function checkVersions(crd: Crd['spec'], versions: readonly CrdVersion[], spec: 
   }
 }
 
-function checkDeprecation({ deprecated, deprecationWarning: text }: CrdVersion, spot: Spot): void {
+function checkDeprecation({ deprecated, deprecationWarning: text }: CrdVersion, field: CheckedField): void {
   if (text === undefined) return;
   if (deprecated !== true) {
-    spot.invalid(text, 'can only be set for deprecated versions');
+    field.invalid(text, 'can only be set for deprecated versions');
     return;
   }
-  if (Buffer.byteLength(text) > 256) spot.invalid(text, 'must be <= 256 characters long');
-  if (text === '') spot.invalid(text, 'must not be an empty string');
+  if (Buffer.byteLength(text) > 256) field.invalid(text, 'must be <= 256 characters long');
+  if (text === '') field.invalid(text, 'must not be an empty string');
   const bad = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/u.exec(text);
   if (bad === null) return;
   const index = Buffer.byteLength(text.slice(0, bad.index));
   const detail = `must only contain printable UTF-8 characters; non-printable character found at index ${index}`;
-  spot.invalid(text, detail);
+  field.invalid(text, detail);
 }
 
-function checkNames(names: OldSpec['names'], spot: Spot): void {
-  for (const field of ['plural', 'singular', 'kind', 'listKind'] as const) {
-    const { [field]: name = '' } = names;
-    const isKind = field === 'kind' || field === 'listKind';
-    if (name === '') spot.child(field).required();
-    else if (!isKind) spot.child(field).invalidAs(name, dns1035LabelFaults(name));
+function checkNames(names: OldSpec['names'], field: CheckedField): void {
+  for (const key of ['plural', 'singular', 'kind', 'listKind'] as const) {
+    const { [key]: name = '' } = names;
+    const isKind = key === 'kind' || key === 'listKind';
+    if (name === '') field.child(key).required();
+    else if (!isKind) field.child(key).invalidAs(name, dns1035LabelFaults(name));
     else {
       const form = 'may have mixed case, but should otherwise match: ';
-      spot.child(field).invalidAs(name, dns1035LabelFaults(name.toLowerCase()), form);
+      field.child(key).invalidAs(name, dns1035LabelFaults(name.toLowerCase()), form);
     }
   }
-  for (const field of ['shortNames', 'categories'] as const) {
-    for (const [index, name] of (names[field] ?? []).entries()) {
-      spot.child(field).child(index).invalidAs(name, dns1035LabelFaults(name));
+  for (const key of ['shortNames', 'categories'] as const) {
+    for (const [index, name] of (names[key] ?? []).entries()) {
+      field.child(key).child(index).invalidAs(name, dns1035LabelFaults(name));
     }
   }
   if (names.kind !== '' && names.kind === names.listKind) {
-    spot.child('listKind').invalid(names.listKind, 'kind and listKind may not be the same');
+    field.child('listKind').invalid(names.listKind, 'kind and listKind may not be the same');
   }
 }
 
-function checkColumns(columns: readonly PrinterColumn[] = [], all: Spot): void {
+function checkColumns(columns: readonly PrinterColumn[] = [], all: CheckedField): void {
   for (const [index, column] of columns.entries()) {
-    const spot = all.child(index);
+    const field = all.child(index);
     const { name, type, format = '' } = column;
-    if (name === '') spot.child('name').required();
+    if (name === '') field.child('name').required();
     const types = `must be one of ${columnTypes.join(',')}`;
-    if (type === '') spot.child('type').required(types);
-    else if (!columnTypes.includes(type)) spot.child('type').invalid(type, types);
+    if (type === '') field.child('type').required(types);
+    else if (!columnTypes.includes(type)) field.child('type').invalid(type, types);
     if (format !== '' && !columnFormats.includes(format)) {
-      spot.child('format').invalid(format, `must be one of ${columnFormats.join(',')}`);
+      field.child('format').invalid(format, `must be one of ${columnFormats.join(',')}`);
     }
     const key = column.jsonPath === undefined ? 'JSONPath' : 'jsonPath';
     const path = column[key] ?? '';
-    if (path === '') spot.child('JSONPath', [key]).required();
-    else checkPath(path, spot.child('JSONPath', [key]));
+    if (path === '') field.child('JSONPath', [key]).required();
+    else checkPath(path, field.child('JSONPath', [key]));
   }
 }
 
 /** Requires a path with one of these prefixes. */
-function checkPath(text: string, spot: Spot, prefixes: readonly string[] = ['.'], detail = ''): void {
-  if (!text.startsWith('.')) spot.invalid(text, 'must be a simple json path starting with .');
-  else if (!prefixes.some((prefix) => text.startsWith(prefix))) spot.invalid(text, detail);
+function checkPath(
+  text: string,
+  field: CheckedField,
+  prefixes: readonly string[] = ['.'],
+  detail = '',
+): void {
+  if (!text.startsWith('.')) field.invalid(text, 'must be a simple json path starting with .');
+  else if (!prefixes.some((prefix) => text.startsWith(prefix))) field.invalid(text, detail);
 }
 
-function checkSubresources(subresources: Subresources | undefined, spot: Spot): void {
+function checkSubresources(subresources: Subresources | undefined, field: CheckedField): void {
   const scale = subresources?.scale;
   if (scale === undefined) return;
   const { specReplicasPath, labelSelectorPath = '' } = scale;
-  const specReplicas = spot.child('scale').child('specReplicasPath');
+  const specReplicas = field.child('scale').child('specReplicasPath');
   if (specReplicasPath === '') specReplicas.required();
   else checkPath(specReplicasPath, specReplicas, ['.spec.'], 'should be a json path under .spec');
   if (labelSelectorPath === '') return;
   const detail = 'should be a json path under either .spec or .status';
   checkPath(
     labelSelectorPath,
-    spot.child('scale').child('labelSelectorPath'),
+    field.child('scale').child('labelSelectorPath'),
     ['.spec.', '.status.'],
     detail,
   );
@@ -207,15 +212,15 @@ function checkSubresources(subresources: Subresources | undefined, spot: Spot): 
 function checkConversion(
   { strategy, webhookClientConfig: client, conversionReviewVersions: versions = [] }: Conversion,
   preserveUnknownFields: boolean | undefined,
-  spot: Spot,
+  field: CheckedField,
 ): void {
   if (strategy !== 'None' && preserveUnknownFields !== false) {
-    spot.child('strategy').invalid(strategy, 'must be None if spec.preserveUnknownFields is true');
+    field.child('strategy').invalid(strategy, 'must be None if spec.preserveUnknownFields is true');
   }
-  spot.child('strategy').oneOf(strategy, ['None', 'Webhook']);
+  field.child('strategy').oneOf(strategy, ['None', 'Webhook']);
   // In v1 both are under `webhook`; the line is that of the nearest existing parent.
-  const atClient = spot.child('webhookClientConfig', ['webhook', 'clientConfig']);
-  const atVersions = spot.child('conversionReviewVersions', ['webhook', 'conversionReviewVersions']);
+  const atClient = field.child('webhookClientConfig', ['webhook', 'clientConfig']);
+  const atVersions = field.child('conversionReviewVersions', ['webhook', 'conversionReviewVersions']);
   if (strategy !== 'Webhook') {
     const problem = 'Forbidden: should not be set when strategy is not set to Webhook';
     if (client !== undefined) atClient.fail(problem);
@@ -238,32 +243,35 @@ function checkConversion(
   }
 }
 
-function checkWebhookUrl(text: string, spot: Spot): void {
+function checkWebhookUrl(text: string, field: CheckedField): void {
   const form = '; desired format: https://host[/path]';
   const [address = '', ...rest] = text.split('#');
   const fragment = rest.join('#');
   const uri = parseRequestUri(address);
   if ('fault' in uri && !uri.fault.endsWith(': invalid URI for request') && address !== '') {
-    spot.required(`url must be a valid URL: ${uri.fault}${form}`);
+    field.required(`url must be a valid URL: ${uri.fault}${form}`);
     return;
   }
   const { scheme, host, user, query } =
     'fault' in uri ? { scheme: '', host: '', user: undefined, query: '' } : uri;
-  if (scheme !== 'https') spot.invalid(scheme, `'https' is the only allowed URL scheme${form}`);
-  if (host === '') spot.invalid(host, `host must be specified${form}`);
-  if (user !== undefined) spot.invalid(undefined, 'user information is not permitted in the URL');
-  if (fragment !== '') spot.invalid(fragment, 'fragments are not permitted in the URL');
-  if (query !== '') spot.invalid(query, 'query parameters are not permitted in the URL');
+  if (scheme !== 'https') field.invalid(scheme, `'https' is the only allowed URL scheme${form}`);
+  if (host === '') field.invalid(host, `host must be specified${form}`);
+  if (user !== undefined) field.invalid(undefined, 'user information is not permitted in the URL');
+  if (fragment !== '') field.invalid(fragment, 'fragments are not permitted in the URL');
+  if (query !== '') field.invalid(query, 'query parameters are not permitted in the URL');
 }
 
-function checkWebhookService({ name, namespace, path = '', port = 443 }: WebhookService, spot: Spot): void {
-  if (name === '') spot.child('name').required();
-  if (namespace === '') spot.child('namespace').required();
+function checkWebhookService(
+  { name, namespace, path = '', port = 443 }: WebhookService,
+  field: CheckedField,
+): void {
+  if (name === '') field.child('name').required();
+  if (namespace === '') field.child('namespace').required();
   if (port < 1 || port > 65535) {
-    spot.child('port').invalid(port, 'port is not valid: must be between 1 and 65535, inclusive');
+    field.child('port').invalid(port, 'port is not valid: must be between 1 and 65535, inclusive');
   }
   if (path === '/' || path === '') return;
-  const atPath = spot.child('path');
+  const atPath = field.child('path');
   if (path === '//') {
     atPath.invalid(path, 'segment[0] may not be empty');
     return;
@@ -275,19 +283,19 @@ function checkWebhookService({ name, namespace, path = '', port = 443 }: Webhook
   }
 }
 
-function checkApproval({ metadata, spec: { group } }: Crd, tell: Tell): void {
+function checkApproval({ metadata, spec: { group } }: Crd, report: Reporter): void {
   if (!/(?:^|\.)(?:k8s|kubernetes)\.io$/.test(group)) return;
   const key = 'api-approved.kubernetes.io';
-  const spot = new Spot(tell, ['metadata', 'annotations', key], `metadata.annotations[${key}]`);
+  const field = new CheckedField(report, ['metadata', 'annotations', key], `metadata.annotations[${key}]`);
   const approval = metadata.annotations?.[key] ?? '';
   const proposal = 'https://github.com/kubernetes/enhancements/pull/1111';
   const needed = `protected groups must have approval annotation ${quoteGo(key)}`;
-  if (approval === '') spot.required(`${needed}, see ${proposal}`);
+  if (approval === '') field.required(`${needed}, see ${proposal}`);
   if (approval === '' || approval.startsWith('unapproved')) return;
   const uri = parseRequestUri(approval);
   if (!('fault' in uri) && uri.host !== '' && uri.scheme !== '') return;
   const detail = `${needed} with either a URL or a reason starting with "unapproved", see ${proposal}`;
-  spot.invalid(approval, detail);
+  field.invalid(approval, detail);
 }
 
 const schemaLists = ['allOf', 'oneOf', 'anyOf'];

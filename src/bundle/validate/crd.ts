@@ -3,7 +3,7 @@ import type { JsonObject } from '../../document/json.js';
 import { type Crd as V1Crd, crdStruct, oldCrdStruct, schemaStruct } from '../../kube/crd-types.js';
 import { conform } from '../../kube/struct.js';
 import { type Crd, checkCrdRules } from './crd-rules.js';
-import { type Tell, soundValue } from './report.js';
+import { type Reporter, soundValue } from './report.js';
 
 /** Custom resources of a definition. */
 export interface DefinedResources {
@@ -17,14 +17,14 @@ export interface DefinedResources {
 }
 
 /** Checks a custom resource definition of v1 or v1beta1. Returns undefined if fields have wrong types. */
-export function checkCrd(manifest: JsonObject, tell: Tell): DefinedResources | undefined {
+export function checkCrd(manifest: JsonObject, report: Reporter): DefinedResources | undefined {
   const isV1 = manifest['apiVersion'] === 'apiextensions.k8s.io/v1';
   // Upstream's decoder accepts field names in any case, except in schemas.
   const options = { foldNames: { except: schemaStruct } };
-  const v1 = isV1 ? soundValue(conform(manifest, crdStruct, options), tell) : undefined;
+  const v1 = isV1 ? soundValue(conform(manifest, crdStruct, options), report) : undefined;
   const crd: Crd | undefined = isV1
     ? v1 && fromV1(v1)
-    : soundValue(conform(manifest, oldCrdStruct, options), tell);
+    : soundValue(conform(manifest, oldCrdStruct, options), report);
   if (crd === undefined) return undefined;
   const { version = '', versions = [] } = crd.spec;
   const names = versions.map(({ name }) => name);
@@ -37,7 +37,7 @@ export function checkCrd(manifest: JsonObject, tell: Tell): DefinedResources | u
     isV1,
   };
   setDefaults(crd, isV1);
-  checkCrdRules(crd, isV1 ? ['spec', 'versions', 0] : ['spec'], tell);
+  checkCrdRules(crd, isV1 ? ['spec', 'versions', 0] : ['spec'], report);
   return defined;
 }
 

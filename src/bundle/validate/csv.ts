@@ -11,7 +11,7 @@ import {
   installStrategy,
   version as versionType,
 } from '../../kube/csv-types.js';
-import { type Tell, prefixed, soundValue, warning } from './report.js';
+import { type Reporter, prefixed, soundValue, warning } from './report.js';
 import { labelValueFaults, subdomainFaults } from '../../kube/names.js';
 import { splitApiVersion } from '../../kube/object.js';
 import { getText } from '../../document/json-fields.js';
@@ -37,67 +37,67 @@ const minKubeVersionMissing =
  * Checks a ClusterServiceVersion. Returns undefined if fields have wrong types. (Source: operator-framework/api,
  * validation of ClusterServiceVersions.)
  */
-export function checkCsv(manifest: JsonObject, tell: Tell): Csv | undefined {
-  const csv = soundValue(conform(manifest, csvType), tell);
+export function checkCsv(manifest: JsonObject, report: Reporter): Csv | undefined {
+  const csv = soundValue(conform(manifest, csvType), report);
   if (csv === undefined) return undefined;
   const { name = '' } = csv.metadata;
   const { replaces = '' } = csv.spec;
-  const tellNamed = prefixed(tell, `(${name}) `);
-  checkName(name, ['metadata', 'name'], tellNamed);
-  if (replaces !== '') checkName(replaces, ['spec', 'replaces'], tellNamed);
-  checkExamples(csv, tell, tellNamed);
-  checkInstallModes(csv, tellNamed);
-  checkMinKubeVersion(csv, tellNamed);
-  checkRequiredFields(manifest, tell);
-  checkAnnotations(csv, tell);
+  const reportNamed = prefixed(report, `(${name}) `);
+  checkName(name, ['metadata', 'name'], reportNamed);
+  if (replaces !== '') checkName(replaces, ['spec', 'replaces'], reportNamed);
+  checkExamples(csv, report, reportNamed);
+  checkInstallModes(csv, reportNamed);
+  checkMinKubeVersion(csv, reportNamed);
+  checkRequiredFields(manifest, report);
+  checkAnnotations(csv, report);
   if (splitApiVersion(csv.apiVersion ?? '').version === '') {
-    tellNamed(['apiVersion'], "'apiVersion' is missing");
+    reportNamed(['apiVersion'], "'apiVersion' is missing");
   }
   return csv;
 }
 
-function checkName(name: string, path: readonly string[], tell: Tell): void {
+function checkName(name: string, path: readonly string[], report: Reporter): void {
   const faults = [...subdomainFaults(name), ...labelValueFaults(name)];
-  if (faults.length > 0) tell(path, `${path.join('.')} ${quoteGo(name)} is invalid: ${faults.join(',')}`);
+  if (faults.length > 0) report(path, `${path.join('.')} ${quoteGo(name)} is invalid: ${faults.join(',')}`);
 }
 
-function checkExamples({ metadata, spec }: Csv, tell: Tell, tellNamed: Tell): void {
+function checkExamples({ metadata, spec }: Csv, report: Reporter, reportNamed: Reporter): void {
   const { annotations = {} } = metadata;
   const location = ['metadata', 'annotations'];
   if (Object.keys(annotations).length === 0) {
-    tellNamed(['metadata'], 'annotations not found', warning);
+    reportNamed(['metadata'], 'annotations not found', warning);
     return;
   }
   const key = Object.hasOwn(annotations, 'alm-examples') ? 'alm-examples' : 'olm.examples';
   const text = Object.hasOwn(annotations, key) ? annotations[key] : undefined;
   if (text === undefined) {
-    tellNamed(location, 'example annotations not found', warning);
+    reportNamed(location, 'example annotations not found', warning);
     return;
   }
   if (key === 'alm-examples' && Object.hasOwn(annotations, 'olm.examples')) {
     const problem = 'both `alm-examples` and `olm.examples` are present. Checking only `alm-examples`';
-    tellNamed([...location, 'olm.examples'], problem, warning);
+    reportNamed([...location, 'olm.examples'], problem, warning);
   }
   const path = [...location, key];
-  const examples = readExamples(text, (problem) => tell(path, problem));
+  const examples = readExamples(text, (problem) => report(path, problem));
   if (examples === undefined) return;
   const provided = new Set<string>();
   for (const [index, owned] of (spec.customresourcedefinitions?.owned ?? []).entries()) {
     const dot = owned.name.indexOf('.');
     if (dot < 0) {
       const problem = `couldn't parse plural.group from crd name: ${owned.name}`;
-      tell(['spec', 'customresourcedefinitions', 'owned', index, 'name'], problem);
+      report(['spec', 'customresourcedefinitions', 'owned', index, 'name'], problem);
     } else provided.add(gvkText(owned.name.slice(dot + 1), owned.version, owned.kind));
   }
   for (const { group = '', version, kind } of spec.apiservicedefinitions?.owned ?? []) {
     provided.add(gvkText(group, version, kind));
   }
   for (const example of examples) {
-    if (!provided.has(example)) tell(path, `Value ${example}: example must have a provided API`);
+    if (!provided.has(example)) report(path, `Value ${example}: example must have a provided API`);
   }
   for (const api of provided) {
     if (examples.has(api)) continue;
-    tell(path, `Value ${api}: provided API should have an example annotation`, warning);
+    report(path, `Value ${api}: provided API should have an example annotation`, warning);
   }
 }
 
@@ -128,34 +128,38 @@ export function gvkText(group: string, version: string, kind: string): string {
   return `${group}/${version}, Kind=${kind}`;
 }
 
-function checkInstallModes({ spec: { installModes = [], webhookdefinitions = [] } }: Csv, tell: Tell): void {
+function checkInstallModes(
+  { spec: { installModes = [], webhookdefinitions = [] } }: Csv,
+  report: Reporter,
+): void {
   const path = ['spec', 'installModes'];
   if (installModes.length === 0) {
-    tell(path, 'install modes not found');
+    report(path, 'install modes not found');
     return;
   }
   const isForAll = installModes.every(({ type, supported }) => supported === (type === 'AllNamespaces'));
   for (const [index, { conversionCRDs = [] }] of webhookdefinitions.entries()) {
     if (conversionCRDs.length === 0 || isForAll) continue;
     const problem = 'only AllNamespaces InstallModeType is supported when conversionCRDs is present';
-    tell(['spec', 'webhookdefinitions', index, 'conversionCRDs'], problem);
+    report(['spec', 'webhookdefinitions', index, 'conversionCRDs'], problem);
   }
-  if (!installModes.some(({ supported }) => supported)) tell(path, 'none of InstallModeTypes are supported');
+  if (!installModes.some(({ supported }) => supported))
+    report(path, 'none of InstallModeTypes are supported');
 }
 
 /** Checks the minimum version of Kubernetes. */
-export function checkMinKubeVersion({ spec: { minKubeVersion = '' } }: Csv, tell: Tell): void {
+export function checkMinKubeVersion({ spec: { minKubeVersion = '' } }: Csv, report: Reporter): void {
   const path = ['spec', 'minKubeVersion'];
-  if (minKubeVersion.trim() === '') tell(path, minKubeVersionMissing, warning);
+  if (minKubeVersion.trim() === '') report(path, minKubeVersionMissing, warning);
   else if (tryParse(parseVersion, minKubeVersion) === undefined) {
-    tell(path, `csv.Spec.MinKubeVersion has an invalid value: ${minKubeVersion}`);
+    report(path, `csv.Spec.MinKubeVersion has an invalid value: ${minKubeVersion}`);
   }
 }
 
 /** Reports missing fields that upstream's type requires. */
-function checkRequiredFields({ metadata, spec }: JsonObject, tell: Tell): void {
+function checkRequiredFields({ metadata, spec }: JsonObject, report: Reporter): void {
   const missing = (field: string, path: string[]): void =>
-    tell(path, `Field ${field}: required field missing`);
+    report(path, `Field ${field}: required field missing`);
   if (isZero(metadata, csvType.fields.get('metadata')?.type ?? 'any')) missing('ObjectMeta', ['metadata']);
   if (!isJsonObject(spec) || isZero(spec, csvSpecType)) {
     missing('Spec', ['spec']);
@@ -194,17 +198,17 @@ function isZero(value: JsonValue | undefined, type: Type): boolean {
   );
 }
 
-function checkAnnotations({ metadata: { name = '', annotations = {} } }: Csv, tell: Tell): void {
+function checkAnnotations({ metadata: { name = '', annotations = {} } }: Csv, report: Reporter): void {
   for (const key of Object.keys(annotations)) {
     const right = caseSensitiveKeys.get(key.toLowerCase());
     const path = ['metadata', 'annotations', key];
     if (right !== undefined && right !== key) {
       const problem = `provided annotation ${key} uses wrong case and should be ${right} instead`;
-      tell(path, `Value ${name}: ${problem}`);
+      report(path, `Value ${name}: ${problem}`);
     }
     if (key === propertiesAnnotation) {
       const problem = `found ${key} annotation, please define these properties in metadata/properties.yaml instead`;
-      tell(path, problem, warning);
+      report(path, problem, warning);
     }
   }
 }

@@ -13,7 +13,7 @@ import { TypeMismatchError, readTyped, struct } from '../../kube/struct.js';
 import { type RawProperty, readMetadataFiles, toTexts } from '../metadata.js';
 import type { BundleFile, BundleFiles } from '../read.js';
 import { celFault } from './cel.js';
-import type { Tell } from './report.js';
+import type { Reporter } from './report.js';
 
 const requiredKeys = [
   bundleKeys.channels,
@@ -43,9 +43,9 @@ export function isChart(files: readonly BundleFile[]): boolean {
 export function checkFormat(
   files: BundleFiles,
   mediaType: MediaType | undefined,
-  tell: Tell,
+  report: Reporter,
 ): BundleAnnotations {
-  if (mediaType === undefined) tell([], 'The directory manifests/ contains no yaml files');
+  if (mediaType === undefined) report([], 'The directory manifests/ contains no yaml files');
   let annotations: Map<string, string> | undefined;
   let annotationsFile = '';
   let dependencies: RawProperty[] = [];
@@ -66,16 +66,16 @@ export function checkFormat(
     dependencies = part.dependencies;
     dependenciesFile = file;
   }
-  if (annotations === undefined) tell([], ['Could not find annotations file', ...unread].join('; '));
+  if (annotations === undefined) report([], ['Could not find annotations file', ...unread].join('; '));
   else {
     const file = annotationsFile;
     checkAnnotations(annotations, mediaType ?? '', (key, problem) =>
-      tell(['annotations', key], problem, { file }),
+      report(['annotations', key], problem, { file }),
     );
   }
   for (const [index, dependency] of dependencies.entries()) {
     for (const problem of dependencyFaults(dependency)) {
-      tell(['dependencies', index], problem, { file: dependenciesFile });
+      report(['dependencies', index], problem, { file: dependenciesFile });
     }
   }
   return toBundleAnnotations(annotations ?? new Map());
@@ -84,13 +84,13 @@ export function checkFormat(
 function checkAnnotations(
   values: ReadonlyMap<string, string>,
   mediaType: string,
-  tell: (key: string, problem: string) => void,
+  report: (key: string, problem: string) => void,
 ): void {
   for (const key of requiredKeys) {
-    if (!values.has(key)) tell(key, `Missing annotation ${quoteGo(key)}`);
+    if (!values.has(key)) report(key, `Missing annotation ${quoteGo(key)}`);
   }
   const expect = (key: string, what: string): void =>
-    tell(key, `Expecting annotation ${quoteGo(key)} to have ${what}`);
+    report(key, `Expecting annotation ${quoteGo(key)} to have ${what}`);
   const { [bundleKeys.mediaType]: actual = '', [bundleKeys.channels]: channels = '' } =
     Object.fromEntries(values);
   if (actual !== mediaType) {

@@ -5,17 +5,17 @@ import { sortedByBytes } from '../../core/order.js';
 import { parseVersion, tryParse } from '../../core/semver.js';
 import type { BundleContent } from './content.js';
 import type { Permission, Csv } from '../../kube/csv-types.js';
-import { type Tell, prefixed, warning } from './report.js';
+import { type Reporter, prefixed, warning } from './report.js';
 
 /** Checks recommendations for operators. (Source: validator `good-practices` of operator-framework/api.) */
-export function checkGoodPractices(content: BundleContent, tellOf: Tell): void {
+export function checkGoodPractices(content: BundleContent, reportAny: Reporter): void {
   const { csv, csvObject, name } = content;
   if (csv === undefined || csvObject === undefined) return;
-  const tellNamed = prefixed(tellOf, `Value ${name}: `);
-  const tell: Tell = (path, problem) => tellNamed(path, problem, warning);
+  const reportNamed = prefixed(reportAny, `Value ${name}: `);
+  const report: Reporter = (path, problem) => reportNamed(path, problem, warning);
   const deployments = csv.spec.install.spec?.deployments ?? null;
   if (deployments === null) {
-    tellNamed(['spec', 'install', 'spec'], 'unable to find a deployment to install in the CSV');
+    reportNamed(['spec', 'install', 'spec'], 'unable to find a deployment to install in the CSV');
   }
   for (const [index, deployment] of (deployments ?? []).entries()) {
     for (const [position, container] of (deployment.spec.template.spec?.containers ?? []).entries()) {
@@ -27,7 +27,7 @@ export function checkGoodPractices(content: BundleContent, tellOf: Tell): void {
         requests = typeof key === 'string' ? getValue(requests, key) : getList(requests)[key];
       }
       if (isJsonObject(requests)) continue;
-      tell(
+      report(
         path,
         `unable to find the resource requests for the container: (${container.name}). It is recommended to ensure ` +
           'the resource request for CPU and Memory. Be aware that for some clusters configurations it is required ' +
@@ -40,7 +40,7 @@ export function checkGoodPractices(content: BundleContent, tellOf: Tell): void {
     for (const [index, crd] of (csv.spec.customresourcedefinitions?.[relation] ?? []).entries()) {
       if ((crd.description ?? '') !== '') continue;
       const problem = `${relation} CRD ${quoteGo(crd.name)} has an empty description`;
-      tell(['spec', 'customresourcedefinitions', relation, index], problem);
+      report(['spec', 'customresourcedefinitions', relation, index], problem);
     }
   }
   const { channels, defaultChannel } = content.format;
@@ -48,7 +48,7 @@ export function checkGoodPractices(content: BundleContent, tellOf: Tell): void {
     new Set([...channels, defaultChannel].map((channel) => channel.trim())),
   ).filter((channel) => channel !== '' && !/^(?:candidate|stable|fast)/.test(channel));
   if (unusual.length > 0) {
-    tell(
+    report(
       [],
       `channel(s) [${unusual.map(quoteGo).join(' ')}] are not following the recommended naming convention: ` +
         'https://olm.operatorframework.io/docs/best-practices/channel-naming',
@@ -56,7 +56,7 @@ export function checkGoodPractices(content: BundleContent, tellOf: Tell): void {
   }
   const grant = findCrdGrant(csv);
   if (grant !== undefined) {
-    tell(
+    report(
       grant,
       "CSV contains permissions to create CRD. An Operator shouldn't deploy or manage other operators (such patterns " +
         'are known as meta or super operators or include CRDs in its Operands). ' +
@@ -69,11 +69,11 @@ export function checkGoodPractices(content: BundleContent, tellOf: Tell): void {
   if (!endsWithVersion(name)) {
     const problem =
       'is not following the versioning convention (MAJOR.MINOR.PATCH e.g 0.0.1): https://semver.org/';
-    tell(path, `csv.metadata.Name ${name} ${problem}`);
+    report(path, `csv.metadata.Name ${name} ${problem}`);
   }
   if (name.split('.v').length !== 2) {
     const problem = 'naming convention: <operator-name>.v<semver> e.g. memcached-operator.v0.0.1';
-    tell(path, `csv.metadata.Name ${name} is not following the recommended ${problem}`);
+    report(path, `csv.metadata.Name ${name} is not following the recommended ${problem}`);
   }
 }
 

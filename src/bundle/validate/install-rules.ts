@@ -5,7 +5,7 @@ import { formatVersion, parseTolerantVersion } from '../../core/semver.js';
 import type { BundleContent } from './content.js';
 import { gvkText } from './csv.js';
 import type { Csv } from '../../kube/csv-types.js';
-import { type Tell, prefixed, warning } from './report.js';
+import { type Reporter, prefixed, warning } from './report.js';
 
 /** Maximum size of a ConfigMap, into which OLM unpacks a bundle. */
 const maxBundleSize = 2 ** 20;
@@ -15,10 +15,10 @@ const maxBundleSize = 2 ** 20;
  * accounts, excess size, a name that does not match the release, invalid image references. (Source:
  * operator-framework/api, bundle validator of `operator-sdk`.)
  */
-export function checkInstallation(content: BundleContent, tell: Tell): void {
+export function checkInstallation(content: BundleContent, report: Reporter): void {
   const { csv, name, objects, format } = content;
   if (csv === undefined) return;
-  if (!content.isIncomplete) checkOwned(content, csv, prefixed(tell, 'Value '));
+  if (!content.isIncomplete) checkOwned(content, csv, prefixed(report, 'Value '));
   const { install, version, release = '', relatedImages = [] } = csv.spec;
   const used = new Set(
     (install.spec?.deployments ?? []).map(({ spec }) => spec.template.spec?.serviceAccountName ?? ''),
@@ -30,19 +30,19 @@ export function checkInstallation(content: BundleContent, tell: Tell): void {
       'is not valid, because a service account with the same name was already specified in your CSV. If this was ' +
       'unintentional, please remove the service account manifest from your bundle. If it was intentional to ' +
       'specify a separate service account, please rename the SA in either the bundle manifest or the CSV.';
-    tell(['metadata', 'name'], problem, { file });
+    report(['metadata', 'name'], problem, { file });
   }
-  const tellNamed = prefixed(tell, `Value ${name}: `);
-  checkSize(content.files, tellNamed);
+  const reportNamed = prefixed(report, `Value ${name}: `);
+  checkSize(content.files, reportNamed);
   const shown = formatVersion(parseTolerantVersion(version ?? '0.0.0'));
   const wanted = `${format.packageName}-v${shown}-${release}`;
   if (release !== '' && name !== wanted) {
     const problem = `bundle name with release versioning ${quoteGo(name)} does not match expected name`;
-    tellNamed(['metadata', 'name'], `${problem} ${quoteGo(wanted)}`);
+    reportNamed(['metadata', 'name'], `${problem} ${quoteGo(wanted)}`);
   }
   for (const [index, { image }] of relatedImages.entries()) {
     const item = `relatedImages[${index}]`;
-    const tellImage = prefixed(tell, `Value spec.${item}.image: ${item} has an `);
+    const tellImage = prefixed(report, `Value spec.${item}.image: ${item} has an `);
     const path = ['spec', 'relatedImages', index];
     const fault = image === '' ? undefined : checkPullSpec(image);
     if (image === '') tellImage(path, 'empty image field');
@@ -52,7 +52,7 @@ export function checkInstallation(content: BundleContent, tell: Tell): void {
   }
 }
 
-function checkOwned({ crds, name }: BundleContent, csv: Csv, tell: Tell): void {
+function checkOwned({ crds, name }: BundleContent, csv: Csv, report: Reporter): void {
   const unowned = new Map<string, { kind: string; file: string }>();
   const definitions = [...crds].sort((a, b) => Number(b.isV1) - Number(a.isV1));
   for (const { group, kind, allVersions, file } of definitions) {
@@ -60,7 +60,7 @@ function checkOwned({ crds, name }: BundleContent, csv: Csv, tell: Tell): void {
       const key = gvkText(group, version, kind);
       if (unowned.has(key)) {
         const problem = `${key}: duplicate CRD ${quoteGo(key)} in bundle ${quoteGo(name)}`;
-        tell(['spec', 'versions'], problem, { file });
+        report(['spec', 'versions'], problem, { file });
       }
       unowned.set(key, { kind: `${group}/${kind}`, file });
     }
@@ -73,17 +73,17 @@ function checkOwned({ crds, name }: BundleContent, csv: Csv, tell: Tell): void {
     if (unowned.delete(key)) ownedKinds.add(`${group}/${owned.kind}`);
     else {
       const problem = `${key}: owned CRD ${quoteGo(key)} not found in bundle ${quoteGo(name)}`;
-      tell(['spec', 'customresourcedefinitions', 'owned', index], problem);
+      report(['spec', 'customresourcedefinitions', 'owned', index], problem);
     }
   }
   for (const [key, { kind, file }] of unowned) {
     if (ownedKinds.has(kind)) continue;
     const problem = `${key}: CRD ${quoteGo(key)} is present in bundle ${quoteGo(name)} but not defined in CSV`;
-    tell(['spec', 'versions'], problem, { file });
+    report(['spec', 'versions'], problem, { file });
   }
 }
 
-function checkSize(files: readonly Buffer[], tell: Tell): void {
+function checkSize(files: readonly Buffer[], report: Reporter): void {
   let size = 0;
   let compressed = 0;
   for (const file of files) {
@@ -93,8 +93,8 @@ function checkSize(files: readonly Buffer[], tell: Tell): void {
   if (compressed <= maxBundleSize * 0.85) return;
   const amounts = `size=~${formatBytes(compressed)} , max=${formatBytes(maxBundleSize)}. Bundle uncompressed size is ${formatBytes(size)}`;
   if (compressed > maxBundleSize) {
-    tell([], `maximum bundle compressed size with gzip size exceeded: ${amounts}`);
-  } else tell([], `nearing maximum bundle compressed size with gzip: ${amounts}`, warning);
+    report([], `maximum bundle compressed size with gzip size exceeded: ${amounts}`);
+  } else report([], `nearing maximum bundle compressed size with gzip: ${amounts}`, warning);
 }
 
 /** Formats bytes in powers of 1000, as upstream does. */

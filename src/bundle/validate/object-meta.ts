@@ -1,7 +1,7 @@
 import type { ObjectMeta } from '../../kube/meta-types.js';
 import { labelKeyFaults, labelValueFaults } from '../../kube/names.js';
 import { splitApiVersion } from '../../kube/object.js';
-import { Spot, type Tell } from './report.js';
+import { CheckedField, type Reporter } from './report.js';
 
 const maxAnnotationBytes = 256 * 1024;
 
@@ -10,13 +10,13 @@ const maxAnnotationBytes = 256 * 1024;
  */
 export function checkObjectMeta(
   meta: ObjectMeta,
-  tell: Tell,
+  report: Reporter,
   nameFaults: (name: string, isPrefix: boolean) => string[] = () => [],
 ): void {
-  const metadata = new Spot(tell, ['metadata']);
+  const metadata = new CheckedField(report, ['metadata']);
   const { name = '', generateName = '', namespace = '', generation = 0 } = meta;
-  const each = (spot: Spot, value: string, faults: readonly string[]): void => {
-    for (const fault of faults) spot.invalid(value, fault);
+  const each = (field: CheckedField, value: string, faults: readonly string[]): void => {
+    for (const fault of faults) field.invalid(value, fault);
   };
   if (generateName !== '') each(metadata.child('generateName'), generateName, nameFaults(generateName, true));
   if (name === '') metadata.child('name').required('name or generateName is required');
@@ -45,36 +45,36 @@ export function checkObjectMeta(
     finalizers.invalid(undefined, 'finalizer orphan and foregroundDeletion cannot be both set');
   }
   for (const [index, entry] of (meta.managedFields ?? []).entries()) {
-    const spot = metadata.child('managedFields').child(index);
+    const field = metadata.child('managedFields').child(index);
     const { operation = '', fieldsType = '', manager = '', subresource = '' } = entry;
     if (operation !== 'Apply' && operation !== 'Update') {
-      spot.child('operation').invalid(operation, 'must be `Apply` or `Update`');
+      field.child('operation').invalid(operation, 'must be `Apply` or `Update`');
     }
     if (fieldsType !== '' && fieldsType !== 'FieldsV1') {
-      spot.child('fieldsType').invalid(fieldsType, 'must be `FieldsV1`');
+      field.child('fieldsType').invalid(fieldsType, 'must be `FieldsV1`');
     }
-    limitLength(spot.child('manager'), Buffer.byteLength(manager), 128);
-    limitLength(spot.child('subresource'), Buffer.byteLength(subresource), 256);
+    limitLength(field.child('manager'), Buffer.byteLength(manager), 128);
+    limitLength(field.child('subresource'), Buffer.byteLength(subresource), 256);
   }
 }
 
-function limitLength(spot: Spot, length: number, max: number): void {
-  if (length > max) spot.fail(`Too long: may not be more than ${max} bytes`);
+function limitLength(field: CheckedField, length: number, max: number): void {
+  if (length > max) field.fail(`Too long: may not be more than ${max} bytes`);
 }
 
-function checkOwners(owners: NonNullable<ObjectMeta['ownerReferences']>, references: Spot): void {
+function checkOwners(owners: NonNullable<ObjectMeta['ownerReferences']>, references: CheckedField): void {
   let controller = '';
   for (const [index, owner] of owners.entries()) {
-    const spot = references.item(index);
+    const field = references.item(index);
     const { apiVersion, kind, name } = owner;
     if (splitApiVersion(apiVersion).version === '' || apiVersion.split('/').length > 2) {
-      spot.child('apiVersion').invalid(apiVersion, 'version must not be empty');
+      field.child('apiVersion').invalid(apiVersion, 'version must not be empty');
     }
-    for (const field of ['kind', 'name', 'uid'] as const) {
-      if (owner[field] === '') spot.child(field).invalid('', 'must not be empty');
+    for (const key of ['kind', 'name', 'uid'] as const) {
+      if (owner[key] === '') field.child(key).invalid('', 'must not be empty');
     }
     if (apiVersion === 'v1' && kind === 'Event') {
-      spot.invalid(undefined, '/v1, Kind=Event is disallowed from being an owner');
+      field.invalid(undefined, '/v1, Kind=Event is disallowed from being an owner');
     }
     if (owner.controller !== true) continue;
     const title = `${kind}/${name}`;
@@ -83,7 +83,7 @@ function checkOwners(owners: NonNullable<ObjectMeta['ownerReferences']>, referen
       const detail =
         'Only one reference can have Controller set to true. Found "true" in references for ' +
         `${controller} and ${title}`;
-      spot.invalid(undefined, detail);
+      field.invalid(undefined, detail);
     }
   }
 }

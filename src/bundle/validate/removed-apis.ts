@@ -5,7 +5,7 @@ import { compareVersions, parseTolerantVersion, tryParse } from '../../core/semv
 import { removedApis } from '../plain/object-warnings.js';
 import type { BundleContent } from './content.js';
 import type { Permission, ApiDescription } from '../../kube/csv-types.js';
-import { type Tell, prefixed, warning } from './report.js';
+import { type Reporter, prefixed, warning } from './report.js';
 
 /** Releases whose removed APIs upstream knows, except some, and some further ones. */
 const releases = ['1.22', '1.25', '1.26'];
@@ -40,20 +40,24 @@ function describeUses(uses: readonly Use[]): string {
  * Checks for removed APIs: an error if the minimum version of the bundle or `k8sVersion` lacks them, otherwise a
  * warning. (Source: validator `alpha-deprecated-apis` of operator-framework/api.)
  */
-export function checkRemovedApis(content: BundleContent, tellOf: Tell, k8sVersion: string | undefined): void {
+export function checkRemovedApis(
+  content: BundleContent,
+  reportAny: Reporter,
+  k8sVersion: string | undefined,
+): void {
   const { csv, name } = content;
   if (csv === undefined) return;
-  const tell = prefixed(tellOf, `Value ${name}: `);
+  const report = prefixed(reportAny, `Value ${name}: `);
   const target = k8sVersion === undefined ? undefined : tryParse(parseTolerantVersion, k8sVersion);
   if (k8sVersion !== undefined && target === undefined) {
-    tell([], `invalid value informed via the k8s key option : ${k8sVersion}`);
+    report([], `invalid value informed via the k8s key option : ${k8sVersion}`);
   }
   const { minKubeVersion = '' } = csv.spec;
   const minimum = minKubeVersion === '' ? undefined : tryParse(parseTolerantVersion, minKubeVersion);
   if (minKubeVersion !== '' && minimum === undefined) {
     const problem =
       'unable to use csv.Spec.MinKubeVersion to verify the CRD/Webhook apis because it has an invalid value: ';
-    tell(['spec', 'minKubeVersion'], problem + minKubeVersion);
+    report(['spec', 'minKubeVersion'], problem + minKubeVersion);
   }
   for (const release of releases) {
     const since = parseTolerantVersion(release);
@@ -69,7 +73,7 @@ export function checkRemovedApis(content: BundleContent, tellOf: Tell, k8sVersio
         `this bundle is using APIs which were deprecated and removed in v${release}. More info: ` +
         `https://kubernetes.io/docs/reference/using-api/deprecation-guide/#v${release.replace('.', '-')}. ` +
         `Migrate the API(s) for ${describeUses(found)}`;
-      tell([], problem, { ...details, file: first.file });
+      report([], problem, { ...details, file: first.file });
     }
   }
 }

@@ -4,7 +4,7 @@ import type { JsonValue } from '../../document/json.js';
 import type { Conformed } from '../../kube/struct.js';
 
 /** Reports a finding at a path of a manifest: an error of the manifest being checked, unless `details` differ. */
-export type Tell = (
+export type Reporter = (
   path: DocumentPath,
   problem: string,
   details?: Partial<Pick<Diagnostic, 'severity' | 'file' | 'line'>>,
@@ -14,42 +14,42 @@ export type Tell = (
 export const warning = { severity: 'warning' } as const;
 
 /** Returns a function that reports problems with a text in front. */
-export function prefixed(tell: Tell, prefix: string): Tell {
-  return (path, problem, details) => tell(path, prefix + problem, details);
+export function prefixed(report: Reporter, prefix: string): Reporter {
+  return (path, problem, details) => report(path, prefix + problem, details);
 }
 
 /** Reports the values of the wrong type; returns the value if there are none. */
-export function soundValue<V>({ value, faults }: Conformed<V>, tell: Tell): V | undefined {
-  for (const { message, path } of faults) tell(path, message);
+export function soundValue<V>({ value, faults }: Conformed<V>, report: Reporter): V | undefined {
+  for (const { message, path } of faults) report(path, message);
   return faults.length === 0 ? value : undefined;
 }
 
-/** A field that reports its faults in the words of API servers. (Source: apimachinery, util/validation/field.) */
-export class Spot {
-  readonly #tell: Tell;
+/** Field that reports its faults in the words of API servers. (Source: apimachinery, util/validation/field.) */
+export class CheckedField {
+  readonly #report: Reporter;
   readonly #path: DocumentPath;
   readonly #name: string;
 
   /** `name` is that in messages, which may differ from the path in the manifest. */
-  constructor(tell: Tell, path: DocumentPath, name = path.join('.')) {
-    this.#tell = tell;
+  constructor(report: Reporter, path: DocumentPath, name = path.join('.')) {
+    this.#report = report;
     this.#path = path;
     this.#name = name;
   }
 
   /** Returns a nested field; `path` leads to it from this one. */
-  child(key: string | number, path: DocumentPath = [key]): Spot {
+  child(key: string | number, path: DocumentPath = [key]): CheckedField {
     const name = typeof key === 'number' ? `[${key}]` : `.${key}`;
-    return new Spot(this.#tell, [...this.#path, ...path], this.#name + name);
+    return new CheckedField(this.#report, [...this.#path, ...path], this.#name + name);
   }
 
   /** Returns an item of a list that messages name as a whole. */
-  item(index: number): Spot {
-    return new Spot(this.#tell, [...this.#path, index], this.#name);
+  item(index: number): CheckedField {
+    return new CheckedField(this.#report, [...this.#path, index], this.#name);
   }
 
   fail(problem: string): void {
-    this.#tell(this.#path, `${this.#name}: ${problem}`);
+    this.#report(this.#path, `${this.#name}: ${problem}`);
   }
 
   /** Reports an invalid value; `undefined` shows none. */

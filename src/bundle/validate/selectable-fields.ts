@@ -1,7 +1,7 @@
 import { quoteGo } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { getValue } from '../../document/json-fields.js';
-import type { Spot } from './report.js';
+import type { CheckedField } from './report.js';
 
 const maxFields = 8;
 
@@ -9,13 +9,13 @@ const maxFields = 8;
 export function checkSelectableFields(
   fields: readonly { jsonPath: string }[],
   schema: JsonObject | undefined,
-  spot: Spot,
+  field: CheckedField,
 ): void {
   const known = new Set<string>();
   for (const [index, { jsonPath }] of fields.entries()) {
-    const field = spot.child(index).child('jsonPath');
+    const path = field.child(index).child('jsonPath');
     if (jsonPath === '') {
-      field.required();
+      path.required();
       continue;
     }
     const steps = findSteps(jsonPath);
@@ -23,21 +23,21 @@ export function checkSelectableFields(
     if (steps === undefined || selected === undefined) {
       const problem =
         steps === undefined ? 'not a path such as .spec.name' : 'does not refer to a valid field';
-      field.invalid(jsonPath, `is an invalid path: ${problem}`);
+      path.invalid(jsonPath, `is an invalid path: ${problem}`);
       continue;
     }
-    if (steps[0] === 'metadata') field.invalid(jsonPath, 'must not point to fields in metadata');
+    if (steps[0] === 'metadata') path.invalid(jsonPath, 'must not point to fields in metadata');
     if (!['string', 'boolean', 'integer'].includes(selected['type'] as string)) {
       const detail =
         'must point to a field of type string, boolean or integer. Enum string fields and strings with formats ' +
         'are allowed.';
-      field.invalid(jsonPath, detail);
+      path.invalid(jsonPath, detail);
     }
     const key = steps.join('\0');
-    if (known.has(key)) field.fail(`Duplicate value: ${quoteGo(jsonPath)}`);
+    if (known.has(key)) path.fail(`Duplicate value: ${quoteGo(jsonPath)}`);
     known.add(key);
   }
-  if (known.size > maxFields) spot.fail(`Too many: ${known.size}: must have at most ${maxFields} items`);
+  if (known.size > maxFields) field.fail(`Too many: ${known.size}: must have at most ${maxFields} items`);
 }
 
 /** Splits a path such as `.a.b['c']`; undefined for other texts. */

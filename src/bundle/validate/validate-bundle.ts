@@ -13,7 +13,7 @@ import { checkInstallation } from './install-rules.js';
 import type { Diagnostic, DocumentPath } from '../../core/diagnostic.js';
 import { checkCapabilities, checkCategories, checkOperatorHub, checkOperatorHubV2 } from './operatorhub.js';
 import { checkRemovedApis } from './removed-apis.js';
-import type { Tell } from './report.js';
+import type { Reporter } from './report.js';
 
 /** A finding about a bundle; `code` is the name of the validator. */
 export interface ValidationDiagnostic extends Diagnostic {
@@ -23,16 +23,19 @@ export interface ValidationDiagnostic extends Diagnostic {
 
 /** Optional checks by name: those of `opm`, then those of `operator-sdk`. */
 const optionalChecks = {
-  operatorhub: (content, tell, { categories }) => checkOperatorHub(content, tell, categories),
+  operatorhub: (content, report, { categories }) => checkOperatorHub(content, report, categories),
   'bundle-objects': checkBundleObjects,
-  'operatorhub/v2': (content, tell, { k8sVersion }) => checkOperatorHubV2(content, tell, k8sVersion),
+  'operatorhub/v2': (content, report, { k8sVersion }) => checkOperatorHubV2(content, report, k8sVersion),
   standardcapabilities: checkCapabilities,
-  standardcategories: (content, tell, { categories }) => checkCategories(content, tell, categories),
+  standardcategories: (content, report, { categories }) => checkCategories(content, report, categories),
   install: checkInstallation,
   community: checkCommunity,
   'good-practices': checkGoodPractices,
-  'alpha-deprecated-apis': (content, tell, { k8sVersion }) => checkRemovedApis(content, tell, k8sVersion),
-} as const satisfies Record<string, (content: BundleContent, tell: Tell, options: ValidateOptions) => void>;
+  'alpha-deprecated-apis': (content, report, { k8sVersion }) => checkRemovedApis(content, report, k8sVersion),
+} as const satisfies Record<
+  string,
+  (content: BundleContent, report: Reporter, options: ValidateOptions) => void
+>;
 
 /** Name of an optional validator. */
 export type OptionalValidator = keyof typeof optionalChecks;
@@ -54,18 +57,18 @@ export interface ValidateOptions {
  */
 export function validateBundle(files: BundleFiles, options: ValidateOptions = {}): ValidationDiagnostic[] {
   const diagnostics: Diagnostic[] = [];
-  const tellAs =
-    (code: string, file?: string): Tell =>
+  const reportAs =
+    (code: string, file?: string): Reporter =>
     (path, problem, details) => {
       const place = path.length > 0 ? { file, path } : {};
       diagnostics.push({ severity: 'error', code, problem, ...place, ...details });
     };
   const isHelm = isChart(files.manifests);
-  const objects = readObjects(files.manifests, isHelm ? () => undefined : tellAs('manifests'));
+  const objects = readObjects(files.manifests, isHelm ? () => undefined : reportAs('manifests'));
   const isRegistryV1 = objects.some(({ kind }) => kind === csvKind);
   const mediaType = isHelm ? 'helm' : isRegistryV1 ? 'registry+v1' : 'plain';
   const present = files.manifests.length === 0 ? undefined : mediaType;
-  const format = checkFormat(files, present, tellAs('format'));
+  const format = checkFormat(files, present, reportAs('format'));
   if (!isHelm) {
     const content: BundleContent = {
       name: '',
@@ -79,13 +82,13 @@ export function validateBundle(files: BundleFiles, options: ValidateOptions = {}
     };
     for (const name of files.folders ?? []) {
       const file = `manifests/${name}`;
-      tellAs('manifests')([], `Unable to read file ${file} in supported types: is a directory`, { file });
+      reportAs('manifests')([], `Unable to read file ${file} in supported types: is a directory`, { file });
     }
     throwIfCancelled(options.signal);
-    checkContent(content, mediaType, tellAs);
+    checkContent(content, mediaType, reportAs);
     for (const validator of new Set(options.optional)) {
       throwIfCancelled(options.signal);
-      optionalChecks[validator](content, tellAs(validator, content.csvObject?.file), options);
+      optionalChecks[validator](content, reportAs(validator, content.csvObject?.file), options);
     }
   }
   const lineOf = placesIn(files);

@@ -12,7 +12,7 @@ import { type Need, dependencyTypes, readNeed, readProvidedApi } from '../../mod
 import { detach } from '../../model/describe.js';
 import type { BlobOrigin } from '../../model/facts.js';
 import { findCsvText } from '../../model/migrations.js';
-import type { FindingList, Tell } from './finding-list.js';
+import type { FindingList, Report } from './finding-list.js';
 import { type OpenShiftVersion, isInVersions, readOpenShiftVersion } from './openshift.js';
 
 /** Properties of a bundle that checks of heads and of several bundles need, beyond its facts. */
@@ -51,18 +51,18 @@ interface CsvParts {
 /** Examines one bundle. */
 export function examineBundle(blob: BundleBlob, origin: BlobOrigin, findings: FindingList): BundleRecord {
   const subject = { package: detach(blob.package), bundle: detach(blob.name), origin };
-  const tell: Tell = (code, path, ...rest) => findings.add(code, { ...subject, path }, ...rest);
-  examineImages(blob, tell);
-  examineSize(origin, tell);
-  if (findings.wants('property-repeated')) examineRepeated(blob.properties, tell);
+  const report: Report = (code, path, ...rest) => findings.add(code, { ...subject, path }, ...rest);
+  examineImages(blob, report);
+  examineSize(origin, report);
+  if (findings.wants('property-repeated')) examineRepeated(blob.properties, report);
   const metadata = blob.properties.findIndex(({ type }) => type === propertyTypes.csvMetadata);
   const hasObjects = blob.properties.some(({ type }) => type === propertyTypes.bundleObject);
   const whole = hasObjects ? wholeCsv(blob) : undefined;
   if (whole !== undefined && findings.wants('related-image-missing')) {
-    examineOperatorImages(blob, whole.spec, tell);
+    examineOperatorImages(blob, whole.spec, report);
   }
   const csv = whole ?? metadataCsv(blob, metadata);
-  const { apis, needs } = readDependencies(blob, tell);
+  const { apis, needs } = readDependencies(blob, report);
   return {
     apis,
     needs,
@@ -71,20 +71,20 @@ export function examineBundle(blob: BundleBlob, origin: BlobOrigin, findings: Fi
     description: getText(csv?.spec['description']).trim() !== '',
     installsForAll: installsForAll(csv?.spec['installModes']),
     servesApis: servesApis(csv?.spec),
-    maxOpenShift: readMaxOpenShift(blob, csv, tell),
-    minKube: readMinKube(csv, tell),
-    openShiftVersions: readOpenShiftVersions(blob, csv, tell),
+    maxOpenShift: readMaxOpenShift(blob, csv, report),
+    minKube: readMinKube(csv, report),
+    openShiftVersions: readOpenShiftVersions(blob, csv, report),
   };
 }
 
-function examineImages({ image, relatedImages }: BundleBlob, tell: Tell): void {
+function examineImages({ image, relatedImages }: BundleBlob, report: Report): void {
   if (image !== '' && !hasDigest(image)) {
     const hint = 'use a digest reference, REPOSITORY@sha256:…: tags can move, in mirrors too';
-    tell('bundle-image-tag', ['image'], `its image ${quoteGo(image)} is referenced by tag`, hint);
+    report('bundle-image-tag', ['image'], `its image ${quoteGo(image)} is referenced by tag`, hint);
   }
   if (relatedImages.length > 0 && image !== '' && relatedImages.every((related) => related.image !== image)) {
     const message = 'its own image is missing from its related images';
-    tell('related-image-missing', ['relatedImages'], message, 'add it, as opmate render does', 'notice');
+    report('related-image-missing', ['relatedImages'], message, 'add it, as opmate render does', 'notice');
   }
   const byTag = new Set<string>();
   let firstByTag = -1;
@@ -92,7 +92,7 @@ function examineImages({ image, relatedImages }: BundleBlob, tell: Tell): void {
     if (related.image === '') {
       const name = related.name === '' ? `number ${index + 1}` : quoteGo(related.name);
       const hint = 'set the image, or remove the item';
-      tell('related-image-empty', ['relatedImages', index], `its related image ${name} is empty`, hint);
+      report('related-image-empty', ['relatedImages', index], `its related image ${name} is empty`, hint);
     } else if (related.image !== image && !hasDigest(related.image)) {
       if (firstByTag < 0) firstByTag = index;
       byTag.add(related.image);
@@ -101,23 +101,23 @@ function examineImages({ image, relatedImages }: BundleBlob, tell: Tell): void {
   if (byTag.size === 0) return;
   const hint = 'use digest references: tags can move, and ImageDigestMirrorSets do not cover them';
   const path = ['relatedImages', firstByTag, 'image'];
-  tell('related-image-tag', path, listNames('related images are referenced by tag:', byTag), hint);
+  report('related-image-tag', path, listNames('related images are referenced by tag:', byTag), hint);
 }
 
 function hasDigest(image: string): boolean {
   return image.includes('@');
 }
 
-function examineSize({ length }: BlobOrigin, tell: Tell): void {
+function examineSize({ length }: BlobOrigin, report: Report): void {
   if (length < largeBundle) return;
   const message = `the bundle has ${(length / 1024 / 1024).toFixed(1)} MiB`;
   if (length > messageLimit) {
     const hint = 'reduce its size with opmate migrate: gRPC clients receive 4 MiB by default';
-    tell('bundle-size', undefined, message, hint, 'warning');
-  } else tell('bundle-size', undefined, message, 'reduce its size with opmate migrate');
+    report('bundle-size', undefined, message, hint, 'warning');
+  } else report('bundle-size', undefined, message, 'reduce its size with opmate migrate');
 }
 
-function examineRepeated(properties: readonly Property[], tell: Tell): void {
+function examineRepeated(properties: readonly Property[], report: Report): void {
   const seen = new Set<string>();
   let metadata = 0;
   for (const [index, { type, value }] of properties.entries()) {
@@ -125,13 +125,14 @@ function examineRepeated(properties: readonly Property[], tell: Tell): void {
     const path = ['properties', index];
     if (type === propertyTypes.csvMetadata) {
       const message = `has several properties of type ${quoteGo(type)}`;
-      if (++metadata > 1) tell('property-repeated', path, message, 'keep one: servers reject two', 'warning');
+      if (++metadata > 1)
+        report('property-repeated', path, message, 'keep one: servers reject two', 'warning');
       continue;
     }
     const key = `${type}\0${encodeGoJson(value)}`;
     if (seen.has(key)) {
       const message = `has a duplicate property of type ${quoteGo(type)}`;
-      tell('property-repeated', path, message, 'remove one of them');
+      report('property-repeated', path, message, 'remove one of them');
     }
     seen.add(key);
   }
@@ -159,7 +160,7 @@ function metadataCsv(blob: BundleBlob, index: number): CsvParts | undefined {
 }
 
 /** Warns about images that pods use but mirrors lack, as these contain related images only. */
-function examineOperatorImages(blob: BundleBlob, spec: JsonObject, tell: Tell): void {
+function examineOperatorImages(blob: BundleBlob, spec: JsonObject, report: Report): void {
   const related = new Set(blob.relatedImages.map(({ image }) => image));
   let images: string[];
   try {
@@ -172,10 +173,10 @@ function examineOperatorImages(blob: BundleBlob, spec: JsonObject, tell: Tell): 
   if (missing.length === 0) return;
   const message = listNames('its deployments run images that are missing from its related images:', missing);
   const hint = 'add them to relatedImages: mirrors contain only these';
-  tell('related-image-missing', ['relatedImages'], message, hint);
+  report('related-image-missing', ['relatedImages'], message, hint);
 }
 
-function readDependencies({ properties }: BundleBlob, tell: Tell): Pick<BundleRecord, 'apis' | 'needs'> {
+function readDependencies({ properties }: BundleBlob, report: Report): Pick<BundleRecord, 'apis' | 'needs'> {
   const apis: string[] = [];
   const needs: { need: Need; path: (string | number)[] }[] = [];
   for (const [index, property] of properties.entries()) {
@@ -186,7 +187,7 @@ function readDependencies({ properties }: BundleBlob, tell: Tell): Pick<BundleRe
     const need = readNeed(property.type, getPropertyValue(property.value));
     if (need?.kind === 'unclear' && !need.isCel) {
       const hint = 'set a package and a range, or a group, version and kind';
-      tell('dependency-unclear', path, `depends on ${need.text}`, hint);
+      report('dependency-unclear', path, `depends on ${need.text}`, hint);
     } else if (need !== undefined) needs.push({ need, path });
   }
   return { apis, needs };
@@ -199,7 +200,7 @@ function readDependencies({ properties }: BundleBlob, tell: Tell): Pick<BundleRe
 function readMaxOpenShift(
   { properties }: BundleBlob,
   csv: CsvParts | undefined,
-  tell: Tell,
+  report: Report,
 ): OpenShiftVersion | undefined {
   const limits = properties.flatMap((property, index) =>
     property.type === maxOpenShiftType
@@ -215,7 +216,7 @@ function readMaxOpenShift(
   const { value, path } = first;
   const quoted = `${maxOpenShiftType} ${encodeGoJson(value)}`;
   const fail = (problem: string, hint: string): void =>
-    tell('max-openshift', path, `${quoted}: ${problem}`, hint);
+    report('max-openshift', path, `${quoted}: ${problem}`, hint);
   if (limits.length > 1) fail('duplicate property', 'keep one of them');
   if (typeof value === 'number') {
     fail('is a number, for which 4.1 equals 4.10', 'quote the version, such as "4.18"');
@@ -242,7 +243,7 @@ function inAnnotation(annotations: JsonObject): JsonValue | undefined {
   }
 }
 
-function readMinKube(csv: CsvParts | undefined, tell: Tell): Version | undefined {
+function readMinKube(csv: CsvParts | undefined, report: Report): Version | undefined {
   const text = getText(csv?.spec['minKubeVersion']);
   if (text === '') return undefined;
   try {
@@ -250,7 +251,7 @@ function readMinKube(csv: CsvParts | undefined, tell: Tell): Version | undefined
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
     const message = `minKubeVersion ${quoteGo(text)} is not a version: ${error.message}`;
-    tell('min-kube', csv?.path ?? [], message, 'use a version such as 1.31.0');
+    report('min-kube', csv?.path ?? [], message, 'use a version such as 1.31.0');
     return undefined;
   }
 }
@@ -258,7 +259,7 @@ function readMinKube(csv: CsvParts | undefined, tell: Tell): Version | undefined
 function readOpenShiftVersions(
   { properties }: BundleBlob,
   csv: CsvParts | undefined,
-  tell: Tell,
+  report: Report,
 ): string | undefined {
   const index = properties.findIndex(({ type }) => type === openShiftVersionsKey);
   const property = properties[index];
@@ -270,7 +271,7 @@ function readOpenShiftVersions(
   if (isInVersions(label, undefined) !== undefined) return detach(label);
   const path = property === undefined ? (csv?.path ?? []) : ['properties', index, 'value'];
   const hint = 'use v4.12, =v4.12 or v4.12-v4.15';
-  tell('openshift-versions', path, `${openShiftVersionsKey} ${quoteGo(label)} is invalid`, hint);
+  report('openshift-versions', path, `${openShiftVersionsKey} ${quoteGo(label)} is invalid`, hint);
   return undefined;
 }
 

@@ -237,7 +237,7 @@ export async function examinePackage(
     const of = (form: BundleRecord['csv']): BundleFacts[] =>
       bundles.filter((bundle) => records.get(bundle)?.csv === form);
     const [objects, metadata, both] = [of('objects'), of('metadata'), of('both')];
-    const tell = (list: readonly BundleFacts[], message: string, hint: string): void => {
+    const report = (list: readonly BundleFacts[], message: string, hint: string): void => {
       for (const { package: packageName, name, origin } of list)
         findings.add(
           'csv-metadata',
@@ -256,14 +256,14 @@ export async function examinePackage(
     const wanted = formatOpenShift(openshift);
     if (compareOpenShift(openshift, firstWithCsvMetadata) >= 0) {
       const hint = 'convert it with opmate migrate --migrate-level bundle-object-to-csv-metadata';
-      tell(
+      report(
         [...objects, ...both],
         `has olm.bundle.object: OpenShift ${wanted} requires olm.csv.metadata instead`,
         hint,
       );
     } else {
       const hint = 'render it again without a migration level';
-      tell(metadata, `has olm.csv.metadata only: OpenShift ${wanted} requires olm.bundle.object`, hint);
+      report(metadata, `has olm.csv.metadata only: OpenShift ${wanted} requires olm.bundle.object`, hint);
     }
   }
 }

@@ -50,22 +50,26 @@ export function checkCrdUpgrade(old: Manifest, next: Manifest): CrdDiagnostic[] 
   if (faults.length > 0) return faults;
   const [before, after] = [getDefinition(old), getDefinition(next)];
   const findings: CrdDiagnostic[] = [];
-  const tell = (check: string, detail: string, place: DocumentPath): void =>
+  const report = (check: string, detail: string, place: DocumentPath): void =>
     void findings.push(createCrdFault(next, check, `${check}: ${detail}`, place));
   if (before.scope !== after.scope) {
-    tell('scope', `changed: ${quoteGo(before.scope)} -> ${quoteGo(after.scope)}`, ['spec', 'scope']);
+    report('scope', `changed: ${quoteGo(before.scope)} -> ${quoteGo(after.scope)}`, ['spec', 'scope']);
   }
   for (const version of before.versions) {
     const other = after.versions.find(({ name }) => name === version.name);
     if (other === undefined) continue;
     for (const path of version.schemas.keys()) {
       if (other.schemas.has(path)) continue;
-      tell('existingFieldRemoval', `removed field: ${version.name}.${path}`, findPlace(other.schemas, path));
+      report(
+        'existingFieldRemoval',
+        `removed field: ${version.name}.${path}`,
+        findPlace(other.schemas, path),
+      );
     }
   }
   for (const name of before.storedVersions) {
     if (after.versions.some((version) => version.name === name)) continue;
-    tell('storedVersionRemoval', `objects may be stored in version ${name}, which is gone`, versionsPath);
+    report('storedVersionRemoval', `objects may be stored in version ${name}, which is gone`, versionsPath);
   }
   for (const version of before.versions) {
     const other = after.versions.find(({ name }) => name === version.name);

@@ -14,44 +14,44 @@ import type { RegistryV1 } from './registry-v1.js';
  * operator-controller leaves to the cluster, which would reject them after half of the objects are applied.
  */
 export function checkRegistryV1(bundle: RegistryV1, report: Report): void {
-  const tell: TellCsv = (path, problem, hint) => {
+  const fail: FailCsv = (path, problem, hint) => {
     const { file, lineOf } = bundle.csvManifest;
     report.fault('invalid-csv', problem, { file, line: lineOf(path), hint });
   };
-  checkDeployments(bundle, tell);
-  checkDefinitions(bundle, tell, report);
-  checkWebhooks(bundle, tell);
+  checkDeployments(bundle, fail);
+  checkDefinitions(bundle, fail, report);
+  checkWebhooks(bundle, fail);
   for (const [index, { name, group, version }] of (
     bundle.csv.spec.apiservicedefinitions?.owned ?? []
   ).entries()) {
     const shown = quoteGo(name === '' ? `${version}.${group}` : name);
     const path = ['spec', 'apiservicedefinitions', 'owned', index];
     const hint = 'remove it: OLM v1 does not support aggregated API servers';
-    tell(path, `owned API service ${shown}: not supported`, hint);
+    fail(path, `owned API service ${shown}: not supported`, hint);
   }
-  checkNames(bundle, tell, report);
+  checkNames(bundle, fail, report);
 }
 
 /** Reports a fault at a path of the ClusterServiceVersion. */
-type TellCsv = (path: DocumentPath, problem: string, hint?: string) => void;
+type FailCsv = (path: DocumentPath, problem: string, hint?: string) => void;
 
 const deploymentsPath = ['spec', 'install', 'spec', 'deployments'] as const;
 const webhooksPath = ['spec', 'webhookdefinitions'] as const;
 const ownedPath = ['spec', 'customresourcedefinitions', 'owned'] as const;
 
-function checkDeployments({ csv }: RegistryV1, tell: TellCsv): void {
+function checkDeployments({ csv }: RegistryV1, fail: FailCsv): void {
   const seen = new Set<string>();
   for (const [index, { name }] of (csv.spec.install.spec?.deployments ?? []).entries()) {
     const path = [...deploymentsPath, index, 'name'];
     const about = `deployment ${quoteGo(name)}`;
-    if (seen.has(name)) tell(path, `${about}: another deployment has this name`);
+    if (seen.has(name)) fail(path, `${about}: another deployment has this name`);
     seen.add(name);
     const fault = subdomainFault(name);
-    if (fault !== undefined) tell(path, `${about}: its name is ${fault}`);
+    if (fault !== undefined) fail(path, `${about}: its name is ${fault}`);
   }
 }
 
-function checkDefinitions({ crds, csv }: RegistryV1, tell: TellCsv, report: Report): void {
+function checkDefinitions({ crds, csv }: RegistryV1, fail: FailCsv, report: Report): void {
   const files = new Map<string, string>();
   for (const crd of crds) {
     const first = files.get(crd.name);
@@ -65,7 +65,7 @@ function checkDefinitions({ crds, csv }: RegistryV1, tell: TellCsv, report: Repo
     if (files.has(name)) continue;
     const problem = `owned definition ${quoteGo(name)} is not in the bundle`;
     const hint = `add the CustomResourceDefinition to manifests/, or fix ${ownedPath.join('.')}`;
-    tell([...ownedPath, index, 'name'], problem, hint);
+    fail([...ownedPath, index, 'name'], problem, hint);
   }
 }
 
@@ -87,13 +87,13 @@ const webhookTypes: ReadonlySet<string> = new Set([
   'ValidatingAdmissionWebhook',
 ]);
 
-function checkWebhooks(bundle: RegistryV1, tellCsv: TellCsv): void {
+function checkWebhooks(bundle: RegistryV1, failCsv: FailCsv): void {
   const webhooks = (bundle.csv.spec.webhookdefinitions ?? []).map((webhook, index) => ({ webhook, index }));
-  const tell: Tell = ({ webhook, index }, field, problem, hint) => {
+  const fail: FailWebhook = ({ webhook, index }, field, problem, hint) => {
     const message = `${webhook.type} ${quoteGo(webhook.generateName)}: ${problem}`;
-    tellCsv([...webhooksPath, index, ...field], message, hint);
+    failCsv([...webhooksPath, index, ...field], message, hint);
   };
-  checkConversions(bundle, webhooks, tell);
+  checkConversions(bundle, webhooks, fail);
   const deployments = new Set((bundle.csv.spec.install.spec?.deployments ?? []).map(({ name }) => name));
   const names = new Set<string>();
   const sorted = [...webhooks].sort(
@@ -105,26 +105,26 @@ function checkWebhooks(bundle: RegistryV1, tellCsv: TellCsv): void {
   for (const placed of sorted) {
     const { type, generateName, deploymentName = '' } = placed.webhook;
     if (!webhookTypes.has(type)) {
-      tell(placed, ['type'], `unknown type`, `use one of ${[...webhookTypes].join(', ')}`);
+      fail(placed, ['type'], `unknown type`, `use one of ${[...webhookTypes].join(', ')}`);
     }
     if (!deployments.has(deploymentName)) {
       const problem = `deployment ${quoteGo(deploymentName)} not found`;
-      tell(placed, ['deploymentName'], problem, `use a name from ${deploymentsPath.join('.')}`);
+      fail(placed, ['deploymentName'], problem, `use a name from ${deploymentsPath.join('.')}`);
     }
     const key = `${type}\0${generateName}`;
     if (names.has(key)) {
-      tell(placed, ['generateName'], 'another webhook of this type has this generateName');
+      fail(placed, ['generateName'], 'another webhook of this type has this generateName');
     }
     names.add(key);
     const fault = subdomainFault(generateName);
-    if (fault !== undefined) tell(placed, ['generateName'], `its generateName is ${fault}`);
-    if (type !== 'ConversionWebhook') checkRules(placed, tell);
+    if (fault !== undefined) fail(placed, ['generateName'], `its generateName is ${fault}`);
+    if (type !== 'ConversionWebhook') checkRules(placed, fail);
   }
 }
 
-type Tell = (placed: PlacedWebhook, field: DocumentPath, problem: string, hint?: string) => void;
+type FailWebhook = (placed: PlacedWebhook, field: DocumentPath, problem: string, hint?: string) => void;
 
-function checkConversions(bundle: RegistryV1, webhooks: readonly PlacedWebhook[], tell: Tell): void {
+function checkConversions(bundle: RegistryV1, webhooks: readonly PlacedWebhook[], fail: FailWebhook): void {
   const conversions = webhooks.filter(({ webhook }) => webhook.type === 'ConversionWebhook');
   const modes = supportedModes(bundle.csv);
   const owned = new Set((bundle.csv.spec.customresourcedefinitions?.owned ?? []).map(({ name }) => name));
@@ -132,43 +132,43 @@ function checkConversions(bundle: RegistryV1, webhooks: readonly PlacedWebhook[]
   for (const placed of conversions) {
     if (modes.length !== 1 || modes[0] !== 'AllNamespaces') {
       const required = 'a conversion webhook needs AllNamespaces as the only supported install mode';
-      tell(placed, [], `${required}, found [${modes.join(' ')}]`);
+      fail(placed, [], `${required}, found [${modes.join(' ')}]`);
     }
     for (const crd of sortedByBytes(new Set(placed.webhook.conversionCRDs ?? []))) {
       converters.set(crd, [...(converters.get(crd) ?? []), placed]);
       if (owned.has(crd)) continue;
       const problem = `converts ${quoteGo(crd)}, which the bundle does not own`;
-      tell(placed, ['conversionCRDs'], problem, `list it in ${ownedPath.join('.')}`);
+      fail(placed, ['conversionCRDs'], problem, `list it in ${ownedPath.join('.')}`);
     }
   }
   for (const [crd, converting] of converters) {
     if (converting.length < 2) continue;
     const names = sortedByBytes(converting.map(({ webhook }) => webhook.generateName));
     const problem = `${quoteGo(crd)} is converted by several webhooks: ${names.join(', ')}`;
-    tell(converting.at(-1) as PlacedWebhook, ['conversionCRDs'], problem);
+    fail(converting.at(-1) as PlacedWebhook, ['conversionCRDs'], problem);
   }
 }
 
 /** Refuses webhooks that intercept resources of OLM or of the cluster's admission. */
-function checkRules(placed: PlacedWebhook, tell: Tell): void {
+function checkRules(placed: PlacedWebhook, fail: FailWebhook): void {
   for (const [index, rule] of (placed.webhook.rules ?? []).entries()) {
     for (const group of rule.apiGroups ?? []) {
       const path = ['rules', index, 'apiGroups'];
-      if (group === '*') tell(placed, path, 'its rules must not cover all API groups');
+      if (group === '*') fail(placed, path, 'its rules must not cover all API groups');
       else if (group === 'olm.operatorframework.io') {
-        tell(placed, path, `its rules must not cover the API group ${group}`);
+        fail(placed, path, `its rules must not cover the API group ${group}`);
       } else if (group === 'admissionregistration.k8s.io') {
         for (const resource of rule.resources ?? []) {
           if (resource !== '*' && !configurationKinds.has(resource.toLowerCase())) continue;
           const covered = resource === '*' ? 'all resources' : resource;
-          tell(placed, ['rules', index, 'resources'], `its rules must not cover ${covered} of ${group}`);
+          fail(placed, ['rules', index, 'resources'], `its rules must not cover ${covered} of ${group}`);
         }
       }
     }
   }
 }
 
-function checkNames({ crds, others, csv }: RegistryV1, tell: TellCsv, report: Report): void {
+function checkNames({ crds, others, csv }: RegistryV1, fail: FailCsv, report: Report): void {
   for (const manifest of [...crds, ...others.filter(({ name }) => name !== '')]) {
     const fault = objectNameFault(manifest.kind, manifest.name);
     if (fault === undefined) continue;
@@ -180,7 +180,7 @@ function checkNames({ crds, others, csv }: RegistryV1, tell: TellCsv, report: Re
       const fault = name === '' ? undefined : subdomainFault(name);
       if (fault === undefined) continue;
       const path = ['spec', 'install', 'spec', field, index, 'serviceAccountName'];
-      tell(path, `service account ${quoteGo(name)}: its name is ${fault}`);
+      fail(path, `service account ${quoteGo(name)}: its name is ${fault}`);
     }
   }
 }

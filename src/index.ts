@@ -92,7 +92,8 @@ export {
   type WatchDeploymentsOptions,
   type WatchEvent,
 } from './api/deployment/watch-deployments.js';
-export type { ApplyPlan, ApplyReport } from './deployment/cluster/apply.js';
+export type { ApplyReport } from './deployment/cluster/apply.js';
+export type { ApplyPlan } from './deployment/cluster/plan-apply.js';
 export type { RenderSettings } from './deployment/render-deployments.js';
 export type { SourceAllowances } from './deployment/source-fields.js';
 export { diffObjects } from './deployment/diff.js';

@@ -1,14 +1,13 @@
 import { isClusterKind } from '../../bundle/plain/cluster-scope.js';
 import { sleep } from '../../core/concurrency.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
+import { type ApplyReport, applyPlan } from '../../deployment/cluster/apply.js';
 import {
   type Applicable,
   type ApplyOptions,
   type ApplyPlan,
-  type ApplyReport,
-  applyPlan,
   planApply,
-} from '../../deployment/cluster/apply.js';
+} from '../../deployment/cluster/plan-apply.js';
 import { describeId, toKey } from '../../deployment/cluster/objects.js';
 import type { RenderedDeployment } from '../../deployment/render-deployments.js';
 import { quoteGo } from '../../document/go-json.js';

@@ -1,5 +1,5 @@
 import { OpmateError } from '../../core/errors.js';
-import type { Applicable } from '../../deployment/cluster/apply.js';
+import type { Applicable } from '../../deployment/cluster/plan-apply.js';
 import {
   type Inventory,
   type InventoryPlace,

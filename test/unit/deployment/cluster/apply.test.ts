@@ -11,16 +11,15 @@ import { OpmateError } from '../../../../src/core/errors.js';
 import { computeDigest } from '../../../../src/core/digest.js';
 import type { JsonObject } from '../../../../src/document/json.js';
 import { type LogLevel, silentLogger } from '../../../../src/core/log.js';
+import { type ApplyReport, applyPlan } from '../../../../src/deployment/cluster/apply.js';
 import {
   type Applicable,
   type ApplyOptions,
   type ApplyPlan,
-  type ApplyReport,
-  applyPlan,
   ownerAnnotation,
   planApply,
   withoutConflicts,
-} from '../../../../src/deployment/cluster/apply.js';
+} from '../../../../src/deployment/cluster/plan-apply.js';
 import {
   type StoredRender,
   loadRender,

@@ -358,9 +358,7 @@ class Rendering extends Report {
     const first = objects.find(({ kind, namespace }) => namespace === '' && namespaced.test(kind));
     if (first === undefined) return;
     const problem = `${first.kind} ${quoteGo(first.name)} names no namespace, and spec.installNamespace is missing`;
-    const place = locateIn(this.#manifest, ['kind']);
-    const hint = 'set --install-namespace';
-    this.warnings.push({ severity: 'error', ...place, code: 'missing-namespace', problem, hint });
+    this.#diagnose('warning', ['kind'], 'missing-namespace', problem, 'set --install-namespace');
   }
 
   /** Adds the document to an error, and removes the paths of unpacked files. */

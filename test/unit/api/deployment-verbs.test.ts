@@ -103,3 +103,21 @@ describe.skipIf(!hasKubectl)('verbs of deployments (need kubectl)', { timeout: 6
     ).rejects.toMatchObject({ code: 'USAGE' });
   });
 });
+
+describe('renderDeployments', () => {
+  it('warns of objects without a namespace where the deployment names none', async () => {
+    const document = smallDeployment('', '1');
+    const directory = await directoryWith({ 'one.yaml': document });
+    const session = await openSession();
+    onTestFinished(() => session.close());
+    const [one] = await renderDeployments([path.join(directory, 'one.yaml')], session);
+    expect(one?.findings).toEqual([]);
+    expect(one?.warnings).toContainEqual(
+      expect.objectContaining({
+        severity: 'warning',
+        code: 'missing-namespace',
+        hint: 'set --install-namespace',
+      }),
+    );
+  });
+});

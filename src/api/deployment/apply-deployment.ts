@@ -1,6 +1,6 @@
 import { isClusterKind } from '../../bundle/plain/cluster-scope.js';
 import { sleep } from '../../core/concurrency.js';
-import type { Diagnostic } from '../../core/diagnostic.js';
+import { type Diagnostic, createFault } from '../../core/diagnostic.js';
 import { type ApplyReport, applyPlan } from '../../deployment/cluster/apply.js';
 import {
   type Applicable,
@@ -95,13 +95,9 @@ export function findApprovalFault(
 ): Diagnostic | undefined {
   const bare = (text: string): string => text.replace(/^sha256:/, '');
   if (approved.some((text) => bare(text) === bare(hash))) return undefined;
-  return {
-    severity: 'error',
-    code: 'not-approved',
-    subject: name,
-    problem: `what would be applied is ${hash}, what was approved is ${approved.join(', ')}`,
-    hint: 'review the changes, then approve their hash',
-  };
+  const problem = `what would be applied is ${hash}, what was approved is ${approved.join(', ')}`;
+  const hint = 'review the changes, then approve their hash';
+  return createFault('not-approved', problem, { subject: name, hint });
 }
 
 /**
@@ -113,13 +109,9 @@ export function checkDeployments(deployments: readonly RenderedDeployment[]): Di
   const places = deployments.map(({ name, installNamespace }) => `${installNamespace}/${name}`);
   const twice = new Set(places.filter((place, index) => places.indexOf(place) !== index));
   for (const place of twice) {
-    findings.push({
-      severity: 'error',
-      code: 'duplicate-deployment',
-      subject: place,
-      problem: 'two deployments of this name are installed in one namespace',
-      hint: 'rename one of them: each would undo the other',
-    });
+    const hint = 'rename one of them: each would undo the other';
+    const problem = 'two deployments of this name are installed in one namespace';
+    findings.push(createFault('duplicate-deployment', problem, { subject: place, hint }));
   }
   return findings.length > 0 ? findings : findSharedObjects(deployments);
 }
@@ -137,13 +129,9 @@ function findSharedObjects(deployments: readonly RenderedDeployment[]): Diagnost
       if (name === '') continue;
       if (other === undefined) owners.set(toKey(id), owner);
       else if (other !== owner) {
-        findings.push({
-          severity: 'error',
-          code: 'duplicate-object',
-          subject: describeId(id),
-          problem: `is in the deployments ${quoteGo(other)} and ${quoteGo(owner)}`,
-          hint: 'remove it from one of them',
-        });
+        const problem = `is in the deployments ${quoteGo(other)} and ${quoteGo(owner)}`;
+        const hint = 'remove it from one of them';
+        findings.push(createFault('duplicate-object', problem, { subject: describeId(id), hint }));
       }
     }
   }

@@ -1,7 +1,7 @@
 import { readdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { BundleFile } from '../../bundle/read.js';
-import { formatMessage } from '../../core/diagnostic.js';
+import { createFault, formatMessage } from '../../core/diagnostic.js';
 import { LimitError, fileError } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
 import { type Documents, readDocuments } from '../../deployment/documents.js';
@@ -92,8 +92,7 @@ async function render(
   const { findings, warnings } = documents;
   if (first === undefined) {
     if (findings.length === 0) {
-      const problem = 'no deployment';
-      findings.push({ severity: 'error', code: 'no-deployment', subject: names.join(', '), problem });
+      findings.push(createFault('no-deployment', 'no deployment', { subject: names.join(', ') }));
     }
     return [{ ...nobody, findings, warnings }];
   }

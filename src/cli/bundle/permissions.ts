@@ -12,6 +12,7 @@ import type { PlainObject } from '../../kube/object.js';
 import { type Right, rightsBeyond } from '../../bundle/plain/rights/rights.js';
 import { riskNames } from '../../bundle/plain/rights/risks.js';
 import { writeObjects } from '../../bundle/plain/write.js';
+import { createFault } from '../../core/diagnostic.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { type JsonObject, type JsonValue, asJson } from '../../document/json.js';
 import type { Pin } from '../../source/content/content-types.js';
@@ -86,7 +87,7 @@ export const command = defineCommand({
       const risks = risksIn(report, new Set(options.failOn));
       await tellFindings(
         context,
-        risks.map((message) => ({ severity: 'error', code: 'risk', problem: message })),
+        risks.map((risk) => createFault('risk', risk)),
       );
       return risks.length > 0 ? exitCodes.findings : exitCodes.done;
     });

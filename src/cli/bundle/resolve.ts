@@ -8,6 +8,7 @@ import {
   namedCatalogForms,
   parseInstalled,
 } from './resolve-input.js';
+import { createFault } from '../../core/diagnostic.js';
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { sortedByBytes } from '../../core/order.js';
@@ -78,9 +79,8 @@ export const command = defineCommand({
         output === 'text' ? formatText(resolution) : getData({ request: query, ...resolution }, output);
       await writeAll(context.stdout, text, session.signal);
       if (resolution.outcome !== 'resolved') {
-        await tellFindings(context, [
-          { severity: 'error', code: 'resolution', problem: resolution.reason, hint: findHint(resolution) },
-        ]);
+        const finding = createFault('resolution', resolution.reason, { hint: findHint(resolution) });
+        await tellFindings(context, [finding]);
         return exitCodes.findings;
       }
       const isOutdated = resolution.deprecations.some(({ kind }) => kind !== 'installed');

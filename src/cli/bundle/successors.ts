@@ -6,6 +6,7 @@ import {
   type UpgradeStep,
   findSuccessors,
 } from '../../api/bundle/find-successors.js';
+import { createFault } from '../../core/diagnostic.js';
 import { UsageError } from '../../core/errors.js';
 import { parseNamedCatalog } from '../../api/named-catalogs.js';
 import { exitCodes } from '../exit-codes.js';
@@ -64,13 +65,8 @@ export const command = defineCommand({
         session.signal,
       );
       if (pathTo === undefined || path !== undefined) return exitCodes.done;
-      await tellFindings(context, [
-        {
-          severity: 'error',
-          code: 'no-upgrade',
-          problem: `no upgrade path from ${report.bundle.name} to ${options.pathTo}`,
-        },
-      ]);
+      const problem = `no upgrade path from ${report.bundle.name} to ${options.pathTo}`;
+      await tellFindings(context, [createFault('no-upgrade', problem)]);
       return exitCodes.findings;
     });
   },

@@ -95,6 +95,7 @@ export {
 export type { ApplyReport } from './deployment/cluster/apply.js';
 export type { ApplyPlan } from './deployment/cluster/plan-apply.js';
 export type { RenderSettings } from './deployment/render-deployments.js';
+export type { PinOptions } from './source/content/content-lock.js';
 export type { SourceAllowances } from './deployment/source-fields.js';
 export { diffObjects } from './deployment/diff.js';
 export { type BundleValidation, validateBundle } from './api/bundle/validate-bundle.js';

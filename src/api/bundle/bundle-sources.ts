@@ -5,7 +5,7 @@ import { UsageError, redact } from '../../core/errors.js';
 import type { JsonObject } from '../../document/json.js';
 import { openContent } from '../../source/content/content.js';
 import { bundleRoots, readUnpackedBundle } from '../../source/drivers/local.js';
-import { readContentLock, writeContentLock } from '../../source/content/content-lock.js';
+import { type PinOptions, openContentLock } from '../../source/content/content-lock.js';
 import { type ContentStore, openContentStore } from '../../source/content/content-store.js';
 import { parsePlace, parsePlacedSource } from '../../source/parse-place.js';
 import { findUnpinned } from '../../source/content/content-pins.js';
@@ -14,13 +14,7 @@ import { type Session, withChanges } from '../../source/session.js';
 import { getCredentials, readSecrets } from '../../source/secrets.js';
 
 /** Options of resolving, pinning and combining sources of bundles. */
-export interface BundleSourceOptions {
-  /** Refuse sources without a digest, commit or checksum. */
-  requireDigest?: boolean | undefined;
-  /** Lock file with pinned sources; created if missing. */
-  lock?: string | undefined;
-  /** Resolve sources again and update the lock file. */
-  updateLock?: boolean | undefined;
+export interface BundleSourceOptions extends PinOptions {
   /** Directory with manifests of Secrets. */
   secrets?: string | undefined;
   /** With `secrets`: `[NAMESPACE/]NAME` of the Secret for remote sources. */
@@ -63,18 +57,18 @@ export async function useSources<T>(
   work: (sources: SourceOpener) => Promise<T>,
   isRefused: (result: T) => boolean = () => false,
 ): Promise<T> {
-  const { lock, updateLock, secret } = options;
-  if (updateLock === true && lock === undefined) {
-    throw new UsageError('--update-lock: needs --lock', { hint: 'specify the file with --lock FILE' });
-  }
-  if (secret !== undefined && options.secrets === undefined) {
+  if (options.secret !== undefined && options.secrets === undefined) {
     throw new UsageError('--secret: needs --secrets', {
       hint: 'specify the directory of Secrets with --secrets',
     });
   }
-  const locked = lock === undefined || updateLock === true ? undefined : await readContentLock(lock);
-  const contentStore = await openStore(session);
-  const contentOptions: ContentOptions = { contentStore, requireDigest: options.requireDigest, pins: locked };
+  const { requireDigest } = options;
+  const lock = await openContentLock(options);
+  const contentOptions: ContentOptions = {
+    contentStore: await openStore(session),
+    requireDigest,
+    pins: lock.pins,
+  };
   const opened: OpenedContent[] = [];
   const pins: Pin[] = [];
   const open = async (reference: string, roots?: readonly string[]): Promise<OpenedContent> => {
@@ -87,7 +81,7 @@ export async function useSources<T>(
     opened.push(content);
     for (const pin of content.pins) {
       // What may be something else tomorrow is told; of images, everybody knows it.
-      const isTold = lock === undefined && unpinned.has(pin.name) && pin.type !== 'image';
+      const isTold = options.lock === undefined && unpinned.has(pin.name) && pin.type !== 'image';
       const level = isTold ? 'info' : 'debug';
       session.logger.log(level, `${pin.name}: is ${pin.ref}`);
       if (!pins.some(({ name }) => name === pin.name)) pins.push(pin);
@@ -101,7 +95,7 @@ export async function useSources<T>(
       pins,
     });
     for (const content of opened) await content.confirm();
-    if (lock !== undefined && locked === undefined && !isRefused(result)) await writeContentLock(lock, pins);
+    if (!isRefused(result)) await lock.write(pins);
     return result;
   } finally {
     for (const content of opened) await content.close();

@@ -14,23 +14,17 @@ import { requireWithin } from '../../files/directory-root.js';
 import { readInputFile } from '../../files/read-file.js';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { type Manifest, readManifests } from '../../kube/manifests.js';
-import { readContentLock, writeContentLock } from '../../source/content/content-lock.js';
+import { type ContentLock, type PinOptions, openContentLock } from '../../source/content/content-lock.js';
 import { readSecrets } from '../../source/secrets.js';
 import type { Session } from '../../source/session.js';
 import { openStore } from '../bundle/bundle-sources.js';
 
 /** Options of `renderDeployments`. */
-export interface RenderDeploymentsOptions extends RenderSettings {
+export interface RenderDeploymentsOptions extends RenderSettings, PinOptions {
   /** Directory with manifests of referenced Secrets. */
   secrets?: string | undefined;
   /** Directory with manifests of referenced ConfigMaps. */
   configMaps?: string | undefined;
-  /** Refuse sources without a digest, commit or checksum. */
-  requireDigest?: boolean | undefined;
-  /** Lock file with pinned sources; created if missing and nothing is wrong. */
-  lock?: string | undefined;
-  /** Resolve sources again and update the lock file. */
-  updateLock?: boolean | undefined;
 }
 
 /** File of documents: its path, or its content under a name for messages. */
@@ -49,63 +43,58 @@ export async function renderDeployments(
   session: Session,
   options: RenderDeploymentsOptions = {},
 ): Promise<RenderedDeployment[]> {
+  const lock = await openContentLock(options);
   const inputs: BundleFile[] = [];
   for (const file of files) {
     inputs.push(typeof file === 'string' ? { name: file, content: await readInputFile(file) } : file);
   }
   const documents = readDocuments(inputs);
-  const names = files.map((file) => (typeof file === 'string' ? file : file.name));
   const input = files.find((file) => typeof file !== 'string');
-  if (input === undefined || documents.configMaps.length === 0) {
-    return render(documents, new Map(), names, session, options);
-  }
-  // Sources of ConfigMaps are read from files.
-  return withTemporaryDirectory(session, async (directory) => {
-    const place = path.join(directory, 'documents.yaml');
-    await writeFile(place, input.content, { mode: 0o600 });
-    return render(documents, new Map([[input.name, place]]), names, session, options);
-  });
-}
-
-async function render(
-  documents: Documents,
-  paths: ReadonlyMap<string, string>,
-  names: readonly string[],
-  session: Session,
-  options: RenderDeploymentsOptions,
-): Promise<RenderedDeployment[]> {
-  const { secrets, lock, updateLock, configMaps, requireDigest, ...settings } = options;
-  const locked = lock === undefined || updateLock === true ? undefined : await readContentLock(lock);
-  const maps = await readConfigMaps(configMaps, session);
-  const files = new Map(paths);
-  for (const { file } of [...documents.configMaps, ...maps]) {
-    if (!files.has(file)) files.set(file, path.resolve(file));
-  }
-  const rendered = await renderDocuments(documents, session, {
-    ...settings,
-    content: { contentStore: await openStore(session), requireDigest, pins: locked },
-    secrets: secrets === undefined ? undefined : await readSecrets(secrets, session),
-    configMaps: maps,
-    paths: files,
-  });
-  const [first] = rendered;
+  const hasInput = input !== undefined && documents.configMaps.length > 0;
+  const rendered = hasInput
+    ? // Sources of ConfigMaps are read from files.
+      await withTemporaryDirectory(session, async (directory) => {
+        const place = path.join(directory, 'documents.yaml');
+        await writeFile(place, input.content, { mode: 0o600 });
+        return render(documents, new Map([[input.name, place]]), lock, session, options);
+      })
+    : await render(documents, new Map(), lock, session, options);
   const { findings, warnings } = documents;
+  const [first] = rendered;
   if (first === undefined) {
     if (findings.length === 0) {
-      findings.push(createFault('no-deployment', 'no deployment', { subject: names.join(', ') }));
+      const subject = inputs.map(({ name }) => name).join(', ');
+      findings.push(createFault('no-deployment', 'no deployment', { subject }));
     }
     return [{ ...nobody, findings, warnings }];
   }
   first.findings.unshift(...findings);
   first.warnings.unshift(...warnings);
-  const isGood = rendered.every((deployment) => deployment.findings.length === 0);
-  if (lock !== undefined && locked === undefined && isGood) {
-    await writeContentLock(
-      lock,
-      rendered.flatMap(({ pins }) => [...pins]),
-    );
+  if (rendered.every((deployment) => deployment.findings.length === 0)) {
+    await lock.write(rendered.flatMap(({ pins }) => [...pins]));
   }
   return rendered;
+}
+
+async function render(
+  documents: Documents,
+  paths: ReadonlyMap<string, string>,
+  { pins }: ContentLock,
+  session: Session,
+  { secrets, configMaps, requireDigest, ...settings }: RenderDeploymentsOptions,
+): Promise<RenderedDeployment[]> {
+  const maps = await readConfigMaps(configMaps, session);
+  const files = new Map(paths);
+  for (const { file } of [...documents.configMaps, ...maps]) {
+    if (!files.has(file)) files.set(file, path.resolve(file));
+  }
+  return renderDocuments(documents, session, {
+    ...settings,
+    content: { contentStore: await openStore(session), requireDigest, pins },
+    secrets: secrets === undefined ? undefined : await readSecrets(secrets, session),
+    configMaps: maps,
+    paths: files,
+  });
 }
 
 /** Placeholder for documents without a deployment. */

@@ -46,9 +46,6 @@ function checkOptions(options: DeploymentOptions): void {
   if (new Set(file).size < file.length || (config === '-' && file.includes('-'))) {
     throw new UsageError('-f: a file is named twice', { hint: 'specify each file once' });
   }
-  if (options.updateLock === true && options.lock === undefined) {
-    throw new UsageError('--update-lock: needs --lock', { hint: 'specify the file with --lock FILE' });
-  }
 }
 
 /** Returns the sorted objects of all deployments; undefined after printing findings. Logs warnings, pins and hashes. */

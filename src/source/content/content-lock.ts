@@ -1,6 +1,6 @@
 import { readFileWithin } from '../../bundle/read.js';
 import { addContext } from '../../core/diagnostics-error.js';
-import { LimitError, OpmateError } from '../../core/errors.js';
+import { LimitError, OpmateError, UsageError } from '../../core/errors.js';
 import { openValue, parseJsonFile } from '../../document/document.js';
 import type { Field } from '../../document/field.js';
 import { encodeGoJson, quoteGo } from '../../document/go-json.js';
@@ -15,11 +15,40 @@ const maxRoots = 100;
 const lockKind = 'opmate.bundle.lock';
 const types: readonly Pin['type'][] = ['directory', 'archive', 'image', 'git', 'http', 'configMaps'];
 
-/**
- * Reads the pins of a lock file; undefined if it does not exist. Throws OpmateError with the path of the invalid
- * field.
- */
-export async function readContentLock(file: string): Promise<Pin[] | undefined> {
+/** Options of pinning sources. */
+export interface PinOptions {
+  /** Refuse sources without a digest, commit or checksum. */
+  requireDigest?: boolean | undefined;
+  /** Lock file with pinned sources; created if missing and nothing is wrong. */
+  lock?: string | undefined;
+  /** Resolve sources again and update the lock file. */
+  updateLock?: boolean | undefined;
+}
+
+/** Pins of a lock file. */
+export interface ContentLock {
+  /** Undefined without a lock file, and for one that is missing or updated. */
+  pins: Pin[] | undefined;
+  /** Writes a lock file that is missing or updated, atomically. Throws OpmateError. */
+  write(pins: readonly Pin[]): Promise<void>;
+}
+
+/** Opens the lock file that options name, if any. Throws OpmateError with the path of the invalid field. */
+export async function openContentLock({ lock, updateLock = false }: PinOptions): Promise<ContentLock> {
+  if (lock === undefined && updateLock) {
+    throw new UsageError('--update-lock: needs --lock', { hint: 'specify the file with --lock FILE' });
+  }
+  const locked = lock === undefined || updateLock ? undefined : await readContentLock(lock);
+  return {
+    pins: locked,
+    async write(pins) {
+      if (lock !== undefined && locked === undefined) await replaceFile(lock, encodeContentLock(pins));
+    },
+  };
+}
+
+/** Reads the pins of a lock file; undefined if it does not exist. */
+async function readContentLock(file: string): Promise<Pin[] | undefined> {
   const bytes = await readFileWithin(file, (size) => {
     if (size > maxSize) throw new LimitError(`more than ${maxSize} bytes`, { subject: file, file });
   });
@@ -71,9 +100,4 @@ export function encodeContentLock(pins: readonly Pin[]): string {
     ...(roots && { roots: [...roots] }),
   }));
   return `${encodeGoJson({ kind: lockKind, version: 1, sources }, { indent: 2 })}\n`;
-}
-
-/** Writes a lock file, atomically replacing an existing one. Throws OpmateError. */
-export async function writeContentLock(file: string, pins: readonly Pin[]): Promise<void> {
-  await replaceFile(file, encodeContentLock(pins));
 }

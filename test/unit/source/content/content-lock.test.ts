@@ -5,9 +5,8 @@ import { describe, expect, it } from 'vitest';
 import type { Pin } from '../../../../src/source/content/content.js';
 import {
   encodeContentLock,
+  openContentLock,
   parseContentLock,
-  readContentLock,
-  writeContentLock,
 } from '../../../../src/source/content/content-lock.js';
 import { failureOf } from '../../../support/connect.js';
 import { directoryWith } from '../../../support/temporary.js';
@@ -30,14 +29,24 @@ describe('source/content-lock', () => {
   it('writes what it reads, as the schema says, whole or not at all', async () => {
     const directory = await directoryWith();
     const file = path.join(directory, 'bundle.lock');
-    expect(await readContentLock(file)).toBeUndefined();
-    await writeContentLock(file, pins);
-    expect(await readContentLock(file)).toEqual(pins);
+    const missing = await openContentLock({ lock: file });
+    expect(missing.pins).toBeUndefined();
+    await missing.write(pins);
+    const existing = await openContentLock({ lock: file });
+    expect(existing.pins).toEqual(pins);
+    await existing.write([]);
     expect(matches(JSON.parse(await readFile(file, 'utf8')))).toBe(true);
     expect(encodeContentLock(pins)).toBe(await readFile(file, 'utf8'));
-    await writeContentLock(file, []);
-    expect(await readContentLock(file)).toEqual([]);
+    const updated = await openContentLock({ lock: file, updateLock: true });
+    expect(updated.pins).toBeUndefined();
+    await updated.write([]);
+    expect((await openContentLock({ lock: file })).pins).toEqual([]);
     expect(await readdir(directory)).toEqual(['bundle.lock']);
+  });
+
+  it('needs a file to update', async () => {
+    await expect(openContentLock({ updateLock: true })).rejects.toMatchObject({ code: 'USAGE' });
+    await (await openContentLock({})).write(pins);
   });
 
   it.each([
@@ -92,6 +101,7 @@ describe('source/content-lock', () => {
       'sources[1].name: duplicate "quay.io/ns/a:v1"',
     );
     const directory = await directoryWith();
-    expect((await failureOf(writeContentLock(directory, pins))).message).toContain('is a directory');
+    const lock = await openContentLock({ lock: directory, updateLock: true });
+    expect((await failureOf(lock.write(pins))).message).toContain('is a directory');
   });
 });

@@ -13,7 +13,7 @@ import { type ErrorCode, OpmateError } from '../core/errors.js';
 import { GoJsonError, parseGoJson } from './go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from './json.js';
 import { nearestPlace } from './places.js';
-import { YamlError, parseYamlWithPlaces } from './yaml.js';
+import { YamlError, parseYaml, parseYamlWithPlaces } from './yaml.js';
 import type { PlacedYaml } from './yaml-full.js';
 import { Field, type FieldReport } from './field.js';
 
@@ -81,6 +81,21 @@ export function parseJsonFile(text: string, file: string): JsonValue {
     const line = text.slice(0, error.offset).split('\n').length;
     throw new OpmateError('SYNTAX', `not JSON: ${error.message}`, { subject: `${file}:${line}`, file, line });
   }
+}
+
+/** Parses the YAML of a file as Go does. Throws OpmateError SYNTAX with the file and line of the error. */
+export function parseYamlFile(text: string, file: string, hint?: string): JsonValue {
+  try {
+    return parseYaml(text);
+  } catch (error) {
+    if (!(error instanceof YamlError)) throw error;
+    throw locateYamlError(error, file, hint);
+  }
+}
+
+/** Returns the error for a file; the line in Go's message is one short for some errors. */
+function locateYamlError({ withoutLine, line }: YamlError, file: string, hint?: string): OpmateError {
+  return new OpmateError('SYNTAX', withoutLine, { subject: formatPlace({ file, line }), file, line, hint });
 }
 
 interface JsonOptions extends DocumentOptions {
@@ -157,9 +172,7 @@ export function readDocument(
     document = parseYamlWithPlaces(text);
   } catch (error) {
     if (!(error instanceof YamlError)) throw error;
-    // The line in Go's message is one short for some errors.
-    const place = formatPlace({ file, line: error.line });
-    throw new OpmateError('SYNTAX', error.withoutLine, { subject: place, file, line: error.line });
+    throw locateYamlError(error, file);
   }
   const diagnostics = new DiagnosticList();
   const findPlace = (path: DocumentPath): Place => nearestPlace(document, path) ?? { line: 1, column: 1 };

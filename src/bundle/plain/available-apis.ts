@@ -1,7 +1,7 @@
 import { OpmateError } from '../../core/errors.js';
 import { pushTo } from '../../core/groups.js';
 import { sortedByBytes } from '../../core/order.js';
-import { parseYaml } from '../../document/yaml.js';
+import { parseYamlFile } from '../../document/document.js';
 import { getObject, getObjects, getText, getValue } from '../../document/json-fields.js';
 import type { PlainObject } from '../../kube/object.js';
 import { type Diagnostic, createFault } from '../../core/diagnostic.js';
@@ -11,7 +11,7 @@ type AvailableApis = ReadonlySet<string>;
 
 /**
  * Parses the kinds of a cluster: output of `kubectl api-resources` as table, JSON or YAML, or lines `APIVERSION KIND`.
- * Throws OpmateError INVALID with file and line.
+ * Throws OpmateError INVALID or SYNTAX with file and line.
  */
 export function parseAvailableApis(text: string, file: string): AvailableApis {
   const apis = /^\s*\{|^(?:apiVersion|kind|resources):/m.test(text)
@@ -57,13 +57,7 @@ function fromTable(text: string, file: string): Set<string> {
 }
 
 function fromList(text: string, file: string): Set<string> {
-  let list: unknown;
-  try {
-    list = parseYaml(text);
-  } catch (error) {
-    if (!(error instanceof OpmateError)) throw error;
-    throw new OpmateError('INVALID', error.message, { subject: file, file, line: error.line, hint });
-  }
+  const list = parseYamlFile(text, file, hint);
   if (!Array.isArray(getValue(list, 'resources'))) {
     throw new OpmateError('INVALID', 'resources: expected a list', { subject: file, file, hint });
   }

@@ -4,7 +4,7 @@ import { OpmateError, fileError } from '../../core/errors.js';
 import { getObject } from '../../document/json-fields.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
-import { parseYamlWithPlaces } from '../../document/yaml.js';
+import { parseYamlFile } from '../../document/document.js';
 import { type LinkOptions, isWithin, requireWithin } from '../../files/directory-root.js';
 import { readRegularFile } from '../../files/read-file.js';
 import type { ImageSetLock } from '../lock/lock.js';
@@ -106,14 +106,7 @@ function parseTemplate(text: string, file: string): CatalogSourceTemplate {
     const hint = 'use a CatalogSource without image, name and namespace';
     return new OpmateError('INVALID', problem, { subject: file, file, hint });
   };
-  let value: JsonValue;
-  try {
-    ({ value } = parseYamlWithPlaces(text));
-  } catch (error) {
-    if (!(error instanceof OpmateError)) throw error;
-    throw new OpmateError('SYNTAX', error.message, { subject: file, file, line: error.line });
-  }
-  const { apiVersion, kind, spec = {}, metadata } = getObject(value);
+  const { apiVersion, kind, spec = {}, metadata } = getObject(parseYamlFile(text, file));
   if (kind !== 'CatalogSource' || apiVersion !== 'operators.coreos.com/v1alpha1') {
     throw fail('not a CatalogSource of operators.coreos.com/v1alpha1');
   }

@@ -3,7 +3,8 @@ import { OpmateError } from '../../core/errors.js';
 import { pushTo } from '../../core/groups.js';
 import { sortedByBytes } from '../../core/order.js';
 import { type JsonValue, isJsonObject } from '../../document/json.js';
-import { encodeYaml, parseYaml } from '../../document/yaml.js';
+import { parseYamlFile } from '../../document/document.js';
+import { encodeYaml } from '../../document/yaml.js';
 import { type MirrorTarget, pathBelow } from '../image-set/image-set-names.js';
 import { type MirroredName, releaseRepositories } from '../image-set/planned-image.js';
 
@@ -93,13 +94,7 @@ function encodeSignatures(signatures: ReleaseSignatures): { [key: string]: JsonV
 
 /** Parses the signatures of an earlier run; `file` names them in messages. Throws OpmateError. */
 export function parseSignatures(text: string, file: string): ReleaseSignatures {
-  let value: JsonValue;
-  try {
-    value = parseYaml(text);
-  } catch (error) {
-    if (!(error instanceof OpmateError)) throw error;
-    throw new OpmateError('SYNTAX', error.message, { subject: file, file, line: error.line, hint: moveHint });
-  }
+  const value = parseYamlFile(text, file, moveHint);
   const data = isJsonObject(value) ? (value['binaryData'] ?? {}) : undefined;
   if (!isJsonObject(data))
     throw new OpmateError('INVALID', 'not a ConfigMap', { subject: file, file, hint: moveHint });

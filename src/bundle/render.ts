@@ -1,6 +1,5 @@
-import { addContext } from '../core/diagnostics-error.js';
+import { inContext } from '../core/diagnostics-error.js';
 import { encodeGoJson, quoteGo } from '../document/go-json.js';
-import { OpmateError } from '../core/errors.js';
 import { type EncodableJson, type JsonObject, RawJson } from '../document/json.js';
 import { compareBytes } from '../core/order.js';
 import {
@@ -101,16 +100,11 @@ function getFields(
   fields: readonly string[],
   subject: string,
 ): Record<string, string> {
-  try {
-    return propertyFields(property, fields);
-  } catch (error) {
-    if (!(error instanceof OpmateError)) throw error;
-    const action = `parse property[${index}] of type ${quoteGo(property.type)}`;
-    throw addContext(addContext(error, { subject: action }), {
-      subject,
-      hint: 'fix it in metadata/, or in the olm.properties annotation of the ClusterServiceVersion',
-    });
-  }
+  const hint = 'fix it in metadata/, or in the olm.properties annotation of the ClusterServiceVersion';
+  const action = `parse property[${index}] of type ${quoteGo(property.type)}`;
+  return inContext({ subject, hint }, () =>
+    inContext({ subject: action }, () => propertyFields(property, fields)),
+  );
 }
 
 function addGvk(
@@ -168,14 +162,14 @@ export function renderBundleFiles(files: BundleFiles, options: RenderBundleOptio
 }
 
 function getImage(bundle: Bundle, template: ImageTemplate, subject: string): string {
-  try {
-    const property = bundle.properties.find(({ type }) => type === propertyTypes.package);
-    const version = property === undefined ? '' : (propertyFields(property, ['version'])['version'] ?? '');
-    return template({ Package: bundle.packageName, Name: bundle.name, Version: version });
-  } catch (error) {
-    if (!(error instanceof OpmateError)) throw error;
-    throw addContext(error, {
+  return inContext(
+    {
       subject: `failed templating image reference from bundle for ${quoteGo(subject)}`,
-    });
-  }
+    },
+    () => {
+      const property = bundle.properties.find(({ type }) => type === propertyTypes.package);
+      const version = property === undefined ? '' : (propertyFields(property, ['version'])['version'] ?? '');
+      return template({ Package: bundle.packageName, Name: bundle.name, Version: version });
+    },
+  );
 }

@@ -1,4 +1,4 @@
-import { addContext } from '../core/diagnostics-error.js';
+import { inContext } from '../core/diagnostics-error.js';
 import type { CancelOptions } from '../core/concurrency.js';
 import { OpmateError, UsageError } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
@@ -212,12 +212,7 @@ export class GrpcCatalogClient implements CatalogQueries<RegistryBundle> {
   }
 
   #decode<T>(bytes: Buffer, decode: (bytes: Buffer) => T): T {
-    try {
-      return decode(bytes);
-    } catch (error) {
-      if (!(error instanceof OpmateError)) throw error;
-      throw addContext(error, { subject: this.#address });
-    }
+    return inContext({ subject: this.#address }, () => decode(bytes));
   }
 }
 

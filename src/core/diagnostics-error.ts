@@ -171,6 +171,19 @@ export function addContext<E extends OpmateError>(
   return copyError(error, fields);
 }
 
+/** Returns the result of `work`, or its promise; an OpmateError gets context, as by `addContext`. */
+export function inContext<T>(context: ErrorContext, work: () => T): T {
+  const rethrow = (error: unknown): never => {
+    throw error instanceof OpmateError ? addContext(error, context) : error;
+  };
+  try {
+    const result = work();
+    return result instanceof Promise ? (result.catch(rethrow) as T) : result;
+  } catch (error) {
+    return rethrow(error);
+  }
+}
+
 /** Returns the same error without its hint, which does not fit here. */
 export function withoutHint<E extends OpmateError>(error: E): E {
   return copyError(error, { hint: undefined, cause: error, stack: error.stack });

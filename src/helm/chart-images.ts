@@ -1,4 +1,4 @@
-import { addContext, combineErrors } from '../core/diagnostics-error.js';
+import { inContext, combineErrors } from '../core/diagnostics-error.js';
 import { findReference } from '../core/reference.js';
 import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
@@ -119,13 +119,7 @@ class ImageCollection {
     for (const part of splitDocuments(text)) {
       if (++this.#documents > maxDocuments)
         throw new OpmateError('LIMIT', `${this.#label}: more than ${maxDocuments} documents`);
-      let value: JsonValue;
-      try {
-        value = parseYaml(part);
-      } catch (error) {
-        if (!(error instanceof OpmateError)) throw error;
-        throw addContext(error, { subject: `${this.#label}: ${path}` });
-      }
+      const value: JsonValue = inContext({ subject: `${this.#label}: ${path}` }, () => parseYaml(part));
       this.#addDocument(path, value);
     }
   }

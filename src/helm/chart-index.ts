@@ -1,5 +1,5 @@
 import { OpmateError } from '../core/errors.js';
-import { addContext } from '../core/diagnostics-error.js';
+import { inContext } from '../core/diagnostics-error.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { compareBytes } from '../core/order.js';
 import { parseConstraint } from '../core/semver-range.js';
@@ -33,12 +33,7 @@ const maxVersions = 500_000;
  * starts with `label`.
  */
 export function parseChartIndex(text: string, label: string): ChartIndex {
-  let value: JsonValue;
-  try {
-    value = parseYaml(text);
-  } catch (error) {
-    throw error instanceof OpmateError ? addContext(error, { subject: label }) : error;
-  }
+  const value: JsonValue = inContext({ subject: label }, () => parseYaml(text));
   const entries = getValue(value, 'entries');
   if (!isJsonObject(value) || (entries !== undefined && entries !== null && !isJsonObject(entries)))
     throw new OpmateError('INVALID', `${label}: not the index of a chart repository`);

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { type ArchiveLimits, ArchiveMeter } from '../archive/limits.js';
 import { readTar } from '../archive/tar-reader.js';
 import type { CancelOptions } from '../core/concurrency.js';
-import { addContext } from '../core/diagnostics-error.js';
+import { inContext } from '../core/diagnostics-error.js';
 import { LimitError, OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { getOrAdd } from '../core/groups.js';
@@ -170,12 +170,7 @@ function readObject(files: ChartFiles, path: string, label: string): JsonObject 
   const bytes = files.get(path);
   if (bytes === undefined) return undefined;
   const file = `${label}: ${path}`;
-  let value: JsonValue;
-  try {
-    value = parseYaml(toText(bytes));
-  } catch (error) {
-    throw error instanceof OpmateError ? addContext(error, { subject: file }) : error;
-  }
+  const value: JsonValue = inContext({ subject: file }, () => parseYaml(toText(bytes)));
   if (value === null) return {};
   if (isJsonObject(value)) return value;
   throw new OpmateError('INVALID', `${file}: expected an object`);

@@ -1,7 +1,7 @@
 import { ArchiveMeter, type ArchiveLimits, defaultArchiveLimits, showSize } from '../archive/limits.js';
 import { readTar } from '../archive/tar-reader.js';
 import type { CancelOptions } from '../core/concurrency.js';
-import { addContext } from '../core/diagnostics-error.js';
+import { inContext } from '../core/diagnostics-error.js';
 import { LimitError, OpmateError } from '../core/errors.js';
 import { openValue } from '../document/document.js';
 import { GoJsonError, parseGoJson } from '../document/go-json.js';
@@ -65,13 +65,11 @@ export async function readPayload(
       subject: label,
     });
   }
-  try {
+  return inContext({ subject: label }, () => {
     const payload = parseImageReferences(references.toString(), `${directory}/${referencesFile}`);
     const disks = kubeVirt.length > 0 ? readKubeVirt(files.get(bootImagesFile), kubeVirt) : [];
     return { ...payload, components: [...payload.components, ...disks] };
-  } catch (error) {
-    throw error instanceof OpmateError ? addContext(error, { subject: label }) : error;
-  }
+  });
 }
 
 /** Returns the layers of the first image, top first. */

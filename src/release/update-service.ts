@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { addContext } from '../core/diagnostics-error.js';
-import { OpmateError, fileError } from '../core/errors.js';
+import { inContext } from '../core/diagnostics-error.js';
+import { fileError } from '../core/errors.js';
 import { statIfPresent } from '../files/file-status.js';
 import { readRegularFile } from '../files/read-file.js';
 import { readLimited } from '../oci/image/read-limited.js';
@@ -27,7 +27,7 @@ export async function readUrl(
   headers: Record<string, string> = {},
 ): Promise<Buffer> {
   if (url.protocol === 'file:') return readLocal(fileURLToPath(url), maxBytes, label);
-  try {
+  return inContext({ subject: label }, async () => {
     checkUrl({ kind: 'http', url: url.href }, session.network);
     const { response, close } = await requestPlace({ url, headers }, {}, session);
     try {
@@ -36,9 +36,7 @@ export async function readUrl(
       response.body.destroy();
       close();
     }
-  } catch (error) {
-    throw error instanceof OpmateError ? addContext(error, { subject: label }) : error;
-  }
+  });
 }
 
 async function readLocal(file: string, maxBytes: number, label: string): Promise<Buffer> {

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { addContext } from '../core/diagnostics-error.js';
+import { inContext } from '../core/diagnostics-error.js';
 import { parseGitRepository } from './git-names.js';
 import { OpmateError, UsageError, redact } from '../core/errors.js';
 import { isDigest } from '../core/digest.js';
@@ -102,16 +102,9 @@ function parseGitReference(text: string): GitPlace {
   const position = last.lastIndexOf('@');
   const repository = position < 0 ? address : base + last.slice(0, position);
   const shown = redact(text);
-  try {
-    parseGitRepository(repository);
-  } catch (error) {
-    if (!(error instanceof OpmateError)) throw error;
-    const hint = 'use git+https://HOST/REPOSITORY[#REF[:DIRECTORY]], or git+ssh, git+file';
-    throw addContext(error, {
-      subject: shown,
-      newHint: /:\/\/[^/]*@/.test(repository) ? credentialsInUrl(shown).hint : hint,
-    });
-  }
+  const hint = 'use git+https://HOST/REPOSITORY[#REF[:DIRECTORY]], or git+ssh, git+file';
+  const newHint = /:\/\/[^/]*@/.test(repository) ? credentialsInUrl(shown).hint : hint;
+  inContext({ subject: shown, newHint }, () => parseGitRepository(repository));
   if (position >= 0 && fragment !== undefined) {
     throw new UsageError('@ and # cannot be combined', { subject: shown, hint: 'use #REF:DIRECTORY only' });
   }

@@ -1,5 +1,5 @@
 import { OpmateError } from '../core/errors.js';
-import { addContext } from '../core/diagnostics-error.js';
+import { inContext } from '../core/diagnostics-error.js';
 import { type Packet, packetType, readArmor, readPackets } from './openpgp-packets.js';
 import { type PublicKeyPacket, readPublicKey } from './openpgp-public-key.js';
 import { type SignaturePacket, readSignature, signatureProblem } from './openpgp-signature.js';
@@ -36,22 +36,13 @@ const signingFlag = 0x02;
  * and keys of versions other than 4.
  */
 export function parseKeyring(bytes: Buffer, subject: string): OpenPgpKeyring {
-  return withSubject(subject, () => {
+  return inContext({ subject }, () => {
     const keys = readKeyringPackets(bytes).flatMap(getCertificates).flatMap(signingKeys);
     if (keys.length > 0) return { keys };
     throw new OpmateError('INVALID', 'no public keys of OpenPGP version 4', {
       hint: 'specify a file that gpg --export wrote',
     });
   });
-}
-
-/** Returns the result of `read`; its errors get a subject. */
-export function withSubject<T>(subject: string, read: () => T): T {
-  try {
-    return read();
-  } catch (error) {
-    throw error instanceof OpmateError ? addContext(error, { subject }) : error;
-  }
 }
 
 function readKeyringPackets(bytes: Buffer): Packet[][] {

@@ -1,5 +1,6 @@
 import { LimitError, OpmateError } from '../core/errors.js';
-import { type OpenPgpKeyring, type SigningKey, isIssuedBy, withSubject } from './openpgp-keyring.js';
+import { inContext } from '../core/diagnostics-error.js';
+import { type OpenPgpKeyring, type SigningKey, isIssuedBy } from './openpgp-keyring.js';
 import { type Packet, packetType, readArmor, readMessagePackets } from './openpgp-packets.js';
 import { type SignaturePacket, readSignature, signatureProblem } from './openpgp-signature.js';
 
@@ -35,7 +36,7 @@ export function verifySignedMessage(
   keyring: OpenPgpKeyring,
   { subject, now, limit = defaultLimit }: VerifyMessageOptions,
 ): VerifiedSignature & { content: Buffer } {
-  return withSubject(subject, () => {
+  return inContext({ subject }, () => {
     const { content, signatures } = readSignedContent(readMessage(message, 'MESSAGE', limit));
     if (content.length > limit) throw new LimitError(`signed content of more than ${limit} bytes`);
     return { content, ...findValidSignature(signatures, content, keyring, now) };
@@ -49,7 +50,7 @@ export function verifyDetachedSignature(
   keyring: OpenPgpKeyring,
   { subject, now }: Omit<VerifyMessageOptions, 'limit'>,
 ): VerifiedSignature {
-  return withSubject(subject, () => {
+  return inContext({ subject }, () => {
     const packets = readMessage(signature, 'SIGNATURE', maxEnvelope);
     if (packets.some(({ type }) => type !== packetType.signature)) {
       throw new OpmateError('INVALID', 'expected a detached signature, got an OpenPGP message');

@@ -1,6 +1,6 @@
 import { isDigest } from '../core/digest.js';
 import { OpmateError } from '../core/errors.js';
-import { addContext } from '../core/diagnostics-error.js';
+import { inContext } from '../core/diagnostics-error.js';
 import { openValue } from '../document/document.js';
 import { decodeUtf8, parseGoJson } from '../document/go-json.js';
 import { isJsonObject } from '../document/json.js';
@@ -31,14 +31,12 @@ export async function verifySigstoreSignature(
   signer: SigstoreSigner,
   { digest, subject }: { digest: string; subject: string },
 ): Promise<SignedClaim> {
-  try {
+  return inContext({ subject }, async () => {
     const claim = await verifyClaim(signature, signer);
     if (claim.digest === digest) return claim;
     const problem = `signature of another image: expected ${digest}, got ${claim.digest}`;
     throw new OpmateError('DIGEST', problem);
-  } catch (error) {
-    throw error instanceof OpmateError ? addContext(error, { subject }) : error;
-  }
+  });
 }
 
 async function verifyClaim(signature: SigstoreSignature, signer: SigstoreSigner): Promise<SignedClaim> {

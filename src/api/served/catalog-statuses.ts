@@ -5,7 +5,7 @@ import {
   parseCatalogList,
   publishedKind,
 } from '../../catalog/published/published-index.js';
-import { addContext } from '../../core/diagnostics-error.js';
+import { inContext } from '../../core/diagnostics-error.js';
 import { OpmateError, UsageError, fileError } from '../../core/errors.js';
 import { parseGoJson } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
@@ -134,11 +134,7 @@ export async function listingOfDirectory(directory: string): Promise<JsonObject[
 }
 
 function parseJson(text: string, subject: string): JsonValue {
-  try {
-    return parseGoJson(text);
-  } catch (error) {
-    throw error instanceof OpmateError ? addContext(error, { subject }) : error;
-  }
+  return inContext({ subject }, () => parseGoJson(text));
 }
 
 const maxAnswerBytes = 64 * 1024 * 1024;

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import type { CancelOptions } from '../../core/concurrency.js';
-import { addContext } from '../../core/diagnostics-error.js';
+import { inContext } from '../../core/diagnostics-error.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { getList, getText } from '../../document/json-fields.js';
@@ -75,12 +75,12 @@ async function readOnlyCsv(
   }
   if (csv === undefined)
     throw new OpmateError('INVALID', `no ClusterServiceVersion object found in ${directory}`);
-  try {
-    return { name: readCsvMetadata(csv).name, before: namesBefore(csv) };
-  } catch (error) {
-    if (!(error instanceof OpmateError)) throw error;
-    throw addContext(addContext(error, { subject: 'ClusterServiceVersion' }), { subject: directory });
-  }
+  return inContext({ subject: directory }, () =>
+    inContext({ subject: 'ClusterServiceVersion' }, () => ({
+      name: readCsvMetadata(csv).name,
+      before: namesBefore(csv),
+    })),
+  );
 }
 
 /** Ignores lists with items of the wrong type. */

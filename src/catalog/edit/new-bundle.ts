@@ -1,6 +1,5 @@
-import { addContext } from '../../core/diagnostics-error.js';
+import { inContext } from '../../core/diagnostics-error.js';
 import type { Bundle } from '../../bundle/parse.js';
-import { OpmateError } from '../../core/errors.js';
 import type { JsonObject } from '../../document/json.js';
 import { getText } from '../../document/json-fields.js';
 import { csvIcon, csvSpec, readCsvMetadata } from '../../model/csv.js';
@@ -48,10 +47,7 @@ export function newBundle(bundle: Bundle, blob: BundleBlob, reference: string): 
 }
 
 function getSpec(csv: JsonObject, reference: string): Of<typeof specType> {
-  try {
-    return readTyped(csvSpec(csv), specType, { path: ['spec'], foldNames: true });
-  } catch (error) {
-    if (!(error instanceof OpmateError)) throw error;
-    throw addContext(error, { subject: reference });
-  }
+  return inContext({ subject: reference }, () =>
+    readTyped(csvSpec(csv), specType, { path: ['spec'], foldNames: true }),
+  );
 }

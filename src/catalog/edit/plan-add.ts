@@ -1,6 +1,6 @@
 import { listNames, notFound } from '../../core/suggest.js';
 import { OpmateError, UsageError, getMessage } from '../../core/errors.js';
-import { addContext, combineErrors } from '../../core/diagnostics-error.js';
+import { inContext, combineErrors } from '../../core/diagnostics-error.js';
 import { quoteGo } from '../../document/go-json.js';
 import { pushTo } from '../../core/groups.js';
 import { compareBytes } from '../../core/order.js';
@@ -159,12 +159,9 @@ function addToPackage(
   function getEntries(channel: string, wanted: readonly Addition[]): ChannelEntry[] {
     const before = model?.channels.get(channel)?.entries ?? [];
     const subject = `${about}, channel ${quoteGo(channel)}`;
-    try {
-      return options.mode === 'replaces' ? addAsSaid(before, wanted) : addInOrder(before, wanted);
-    } catch (error) {
-      if (!(error instanceof OpmateError)) throw error;
-      throw addContext(error, { subject });
-    }
+    return inContext({ subject }, () =>
+      options.mode === 'replaces' ? addAsSaid(before, wanted) : addInOrder(before, wanted),
+    );
   }
 
   function addAsSaid(before: readonly ChannelEntry[], wanted: readonly Addition[]): ChannelEntry[] {

@@ -1,6 +1,6 @@
 /** Flags, options and messages of the commands that add bundles. */
 import type { AddToIndexOptions, AddedBundles } from '../../api/indexes/add-to-index.js';
-import { addContext } from '../../core/diagnostics-error.js';
+import { inContext } from '../../core/diagnostics-error.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 import { sortedByBytes } from '../../core/order.js';
@@ -93,7 +93,7 @@ async function readReferenceList(context: CommandContext, name: string, flags: A
     const reference = content.replace(/(^|\s)#.*$/, '').trim();
     if (reference === '') continue;
     const place = { file, line: index + 1 };
-    try {
+    await inContext({ subject: `${file}:${place.line}`, ...place }, async () => {
       if (/[\s\0,]/.test(reference)) {
         const shown = JSON.stringify(reference.slice(0, 100));
         throw new OpmateError('INVALID', `${shown}: not one reference`, {
@@ -102,10 +102,7 @@ async function readReferenceList(context: CommandContext, name: string, flags: A
       }
       const isPath = /^\.{0,2}\//.test(reference) || (await statIfPresent(reference)) !== undefined;
       if (!isPath) parseBundleReference(reference, flags);
-    } catch (error) {
-      if (!(error instanceof OpmateError)) throw error;
-      throw addContext(error, { subject: `${file}:${place.line}`, ...place });
-    }
+    });
     references.push(reference);
   }
   return references;

@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { ArchiveMeter } from '../../archive/limits.js';
 import { gzipBytes, writeTar } from '../../archive/tar-writer.js';
 import { mapConcurrent } from '../../core/concurrency.js';
-import { ErrorList, addContext } from '../../core/diagnostics-error.js';
+import { ErrorList, addContext, inContext } from '../../core/diagnostics-error.js';
 import { computeDigest } from '../../core/digest.js';
 import { LimitError, OpmateError, fileError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
@@ -247,7 +247,7 @@ async function readCharts(helm: HelmConfig, directory: string, session: Session)
     const shown = formatUrl(url);
     const limits = { ...chartLimits, maxUnpackedSize: limit };
     const file = path.join(directory, `download-${fileCount++}`);
-    try {
+    await inContext({ subject: label }, async () => {
       const { response, close } = await requestPlace({ url }, {}, session);
       try {
         const received = await receiveFile(response, shown, file, { ...session, limits });
@@ -257,9 +257,7 @@ async function readCharts(helm: HelmConfig, directory: string, session: Session)
         response.body.destroy();
         close();
       }
-    } catch (error) {
-      throw error instanceof OpmateError ? addContext(error, { subject: label }) : error;
-    }
+    });
     return readRegularFile(file, limit, { name: shown });
   }
 

@@ -1,5 +1,5 @@
 import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
-import { DiagnosticsError, addContext, diagnosticsFrom } from '../../core/diagnostics-error.js';
+import { DiagnosticsError, addContext, inContext, diagnosticsFrom } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
 import { missingRegistry, withoutCredentials } from '../../core/reference.js';
 import { quoteGo } from '../../document/go-json.js';
@@ -102,8 +102,8 @@ function addPlace(error: OpmateError, place: MappingPlace): OpmateError {
 /** Parses one side of a pair; errors name the side. */
 function parseSide(side: 'source' | 'target', text: string): TypedImageReference {
   const shown = withoutCredentials(text);
-  const subject = `${side} ${shown}`;
-  try {
+  const names = [text, shown, `image reference ${quoteGo(shown)}`];
+  return inContext({ subject: `${side} ${shown}`, replaces: names }, () => {
     const reference = parseTypedReference(text);
     const { scheme, name } = reference;
     if (scheme === 'file' || name.registry !== '') return reference;
@@ -111,10 +111,7 @@ function parseSide(side: 'source' | 'target', text: string): TypedImageReference
     const isWord = name.namespace === '' && name.tag === undefined && name.digest === undefined;
     if (side === 'source' && !isWord) return reference;
     throw missingRegistry(shown, formatImageName(withDockerDefaults(name)));
-  } catch (error) {
-    if (!(error instanceof OpmateError)) throw error;
-    throw addContext(error, { subject, replaces: [text, shown, `image reference ${quoteGo(shown)}`] });
-  }
+  });
 }
 
 function parsePair(from: string, to: string): Omit<MappingPair, 'place'> {

@@ -14,7 +14,7 @@ import {
   parseCatalogList,
   parsePublishedCatalog,
 } from '../../catalog/published/published-index.js';
-import { addContext } from '../../core/diagnostics-error.js';
+import { inContext } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
 import { lstatIfPresent, readdirIfPresent } from '../../files/file-status.js';
 import { removeEmptyDirectories } from '../../files/make-directory.js';
@@ -49,14 +49,11 @@ export async function readOtherCatalogs(root: string, name: string): Promise<Pub
 async function readCatalogIndex(root: string, name: string): Promise<PublishedCatalog | undefined> {
   const file = path.join(root, catalogPath(name, catalogIndexName));
   if ((await lstatIfPresent(file)) === undefined) return undefined;
-  try {
+  return inContext({ newHint: `publish ${name} again, or remove ${path.dirname(file)}` }, async () => {
     const catalog = parsePublishedCatalog(await readRegularFile(file, maxPublishedIndexBytes), file);
     if (catalog.name === name) return catalog;
     throw new OpmateError('INVALID', `expected the index of ${name}, got ${catalog.name}`, { subject: file });
-  } catch (error) {
-    if (!(error instanceof OpmateError)) throw error;
-    throw addContext(error, { newHint: `publish ${name} again, or remove ${path.dirname(file)}` });
-  }
+  });
 }
 
 /** Converts a catalog to its entry in the list. */

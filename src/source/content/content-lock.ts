@@ -1,6 +1,6 @@
 import { readFileWithin } from '../../bundle/read.js';
-import { addContext } from '../../core/diagnostics-error.js';
-import { LimitError, OpmateError, UsageError } from '../../core/errors.js';
+import { inContext } from '../../core/diagnostics-error.js';
+import { LimitError, UsageError } from '../../core/errors.js';
 import { openValue, parseJsonFile } from '../../document/document.js';
 import type { Field } from '../../document/field.js';
 import { encodeGoJson, quoteGo } from '../../document/go-json.js';
@@ -57,12 +57,9 @@ async function readContentLock(file: string): Promise<Pin[] | undefined> {
 
 /** Parses the text of a lock file. Throws OpmateError. */
 export function parseContentLock(text: string, file: string): Pin[] {
-  try {
-    return readPins(openValue(parseJsonFile(text, file), { name: file }));
-  } catch (error) {
-    if (!(error instanceof OpmateError)) throw error;
-    throw addContext(error, { hint: 'specify a bundle lock, or update the file with --update-lock' });
-  }
+  return inContext({ hint: 'specify a bundle lock, or update the file with --update-lock' }, () =>
+    readPins(openValue(parseJsonFile(text, file), { name: file })),
+  );
 }
 
 function readPins(root: Field<never>): Pin[] {

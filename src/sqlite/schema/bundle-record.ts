@@ -1,5 +1,5 @@
 import { propertiesAnnotation } from '../../model/bundle-keys.js';
-import { addContext } from '../../core/diagnostics-error.js';
+import { inContext } from '../../core/diagnostics-error.js';
 import type { RawProperty } from '../../bundle/metadata.js';
 import type { Bundle } from '../../bundle/parse.js';
 import { OpmateError } from '../../core/errors.js';
@@ -64,14 +64,8 @@ export function toRecord(
       hint: 'set metadata.name of the ClusterServiceVersion',
     });
   }
-  const blame = <T>(work: () => T): T => {
-    try {
-      return work();
-    } catch (error) {
-      if (!(error instanceof OpmateError)) throw error;
-      throw addContext(addContext(error, { subject: bundle.name }), { subject });
-    }
-  };
+  const blame = <T>(work: () => T): T =>
+    inContext({ subject }, () => inContext({ subject: bundle.name }, work));
   const { annotations } = readCsvMetadata(bundle.csv);
   const edges = blame(() => readTyped(csvSpec(bundle.csv), edgesType, { path: ['spec'] }));
   blame(() => checkAnnotatedProperties(annotations));

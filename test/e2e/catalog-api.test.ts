@@ -22,6 +22,7 @@ import { closeHttpServer, replaceCertificate } from '../../src/serve/server/http
 import { openSqliteCatalog } from '../../src/sqlite/read/catalog.js';
 import { projectRoot } from '../support/command-line.js';
 import { indexFile } from '../support/index-file.js';
+import { streamContent } from '../support/stream-content.js';
 import { directoryWith } from '../support/temporary.js';
 import { catalogOf, widgetCatalog } from './catalogs.js';
 import {
@@ -973,20 +974,17 @@ describe('requests of users of catalogd', () => {
 
 /** Returns content whose bytes are read by another function. */
 function readingWith(content: StoredContent, read: ContentReader['read']): StoredContent {
-  const { hash, size, count, packages } = content;
   return {
-    ...{ hash, size, count, packages, storedAt },
-    find: (query) => content.find(query),
-    blobs: (query) => content.blobs(query),
-    open: (section) => content.open(section),
+    ...content,
+    storedAt,
     openReader: () => ({ read, close: () => undefined }),
     compressed: () => Promise.resolve(undefined),
     close: () => Promise.resolve(),
-  } satisfies Pick<StoredContent, keyof StoredContent> as unknown as StoredContent;
+  };
 }
 
 async function readAll(content: StoredContent): Promise<Buffer> {
   const chunks: Buffer[] = [];
-  for await (const chunk of content.open()) chunks.push(chunk as Buffer);
+  for await (const chunk of streamContent(content)) chunks.push(chunk as Buffer);
   return Buffer.concat(chunks);
 }

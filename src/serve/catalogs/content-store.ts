@@ -16,11 +16,16 @@ import { writeNewFile } from '../../files/write-new-file.js';
 import { type ContentFile, DiskFile, MemoryFile } from './content-file.js';
 import {
   type ContentIndex,
-  ContentIndexBuilder,
   type ContentState,
+  createIndexBuilder,
   parseContentIndex,
 } from './content-index.js';
-import { type ContentPlace, type StoreOptions, StoredContent } from './stored-content.js';
+import {
+  type ContentPlace,
+  type StoreOptions,
+  type StoredContent,
+  createStoredContent,
+} from './stored-content.js';
 
 const contentName = 'catalog.jsonl';
 const indexName = 'index.json';
@@ -116,7 +121,7 @@ async function storeIn(
       // Still open, so it can be served; the next process stores it again.
       logger.log('warn', `${options.directory ?? ''}: cannot store ${hash}: ${systemReason(error)}`);
     }
-    return new StoredContent(file, index, state, options.directory ?? options.temporaryDirectory);
+    return createStoredContent(file, index, state, options.directory ?? options.temporaryDirectory);
   } catch (error) {
     await file.close().catch(() => undefined);
     throw error;
@@ -132,7 +137,7 @@ async function writeLines(
   options: StoreOptions,
 ): Promise<{ index: ContentIndex; hash: string }> {
   const { signal, logger } = options;
-  const index = new ContentIndexBuilder();
+  const index = createIndexBuilder();
   const hash = createHash('sha256');
   const buffers: [Buffer, Buffer] = [
     Buffer.allocUnsafeSlow(bufferBytes),
@@ -220,7 +225,7 @@ export async function openContent(
     handle = await openRegular(path.join(place, contentName));
     const file = new DiskFile(handle, path.join(place, contentName));
     await checkContent(handle, file, index, state, hash);
-    return new StoredContent(file, index, state, directory);
+    return createStoredContent(file, index, state, directory);
   } catch (error) {
     await handle?.close();
     const isAbsent = ['ENOENT', 'ENOTDIR'].includes(systemCode(error) ?? '');

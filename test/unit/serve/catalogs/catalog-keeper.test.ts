@@ -21,6 +21,7 @@ import { serve } from '../../../e2e/served-catalogs.js';
 import { type Workbench, openWorkbench } from '../../../support/connect.js';
 import { type FaultRegistry, basic, startFaultRegistry } from '../../../support/fault-registry.js';
 import { readAll } from '../../../support/images.js';
+import { streamContent } from '../../../support/stream-content.js';
 import { directoryWith } from '../../../support/temporary.js';
 
 const minute = 60_000;
@@ -193,7 +194,7 @@ const idle = ({ clock, keeper }: Setup): Promise<void> =>
 
 async function contentOf({ held }: Pick<Setup, 'held'>, name: string): Promise<string | undefined> {
   const found = held.find(name);
-  return found === undefined ? undefined : String(await readAll(found.content.open()));
+  return found === undefined ? undefined : String(await readAll(streamContent(found.content)));
 }
 
 function conditionsOf({ keeper }: Setup, name: string): string[] {

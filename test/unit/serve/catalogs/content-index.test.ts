@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { computeDigest } from '../../../../src/core/digest.js';
-import { ContentIndexBuilder, parseContentIndex } from '../../../../src/serve/catalogs/content-index.js';
+import { createIndexBuilder, parseContentIndex } from '../../../../src/serve/catalogs/content-index.js';
 
 const state = { hash: `sha256:${'a'.repeat(64)}`, storedAt: new Date('2026-03-04T05:06:07.800Z') };
 
 function encoded(): string {
-  const builder = new ContentIndexBuilder();
+  const builder = createIndexBuilder();
   builder.add({ schema: 'olm.package', package: '', name: 'b' }, 10);
   builder.add({ schema: 'olm.bundle', package: 'a', name: '__proto__' }, 20);
   builder.add({ schema: 'olm.bundle', package: 'b', name: '' }, 30);
@@ -33,7 +33,7 @@ describe('serve/catalogs/content-index', () => {
   });
 
   it('takes fifty bytes per blob in addition to the names', () => {
-    const builder = new ContentIndexBuilder();
+    const builder = createIndexBuilder();
     for (let i = 0; i < 100_000; i++) builder.add({ schema: 'olm.bundle', package: 'p', name: 'n' }, 100);
     const before = process.memoryUsage().arrayBuffers;
     const index = builder.finish();

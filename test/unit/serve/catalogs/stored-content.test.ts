@@ -10,6 +10,7 @@ import type { JsonObject } from '../../../../src/document/json.js';
 import * as store from '../../../../src/serve/catalogs/content-store.js';
 import type { StoreOptions, StoredContent } from '../../../../src/serve/catalogs/stored-content.js';
 import { deadName, foreignName } from '../../../support/dead-process.js';
+import { streamContent } from '../../../support/stream-content.js';
 import { directoryWith } from '../../../support/temporary.js';
 
 /** Does the same, and closes the content at the end of the test. */
@@ -85,7 +86,7 @@ describe('serve/catalogs/stored-content', () => {
       'a.json':
         '{"schema":"x","n":12345678901234567890,"f":1.50,"e":{"10":1,"9":2,"b":null,"B":true}}\n{"schema" : "w"}',
     });
-    expect(await text(content.open())).toBe(
+    expect(await text(streamContent(content))).toBe(
       '{"e":{"10":1,"9":2,"B":true,"b":null},"f":1.5,"n":12345678901234567890,"schema":"x"}\n' +
         '{"schema":"w"}\n' +
         '{"a":"<&>\u00e9\u2013","schema":"why","z":[{"a":2,"b":1}]}\n' +
@@ -111,9 +112,9 @@ describe('serve/catalogs/stored-content', () => {
     ];
     const content = await storeContent(catalogOf(values), { now });
     const lines = values.map(({ schema, v }) => `${JSON.stringify({ schema, v })}\n`);
-    expect(await text(content.open())).toBe(lines.join(''));
+    expect(await text(streamContent(content))).toBe(lines.join(''));
     const [last] = content.find({ schema: 'e', package: '', name: '' });
-    expect(await text(content.open(last))).toBe(lines[2]);
+    expect(await text(streamContent(content, last))).toBe(lines[2]);
   });
 
   it('finds the same lines as a filter, in order, adjacent ones joined', async () => {
@@ -130,7 +131,7 @@ describe('serve/catalogs/stored-content', () => {
         );
         const sections = content.find(query);
         let found = '';
-        for (const section of sections) found += await text(content.open(section));
+        for (const section of sections) found += await text(streamContent(content, section));
         expect(found).toBe(
           wanted
             .map(({ schema, package: p, name }) => `${JSON.stringify({ name, package: p, schema })}\n`)
@@ -170,7 +171,7 @@ describe('serve/catalogs/stored-content', () => {
     for (const content of [second, third]) {
       expect(content).toMatchObject({ hash: first.hash, size: first.size, count: 2, storedAt: now() });
       expect(content?.find({ schema: 'b', package: '', name: 'm' })).toEqual([{ offset: 26, length: 26 }]);
-      expect(content && (await text(content.open()))).toBe(await text(first.open()));
+      expect(content && (await text(streamContent(content)))).toBe(await text(streamContent(first)));
     }
     expect((await readdir(directory)).sort()).toEqual([hex(first.hash)]);
   });
@@ -259,8 +260,8 @@ describe('serve/catalogs/stored-content', () => {
     const inMemory = await storeContent(catalog(), { now, temporaryDirectory: directory, logger });
     expect(warnings).toHaveLength(2);
     for (const content of [nameless, inMemory]) {
-      expect(await text(content.open())).toBe('{"schema":"a"}\n{"schema":"b"}\n');
-      expect(await text(content.open({ offset: 15, length: 15 }))).toBe('{"schema":"b"}\n');
+      expect(await text(streamContent(content))).toBe('{"schema":"a"}\n{"schema":"b"}\n');
+      expect(await text(streamContent(content, { offset: 15, length: 15 }))).toBe('{"schema":"b"}\n');
       await content.close();
     }
   });
@@ -272,30 +273,32 @@ describe('serve/catalogs/stored-content', () => {
       v: 'x'.repeat(70_000 + i),
     }));
     const content = await storeContent(catalogOf(values), { now });
-    expect(await text(content.open())).toBe(values.map((value) => `${JSON.stringify(value)}\n`).join(''));
+    expect(await text(streamContent(content))).toBe(
+      values.map((value) => `${JSON.stringify(value)}\n`).join(''),
+    );
     const [section] = content.find({ schema: '', package: '', name: '15' });
-    expect(JSON.parse(await text(content.open(section)))).toEqual(values[15]);
+    expect(JSON.parse(await text(streamContent(content, section)))).toEqual(values[15]);
   });
 
   it('is stored by two at the same time, and intact for both', async () => {
     const directory = await directoryWith();
     const values = Array.from({ length: 2000 }, (_, i) => ({ schema: 's', name: `n${i}` }));
     const both = await Promise.all([1, 2, 3].map(() => storeContent(catalogOf(values), { now, directory })));
-    for (const content of both) expect((await text(content.open())).split('\n')).toHaveLength(2001);
+    for (const content of both) expect((await text(streamContent(content))).split('\n')).toHaveLength(2001);
     expect(await readdir(directory)).toEqual([hex((both[0] as StoredContent).hash)]);
   });
 
   it('stays readable for its readers when it is closed and its directory removed', async () => {
     const directory = await directoryWith();
     const content = await storeContent(catalogOf([{ schema: 'a' }]), { now, directory });
-    const reading = content.open();
+    const reading = streamContent(content);
     let closed = false;
     const closing = content.close().then(() => (closed = true));
     await rm(directory, { recursive: true });
     expect(closed).toBe(false);
     expect(await text(reading)).toBe('{"schema":"a"}\n');
     await closing;
-    expect(() => content.open()).toThrow(': closed');
+    expect(() => streamContent(content)).toThrow(': closed');
   });
 
   it('sweeps leftovers of killed processes at once, and old ones of other machines', async () => {
@@ -324,7 +327,7 @@ describe('serve/catalogs/stored-content', () => {
     await utimes(path.join(directory, hex(c.hash)), now(), now());
     await pruneContents(directory, new Set([a.hash]), now());
     expect((await readdir(directory)).sort()).toEqual([hex(a.hash), hex(c.hash), 'README'].sort());
-    expect(await text(b.open())).toBe('{"schema":"b"}\n');
+    expect(await text(streamContent(b))).toBe('{"schema":"b"}\n');
   });
 
   it('prunes keys without content', async () => {

@@ -15,7 +15,7 @@ import { type KeptManifest, createPlaceholder, toCatalogName } from './kept-mani
 const sweepMs = 3_600_000;
 /** Maximum catalogs being unpacked. */
 const maxUnpacking = 2;
-/** Maximum stored catalogs being checked, at up to 4 MiB each. */
+/** Maximum stored catalogs being checked, at up to 2 MiB each. */
 const maxRestoring = 8;
 
 /**

@@ -1,6 +1,7 @@
 import { read } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { fileError } from '../../core/errors.js';
+import { writeBytes } from '../../files/file-region.js';
 
 /** Bytes that are appended, and read at any position. */
 export interface ContentFile {
@@ -23,11 +24,8 @@ export class DiskFile implements ContentFile {
   }
 
   async append(bytes: Buffer): Promise<void> {
-    for (let done = 0; done < bytes.length;) {
-      const { bytesWritten } = await this.#handle.write(bytes, done, bytes.length - done, this.#end);
-      done += bytesWritten;
-      this.#end += bytesWritten;
-    }
+    await writeBytes(this.#handle, bytes, this.#end);
+    this.#end += bytes.length;
   }
 
   async sync(): Promise<void> {

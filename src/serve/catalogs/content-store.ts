@@ -1,25 +1,22 @@
 import { createHash } from 'node:crypto';
-import { type FileHandle, lstat, open, readFile, readdir, rm } from 'node:fs/promises';
+import { type FileHandle, lstat, open, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { lstatIfPresent, readdirIfPresent } from '../../files/file-status.js';
 import type { Catalog } from '../../catalog/catalog.js';
-import { computeDigest, isDigest, parseDigest } from '../../core/digest.js';
+import { computeDigest, digestPieces, isDigest, parseDigest } from '../../core/digest.js';
 import { OpmateError, systemCode, systemReason, throwIfCancelled } from '../../core/errors.js';
 import { encodeGoJson, sortKeysDeep } from '../../document/go-json.js';
-import { type Logger, silentLogger } from '../../core/log.js';
+import { silentLogger } from '../../core/log.js';
+import { readRegion } from '../../files/file-region.js';
 import { makeDirectory, syncDirectory } from '../../files/make-directory.js';
 import { removeWhole, replaceDirectory } from '../../files/move-whole.js';
 import { openNamelessFile } from '../../files/nameless-file.js';
+import { openRegularFile, readRegularFile } from '../../files/read-file.js';
 import { replaceFile } from '../../files/replace-file.js';
 import { stagingName, sweepLeftovers } from '../../files/staging.js';
 import { writeNewFile } from '../../files/write-new-file.js';
 import { type ContentFile, DiskFile, MemoryFile } from './content-file.js';
-import {
-  type ContentIndex,
-  type ContentState,
-  createIndexBuilder,
-  parseContentIndex,
-} from './content-index.js';
+import { type ContentIndex, createIndexBuilder, parseContentIndex } from './content-index.js';
 import {
   type ContentPlace,
   type StoreOptions,
@@ -46,18 +43,26 @@ export async function storeContent(
   options: StoreOptions,
 ): Promise<StoredContent> {
   const { key, directory, logger = silentLogger } = options;
-  if (key !== undefined && directory !== undefined) {
-    const hash = await readKey(directory, key);
-    const known = hash === undefined ? undefined : await openContent(hash, options);
-    if (known !== undefined) return known;
-  }
+  if (key === undefined || directory === undefined) return storeSomewhere(catalog, options);
+  const keyFile = path.join(directory, keysName, parseDigest(computeDigest(key)).hex);
+  const known = await readKeyFile(keyFile);
+  const stored = known === undefined ? undefined : await openContent(known, options);
+  if (stored !== undefined) return stored;
   const content = await storeSomewhere(catalog, options);
-  if (key !== undefined && directory !== undefined) {
-    await writeKey(directory, key, content.hash).catch((error: unknown) => {
-      logger.log('debug', `${directory}: not written: ${systemReason(error)}`);
-    });
+  try {
+    // The next process finds content in the directory only.
+    await lstat(getPlace(directory, content.hash));
+    await makeDirectory(path.dirname(keyFile));
+    await replaceFile(keyFile, `${content.hash}\n`, { mode: 0o644 });
+  } catch (error) {
+    logger.log('debug', `${directory}: not written: ${systemReason(error)}`);
   }
   return content;
+}
+
+/** Returns the place of content in a directory. */
+function getPlace(directory: string, hash: string): string {
+  return path.join(directory, parseDigest(hash).hex);
 }
 
 /** Stores in the first working place: the directory, a nameless file, memory. */
@@ -66,29 +71,30 @@ async function storeSomewhere(
   options: StoreOptions,
 ): Promise<StoredContent> {
   const { directory, temporaryDirectory, logger = silentLogger } = options;
-  const places: { name: string; open: () => Promise<Staging> }[] = [];
-  if (directory !== undefined) {
-    places.push({ name: directory, open: () => stageInDirectory(directory, options.now()) });
-  }
-  if (temporaryDirectory !== undefined) {
-    places.push({ name: temporaryDirectory, open: () => stageNameless(temporaryDirectory) });
-  }
-  for (const { name, open } of places) {
+  const places: [string | undefined, (place: string) => Promise<Staging>][] = [
+    [directory, (place) => stageInDirectory(place, options.now())],
+    [
+      temporaryDirectory,
+      async (place) => ({ file: new DiskFile(await openNamelessFile(place), contentName) }),
+    ],
+  ];
+  for (const [place, stage] of places) {
+    if (place === undefined) continue;
     try {
-      return await storeIn(await open().catch(throwPlaceError), catalog, options);
+      return await storeIn(await stage(place).catch(throwPlaceError), catalog, options);
     } catch (error) {
       if (!(error instanceof PlaceError)) throw error;
-      logger.log('warn', `${name}: cannot store the catalog: ${error.message}`);
+      logger.log('warn', `${place}: cannot store the catalog: ${error.message}`);
     }
   }
-  return storeIn({ file: new MemoryFile(), discard: () => Promise.resolve() }, catalog, options);
+  return storeIn({ file: new MemoryFile() }, catalog, options);
 }
 
 /** Place of content until its hash is known. */
 interface Staging {
   file: ContentFile;
   /** Removes named files. */
-  discard(): Promise<void>;
+  discard?(): Promise<void>;
   /** Moves the content to its hash in the directory; the file stays open. */
   publish?(hash: string, index: string): Promise<void>;
 }
@@ -126,7 +132,7 @@ async function storeIn(
     await file.close().catch(() => undefined);
     throw error;
   } finally {
-    await staging.discard();
+    await staging.discard?.();
   }
 }
 
@@ -194,7 +200,7 @@ async function stageInDirectory(directory: string, now: Date): Promise<Staging> 
       await writeNewFile(path.join(staging, indexName), index, { mode: 0o644 });
       await syncDirectory(staging);
       // Existing content is damaged: intact content would have been used.
-      await replaceDirectory(staging, path.join(directory, parseDigest(hash).hex));
+      await replaceDirectory(staging, getPlace(directory, hash));
       await syncDirectory(directory);
     };
     return { file, discard, publish };
@@ -202,12 +208,6 @@ async function stageInDirectory(directory: string, now: Date): Promise<Staging> 
     await discard();
     throw error;
   }
-}
-
-/** Creates a file that disappears with its handle. */
-async function stageNameless(parent: string): Promise<Staging> {
-  const handle = await openNamelessFile(parent);
-  return { file: new DiskFile(handle, contentName), discard: () => Promise.resolve() };
 }
 
 /**
@@ -218,92 +218,32 @@ export async function openContent(
   { directory, logger = silentLogger }: ContentPlace,
 ): Promise<StoredContent | undefined> {
   if (directory === undefined || !isDigest(hash)) return undefined;
-  const place = path.join(directory, parseDigest(hash).hex);
+  const place = getPlace(directory, hash);
+  const file = path.join(place, contentName);
   let handle: FileHandle | undefined;
   try {
-    const { index, state } = await readIndex(path.join(place, indexName));
-    handle = await openRegular(path.join(place, contentName));
-    const file = new DiskFile(handle, path.join(place, contentName));
-    await checkContent(handle, file, index, state, hash);
-    return createStoredContent(file, index, state, directory);
+    const bytes = await readRegularFile(path.join(place, indexName), maxIndexBytes, { noFollow: true });
+    const { index, state } = parseContentIndex(String(bytes));
+    handle = await openRegularFile(file, { noFollow: true });
+    const { size } = await handle.stat();
+    if (state.hash !== hash) throw new OpmateError('DIGEST', `index: expected ${hash}, got ${state.hash}`);
+    if (index.size !== size) throw new OpmateError('DIGEST', `expected ${index.size} bytes, got ${size}`);
+    const actual = await digestPieces(readRegion(handle, 0, size, contentName));
+    if (actual !== hash) throw new OpmateError('DIGEST', 'digest mismatch');
+    return createStoredContent(new DiskFile(handle, file), index, state, directory);
   } catch (error) {
     await handle?.close();
     const isAbsent = ['ENOENT', 'ENOTDIR'].includes(systemCode(error) ?? '');
-    if (!isAbsent) logUnusable(logger, place, error);
+    if (!isAbsent) logger.log('warn', `${place}: not used: ${systemReason(error)}`);
     return undefined;
   }
 }
 
-function logUnusable(logger: Logger, place: string, error: unknown): void {
-  const reason = error instanceof OpmateError ? error.message : systemReason(error);
-  logger.log('warn', `${place}: not used: ${reason}`);
-}
-
-async function readIndex(file: string): Promise<{ index: ContentIndex; state: ContentState }> {
-  const handle = await openRegular(file);
-  try {
-    const { size } = await handle.stat();
-    if (size > maxIndexBytes) throw new OpmateError('LIMIT', `index of more than ${maxIndexBytes} bytes`);
-    return parseContentIndex(await handle.readFile('utf8'));
-  } finally {
-    await handle.close();
-  }
-}
-
-/** Opens a regular file only: opening a pipe would wait for a writer. */
-async function openRegular(file: string): Promise<FileHandle> {
-  const stats = await lstat(file);
-  if (!stats.isFile()) throw new OpmateError('INVALID', `${path.basename(file)}: not a regular file`);
-  return open(file, 'r');
-}
-
-/** Throws OpmateError DIGEST for content that does not match its hash. */
-async function checkContent(
-  handle: FileHandle,
-  file: ContentFile,
-  index: ContentIndex,
-  state: ContentState,
-  hash: string,
-): Promise<void> {
-  const { size } = await handle.stat();
-  if (state.hash !== hash) throw new OpmateError('DIGEST', `index: expected ${hash}, got ${state.hash}`);
-  if (index.size !== size) throw new OpmateError('DIGEST', `expected ${index.size} bytes, got ${size}`);
-  const { algorithm, hex } = parseDigest(hash);
-  const actual = createHash(algorithm);
-  const buffer = Buffer.allocUnsafeSlow(Math.min(bufferBytes, size));
-  for (let position = 0; position < size; position += buffer.length) {
-    const part = buffer.subarray(0, Math.min(buffer.length, size - position));
-    if ((await file.read(part, position)) < part.length) throw new OpmateError('DIGEST', 'truncated');
-    actual.update(part);
-  }
-  if (actual.digest('hex') !== hex) throw new OpmateError('DIGEST', 'digest mismatch');
-}
-
-function keyFile(directory: string, key: string): string {
-  return path.join(directory, keysName, parseDigest(computeDigest(key)).hex);
-}
-
-function readKey(directory: string, key: string): Promise<string | undefined> {
-  return readKeyFile(keyFile(directory, key));
-}
-
+/** Reads the hash of a key; undefined if unknown. */
 async function readKeyFile(file: string): Promise<string | undefined> {
-  try {
-    const stats = await lstat(file);
-    if (!stats.isFile() || stats.size > maxKeyFileBytes) return undefined;
-    return (await readFile(file, 'utf8')).trim();
-  } catch {
-    return undefined;
-  }
-}
-
-async function writeKey(directory: string, key: string, hash: string): Promise<void> {
-  const file = keyFile(directory, key);
-  if ((await readKey(directory, key)) === hash) return;
-  // The next process finds content in the directory only.
-  await lstat(path.join(directory, parseDigest(hash).hex));
-  await makeDirectory(path.dirname(file));
-  await replaceFile(file, `${hash}\n`, { mode: 0o644 });
+  const bytes = await readRegularFile(file, maxKeyFileBytes, { noFollow: true }).catch(() => undefined);
+  const hash = bytes?.toString().trim();
+  return hash !== undefined && isDigest(hash) ? hash : undefined;
 }
 
 /**
@@ -325,7 +265,7 @@ export async function pruneContents(directory: string, keep: ReadonlySet<string>
 
 /** Removes contents of any age, and their keys. Open contents stay readable. */
 export async function removeContents(directory: string, hashes: readonly string[]): Promise<void> {
-  for (const hash of hashes) await removeWhole(path.join(directory, parseDigest(hash).hex));
+  for (const hash of hashes) await removeWhole(getPlace(directory, hash));
   await pruneKeys(directory);
 }
 
@@ -335,9 +275,7 @@ async function pruneKeys(directory: string): Promise<void> {
   for (const name of await readdirIfPresent(keys)) {
     const file = path.join(keys, name);
     const hash = await readKeyFile(file);
-    const place =
-      hash !== undefined && isDigest(hash) ? path.join(directory, parseDigest(hash).hex) : undefined;
-    if (place !== undefined && (await lstatIfPresent(place)) !== undefined) continue;
-    await rm(file, { force: true });
+    const content = hash === undefined ? undefined : await lstatIfPresent(getPlace(directory, hash));
+    if (content === undefined) await rm(file, { force: true });
   }
 }

@@ -3,7 +3,7 @@ import { realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { type ArchiveLimits, ArchiveMeter } from '../archive/limits.js';
 import type { CancelOptions } from '../core/concurrency.js';
-import { LimitError, fileError, systemReason, throwIfCancelled } from '../core/errors.js';
+import { LimitError, throwFileError, systemReason, throwIfCancelled } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { compareBytes } from '../core/order.js';
 import { type LinkOptions, isWithin } from '../files/directory-root.js';
@@ -47,9 +47,7 @@ export async function listFiles(
   const meter = limits && new ArchiveMeter(limits);
   const files: ListedFile[] = [];
   const findings: Diagnostic[] = [];
-  const root = await realpath(directory).catch((error: unknown) => {
-    throw fileError(label, error, { file: label });
-  });
+  const root = await realpath(directory).catch(throwFileError(label, { file: label }));
   const pending: { parent: string; depth: number }[] = [{ parent: '', depth: 0 }];
   let count = 0;
   for (let folder = pending.pop(); folder !== undefined; folder = pending.pop()) {

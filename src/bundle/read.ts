@@ -3,7 +3,14 @@ import { type FileHandle, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { FileTree } from '../archive/file-tree.js';
 import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
-import { LimitError, OpmateError, fileError, systemCode, throwIfCancelled } from '../core/errors.js';
+import {
+  LimitError,
+  OpmateError,
+  fileError,
+  throwFileError,
+  systemCode,
+  throwIfCancelled,
+} from '../core/errors.js';
 import { compareBytes } from '../core/order.js';
 import { combineErrors } from '../core/diagnostics-error.js';
 import { openIfRegularFile } from '../files/read-file.js';
@@ -167,9 +174,7 @@ export async function listDirectory(
   directory: string,
   details: Parameters<typeof fileError>[2] = {},
 ): Promise<Dirent[]> {
-  const entries = await readdir(directory, { withFileTypes: true }).catch((error: unknown) => {
-    throw fileError(directory, error, details);
-  });
+  const entries = await readdir(directory, { withFileTypes: true }).catch(throwFileError(directory, details));
   return entries.sort((a, b) => compareBytes(a.name, b.name));
 }
 

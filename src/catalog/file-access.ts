@@ -1,5 +1,5 @@
 import type { FileHandle } from 'node:fs/promises';
-import { OpmateError, fileError } from '../core/errors.js';
+import { OpmateError, fileError, throwFileError } from '../core/errors.js';
 import { fillBuffer } from '../files/file-region.js';
 import { openRegularFile } from '../files/read-file.js';
 
@@ -8,11 +8,9 @@ import { openRegularFile } from '../files/read-file.js';
  * whose writer may never come, or a device.
  */
 export async function openFile(file: string, label: string): Promise<FileHandle> {
-  try {
-    return await openRegularFile(file, { name: label, label: `open ${label}` });
-  } catch (error) {
-    throw fileError(`open ${label}`, error, { file: label });
-  }
+  return openRegularFile(file, { name: label, label: `open ${label}` }).catch(
+    throwFileError(`open ${label}`, { file: label }),
+  );
 }
 
 /**
@@ -25,11 +23,7 @@ export async function readFully(
   offset: number,
   label: string,
 ): Promise<number> {
-  try {
-    return await fillBuffer(handle, target, offset);
-  } catch (error) {
-    throw fileError(`read ${label}`, error, { file: label });
-  }
+  return fillBuffer(handle, target, offset).catch(throwFileError(`read ${label}`, { file: label }));
 }
 
 /** Reads once; returns 0 at the end of the file. Throws OpmateError IO. */

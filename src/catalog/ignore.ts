@@ -1,4 +1,4 @@
-import { fileError } from '../core/errors.js';
+import { throwFileError } from '../core/errors.js';
 import { matchGlob } from '../core/glob.js';
 import { readRegularFile } from '../files/read-file.js';
 
@@ -35,9 +35,7 @@ export class IgnoreRules {
     const content = await readRegularFile(file, maxIgnoreFileSize, {
       name: label,
       label: `open ${label}`,
-    }).catch((error: unknown) => {
-      throw fileError(`open ${label}`, error, { file: label });
-    });
+    }).catch(throwFileError(`open ${label}`, { file: label }));
     for (const line of content.toString('utf8').split('\n')) {
       const rule = parseRule(line.trim(), domain);
       if (rule !== undefined) this.#rules.push(rule);

@@ -234,4 +234,11 @@ export function fileError(what: string, error: unknown, details: ErrorDetails = 
   });
 }
 
+/** Returns a handler of a rejected file operation, which throws the error of `fileError`. */
+export function throwFileError(what: string, details?: ErrorDetails): (error: unknown) => never {
+  return (error) => {
+    throw fileError(what, error, details);
+  };
+}
+
 export { redact } from './redact.js';

@@ -1,6 +1,6 @@
 import { mkdir, link, lstat, realpath, rename, rm, utimes } from 'node:fs/promises';
 import path from 'node:path';
-import { OpmateError, fileError } from '../core/errors.js';
+import { OpmateError, fileError, throwFileError } from '../core/errors.js';
 import { lstatIfPresent } from './file-status.js';
 import {
   makeDirectory,
@@ -69,9 +69,7 @@ export async function changeDirectory<T>(
   work: (change: DirectoryChange) => Promise<T>,
 ): Promise<T> {
   const { subject = root } = options;
-  const made = await missingDirectories(root).catch((error: unknown) => {
-    throw fileError(subject, error);
-  });
+  const made = await missingDirectories(root).catch(throwFileError(subject));
   let isDone = false;
   try {
     await makeDirectory(root);

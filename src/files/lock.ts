@@ -5,7 +5,7 @@ import path from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CancelOptions } from '../core/concurrency.js';
-import { OpmateError, fileError, systemCode, throwIfCancelled } from '../core/errors.js';
+import { OpmateError, fileError, throwFileError, systemCode, throwIfCancelled } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { isJsonObject } from '../document/json.js';
 import { getProcessId, isRunning, ownProcess } from './process-identity.js';
@@ -128,9 +128,7 @@ interface FoundLock {
 
 /** Returns a lock held by another process, and removes those of ended ones. */
 async function findHolder(directory: string, ownName: string | undefined): Promise<FoundLock | undefined> {
-  const names = await readdir(directory).catch((error: unknown) => {
-    throw fileError(directory, error);
-  });
+  const names = await readdir(directory).catch(throwFileError(directory));
   let held: FoundLock | undefined;
   for (const name of names.sort()) {
     if (name === ownName) continue;

@@ -1,6 +1,6 @@
 import { constants, createReadStream } from 'node:fs';
 import { type FileHandle, open, stat } from 'node:fs/promises';
-import { LimitError, OpmateError, fileError, systemCode } from '../core/errors.js';
+import { LimitError, OpmateError, throwFileError, systemCode } from '../core/errors.js';
 
 interface OpenRegularFileOptions {
   /** Refuse a symbolic link in the last component (ELOOP). */
@@ -98,11 +98,7 @@ export const maxInputSize = 64 * 1024 * 1024;
 
 /** Reads an input file or pipe that the user named, of at most 64 MiB. Throws OpmateError with `open FILE`. */
 export async function readInputFile(file: string): Promise<Buffer> {
-  try {
-    return await readNamedFile(file, maxInputSize);
-  } catch (error) {
-    throw fileError(`open ${file}`, error, { file });
-  }
+  return readNamedFile(file, maxInputSize).catch(throwFileError(`open ${file}`, { file }));
 }
 
 async function collect(stream: AsyncIterable<unknown>, label: string, limit: number): Promise<Buffer> {

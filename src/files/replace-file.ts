@@ -1,7 +1,7 @@
 import { chmod, copyFile, link, lstat, open, realpath, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { CancelOptions } from '../core/concurrency.js';
-import { OpmateError, fileError, systemCode, throwIfCancelled } from '../core/errors.js';
+import { OpmateError, fileError, throwFileError, systemCode, throwIfCancelled } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { lstatIfPresent, statIfPresent } from './file-status.js';
 import { makeDirectory, missingDirectories, removeEmptyDirectories } from './make-directory.js';
@@ -40,9 +40,9 @@ export async function resolveReplacedFile(file: string): Promise<string> {
 /** Requires the parent directory of an output file. Throws OpmateError NOT_FOUND or IO. */
 export async function requireParentDirectory(file: string): Promise<void> {
   const directory = path.dirname(path.resolve(file));
-  await stat(directory + path.sep).catch((error: unknown) => {
-    throw fileError(`${file}: its directory ${quoteGo(path.dirname(file))}`, error, { file });
-  });
+  await stat(directory + path.sep).catch(
+    throwFileError(`${file}: its directory ${quoteGo(path.dirname(file))}`, { file }),
+  );
 }
 
 /**

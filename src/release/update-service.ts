@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { inContext } from '../core/diagnostics-error.js';
-import { fileError } from '../core/errors.js';
+import { throwFileError } from '../core/errors.js';
 import { statIfPresent } from '../files/file-status.js';
 import { readRegularFile } from '../files/read-file.js';
 import { readLimited } from '../oci/image/read-limited.js';
@@ -40,11 +40,7 @@ export async function readUrl(
 }
 
 async function readLocal(file: string, maxBytes: number, label: string): Promise<Buffer> {
-  try {
-    return await readRegularFile(file, maxBytes, { name: file });
-  } catch (error) {
-    throw fileError(label, error, { file });
-  }
+  return readRegularFile(file, maxBytes, { name: file }).catch(throwFileError(label, { file }));
 }
 
 /**

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { type Manifest, readManifests } from '../kube/manifests.js';
 import { readFileWithin } from '../bundle/read.js';
 import { findBase64Error } from '../core/base64.js';
-import { LimitError, OpmateError, fileError } from '../core/errors.js';
+import { LimitError, OpmateError, throwFileError } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../document/json.js';
 import { compareBytes } from '../core/order.js';
@@ -90,12 +90,7 @@ export function secretsIn(manifests: Iterable<Manifest>): Secrets {
 }
 
 async function listManifestFiles(directory: string): Promise<string[]> {
-  let names: string[];
-  try {
-    names = await readdir(directory);
-  } catch (error) {
-    throw fileError(directory, error);
-  }
+  const names = await readdir(directory).catch(throwFileError(directory));
   const files = names.filter((name) => /\.(?:ya?ml|json)$/i.test(name) && !name.startsWith('.'));
   if (files.length > maxFiles) throw new LimitError(`more than ${maxFiles} files`, { subject: directory });
   return files.sort(compareBytes);

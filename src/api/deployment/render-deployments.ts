@@ -2,7 +2,7 @@ import { readdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { BundleFile } from '../../bundle/read.js';
 import { createFault, formatMessage } from '../../core/diagnostic.js';
-import { LimitError, fileError } from '../../core/errors.js';
+import { LimitError, fileError, throwFileError } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
 import { type Documents, readDocuments } from '../../deployment/documents.js';
 import {
@@ -111,9 +111,7 @@ const nobody = {
 async function readConfigMaps(directory: string | undefined, { followLinks }: Session): Promise<Manifest[]> {
   if (directory === undefined) return [];
   const files: BundleFile[] = [];
-  const names = await readdir(directory).catch((error: unknown) => {
-    throw fileError(`open ${directory}`, error);
-  });
+  const names = await readdir(directory).catch(throwFileError(`open ${directory}`));
   if (names.length > maxFiles) throw new LimitError(`${directory}: more than ${maxFiles} files`);
   for (const name of names.sort(compareBytes)) {
     const file = path.join(directory, name);

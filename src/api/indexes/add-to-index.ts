@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
 import path from 'node:path';
 import { addContext } from '../../core/diagnostics-error.js';
-import { type OpmateError, fileError } from '../../core/errors.js';
+import { type OpmateError, throwFileError } from '../../core/errors.js';
 import { groupBy } from '../../core/groups.js';
 import { statIfPresent } from '../../files/file-status.js';
 import { type StageOptions, stageBundles } from '../../source/bundles.js';
@@ -81,7 +81,7 @@ async function checkDatabase(file: string, { outputFile, name }: EditOptions): P
     if (inPlace) return;
   }
   const target = outputFile ?? file;
-  await access(path.dirname(path.resolve(target)), constants.W_OK).catch((error: unknown) => {
-    throw fileError(`open ${target}`, error, { file: target });
-  });
+  await access(path.dirname(path.resolve(target)), constants.W_OK).catch(
+    throwFileError(`open ${target}`, { file: target }),
+  );
 }

@@ -5,7 +5,7 @@ import {
   maxPublishedIndexBytes,
   parsePublishedCatalog,
 } from '../../catalog/published/published-index.js';
-import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
+import { OpmateError, throwFileError, throwIfCancelled } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
 import { parseGoJson } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
@@ -117,9 +117,7 @@ async function packagesOfDirectory(directory: string): Promise<ServedPackage[]> 
   const listed: ServedPackage[] = [];
   for (const value of await listingOfDirectory(directory)) {
     const file = path.join(directory, catalogPath(getText(value, 'name'), catalogIndexName));
-    const bytes = await readRegularFile(file, maxPublishedIndexBytes).catch((error: unknown) => {
-      throw fileError(file, error, { file });
-    });
+    const bytes = await readRegularFile(file, maxPublishedIndexBytes).catch(throwFileError(file, { file }));
     const { packages } = parsePublishedCatalog(bytes, file);
     listed.push(
       ...toPackages(

@@ -6,7 +6,7 @@ import {
   publishedKind,
 } from '../../catalog/published/published-index.js';
 import { inContext } from '../../core/diagnostics-error.js';
-import { OpmateError, UsageError, fileError } from '../../core/errors.js';
+import { OpmateError, UsageError, throwFileError } from '../../core/errors.js';
 import { parseGoJson } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { getText, getValue } from '../../document/json-fields.js';
@@ -127,9 +127,7 @@ export async function listing(root: string, session: Session): Promise<JsonObjec
 /** Returns the catalogs of a published directory. Throws OpmateError. */
 export async function listingOfDirectory(directory: string): Promise<JsonObject[]> {
   const file = path.join(directory, catalogListName);
-  const bytes = await readRegularFile(file, maxPublishedIndexBytes).catch((error: unknown) => {
-    throw fileError(file, error, { file });
-  });
+  const bytes = await readRegularFile(file, maxPublishedIndexBytes).catch(throwFileError(file, { file }));
   return parseCatalogList(bytes, file).map((publication) => ({ ...publication }));
 }
 

@@ -1,7 +1,7 @@
 import { type FileHandle, mkdir, open, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import type { CancelOptions } from '../../core/concurrency.js';
-import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
+import { OpmateError, fileError, throwFileError, throwIfCancelled } from '../../core/errors.js';
 import { changeDirectory } from '../../files/change-directory.js';
 import { isWithin } from '../../files/directory-root.js';
 import { lstatIfPresent } from '../../files/file-status.js';
@@ -69,9 +69,9 @@ export async function applyEdits(
   const plans = await planFiles(catalog, edits);
   const files = plans.map((plan) => ({ name: getName(plan), kind: plan.kind }));
   if (plans.length === 0) return { files, diff: '' };
-  const places = await Promise.all(plans.map((plan) => findTarget(catalog, plan))).catch((error: unknown) => {
-    throw fileError(`write ${catalog.name}`, error);
-  });
+  const places = await Promise.all(plans.map((plan) => findTarget(catalog, plan))).catch(
+    throwFileError(`write ${catalog.name}`),
+  );
   const stageIn = async (staging: string): Promise<StagedFile[]> => {
     const staged = plans.map((plan, index) => ({
       plan,
@@ -139,9 +139,7 @@ async function findTarget(catalog: EditableCatalog, plan: FileEdit): Promise<str
     }
     return target;
   }
-  const target = await realpath(plan.file.path).catch((error: unknown) => {
-    throw fileError(label, error, { file: label });
-  });
+  const target = await realpath(plan.file.path).catch(throwFileError(label, { file: label }));
   if (isWithin(root, target)) return target;
   throw new OpmateError('UNSAFE', 'is a link that leads out of the catalog', {
     subject: label,

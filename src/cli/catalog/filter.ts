@@ -8,7 +8,7 @@ import path from 'node:path';
 import { type CatalogFilter, emptyFilter } from '../../catalog/selection/catalog-filter.js';
 import { filterCatalog } from '../../api/filter-catalog.js';
 import type { CatalogSelection } from '../../catalog/selection/selection.js';
-import { UsageError, fileError } from '../../core/errors.js';
+import { UsageError, throwFileError } from '../../core/errors.js';
 import { decodeUtf8, quoteGo } from '../../document/go-json.js';
 import { withoutCredentials } from '../../core/reference.js';
 import { resolveMigrationLevel } from '../../model/migrations.js';
@@ -119,11 +119,7 @@ async function* beforeFirst<T>(pieces: AsyncIterable<T>, act: () => void): Async
 /** Throws OpmateError if a file cannot be written. */
 async function requirePlace(file: string): Promise<void> {
   const target = await resolveReplacedFile(file);
-  try {
-    await access(path.dirname(target), constants.W_OK);
-  } catch (error) {
-    throw fileError(file, error, { file });
-  }
+  await access(path.dirname(target), constants.W_OK).catch(throwFileError(file, { file }));
 }
 
 async function readFilter(

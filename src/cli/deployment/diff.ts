@@ -5,7 +5,7 @@ import { deploymentFlags } from './flags.js';
 import { stat } from 'node:fs/promises';
 import type { PlainObject } from '../../kube/object.js';
 import { readPlainDirectory, readPlainFiles } from '../../bundle/plain/plain-directory.js';
-import { fileError } from '../../core/errors.js';
+import { throwFileError } from '../../core/errors.js';
 import { encodeGoJson } from '../../document/go-json.js';
 import type { EncodableJson, JsonValue } from '../../document/json.js';
 import { type FieldChange, type ObjectChange, diffObjects } from '../../deployment/diff.js';
@@ -63,9 +63,7 @@ async function readRender(
   place: string,
   { signal, followLinks }: CommandSession,
 ): Promise<{ objects: PlainObject[]; findings: Parameters<typeof tellFindings>[1] }> {
-  const stats = await stat(place).catch((error: unknown) => {
-    throw fileError(`open ${place}`, error);
-  });
+  const stats = await stat(place).catch(throwFileError(`open ${place}`));
   if (stats.isDirectory()) {
     const { objects, findings } = await readPlainDirectory(place, { signal, followLinks });
     return { objects, findings: findings.map(inSource(place, true)) };

@@ -2,7 +2,7 @@ import { defineCommand } from '../command/declaration.js';
 import { type FlagValues, flag, parsed, text } from '../command/flags.js';
 import { milliseconds } from '../command/values.js';
 import { checkServer } from '../../api/served/check-server.js';
-import { CancelledError, OpmateError, fileError, getMessage, redact } from '../../core/errors.js';
+import { CancelledError, OpmateError, throwFileError, getMessage, redact } from '../../core/errors.js';
 import { maxPemBytes } from '../../oci/transport/certificates.js';
 import { readNamedFile } from '../../files/read-file.js';
 import { exitCodes } from '../exit-codes.js';
@@ -58,7 +58,5 @@ export const command = defineCommand({
 async function readAuthorities({ tls, tlsCaCert }: FlagValues<typeof flags>): Promise<Buffer | undefined> {
   if (tlsCaCert === undefined) return undefined;
   if (!tls) throw new OpmateError('USAGE', '--tls-ca-cert: needs --tls', { hint: 'add --tls' });
-  return readNamedFile(tlsCaCert, maxPemBytes).catch((error: unknown) => {
-    throw fileError(tlsCaCert, error, { file: tlsCaCert });
-  });
+  return readNamedFile(tlsCaCert, maxPemBytes).catch(throwFileError(tlsCaCert, { file: tlsCaCert }));
 }

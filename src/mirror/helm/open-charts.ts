@@ -6,7 +6,7 @@ import { gzipBytes, writeTar } from '../../archive/tar-writer.js';
 import { mapConcurrent } from '../../core/concurrency.js';
 import { ErrorList, addContext, inContext } from '../../core/diagnostics-error.js';
 import { computeDigest } from '../../core/digest.js';
-import { LimitError, OpmateError, fileError } from '../../core/errors.js';
+import { LimitError, OpmateError, throwFileError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
 import { statIfPresent } from '../../files/file-status.js';
 import { readRegularFile } from '../../files/read-file.js';
@@ -124,12 +124,9 @@ async function readCharts(helm: HelmConfig, directory: string, session: Session)
       const chart = await loadChart(files, label, session);
       return { chart, packed: await pack(chart, await packFiles(chart.name, files)) };
     }
-    let bytes: Buffer;
-    try {
-      bytes = await readRegularFile(place, maxChartBytes, { name: label });
-    } catch (error) {
-      throw fileError(label, error, { file: place });
-    }
+    const bytes = await readRegularFile(place, maxChartBytes, { name: label }).catch(
+      throwFileError(label, { file: place }),
+    );
     return readPacked(bytes, label);
   }
 

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import type { CancelOptions } from '../../core/concurrency.js';
-import { OpmateError, fileError } from '../../core/errors.js';
+import { OpmateError, throwFileError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { statIfPresent } from '../../files/file-status.js';
 import { withLock } from '../../files/lock.js';
@@ -104,11 +104,7 @@ export class Workspace {
     const directories = new Map<string, ReadonlyMap<string, string>>();
     if (dryRun !== undefined) directories.set('dry-run', dryRun);
     if (clusterResources !== undefined) directories.set(resourcesName, clusterResources);
-    try {
-      await makeDirectory(this.#root);
-    } catch (error) {
-      throw fileError(`output dir ${quoteGo(this.#root)}`, error);
-    }
+    await makeDirectory(this.#root).catch(throwFileError(`output dir ${quoteGo(this.#root)}`));
     await requireNoLinks([this.#root]);
     await withLock(this.#root, { task: 'opmate mirror', waitMilliseconds, signal }, () =>
       replaceDirectories(this.#root, directories),

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { computeDigest, isDigest } from '../../core/digest.js';
-import { LimitError, OpmateError, fileError } from '../../core/errors.js';
+import { LimitError, OpmateError, throwFileError } from '../../core/errors.js';
 import { pushTo } from '../../core/groups.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { openValue, parseJsonFile } from '../../document/document.js';
@@ -85,12 +85,9 @@ function isInventory(text: string): boolean {
  * Throws errors of `parseInventory`, NOT_FOUND and IO.
  */
 export async function readInventoryFile(place: string, file = place): Promise<Inventory | undefined> {
-  let bytes: Buffer;
-  try {
-    bytes = await readRegularFile(place, maxInventoryBytes, { name: file, label: `open ${file}` });
-  } catch (error) {
-    throw fileError(`open ${file}`, error, { file });
-  }
+  const bytes = await readRegularFile(place, maxInventoryBytes, { name: file, label: `open ${file}` }).catch(
+    throwFileError(`open ${file}`, { file }),
+  );
   if (!isInventory(bytes.subarray(0, 1000).toString())) return undefined;
   if (!isUtf8(bytes)) throw new OpmateError('SYNTAX', 'not UTF-8', { subject: file, file });
   return parseInventory(bytes.toString(), file);

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { LimitError, OpmateError, fileError } from '../../core/errors.js';
+import { LimitError, OpmateError, throwFileError } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
 import { parseReference } from '../../core/reference.js';
 import { openValue, parseJsonFile } from '../../document/document.js';
@@ -41,12 +41,9 @@ const kinds = [
  * and IO.
  */
 export async function readLock(place: string, file = place): Promise<ImageSetLock> {
-  let bytes: Buffer;
-  try {
-    bytes = await readRegularFile(place, lockLimits.bytes, { name: file, label: `open ${file}` });
-  } catch (error) {
-    throw fileError(`open ${file}`, error, { file });
-  }
+  const bytes = await readRegularFile(place, lockLimits.bytes, { name: file, label: `open ${file}` }).catch(
+    throwFileError(`open ${file}`, { file }),
+  );
   if (!isUtf8(bytes)) throw new OpmateError('SYNTAX', 'not UTF-8', { subject: file, file });
   return parseLock(bytes.toString(), file);
 }

@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { OpmateError, fileError, systemCode } from '../../core/errors.js';
+import { OpmateError, fileError, throwFileError, systemCode } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
 import type { Reference, RegistryReference } from '../../core/reference.js';
 import { readDocument } from '../../document/document.js';
@@ -34,12 +34,9 @@ export async function readLookasides(directory: string): Promise<LookasideConfig
 }
 
 async function readConfiguration(file: string, lookasides: Map<string, string>): Promise<void> {
-  let bytes: Buffer;
-  try {
-    bytes = await readRegularFile(file, maxConfigurationLength);
-  } catch (error) {
-    throw fileError(`open ${file}`, error, { file });
-  }
+  const bytes = await readRegularFile(file, maxConfigurationLength).catch(
+    throwFileError(`open ${file}`, { file }),
+  );
   const { root, diagnostics } = readDocument(bytes.toString(), file, { maxLength: maxConfigurationLength });
   const add = (scope: string, entry: typeof root): void => {
     const url = entry.field('lookaside').optionalText() ?? entry.field('sigstore').optionalText();

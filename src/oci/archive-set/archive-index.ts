@@ -7,7 +7,7 @@ import type { KeyObject } from 'node:crypto';
 import { rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { computeDigest } from '../../core/digest.js';
-import { OpmateError, fileError } from '../../core/errors.js';
+import { OpmateError, fileError, throwFileError } from '../../core/errors.js';
 import { openJson } from '../../document/document.js';
 import { quoteShort } from '../../document/field.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
@@ -137,9 +137,7 @@ export function findNameProblem({ repository, tag }: { repository: string; tag?:
  * LIMIT, and DIGEST if the archive does not match `proof`.
  */
 export async function readArchiveIndex(place: string, proof: ArchiveProof = {}): Promise<ArchiveIndex> {
-  const stats = await stat(place).catch((error: unknown) => {
-    throw fileError(place, error);
-  });
+  const stats = await stat(place).catch(throwFileError(place));
   const file = stats.isDirectory() ? path.join(place, archiveIndexName) : place;
   try {
     const bytes = await readPlainFile(file, maxArchiveIndexBytes);
@@ -188,11 +186,7 @@ async function requireSignature(bytes: Buffer, file: string, key: KeyObject): Pr
 
 /** Reads a regular file, no symbolic link or device. Throws OpmateError. */
 export async function readPlainFile(file: string, limit: number): Promise<Buffer> {
-  try {
-    return await readRegularFile(file, limit, { noFollow: true });
-  } catch (error) {
-    throw fileError(file, error, { file });
-  }
+  return readRegularFile(file, limit, { noFollow: true }).catch(throwFileError(file, { file }));
 }
 
 /** Parses an index, which must have this `id`. With `unfinished`, sums of parts may be missing. */

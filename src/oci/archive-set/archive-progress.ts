@@ -1,7 +1,7 @@
 import { type FileHandle, constants, open, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { CancelOptions } from '../../core/concurrency.js';
-import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
+import { OpmateError, fileError, throwFileError, throwIfCancelled } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
 import {
   type ArchiveIndex,
@@ -21,9 +21,7 @@ export async function readUnfinishedArchives(
   directory: string,
   { signal }: CancelOptions = {},
 ): Promise<{ index: ArchiveIndex; written: ReadonlySet<string> }[]> {
-  const names = await readdir(directory).catch((error: unknown) => {
-    throw fileError(directory, error);
-  });
+  const names = await readdir(directory).catch(throwFileError(directory));
   const archives: { index: ArchiveIndex; written: ReadonlySet<string> }[] = [];
   for (const name of sortedByBytes(names)) {
     const key = planPattern.exec(name)?.[1];

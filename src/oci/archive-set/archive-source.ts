@@ -5,7 +5,7 @@ import type { ArchiveLimits } from '../../archive/limits.js';
 import { type TarSlice, indexTar } from '../../archive/tar-index.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { computeDigest, digestPieces } from '../../core/digest.js';
-import { LimitError, OpmateError, fileError } from '../../core/errors.js';
+import { LimitError, OpmateError, fileError, throwFileError } from '../../core/errors.js';
 import { openNamelessFile } from '../../files/nameless-file.js';
 import { openRegularFile } from '../../files/read-file.js';
 import {
@@ -128,9 +128,7 @@ async function openUncompressed(path: string, options: ArchiveOptions): Promise<
   try {
     const plain = decompress(handle.createReadStream({ start: 0 }), { label: path, limits, signal });
     for await (const chunk of plain) {
-      await target.writeFile(chunk).catch((error: unknown) => {
-        throw fileError(`${path}: cannot unpack to ${temporaryDirectory}`, error);
-      });
+      await target.writeFile(chunk).catch(throwFileError(`${path}: cannot unpack to ${temporaryDirectory}`));
     }
     return target;
   } catch (error) {

@@ -5,7 +5,7 @@ import { paddedSize } from '../../archive/tar-header.js';
 import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
 import { computeDigest, parseDigest } from '../../core/digest.js';
 import { type Diagnostic, createFault } from '../../core/diagnostic.js';
-import { fileError, getMessage, systemCode, systemReason, throwIfCancelled } from '../../core/errors.js';
+import { throwFileError, getMessage, systemCode, systemReason, throwIfCancelled } from '../../core/errors.js';
 import { type Logger, runTask, silentLogger } from '../../core/log.js';
 import { sortedByBytes } from '../../core/order.js';
 import { openRegularFile } from '../../files/read-file.js';
@@ -167,9 +167,7 @@ async function findSurplusParts(
   const named = new Set(index.parts.map(({ file }) => file));
   // While parts are still staged, those of the previous set are expected.
   if (files.some((file) => !named.has(path.basename(file)))) return [];
-  const names = await readdir(directory).catch((error: unknown) => {
-    throw fileError(directory, error);
-  });
+  const names = await readdir(directory).catch(throwFileError(directory));
   return sortedByBytes(names)
     .filter((name) => /^mirror_\d{6}\.tar$/.test(name) && !named.has(name))
     .map((file) => createDiagnostic(file, 'not part of this archive', { code: 'unexpected-file' }));

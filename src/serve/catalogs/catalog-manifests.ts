@@ -3,7 +3,7 @@ import path from 'node:path';
 import { type Diagnostic, createFault } from '../../core/diagnostic.js';
 import { DiagnosticsError } from '../../core/diagnostics-error.js';
 import { computeDigest } from '../../core/digest.js';
-import { OpmateError, fileError } from '../../core/errors.js';
+import { OpmateError, fileError, throwFileError } from '../../core/errors.js';
 import { getFileState } from '../../files/file-status.js';
 import { type LinkOptions, outsideError } from '../../files/directory-root.js';
 import { readRegularFile } from '../../files/read-file.js';
@@ -50,12 +50,7 @@ export async function computeManifestsVersion(directory: string): Promise<string
 }
 
 async function manifestNames(directory: string): Promise<string[]> {
-  let names: string[];
-  try {
-    names = await readdir(directory);
-  } catch (error) {
-    throw fileError(directory, error);
-  }
+  const names = await readdir(directory).catch(throwFileError(directory));
   const manifests = names.filter((name) => /\.(?:ya?ml|json)$/i.test(name) && !name.startsWith('.'));
   if (manifests.length <= maxFiles) return sortedByBytes(manifests);
   throw new OpmateError('LIMIT', `${directory}: more than ${maxFiles} manifests`);

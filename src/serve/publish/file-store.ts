@@ -11,7 +11,7 @@ import {
 } from '../../catalog/published/published-index.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { digestPieces } from '../../core/digest.js';
-import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
+import { OpmateError, fileError, throwFileError, throwIfCancelled } from '../../core/errors.js';
 import { lstatIfPresent } from '../../files/file-status.js';
 import { makeDirectory, missingDirectories, removeEmptyDirectories } from '../../files/make-directory.js';
 import { moveWhole } from '../../files/move-whole.js';
@@ -43,9 +43,7 @@ export class FileStore {
 
   static async open(root: string, options: CancelOptions): Promise<FileStore> {
     const staging = path.join(root, stagingName());
-    await makeDirectory(staging, 0o700).catch((error: unknown) => {
-      throw fileError(root, error);
-    });
+    await makeDirectory(staging, 0o700).catch(throwFileError(root));
     return new FileStore(root, staging, options);
   }
 

@@ -1,7 +1,7 @@
 import { readNamedFile } from '../../files/read-file.js';
 import { maxPemBytes } from '../../oci/transport/certificates.js';
 import { createSecureContext } from 'node:tls';
-import { OpmateError, fileError, getMessage } from '../../core/errors.js';
+import { OpmateError, throwFileError, getMessage } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 
 /** Interval of checks of the files. */
@@ -34,11 +34,7 @@ export async function readCertificateFiles(files: CertificateFiles): Promise<Ser
 }
 
 async function read(file: string): Promise<Buffer> {
-  try {
-    return await readNamedFile(file, maxPemBytes);
-  } catch (error) {
-    throw fileError(`open ${file}`, error, { file });
-  }
+  return readNamedFile(file, maxPemBytes).catch(throwFileError(`open ${file}`, { file }));
 }
 
 /**

@@ -10,7 +10,7 @@ import {
 import { type Catalog, DirectoryCatalog } from '../../catalog/catalog.js';
 import { computeDigest } from '../../core/digest.js';
 import { mapConcurrent } from '../../core/concurrency.js';
-import { OpmateError, fileError } from '../../core/errors.js';
+import { OpmateError, throwFileError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { openInTemporaryDirectory } from '../../files/temporary-directory.js';
@@ -49,11 +49,7 @@ export async function openPath(
 }
 
 async function statPath(file: string): Promise<BigIntStats> {
-  try {
-    return await stat(file, { bigint: true });
-  } catch (error) {
-    throw fileError(file, error);
-  }
+  return stat(file, { bigint: true }).catch(throwFileError(file));
 }
 
 async function openDirectory(

@@ -14,7 +14,7 @@ import {
   publishedKind,
 } from '../../catalog/published/published-index.js';
 import { verifyContent } from '../../core/digest.js';
-import { OpmateError, fileError } from '../../core/errors.js';
+import { OpmateError, throwFileError } from '../../core/errors.js';
 import { readBytes } from '../../files/file-region.js';
 import { openIfRegularFile, readRegularFile } from '../../files/read-file.js';
 import { openInTemporaryDirectory } from '../../files/temporary-directory.js';
@@ -67,9 +67,7 @@ async function findPublished(directory: string): Promise<string | undefined> {
 }
 
 async function findKind(file: string): Promise<ReturnType<typeof publishedKind>> {
-  const handle = await openIfRegularFile(file).catch((error: unknown) => {
-    throw fileError(file, error);
-  });
+  const handle = await openIfRegularFile(file).catch(throwFileError(file));
   try {
     return handle && publishedKind(await readBytes(handle, 0, 100));
   } finally {

@@ -7,7 +7,7 @@ import type { ArchiveLimits } from '../../archive/limits.js';
 import { type TemporaryPlace, withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { readFirstDocument } from '../../bundle/manifest.js';
 import { readFileWithin } from '../../bundle/read.js';
-import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
+import { OpmateError, fileError, throwFileError, throwIfCancelled } from '../../core/errors.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
 import { openIfRegularFile } from '../../files/read-file.js';
@@ -49,12 +49,9 @@ export async function loadAppRegistry(
   const { signal, followLinks } = session;
   const { label = directory } = options;
   const loader = new ManifestLoader(database, label, session, options);
-  let entries;
-  try {
-    entries = await readdir(directory, { withFileTypes: true });
-  } catch (error) {
-    throw fileError(label, error, { file: label });
-  }
+  const entries = await readdir(directory, { withFileTypes: true }).catch(
+    throwFileError(label, { file: label }),
+  );
   let archives = 0;
   for (const entry of entries.sort((a, b) => compareBytes(a.name, b.name))) {
     throwIfCancelled(signal);

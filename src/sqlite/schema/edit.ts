@@ -7,7 +7,14 @@ import { publishNewFile, requireParentDirectory } from '../../files/replace-file
 import { stagingBeside, sweepLeftovers } from '../../files/staging.js';
 import { type TemporaryPlace, openInTemporaryDirectory } from '../../files/temporary-directory.js';
 import { type CancelOptions } from '../../core/concurrency.js';
-import { OpmateError, UsageError, fileError, systemCode, throwIfCancelled } from '../../core/errors.js';
+import {
+  OpmateError,
+  UsageError,
+  fileError,
+  throwFileError,
+  systemCode,
+  throwIfCancelled,
+} from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { type Database, openDatabase, writesAhead } from './database.js';
 import { checkTables, getTables, latestVersion, migrateDatabase, readVersion } from './schema.js';
@@ -85,9 +92,7 @@ async function changeDatabase<T>(
     return staged(target, async (staging) => {
       if (input !== undefined || !create) await copyDatabase(file, name, staging);
       const result = await changeInPlace(staging, name, options, work);
-      await moveWhole(staging, target).catch((error: unknown) => {
-        throw fileError(outputFile, error, { file: outputFile });
-      });
+      await moveWhole(staging, target).catch(throwFileError(outputFile, { file: outputFile }));
       return result;
     });
   }
@@ -180,9 +185,7 @@ async function staged<T>(target: string, work: (staging: string) => Promise<T>):
 
 /** Copies a consistent state of a database to a private file, without leaving other files. */
 async function copyDatabase(file: string, name: string, to: string): Promise<void> {
-  const from = await realpath(file).catch((error: unknown) => {
-    throw fileError(name, error, { file: name });
-  });
+  const from = await realpath(file).catch(throwFileError(name, { file: name }));
   if (!(await copyByReading(from, name, to))) await copyFiles(from, name, to);
   const { mode } = await stat(from);
   await chmod(to, (mode & 0o777) | 0o600);

@@ -8,7 +8,7 @@ import { quoteGo } from '../document/go-json.js';
 import { compareBytes } from '../core/order.js';
 import { type LinkOptions, isWithin } from '../files/directory-root.js';
 import type { FilePart } from '../files/file-parts.js';
-import { listDirectory } from './read.js';
+import { listDirectory } from '../files/file-status.js';
 import { type Diagnostic, createFault } from '../core/diagnostic.js';
 
 /** A file for an image. */

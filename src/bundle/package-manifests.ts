@@ -21,7 +21,8 @@ import {
   readCsvParts,
   sortApis,
 } from './parse.js';
-import { listDirectory, readFileWithin } from './read.js';
+import { listDirectory } from '../files/file-status.js';
+import { readFileWithin } from './read.js';
 
 /**
  * Package manifests, the format of operators before bundle images: a directory tree with one file per package, which

@@ -1,20 +1,13 @@
-import type { Dirent } from 'node:fs';
-import { type FileHandle, readdir } from 'node:fs/promises';
+import { type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { FileTree } from '../archive/file-tree.js';
 import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
-import {
-  LimitError,
-  OpmateError,
-  fileError,
-  throwFileError,
-  systemCode,
-  throwIfCancelled,
-} from '../core/errors.js';
+import { LimitError, OpmateError, fileError, systemCode, throwIfCancelled } from '../core/errors.js';
 import { compareBytes } from '../core/order.js';
 import { combineErrors } from '../core/diagnostics-error.js';
 import { openIfRegularFile } from '../files/read-file.js';
 import { outsideManifestFault } from './manifest.js';
+import { listDirectory } from '../files/file-status.js';
 import { type LinkOptions, outsideError, requireWithin } from '../files/directory-root.js';
 
 /** A file of a bundle; `name` is relative to `manifests/` or `metadata/`. */
@@ -167,15 +160,6 @@ function selectNames(
   }
   const wanted = part === 'manifests' ? names.filter((name) => !name.startsWith('.')) : names;
   return wanted.sort(compareBytes);
-}
-
-/** Lists a directory in byte order of names. Throws OpmateError that starts with `subject`, by default its path. */
-export async function listDirectory(
-  directory: string,
-  details: Parameters<typeof fileError>[2] = {},
-): Promise<Dirent[]> {
-  const entries = await readdir(directory, { withFileTypes: true }).catch(throwFileError(directory, details));
-  return entries.sort((a, b) => compareBytes(a.name, b.name));
 }
 
 function missingPart(subject: string, part: string, cause?: unknown): OpmateError {

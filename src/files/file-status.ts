@@ -1,6 +1,8 @@
-import type { BigIntStats, Stats } from 'node:fs';
+import type { BigIntStats, Dirent, Stats } from 'node:fs';
 import { lstat, readdir, stat } from 'node:fs/promises';
-import { fileError, systemCode } from '../core/errors.js';
+import path from 'node:path';
+import { LimitError, fileError, systemCode, throwFileError } from '../core/errors.js';
+import { compareBytes } from '../core/order.js';
 
 /**
  * Returns the status of a file, following links; undefined if missing. Throws OpmateError for other failures: an
@@ -54,4 +56,21 @@ async function ifPresent(status: Promise<Stats>, file: string): Promise<Stats | 
     if (isAbsence(error) || systemCode(error) === 'ENAMETOOLONG') return undefined;
     throw fileError(`stat ${file}`, error, { file });
   }
+}
+
+/** Lists a directory in byte order of names. Throws OpmateError that starts with `subject`, by default its path. */
+export async function listDirectory(
+  directory: string,
+  details: Parameters<typeof fileError>[2] = {},
+): Promise<Dirent[]> {
+  const entries = await readdir(directory, { withFileTypes: true }).catch(throwFileError(directory, details));
+  return entries.sort((a, b) => compareBytes(a.name, b.name));
+}
+
+/** Returns the YAML and JSON files of a directory, in order; hidden ones are omitted. Throws LimitError beyond `max`. */
+export async function listManifestFiles(directory: string, max: number): Promise<string[]> {
+  const entries = await listDirectory(directory);
+  const names = entries.map(({ name }) => name).filter((name) => /^[^.].*\.(?:ya?ml|json)$/i.test(name));
+  if (names.length > max) throw new LimitError(`more than ${max} manifests`, { subject: directory });
+  return names.map((name) => path.join(directory, name));
 }

@@ -1,12 +1,10 @@
-import { readdir } from 'node:fs/promises';
-import path from 'node:path';
 import { type Manifest, readManifests } from '../kube/manifests.js';
 import { readFileWithin } from '../bundle/read.js';
 import { findBase64Error } from '../core/base64.js';
-import { LimitError, OpmateError, throwFileError } from '../core/errors.js';
+import { LimitError, OpmateError } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../document/json.js';
-import { compareBytes } from '../core/order.js';
+import { listManifestFiles } from '../files/file-status.js';
 import { type LinkOptions, requireWithin } from '../files/directory-root.js';
 import type { SourceCredentials } from './place.js';
 
@@ -48,8 +46,7 @@ const supportedTypes: Readonly<Record<CredentialsKind, readonly string[]>> = {
  */
 export async function readSecrets(directory: string, options: LinkOptions = {}): Promise<Secrets> {
   const manifests: Manifest[] = [];
-  for (const name of await listManifestFiles(directory)) {
-    const file = path.join(directory, name);
+  for (const file of await listManifestFiles(directory, maxFiles)) {
     await requireWithin(directory, file, { followLinks: options.followLinks });
     const content = await readFileWithin(file, (size) => {
       if (size > maxFileSize) throw new LimitError(`more than ${maxFileSize} bytes`, { subject: file, file });
@@ -87,13 +84,6 @@ export function secretsIn(manifests: Iterable<Manifest>): Secrets {
     secrets.set(key, secret);
   }
   return secrets;
-}
-
-async function listManifestFiles(directory: string): Promise<string[]> {
-  const names = await readdir(directory).catch(throwFileError(directory));
-  const files = names.filter((name) => /\.(?:ya?ml|json)$/i.test(name) && !name.startsWith('.'));
-  if (files.length > maxFiles) throw new LimitError(`more than ${maxFiles} files`, { subject: directory });
-  return files.sort(compareBytes);
 }
 
 function toSecret(manifest: Manifest, file: string): Secret {

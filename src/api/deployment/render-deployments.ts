@@ -1,15 +1,15 @@
-import { readdir, stat, writeFile } from 'node:fs/promises';
+import { stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { BundleFile } from '../../bundle/read.js';
-import { createFault, formatMessage } from '../../core/diagnostic.js';
-import { LimitError, fileError, throwFileError } from '../../core/errors.js';
-import { compareBytes } from '../../core/order.js';
+import { createFault } from '../../core/diagnostic.js';
 import { type Documents, readDocuments } from '../../deployment/documents.js';
 import {
   type RenderSettings,
   type RenderedDeployment,
   renderDeployments as renderDocuments,
 } from '../../deployment/render-deployments.js';
+import { DiagnosticsError } from '../../core/diagnostics-error.js';
+import { listManifestFiles } from '../../files/file-status.js';
 import { requireWithin } from '../../files/directory-root.js';
 import { readInputFile } from '../../files/read-file.js';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
@@ -111,18 +111,12 @@ const nobody = {
 async function readConfigMaps(directory: string | undefined, { followLinks }: Session): Promise<Manifest[]> {
   if (directory === undefined) return [];
   const files: BundleFile[] = [];
-  const names = await readdir(directory).catch(throwFileError(`open ${directory}`));
-  if (names.length > maxFiles) throw new LimitError(`${directory}: more than ${maxFiles} files`);
-  for (const name of names.sort(compareBytes)) {
-    const file = path.join(directory, name);
-    if (!/\.(?:ya?ml|json)$/i.test(name) || !(await stat(file)).isFile()) continue;
+  for (const file of await listManifestFiles(directory, maxFiles)) {
+    if (!(await stat(file)).isFile()) continue;
     await requireWithin(directory, file, { followLinks });
     files.push({ name: file, content: await readInputFile(file) });
   }
   const { manifests, findings } = readManifests(files, { prefix: '' });
-  const [fault] = findings;
-  if (fault !== undefined) {
-    throw fileError(`${fault.file}:${fault.line}`, new Error(formatMessage(fault)));
-  }
+  if (findings.length > 0) throw new DiagnosticsError(findings);
   return manifests.filter(({ apiVersion, kind }) => apiVersion === 'v1' && kind === 'ConfigMap');
 }

@@ -10,7 +10,8 @@ import { reachableFrom } from '../../graph/ways.js';
 import { isCsv, readCsvMetadata } from '../../model/csv.js';
 import { type PackageManifest, readPackageManifest } from '../package-manifests.js';
 import { isKubernetesObject } from '../parse.js';
-import { listDirectory, readFileWithin } from '../read.js';
+import { listDirectory } from '../../files/file-status.js';
+import { readFileWithin } from '../read.js';
 import { readFirstDocument } from '../manifest.js';
 import { maxManifestSize } from './media-type.js';
 

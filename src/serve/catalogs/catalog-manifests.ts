@@ -1,10 +1,9 @@
-import { readdir, stat } from 'node:fs/promises';
-import path from 'node:path';
+import { stat } from 'node:fs/promises';
 import { type Diagnostic, createFault } from '../../core/diagnostic.js';
 import { DiagnosticsError } from '../../core/diagnostics-error.js';
 import { computeDigest } from '../../core/digest.js';
-import { OpmateError, fileError, throwFileError } from '../../core/errors.js';
-import { getFileState } from '../../files/file-status.js';
+import { OpmateError, fileError } from '../../core/errors.js';
+import { getFileState, listManifestFiles } from '../../files/file-status.js';
 import { type LinkOptions, outsideError } from '../../files/directory-root.js';
 import { readRegularFile } from '../../files/read-file.js';
 import { DiagnosticList, type WrittenDocument, readObjects } from '../../document/document.js';
@@ -13,7 +12,7 @@ import { quoteGo } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';
 import type { Logger } from '../../core/log.js';
 import { groupBy } from '../../core/groups.js';
-import { compareBytes, sortedByBytes } from '../../core/order.js';
+import { compareBytes } from '../../core/order.js';
 import { findCatalogNameFault } from '../http/catalog-names.js';
 import { type CatalogManifest, readCatalog } from './catalog-manifest.js';
 import { configMapKey } from './manifest-source.js';
@@ -42,18 +41,11 @@ const maxFileBytes = 16 * 1024 * 1024;
 /** Computes a digest of the names and states of the manifests in a directory. */
 export async function computeManifestsVersion(directory: string): Promise<string> {
   const lines: string[] = [];
-  for (const name of await manifestNames(directory)) {
-    const stats = await stat(path.join(directory, name), { bigint: true }).catch(() => undefined);
-    lines.push(`${name} ${stats && getFileState(stats)}`);
+  for (const file of await listManifestFiles(directory, maxFiles)) {
+    const stats = await stat(file, { bigint: true }).catch(() => undefined);
+    lines.push(`${file} ${stats && getFileState(stats)}`);
   }
   return computeDigest(lines.join('\n'));
-}
-
-async function manifestNames(directory: string): Promise<string[]> {
-  const names = await readdir(directory).catch(throwFileError(directory));
-  const manifests = names.filter((name) => /\.(?:ya?ml|json)$/i.test(name) && !name.startsWith('.'));
-  if (manifests.length <= maxFiles) return sortedByBytes(manifests);
-  throw new OpmateError('LIMIT', `${directory}: more than ${maxFiles} manifests`);
 }
 
 /**
@@ -71,8 +63,7 @@ export async function readCatalogManifests(
   const refused: RefusedManifest[] = [];
   const objects: WrittenDocument[] = [];
   const outside = new Set<string>();
-  for (const name of await manifestNames(directory)) {
-    const file = path.join(directory, name);
+  for (const file of await listManifestFiles(directory, maxFiles)) {
     try {
       const error = await outsideError(directory, file);
       if (error !== undefined && followLinks !== true) throw error;

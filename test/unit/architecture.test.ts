@@ -219,7 +219,6 @@ describe('architecture', () => {
       'cli/bundle/unpack.ts',
       'document/json.ts',
       'oci/image/manifest.ts',
-      'serve/catalogs/catalog-records.ts',
       'serve/grpc/protobuf.ts',
       'serve/http/encoding.ts',
       'trust/openpgp-packets.ts',

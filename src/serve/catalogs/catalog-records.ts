@@ -1,17 +1,15 @@
 import { readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { lstatIfPresent, readdirIfPresent } from '../../files/file-status.js';
-import { isDigest } from '../../core/digest.js';
 import { fileError } from '../../core/errors.js';
-import { parseGoJson } from '../../document/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
-import { getValue } from '../../document/json-fields.js';
-import type { PlaceState } from '../../source/drivers/driver.js';
+import { openJson } from '../../document/document.js';
+import type { Field } from '../../document/field.js';
+import { readdirIfPresent } from '../../files/file-status.js';
 import { makeDirectory } from '../../files/make-directory.js';
+import { readRegularFile } from '../../files/read-file.js';
 import { replaceFile } from '../../files/replace-file.js';
 import { sweepLeftovers } from '../../files/staging.js';
 import { findCatalogNameFault } from '../http/catalog-names.js';
-import type { CatalogCondition, CatalogProblem, CatalogRecord } from './catalog-status.js';
+import { type CatalogRecord, conditionReasons } from './catalog-status.js';
 
 const recordsName = 'catalogs';
 const serverName = 'server.json';
@@ -44,11 +42,10 @@ export class CatalogRecords {
   /** Reads the record of a catalog; undefined if missing or invalid. */
   async read(name: string): Promise<CatalogRecord | undefined> {
     const file = path.join(this.#directory, name);
-    const stats = await lstatIfPresent(file);
-    if (stats?.isFile() !== true || stats.size > maxRecordBytes) return undefined;
     try {
-      const record = toRecord(parseGoJson(await readFile(file, 'utf8')));
-      return record?.name === name ? record : undefined;
+      const bytes = await readRegularFile(file, maxRecordBytes, { noFollow: true });
+      const record = toRecord(openJson(bytes, { name: file }));
+      return record.name === name ? record : undefined;
     } catch {
       return undefined;
     }
@@ -82,9 +79,10 @@ export async function writeServerUrl(storage: string, url: string): Promise<void
 /** Reads the external URL of the last server; undefined if there was none. */
 export async function readServerUrl(storage: string): Promise<string | undefined> {
   try {
-    const value = parseGoJson(await readFile(path.join(storage, serverName), 'utf8'));
-    const url = getValue(value, 'url');
-    return typeof url === 'string' ? url : undefined;
+    const file = path.join(storage, serverName);
+    return openJson(await readFile(file), { name: file })
+      .field('url')
+      .text();
   } catch {
     return undefined;
   }
@@ -100,61 +98,48 @@ async function writeReplacing(directory: string, name: string, value: object): P
   }
 }
 
-function toRecord(value: JsonValue): CatalogRecord | undefined {
-  if (!isJsonObject(value) || value['formatVersion'] !== formatVersion) return undefined;
-  const { name, labels, priority, isAvailable, sourceType, conditions, contentHash, problems } = value;
-  if (typeof name !== 'string' || typeof sourceType !== 'string' || typeof priority !== 'number')
-    return undefined;
-  if (contentHash !== undefined && !(typeof contentHash === 'string' && isDigest(contentHash)))
-    return undefined;
-  if (!isJsonObject(labels ?? null) || !Array.isArray(conditions)) return undefined;
-  const stringLabels = Object.entries(labels as JsonObject).filter(([, label]) => typeof label === 'string');
+/** Throws OpmateError for an invalid record. */
+function toRecord(root: Field<never>): CatalogRecord {
+  root.field('formatVersion').integer(formatVersion, formatVersion);
+  const origin = root.field('origin');
+  const contentHash = root.field('contentHash');
+  const problems = root.field('problems');
   return {
-    name,
-    labels: Object.fromEntries(stringLabels) as Record<string, string>,
-    priority,
-    isAvailable: isAvailable === true,
-    sourceType,
-    file: toText(value, 'file'),
-    originKey: toText(value, 'originKey'),
-    origin: toOrigin(value['origin']),
-    contentHash,
-    lastUnpacked: toText(value, 'lastUnpacked'),
-    lastChecked: toText(value, 'lastChecked'),
-    conditions: conditions.flatMap((condition) => toCondition(condition) ?? []),
-    problems: Array.isArray(problems) ? problems.flatMap((problem) => toProblem(problem) ?? []) : undefined,
+    name: root.field('name').text(),
+    labels: root.field('labels').optionalTexts() ?? {},
+    priority: root.field('priority').integer(-(2 ** 31), 2 ** 31 - 1),
+    isAvailable: root.field('isAvailable').boolean(),
+    sourceType: root.field('sourceType').anyText(),
+    file: root.field('file').optionalText(),
+    originKey: root.field('originKey').optionalText(),
+    origin: origin.isPresent
+      ? {
+          id: origin.field('id').text(Infinity),
+          ref: origin.field('ref').text(Infinity),
+          validator: origin.field('validator').optionalText(Infinity),
+        }
+      : undefined,
+    contentHash: contentHash.isPresent ? contentHash.digest() : undefined,
+    lastUnpacked: root.field('lastUnpacked').optionalText(),
+    lastChecked: root.field('lastChecked').optionalText(),
+    conditions: root
+      .field('conditions')
+      .list()
+      .map((condition) => ({
+        type: condition.field('type').choice(['Progressing', 'Serving']),
+        status: condition.field('status').choice(['True', 'False']),
+        reason: condition.field('reason').choice(conditionReasons),
+        message: condition.field('message').anyText(Infinity),
+        lastTransitionTime: condition.field('lastTransitionTime').text(),
+      })),
+    problems: problems.isPresent
+      ? problems.list().map((problem) => ({
+          message: problem.field('message').anyText(),
+          file: problem.field('file').optionalText(),
+          line: problem.field('line').optionalInteger(0, Number.MAX_SAFE_INTEGER),
+          column: problem.field('column').optionalInteger(0, Number.MAX_SAFE_INTEGER),
+          hint: problem.field('hint').optionalText(),
+        }))
+      : undefined,
   };
-}
-
-function toText(object: JsonObject, key: string): string | undefined {
-  const value = object[key];
-  return typeof value === 'string' ? value : undefined;
-}
-
-function toOrigin(value: JsonValue | undefined): PlaceState | undefined {
-  if (value === undefined || !isJsonObject(value)) return undefined;
-  const { id, ref } = value;
-  if (typeof id !== 'string' || typeof ref !== 'string') return undefined;
-  return { id, ref, validator: toText(value, 'validator') };
-}
-
-function toProblem(value: JsonValue): CatalogProblem | undefined {
-  if (!isJsonObject(value)) return undefined;
-  const { message, line, column } = value;
-  if (typeof message !== 'string') return undefined;
-  return {
-    message,
-    file: toText(value, 'file'),
-    line: typeof line === 'number' ? line : undefined,
-    column: typeof column === 'number' ? column : undefined,
-    hint: toText(value, 'hint'),
-  };
-}
-
-function toCondition(value: JsonValue): CatalogCondition | undefined {
-  if (!isJsonObject(value)) return undefined;
-  const { type, status, reason, message, lastTransitionTime } = value;
-  const texts = [type, status, reason, message, lastTransitionTime];
-  if (texts.some((text) => typeof text !== 'string')) return undefined;
-  return { type, status, reason, message, lastTransitionTime } as unknown as CatalogCondition;
 }

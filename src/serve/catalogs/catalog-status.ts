@@ -8,11 +8,20 @@ import type { PlaceState } from '../../source/drivers/driver.js';
 import type { CatalogManifest } from './catalog-manifest.js';
 import { getSourceType, unionTypes } from './manifest-source.js';
 
+export const conditionReasons = [
+  'Succeeded',
+  'Retrying',
+  'Blocked',
+  'Available',
+  'Unavailable',
+  'UserSpecifiedUnavailable',
+] as const;
+
 /** A status condition. (Source: ClusterCatalog.) */
 export interface CatalogCondition {
   type: 'Progressing' | 'Serving';
   status: 'True' | 'False';
-  reason: 'Succeeded' | 'Retrying' | 'Blocked' | 'Available' | 'Unavailable' | 'UserSpecifiedUnavailable';
+  reason: (typeof conditionReasons)[number];
   message: string;
   /** Time of the last change of `status` or `reason`. */
   lastTransitionTime: string;
@@ -43,7 +52,7 @@ export interface CatalogRecord {
 }
 
 /** A problem of a catalog or its manifest, without secrets. */
-export interface CatalogProblem {
+interface CatalogProblem {
   message: string;
   file?: string | undefined;
   /** One-based, as `column`. */

@@ -6,7 +6,7 @@ import { OpmateError, getMessage, systemCode, systemReason } from '../../core/er
 import type { Logger } from '../../core/log.js';
 import { acquireLock } from '../../files/lock.js';
 import { makeDirectory } from '../../files/make-directory.js';
-import { CatalogKeeper } from '../../serve/catalogs/catalog-keeper.js';
+import { createCatalogKeeper } from '../../serve/catalogs/catalog-keeper.js';
 import { writeServerUrl } from '../../serve/catalogs/catalog-records.js';
 import { HeldCatalogs } from '../../serve/catalogs/catalog-set.js';
 import { createCatalogStatus } from '../../serve/catalogs/catalog-status.js';
@@ -60,12 +60,12 @@ export async function serveCatalogs(
   const { logger, now } = session;
   const directory = path.resolve(session.workingDirectory, manifests);
   const held = new HeldCatalogs();
-  const statuses = (root: string) => keeper.records().map((record) => createCatalogStatus(record, root));
+  const statuses = (root: string) => keeper.getRecords().map((record) => createCatalogStatus(record, root));
   const server = await prepareHttpServer(options.http, held, session, statuses);
   const storage = await prepareStorage(options, session);
   const lock = storage === undefined ? undefined : await lockStorage(storage, logger);
   const clock: KeeperClock = { now, wait };
-  const keeper = new CatalogKeeper({
+  const keeper = createCatalogKeeper({
     held,
     storage,
     origins: withChanges(session, { connect: session.connectAnew }),
@@ -117,7 +117,7 @@ export async function serveCatalogs(
 function credentialsIn(
   secrets: string | undefined,
   { workingDirectory, followLinks }: Session,
-): ConstructorParameters<typeof CatalogKeeper>[0]['credentials'] {
+): Parameters<typeof createCatalogKeeper>[0]['credentials'] {
   if (secrets === undefined) return undefined;
   const directory = path.resolve(workingDirectory, secrets);
   return async (secret, kind) => getCredentials(await readSecrets(directory, { followLinks }), secret, kind);

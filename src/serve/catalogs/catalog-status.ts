@@ -67,10 +67,46 @@ export interface CatalogFault {
   problems: readonly CatalogProblem[];
 }
 
+/** A manifest, or the placeholder of a refused one. */
+export interface KeptManifest extends Omit<CatalogManifest, 'origin' | 'kind' | 'line'> {
+  origin: CatalogPlace | undefined;
+  /** Fault of the present manifest, which is refused; the other fields are from before. */
+  fault?: CatalogFault | undefined;
+}
+
+/** A condition without its date. */
+export type UndatedCondition = Omit<CatalogCondition, 'lastTransitionTime'>;
+
+/** Condition of a served catalog. */
+export const served: UndatedCondition = {
+  type: 'Serving',
+  status: 'True',
+  reason: 'Available',
+  message: 'the catalog is served',
+};
+
+/** Returns the condition of a catalog that is not served. */
+export function notServed(
+  message: string,
+  reason: 'Unavailable' | 'UserSpecifiedUnavailable' = 'Unavailable',
+): UndatedCondition {
+  return { type: 'Serving', status: 'False', reason, message };
+}
+
+/** Returns the condition of a catalog that is up to date or being retried. */
+export function progress(reason: 'Succeeded' | 'Retrying', message: string): UndatedCondition {
+  return { type: 'Progressing', status: 'True', reason, message };
+}
+
+/** Returns the condition of a catalog that needs another manifest or content. */
+export function blocked(message: string): UndatedCondition {
+  return { type: 'Progressing', status: 'False', reason: 'Blocked', message };
+}
+
 /** Returns the conditions with one changed; its date stays while status and reason do. */
 export function withCondition(
   conditions: readonly CatalogCondition[],
-  next: Omit<CatalogCondition, 'lastTransitionTime'>,
+  next: UndatedCondition,
   now: Date,
 ): CatalogCondition[] {
   const before = conditions.find(({ type }) => type === next.type);
@@ -180,18 +216,8 @@ function toResolvedSource(type: string, ref: string): JsonValue {
 }
 
 /** Converts a manifest to its fields of a record. */
-export function toRecord(
-  manifest: Pick<CatalogManifest, 'name' | 'labels' | 'priority' | 'isAvailable' | 'file'> & {
-    origin: CatalogPlace | undefined;
-  },
-): Omit<CatalogRecord, 'conditions'> {
+export function toRecord(manifest: KeptManifest): Omit<CatalogRecord, 'conditions'> {
   const { name, labels, priority, isAvailable, file, origin } = manifest;
-  return {
-    name,
-    labels,
-    priority,
-    isAvailable,
-    file: path.basename(file),
-    sourceType: origin === undefined ? '' : getSourceType(origin.kind),
-  };
+  const sourceType = origin === undefined ? '' : getSourceType(origin.kind);
+  return { name, labels, priority, isAvailable, file: path.basename(file), sourceType };
 }

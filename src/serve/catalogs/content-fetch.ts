@@ -1,5 +1,6 @@
 import type { Catalog } from '../../catalog/catalog.js';
-import { CancelledError, OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { withOpen } from '../../core/concurrency.js';
+import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import type { Limiter } from '../../core/limiter.js';
 import type { Logger } from '../../core/log.js';
 import { quoteGo } from '../../document/go-json.js';
@@ -11,14 +12,16 @@ import type { CredentialsKind, SecretName } from '../../source/secrets.js';
 import { type SourceSession, withChanges } from '../../source/session.js';
 import type { CatalogSource } from '../../source/source-types.js';
 import { storeContent } from './content-store.js';
-import type { KeptManifest } from './kept-manifest.js';
+import type { KeptManifest } from './catalog-status.js';
 import type { StoredContent } from './stored-content.js';
 
 /** A manifest whose origin could be read. */
 export type OriginManifest = KeptManifest & { origin: CatalogPlace };
 
-interface ContentFetcherOptions {
+export interface FetchOptions {
+  /** `connect` is called for every look, and its connection closed afterwards: credentials may change. */
   origins: SourceSession;
+  /** Reads credentials from a Secret for every look, as they may change; without it, Secrets are refused. */
   credentials?: ((secret: SecretName, kind: CredentialsKind) => Promise<SourceCredentials>) | undefined;
   /** Directory of contents. */
   contents: string | undefined;
@@ -27,7 +30,6 @@ interface ContentFetcherOptions {
   turns: Limiter;
   /** Removes stored content, unless another catalog has it. */
   discard(hash: string): Promise<void>;
-  signal: AbortSignal;
   logger: Logger;
 }
 
@@ -37,59 +39,16 @@ interface FetchedState {
   content: StoredContent | undefined;
 }
 
-/** Looks at the origin of a catalog and stores its content when its state has changed. */
-export class ContentFetcher {
-  readonly #options: ContentFetcherOptions;
+/** Creates what looks at the origin of a catalog and stores its content when its state has changed. */
+export function createContentFetcher(
+  { origins, credentials, contents, now, turns, discard, logger }: FetchOptions,
+  signal: AbortSignal,
+) {
   /** State with invalid content, which is not fetched again. */
-  #rejected: { state: PlaceState; error: unknown } | undefined;
-
-  constructor(options: ContentFetcherOptions) {
-    this.#options = options;
-  }
-
-  /** Fetches a rejected state again. */
-  forgetRejected(): void {
-    this.#rejected = undefined;
-  }
-
-  /** Compares the origin with a known state. Throws OpmateError for an unusable origin or content. */
-  async fetch(manifest: OriginManifest, known: PlaceState | undefined): Promise<FetchedState> {
-    const { origins, signal } = this.#options;
-    let connection: Promise<Connection> | undefined;
-    const connect = (): Promise<Connection> => (connection ??= Promise.resolve(origins.connect()));
-    try {
-      return await this.#compare(manifest, known, withChanges(origins, { signal, connect }));
-    } finally {
-      (await connection?.catch(() => undefined))?.close();
-    }
-  }
-
-  async #compare(
-    manifest: OriginManifest,
-    known: PlaceState | undefined,
-    session: SourceSession,
-  ): Promise<FetchedState> {
-    // A rejected state most likely still exists, and need not be sent again either.
-    const place = await resolvePlace(await this.#withCredentials(manifest), session, {
-      known: this.#rejected?.state ?? known,
-    });
-    const { state } = place;
-    try {
-      if (state.id === known?.id) return { state, content: undefined };
-      if (this.#rejected?.state.id === state.id) throw this.#rejected.error;
-      const content = await this.#options.turns(() => {
-        throwIfCancelled(session.signal);
-        return this.#store(place, session);
-      });
-      return { state, content };
-    } finally {
-      await place.close();
-    }
-  }
+  let rejected: { state: PlaceState; error: unknown } | undefined;
 
   /** Faults of a Secret are retried, as those of the origin: the Secret may change. */
-  async #withCredentials({ origin, secret }: OriginManifest): Promise<CatalogPlace> {
-    const { credentials } = this.#options;
+  async function addCredentials({ origin, secret }: OriginManifest): Promise<CatalogPlace> {
     if (secret === undefined || (origin.kind !== 'git' && origin.kind !== 'http')) return origin;
     try {
       if (credentials === undefined) {
@@ -105,57 +64,84 @@ export class ContentFetcher {
     }
   }
 
-  async #store(place: ResolvedPlace, session: SourceSession): Promise<StoredContent> {
-    const { contents, now, logger, signal } = this.#options;
+  async function store(place: ResolvedPlace): Promise<StoredContent> {
     const { state, isImmutable } = place;
-    const catalog = openLazily(() => openResolved(place));
+    const { temporaryDirectory } = origins;
+    const key = isImmutable ? state.id : undefined;
+    let source: CatalogSource | undefined;
+    const catalog: Pick<Catalog, 'metas'> = {
+      async *metas(options) {
+        // The store may not need it.
+        source ??= await openResolved(place);
+        yield* source.catalog.metas(options);
+      },
+    };
     let content: StoredContent;
     try {
       content = await storeContent(catalog, {
         directory: contents,
-        temporaryDirectory: session.temporaryDirectory,
+        temporaryDirectory,
         now,
-        key: isImmutable ? state.id : undefined,
+        key,
         signal,
         logger,
       });
     } catch (error) {
-      if (isContentFault(error) && isImmutable) this.#rejected = { state, error };
+      if (isContentFault(error) && isImmutable) rejected = { state, error };
       throw error;
     } finally {
-      await catalog.close();
+      await source?.close();
     }
     try {
       if ((await place.confirm?.()) === false) {
         throw new OpmateError('IO', `${state.ref}: has changed by another process while reading`);
       }
-      if (signal.aborted) throw new CancelledError();
+      throwIfCancelled(signal);
     } catch (error) {
       await content.close();
       // Unreferenced; the sweep would keep it for an hour.
-      await this.#options.discard(content.hash);
+      await discard(content.hash);
       throw error;
     }
     return content;
   }
+
+  async function compare(place: ResolvedPlace, known: PlaceState | undefined): Promise<FetchedState> {
+    const { state } = place;
+    if (state.id === known?.id) return { state, content: undefined };
+    if (rejected?.state.id === state.id) throw rejected.error;
+    const content = await turns(() => {
+      throwIfCancelled(signal);
+      return store(place);
+    });
+    return { state, content };
+  }
+
+  return {
+    /** Fetches a rejected state again. */
+    forgetRejected(): void {
+      rejected = undefined;
+    },
+
+    /** Compares the origin with a known state. Throws OpmateError for an unusable origin or content. */
+    async fetch(manifest: OriginManifest, known: PlaceState | undefined): Promise<FetchedState> {
+      let connection: Promise<Connection> | undefined;
+      const connect = (): Promise<Connection> => (connection ??= Promise.resolve(origins.connect()));
+      const session = withChanges(origins, { signal, connect });
+      try {
+        const origin = await addCredentials(manifest);
+        // A rejected state most likely still exists, and need not be sent again either.
+        const place = resolvePlace(origin, session, { known: rejected?.state ?? known });
+        return await withOpen(place, (resolved) => compare(resolved, known));
+      } finally {
+        (await connection?.catch(() => undefined))?.close();
+      }
+    },
+  };
 }
 
 /** Reports whether an error is about the content itself: another attempt would fail alike. */
 export function isContentFault(error: unknown): boolean {
   const codes = ['SYNTAX', 'INVALID', 'UNSUPPORTED', 'LIMIT', 'UNSAFE'];
   return error instanceof OpmateError && codes.includes(error.code);
-}
-
-/** Opens a catalog with the first read, which the store may not need. */
-function openLazily(open: () => Promise<CatalogSource>): Pick<Catalog, 'metas' | 'close'> {
-  let source: CatalogSource | undefined;
-  return {
-    async *metas(options) {
-      source ??= await open();
-      yield* source.catalog.metas(options);
-    },
-    async close() {
-      await source?.close();
-    },
-  };
 }

@@ -7,7 +7,7 @@ import type { LogLevel } from '../../../../src/core/log.js';
 import { imageLabels } from '../../../../src/model/image-labels.js';
 import type { SourceSession } from '../../../../src/source/session.js';
 import { getCredentials, readSecrets } from '../../../../src/source/secrets.js';
-import { CatalogKeeper } from '../../../../src/serve/catalogs/catalog-keeper.js';
+import { type CatalogKeeper, createCatalogKeeper } from '../../../../src/serve/catalogs/catalog-keeper.js';
 import type { KeeperClock } from '../../../../src/serve/catalogs/kept-catalog.js';
 import type { CatalogManifest } from '../../../../src/serve/catalogs/catalog-manifest.js';
 import { readCatalogManifests } from '../../../../src/serve/catalogs/catalog-manifests.js';
@@ -105,7 +105,7 @@ async function push(
   return registry.serveManifest('ns/catalog', tag, image.manifest);
 }
 
-type KeeperCredentials = ConstructorParameters<typeof CatalogKeeper>[0]['credentials'];
+type KeeperCredentials = Parameters<typeof createCatalogKeeper>[0]['credentials'];
 
 interface Setup {
   keeper: CatalogKeeper;
@@ -140,7 +140,7 @@ function setUp(
     secrets === undefined
       ? undefined
       : async (secret, kind) => getCredentials(await readSecrets(secrets), secret, kind);
-  const keeper = new CatalogKeeper({
+  const keeper = createCatalogKeeper({
     held,
     storage,
     origins,
@@ -190,7 +190,7 @@ async function until(what: () => boolean | Promise<boolean>): Promise<void> {
 
 /** Waits until every catalog waits for its next look. */
 const idle = ({ clock, keeper }: Setup): Promise<void> =>
-  until(() => clock.pending.length === keeper.records().length && keeper.records().length > 0);
+  until(() => clock.pending.length === keeper.getRecords().length && keeper.getRecords().length > 0);
 
 async function contentOf({ held }: Pick<Setup, 'held'>, name: string): Promise<string | undefined> {
   const found = held.find(name);
@@ -198,12 +198,12 @@ async function contentOf({ held }: Pick<Setup, 'held'>, name: string): Promise<s
 }
 
 function conditionsOf({ keeper }: Setup, name: string): string[] {
-  const record = keeper.records().find((one) => one.name === name);
+  const record = keeper.getRecords().find((one) => one.name === name);
   return (record?.conditions ?? []).map(({ type, status, reason }) => `${type}=${status} ${reason}`);
 }
 
 function messageOf({ keeper }: Setup, name: string): string {
-  const record = keeper.records().find((one) => one.name === name);
+  const record = keeper.getRecords().find((one) => one.name === name);
   return record?.conditions.find(({ type }) => type === 'Progressing')?.message ?? '';
 }
 
@@ -253,7 +253,7 @@ describe('serve/catalogs/catalog-keeper', () => {
     expect(registry.requests.length - before).toBe(3);
     expect(registry.requests.slice(before).map(({ method }) => method)).toEqual(['HEAD', 'HEAD', 'HEAD']);
     expect(blobRequests()).toBe(blobs);
-    expect(setup.keeper.records()[0]).toMatchObject({
+    expect(setup.keeper.getRecords()[0]).toMatchObject({
       lastUnpacked: '2026-01-01T00:00:00Z',
       lastChecked: '2026-01-01T00:33:00Z',
     });
@@ -266,12 +266,12 @@ describe('serve/catalogs/catalog-keeper', () => {
     await setup.keeper.apply(await manifestsOf(clusterCatalog('mirror', { type: 'Served', served })));
     await idle(setup);
     expect(await contentOf(setup, 'mirror')).toBe(await contentOf({ held: upstream.set }, 'widgets'));
-    const { lastUnpacked, origin } = setup.keeper.records()[0] ?? {};
+    const { lastUnpacked, origin } = setup.keeper.getRecords()[0] ?? {};
     expect(origin?.ref).toMatch(/^http:.*\/catalogs\/widgets@sha256:[0-9a-f]{64}$/);
     setup.clock.go(11 * minute);
-    await until(() => setup.keeper.records()[0]?.lastChecked === '2026-01-01T00:11:00Z');
+    await until(() => setup.keeper.getRecords()[0]?.lastChecked === '2026-01-01T00:11:00Z');
     await idle(setup);
-    expect(setup.keeper.records()[0]?.lastUnpacked).toBe(lastUnpacked);
+    expect(setup.keeper.getRecords()[0]?.lastUnpacked).toBe(lastUnpacked);
     await upstream.put('widgets', { 'a.json': packageOf('gadget') });
     setup.clock.go(11 * minute);
     await until(async () => (await contentOf(setup, 'mirror'))?.includes('"gadget"') === true);
@@ -293,9 +293,9 @@ describe('serve/catalogs/catalog-keeper', () => {
     // The same blobs in another file, so another image.
     const same = await push('latest', { 'b.json': packageOf('widget') });
     setup.clock.go(11 * minute);
-    await until(() => setup.keeper.records()[0]?.origin?.ref.endsWith(same) === true);
+    await until(() => setup.keeper.getRecords()[0]?.origin?.ref.endsWith(same) === true);
     await idle(setup);
-    expect(setup.keeper.records()[0]).toMatchObject({
+    expect(setup.keeper.getRecords()[0]).toMatchObject({
       contentHash: hash,
       lastUnpacked: '2026-01-01T00:00:00Z',
     });
@@ -303,7 +303,7 @@ describe('serve/catalogs/catalog-keeper', () => {
     setup.clock.go(11 * minute);
     await until(async () => (await contentOf(setup, 'first'))?.includes('gadget') === true);
     await idle(setup);
-    expect(setup.keeper.records()[0]).toMatchObject({ lastUnpacked: '2026-01-01T00:22:00Z' });
+    expect(setup.keeper.getRecords()[0]).toMatchObject({ lastUnpacked: '2026-01-01T00:22:00Z' });
     expect(setup.held.find('first')?.content.hash).not.toBe(hash);
   });
 
@@ -319,7 +319,7 @@ describe('serve/catalogs/catalog-keeper', () => {
     await idle(setup);
     expect(conditionsOf(setup, 'first')).toContain('Serving=True Available');
     expect(await contentOf(setup, 'first')).toBe(served);
-    expect(setup.keeper.records()[0]?.conditions[0]?.message).toMatch(/a\.json/);
+    expect(setup.keeper.getRecords()[0]?.conditions[0]?.message).toMatch(/a\.json/);
     const [blobs, tags] = [blobRequests(), tagRequests()];
     setup.clock.go(minute);
     await until(() => tagRequests() > tags);
@@ -366,7 +366,7 @@ describe('serve/catalogs/catalog-keeper', () => {
     const values = [0, 1];
     const held = new HeldCatalogs();
     isDown = true;
-    const keeper = new CatalogKeeper({
+    const keeper = createCatalogKeeper({
       held,
       clock: setup.clock,
       random: () => values.shift() ?? 0.5,
@@ -431,7 +431,7 @@ describe('serve/catalogs/catalog-keeper', () => {
     await write('second');
     setup.clock.go(minute);
     await until(() => conditionsOf(setup, 'first').includes('Progressing=True Succeeded'));
-    const said = JSON.stringify([setup.keeper.records(), setup.logged]);
+    const said = JSON.stringify([setup.keeper.getRecords(), setup.logged]);
     expect(said).not.toMatch(new RegExp(`${basic('user', 'first')}|${basic('user', 'second')}`));
   });
 

@@ -241,4 +241,12 @@ export function throwFileError(what: string, details?: ErrorDetails): (error: un
   };
 }
 
+/** Returns what is read, or undefined if it is missing. */
+export function ifFound<T>(reading: Promise<T>): Promise<T | undefined> {
+  return reading.catch((error: unknown) => {
+    if (error instanceof OpmateError && error.code === 'NOT_FOUND') return undefined;
+    throw error;
+  });
+}
+
 export { redact } from './redact.js';

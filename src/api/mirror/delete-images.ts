@@ -1,4 +1,3 @@
-import { openCharts } from '../../mirror/helm/open-charts.js';
 import { deleteImages } from '../../mirror/image-set/delete-images.js';
 import {
   encodeDeleteList,
@@ -9,13 +8,12 @@ import {
 import { readDeleteImageSetConfiguration } from '../../mirror/image-set/image-set-config.js';
 import { parseMirrorTarget } from '../../mirror/image-set/image-set-names.js';
 import { planImageSet } from '../../mirror/image-set/image-set-plan.js';
-import { openPinnedCatalog } from '../../mirror/image-set/select-catalogs.js';
-import { KeptImages } from '../../mirror/image-set/kept-images.js';
+import { type KeptImages, createKeptImages } from '../../mirror/image-set/kept-images.js';
+import type { ImageSetLock } from '../../mirror/lock/lock.js';
 import { readLock } from '../../mirror/lock/parse-lock.js';
-import { createLiveAccess } from '../../mirror/release/live-releases.js';
-import { openReleases } from '../../mirror/release/open-releases.js';
 import type { Session } from '../../source/session.js';
 import path from 'node:path';
+import { openersOf } from './plan-image-set.js';
 
 /** Options of listing images to delete. */
 export interface ListMirrorDeletionsOptions {
@@ -57,35 +55,22 @@ export async function listMirrorDeletions(
   session: Session,
   options: ListMirrorDeletionsOptions = {},
 ): Promise<MirrorDeletions> {
-  const { maxNestedPaths, signatures = false, v1Tags = false, graphData } = options;
+  const { maxNestedPaths, signatures = false, v1Tags = false } = options;
   const target = parseMirrorTarget(destination, maxNestedPaths);
   const keep = await readKept(options.keep ?? [], session);
   const config = readDeleteImageSetConfiguration(configuration, file);
   const { logger, signal } = session;
   const plan = await planImageSet(config, {
     ...{ target, logger, signal },
-    openCatalog: (reference) => openPinnedCatalog(reference, session),
-    openCharts: (helm) => openCharts(helm, session),
-    openReleases: (releases) =>
-      openReleases(releases, {
-        access: createLiveAccess({ session, graphData }),
-        avoidRisks: false,
-        ignoreSignature: options.ignoreReleaseSignature === true,
-        signal,
-      }),
+    ...openersOf(options, session),
     // Catalogs are not deleted, so their names do not matter.
     digestOfRebuilt: ({ digest }) => Promise.resolve(digest),
   });
   await plan.close();
   const { items, kept } = listDeletions(plan, { target, keep, signatures, v1Tags });
   const { warnings, catalogs } = plan;
-  return {
-    list: encodeDeleteList(items),
-    images: items.length,
-    catalogs: catalogs.length,
-    kept,
-    warnings: [...warnings],
-  };
+  const list = encodeDeleteList(items);
+  return { list, images: items.length, catalogs: catalogs.length, kept, warnings };
 }
 
 /** Options of deleting images. */
@@ -124,14 +109,12 @@ export async function deleteMirrored(
   const items = parseDeleteList(list, file);
   requireBelow(items, parseMirrorTarget(destination, maxNestedPaths), file);
   const wanted = items.filter(({ type }) => type !== 'operatorCatalog');
-  const report = await deleteImages(wanted, {
-    ...{ session, maxPerRegistry, signatures, keep, dryRun },
-  });
+  const report = await deleteImages(wanted, { session, maxPerRegistry, signatures, keep, dryRun });
   return { ...report, catalogs: items.length - wanted.length };
 }
 
 async function readKept(files: readonly string[], { workingDirectory }: Session): Promise<KeptImages> {
-  const keep = new KeptImages();
-  for (const file of files) keep.add(await readLock(path.resolve(workingDirectory, file), file), file);
-  return keep;
+  const locks = new Map<string, ImageSetLock>();
+  for (const file of files) locks.set(file, await readLock(path.resolve(workingDirectory, file), file));
+  return createKeptImages(locks);
 }

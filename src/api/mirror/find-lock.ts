@@ -1,6 +1,6 @@
-import { stat } from 'node:fs/promises';
 import path from 'node:path';
-import { OpmateError, fileError } from '../../core/errors.js';
+import { OpmateError } from '../../core/errors.js';
+import { statIfPresent } from '../../files/file-status.js';
 import { readLockOfArchive } from '../../mirror/lock/lock-status.js';
 import { type ImageSetLock, lockName } from '../../mirror/lock/lock.js';
 import { parseLock, readLock } from '../../mirror/lock/parse-lock.js';
@@ -70,14 +70,14 @@ export async function readNamedLock(
   const shown = text.startsWith('file://') ? text.slice('file://'.length) : text;
   const place = path.resolve(workingDirectory, shown);
   if (path.basename(place) === archiveIndexName) return readArchivedLock(place, shown);
-  const kind = await findKind(place);
-  if (kind === undefined)
+  const stats = await statIfPresent(place);
+  if (stats === undefined)
     throw new OpmateError('NOT_FOUND', `open ${shown}: no such file or directory`, { file: shown });
-  if (kind === 'file') return readLock(place, shown);
-  if ((await findKind(path.join(place, archiveIndexName))) !== undefined)
+  if (!stats.isDirectory()) return readLock(place, shown);
+  if ((await statIfPresent(path.join(place, archiveIndexName))) !== undefined)
     return readArchivedLock(place, shown);
   for (const name of [path.join('working-dir', lockName), lockName]) {
-    if ((await findKind(path.join(place, name))) !== undefined)
+    if ((await statIfPresent(path.join(place, name))) !== undefined)
       return readLock(path.join(place, name), path.join(shown, name));
   }
   throw new OpmateError('NOT_FOUND', `${shown}: no archive or lock found`, {
@@ -88,14 +88,4 @@ export async function readNamedLock(
 
 async function readArchivedLock(place: string, shown: string): Promise<ImageSetLock> {
   return parseLock((await readArchiveIndex(place)).lock, `${shown}: the lock of the archive`);
-}
-
-async function findKind(place: string): Promise<'file' | 'directory' | undefined> {
-  try {
-    return (await stat(place)).isDirectory() ? 'directory' : 'file';
-  } catch (error) {
-    const failure = fileError(`open ${place}`, error);
-    if (failure.code === 'NOT_FOUND') return undefined;
-    throw failure;
-  }
 }

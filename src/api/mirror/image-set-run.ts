@@ -14,6 +14,7 @@ import type { PolicyRequest } from '../../mirror/verification/signature-policy.j
 import type { ArchiveIndex } from '../../oci/archive-set/archive-index.js';
 import { type Session, withChanges } from '../../source/session.js';
 import { type MirrorDestination, parseDestination } from './destination.js';
+import { resolveMaxPerRegistry } from './max-per-registry.js';
 
 /** Signature policy of a run. */
 export interface VerificationOptions extends PolicyRequest {
@@ -78,9 +79,13 @@ export interface MirrorOptions extends Partial<
   onSurveyed?: ((bytes: BytePlan) => void) | undefined;
 }
 
+type Defaulted = 'dependencies' | 'onError' | 'signatures';
+
 /** One run over an image set. */
 export interface ImageSetRun {
-  readonly options: MirrorOptions;
+  readonly options: MirrorOptions & { [K in Defaulted]: NonNullable<MirrorOptions[K]> };
+  /** Limits and error handling of copying. */
+  readonly transfer: TransferOptions;
   /** The ImageSetConfiguration; undefined for all content of an archive. */
   readonly configFile: string | undefined;
   readonly destination: MirrorDestination;
@@ -97,10 +102,18 @@ export function prepareRun(
   options: MirrorOptions,
 ): ImageSetRun {
   const { workingDirectory } = session;
-  const { workspace, lockFile, base, verification } = options;
+  const { workspace, lockFile, base, verification, imagesAtOnce, layersAtOnce, imageTimeoutMs } = options;
+  const { dependencies = 'report', onError = 'stop', signatures = true } = options;
   const resolve = (file: string): string => path.resolve(workingDirectory, file);
+  // Signatures are read again when they are copied.
+  const own = verification === undefined ? session : withChanges(session, { signatureReads: new Map() });
   return {
-    options,
+    options: { ...options, dependencies, onError, signatures },
+    transfer: {
+      ...{ session: own, imagesAtOnce, layersAtOnce, imageTimeoutMs },
+      maxPerRegistry: resolveMaxPerRegistry(options),
+      continueOnError: onError !== 'stop',
+    },
     configFile,
     destination: parseDestination(destination, session, options.maxNestedPaths),
     workspace:
@@ -112,8 +125,7 @@ export function prepareRun(
             lockFile: lockFile === undefined ? undefined : resolve(lockFile),
           }),
     base: base === undefined ? undefined : { path: resolve(base.replace(/^file:\/\//, '')), text: base },
-    // Signatures are read again when they are copied.
-    session: verification === undefined ? session : withChanges(session, { signatureReads: new Map() }),
+    session: own,
   };
 }
 

@@ -1,3 +1,4 @@
+import { withOpen } from '../../core/concurrency.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { quoteShort } from '../../document/field.js';
 import type { ImageSetConfiguration } from '../../mirror/image-set/image-set-config.js';
@@ -56,12 +57,10 @@ async function withLock<T>(
   const { lock: planned, config, templates } = await readSameLock(run);
   const { session } = run;
   const lock = await verifyLocked(run, planned);
-  const rebuilt = createOnDemandCatalogs(lock, session, () => planForRun(run, config, lock));
-  try {
-    return await work({ lock, config, templates, open: (image) => rebuilt.findOpener(image) });
-  } finally {
-    await rebuilt.close();
-  }
+  return withOpen(
+    createOnDemandCatalogs(lock, session, () => planForRun(run, config, lock)),
+    (rebuilt) => work({ lock, config, templates, open: (image) => rebuilt.findOpener(image) }),
+  );
 }
 
 /** Reads the lock and its configuration. Throws OpmateError for a lock of another configuration. */
@@ -108,7 +107,7 @@ async function requireSame(run: ImageSetRun, lock: ImageSetLock): Promise<ImageS
   const hint = 'create a new lock with opmate mirror plan';
   if (signatures === 'unknown')
     throw new UsageError(`${getShownLock(run)}: made before plans had signatures`, { hint });
-  if (run.options.signatures === false && signatures === 'yes')
+  if (!run.options.signatures && signatures === 'yes')
     throw new UsageError('--remove-signatures: the lock was made with signatures', {
       hint: `${hint}, with the same flags`,
     });

@@ -1,4 +1,5 @@
-import { addContext } from '../../core/diagnostics-error.js';
+import { withOpen } from '../../core/concurrency.js';
+import { inContext } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
 import { type ImageSetConfiguration, getCatalogTarget } from '../../mirror/image-set/image-set-config.js';
 import { ImageSetMirror } from '../../mirror/image-set/image-set-mirror.js';
@@ -14,7 +15,7 @@ import { getSubject } from '../../oci/image/platform.js';
 import type { Session } from '../../source/session.js';
 import type { ImageSetRun, MirrorMapping, MirrorPlan, MirrorResult, MirrorArchive } from './image-set-run.js';
 import { planForRun } from './plan-image-set.js';
-import { readConfiguration, readTemplates, getLockOptions, getTransferOptions } from './run-configuration.js';
+import { readConfiguration, readTemplates, getLockOptions } from './run-configuration.js';
 import { verifySources } from './verification.js';
 import { writeArchive, surveyArchive, readBase } from './write-archive.js';
 import { writeResources, writeMapping, renderResources } from './write-results.js';
@@ -94,18 +95,14 @@ async function withMirror<T>(
   config: ImageSetConfiguration,
   work: (mirror: ImageSetMirror, plan: ImageSetPlan) => Promise<T>,
 ): Promise<T> {
-  return withPlan(run, config, async (plan) => {
-    const { onError = 'stop', signatures = true } = run.options;
-    const mirror = new ImageSetMirror(plan, {
-      ...{ target: run.destination.target, session: run.session, transfer: getTransferOptions(run) },
-      ...{ onError, signatures },
-    });
-    try {
-      return await work(mirror, plan);
-    } finally {
-      await mirror.close();
-    }
-  });
+  const { destination, session, transfer, options } = run;
+  const { onError, signatures } = options;
+  return withPlan(run, config, async (plan) =>
+    withOpen(
+      new ImageSetMirror(plan, { target: destination.target, session, transfer, onError, signatures }),
+      (mirror) => work(mirror, plan),
+    ),
+  );
 }
 
 async function withPlan<T>(
@@ -113,13 +110,10 @@ async function withPlan<T>(
   config: ImageSetConfiguration,
   work: (plan: ImageSetPlan) => Promise<T>,
 ): Promise<T> {
-  const plan = await planForRun(run, config);
-  try {
+  return withOpen(planForRun(run, config), (plan) => {
     run.options.onPlanned?.(plan);
-    return await work(plan);
-  } finally {
-    await plan.close();
-  }
+    return work(plan);
+  });
 }
 
 /**
@@ -137,15 +131,8 @@ async function requireTargetAccess(
       : getCatalogTarget(operator).repository;
   if (repository === undefined) return;
   const reference = targetReference(target, pathBelow(target, repository), 'latest');
-  const opened = await openTarget(reference, session);
-  try {
-    await opened.repository.headManifest(opened.reference, session);
-  } catch (error) {
-    if (!(error instanceof OpmateError)) throw error;
-    const { name } = opened.repository;
+  await withOpen(openTarget(reference, session), async ({ repository: { name, ...own }, reference: tag }) => {
     // The tag is arbitrary.
-    throw addContext(error, { subject: name, replaces: [getSubject(name, opened.reference)] });
-  } finally {
-    await opened.close();
-  }
+    await inContext({ subject: name, replaces: [getSubject(name, tag)] }, () => own.headManifest(tag, session));
+  });
 }

@@ -1,6 +1,6 @@
 import { openCharts } from '../../mirror/helm/open-charts.js';
 import type { ImageSetConfiguration } from '../../mirror/image-set/image-set-config.js';
-import { type ImageSetPlan, planImageSet } from '../../mirror/image-set/image-set-plan.js';
+import { type ImageSetPlan, type PlanOptions, planImageSet } from '../../mirror/image-set/image-set-plan.js';
 import { openPinnedCatalog } from '../../mirror/image-set/select-catalogs.js';
 import type { ImageSetLock } from '../../mirror/lock/lock.js';
 import { createLiveAccess } from '../../mirror/release/live-releases.js';
@@ -8,7 +8,8 @@ import { createLockedAccess } from '../../mirror/release/locked-access.js';
 import { openReleases } from '../../mirror/release/open-releases.js';
 import { rebuildFrom } from '../../mirror/selection/rebuilt-catalog.js';
 import { formatPlatform } from '../../oci/image/platform.js';
-import type { ImageSetRun } from './image-set-run.js';
+import type { Session } from '../../source/session.js';
+import type { ImageSetRun, MirrorOptions } from './image-set-run.js';
 
 /**
  * Selects the images of a run, from the catalogs and releases of `lock` if there is one. Only catalogs and charts are
@@ -20,14 +21,30 @@ export async function planForRun(
   lock?: ImageSetLock,
 ): Promise<ImageSetPlan> {
   warnOfOtherPlatforms(run, config);
-  const { session, destination } = run;
-  const { dependencies = 'report', helmCharts, graphBase, graphData } = run.options;
-  const { avoidRisks = false, ignoreReleaseSignature: ignoreSignature = false } = run.options;
+  const { session, destination, options } = run;
+  const { dependencies, helmCharts } = options;
   const { logger, signal, platform } = session;
   return planImageSet(config, {
     ...{ target: destination.target, dependencies, logger, signal },
     withCharts: helmCharts === true || destination.kind === 'disk',
     platforms: platform === undefined ? undefined : [platform],
+    ...openersOf(options, session, lock),
+    digestOfRebuilt: async (source, platforms) => {
+      const rebuilt = await rebuildFrom(source, session, { platforms });
+      await rebuilt.close();
+      return rebuilt.digest;
+    },
+  });
+}
+
+/** Returns how a plan opens catalogs, charts and releases: those of `lock`, if there is one. */
+export function openersOf(
+  options: Pick<MirrorOptions, 'graphBase' | 'graphData' | 'avoidRisks' | 'ignoreReleaseSignature'>,
+  session: Session,
+  lock?: ImageSetLock,
+): Pick<PlanOptions, 'openCatalog' | 'openCharts' | 'openReleases'> {
+  const { graphBase, graphData, avoidRisks = false, ignoreReleaseSignature = false } = options;
+  return {
     openCatalog: (reference) => {
       const digest = lock?.catalogs.find(({ catalog }) => catalog === reference.text)?.sourceDigest;
       return openPinnedCatalog(digest === undefined ? reference : { ...reference, digest }, session);
@@ -37,14 +54,10 @@ export async function planForRun(
       const live = { session, graphBase, graphData };
       const access =
         lock?.releases === undefined ? createLiveAccess(live) : createLockedAccess(lock.releases, live);
-      return openReleases(releases, { access, avoidRisks, ignoreSignature, signal });
+      const { signal } = session;
+      return openReleases(releases, { access, avoidRisks, ignoreSignature: ignoreReleaseSignature, signal });
     },
-    digestOfRebuilt: async (source, platforms) => {
-      const rebuilt = await rebuildFrom(source, session, { platforms });
-      await rebuilt.close();
-      return rebuilt.digest;
-    },
-  });
+  };
 }
 
 function warnOfOtherPlatforms(

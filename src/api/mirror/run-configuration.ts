@@ -10,10 +10,8 @@ import {
   type CatalogSourceTemplate,
   readCatalogSourceTemplates,
 } from '../../mirror/image-set/catalog-source-template.js';
-import type { TransferOptions } from '../../mirror/transfer/transfer-types.js';
 import { formatPlatform } from '../../oci/image/platform.js';
 import type { ImageSetRun } from './image-set-run.js';
-import { resolveMaxPerRegistry } from './max-per-registry.js';
 
 /** Templates of catalog sources by the catalog that names them. */
 export type Templates = ReadonlyMap<string, CatalogSourceTemplate>;
@@ -42,25 +40,12 @@ export function readTemplates(
 }
 
 /** Returns the options that shape the selection, as a lock records them. */
-export function getLockOptions(run: ImageSetRun): Record<string, string> {
-  const { dependencies = 'report', signatures = true } = run.options;
-  const { platform } = run.session;
+export function getLockOptions({ options, session }: ImageSetRun): Record<string, string> {
+  const { dependencies, signatures } = options;
+  const { platform } = session;
   return {
     dependencies,
     ...(platform !== undefined && { platform: formatPlatform(platform) }),
     signatures: signatures ? 'yes' : 'none',
-  };
-}
-
-/** Returns the limits and error handling of copying. */
-export function getTransferOptions(run: ImageSetRun): TransferOptions {
-  const { imagesAtOnce, layersAtOnce, imageTimeoutMs, onError = 'stop' } = run.options;
-  return {
-    session: run.session,
-    maxPerRegistry: resolveMaxPerRegistry(run.options),
-    imagesAtOnce,
-    layersAtOnce,
-    imageTimeoutMs,
-    continueOnError: onError !== 'stop',
   };
 }

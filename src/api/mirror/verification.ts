@@ -16,7 +16,6 @@ import type { Repository } from '../../oci/registry/repository.js';
 import type { Verdict } from '../../oci/signatures/verify-image.js';
 import type { Session } from '../../source/session.js';
 import type { ImageSetRun } from './image-set-run.js';
-import { resolveMaxPerRegistry } from './max-per-registry.js';
 
 /** Verifies a prepared set at its sources, and keeps the verdicts for its lock. Throws OpmateError in strict runs. */
 export async function verifySources(run: ImageSetRun, mirror: ImageSetMirror): Promise<void> {
@@ -64,7 +63,7 @@ function atSources(session: Session): Openers {
 
 /** Returns the verdicts by image; undefined for a run without a policy. */
 async function judge(
-  { options, session }: ImageSetRun,
+  { options, session, transfer }: ImageSetRun,
   getSet: () => VerifiedSet,
   openers: Openers,
 ): Promise<Map<string, Verdict> | undefined> {
@@ -76,7 +75,7 @@ async function judge(
     registriesDirectory === undefined ? new Map<string, string>() : await readLookasides(registriesDirectory);
   const { logger, signal } = session;
   const verdicts = await verifyLock(set, {
-    ...{ policy, signal, now: session.now(), maxPerRegistry: resolveMaxPerRegistry(options), ...openers },
+    ...{ policy, signal, now: session.now(), maxPerRegistry: transfer.maxPerRegistry, ...openers },
     readOpenPgp: (reference, digest) => readLookasideSignatures(lookasides, reference, digest, session),
   });
   const refusals = getRefusals(set, verdicts);

@@ -6,7 +6,6 @@ import { type ArchivableSet, archiveImageSet, listCarried } from '../../mirror/i
 import { type BytePlan, planBytes } from '../../mirror/lock/byte-plan.js';
 import { signArchive } from '../../oci/archive-set/archive-index.js';
 import type { ImageSetRun, MirrorArchive } from './image-set-run.js';
-import { resolveMaxPerRegistry } from './max-per-registry.js';
 
 /** Writes the archive of a run without the content of its base, and signs it if the run has a key. */
 export async function writeArchive(
@@ -19,7 +18,7 @@ export async function writeArchive(
   const { written, lock } = await archiveImageSet(set, directory, {
     ...{ session: run.session, partBytes, strict },
     base: await readBase(run),
-    concurrency: resolveMaxPerRegistry(run.options),
+    concurrency: run.transfer.maxPerRegistry,
     imageTimeoutMs,
   });
   if (signingKey !== undefined) await signArchive(directory, signingKey);

@@ -1,4 +1,4 @@
-import { OpmateError } from '../../core/errors.js';
+import { ifFound } from '../../core/errors.js';
 import { formatMappingLines } from '../../mirror/image-set/image-set-plan.js';
 import type { NamedImage } from '../../mirror/image-set/planned-image.js';
 import {
@@ -10,7 +10,7 @@ import { type LockMirrorOptions, createLockMirror } from '../../mirror/lock/lock
 import type { ImageSetLock } from '../../mirror/lock/lock.js';
 import { readArchiveIndex } from '../../oci/archive-set/archive-index.js';
 import type { ImageSetRun, MirrorMapping, MirrorResult } from './image-set-run.js';
-import { type Templates, getTransferOptions } from './run-configuration.js';
+import type { Templates } from './run-configuration.js';
 
 /** Writes cluster resources to the workspace, if there is one, and returns them by file name. */
 export async function writeResources(
@@ -48,10 +48,7 @@ async function listMissing(run: ImageSetRun, { images }: MirroredSet<NamedImage>
   if (destination.kind === 'registry') return [];
   const known = new Set<string>();
   for (const place of [destination.directory, ...(base === undefined ? [] : [base.path])]) {
-    const index = await readArchiveIndex(place).catch((error: unknown) => {
-      if (error instanceof OpmateError && error.code === 'NOT_FOUND') return undefined;
-      throw error;
-    });
+    const index = await ifFound(readArchiveIndex(place));
     for (const { repository, tag } of index?.images ?? []) known.add(`${repository}:${tag ?? ''}`);
   }
   return formatMappingLines(
@@ -67,13 +64,8 @@ export function renderResources(
   templates: Templates,
   signatures?: ClusterResourceOptions['signatures'],
 ): Map<string, string> {
-  const { destination, options } = run;
-  return encodeClusterResources(set, {
-    target: destination.target,
-    ...options.naming,
-    signatures,
-    templates,
-  });
+  const { target } = run.destination;
+  return encodeClusterResources(set, { target, ...run.options.naming, signatures, templates });
 }
 
 /** Surveys the target, copies missing images of a lock, and writes cluster resources. */
@@ -83,7 +75,7 @@ export async function copyLocked(
   content: Pick<LockMirrorOptions, 'archive' | 'base' | 'open' | 'shard' | 'shardWaitMs'>,
 ): Promise<MirrorResult> {
   const mirror = createLockMirror(lock, {
-    ...{ target: run.destination.target, transfer: getTransferOptions(run), ...content },
+    ...{ target: run.destination.target, transfer: run.transfer, ...content },
   });
   // Invalid resource names are errors before anything is copied.
   renderResources(run, set, templates);

@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { CancelOptions } from '../../core/concurrency.js';
-import { OpmateError, fileError, getMessage, systemCode } from '../../core/errors.js';
+import { OpmateError, fileError, getMessage, systemCode, ifFound } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type Diagnostic, createWarning } from '../../core/diagnostic.js';
 import { Report } from '../report.js';
@@ -190,14 +190,9 @@ export async function planCopies(
   const except = outputWithin(request);
   const { files, findings } = await listFiles(directory, { ...options, label: shown(directory), except });
   report.add({ findings });
-  const existing = await listFiles(manifests, { ...options, label: shown(manifests) }).catch(
-    (error: unknown) => {
-      if (error instanceof OpmateError && error.code === 'NOT_FOUND') return { files: [] };
-      throw error;
-    },
-  );
+  const existing = await ifFound(listFiles(manifests, { ...options, label: shown(manifests) }));
   const sources = new Map(files.map((file) => [file.path, file]));
-  for (const target of existing.files) {
+  for (const target of existing?.files ?? []) {
     const place = { file: shown(path.join(manifests, target.path)) };
     const source = sources.get(target.path);
     if (source === undefined) {

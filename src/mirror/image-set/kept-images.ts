@@ -4,29 +4,27 @@ import type { ImageName } from './image-set-names.js';
 import type { ImageSetLock, LockedImage } from '../lock/lock.js';
 
 /** Manifests and names of images in locks, which must not be deleted. */
-export class KeptImages {
-  readonly #byDigest = new Map<string, string>();
-  readonly #byName = new Map<string, string>();
+export interface KeptImages {
+  /** Returns the reason to keep a manifest; undefined for none. */
+  reasonFor(digest: string | undefined): string | undefined;
+  /** Returns the reason to keep an image by its name below a target; undefined for none. */
+  reasonForName(name: ImageName): string | undefined;
+}
 
-  /** Adds the images of a lock; `file` names it in messages. */
-  add(lock: ImageSetLock, file: string): void {
-    for (const image of lock.images) {
+/** Returns the images of locks, which have their names in messages as keys. */
+export function createKeptImages(locks: ReadonlyMap<string, ImageSetLock>): KeptImages {
+  const reasons = new Map<string, string>();
+  for (const [file, { images }] of locks) {
+    for (const image of images) {
       const reason = (): string => `${getUser(image)} in ${file} needs it`;
-      for (const { descriptor } of image.contents.manifests)
-        getOrAdd(this.#byDigest, descriptor.digest, reason);
-      if (image.tag !== undefined) getOrAdd(this.#byName, `${image.repository}:${image.tag}`, reason);
+      for (const { descriptor } of image.contents.manifests) getOrAdd(reasons, descriptor.digest, reason);
+      if (image.tag !== undefined) getOrAdd(reasons, `${image.repository}:${image.tag}`, reason);
     }
   }
-
-  /** Returns the reason to keep a manifest; undefined for none. */
-  reasonFor(digest: string | undefined): string | undefined {
-    return digest === undefined ? undefined : this.#byDigest.get(digest);
-  }
-
-  /** Returns the reason to keep an image by its name below a target; undefined for none. */
-  reasonForName({ repository, tag }: ImageName): string | undefined {
-    return this.#byName.get(`${repository}:${tag}`);
-  }
+  return {
+    reasonFor: (digest) => (digest === undefined ? undefined : reasons.get(digest)),
+    reasonForName: ({ repository, tag }) => reasons.get(`${repository}:${tag}`),
+  };
 }
 
 function getUser({ kind, source, bundles }: LockedImage): string {

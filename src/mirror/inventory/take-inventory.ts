@@ -1,5 +1,5 @@
 import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
-import { LimitError, OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { LimitError, OpmateError, throwIfCancelled, ifFound } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { describeManifest } from '../../oci/image/contents.js';
 import type { ImageSession } from '../../oci/image/open.js';
@@ -100,13 +100,10 @@ class RepositoryReader {
 
   async read(digests: ReadonlySet<string>): Promise<RepositoryContent> {
     const { concurrency } = this.#options;
-    const names = await this.#source.listTags(this.#options).catch((error: unknown) => {
-      // A listed repository may be empty, a given one missing.
-      if (error instanceof OpmateError && error.code === 'NOT_FOUND') return [];
-      throw error;
-    });
+    // A listed repository may be empty, a given one missing.
+    const names = await ifFound(this.#source.listTags(this.#options));
     const roots = await mapConcurrent(
-      [...names, ...digests],
+      [...(names ?? []), ...digests],
       concurrency,
       async (name) => ({ name, content: await this.#getManifest(name) }),
       this.#options,
@@ -188,13 +185,10 @@ class RepositoryReader {
 
   /** Returns undefined for a missing manifest, or with a warning for an unreadable one. */
   async #getManifest(reference: string): Promise<ManifestContent | undefined> {
-    try {
-      return await this.#source.getManifest(reference, this.#options);
-    } catch (error) {
-      if (error instanceof OpmateError && error.code === 'NOT_FOUND') return undefined;
+    return ifFound(this.#source.getManifest(reference, this.#options)).catch((error: unknown) => {
       this.#warn(error);
       return undefined;
-    }
+    });
   }
 
   /** Warns about unusable content; throws other errors. */

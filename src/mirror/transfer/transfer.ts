@@ -1,5 +1,5 @@
 import type { CancelOptions } from '../../core/concurrency.js';
-import { OpmateError } from '../../core/errors.js';
+import { ifFound } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
 import type { Reference } from '../../core/reference.js';
 import { type ImageContents, readContentsFrom } from '../../oci/image/contents.js';
@@ -48,7 +48,7 @@ export async function pinTransfers(
     const { repository, reference } = await places.openSource(transfer);
     const { platforms } = transfer;
     const reading = { signal, logger: session.logger, referrers, platforms, concurrency: requestsPerImage };
-    const root = await ignoreNotFound(repository.getManifest(reference, reading));
+    const root = await ifFound(repository.getManifest(reference, reading));
     if (root === undefined) return undefined;
     const contents = await readContentsFrom(repository, reference, root, reading);
     const manifests = contents.manifests.map((manifest) => {
@@ -84,15 +84,6 @@ function toImageKey({ source, platforms }: Transfer): string | undefined {
     return undefined;
   const { registry, repository, digest } = source;
   return JSON.stringify([registry, repository, digest, platforms?.map(formatPlatform)]);
-}
-
-async function ignoreNotFound<T>(work: Promise<T>): Promise<T | undefined> {
-  try {
-    return await work;
-  } catch (error) {
-    if (error instanceof OpmateError && error.code === 'NOT_FOUND') return undefined;
-    throw error;
-  }
 }
 
 interface SurveyOptions extends TransferOptions {
@@ -163,7 +154,7 @@ async function openForReading(
 ): Promise<Repository | undefined> {
   if (target.transport !== 'oci') return (await openTarget(target, session)).repository;
   const { openLayout } = await import('../../oci/layout/layout.js');
-  return ignoreNotFound(openLayout(target.path));
+  return ifFound(openLayout(target.path));
 }
 
 /** Returns the maximum number of parallel images, and of parallel requests for each. */

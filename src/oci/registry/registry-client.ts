@@ -7,6 +7,7 @@ import {
   OpmateError,
   RegistryError,
   throwIfCancelled,
+  ifFound,
 } from '../../core/errors.js';
 import { quoteShort } from '../../document/field.js';
 import { isJsonObject } from '../../document/json.js';
@@ -24,7 +25,7 @@ import { createReferrersTags, referrersTag } from './referrers-tag.js';
 import { type PageOptions, readPages } from './list-pages.js';
 import { isTag } from './registry-names.js';
 import { type Access, canTryNext, createRequester, type RegistryRequester } from './registry-request.js';
-import { type ManifestContent, type WritableRepository, ifFound } from './repository.js';
+import { type ManifestContent, type WritableRepository } from './repository.js';
 import { maxContentAttempts, pauseBeforeAttempt } from '../transport/retry-policy.js';
 import { type TransportResponse } from '../transport/transport.js';
 import { NetworkError } from '../transport/transport-faults.js';

@@ -1,6 +1,5 @@
 import type { Readable } from 'node:stream';
 import type { CancelOptions } from '../../core/concurrency.js';
-import { OpmateError } from '../../core/errors.js';
 import type { Descriptor } from '../image/types.js';
 
 /** Bytes of a manifest or index with their verified descriptor. */
@@ -69,14 +68,4 @@ export interface WritableRepository extends Repository {
   ): Promise<Descriptor>;
   /** Deletes a manifest by digest, or a tag. */
   deleteManifest(reference: string, options?: CancelOptions): Promise<void>;
-}
-
-/** Returns what is read, or undefined if it is missing. */
-export async function ifFound<T>(result: Promise<T>): Promise<T | undefined> {
-  try {
-    return await result;
-  } catch (error) {
-    if (error instanceof OpmateError && error.code === 'NOT_FOUND') return undefined;
-    throw error;
-  }
 }

@@ -6,7 +6,8 @@ import { readBlob } from '../image/image.js';
 import { parseManifest } from '../image/manifest.js';
 import { getSubject } from '../image/platform.js';
 import type { Descriptor, ImageManifest } from '../image/types.js';
-import { type Repository, ifFound } from '../registry/repository.js';
+import { ifFound } from '../../core/errors.js';
+import type { Repository } from '../registry/repository.js';
 
 /** Media type of the signed document of a cosign signature. */
 export const simpleSigningType = 'application/vnd.dev.cosign.simplesigning.v1+json';

@@ -9,7 +9,7 @@ import {
 } from '../../../../src/mirror/image-set/delete-list.js';
 import { getImageName, formatSource } from '../../../../src/mirror/image-set/image-set-names.js';
 import type { PlannedImage } from '../../../../src/mirror/image-set/planned-image.js';
-import { KeptImages } from '../../../../src/mirror/image-set/kept-images.js';
+import { createKeptImages } from '../../../../src/mirror/image-set/kept-images.js';
 import { messagesThrown } from '../../../support/diagnostics.js';
 
 const listing = (...items: string[]): string =>
@@ -36,7 +36,7 @@ const images = [
   planned('catalog', 'quay.io/acme/index:v1'),
 ];
 const target = { registry: 'reg.test', path: 'ocm' };
-const options = { target, signatures: false, v1Tags: false, keep: new KeptImages() };
+const options = { target, signatures: false, v1Tags: false, keep: createKeptImages(new Map()) };
 const listed = (more: Partial<typeof options> = {}): string[] =>
   listDeletions({ images }, { ...options, ...more }).items.map(({ imageReference, type }) => {
     return `${imageReference} ${type}`;

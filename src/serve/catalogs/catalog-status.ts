@@ -18,7 +18,7 @@ export const conditionReasons = [
 ] as const;
 
 /** A status condition. (Source: ClusterCatalog.) */
-export interface CatalogCondition {
+interface CatalogCondition {
   type: 'Progressing' | 'Serving';
   status: 'True' | 'False';
   reason: (typeof conditionReasons)[number];
@@ -62,7 +62,7 @@ interface CatalogProblem {
 }
 
 /** Problems of a catalog; `message` has one per line, for a condition. */
-export interface CatalogFault {
+interface CatalogFault {
   message: string;
   problems: readonly CatalogProblem[];
 }

@@ -1,5 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 import { OpmateError, UsageError } from '../../core/errors.js';
+import { parseGoDuration } from '../../kube/duration.js';
 import { type LabelSelector, parseLabelSelector } from '../../graph/resolve-selector.js';
 
 /** Reads a whole number above 0. */
@@ -36,18 +37,11 @@ export function upToTen(text: string): number {
   throw new InvalidArgumentError('expected a whole number from 1 to 10');
 }
 
-const durationUnits: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
-
 /** Reads a duration such as `30s` or `1m30s`, by default in seconds; returns milliseconds. */
 export function milliseconds(text: string): number {
-  if (/^\d+(\.\d+)?$/.test(text)) return Number(text) * 1_000;
-  if (!/^(\d+(\.\d+)?(ms|s|m|h))+$/.test(text))
-    throw new InvalidArgumentError('expected a duration such as 30s or 2m');
-  const parts = text.matchAll(/([\d.]+)(ms|s|m|h)/g);
-  return [...parts].reduce(
-    (sum, [, amount, unit = '']) => sum + Number(amount) * (durationUnits[unit] ?? 0),
-    0,
-  );
+  const value = parseGoDuration(/^\d+(\.\d+)?$/.test(text) ? `${text}s` : text);
+  if (value !== undefined) return value;
+  throw new InvalidArgumentError('expected a duration such as 30s or 2m');
 }
 
 /** Reads a duration above 0; returns milliseconds. */

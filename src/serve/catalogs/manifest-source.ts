@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { isDigest } from '../../core/digest.js';
+import { parseGoDuration } from '../../kube/duration.js';
 import { OpmateError } from '../../core/errors.js';
 import { type Field, quoteShort } from '../../document/field.js';
 import { quoteGo } from '../../document/go-json.js';
@@ -37,7 +38,7 @@ export interface ReadSource {
 /** Maximum interval of polls: 30 days. */
 const maxPollMinutes = 30 * 24 * 60;
 
-/** Source types with their fields. */
+/** Source types with their fields, which are the kinds of places. */
 export const unionTypes = {
   Image: 'image',
   Artifact: 'artifact',
@@ -48,33 +49,66 @@ export const unionTypes = {
   ConfigMap: 'configMap',
 } as const;
 
-interface UnionMember {
-  type: keyof typeof unionTypes;
-  field: Field;
-}
+type SourceType = keyof typeof unionTypes;
+
+const poll = 'pollIntervalMinutes';
+
+/** Keys of the field of each source type. */
+const memberKeys: Readonly<Record<SourceType, readonly string[]>> = {
+  Image: ['ref', poll],
+  Artifact: ['ref', 'directory', poll],
+  Directory: ['path', poll],
+  Git: ['repository', 'ref', 'directory', 'secretRef', poll],
+  HTTP: ['url', 'directory', 'insecure', 'secretRef', poll],
+  Served: ['url', 'insecure', poll],
+  ConfigMap: ['name', 'namespace'],
+};
 
 /** Reads the source of a ClusterCatalog: the union member that `type` names, which must be the only one. */
-export function readUnionSource(field: Field, context: ManifestContext): ReadSource | undefined {
-  const member = readMember(field, context.isFirst);
-  return member && readUnion(member, context);
+export function readUnionSource(source: Field, context: ManifestContext): ReadSource | undefined {
+  const type = readType(source, context.isFirst);
+  if (type === undefined) return undefined;
+  const member = source.field(unionTypes[type]);
+  const isFirstImage = type === 'Image' && context.isFirst;
+  const former = isFirstImage ? ['pollInterval', 'pullSecret', 'insecureSkipTLSVerify'] : [];
+  member.object([...memberKeys[type], ...former]);
+  const minutes = member.field(poll).optionalInteger(1, maxPollMinutes);
+  let pollMs = minutes === undefined ? undefined : minutes * 60_000;
+  if (isFirstImage) {
+    pollMs ??= readDuration(member.field('pollInterval'));
+    const secret = member.field('pullSecret');
+    if (secret.optionalText() !== undefined) {
+      context.warn(secret, 'pullSecret is not read from the cluster; specify credentials with --authfile');
+    }
+  }
+  const origin = readOrigin(type, member, context);
+  if (origin?.kind === 'image' && pollMs !== undefined && isPinnedRef(origin.ref)) {
+    const interval = member.field(minutes === undefined ? 'pollInterval' : poll);
+    interval.fail('an image named by digest never changes', { hint: 'remove it, or use a tag' });
+  }
+  if (origin?.kind === 'http' && pollMs !== undefined && origin.checksum !== undefined) {
+    member.field(poll).fail('an archive with a checksum never changes', { hint: 'remove it' });
+  }
+  const hasSecret = type === 'Git' || type === 'HTTP';
+  return { origin, secret: hasSecret ? readSecretRef(member.field('secretRef')) : undefined, pollMs };
 }
 
-function readMember(field: Field, isFirst: boolean): UnionMember | undefined {
-  const types = Object.keys(unionTypes) as (keyof typeof unionTypes)[];
-  const source = field.object(['type', ...Object.values(unionTypes)]);
-  if (source === undefined) return undefined;
-  if (!source.type.isSet) return source.type.missing('set the type, e.g. type: Image');
+function readType(source: Field, isFirst: boolean): SourceType | undefined {
+  const members = source.object(['type', ...Object.values(unionTypes)]);
+  if (members === undefined) return undefined;
+  if (!members.type.isSet) return members.type.missing('set the type, e.g. type: Image');
   // Lower case in the first API.
-  const type = isFirst && source.type.value === 'image' ? 'Image' : source.type.choice(types);
+  const isImage = isFirst && members.type.value === 'image';
+  const type = isImage ? 'Image' : members.type.choice(Object.keys(unionTypes) as SourceType[]);
   if (type === undefined) return undefined;
   const key = unionTypes[type];
   for (const other of Object.values(unionTypes)) {
-    if (other === key || !source[other].isPresent) continue;
+    if (other === key || !members[other].isPresent) continue;
     const hint = `remove it, or set type: ${getSourceType(other)}`;
-    source[other].fail(`cannot be combined with type ${type}`, { code: 'exclusive-fields', hint });
+    members[other].fail(`cannot be combined with type ${type}`, { code: 'exclusive-fields', hint });
   }
-  if (!source[key].isPresent) return source[key].missing(`add it, or change type: ${type}`);
-  return source[key].jsonObject() === undefined ? undefined : { type, field: source[key] };
+  if (!members[key].isPresent) return members[key].missing(`add it, or change type: ${type}`);
+  return members[key].jsonObject() === undefined ? undefined : type;
 }
 
 /** Returns the source type of a kind of place. */
@@ -82,75 +116,34 @@ export function getSourceType(kind: string): string {
   return Object.entries(unionTypes).find(([, member]) => member === kind)?.[0] ?? '';
 }
 
-function readUnion({ type, field }: UnionMember, context: ManifestContext): ReadSource {
-  const minutes = field.field('pollIntervalMinutes').optionalInteger(1, maxPollMinutes);
-  let pollMs = minutes === undefined ? undefined : minutes * 60_000;
-  const poll = 'pollIntervalMinutes';
-  const within = (): { directory?: string } => readWithin(field.field('directory'));
-  switch (type) {
-    case 'Image': {
-      const first = context.isFirst ? ['pollInterval', 'pullSecret', 'insecureSkipTLSVerify'] : [];
-      field.object(['ref', poll, ...first]);
-      if (context.isFirst) {
-        pollMs ??= readDuration(field.field('pollInterval'));
-        const secret = field.field('pullSecret');
-        if (secret.optionalText() !== undefined) {
-          context.warn(
-            secret,
-            'pullSecret is not read from the cluster; specify credentials with --authfile',
-          );
-        }
-      }
-      const ref = readImageRef(field.field('ref'), context.directory);
-      if (pollMs !== undefined && ref !== undefined && isPinnedRef(ref)) {
-        const hint = 'remove it, or use a tag';
-        const interval = field.field(minutes === undefined ? 'pollInterval' : poll);
-        interval.fail('an image named by digest never changes', { hint });
-      }
-      return { origin: ref === undefined ? undefined : { kind: unionTypes[type], ref }, pollMs };
+function readOrigin(type: SourceType, member: Field, context: ManifestContext): CatalogPlace | undefined {
+  const kind = unionTypes[type];
+  const readDirectory = (): { directory?: string } => readWithin(member.field('directory'));
+  switch (kind) {
+    case 'image':
+    case 'artifact': {
+      const ref = readImageRef(member.field('ref'), context.directory);
+      if (ref === undefined) return undefined;
+      return kind === 'image' ? { kind, ref } : { kind, ref, ...readDirectory() };
     }
-    case 'Artifact': {
-      field.object(['ref', 'directory', poll]);
-      const ref = readImageRef(field.field('ref'), context.directory);
-      return { origin: ref === undefined ? undefined : { kind: unionTypes[type], ref, ...within() }, pollMs };
+    case 'directory': {
+      const written = member.field('path').text();
+      if (written?.includes('\0')) member.field('path').fail('invalid path');
+      return written === undefined ? undefined : { kind, path: path.resolve(context.directory, written) };
     }
-    case 'Directory': {
-      const directory = field.object(['path', poll])?.path;
-      const written = directory?.text();
-      if (written === undefined) return { origin: undefined, pollMs };
-      if (written.includes('\0')) directory?.fail('invalid path');
-      return { origin: { kind: unionTypes[type], path: path.resolve(context.directory, written) }, pollMs };
+    case 'git': {
+      const repository = member.field('repository').parsed(parseGitRepository);
+      const ref = readGitRef(member.field('ref'));
+      return repository === undefined ? undefined : { kind, repository, ...ref, ...readDirectory() };
     }
-    case 'Git': {
-      const git = field.object(['repository', 'ref', 'directory', 'secretRef', poll]);
-      const repository = git?.repository.parsed(parseGitRepository);
-      const ref = git && readGitRef(git.ref);
-      const origin =
-        repository === undefined ? undefined : { kind: unionTypes[type], repository, ...ref, ...within() };
-      return { origin, secret: git && readSecretRef(git.secretRef), pollMs };
+    case 'http':
+    case 'served': {
+      const place = member.field('url').parsed<CatalogPlace>(kind === 'http' ? parseArchiveUrl : parseServed);
+      const insecure = member.field('insecure').optionalBoolean() && { insecure: true };
+      return place && { ...place, ...insecure, ...(kind === 'http' && readDirectory()) };
     }
-    case 'HTTP': {
-      const http = field.object(['url', 'directory', 'insecure', 'secretRef', poll]);
-      const place = http?.url.parsed(parseArchiveUrl);
-      const insecure = http?.insecure.optionalBoolean() === true ? { insecure: true } : {};
-      if (place?.checksum !== undefined && minutes !== undefined) {
-        http?.[poll].fail('an archive with a checksum never changes', { hint: 'remove it' });
-      }
-      const origin = place && { ...place, ...insecure, ...within() };
-      return { origin, secret: http && readSecretRef(http.secretRef), pollMs };
-    }
-    case 'Served': {
-      const served = field.object(['url', 'insecure', poll]);
-      const place = served?.url.parsed(parseServed);
-      const insecure = served?.insecure.optionalBoolean() === true ? { insecure: true } : {};
-      return { origin: place && { ...place, ...insecure }, pollMs };
-    }
-    case 'ConfigMap': {
-      const reference = field.object(['name', 'namespace']);
-      const namespace = reference?.namespace.optionalText();
-      const origin = reference && findConfigMap(reference.name, namespace, context);
-      return { origin, pollMs: undefined };
-    }
+    case 'configMap':
+      return findConfigMap(member.field('name'), member.field('namespace').optionalText(), context);
   }
 }
 
@@ -256,19 +249,12 @@ export function configMapKey(namespace: string | undefined, name: string): strin
   return `${namespace ?? ''}/${name}`;
 }
 
-const unitMs: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1_000, ms: 1 };
-
 /** Reads a duration of at least a second as Go writes it, such as `1h30m`. */
 export function readDuration(field: Field): number | undefined {
   const text = field.optionalText();
   if (text === undefined) return undefined;
-  const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ms|h|m|s)/g)];
-  const total = parts.reduce(
-    (sum, [, number, unit]) => sum + Number(number) * (unitMs[unit as string] ?? 0),
-    0,
-  );
-  const isWhole = parts.map(([part]) => part).join('') === text;
-  if (isWhole && total >= 1_000 && total <= maxPollMinutes * 60_000) return total;
+  const duration = parseGoDuration(text) ?? 0;
+  if (duration >= 1_000 && duration <= maxPollMinutes * 60_000) return duration;
   const problem = `expected a duration from one second to 30 days, got ${quoteShort(text)}`;
   return field.fail(problem, { hint: 'use a duration such as 10m or 1h30m' });
 }

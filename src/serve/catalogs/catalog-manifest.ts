@@ -62,7 +62,7 @@ export function readCatalog(object: WrittenDocument, context: ReadContext): Cata
   const { root, name: file, findPlace } = object;
   const warn = (field: Field, message: string): void =>
     context.logger.log('warn', `${file}:${findPlace(field.path).line}: ${message}`);
-  const kind = root.field('kind').text();
+  const kind = root.jsonObject() && root.field('kind').text();
   if (kind === undefined) return undefined;
   if (!kinds.includes(kind)) {
     if (findNearest(kind, kinds) !== undefined) root.field('kind').choice(kinds);

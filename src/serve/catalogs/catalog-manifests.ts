@@ -1,4 +1,5 @@
 import { stat } from 'node:fs/promises';
+import path from 'node:path';
 import { type Diagnostic, createFault } from '../../core/diagnostic.js';
 import { DiagnosticsError } from '../../core/diagnostics-error.js';
 import { computeDigest } from '../../core/digest.js';
@@ -13,6 +14,7 @@ import type { JsonObject } from '../../document/json.js';
 import type { Logger } from '../../core/log.js';
 import { groupBy } from '../../core/groups.js';
 import { compareBytes } from '../../core/order.js';
+import { listManifestFiles } from '../../source/secrets.js';
 import { findCatalogNameFault } from '../http/catalog-names.js';
 import { type CatalogManifest, readCatalog } from './catalog-manifest.js';
 import { configMapKey } from './manifest-source.js';
@@ -41,9 +43,9 @@ const maxFileBytes = 16 * 1024 * 1024;
 /** Computes a digest of the names and states of the manifests in a directory. */
 export async function computeManifestsVersion(directory: string): Promise<string> {
   const lines: string[] = [];
-  for (const file of await listManifestFiles(directory, maxFiles)) {
-    const stats = await stat(file, { bigint: true }).catch(() => undefined);
-    lines.push(`${file} ${stats && getFileState(stats)}`);
+  for (const name of await listManifestFiles(directory, maxFiles, 'manifests')) {
+    const stats = await stat(path.join(directory, name), { bigint: true }).catch(() => undefined);
+    lines.push(`${name} ${stats && getFileState(stats)}`);
   }
   return computeDigest(lines.join('\n'));
 }
@@ -63,12 +65,16 @@ export async function readCatalogManifests(
   const refused: RefusedManifest[] = [];
   const objects: WrittenDocument[] = [];
   const outside = new Set<string>();
-  for (const file of await listManifestFiles(directory, maxFiles)) {
+  for (const name of await listManifestFiles(directory, maxFiles, 'manifests')) {
+    const file = path.join(directory, name);
     try {
       const error = await outsideError(directory, file);
       if (error !== undefined && followLinks !== true) throw error;
       if (error !== undefined) outside.add(file);
-      const text = await readManifest(file);
+      const bytes = await readRegularFile(file, maxFileBytes).catch((error: unknown) => {
+        throw fileError(file, error, { file });
+      });
+      const text = String(bytes);
       // An editor may just have truncated the file.
       if (text.trim() === '') {
         faults.add(createFault('invalid-value', 'empty', { file, line: 1, hint: 'remove the file' }));
@@ -81,20 +87,20 @@ export async function readCatalogManifests(
       refused.push({ name: undefined, file, line: 0, error });
     }
   }
-  const { configMaps, others } = separateConfigMaps(objects);
+  const context = { directory, configMaps: readConfigMaps(objects.filter(isConfigMap)), logger };
   const byName = new Map<string, CatalogManifest>();
   for (const object of objects) {
-    const catalog = others.has(object) ? readCatalog(object, { directory, configMaps, logger }) : undefined;
+    const catalog = isConfigMap(object) ? undefined : readCatalog(object, context);
     const { errors } = object.diagnostics;
     const other = catalog && byName.get(catalog.name);
-    if (other !== undefined) {
-      const { name, file, line } = catalog as CatalogManifest;
+    if (catalog !== undefined && other !== undefined) {
+      const { name, file, line } = catalog;
       const problem = `duplicate catalog ${quoteGo(name)}, first defined in ${other.file}:${other.line}`;
       // Refused without the name, which belongs to the other.
       const hint = 'use a name that is unique across kinds and namespaces';
       faults.add(createFault('invalid-value', problem, { subject: 'metadata.name', file, line, hint }));
     } else if (errors.length > 0) {
-      refused.push(refuse(others.has(object) ? findName(object.root) : undefined, errors));
+      refused.push(refuse(isConfigMap(object) ? undefined : findName(object.root), errors));
     } else if (catalog !== undefined) byName.set(catalog.name, catalog);
   }
   if (byName.size > maxCatalogs) {
@@ -134,35 +140,20 @@ function findName(root: Field): string | undefined {
   return typeof value === 'string' && findCatalogNameFault(value) === undefined ? value : undefined;
 }
 
-async function readManifest(file: string): Promise<string> {
-  try {
-    return String(await readRegularFile(file, maxFileBytes));
-  } catch (error) {
-    throw fileError(file, error, { file });
-  }
+function isConfigMap({ root }: WrittenDocument): boolean {
+  return root.field('kind').value === 'ConfigMap';
 }
 
-/** Separates ConfigMaps from other objects; reports documents that are not objects. */
-function separateConfigMaps(objects: readonly WrittenDocument[]): {
-  configMaps: Map<string, JsonObject>;
-  others: Set<WrittenDocument>;
-} {
+/** Reads ConfigMaps by namespace and name. */
+function readConfigMaps(objects: readonly WrittenDocument[]): Map<string, JsonObject> {
   const configMaps = new Map<string, JsonObject>();
-  const others = new Set<WrittenDocument>();
-  for (const object of objects) {
-    const { root } = object;
-    const value = root.jsonObject();
-    if (value === undefined) continue;
-    if (root.field('kind').value !== 'ConfigMap') {
-      others.add(object);
-      continue;
-    }
+  for (const { root } of objects) {
     const metadata = root.field('metadata').object(['name', 'namespace'], { unknown: 'ignore' });
     const name = metadata?.name.text();
     if (metadata === undefined || name === undefined) continue;
     const key = configMapKey(metadata.namespace.optionalText(), name);
     if (configMaps.has(key)) metadata.name.fail(`duplicate ConfigMap ${quoteGo(key)}`, { code: 'duplicate' });
-    configMaps.set(key, value);
+    configMaps.set(key, root.value as JsonObject);
   }
-  return { configMaps, others };
+  return configMaps;
 }

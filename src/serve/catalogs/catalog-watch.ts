@@ -26,75 +26,64 @@ interface WatchOptions extends LinkOptions {
  * of later readings are logged. The first reading throws OpmateError for an unusable directory.
  */
 export async function watchManifests(options: WatchOptions): Promise<{ done: Promise<void> }> {
-  const { directory, use, logger = silentLogger } = options;
-  const version = await computeManifestsVersion(directory);
-  const manifests = await readCatalogManifests(directory, logger, options);
-  await use(manifests);
-  return { done: follow(options, version, logRefused(manifests, new Set(), logger)) };
-}
-
-/** Logs newly refused manifests; returns the messages of all refused ones. */
-function logRefused(
-  { refused }: CatalogManifests,
-  logged: ReadonlySet<string>,
-  logger: Logger,
-): ReadonlySet<string> {
-  const messages = new Set(refused.map(({ error }) => describe(error)));
-  for (const { file, error } of refused) {
-    if (logged.has(describe(error))) continue;
-    const diagnostics = diagnosticsFrom(error);
-    if (diagnostics.length === 1) {
-      logger.log('error', `${describe(error)}; other manifests are not affected`);
-      continue;
-    }
-    for (const diagnostic of diagnostics) logger.log('error', formatWithHint(diagnostic));
-    const count = diagnostics.length;
-    logger.log('error', `${file}: refused, ${count} problems; other manifests are not affected`);
-  }
-  return messages;
-}
-
-async function follow(
-  options: WatchOptions,
-  initialVersion: string,
-  refusedBefore: ReadonlySet<string>,
-): Promise<void> {
   const { directory, clock, use, signal, logger = silentLogger } = options;
-  let wake = new AbortController();
-  const watcher = startWatching(directory, () => wake.abort(), logger);
-  let known = initialVersion;
-  let refused = refusedBefore;
+  let known: string | undefined;
+  /** Messages of all refused manifests. */
+  let logged: ReadonlySet<string> = new Set();
   let fault: string | undefined;
-  try {
-    while (!signal.aborted) {
-      await clock.wait(rescanMs, AbortSignal.any([wake.signal, signal]));
-      if (wake.signal.aborted) await clock.wait(settleMs, signal);
-      if (signal.aborted) return;
-      wake = new AbortController();
-      try {
-        const version = await computeManifestsVersion(directory);
-        if (version === known && fault === undefined) continue;
-        const manifests = await readCatalogManifests(directory, logger, options);
-        // Changed while being read.
-        if ((await computeManifestsVersion(directory)) !== version) {
-          wake.abort();
-          continue;
-        }
-        known = version;
-        fault = undefined;
-        refused = logRefused(manifests, refused, logger);
-        await use(manifests);
-      } catch (error) {
-        const message = describe(error);
-        if (message !== fault) {
-          logger.log('error', `${message}; keeping the previous catalogs`);
-        }
-        fault = message;
-      }
-    }
-  } finally {
-    watcher?.close();
+
+  /** Reads changed manifests; false if they change meanwhile. */
+  async function update(): Promise<boolean> {
+    const version = await computeManifestsVersion(directory);
+    if (version === known && fault === undefined) return true;
+    const manifests = await readCatalogManifests(directory, logger, options);
+    if (known !== undefined && (await computeManifestsVersion(directory)) !== version) return false;
+    known = version;
+    fault = undefined;
+    logRefused(manifests);
+    await use(manifests);
+    return true;
   }
+
+  function logRefused({ refused }: CatalogManifests): void {
+    for (const { file, error } of refused) {
+      if (logged.has(describe(error))) continue;
+      const diagnostics = diagnosticsFrom(error);
+      if (diagnostics.length === 1) {
+        logger.log('error', `${describe(error)}; other manifests are not affected`);
+        continue;
+      }
+      for (const diagnostic of diagnostics) logger.log('error', formatWithHint(diagnostic));
+      const count = diagnostics.length;
+      logger.log('error', `${file}: refused, ${count} problems; other manifests are not affected`);
+    }
+    logged = new Set(refused.map(({ error }) => describe(error)));
+  }
+
+  async function follow(): Promise<void> {
+    let wake = new AbortController();
+    const watcher = startWatching(directory, () => wake.abort(), logger);
+    try {
+      while (!signal.aborted) {
+        await clock.wait(rescanMs, AbortSignal.any([wake.signal, signal]));
+        if (wake.signal.aborted) await clock.wait(settleMs, signal);
+        if (signal.aborted) return;
+        wake = new AbortController();
+        try {
+          if (!(await update())) wake.abort();
+        } catch (error) {
+          const message = describe(error);
+          if (message !== fault) logger.log('error', `${message}; keeping the previous catalogs`);
+          fault = message;
+        }
+      }
+    } finally {
+      watcher?.close();
+    }
+  }
+
+  await update();
+  return { done: follow() };
 }
 
 function describe(error: unknown): string {

@@ -46,8 +46,7 @@ const supportedTypes: Readonly<Record<CredentialsKind, readonly string[]>> = {
  */
 export async function readSecrets(directory: string, options: LinkOptions = {}): Promise<Secrets> {
   const manifests: Manifest[] = [];
-  for (const name of await listManifestFiles(directory, maxFiles, 'files')) {
-    const file = path.join(directory, name);
+  for (const file of await listManifestFiles(directory, maxFiles)) {
     await requireWithin(directory, file, { followLinks: options.followLinks });
     const content = await readFileWithin(file, (size) => {
       if (size > maxFileSize) throw new LimitError(`more than ${maxFileSize} bytes`, { subject: file, file });
@@ -85,19 +84,6 @@ export function secretsIn(manifests: Iterable<Manifest>): Secrets {
     secrets.set(key, secret);
   }
   return secrets;
-}
-
-/** Lists the `.yaml`, `.yml` and `.json` files of a directory, at most `max`, which are called `noun`. Throws OpmateError. */
-export async function listManifestFiles(directory: string, max: number, noun: string): Promise<string[]> {
-  let names: string[];
-  try {
-    names = await readdir(directory);
-  } catch (error) {
-    throw fileError(directory, error);
-  }
-  const files = names.filter((name) => /\.(?:ya?ml|json)$/i.test(name) && !name.startsWith('.'));
-  if (files.length > max) throw new LimitError(`more than ${max} ${noun}`, { subject: directory });
-  return files.sort(compareBytes);
 }
 
 function toSecret(manifest: Manifest, file: string): Secret {

@@ -1,9 +1,8 @@
 import { stat } from 'node:fs/promises';
-import path from 'node:path';
 import { type Diagnostic, createFault } from '../../core/diagnostic.js';
 import { DiagnosticsError } from '../../core/diagnostics-error.js';
 import { computeDigest } from '../../core/digest.js';
-import { OpmateError, fileError } from '../../core/errors.js';
+import { OpmateError, throwFileError } from '../../core/errors.js';
 import { getFileState, listManifestFiles } from '../../files/file-status.js';
 import { type LinkOptions, outsideError } from '../../files/directory-root.js';
 import { readRegularFile } from '../../files/read-file.js';
@@ -14,7 +13,6 @@ import type { JsonObject } from '../../document/json.js';
 import type { Logger } from '../../core/log.js';
 import { groupBy } from '../../core/groups.js';
 import { compareBytes } from '../../core/order.js';
-import { listManifestFiles } from '../../source/secrets.js';
 import { findCatalogNameFault } from '../http/catalog-names.js';
 import { type CatalogManifest, readCatalog } from './catalog-manifest.js';
 import { configMapKey } from './manifest-source.js';
@@ -43,9 +41,9 @@ const maxFileBytes = 16 * 1024 * 1024;
 /** Computes a digest of the names and states of the manifests in a directory. */
 export async function computeManifestsVersion(directory: string): Promise<string> {
   const lines: string[] = [];
-  for (const name of await listManifestFiles(directory, maxFiles, 'manifests')) {
-    const stats = await stat(path.join(directory, name), { bigint: true }).catch(() => undefined);
-    lines.push(`${name} ${stats && getFileState(stats)}`);
+  for (const file of await listManifestFiles(directory, maxFiles)) {
+    const stats = await stat(file, { bigint: true }).catch(() => undefined);
+    lines.push(`${file} ${stats && getFileState(stats)}`);
   }
   return computeDigest(lines.join('\n'));
 }
@@ -65,16 +63,12 @@ export async function readCatalogManifests(
   const refused: RefusedManifest[] = [];
   const objects: WrittenDocument[] = [];
   const outside = new Set<string>();
-  for (const name of await listManifestFiles(directory, maxFiles, 'manifests')) {
-    const file = path.join(directory, name);
+  for (const file of await listManifestFiles(directory, maxFiles)) {
     try {
       const error = await outsideError(directory, file);
       if (error !== undefined && followLinks !== true) throw error;
       if (error !== undefined) outside.add(file);
-      const bytes = await readRegularFile(file, maxFileBytes).catch((error: unknown) => {
-        throw fileError(file, error, { file });
-      });
-      const text = String(bytes);
+      const text = String(await readRegularFile(file, maxFileBytes).catch(throwFileError(file, { file })));
       // An editor may just have truncated the file.
       if (text.trim() === '') {
         faults.add(createFault('invalid-value', 'empty', { file, line: 1, hint: 'remove the file' }));

@@ -1,9 +1,6 @@
-export { printable, printableLine } from '../core/printable.js';
+import { count } from '../core/printable.js';
 
-/** Returns a number with its noun: `1 image`, `2 images`. */
-export function count(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? '' : 's'}`;
-}
+export { count, printable, printableLine } from '../core/printable.js';
 
 /** Returns a remaining number: `1 more finding`, `4,980 more findings`. */
 export function countMore(number: number, noun: string): string {

@@ -15,6 +15,11 @@ export function printable(text: string): string {
   );
 }
 
+/** Returns a number with its noun: `1 image`, `2 repositories`. */
+export function count(number: number, noun: string): string {
+  return `${number} ${number === 1 ? noun : noun.replace(/y$/, 'ie').concat('s')}`;
+}
+
 /** Escapes untrusted text for one line or table cell: as `printable`, tabs and line feeds included. */
 export function printableLine(text: string): string {
   return text.replace(unsafe, escapeCharacter);

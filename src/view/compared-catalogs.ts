@@ -1,3 +1,4 @@
+import { count } from '../core/printable.js';
 import type { CatalogDiff, Change, ListChange } from '../catalog/diff/diff.js';
 import { getOrAdd, pushTo } from '../core/groups.js';
 import { compareBytes } from '../core/order.js';
@@ -44,9 +45,7 @@ export function compareCatalogs(
     'channel',
     channels,
     ({ channel }) => channel,
-    ({ head, entries }) => [
-      `${entries} ${entries === 1 ? 'entry' : 'entries'}${head === '' ? '' : `, head ${head}`}`,
-    ],
+    ({ head, entries }) => [`${count(entries, 'entry')}${head === '' ? '' : `, head ${head}`}`],
     ({ head, entries, edges, properties }) => [
       ...describeChange('head', head),
       ...describeListChange('entry', entries),

@@ -1,3 +1,4 @@
+import { count } from '../../core/printable.js';
 import path from 'node:path';
 import {
   type CrdDiagnostic,
@@ -94,8 +95,7 @@ async function readDefinitions(
   const { manifests, findings } = readManifests(files, { prefix: prefix === './' ? '' : prefix });
   const definitions = manifests.filter(isDefinition);
   if (definitions.length === 0 && findings.length === 0) {
-    const amount = manifests.length === 1 ? '1 object' : `${manifests.length} objects`;
-    const problem = `${reference}: holds no CustomResourceDefinition among ${amount}`;
+    const problem = `${reference}: holds no CustomResourceDefinition among ${count(manifests.length, 'object')}`;
     throw new OpmateError('INVALID', problem, { hint: 'specify a file of definitions, or a whole bundle' });
   }
   return { definitions, findings };

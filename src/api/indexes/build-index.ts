@@ -1,3 +1,4 @@
+import { count } from '../../core/printable.js';
 import path from 'node:path';
 import { OpmateError } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
@@ -121,7 +122,7 @@ async function load(
 function getLabel(source: OperatorSource): string {
   switch (source.kind) {
     case 'bundles':
-      return source.references.length === 1 ? '1 bundle' : `${source.references.length} bundles`;
+      return count(source.references.length, 'bundle');
     case 'namespace':
       return source.namespace.label;
     case 'configmap':

@@ -1,3 +1,4 @@
+import { count } from '../../core/printable.js';
 import { addContext } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
 import {
@@ -157,7 +158,7 @@ function limitArchive(
     if (left > 0)
       run.session.logger?.log(
         'info',
-        `${left === 1 ? '1 release' : `${left} releases`} of the archive omitted: not in the configuration`,
+        `${count(left, 'release')} of the archive omitted: not in the configuration`,
       );
     return { set: requireAllowedImages(locked, plan), locked };
   } catch (error) {

@@ -1,3 +1,4 @@
+import { count } from '../../core/printable.js';
 import { parseReference } from '../../core/reference.js';
 import type { ImageSetMirror } from '../../mirror/image-set/image-set-mirror.js';
 import type { ImageSetLock, LockedImage } from '../../mirror/lock/lock.js';
@@ -82,7 +83,6 @@ async function judge(
   if (isStrict) requireVerified(refusals);
   for (const line of refusals) logger.log('warn', line);
   const accepted = verdicts.size - refusals.length;
-  const images = accepted === 1 ? '1 image' : `${accepted} images`;
-  logger.log('info', `signatures: ${images} verified or accepted, ${refusals.length} not`);
+  logger.log('info', `signatures: ${count(accepted, 'image')} verified or accepted, ${refusals.length} not`);
   return verdicts;
 }

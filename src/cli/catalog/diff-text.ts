@@ -81,7 +81,7 @@ function toSections(diff: CatalogDiff, show: Show): Section[] {
       'channel',
       diff.channels,
       ({ channel, entries, head, ...item }) =>
-        `${inPackage(item, channel)}: ${entries === 1 ? '1 entry' : `${entries} entries`}${head === '' ? '' : `, head ${show(head)}`}`,
+        `${inPackage(item, channel)}: ${count(entries, 'entry')}${head === '' ? '' : `, head ${show(head)}`}`,
       (change) => channelLine(change, inPackage(change, change.channel), show),
     ),
     section(

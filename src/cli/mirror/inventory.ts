@@ -69,7 +69,7 @@ export const command = defineCommand({
       const { repositories: number, tags, manifests, blobs, bytes } = summarizeInventory(inventory);
       session.logger.close();
       const amounts = [
-        number === 1 ? '1 repository' : `${number} repositories`,
+        count(number, 'repository'),
         ...[count(tags, 'tag'), count(manifests, 'manifest'), count(blobs, 'blob'), amountOfBytes(bytes)],
       ];
       const size = amountOfBytes(Buffer.byteLength(encoded));

@@ -1,4 +1,4 @@
-import { printableLine } from '../../core/printable.js';
+import { printableLine, count } from '../../core/printable.js';
 import { encodeYaml } from '../../document/yaml.js';
 import { readImageSetConfiguration } from '../image-set/image-set-config.js';
 import type { CapturedCatalog, CapturedPackage, ClusterCapture } from './capture-cluster.js';
@@ -8,10 +8,7 @@ import type { CapturedCatalog, CapturedPackage, ClusterCapture } from './capture
  * DiagnosticsError for an invalid result.
  */
 export function encodeCapture({ catalogs, subscriptions, extensions }: ClusterCapture): string {
-  const from = [
-    subscriptions === 1 ? '1 Subscription' : `${subscriptions} Subscriptions`,
-    extensions === 1 ? '1 ClusterExtension' : `${extensions} ClusterExtensions`,
-  ];
+  const from = [count(subscriptions, 'Subscription'), count(extensions, 'ClusterExtension')];
   const lines = [
     `# Written by opmate mirror capture from ${from.join(' and ')}: what keeps this cluster installable and upgradable.`,
     'kind: ImageSetConfiguration',

@@ -5,7 +5,7 @@ import type { Catalog } from '../catalog/catalog.js';
 import type { CatalogFilter } from '../catalog/selection/catalog-filter.js';
 import { findCreationDay } from '../catalog/selection/creation-days.js';
 import { filterCatalog as selectBundles } from '../catalog/selection/filter-catalog.js';
-import { KeptCatalog } from '../catalog/selection/kept-catalog.js';
+import { createKeptCatalog } from '../catalog/selection/kept-catalog.js';
 import type { CatalogSelection } from '../catalog/selection/selection.js';
 import { withoutCredentials } from '../core/reference.js';
 import type { BlobOrigin, CatalogFacts } from '../model/facts.js';
@@ -113,7 +113,7 @@ async function assemble(
   { logger, signal, temporaryDirectory }: Session,
 ): Promise<{ assembly: Assembly; close: () => Promise<void> }> {
   const { format, migrationLevel } = resolveOutput(output);
-  const kept = new KeptCatalog(catalog, selection.facts, new Set(), others);
+  const kept = createKeptCatalog(catalog, selection.facts, new Set(), others);
   const assembly = new Assembly({ format, migrationLevel, temporaryDirectory, keepUnknownFields: true });
   const close = async (): Promise<void> => {
     await assembly.close();

@@ -71,7 +71,7 @@ export function parseUpdateGraph(text: string, label: string): UpdateGraph {
   const listed = lists.nodes.optionalList(maxNodes).map(readNode);
   const byVersion = new Map<string, ReleaseNode>();
   for (const node of listed) if (!byVersion.has(node.version)) byVersion.set(node.version, node);
-  const edges = new EdgeTable(byVersion, label);
+  const edges = createEdgeTable(byVersion, label);
   for (const item of lists.edges.optionalList(maxEdges)) {
     const [from, to, ...more] = item.list(3).map((field) => listed[field.integer(0, listed.length - 1)]);
     if (from === undefined || to === undefined || more.length > 0)
@@ -126,36 +126,28 @@ function readRisk(item: Field<never>): UpdateRisk {
   };
 }
 
-/** Edges by version; of duplicates the one without risks is kept. */
-class EdgeTable {
-  readonly #nodes: ReadonlyMap<string, ReleaseNode>;
-  readonly #label: string;
-  readonly #edges = new Map<string, Map<string, Update>>();
-  #count = 0;
-
-  constructor(nodes: ReadonlyMap<string, ReleaseNode>, label: string) {
-    this.#nodes = nodes;
-    this.#label = label;
-  }
-
-  add(from: string, version: string, risks: readonly UpdateRisk[]): void {
-    if (++this.#count > maxEdges)
-      throw new LimitError(`more than ${maxEdges} edges`, { subject: this.#label });
-    const to = this.#nodes.get(version);
-    if (to === undefined || !this.#nodes.has(from)) return;
-    const known = getOrAdd(this.#edges, from, () => new Map<string, Update>());
-    const other = known.get(version);
-    if (other === undefined || risks.length === 0) known.set(version, { to, risks });
-  }
-
-  get byVersion(): Map<string, Update[]> {
-    return new Map(
-      [...this.#edges].map(([from, known]) => [
-        from,
-        [...known.values()].sort((a, b) => compareVersions(b.to.parsed, a.to.parsed)),
-      ]),
-    );
-  }
+/** Returns edges by version; of duplicates the one without risks is kept. */
+function createEdgeTable(nodes: ReadonlyMap<string, ReleaseNode>, label: string) {
+  const edges = new Map<string, Map<string, Update>>();
+  let count = 0;
+  return {
+    add(from: string, version: string, risks: readonly UpdateRisk[]): void {
+      if (++count > maxEdges) throw new LimitError(`more than ${maxEdges} edges`, { subject: label });
+      const to = nodes.get(version);
+      if (to === undefined || !nodes.has(from)) return;
+      const known = getOrAdd(edges, from, () => new Map<string, Update>());
+      const other = known.get(version);
+      if (other === undefined || risks.length === 0) known.set(version, { to, risks });
+    },
+    get byVersion(): Map<string, Update[]> {
+      return new Map(
+        [...edges].map(([from, known]) => [
+          from,
+          [...known.values()].sort((a, b) => compareVersions(b.to.parsed, a.to.parsed)),
+        ]),
+      );
+    },
+  };
 }
 
 /**

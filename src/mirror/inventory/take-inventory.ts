@@ -1,3 +1,4 @@
+import { count } from '../../core/printable.js';
 import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
 import { LimitError, OpmateError, throwIfCancelled, ifFound } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
@@ -48,8 +49,8 @@ export async function takeInventory(target: MirrorTarget, options: TakeInventory
         ...{ connection, registry: target.registry, repository: name, logger },
         withoutMirrors: true,
       });
-      const reader = new RepositoryReader(repository, { signal, logger, concurrency });
-      const content = await reader.read(wanted.get(name) ?? new Set());
+      const digests = wanted.get(name) ?? new Set<string>();
+      const content = await readRepository(repository, digests, { signal, logger, concurrency });
       const progress = { current: ++done, total: names.length, unit: 'items' as const };
       logger.progress({ task: 'take inventory', state: 'update', ...progress });
       return content;
@@ -87,138 +88,111 @@ interface RepositoryContent {
 
 type ReadOptions = CancelOptions & { concurrency: number; logger: Logger };
 
-class RepositoryReader {
-  readonly #source: Repository;
-  readonly #options: ReadOptions;
-  readonly #manifests = new Map<string, number>();
-  readonly #blobs = new Map<string, Descriptor>();
-
-  constructor(source: Repository, options: ReadOptions) {
-    this.#source = source;
-    this.#options = options;
+/** Reads the tags of a repository and these digests, with all that they need. */
+async function readRepository(
+  source: Repository,
+  digests: ReadonlySet<string>,
+  options: ReadOptions,
+): Promise<RepositoryContent> {
+  const { concurrency } = options;
+  const manifests = new Map<string, number>();
+  const blobs = new Map<string, Descriptor>();
+  // A listed repository may be empty, a given one missing.
+  const names = await ifFound(source.listTags(options));
+  const roots = await mapConcurrent(
+    [...(names ?? []), ...digests],
+    concurrency,
+    async (name) => ({ name, content: await getManifest(name) }),
+    options,
+  );
+  const tags = new Map<string, string>();
+  for (const { name, content } of roots) {
+    if (content !== undefined && !name.includes(':')) tags.set(name, content.descriptor.digest);
   }
-
-  async read(digests: ReadonlySet<string>): Promise<RepositoryContent> {
-    const { concurrency } = this.#options;
-    // A listed repository may be empty, a given one missing.
-    const names = await ifFound(this.#source.listTags(this.#options));
-    const roots = await mapConcurrent(
-      [...(names ?? []), ...digests],
-      concurrency,
-      async (name) => ({ name, content: await this.#getManifest(name) }),
-      this.#options,
-    );
-    const tags = new Map<string, string>();
-    for (const { name, content } of roots) {
-      if (content !== undefined && !name.includes(':')) tags.set(name, content.descriptor.digest);
-    }
-    const contents = roots.flatMap(({ content }) => content ?? []);
-    await this.#walk(contents);
-    await this.#walkReferrers(contents, new Set(names));
-    const blobs = await this.#presentBlobs();
-    const repository = {
-      tags,
-      manifests: new Set(this.#manifests.keys()),
-      blobs: new Set(blobs.keys()),
-    };
-    return { repository, manifests: this.#manifests, blobs };
-  }
+  const contents = roots.flatMap(({ content }) => content ?? []);
+  await walk(contents);
+  await walkReferrers(contents, new Set(names));
+  const present = await presentBlobs();
+  const repository = { tags, manifests: new Set(manifests.keys()), blobs: new Set(present.keys()) };
+  return { repository, manifests, blobs: present };
 
   /** Reads manifests and their listed ones, level by level; missing ones are skipped. */
-  async #walk(first: readonly ManifestContent[]): Promise<void> {
+  async function walk(first: readonly ManifestContent[]): Promise<void> {
     let level = first;
     while (level.length > 0) {
       const next = new Set<string>();
       for (const content of level) {
         const { digest, size } = content.descriptor;
-        if (this.#manifests.has(digest)) continue;
-        if (this.#manifests.size >= maxManifestsOfRepository)
+        if (manifests.has(digest)) continue;
+        if (manifests.size >= maxManifestsOfRepository)
           throw new LimitError(`more than ${maxManifestsOfRepository} manifests`, {
-            subject: this.#source.name,
+            subject: source.name,
           });
         let described: ReturnType<typeof describeManifest>;
         try {
-          described = describeManifest(content, getSubject(this.#source.name, digest));
+          described = describeManifest(content, getSubject(source.name, digest));
         } catch (error) {
-          this.#warn(error);
+          warn(error);
           continue;
         }
-        this.#manifests.set(digest, size);
-        for (const blob of described.manifest.blobs) this.#blobs.set(blob.digest, blob);
-        for (const listed of described.manifest.manifests) if (!this.#manifests.has(listed)) next.add(listed);
+        manifests.set(digest, size);
+        for (const blob of described.manifest.blobs) blobs.set(blob.digest, blob);
+        for (const listed of described.manifest.manifests) if (!manifests.has(listed)) next.add(listed);
       }
-      const { concurrency } = this.#options;
-      const read = await mapConcurrent(
-        [...next],
-        concurrency,
-        (digest) => this.#getManifest(digest),
-        this.#options,
-      );
+      const read = await mapConcurrent([...next], concurrency, (digest) => getManifest(digest), options);
       level = read.filter((content) => content !== undefined);
     }
   }
 
-  async #walkReferrers(roots: readonly ManifestContent[], tags: ReadonlySet<string>): Promise<void> {
+  async function walkReferrers(roots: readonly ManifestContent[], tags: ReadonlySet<string>): Promise<void> {
     const digests = [...new Set(roots.map(({ descriptor }) => descriptor.digest))];
     const lists = await mapConcurrent(
       digests,
-      this.#options.concurrency,
+      concurrency,
       (digest) =>
-        this.#source.listReferrers(digest, { ...this.#options, tags }).catch((error: unknown) => {
-          this.#warn(error);
+        source.listReferrers(digest, { ...options, tags }).catch((error: unknown) => {
+          warn(error);
           return [];
         }),
-      this.#options,
+      options,
     );
     const fresh = [...new Set(lists.flat().map(({ digest }) => digest))].filter(
-      (digest) => !this.#manifests.has(digest),
+      (digest) => !manifests.has(digest),
     );
-    const { concurrency } = this.#options;
-    const read = await mapConcurrent(
-      fresh,
-      concurrency,
-      (digest) => this.#getManifest(digest),
-      this.#options,
-    );
-    await this.#walk(read.filter((content) => content !== undefined));
+    const read = await mapConcurrent(fresh, concurrency, (digest) => getManifest(digest), options);
+    await walk(read.filter((content) => content !== undefined));
   }
 
   /** Returns undefined for a missing manifest, or with a warning for an unreadable one. */
-  async #getManifest(reference: string): Promise<ManifestContent | undefined> {
-    return ifFound(this.#source.getManifest(reference, this.#options)).catch((error: unknown) => {
-      this.#warn(error);
+  async function getManifest(reference: string): Promise<ManifestContent | undefined> {
+    return ifFound(source.getManifest(reference, options)).catch((error: unknown) => {
+      warn(error);
       return undefined;
     });
   }
 
   /** Warns about unusable content; throws other errors. */
-  #warn(error: unknown): void {
-    throwIfCancelled(this.#options.signal);
+  function warn(error: unknown): void {
+    throwIfCancelled(options.signal);
     const isContent =
       error instanceof OpmateError &&
       ['INVALID', 'SYNTAX', 'DIGEST', 'LIMIT', 'UNSUPPORTED'].includes(error.code);
     if (!isContent) throw error;
-    this.#options.logger.log('warn', `${error.message}: left out of the inventory`);
+    options.logger.log('warn', `${error.message}: left out of the inventory`);
   }
 
   /** Returns the sizes of present blobs: a manifest does not prove that its blobs exist. */
-  async #presentBlobs(): Promise<Map<string, number>> {
-    const all = [...this.#blobs.values()];
+  async function presentBlobs(): Promise<Map<string, number>> {
+    const all = [...blobs.values()];
     if (all.length > maxInventoryItems)
-      throw new LimitError(`more than ${maxInventoryItems} blobs`, { subject: this.#source.name });
-    const present = await mapConcurrent(
-      all,
-      this.#options.concurrency,
-      (blob) => this.#source.hasBlob(blob, this.#options),
-      this.#options,
-    );
-    const missing = all.filter((blob, i) => present[i] !== true && !isNonDistributable(blob));
+      throw new LimitError(`more than ${maxInventoryItems} blobs`, { subject: source.name });
+    const found = await mapConcurrent(all, concurrency, (blob) => source.hasBlob(blob, options), options);
+    const missing = all.filter((blob, i) => found[i] !== true && !isNonDistributable(blob));
     if (missing.length > 0) {
-      const noun = missing.length === 1 ? 'blob' : 'blobs';
-      const problem = `${missing.length} ${noun} missing, e.g. ${missing[0]?.digest ?? ''}`;
-      this.#options.logger.log('warn', `${this.#source.name}: ${problem}: left out of the inventory`);
+      const problem = `${count(missing.length, 'blob')} missing, e.g. ${missing[0]?.digest ?? ''}`;
+      options.logger.log('warn', `${source.name}: ${problem}: left out of the inventory`);
     }
-    return new Map(all.filter((_, i) => present[i] === true).map(({ digest, size }) => [digest, size]));
+    return new Map(all.filter((_, i) => found[i] === true).map(({ digest, size }) => [digest, size]));
   }
 }
 

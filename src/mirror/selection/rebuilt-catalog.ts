@@ -29,7 +29,7 @@ import { isIndexType } from '../../oci/image/manifest.js';
 import type { Repository } from '../../oci/registry/repository.js';
 import type { Platform } from '../../oci/image/types.js';
 import type { SourceSession } from '../../source/session.js';
-import { KeptCatalog } from '../../catalog/selection/kept-catalog.js';
+import { createKeptCatalog } from '../../catalog/selection/kept-catalog.js';
 import { type ImageCommand, getCaches, serveCommand } from './serve-command.js';
 
 /** A file of the catalog, stored as a part of another file. */
@@ -81,7 +81,7 @@ export async function rebuildCatalog(
   const places = bases.images.map((image) => locateCatalog(image, logger));
   const { path: directory, remove: close } = await makeTemporaryDirectory(temporaryDirectory);
   try {
-    const kept = new KeptCatalog(catalog, facts, options.withoutImages);
+    const kept = createKeptCatalog(catalog, facts, options.withoutImages);
     const files = await writeCatalogFiles(kept, path.join(directory, 'catalog'), options);
     const cached = options.withoutCache ? undefined : places.find(({ caches }) => caches.length > 0);
     const cache =

@@ -12,7 +12,7 @@ if (catalog === 'bare') {
   const { DirectoryCatalog } = await import('../../dist/catalog/catalog.js');
   const { storeContent } = await import('../../dist/serve/catalogs/content-store.js');
   const { HeldCatalogs } = await import('../../dist/serve/catalogs/catalog-set.js');
-  const { createCatalogServer } = await import('../../dist/serve/http/catalog-server.js');
+  const { createCatalogServers } = await import('../../dist/serve/http/catalog-server.js');
   const content = await storeContent(new DirectoryCatalog(catalog), {
     directory: cache,
     key: catalog,
@@ -21,7 +21,7 @@ if (catalog === 'bare') {
   const catalogs = new HeldCatalogs();
   await catalogs.put({ name: 'big', content, labels: {}, priority: 0 });
   catalogs.markReady();
-  ready(createCatalogServer({ catalogs }), content.packages);
+  ready(createCatalogServers({ catalogs }).api, content.packages);
 }
 
 function ready(server, packages = []) {

@@ -16,7 +16,7 @@ import { DirectoryCatalog } from '../../src/catalog/catalog.js';
 import type { Section } from '../../src/serve/catalogs/content-index.js';
 import { pruneContents, openContent, storeContent } from '../../src/serve/catalogs/content-store.js';
 import type { ContentReader, StoredContent } from '../../src/serve/catalogs/stored-content.js';
-import { createCatalogServer } from '../../src/serve/http/catalog-server.js';
+import { createCatalogServers } from '../../src/serve/http/catalog-server.js';
 import { createSelfSignedCertificate } from '../../src/serve/http/self-signed.js';
 import { closeHttpServer, replaceCertificate } from '../../src/serve/server/http-server.js';
 import { openSqliteCatalog } from '../../src/sqlite/read/catalog.js';
@@ -560,7 +560,7 @@ describe('the HTTP catalog API over TLS', () => {
     const catalogs = (await serve({})).set;
     const { cert } = createSelfSignedCertificate(['a'], new Date());
     const { key } = createSelfSignedCertificate(['a'], new Date());
-    expect(() => createCatalogServer({ catalogs, certificate: { cert, key } })).toThrow('do not match');
+    expect(() => createCatalogServers({ catalogs, certificate: { cert, key } })).toThrow('do not match');
     for (const externalUrl of [
       '',
       'catalogs.example',
@@ -569,7 +569,7 @@ describe('the HTTP catalog API over TLS', () => {
       'https://x/?a',
       'https://x/#a',
     ]) {
-      expect(() => createCatalogServer({ catalogs, externalUrl })).toThrow('is not an http or https URL');
+      expect(() => createCatalogServers({ catalogs, externalUrl })).toThrow('is not an http or https URL');
     }
   });
 });

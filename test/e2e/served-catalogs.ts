@@ -8,7 +8,7 @@ import type { Logger } from '../../src/core/log.js';
 import { HeldCatalogs } from '../../src/serve/catalogs/catalog-set.js';
 import type { ServedCatalog, StoreOptions, StoredContent } from '../../src/serve/catalogs/stored-content.js';
 import { storeContent } from '../../src/serve/catalogs/content-store.js';
-import { type CatalogServerOptions, createCatalogServer } from '../../src/serve/http/catalog-server.js';
+import { type CatalogServerOptions, createCatalogServers } from '../../src/serve/http/catalog-server.js';
 import { closeHttpServer } from '../../src/serve/server/http-server.js';
 import { directoryWith } from '../support/temporary.js';
 
@@ -60,7 +60,7 @@ export async function serve(
     log: (level, message, fields) => void logged.push(`${level}: ${message} ${JSON.stringify(fields)}`),
     progress: () => undefined,
   };
-  const server = createCatalogServer({ catalogs: set, logger, ...options });
+  const { api: server } = createCatalogServers({ catalogs: set, logger, ...options });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(async () => {
     if (server.listening) await closeHttpServer(server, 0);

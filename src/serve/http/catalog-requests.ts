@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { TLSSocket } from 'node:tls';
 import { getMessage, redact } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 import type { JsonValue } from '../../document/json.js';
@@ -23,132 +24,108 @@ import {
   toLoggedPath,
 } from './exchange.js';
 import { readMetasQuery } from './metas-query.js';
-import { RequestMetrics, metricsType } from './metrics.js';
-import { QueryRequests } from './query-requests.js';
+import { createMetrics, metricsType } from './metrics.js';
+import { createQueryHandler } from './query-requests.js';
 
-interface CatalogRequestsOptions {
+export interface CatalogRequestsOptions {
   catalogs: CatalogSet;
-  logger: Logger;
-  /** Without trailing slash. */
-  externalUrl: string | undefined;
-  secure: boolean;
-  /** Another server handles `/metrics`. */
-  hasOwnMetrics: boolean;
-  /** Returns the status of every catalog, also without content; `root` is the prefix of URLs. */
+  /** Prefix of URLs in responses, such as `https://catalogs.example`; default the address of the socket. */
+  externalUrl?: string | undefined;
+  /** Leaves `/metrics` to the separate metrics server. */
+  hasOwnMetrics?: boolean | undefined;
+  /** Returns the status of every catalog for `/api/v1/catalogs`, also without content; `root` is the prefix of URLs. */
   statuses?: ((root: string) => JsonValue[]) | undefined;
+  /** Limits of GraphQL queries that differ from the defaults. */
   queryLimits?: Partial<QueryLimits> | undefined;
+  logger: Logger;
 }
 
+type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+
 const routeNotFound = () => new Refusal(404, '404 page not found');
-const catalogNotFound = () => new Refusal(404, '404 Not Found');
-const badRequest = () => new Refusal(400, '400 Bad Request');
 
-/** Handles the requests of the HTTP catalog API. */
-export class CatalogRequests {
-  readonly #options: CatalogRequestsOptions;
-  readonly #catalogs: CatalogSet;
-  readonly #queries: QueryRequests;
-  readonly #metrics = new RequestMetrics();
-  readonly #bodies = new BodySender();
+/** Returns the handlers of the requests of the HTTP catalog API, and of a separate server of its metrics. */
+export function createCatalogHandlers({
+  catalogs,
+  externalUrl,
+  hasOwnMetrics = false,
+  statuses,
+  queryLimits,
+  logger,
+}: CatalogRequestsOptions): { handle: Handler; handleMetrics: Handler } {
+  const metrics = createMetrics();
+  const bodies = new BodySender();
+  const handleQuery = createQueryHandler(queryLimits ?? {}, bodies);
   /** Prefix of request ids, unique per process. */
-  readonly #idPrefix = randomBytes(4).toString('hex');
-  #requests = 0;
+  const idPrefix = randomBytes(4).toString('hex');
+  let requests = 0;
 
-  constructor(options: CatalogRequestsOptions) {
-    this.#options = options;
-    this.#catalogs = options.catalogs;
-    this.#queries = new QueryRequests(options.queryLimits ?? {}, this.#bodies);
-  }
-
-  /** Formats the metrics as Prometheus text. */
-  formatMetrics(): string {
-    return this.#metrics.format(this.#catalogs);
-  }
-
-  async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const started = performance.now();
-    this.#metrics.begin();
-    const exchange = openExchange(request, response, () => `${this.#idPrefix}-${++this.#requests}`);
-    response.setHeader('X-Request-Id', exchange.id);
+    metrics.begin();
+    const exchange = openExchange(request, response, () => `${idPrefix}-${++requests}`);
+    const { method, id } = exchange;
+    response.setHeader('X-Request-Id', id);
     response.once('close', () => {
       const seconds = (performance.now() - started) / 1000;
-      this.#metrics.end(response.statusCode, seconds, exchange.bytes);
+      const { bytes } = exchange;
+      const status = response.statusCode;
+      metrics.end(status, seconds, bytes);
       // 503 while not ready is normal, and probed every second.
-      const isFault = response.statusCode >= 500 && response.statusCode !== 503;
-      this.#log(exchange, isFault ? 'error' : 'debug', seconds);
+      logger.log(status >= 500 && status !== 503 ? 'error' : 'debug', `${method} ${toLoggedPath(exchange)}`, {
+        request: id,
+        status,
+        bytes,
+        ms: Math.round(seconds * 10_000) / 10,
+        ...(response.writableFinished ? {} : { aborted: true }),
+      });
     });
-    await this.#respond(exchange).catch((error: unknown) => {
-      if (!response.destroyed) {
-        this.#options.logger.log(
-          'error',
-          `${exchange.method} ${toLoggedPath(exchange)}: ${redact(getMessage(error))}`,
-          {
-            request: exchange.id,
-          },
-        );
-      }
-      if (response.headersSent) response.destroy();
-      else {
-        for (const name of response.getHeaderNames()) {
-          if (name !== 'x-request-id') response.removeHeader(name);
-        }
-        sendText(exchange, 500, '500 Internal Server Error');
-      }
-    });
-  }
-
-  #log(exchange: Exchange, level: 'error' | 'debug', seconds: number): void {
-    const { method, response, id, bytes } = exchange;
-    this.#options.logger.log(level, `${method} ${toLoggedPath(exchange)}`, {
-      request: id,
-      status: response.statusCode,
-      bytes,
-      ms: Math.round(seconds * 10_000) / 10,
-      ...(response.writableFinished ? {} : { aborted: true }),
-    });
-  }
-
-  async #respond(exchange: Exchange): Promise<void> {
     try {
-      await this.#route(exchange);
+      await answering(exchange, route);
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
-      for (const [name, value] of Object.entries(error.headers)) exchange.response.setHeader(name, value);
-      sendText(exchange, error.status, error.message);
+      if (!response.destroyed) {
+        const message = `${method} ${toLoggedPath(exchange)}: ${redact(getMessage(error))}`;
+        logger.log('error', message, { request: id });
+      }
+      if (response.headersSent) return void response.destroy();
+      for (const name of response.getHeaderNames()) {
+        if (name !== 'x-request-id') response.removeHeader(name);
+      }
+      sendText(exchange, 500, '500 Internal Server Error');
     }
   }
 
-  async #route(exchange: Exchange): Promise<void> {
+  async function route(exchange: Exchange): Promise<void> {
     const [, first, ...rest] = exchange.path.split('/');
     const tail = rest.join('/');
     if (first === 'catalogs' && rest.length === 0) {
       allowReading(exchange);
-      return this.#sendListing(exchange);
+      return sendListing(exchange);
     }
     if (first === 'catalogs' && rest.length > 1 && rest[0] !== '') {
-      const [name = '', ...route] = rest;
-      switch (route.join('/')) {
+      const [name = '', ...parts] = rest;
+      switch (parts.join('/')) {
         case 'api/v1/all':
         case 'all.json':
           allowReading(exchange);
-          return await this.#sendAll(exchange, parseName(name));
+          return await sendAll(exchange, parseName(name));
         case 'api/v1/metas':
           allowReading(exchange);
-          return await this.#sendMetas(exchange, parseName(name));
+          return await sendMetas(exchange, parseName(name));
         case 'api/v1/graphql': {
           if (exchange.method !== 'POST') allowReading(exchange);
           const catalog = parseName(name);
-          return await this.#queries.handle(exchange, () => this.#find(catalog));
+          return await handleQuery(exchange, () => find(catalog));
         }
       }
     }
-    if (first === 'api' && tail === 'v1/catalogs' && this.#options.statuses !== undefined) {
+    if (first === 'api' && tail === 'v1/catalogs' && statuses !== undefined) {
       allowReading(exchange);
-      return sendJson(exchange, { items: this.#options.statuses(this.#getRoot(exchange)) });
+      return sendJson(exchange, { items: statuses(getRoot(exchange)) });
     }
     if (first === 'api' && tail === 'v1/metas') {
       allowReading(exchange);
-      return await sendFromAll(exchange, this.#catalogs, this.#bodies);
+      return await sendFromAll(exchange, catalogs, bodies);
     }
     if (rest.length > 0) throw routeNotFound();
     switch (first ?? '') {
@@ -157,79 +134,94 @@ export class CatalogRequests {
         return sendText(exchange, 200, 'ok');
       case 'readyz': {
         allowReading(exchange);
-        const ready = this.#catalogs.isReady();
+        const ready = catalogs.isReady();
         return sendText(exchange, ready ? 200 : 503, ready ? 'ok' : 'not ready: catalogs are being read');
       }
-      case 'metrics': {
-        if (this.#options.hasOwnMetrics) break;
-        allowReading(exchange);
-        return sendBuffer(exchange, 200, metricsType, Buffer.from(this.formatMetrics()));
-      }
+      case 'metrics':
+        if (!hasOwnMetrics) return sendMetrics(exchange);
     }
     throw routeNotFound();
   }
 
-  #find(name: string): ServedCatalog {
-    const served = this.#catalogs.find(name);
+  function sendMetrics(exchange: Exchange): void {
+    allowReading(exchange);
+    sendBuffer(exchange, 200, metricsType, Buffer.from(metrics.format(catalogs)));
+  }
+
+  function find(name: string): ServedCatalog {
+    const served = catalogs.find(name);
     if (served !== undefined) return served;
-    if (!this.#catalogs.isExpected(name)) throw catalogNotFound();
+    if (!catalogs.isExpected(name)) throw new Refusal(404, '404 Not Found');
     throw new Refusal(503, '503 Service Unavailable: the catalog is not loaded yet', retryLater);
   }
 
-  async #sendAll(exchange: Exchange, name: string): Promise<void> {
-    const served = this.#find(name);
+  async function sendAll(exchange: Exchange, name: string): Promise<void> {
+    const served = find(name);
     const sections = served.content.find({ schema: '', package: '', name: '' });
-    await sendContent(exchange, { served, sections, tags: getTags(served.content.hash) }, this.#bodies);
+    await sendContent(exchange, { served, sections, tags: getTags(served.content.hash) }, bodies);
   }
 
-  async #sendMetas(exchange: Exchange, name: string): Promise<void> {
+  async function sendMetas(exchange: Exchange, name: string): Promise<void> {
     const criteria = readMetasQuery(exchange.query);
-    const served = this.#find(name);
+    const served = find(name);
     const query = [criteria.schema, criteria.package, criteria.name];
     const tags = getTags(served.content.hash, query);
-    const sections = served.content.find(criteria);
-    await sendContent(exchange, { served, sections, tags, query }, this.#bodies);
+    await sendContent(exchange, { served, sections: served.content.find(criteria), tags, query }, bodies);
   }
 
   /** Returns the prefix of URLs in a response. */
-  #getRoot({ request }: Exchange): string {
-    return this.#options.externalUrl ?? getSocketUrl(request, this.#options.secure);
+  function getRoot({ request }: Exchange): string {
+    return externalUrl ?? getSocketUrl(request);
   }
 
-  #sendListing(exchange: Exchange): void {
-    const root = this.#getRoot(exchange);
-    const catalogs = this.#catalogs.list().map(({ name, content, labels, priority, changedAt }) => {
+  function sendListing(exchange: Exchange): void {
+    const root = getRoot(exchange);
+    const list = catalogs.list().map(({ name, content, labels, priority, changedAt }) => {
+      const { hash, size, count, packages, storedAt } = content;
       const base = `${root}/catalogs/${name}`;
       const api = `${base}/api/v1`;
       return {
-        name,
-        priority,
-        labels,
-        hash: content.hash,
-        size: content.size,
-        count: content.count,
-        packages: content.packages.length,
-        changedAt: (changedAt ?? content.storedAt).toISOString(),
+        ...{ name, priority, labels, hash, size, count, packages: packages.length },
+        changedAt: (changedAt ?? storedAt).toISOString(),
         urls: { base, all: `${api}/all`, metas: `${api}/metas`, graphql: `${api}/graphql` },
       };
     });
-    sendJson(exchange, { catalogs });
+    sendJson(exchange, { catalogs: list });
+  }
+
+  return {
+    handle,
+    async handleMetrics(request, response) {
+      response.setHeader('X-Content-Type-Options', 'nosniff');
+      await answering(openExchange(request, response), (exchange) => {
+        if (exchange.path !== '/metrics') throw routeNotFound();
+        sendMetrics(exchange);
+      });
+    },
+  };
+}
+
+/** Responds to a request, or with the refusal that `respond` throws. */
+async function answering(
+  exchange: Exchange,
+  respond: (exchange: Exchange) => void | Promise<void>,
+): Promise<void> {
+  try {
+    await respond(exchange);
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    for (const [name, value] of Object.entries(error.headers)) exchange.response.setHeader(name, value);
+    sendText(exchange, error.status, error.message);
   }
 }
 
 /** Responds to a request that the server refuses. */
 export function refuseCatalogRequest(
   { status, message, hint }: RequestRefusal,
-  { method }: IncomingMessage,
+  request: IncomingMessage,
   response: ServerResponse,
 ): void {
-  const body = Buffer.from(`${message}; ${hint}\n`);
-  response.writeHead(status, {
-    'Content-Type': 'text/plain; charset=utf-8',
-    'Content-Length': body.length,
-    'X-Content-Type-Options': 'nosniff',
-  });
-  response.end(method === 'HEAD' ? undefined : body);
+  sendText(openExchange(request, response), status, `${message}; ${hint}`);
 }
 
 function parseName(segment: string): string {
@@ -237,7 +229,7 @@ function parseName(segment: string): string {
   try {
     name = decodeURIComponent(segment);
   } catch {
-    throw badRequest();
+    throw new Refusal(400, '400 Bad Request');
   }
   const fault = findCatalogNameFault(name);
   if (fault !== undefined) throw new Refusal(400, `invalid catalog name: ${fault}`);
@@ -248,8 +240,8 @@ function sendJson(exchange: Exchange, value: object): void {
   sendBuffer(exchange, 200, jsonType, Buffer.from(`${JSON.stringify(value, null, 2)}\n`));
 }
 
-function getSocketUrl({ socket }: IncomingMessage, secure: boolean): string {
+function getSocketUrl({ socket }: IncomingMessage): string {
   const address = (socket.localAddress ?? '127.0.0.1').replace(/^::ffff:(?=[\d.]+$)/, '');
   const host = address.includes(':') ? `[${address}]` : address;
-  return `${secure ? 'https' : 'http'}://${host}:${socket.localPort ?? ''}`;
+  return `${socket instanceof TLSSocket ? 'https' : 'http'}://${host}:${socket.localPort ?? ''}`;
 }

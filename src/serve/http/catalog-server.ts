@@ -1,75 +1,39 @@
-import type { Server } from 'node:http';
 import { OpmateError } from '../../core/errors.js';
-import type { JsonValue } from '../../document/json.js';
 import { type Logger, silentLogger } from '../../core/log.js';
-import type { CatalogSet } from '../catalogs/stored-content.js';
-import type { QueryLimits } from '../graphql/catalog-query.js';
 import { HostRule } from '../server/host-rule.js';
 import { type ServerCertificate, createHttpServer } from '../server/http-server.js';
-import { CatalogRequests, refuseCatalogRequest } from './catalog-requests.js';
-import { sendMetrics } from './metrics.js';
+import {
+  type CatalogRequestsOptions,
+  createCatalogHandlers,
+  refuseCatalogRequest,
+} from './catalog-requests.js';
 
-export interface CatalogServerOptions {
-  catalogs: CatalogSet;
-  /** Prefix of URLs in responses, such as `https://catalogs.example`; default the address of the socket. */
-  externalUrl?: string | undefined;
+export interface CatalogServerOptions extends Omit<CatalogRequestsOptions, 'logger'> {
   certificate?: ServerCertificate | undefined;
   /** Listening host, and further host names of requests; see HostRule. */
   host?: string | undefined;
   allowedHosts?: readonly string[] | undefined;
   maxConnections?: number | undefined;
-  /** Leaves `/metrics` to the separate metrics server. */
-  hasOwnMetrics?: boolean | undefined;
-  /** Returns the statuses for `/api/v1/catalogs`; `root` is the prefix of URLs. */
-  statuses?: ((root: string) => JsonValue[]) | undefined;
-  /** Limits of GraphQL queries that differ from the defaults. */
-  queryLimits?: Partial<QueryLimits> | undefined;
   logger?: Logger | undefined;
 }
 
-interface CatalogServers {
-  api: Server;
-  /** Serves `/metrics` of the API server only. */
-  metrics: Server;
-}
-
 /**
- * Creates the server of the HTTP catalog API; the caller listens, and closes it with `closeHttpServer`. Throws OpmateError
- * INVALID for an unusable certificate, USAGE for an invalid external URL.
+ * Creates the server of the HTTP catalog API, and one of its metrics only; the caller listens, and closes them with
+ * `closeHttpServer`. Throws OpmateError INVALID for an unusable certificate, USAGE for an invalid external URL.
  */
-export function createCatalogServer(options: CatalogServerOptions): Server {
-  return createCatalogServers(options).api;
-}
-
-/** Creates the servers of the API and of its metrics; see `createCatalogServer`. */
-export function createCatalogServers(options: CatalogServerOptions): CatalogServers {
-  const { catalogs, certificate, host, allowedHosts = [], maxConnections, logger = silentLogger } = options;
+export function createCatalogServers(options: CatalogServerOptions) {
+  const { certificate, host, allowedHosts = [], maxConnections, logger = silentLogger } = options;
   const externalUrl = options.externalUrl === undefined ? undefined : parseExternalUrl(options.externalUrl);
   const externalHost = externalUrl === undefined ? undefined : new URL(externalUrl).hostname;
-  const requests = new CatalogRequests({
-    catalogs,
-    logger,
-    externalUrl,
-    secure: certificate !== undefined,
-    hasOwnMetrics: options.hasOwnMetrics === true,
-    statuses: options.statuses,
-    queryLimits: options.queryLimits,
-  });
+  const { handle, handleMetrics } = createCatalogHandlers({ ...options, externalUrl, logger });
   const hosts = new HostRule({
     names: [host, externalHost, ...allowedHosts],
     everywhere: allowedHosts.length > 0,
   });
   const shared = { hosts, refuse: refuseCatalogRequest, maxConnections, logger };
   return {
-    api: createHttpServer({
-      ...shared,
-      certificate,
-      handle: (request, response) => requests.handle(request, response),
-    }),
-    metrics: createHttpServer({
-      ...shared,
-      handle: (request, response) => sendMetrics(request, response, () => requests.formatMetrics()),
-    }),
+    api: createHttpServer({ ...shared, certificate, handle }),
+    metrics: createHttpServer({ ...shared, handle: handleMetrics }),
   };
 }
 

@@ -25,7 +25,7 @@ export interface Exchange {
 export function openExchange(
   request: IncomingMessage,
   response: ServerResponse,
-  createId: () => string,
+  createId = () => '',
 ): Exchange {
   // Proxies may send absolute URLs.
   const url = (request.url ?? '/').replace(/^https?:\/\/[^/?]*/i, '');

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { getOrAdd } from '../../core/groups.js';
 import type { CatalogSet } from '../catalogs/stored-content.js';
 
 export const metricsType = 'text/plain; version=0.0.4; charset=utf-8';
@@ -13,35 +13,31 @@ interface Series {
   bytes: number;
 }
 
-/** Counts requests, and formats the counts as Prometheus text. */
-export class RequestMetrics {
-  readonly #series = new Map<number, Series>();
-  #inFlight = 0;
+/** Creates counts of requests, which are formatted as Prometheus text. */
+export function createMetrics() {
+  const series = new Map<number, Series>();
+  let inFlight = 0;
 
-  begin(): void {
-    this.#inFlight++;
+  function begin(): void {
+    inFlight++;
   }
 
-  end(status: number, seconds: number, bytes: number): void {
-    this.#inFlight--;
-    let series = this.#series.get(status);
-    if (series === undefined) {
-      series = { counts: buckets.map(() => 0), count: 0, seconds: 0, bytes: 0 };
-      this.#series.set(status, series);
-    }
-    const bucket = buckets.findIndex((end) => seconds <= end);
-    if (bucket >= 0) (series.counts[bucket] as number)++;
-    series.count++;
-    series.seconds += seconds;
-    series.bytes += bytes;
+  function end(status: number, seconds: number, bytes: number): void {
+    inFlight--;
+    const counted = getOrAdd(series, status, createSeries);
+    const bucket = buckets.findIndex((limit) => seconds <= limit);
+    if (bucket >= 0) (counted.counts[bucket] as number)++;
+    counted.count++;
+    counted.seconds += seconds;
+    counted.bytes += bytes;
   }
 
-  format(catalogs: CatalogSet): string {
+  function format(catalogs: CatalogSet): string {
     const lines: string[] = [];
     const family = (name: string, type: string, help: string): void => {
       lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`);
     };
-    const sorted = [...this.#series].sort(([a], [b]) => a - b);
+    const sorted = [...series].sort(([a], [b]) => a - b);
     const duration = 'catalogd_http_request_duration_seconds';
     family(duration, 'histogram', 'How long requests took, by status code.');
     for (const [code, { counts, count, seconds }] of sorted) {
@@ -60,7 +56,7 @@ export class RequestMetrics {
       lines.push(`opmate_http_response_bytes_total{code="${code}"} ${bytes}`);
     }
     family('opmate_http_requests_in_flight', 'gauge', 'Requests that are being answered.');
-    lines.push(`opmate_http_requests_in_flight ${this.#inFlight}`);
+    lines.push(`opmate_http_requests_in_flight ${inFlight}`);
     const list = catalogs.list();
     family('opmate_catalogs', 'gauge', 'Catalogs that are served.');
     lines.push(`opmate_catalogs ${list.length}`);
@@ -79,23 +75,12 @@ export class RequestMetrics {
     );
     return `${lines.join('\n')}\n`;
   }
+
+  return { begin, end, format };
 }
 
-/** Responds to `GET /metrics`, and refuses other requests. */
-export function sendMetrics(request: IncomingMessage, response: ServerResponse, format: () => string): void {
-  const { method, url = '/' } = request;
-  const isFound = url.replace(/\?.*$/s, '') === '/metrics';
-  const isReading = method === 'GET' || method === 'HEAD';
-  const status = !isFound ? 404 : isReading ? 200 : 405;
-  const body = Buffer.from(
-    status === 200 ? format() : `${status === 404 ? '404 page not found' : 'Method Not Allowed'}\n`,
-  );
-  response.writeHead(status, {
-    'Content-Type': status === 200 ? metricsType : 'text/plain; charset=utf-8',
-    'Content-Length': body.length,
-    'X-Content-Type-Options': 'nosniff',
-  });
-  response.end(method === 'HEAD' ? undefined : body);
+function createSeries(): Series {
+  return { counts: buckets.map(() => 0), count: 0, seconds: 0, bytes: 0 };
 }
 
 function escapeLabel(text: string): string {

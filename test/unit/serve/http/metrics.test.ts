@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { HeldCatalogs } from '../../../../src/serve/catalogs/catalog-set.js';
-import { RequestMetrics } from '../../../../src/serve/http/metrics.js';
+import { createMetrics } from '../../../../src/serve/http/metrics.js';
 
 describe('serve/http/metrics', () => {
   it('counts in buckets that include the smaller ones, by status code', () => {
-    const metrics = new RequestMetrics();
+    const metrics = createMetrics();
     for (const [status, seconds, bytes] of [
       [404, 0.01, 10],
       [200, 0.05, 1000],

@@ -1,15 +1,16 @@
 import { computeDigest } from '../../core/digest.js';
 import { compareBytes } from '../../core/order.js';
-import type { MetasQuery } from '../catalogs/content-index.js';
-import type { CatalogSet, ServedCatalog } from '../catalogs/stored-content.js';
+import type { ContentBlob, MetasQuery } from '../catalogs/content-index.js';
+import type { CatalogSet, ContentReader, ServedCatalog } from '../catalogs/stored-content.js';
 import { Refusal } from '../server/refusal.js';
 import type { BodySender } from './body-sender.js';
 import { linesType } from './catalog-content.js';
 import { getTotal } from './content-stream.js';
 import { getTags, respondToConditions } from './entity-tags.js';
-import { type Exchange, retryLater } from './exchange.js';
-import { readMetasQuery } from './metas-query.js';
-import { wrapBlobs } from './wrapped-blobs.js';
+import { type Exchange, readMetasQuery, retryLater } from './exchange.js';
+
+/** Approximate size of a piece of a response. */
+const pieceBytes = 64 * 1024;
 
 /** Sends the matching blobs of all catalogs as `wrapBlobs` formats them, by priority and name of the catalog. */
 export async function sendFromAll(
@@ -50,6 +51,42 @@ export async function sendFromAll(
   } finally {
     for (const { reader } of open) reader.close();
   }
+}
+
+/**
+ * Yields lines with the matching blobs of several catalogs: each is an object with the unchanged blob in `blob`, its
+ * catalog in `catalog`, and `CATALOG/PACKAGE` in `package` if it belongs to one.
+ */
+async function* wrapBlobs(
+  open: readonly { served: ServedCatalog; reader: ContentReader }[],
+  query: MetasQuery,
+): AsyncGenerator<Buffer, void, undefined> {
+  // Keys are sorted, as in all lines.
+  const before = Buffer.from('{"blob":');
+  let parts: Buffer[] = [];
+  let bytes = 0;
+  for (const { served, reader } of open) {
+    for (const blob of served.content.blobs(query)) {
+      // Without the line break of the blob.
+      const text = Buffer.allocUnsafe(blob.section.length - 1);
+      await reader.read(text, blob.section.offset);
+      const after = Buffer.from(formatOrigin(served.name, blob));
+      parts.push(before, text, after);
+      bytes += before.length + text.length + after.length;
+      if (bytes < pieceBytes) continue;
+      yield Buffer.concat(parts);
+      parts = [];
+      bytes = 0;
+    }
+  }
+  if (bytes > 0) yield Buffer.concat(parts);
+}
+
+/** Formats the end of a line, with the catalog and package of a blob. */
+function formatOrigin(catalog: string, blob: ContentBlob): string {
+  const name = blob.package === '' && blob.schema === 'olm.package' ? blob.name : blob.package;
+  const last = name === '' ? '' : `,"package":${JSON.stringify(`${catalog}/${name}`)}`;
+  return `,"catalog":${JSON.stringify(catalog)}${last}}\n`;
 }
 
 function selectCatalogs(

@@ -36,9 +36,7 @@ export async function sendContent(
   const size = getTotal(sections);
   response.setHeader('Vary', 'Accept-Encoding');
   response.setHeader('Last-Modified', lastModified.toUTCString());
-  const range = hasRanges
-    ? selectRange(request.headers, size, { etag: tags(), otherEtags: [], lastModified })
-    : undefined;
+  const range = hasRanges ? selectRange(request.headers, size, { etag: tags(), lastModified }) : undefined;
   const coding = range === undefined ? bodies.selectCoding(exchange, size) : undefined;
   if (respondToConditions(exchange, tags, coding, lastModified)) return;
   if (range === 'unsatisfiable') {

@@ -18,12 +18,12 @@ import {
   allowReading,
   jsonType,
   openExchange,
+  readMetasQuery,
   retryLater,
   sendBuffer,
   sendText,
   toLoggedPath,
 } from './exchange.js';
-import { readMetasQuery } from './metas-query.js';
 import { createMetrics, metricsType } from './metrics.js';
 import { createQueryHandler } from './query-requests.js';
 

@@ -96,7 +96,7 @@ function getSeconds(date: Date): number {
 export function selectRange(
   headers: IncomingHttpHeaders,
   size: number,
-  { etag, lastModified }: Representation,
+  { etag, lastModified }: Omit<Representation, 'otherEtags'>,
 ): { start: number; end: number } | 'unsatisfiable' | undefined {
   const range = size === 0 ? undefined : parseByteRange(headers.range, size);
   if (range === undefined || range === 'reversed') return undefined;

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { MetasQuery } from '../catalogs/content-index.js';
 import { Refusal } from '../server/refusal.js';
 
 /** Maximum length of a path in a log line. */
@@ -48,6 +49,16 @@ export function checkParameters(parameters: URLSearchParams, known: readonly str
     const shown = JSON.stringify(key.length > 80 ? `${key.slice(0, 80)}…` : key);
     throw new Refusal(400, `400 Bad Request: unknown query parameter ${shown}, expected ${known.join(', ')}`);
   }
+}
+
+/** Reads a `metas` query, the first value of each key. Throws Refusal for keys other than these and `others`. */
+export function readMetasQuery(parameters: URLSearchParams, others: readonly string[] = []): MetasQuery {
+  checkParameters(parameters, ['schema', 'package', 'name', ...others]);
+  return {
+    schema: parameters.get('schema') ?? '',
+    package: parameters.get('package') ?? '',
+    name: parameters.get('name') ?? '',
+  };
 }
 
 /** Refuses methods other than GET and HEAD. */

@@ -97,13 +97,13 @@ export function createHttpServer(options: HttpServerOptions): Server {
   }
   server.setTimeout(idleMs);
   server.maxHeadersCount = maxHeaders;
-  connectionsByServer.set(server, new Connections(server, options));
+  closers.set(server, manageConnections(server, options));
   return server;
 }
 
 /** Stops listening and waits for open requests, up to `graceMs`. */
 export async function closeHttpServer(server: Server, graceMs: number = defaultGraceMs): Promise<void> {
-  await connectionsByServer.get(server)?.close(graceMs);
+  await closers.get(server)?.(graceMs);
 }
 
 /**
@@ -130,7 +130,7 @@ function checkCertificate({ cert, key }: ServerCertificate): void {
   }
 }
 
-const connectionsByServer = new WeakMap<Server, Connections>();
+const closers = new WeakMap<Server, (graceMs: number) => Promise<void>>();
 
 interface Connection extends WatchedConnection {
   socket: Socket;
@@ -140,168 +140,159 @@ interface Connection extends WatchedConnection {
   waiting: [IncomingMessage, ServerResponse][];
 }
 
-/** Connections of a server, the longest idle first. */
-class Connections {
-  readonly #server: Server;
-  readonly #options: HttpServerOptions;
-  readonly #logger: Logger;
-  readonly #max: number;
-  readonly #open = new Map<Socket, Connection>();
+/** Handles the connections and requests of a server. Returns the function that closes it. */
+function manageConnections(
+  server: Server,
+  {
+    handle,
+    hosts,
+    refuse,
+    maxConnections = defaultMaxConnections,
+    stalledMs,
+    logger = silentLogger,
+  }: HttpServerOptions,
+): (graceMs: number) => Promise<void> {
+  /** The longest idle first. */
+  const open = new Map<Socket, Connection>();
   /** TLS connections by peer during the handshake. */
-  readonly #handshakes = new Map<string, Socket>();
-  readonly #handling = new Set<Promise<void>>();
+  const handshakes = new Map<string, Socket>();
+  const handling = new Set<Promise<void>>();
   /** Pipelined requests of all connections. */
-  #waiting = 0;
-  #refused = { count: 0, loggedAt: -Infinity };
-  readonly #stalled: StalledConnections<Connection>;
-  #closing: Promise<void> | undefined;
+  let waitingInAll = 0;
+  let refused = { count: 0, loggedAt: -Infinity };
+  let closing: Promise<void> | undefined;
+  const stalled = new StalledConnections<Connection>({
+    waitsForClient: ({ socket, current }) => current?.req.complete === false || socket.writableLength > 0,
+    stalledMs,
+  });
 
-  constructor(server: Server, options: HttpServerOptions) {
-    this.#server = server;
-    this.#options = options;
-    this.#logger = options.logger ?? silentLogger;
-    this.#max = options.maxConnections ?? defaultMaxConnections;
-    this.#stalled = new StalledConnections({
-      waitsForClient: ({ socket, current }) => current?.req.complete === false || socket.writableLength > 0,
-      stalledMs: options.stalledMs,
+  const isSecure = server instanceof SecureServer;
+  server.on('connection', (socket: Socket) => {
+    if (!makeRoom()) return void socket.destroy();
+    if (!isSecure) return accept(socket);
+    const peer = getPeer(socket);
+    handshakes.set(peer, socket);
+    socket.once('close', () => {
+      if (handshakes.get(peer) === socket) handshakes.delete(peer);
     });
-    const isSecure = server instanceof SecureServer;
-    server.on('connection', (socket: Socket) => {
-      if (!this.#makeRoom()) return void socket.destroy();
-      if (!isSecure) return this.#accept(socket);
-      const peer = getPeer(socket);
-      this.#handshakes.set(peer, socket);
-      socket.once('close', () => {
-        if (this.#handshakes.get(peer) === socket) this.#handshakes.delete(peer);
-      });
+  });
+  if (isSecure) {
+    server.on('secureConnection', (socket: Socket) => {
+      handshakes.delete(getPeer(socket));
+      accept(socket);
     });
-    if (isSecure) {
-      server.on('secureConnection', (socket: Socket) => {
-        this.#handshakes.delete(getPeer(socket));
-        this.#accept(socket);
-      });
-    }
-    server.on('request', (request, response) => this.#take(request, response));
   }
+  server.on('request', take);
 
-  close(graceMs: number): Promise<void> {
-    return (this.#closing ??= this.#close(graceMs));
-  }
-
-  async #close(graceMs: number): Promise<void> {
-    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    for (const { socket, current } of [...this.#open.values()]) {
+  async function close(graceMs: number): Promise<void> {
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    for (const { socket, current } of [...open.values()]) {
       // A connection without a complete request has no work in progress.
       if (current === undefined) socket.destroy();
       else if (!current.headersSent) current.setHeader('Connection', 'close');
     }
-    for (const socket of this.#handshakes.values()) socket.destroy();
+    for (const socket of handshakes.values()) socket.destroy();
     const timer = setTimeout(() => {
-      for (const { socket } of [...this.#open.values()]) socket.destroy();
+      for (const { socket } of [...open.values()]) socket.destroy();
     }, graceMs);
     await closed;
     clearTimeout(timer);
     let settle: NodeJS.Timeout | undefined;
     const tooLong = new Promise<void>((resolve) => (settle = setTimeout(resolve, settleMs)));
-    await Promise.race([Promise.all(this.#handling), tooLong]);
+    await Promise.race([Promise.all(handling), tooLong]);
     clearTimeout(settle);
   }
 
   /** Reports whether a new connection is allowed, after closing an idle or stalled one if necessary. */
-  #makeRoom(): boolean {
-    if (this.#closing !== undefined) return false;
-    if (this.#open.size + this.#handshakes.size < this.#max) return true;
-    for (const { socket, current } of this.#open.values()) {
-      if (current !== undefined) continue;
-      this.#open.delete(socket);
-      socket.destroy();
+  function makeRoom(): boolean {
+    if (closing !== undefined) return false;
+    if (open.size + handshakes.size < maxConnections) return true;
+    const connections = [...open.values()];
+    const spare = connections.find(({ current }) => current === undefined) ?? stalled.find(connections);
+    if (spare !== undefined) {
+      open.delete(spare.socket);
+      spare.socket.destroy();
       return true;
     }
-    const stalled = this.#stalled.find(this.#open.values());
-    if (stalled !== undefined) {
-      this.#open.delete(stalled.socket);
-      stalled.socket.destroy();
-      return true;
-    }
-    this.#refused.count++;
+    refused.count++;
     const now = performance.now();
-    if (now - this.#refused.loggedAt >= refusalLogMs) {
-      const { count } = this.#refused;
-      this.#logger.log('warn', `${count} connections refused: ${this.#max} are open`);
-      this.#refused = { count: 0, loggedAt: now };
+    if (now - refused.loggedAt >= refusalLogMs) {
+      logger.log('warn', `${refused.count} connections refused: ${maxConnections} are open`);
+      refused = { count: 0, loggedAt: now };
     }
     return false;
   }
 
-  #accept(socket: Socket): void {
-    if (this.#closing !== undefined) return void socket.destroy();
+  function accept(socket: Socket): void {
+    if (closing !== undefined) return void socket.destroy();
     const moved = { bytes: 0, since: performance.now() };
     const connection: Connection = { socket, current: undefined, waiting: [], moved };
-    this.#open.set(socket, connection);
-    limitParsing(socket, () => socket.destroyed || this.#hasTooManyWaiting(connection));
+    open.set(socket, connection);
+    limitParsing(socket, () => socket.destroyed || hasTooManyWaiting(connection));
     socket.once('close', () => {
-      if (this.#open.get(socket) === connection) this.#open.delete(socket);
+      if (open.get(socket) === connection) open.delete(socket);
       // Node.js has kept them until now.
-      this.#waiting -= connection.waiting.length;
+      waitingInAll -= connection.waiting.length;
       connection.waiting = [];
     });
   }
 
-  #take(request: IncomingMessage, response: ServerResponse): void {
+  function take(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request;
-    const connection = this.#open.get(socket);
+    const connection = open.get(socket);
     if (connection === undefined) return void socket.destroy();
     if (socket.destroyed) return;
-    if (connection.current === undefined) return this.#begin(connection, request, response);
-    if (this.#hasTooManyWaiting(connection)) return void socket.destroy();
+    if (connection.current === undefined) return begin(connection, request, response);
+    if (hasTooManyWaiting(connection)) return void socket.destroy();
     connection.waiting.push([request, response]);
-    this.#waiting++;
+    waitingInAll++;
   }
 
-  #hasTooManyWaiting({ current, waiting }: Connection): boolean {
+  function hasTooManyWaiting({ current, waiting }: Connection): boolean {
     if (current === undefined) return false;
-    return waiting.length >= maxPipelined || this.#waiting >= maxPipelinedInAll;
+    return waiting.length >= maxPipelined || waitingInAll >= maxPipelinedInAll;
   }
 
-  #begin(connection: Connection, request: IncomingMessage, response: ServerResponse): void {
-    const { socket } = connection;
-    if (socket.destroyed) return;
+  function begin(connection: Connection, request: IncomingMessage, response: ServerResponse): void {
+    if (connection.socket.destroyed) return;
     connection.current = response;
-    response.once('close', () => this.#end(connection));
-    if (this.#closing !== undefined) response.setHeader('Connection', 'close');
-    if (!this.#options.hosts.allows(request)) {
+    response.once('close', () => end(connection));
+    if (closing !== undefined) response.setHeader('Connection', 'close');
+    if (!hosts.allows(request)) {
       response.setHeader('Connection', 'close');
-      return this.#options.refuse(foreignHost, request, response);
+      return refuse(foreignHost, request, response);
     }
-    const handled = this.#handle(request, response).finally(() => this.#handling.delete(handled));
-    this.#handling.add(handled);
+    const handled = respond(request, response).finally(() => handling.delete(handled));
+    handling.add(handled);
   }
 
-  async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
-      await this.#options.handle(request, response);
+      await handle(request, response);
     } catch (error) {
       const url = (request.url ?? '').slice(0, 300);
-      this.#logger.log('error', `${request.method} ${url}: ${redact(getMessage(error))}`);
+      logger.log('error', `${request.method} ${url}: ${redact(getMessage(error))}`);
       response.destroy();
     }
   }
 
-  #end(connection: Connection): void {
+  function end(connection: Connection): void {
     const { socket, waiting } = connection;
     connection.current = undefined;
     if (socket.destroyed) return;
     // A closing server finishes the current response only.
-    if (this.#closing !== undefined) return void socket.destroySoon();
+    if (closing !== undefined) return void socket.destroySoon();
     const next = waiting.shift();
     if (next !== undefined) {
-      this.#waiting--;
-      return this.#begin(connection, ...next);
+      waitingInAll--;
+      return begin(connection, ...next);
     }
     // Most recently idle last.
-    this.#open.delete(socket);
-    this.#open.set(socket, connection);
+    open.delete(socket);
+    open.set(socket, connection);
   }
+
+  return (graceMs) => (closing ??= close(graceMs));
 }
 
 /** Return value that the parser treats as an error. */

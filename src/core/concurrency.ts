@@ -35,6 +35,24 @@ export function onAbort(signal: AbortSignal | undefined, fn: () => void): () => 
   };
 }
 
+/**
+ * Returns `close` so that it runs once: when it is called first, or when the signal fires. A failure then goes to
+ * `report`; a later call returns it too.
+ */
+export function closeOnAbort(
+  signal: AbortSignal | undefined,
+  close: () => Promise<void>,
+  report: (error: unknown) => void = () => undefined,
+): () => Promise<void> {
+  let closed: Promise<void> | undefined;
+  const closeOnce = (): Promise<void> => (closed ??= close());
+  const stopWaiting = onAbort(signal, () => void closeOnce().catch(report));
+  return async () => {
+    stopWaiting();
+    await closeOnce();
+  };
+}
+
 /** Resolves after `ms` milliseconds, or as soon as `signal` is aborted. */
 export function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => {

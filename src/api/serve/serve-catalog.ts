@@ -1,12 +1,11 @@
 import path from 'node:path';
 import type { Catalog } from '../../catalog/catalog.js';
-import { onAbort } from '../../core/concurrency.js';
+import { closeOnAbort, onAbort } from '../../core/concurrency.js';
 import { OpmateError, UsageError, throwIfCancelled } from '../../core/errors.js';
 import { openCatalogQueries } from '../../serve/grpc/catalog-queries.js';
 import type { RegistryQueries } from '../../serve/grpc/registry-queries.js';
 import type { Session } from '../../source/session.js';
 import { openCatalog, withCatalog } from '../open-catalog.js';
-import { closeOnAbort } from './close-on-abort.js';
 import type { GrpcServerOptions } from './grpc-server.js';
 import type { HttpAddress, HttpServerOptions } from './http-server.js';
 

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { onAbort } from '../../core/concurrency.js';
+import { closeOnAbort, onAbort } from '../../core/concurrency.js';
 import { addContext } from '../../core/diagnostics-error.js';
 import { OpmateError, getMessage, systemCode, systemReason } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
@@ -15,7 +15,6 @@ import type { KeeperClock } from '../../serve/catalogs/kept-catalog.js';
 import { getCredentials, readSecrets } from '../../source/secrets.js';
 import { type Session, withChanges } from '../../source/session.js';
 import { drawRandom } from '../session.js';
-import { closeOnAbort } from './close-on-abort.js';
 import type { GrpcServerOptions } from './grpc-server.js';
 import { type HttpServerOptions, prepareHttpServer } from './http-server.js';
 

@@ -1,10 +1,10 @@
 import type { Session } from '../../source/session.js';
+import { closeOnAbort } from '../../core/concurrency.js';
 import type { CatalogSource } from '../../source/source-types.js';
 import { localStateReader } from '../../source/source.js';
 import { CurrentView } from '../../view/current-view.js';
 import { exportPage } from '../../view/export-page.js';
 import { openCatalog } from '../open-catalog.js';
-import { closeOnAbort } from '../serve/close-on-abort.js';
 import { createEditActions } from '../selection/edit-selection.js';
 import { type ServedPage, openView, startPage, withSignal } from './page.js';
 

@@ -89,7 +89,7 @@ async function requireReferences(
   facts: ManifestFacts,
 ): Promise<void> {
   for (const { digest } of facts.blobs.filter((blob) => !isNonDistributable(blob))) {
-    if ((await repositories.store.claimBlob(digest)) === undefined) {
+    if ((await repositories.store.content.claimBlob(digest)) === undefined) {
       const problem = `${subject}: blob ${digest} not found`;
       throw new RegistryRefusal(400, 'MANIFEST_BLOB_UNKNOWN', problem);
     }

@@ -1,6 +1,6 @@
 import { realpath } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { type CancelOptions, onAbort } from '../../core/concurrency.js';
+import { type CancelOptions, closeOnAbort } from '../../core/concurrency.js';
 import { UsageError, getMessage, throwIfCancelled } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import type { ArchiveProof } from '../../oci/archive-set/archive-index.js';
@@ -97,22 +97,14 @@ export async function startRegistry(options: RegistryOptions): Promise<Registry>
   });
   const actualPort = await listenOn(server, { host, port });
   server.on('error', (error) => logger.log('error', `${host}:${port}: ${getMessage(error)}`));
-
-  let closing: Promise<void> | undefined;
-  let unwatch = (): void => undefined;
-  const shutDown = async (): Promise<void> => {
-    unwatch();
+  const close = async (): Promise<void> => {
     await closeHttpServer(server, closeGraceMs);
     await uploads?.dropAll();
   };
-  const close = (): Promise<void> => (closing ??= shutDown());
-  unwatch = onAbort(signal, () => {
-    void close().catch((error: unknown) => logger.log('error', getMessage(error)));
-  });
   return {
     url: getUrl(server, host, tls !== undefined),
     port: actualPort,
     replaceCertificate: (certificate) => replaceCertificate(server, certificate),
-    close,
+    close: closeOnAbort(signal, close, (error) => logger.log('error', getMessage(error))),
   };
 }

@@ -1,7 +1,7 @@
 import { mapConcurrent } from '../../core/concurrency.js';
 import { computeDigest, parseDigest } from '../../core/digest.js';
 import { OpmateError } from '../../core/errors.js';
-import { groupBy } from '../../core/groups.js';
+import { getOrAdd, groupBy } from '../../core/groups.js';
 import type { Logger } from '../../core/log.js';
 import { sortedByBytes } from '../../core/order.js';
 import { type ManifestFacts, readManifestFacts } from '../../oci/image/manifest.js';
@@ -49,8 +49,8 @@ export class Repositories {
 
   /** Layout to change; archives refuse changes earlier. */
   get #layout(): LayoutStore {
-    const { layout, directory } = this.store;
-    if (layout === undefined) throw new OpmateError('UNSUPPORTED', `${directory}: read-only`);
+    const { layout, content } = this.store;
+    if (layout === undefined) throw new OpmateError('UNSUPPORTED', `${content.directory}: read-only`);
     return layout;
   }
 
@@ -63,26 +63,28 @@ export class Repositories {
 
   async find(repository: string): Promise<RepositoryContents | undefined> {
     await this.#refresh();
-    let loading = this.#loaded.get(repository);
-    if (loading === undefined) {
-      const entries = this.#group().get(repository);
-      if (entries === undefined && !this.#uploaded.has(repository)) return undefined;
-      const loaded = this.#loaded;
-      loading = this.#load(repository, entries ?? []);
-      loading.catch(() => loaded.delete(repository));
-      loaded.set(repository, loading);
-    }
+    const loaded = this.#loaded;
+    const known = loaded.get(repository);
+    if (known !== undefined) return await known;
+    const entries = this.#group().get(repository);
+    if (entries === undefined && !this.#uploaded.has(repository)) return undefined;
+    const loading = this.#load(repository, entries ?? []);
+    loading.catch(() => loaded.delete(repository));
+    loaded.set(repository, loading);
     return await loading;
   }
 
   /** Reads a manifest and checks its digest; undefined if missing or damaged. */
   async readManifest(digest: string): Promise<Buffer | undefined> {
-    const size = await this.store.blobSize(digest);
+    const size = await this.store.content.blobSize(digest);
     if (size === undefined || size > maxManifestBytes) return undefined;
     const { file, offset } = this.store.locate(digest);
     const bytes = await readPiece(file, offset, size);
     if (bytes === undefined || computeDigest(bytes, parseDigest(digest).algorithm) === digest) return bytes;
-    this.#logger.log('error', `${this.store.directory}: ${digest}: content does not match its digest`);
+    this.#logger.log(
+      'error',
+      `${this.store.content.directory}: ${digest}: content does not match its digest`,
+    );
     return undefined;
   }
 
@@ -140,13 +142,13 @@ export class Repositories {
   /** Returns the size of a blob of a repository; undefined if the repository does not have it. */
   async getBlobSize(repository: string, digest: string): Promise<number | undefined> {
     const contents = await this.find(repository);
-    return contents?.blobs.has(digest) ? await this.store.blobSize(digest) : undefined;
+    return contents?.blobs.has(digest) ? await this.store.content.blobSize(digest) : undefined;
   }
 
-  /** As `getBlobSize`, for a client that will refer to the blob; see `RegistryStore.claimBlob`. */
+  /** As `getBlobSize`, for a client that will refer to the blob; see `LayoutStore.claimBlob`. */
   async claimBlob(repository: string, digest: string): Promise<number | undefined> {
     const contents = await this.find(repository);
-    return contents?.blobs.has(digest) ? await this.store.claimBlob(digest) : undefined;
+    return contents?.blobs.has(digest) ? await this.store.content.claimBlob(digest) : undefined;
   }
 
   /** Moves an uploaded file, checked and synced, into the layout. */
@@ -161,7 +163,7 @@ export class Repositories {
   async mountBlob(repository: string, digest: string, from: string | undefined): Promise<boolean> {
     return await this.#locks.run(digest, async () => {
       const size =
-        from === undefined ? await this.store.claimBlob(digest) : await this.claimBlob(from, digest);
+        from === undefined ? await this.store.content.claimBlob(digest) : await this.claimBlob(from, digest);
       if (size === undefined) return false;
       await this.#addBlob(repository, digest);
       return true;
@@ -180,9 +182,7 @@ export class Repositories {
   }
 
   async #addBlob(repository: string, digest: string): Promise<void> {
-    let uploaded = this.#uploaded.get(repository);
-    if (uploaded === undefined) this.#uploaded.set(repository, (uploaded = new Set()));
-    uploaded.add(digest);
+    getOrAdd(this.#uploaded, repository, () => new Set<string>()).add(digest);
     await this.#apply(repository, ({ blobs }) => blobs.add(digest));
   }
 
@@ -206,14 +206,14 @@ export class Repositories {
 
   /** Drops contents that derive from an index which another process has changed. */
   async #refresh(): Promise<void> {
-    await this.store.entries();
-    if (this.store.generation === this.#generation) return;
-    this.#generation = this.store.generation;
+    await this.store.content.entries();
+    if (this.store.content.generation === this.#generation) return;
+    this.#generation = this.store.content.generation;
     this.#loaded = new Map();
   }
 
   #group(): Map<string, Descriptor[]> {
-    const entries = this.store.knownEntries;
+    const entries = this.store.content.knownEntries;
     if (this.#grouped?.from !== entries) {
       const groups = groupBy(entries, (entry) => this.#index.getPlace(entry).repository);
       this.#grouped = { from: entries, groups };
@@ -264,7 +264,7 @@ export class Repositories {
     try {
       return this.#remember(digest, readManifestFacts(bytes));
     } catch (error) {
-      this.#logger.log('warn', `${this.store.directory}: ${digest}: not served: ${String(error)}`);
+      this.#logger.log('warn', `${this.store.content.directory}: ${digest}: not served: ${String(error)}`);
       return undefined;
     }
   }

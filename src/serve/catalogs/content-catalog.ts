@@ -4,7 +4,7 @@ import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { parseGoJson } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import type { BlobOrigin } from '../../model/facts.js';
-import type { ContentReader, StoredContent } from './stored-content.js';
+import { type ContentReader, type StoredContent, readSection } from './stored-content.js';
 
 /** Stored content as a catalog, readable until it is closed itself. */
 export class ContentCatalog implements Catalog {
@@ -33,10 +33,8 @@ export class ContentCatalog implements Catalog {
     throw new OpmateError('INTERNAL', `${this.name}: expected a stored blob to be an object`);
   }
 
-  async readText({ offset, length }: BlobOrigin): Promise<Buffer> {
-    const bytes = Buffer.allocUnsafe(length);
-    await this.#reader.read(bytes, offset);
-    return bytes;
+  readText(origin: BlobOrigin): Promise<Buffer> {
+    return readSection(this.#reader, origin);
   }
 
   /** Undefined: lines of stored content mean nothing to users. */

@@ -6,13 +6,23 @@ import type { Logger } from '../../core/log.js';
 import { openNamelessFile } from '../../files/nameless-file.js';
 import { CompressedContent } from './compressed-content.js';
 import { type ContentFile, DiskFile } from './content-file.js';
-import type { ContentIndex, ContentState } from './content-index.js';
+import type { ContentIndex, ContentState, Section } from './content-index.js';
 
 /** Keeps the content readable until it is closed. */
 export interface ContentReader {
   /** Fills `target` from a position. Throws OpmateError IO beyond the end. */
   read(target: Buffer, position: number): Promise<void>;
   close(): void;
+}
+
+/** Returns the bytes of a section. Throws as `ContentReader.read`. */
+export async function readSection(
+  reader: Pick<ContentReader, 'read'>,
+  { offset, length }: Section,
+): Promise<Buffer> {
+  const bytes = Buffer.allocUnsafe(length);
+  await reader.read(bytes, offset);
+  return bytes;
 }
 
 /** Place of stored contents. */
@@ -110,12 +120,10 @@ export function createStoredContent(
     };
   }
 
-  /** Yields all bytes without a reader, which `close` would wait for. */
+  /** Yields all bytes without a reader, which `close` would wait for; the caller must have one. */
   async function* readPieces(): AsyncGenerator<Buffer, void, undefined> {
     for (let position = 0; position < size; position += pieceBytes) {
-      const piece = Buffer.allocUnsafe(Math.min(pieceBytes, size - position));
-      await read(piece, position);
-      yield piece;
+      yield await readSection({ read }, { offset: position, length: Math.min(pieceBytes, size - position) });
     }
   }
 
@@ -137,6 +145,7 @@ export function createStoredContent(
     /** Time at which this content was first stored. */
     storedAt,
     openReader,
+    readPieces,
 
     /**
      * Returns the compressed content, created with the first call and kept with the content; undefined without a place

@@ -4,7 +4,7 @@ import { OpmateError } from '../../core/errors.js';
 import { createLimiter } from '../../core/limiter.js';
 import { parseGoJson } from '../../document/go-json.js';
 import type { JsonValue } from '../../document/json.js';
-import type { ContentReader, StoredContent } from '../catalogs/stored-content.js';
+import { type ContentReader, type StoredContent, readSection } from '../catalogs/stored-content.js';
 import type { MetasQuery, Section } from '../catalogs/content-index.js';
 import { type CatalogSchema, type Page, type QueryContext, createCatalogSchema } from './catalog-schema.js';
 import { readCatalogShape } from './catalog-shape.js';
@@ -183,10 +183,8 @@ class RunningQuery implements QueryContext {
     await this.#takeTurn();
     this.spendObjects(1, info);
     if (this.failure !== undefined) return null;
-    const buffer = Buffer.allocUnsafe(section.length);
     try {
-      await this.#options.reader.read(buffer, section.offset);
-      return parseGoJson(buffer.toString());
+      return parseGoJson(String(await readSection(this.#options.reader, section)));
     } catch (error) {
       this.unreadable ??= error;
       throw error;

@@ -4,10 +4,10 @@
  */
 import { takeTurn } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
-import { sortedByBytes } from '../../core/order.js';
+import { compareBytes } from '../../core/order.js';
 import { parseGoJson } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
-import type { ContentReader, StoredContent } from '../catalogs/stored-content.js';
+import { type ContentReader, type StoredContent, readSection } from '../catalogs/stored-content.js';
 import { toFieldName } from './names.js';
 
 /** Elements of an array that determine its type. */
@@ -41,10 +41,32 @@ export type CatalogShape = readonly SchemaShape[];
 
 /** Reads the shape of a catalog from all its blobs. Throws OpmateError LIMIT for too many fields. */
 export async function readCatalogShape(content: StoredContent, reader: ContentReader): Promise<CatalogShape> {
-  const builder = new ShapeBuilder();
+  const schemas = new Map<string, SchemaShape>();
+  let fieldCount = 0;
+  const countField = (): void => {
+    if (++fieldCount <= maxFields) return;
+    throw new OpmateError('LIMIT', `the catalog has more than ${maxFields} fields`);
+  };
+  /** Adds the fields of a blob or, where `isNested`, of an object in one of its arrays. */
+  const addFields = (fields: Map<string, FieldShape>, object: JsonObject, isNested: boolean): void => {
+    for (const [key, value] of Object.entries(object)) {
+      const name = toFieldName(key);
+      let field = fields.get(name);
+      if (field === undefined) {
+        countField();
+        fields.set(name, (field = { name, keys: [key], ...getType(value, !isNested), nested: new Map() }));
+      } else if (!field.keys.includes(key)) {
+        countField();
+        field.keys.push(key);
+      }
+      if (isNested || !Array.isArray(value)) continue;
+      for (const element of value.slice(0, sampledElements)) {
+        if (isJsonObject(element)) addFields(field.nested, element, true);
+      }
+    }
+  };
   for (const group of groupedBlobs(content)) {
-    const buffer = Buffer.allocUnsafe(group.length);
-    await reader.read(buffer, group.offset);
+    const buffer = await readSection(reader, group);
     let start = 0;
     for (const { schema, length } of group.blobs) {
       const text = buffer.toString('utf8', start, start + length);
@@ -52,10 +74,17 @@ export async function readCatalogShape(content: StoredContent, reader: ContentRe
       if (schema === '') continue;
       await takeTurn();
       const value = parseGoJson(text);
-      if (isJsonObject(value)) builder.add(schema, value);
+      if (!isJsonObject(value)) continue;
+      let shape = schemas.get(schema);
+      if (shape === undefined) {
+        countField();
+        schemas.set(schema, (shape = { name: schema, count: 0, fields: new Map() }));
+      }
+      shape.count++;
+      addFields(shape.fields, value, false);
     }
   }
-  return builder.finish();
+  return [...schemas.values()].sort((a, b) => compareBytes(a.name, b.name));
 }
 
 interface BlobGroup {
@@ -77,62 +106,6 @@ function* groupedBlobs(content: StoredContent): Generator<BlobGroup, void, undef
     group.blobs.push({ schema, length: section.length });
   }
   if (group !== undefined) yield group;
-}
-
-/** Collects the shape of a catalog, blob by blob. */
-class ShapeBuilder {
-  readonly #schemas = new Map<string, SchemaShape>();
-  #fields = 0;
-
-  add(schema: string, blob: JsonObject): void {
-    let shape = this.#schemas.get(schema);
-    if (shape === undefined) {
-      this.#count();
-      this.#schemas.set(schema, (shape = { name: schema, count: 0, fields: new Map() }));
-    }
-    shape.count++;
-    for (const key of Object.keys(blob)) this.#addField(shape.fields, key, blob[key] as JsonValue);
-  }
-
-  finish(): CatalogShape {
-    return sortedByBytes([...this.#schemas.keys()]).map((name) => this.#schemas.get(name) as SchemaShape);
-  }
-
-  #addField(fields: Map<string, FieldShape>, key: string, value: JsonValue): void {
-    const name = toFieldName(key);
-    let field = fields.get(name);
-    if (field === undefined) {
-      this.#count();
-      fields.set(name, (field = { name, keys: [key], ...getType(value, true), nested: new Map() }));
-    } else if (!field.keys.includes(key)) {
-      this.#count();
-      field.keys.push(key);
-    }
-    if (!Array.isArray(value)) return;
-    for (const element of value.slice(0, sampledElements)) {
-      if (isJsonObject(element)) this.#addNested(field.nested, element);
-    }
-  }
-
-  #addNested(fields: Map<string, FieldShape>, object: JsonObject): void {
-    for (const key of Object.keys(object)) {
-      const name = toFieldName(key);
-      const field = fields.get(name);
-      if (field === undefined) {
-        this.#count();
-        const type = getType(object[key] as JsonValue, false);
-        fields.set(name, { name, keys: [key], ...type, nested: new Map() });
-      } else if (!field.keys.includes(key)) {
-        this.#count();
-        field.keys.push(key);
-      }
-    }
-  }
-
-  #count(): void {
-    if (++this.#fields <= maxFields) return;
-    throw new OpmateError('LIMIT', `the catalog has more than ${maxFields} fields`);
-  }
 }
 
 /** Returns the type of a value; of a nested array, upstream samples the first element only. */

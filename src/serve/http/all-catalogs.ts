@@ -1,7 +1,12 @@
 import { computeDigest } from '../../core/digest.js';
 import { compareBytes } from '../../core/order.js';
 import type { ContentBlob, MetasQuery } from '../catalogs/content-index.js';
-import type { CatalogSet, ContentReader, ServedCatalog } from '../catalogs/stored-content.js';
+import {
+  type CatalogSet,
+  type ContentReader,
+  type ServedCatalog,
+  readSection,
+} from '../catalogs/stored-content.js';
 import { Refusal } from '../server/refusal.js';
 import type { BodySender } from './body-sender.js';
 import { linesType } from './catalog-content.js';
@@ -68,8 +73,7 @@ async function* wrapBlobs(
   for (const { served, reader } of open) {
     for (const blob of served.content.blobs(query)) {
       // Without the line break of the blob.
-      const text = Buffer.allocUnsafe(blob.section.length - 1);
-      await reader.read(text, blob.section.offset);
+      const text = (await readSection(reader, blob.section)).subarray(0, -1);
       const after = Buffer.from(formatOrigin(served.name, blob));
       parts.push(before, text, after);
       bytes += before.length + text.length + after.length;

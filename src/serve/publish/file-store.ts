@@ -22,7 +22,7 @@ import { type Coding, availableCodings, createCompressor } from '../http/encodin
 /** Mode of published files. */
 export const fileMode = 0o644;
 /** Bytes per read of a file. */
-export const pieceBytes = 256 * 1024;
+const pieceBytes = 256 * 1024;
 /** Extensions of compressed files. */
 export const codingExtensions: Readonly<Record<Coding, string>> = { gzip: '.gz', zstd: '.zst' };
 

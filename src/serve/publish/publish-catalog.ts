@@ -22,9 +22,9 @@ import { withLock } from '../../files/lock.js';
 import { type OutputFile, replaceFiles } from '../../files/replace-file.js';
 import { sweepLeftovers } from '../../files/staging.js';
 import { schemas } from '../../model/declarative-config.js';
-import type { ContentReader, StoredContent } from '../catalogs/stored-content.js';
+import { type ContentReader, type StoredContent, readSection } from '../catalogs/stored-content.js';
 import { availableCodings } from '../http/encoding.js';
-import { FileStore, codingExtensions, fileMode, pieceBytes } from './file-store.js';
+import { FileStore, codingExtensions, fileMode } from './file-store.js';
 import {
   touchReplaced,
   pruneFiles,
@@ -133,7 +133,7 @@ async function publishInto(
   const store = await FileStore.open(root, options);
   const reader = content.openReader();
   try {
-    const all = await store.addLines(formatLines(content, reader));
+    const all = await store.addLines(content.readPieces());
     const [task, total] = [`publish ${name}`, content.packages.length];
     let done = 0;
     const packages = await mapConcurrent(
@@ -179,14 +179,6 @@ async function publishInto(
   }
 }
 
-async function* formatLines(content: StoredContent, reader: ContentReader): AsyncGenerator<Buffer> {
-  for (let index = 0; index < content.size; index += pieceBytes) {
-    const piece = Buffer.allocUnsafe(Math.min(pieceBytes, content.size - index));
-    await reader.read(piece, index);
-    yield piece;
-  }
-}
-
 /** Adds the blobs of a package, and its icon. */
 async function addPackage(
   name: string,
@@ -217,15 +209,6 @@ async function addPackage(
   }
   const file = await store.addLines(lines());
   return { name, ...file, count, ...(icon !== undefined && { icon }) };
-}
-
-async function readSection(
-  reader: ContentReader,
-  { offset, length }: { offset: number; length: number },
-): Promise<Buffer> {
-  const bytes = Buffer.allocUnsafe(length);
-  await reader.read(bytes, offset);
-  return bytes;
 }
 
 /** Removes the icon from a package blob and returns it; keeps an invalid one. */

@@ -1,13 +1,12 @@
 import path from 'node:path';
+import { subdomainFault } from '../../kube/names.js';
 
-const label = '[a-z0-9](?:[-a-z0-9]*[a-z0-9])?';
-const subdomain = new RegExp(`^${label}(?:\\.${label})*$`);
 const maxLength = 253;
 
 /** Returns the problem of a catalog name that is not a DNS subdomain (RFC 1123); undefined for a valid one. */
 export function findCatalogNameFault(name: string): string | undefined {
   if (name.length > maxLength) return `must be no more than ${maxLength} characters`;
-  if (subdomain.test(name)) return undefined;
+  if (subdomainFault(name) === undefined) return undefined;
   return (
     'must be a DNS-1123 subdomain: lower case letters, digits, "-" and ".", ' +
     'each part beginning and ending with a letter or digit'

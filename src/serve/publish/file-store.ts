@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { lstat, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { decompress } from '../../archive/decompress.js';
 import {
@@ -26,50 +26,24 @@ const pieceBytes = 256 * 1024;
 /** Extensions of compressed files. */
 export const codingExtensions: Readonly<Record<Coding, string>> = { gzip: '.gz', zstd: '.zst' };
 
-/** Adds files by digest, each complete under its name. */
-export class FileStore {
-  readonly #root: string;
-  readonly #staging: string;
-  readonly #options: CancelOptions;
-  readonly #added = new Set<string>();
-  readonly #createdDirectories: string[] = [];
-  #files = 0;
+export type FileStore = Awaited<ReturnType<typeof openFileStore>>;
 
-  private constructor(root: string, staging: string, options: CancelOptions) {
-    this.#root = root;
-    this.#staging = staging;
-    this.#options = options;
-  }
+/** Opens a directory to which files are added by digest, each complete under its name. Throws OpmateError IO. */
+export async function openFileStore(root: string, { signal }: CancelOptions) {
+  const staging = path.join(root, stagingName());
+  const added = new Set<string>();
+  const createdDirectories: string[] = [];
+  let files = 0;
+  await makeDirectory(staging, 0o700).catch((error: unknown) => {
+    throw fileError(root, error);
+  });
 
-  static async open(root: string, options: CancelOptions): Promise<FileStore> {
-    const staging = path.join(root, stagingName());
-    await makeDirectory(staging, 0o700).catch(throwFileError(root));
-    return new FileStore(root, staging, options);
-  }
-
-  /** Number of new files. */
-  get added(): number {
-    return this.#added.size;
-  }
-
-  /** Adds JSON lines and their compressed forms. Throws OpmateError IO. */
-  addLines(lines: AsyncIterable<Buffer>): Promise<PublishedFile> {
-    return this.#add(lines, linesPath, availableCodings);
-  }
-
-  /** Adds an icon. Throws OpmateError IO. */
-  async addIcon(bytes: Buffer, mediaType: string): Promise<PublishedIcon> {
-    const file = await this.#add([bytes], (publishedFile) => iconPath({ ...publishedFile, mediaType }), []);
-    return { ...file, mediaType };
-  }
-
-  async #add(
+  async function add(
     pieces: AsyncIterable<Buffer> | Iterable<Buffer>,
     getPath: (file: PublishedFile) => string,
     codings: readonly Coding[],
   ): Promise<PublishedFile> {
-    const staged = path.join(this.#staging, String(this.#files++));
-    const { signal } = this.#options;
+    const staged = path.join(staging, String(files++));
     try {
       const hash = createHash('sha256');
       let size = 0;
@@ -83,33 +57,34 @@ export class FileStore {
       };
       await writeNewFile(staged, hashed(), { mode: fileMode });
       const file = { hash: `sha256:${hash.digest('hex')}`, size };
-      const target = path.join(this.#root, getPath(file));
+      const target = path.join(root, getPath(file));
       for (const coding of codings) {
         const form = `${target}${codingExtensions[coding]}`;
-        if (await this.#isIntact(form, file)) continue;
+        if (await isIntact(form, file)) continue;
         const compressed = `${staged}${codingExtensions[coding]}`;
         await writeNewFile(compressed, compress(staged, coding), { mode: fileMode });
-        await this.#move(compressed, form);
+        await move(compressed, form);
       }
       // Last: a reader that finds it finds the compressed forms too.
-      if (!(await this.#isIntact(target, file))) await this.#move(staged, target);
+      if (!(await isIntact(target, file))) await move(staged, target);
       else await rm(staged);
       return file;
     } catch (error) {
-      throw fileError(this.#root, error);
+      throw fileError(root, error);
     }
   }
 
-  async #isIntact(target: string, { hash, size }: PublishedFile): Promise<boolean> {
-    if ((await lstatIfPresent(target))?.isFile() !== true) return false;
+  async function isIntact(target: string, { hash, size }: PublishedFile): Promise<boolean> {
+    const stats = await lstatIfPresent(target);
+    if (stats?.isFile() !== true) return false;
     const isPlain = !/\.(?:gz|zst)$/.test(target);
-    if (isPlain && (await lstat(target)).size !== size) return false;
+    if (isPlain && stats.size !== size) return false;
     const source = createReadStream(target);
     try {
-      const bytes = isPlain ? source : decompress(source, { label: target, signal: this.#options.signal });
+      const bytes = isPlain ? source : decompress(source, { label: target, signal });
       return (await digestPieces(bytes)) === hash;
     } catch (error) {
-      throwIfCancelled(this.#options.signal);
+      throwIfCancelled(signal);
       if (error instanceof OpmateError) return false;
       throw error;
     } finally {
@@ -117,22 +92,36 @@ export class FileStore {
     }
   }
 
-  async #move(staged: string, target: string): Promise<void> {
+  async function move(staged: string, target: string): Promise<void> {
     const isNew = (await lstatIfPresent(target)) === undefined;
-    this.#createdDirectories.push(...(await missingDirectories(path.dirname(target))));
+    createdDirectories.push(...(await missingDirectories(path.dirname(target))));
     await moveWhole(staged, target);
-    if (isNew) this.#added.add(target);
+    if (isNew) added.add(target);
   }
 
-  /** Removes all added files. Never throws. */
-  async revert(): Promise<void> {
-    for (const file of this.#added) await rm(file, { force: true }).catch(() => undefined);
-    await removeEmptyDirectories([...new Set(this.#createdDirectories)].sort());
-  }
+  return {
+    /** Paths of new files. */
+    added,
 
-  async close(): Promise<void> {
-    await rm(this.#staging, { recursive: true, force: true }).catch(() => undefined);
-  }
+    /** Adds JSON lines and their compressed forms. Throws OpmateError IO. */
+    addLines: (lines: AsyncIterable<Buffer>) => add(lines, linesPath, availableCodings),
+
+    /** Adds an icon. Throws OpmateError IO. */
+    async addIcon(bytes: Buffer, mediaType: string): Promise<PublishedIcon> {
+      const file = await add([bytes], (publishedFile) => iconPath({ ...publishedFile, mediaType }), []);
+      return { ...file, mediaType };
+    },
+
+    /** Removes all added files. Never throws. */
+    async revert(): Promise<void> {
+      for (const file of added) await rm(file, { force: true }).catch(() => undefined);
+      await removeEmptyDirectories([...new Set(createdDirectories)].sort());
+    },
+
+    async close(): Promise<void> {
+      await rm(staging, { recursive: true, force: true }).catch(() => undefined);
+    },
+  };
 }
 
 async function* compress(file: string, coding: Coding): AsyncGenerator<Buffer> {

@@ -24,7 +24,7 @@ import { sweepLeftovers } from '../../files/staging.js';
 import { schemas } from '../../model/declarative-config.js';
 import { type ContentReader, type StoredContent, readSection } from '../catalogs/stored-content.js';
 import { availableCodings } from '../http/encoding.js';
-import { FileStore, codingExtensions, fileMode } from './file-store.js';
+import { type FileStore, codingExtensions, fileMode, openFileStore } from './file-store.js';
 import {
   touchReplaced,
   pruneFiles,
@@ -130,7 +130,7 @@ async function publishInto(
   options: PublishContentOptions,
 ): Promise<Publication> {
   const { name, signal, logger = silentLogger } = options;
-  const store = await FileStore.open(root, options);
+  const store = await openFileStore(root, options);
   const reader = content.openReader();
   try {
     const all = await store.addLines(content.readPieces());
@@ -169,7 +169,7 @@ async function publishInto(
       { target: index, text: encodePublishedCatalog(catalog) },
       { target: path.join(root, catalogListName), text: encodeCatalogList(catalogs) },
     ]);
-    return { name, hash, packages: packages.length, added: store.added, removed: 0 };
+    return { name, hash, packages: packages.length, added: store.added.size, removed: 0 };
   } catch (error) {
     await store.revert();
     throw error;

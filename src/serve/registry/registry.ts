@@ -6,7 +6,7 @@ import { type Logger, silentLogger } from '../../core/log.js';
 import type { ArchiveProof } from '../../oci/archive-set/archive-index.js';
 import { toRepositoryName } from '../../oci/registry/registry-names.js';
 import { HostRule, isLoopbackHost } from '../server/host-rule.js';
-import { PasswordFile } from '../server/htpasswd.js';
+import { openPasswordFile } from '../server/htpasswd.js';
 import {
   type ServerCertificate,
   closeHttpServer,
@@ -74,7 +74,7 @@ export async function startRegistry(options: RegistryOptions): Promise<Registry>
       { hint: 'add --htpasswd FILE, or allow everybody with --insecure-listen' },
     );
   }
-  const passwords = options.htpasswd === undefined ? undefined : await PasswordFile.open(options.htpasswd);
+  const passwords = options.htpasswd === undefined ? undefined : await openPasswordFile(options.htpasswd);
   const store = await openRegistryStore(directory, options.archiveBases ?? [], logger, options.archiveProof);
   const defaultName = toRepositoryName(basename(await realpath(directory)));
   const repositories = new Repositories(store, defaultName, logger);

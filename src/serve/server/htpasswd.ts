@@ -14,88 +14,78 @@ const maxPending = 32;
 const maxRemembered = 1_000;
 const bcryptPattern = /^\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}$/;
 
-type PasswordVerdict = 'right' | 'wrong' | 'busy';
+export type PasswordFile = Awaited<ReturnType<typeof openPasswordFile>>;
 
 /**
- * Passwords of an htpasswd file: one `USER:HASH` per line, bcrypt only, as other registries. Read again when it changes; an
- * unreadable file rejects all users.
+ * Opens the passwords of an htpasswd file: one `USER:HASH` per line, bcrypt only, as other registries. It is read again when
+ * it changes; an unreadable file rejects all users. Throws OpmateError for an unreadable file, an invalid line, or no users.
  */
-export class PasswordFile {
-  readonly #file: string;
-  readonly #salt = randomBytes(16);
-  #hashes = new Map<string, string>();
-  #version = '';
-  #checkedAt = -Infinity;
-  #right = new Set<string>();
-  #pending = 0;
-  #last: Promise<unknown> = Promise.resolve();
+export async function openPasswordFile(file: string) {
+  const salt = randomBytes(16);
+  let hashes = new Map<string, string>();
+  let version = '';
+  let checkedAt = -Infinity;
+  let right = new Set<string>();
+  let pending = 0;
+  let last: Promise<unknown> = Promise.resolve();
   /** Hash for unknown users: their checks take equally long. */
-  #decoy: Promise<string> | undefined;
+  let decoy: Promise<string> | undefined;
 
-  private constructor(file: string) {
-    this.#file = file;
-  }
-
-  /** Throws OpmateError for an unreadable file, an invalid line, or no users. */
-  static async open(file: string): Promise<PasswordFile> {
-    const passwords = new PasswordFile(file);
-    await passwords.#refresh();
-    return passwords;
-  }
-
-  /** Checks an `Authorization` header. Throws OpmateError once the file has become unreadable. */
-  async check(header: string | undefined): Promise<PasswordVerdict> {
-    const credentials = parseCredentials(header);
-    if (credentials === undefined) return 'wrong';
-    await this.#refresh();
-    const [user, password] = credentials;
-    const hash = this.#hashes.get(user);
-    const key = createHash('sha256')
-      .update(this.#salt)
-      .update(JSON.stringify([user, password, hash ?? '']))
-      .digest('base64');
-    if (this.#right.has(key)) return 'right';
-    if (this.#pending >= maxPending) return 'busy';
-    this.#pending++;
-    // One at a time: guessing passwords must not slow down other work.
-    const checking = this.#last.then(() => this.#compare(password, hash));
-    this.#last = checking.catch(() => undefined);
-    try {
-      if (!(await checking)) return 'wrong';
-    } finally {
-      this.#pending--;
-    }
-    if (this.#right.size >= maxRemembered) this.#right = new Set();
-    this.#right.add(key);
-    return 'right';
-  }
-
-  async #compare(password: string, hash: string | undefined): Promise<boolean> {
-    const { default: bcrypt } = await import('bcryptjs');
-    if (hash !== undefined) return bcrypt.compare(password, hash);
-    this.#decoy ??= bcrypt.hash(randomBytes(16).toString('hex'), 10);
-    await bcrypt.compare(password, await this.#decoy);
-    return false;
-  }
-
-  async #refresh(): Promise<void> {
+  async function refresh(): Promise<void> {
     const now = performance.now();
-    if (now - this.#checkedAt < rereadMs) return;
-    const file = this.#file;
+    if (now - checkedAt < rereadMs) return;
     try {
       const stats = await stat(file, { bigint: true });
-      const version = getFileIdentity(stats);
-      if (version !== this.#version) {
+      const current = getFileIdentity(stats);
+      if (current !== version) {
         if (stats.size > maxFileBytes) throw new LimitError(`${file}: more than ${maxFileBytes} bytes`);
-        this.#hashes = parsePasswords(await readFile(file, 'utf8'), file);
-        this.#version = version;
-        this.#right = new Set();
+        hashes = parsePasswords(await readFile(file, 'utf8'), file);
+        version = current;
+        right = new Set();
       }
-      this.#checkedAt = now;
+      checkedAt = now;
     } catch (error) {
       throw fileError(file, error, { file });
     }
   }
+
+  async function compare(password: string, hash: string | undefined): Promise<boolean> {
+    const { default: bcrypt } = await import('bcryptjs');
+    if (hash !== undefined) return bcrypt.compare(password, hash);
+    decoy ??= bcrypt.hash(randomBytes(16).toString('hex'), 10);
+    await bcrypt.compare(password, await decoy);
+    return false;
+  }
+
+  await refresh();
+  return {
+    /** Checks an `Authorization` header. Throws OpmateError once the file has become unreadable. */
+    async check(header: string | undefined): Promise<'right' | 'wrong' | 'busy'> {
+      const credentials = parseCredentials(header);
+      if (credentials === undefined) return 'wrong';
+      await refresh();
+      const [user, password] = credentials;
+      const hash = hashes.get(user);
+      const key = createHash('sha256')
+        .update(salt)
+        .update(JSON.stringify([user, password, hash ?? '']))
+        .digest('base64');
+      if (right.has(key)) return 'right';
+      if (pending >= maxPending) return 'busy';
+      pending++;
+      // One at a time: guessing passwords must not slow down other work.
+      const checking = last.then(() => compare(password, hash));
+      last = checking.catch(() => undefined);
+      try {
+        if (!(await checking)) return 'wrong';
+      } finally {
+        pending--;
+      }
+      if (right.size >= maxRemembered) right = new Set();
+      right.add(key);
+      return 'right';
+    },
+  };
 }
 
 function parsePasswords(text: string, file: string): Map<string, string> {

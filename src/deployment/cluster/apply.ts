@@ -45,7 +45,7 @@ export interface ApplyReport {
   unchanged: number;
 }
 
-/** What the steps of a run share. */
+/** Shared values of the steps of a run. */
 interface Run {
   kubectl: Kubectl;
   plan: ApplyPlan;

@@ -192,7 +192,7 @@ describe('opmate generate dockerfile', () => {
     [['four/all.json'], 'provided root path "four/all.json" is not a directory'],
     [['four', '-b', 'scratch'], 'invalid builder image: "scratch"'],
     [['four', '-l', 'novalue'], 'invalid label "novalue"'],
-    [['four', '-i', 'a', '--binary-image', 'b'], '--base-image and --binary-image cannot be used together'],
+    [['four', '-i', 'a', '--binary-image', 'b'], '--binary-image and --base-image cannot be used together'],
   ])('refuses %j and writes nothing', async (args, message) => {
     await sandbox.write({ 'four/all.json': widgetCatalog });
     const { code, stderr } = await sandbox.run(['generate', 'dockerfile', ...args]);

@@ -146,14 +146,14 @@ describe('mirror list operators', () => {
 
   it.each([
     [[], 'expected --catalog or --catalogs'],
-    [['--catalogs'], '--catalogs needs --version'],
-    [['--catalog', 'catalog', '--version', '4.18'], '--version needs --catalogs'],
+    [['--catalogs'], '--catalogs: needs --version'],
+    [['--catalog', 'catalog', '--version', '4.18'], '--version: needs --catalogs'],
     [
       ['--catalogs', '--version', '4.18', '--catalog', 'catalog'],
       '--catalogs lists catalogs, not what is in one',
     ],
-    [['--package', 'widget'], '--package needs --catalog'],
-    [['--catalog', 'catalog', '--channel', 'stable'], '--channel needs --package'],
+    [['--package', 'widget'], '--package: needs --catalog'],
+    [['--catalog', 'catalog', '--channel', 'stable'], '--channel: needs --package'],
     [['--catalogs', '--version', 'latest'], '--version "latest": not a version of OpenShift'],
   ])('refuses %j', async (args, message) => {
     const result = await list(...args);

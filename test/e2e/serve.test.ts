@@ -147,7 +147,7 @@ describe('opmate serve', () => {
       ['catalog', '--cache-enforce-integrity'],
       '--cache-dir must be specified with --cache-enforce-integrity',
     ],
-    [['catalog', '--cache-only'], '--cache-only needs --cache-dir'],
+    [['catalog', '--cache-only'], '--cache-only: needs --cache-dir'],
     [['catalog', '--tls-cert', 'x'], '--tls-cert and --tls-key must be used together'],
     [[], 'missing required argument "catalog"'],
   ])('%j is wrong usage', async (args, message) => {

@@ -1,10 +1,9 @@
 import type { GenerateBundleRequest } from '../../api/bundle/generate-bundle.js';
-import { type Flag, type FlagValues, grouped, repeated, text } from '../command/flags.js';
-import { requireFlag } from '../command/require-flag.js';
+import { type Flag, type FlagValues, grouped, repeated, text, required } from '../command/flags.js';
 
 /** Flags of commands that create a bundle from manifests. */
 export const authorFlags = {
-  directory: text('directory', 'directory of the bundle manifests', { short: 'd', group: 'Input' }),
+  directory: required(text('directory', 'directory of the bundle manifests', { short: 'd', group: 'Input' })),
   ...grouped('Selection', {
     package: text('name', 'package name', { short: 'p' }),
     channel: repeated('channel,…', 'channels of the bundle', { short: 'c', aliases: ['channels'] }),
@@ -27,9 +26,15 @@ export function imageBuilderFlag(builders: readonly string[]): Flag<string | und
   });
 }
 
-/** Returns the request of the flags. Throws UsageError without a directory. */
+/** Returns the request of the flags. */
 export function parseRequest(options: FlagValues<typeof authorFlags>): GenerateBundleRequest {
-  const { to, baseImage, channel: channels, default: defaultChannel, package: packageName } = options;
-  const directory = requireFlag(options.directory, 'directory');
+  const {
+    directory,
+    to,
+    baseImage,
+    channel: channels,
+    default: defaultChannel,
+    package: packageName,
+  } = options;
   return { directory, outputDirectory: to || undefined, packageName, channels, defaultChannel, baseImage };
 }

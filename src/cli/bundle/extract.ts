@@ -1,5 +1,5 @@
 import { argument, defineCommand } from '../command/declaration.js';
-import { flag, grouped, parsed, text } from '../command/flags.js';
+import { flag, grouped, parsed, text, required } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { InvalidArgumentError } from 'commander';
 import { contentFlags, sourceForms } from './content-flags.js';
@@ -11,7 +11,6 @@ import { replaceFile } from '../../files/replace-file.js';
 import { extractBundle } from '../../api/bundle/extract-bundle.js';
 import { inSource } from '../../api/bundle/bundle-sources.js';
 import { exitCodes } from '../exit-codes.js';
-import { requireFlag } from '../command/require-flag.js';
 import { writeAll } from '../output.js';
 import { useSession } from '../session.js';
 import { tellFindings, tellWarnings } from './findings.js';
@@ -27,7 +26,7 @@ export const command = defineCommand({
       group: 'Input',
     }),
     ...grouped('Output', {
-      configmapname: text('name', 'name of the ConfigMap', { short: 'c' }),
+      configmapname: required(text('name', 'name of the ConfigMap', { short: 'c' })),
       namespace: text('namespace', 'namespace of the ConfigMap', {
         short: 'n',
         default: 'openshift-operator-lifecycle-manager',
@@ -53,13 +52,12 @@ export const command = defineCommand({
   async run({ context, args: [source], options, tool }) {
     const { output } = options;
     const isAlpha = tool !== undefined;
-    const name = requireFlag(options.configmapname, 'configmapname');
     const reference = getSource(source, options.manifestsdir, isAlpha);
     return useSession(context, options, async (session) => {
       const { signal } = session;
       const { configMaps, findings, warnings, isInPlace } = await extractBundle(reference, session, {
         ...options,
-        name,
+        name: options.configmapname,
         limit: options.datalimit,
         sourceImage: context.environment['CONTAINER_IMAGE'] || undefined,
       });

@@ -38,6 +38,7 @@ const renderFlags = {
     optionalKinds: optionalList(
       'kind',
       'with --available-apis: omit objects of these kinds (default: any) if unavailable',
+      { needs: 'availableApis' },
     ),
   }),
   output: outputFormat(['json', 'yaml'], { default: 'yaml' }),
@@ -115,11 +116,6 @@ function checkOptions(options: FlagValues<typeof renderFlags>): void {
   if (!isFormatName(format)) {
     throw new UsageError(`invalid --format value ${quoteGo(format)}, expected (${knownFormats.join('|')})`, {
       hint: 'use one of these, or NAME of a program opmate-format-NAME: lower-case letters, digits and dashes',
-    });
-  }
-  if (options.optionalKinds !== undefined && options.availableApis === undefined) {
-    throw new UsageError('--optional-kinds: needs --available-apis', {
-      hint: 'export the kinds of the cluster with kubectl api-resources > FILE',
     });
   }
   if (options.to !== undefined && options.output === 'json') {

@@ -1,5 +1,5 @@
 import { argument, defineCommand } from '../command/declaration.js';
-import { type FlagValues, flag, text } from '../command/flags.js';
+import { type FlagValues, flag, text, required } from '../command/flags.js';
 import { editDryRun } from '../command/shared-flags.js';
 import { UsageError } from '../../core/errors.js';
 import { decodeUtf8 } from '../../document/go-json.js';
@@ -7,11 +7,10 @@ import { deprecateInCatalog } from '../../api/edit-catalog.js';
 import { reportEdit } from './edit.js';
 import type { CommandContext } from '../context.js';
 import { readInput } from '../input.js';
-import { requireFlag } from '../command/require-flag.js';
 import { useSession } from '../session.js';
 
 const flags = {
-  package: text('name', 'package; deprecated itself if neither channel nor bundle is given'),
+  package: required(text('name', 'package; deprecated itself if neither channel nor bundle is given')),
   channel: text('name', 'channel to deprecate'),
   bundle: text('name', 'bundle to deprecate'),
   message: text('text', 'deprecation message'),
@@ -33,10 +32,9 @@ export const command = defineCommand({
     ['Remove the deprecation', 'opmate catalog deprecate ./catalog --package demo --channel alpha --undo'],
   ],
   async run({ context, args: [directory], options }) {
-    const name = requireFlag(options.package, 'package');
     const message = await getMessage(context, options);
     return useSession(context, options, async (session) => {
-      const edit = await deprecateInCatalog(directory, session, { ...options, package: name, message });
+      const edit = await deprecateInCatalog(directory, session, { ...options, message });
       return reportEdit(context, session, directory, options, edit);
     });
   },

@@ -35,7 +35,7 @@ export const filterFlags = {
   }),
   latest: scoped('[scope=]count', 'keep only the N newest matching bundles per channel'),
   ...grouped('Selection', {
-    headsOnly: flag('the same as --latest 1'),
+    headsOnly: flag('the same as --latest 1', { excludes: ['latest'] }),
     undated: choice('choice', ['keep', 'drop'], 'handling of bundles without a creation date', {
       defaultText: 'keep',
     }),
@@ -76,9 +76,6 @@ export function addFlags(
   addScoped('min-version', flags.minVersion, (text) => ({ minVersion: checkVersion(text) }));
   addScoped('max-version', flags.maxVersion, (text) => ({ maxVersion: checkVersion(text) }));
   addScoped('reachable-from', flags.reachableFrom, (text) => ({ reachableFrom: parseInstalled(text) }));
-  if (flags.headsOnly === true && flags.latest !== undefined) {
-    throw new UsageError('--heads-only and --latest cannot be used together', { hint: 'keep one of them' });
-  }
   addScoped('latest', flags.latest, (text) => ({ latest: parseCount(text) }));
   const everywhere = { package: undefined, channel: undefined };
   if (flags.headsOnly === true) {

@@ -1,8 +1,7 @@
 import { catalogForms } from '../../api/open-catalog.js';
 import { publishCatalog } from '../../api/serve/publish-catalog.js';
-import { requireFlag } from '../command/require-flag.js';
 import { argument, defineCommand } from '../command/declaration.js';
-import { flag, grouped, parsed, text } from '../command/flags.js';
+import { flag, grouped, parsed, text, required } from '../command/flags.js';
 import { milliseconds } from '../command/values.js';
 import { reportEnding } from '../ending.js';
 import { count } from '../printable.js';
@@ -16,7 +15,7 @@ export const command = defineCommand({
   summary: 'write a catalog as static files that any web server can serve',
   arguments: [argument('<catalog>', `catalog: ${catalogForms}`)],
   flags: grouped('Output', {
-    to: text('directory', 'new or empty directory to write to'),
+    to: required(text('directory', 'new or empty directory to write to')),
     name: text('name', 'catalog name in URLs (default: from the directory or image)'),
     update: flag('add to a directory that has published catalogs; keep files in use'),
     prune: flag('with --update: remove unreferenced files'),
@@ -35,8 +34,7 @@ export const command = defineCommand({
     ],
   ],
   async run({ context, args: [reference], options }) {
-    const { name, update, prune, olderThan } = options;
-    const directory = requireFlag(options.to, 'to');
+    const { to: directory, name, update, prune, olderThan } = options;
     const pruneMs = prune ? (olderThan ?? defaultPruneMs) : undefined;
     return useSession(context, options, async (session) => {
       const published = await publishCatalog(reference, directory, session, { name, update, pruneMs });

@@ -1,11 +1,10 @@
 import { argument, defineCommand } from '../command/declaration.js';
-import { flag, list, text } from '../command/flags.js';
+import { flag, list, text, required } from '../command/flags.js';
 import { editDryRun } from '../command/shared-flags.js';
 import { quoteGo } from '../../document/go-json.js';
 import { removeFromCatalog } from '../../api/edit-catalog.js';
 import { exitCodes } from '../exit-codes.js';
 import { reportEdit } from './edit.js';
-import { requireFlag } from '../command/require-flag.js';
 import { useSession } from '../session.js';
 
 /** `opmate catalog remove`. */
@@ -15,7 +14,7 @@ export const command = defineCommand({
     'Without --force it exits with 3, and changes nothing, if installed bundles would be stranded.',
   arguments: [argument('<directory>', 'file-based catalog')],
   flags: {
-    package: text('name', 'package; removed completely if neither bundles nor channels are given'),
+    package: required(text('name', 'package; removed completely if neither bundles nor channels are given')),
     bundle: list('name', 'bundles to remove'),
     channel: list('name', 'channels to remove'),
     defaultChannel: text('name', 'new default channel'),
@@ -27,10 +26,9 @@ export const command = defineCommand({
     ['Remove a package', 'opmate catalog remove ./catalog --package demo --force'],
   ],
   async run({ context, args: [directory], options }) {
-    const name = requireFlag(options.package, 'package');
-    const { bundle: bundles, channel: channels } = options;
+    const { package: name, bundle: bundles, channel: channels } = options;
     return useSession(context, options, async (session) => {
-      const removal = { ...options, package: name, bundles, channels };
+      const removal = { ...options, bundles, channels };
       const { edit, orphans } = await removeFromCatalog(directory, session, removal);
       const level = options.force ? 'warn' : 'error';
       for (const { channel, bundles: stranded } of orphans) {

@@ -142,6 +142,7 @@ export class CommandLine implements LoadedCommands {
       const options = getValues(flags, raw);
       checkGlobalOptions(options);
       refuseEmptyPaths(flags, raw);
+      checkCombinations(flags, options);
       const args = command.processedArgs as never;
       return declaration.run({
         context: this.#context,
@@ -305,6 +306,26 @@ function refuseEmptyPaths(flags: Flags, raw: Readonly<Record<string, unknown>>):
       if (value !== '' && !(Array.isArray(value) && value.includes(''))) continue;
       throw emptyPath(name.length === 1 ? `-${name}` : longName(name));
     }
+  }
+}
+
+/** Throws UsageError for missing flags, in the words of `opm`, and for flags without those that they need or exclude. */
+function checkCombinations(flags: Flags, values: Readonly<Record<string, unknown>>): void {
+  const isGiven = (key: string): boolean => ![undefined, false, ''].includes(values[key] as string | undefined);
+  for (const [key, { isRequired = false, needs, excludes = [] }] of Object.entries(flags)) {
+    if (!isGiven(key)) {
+      if (isRequired) throw new UsageError(`required flag(s) "${longName(key).slice(2)}" not set`);
+      continue;
+    }
+    if (needs !== undefined && !isGiven(needs)) {
+      const value = flags[needs]?.value?.replace(/<(.*)>/, ' $1').toUpperCase() ?? '';
+      const hint = `add ${longName(needs)}${value}`;
+      throw new UsageError(`${longName(key)}: needs ${longName(needs)}`, { hint });
+    }
+    const other = excludes.find(isGiven);
+    if (other === undefined) continue;
+    const problem = `${longName(key)} and ${longName(other)} cannot be used together`;
+    throw new UsageError(problem, { hint: 'keep one of them' });
   }
 }
 

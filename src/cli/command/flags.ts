@@ -33,6 +33,11 @@ export interface FlagTraits {
   readonly defaultText?: string;
   /** Accepts an empty path, which means none as in `opm`, or is rejected by the command. */
   readonly mayBeEmpty?: boolean;
+  /** Key of the flag without which this one is refused. */
+  readonly needs?: string;
+  /** Keys of the flags with which this one is refused. */
+  readonly excludes?: readonly string[];
+  readonly isRequired?: boolean;
 }
 
 /** Declaration of a flag with values `T`; its long name is its key in a record. */
@@ -59,6 +64,11 @@ export type Flags = Readonly<Record<string, Flag<any>>>;
 export type FlagValues<F extends Flags> = {
   -readonly [K in keyof F]: F[K] extends Flag<infer T> ? T : never;
 };
+
+/** Returns a flag without which the command is refused. */
+export function required<T>(item: Flag<T | undefined>): Flag<T> {
+  return { ...(item as Flag<T>), isRequired: true };
+}
 
 /** Returns flags that `--help` lists below one heading. */
 export function grouped<const F extends Flags>(group: FlagGroup, flags: F): F {

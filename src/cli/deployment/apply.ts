@@ -1,7 +1,6 @@
 import { defineCommand } from '../command/declaration.js';
 import { applyFlags } from './flags.js';
 import { applyDeployment } from '../../api/deployment/apply-deployment.js';
-import { UsageError } from '../../core/errors.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
@@ -21,9 +20,6 @@ export const command = defineCommand({
     ],
   ],
   async run({ context, options }) {
-    if (options.interval !== undefined && !options.watch) {
-      throw new UsageError('--interval: needs --watch');
-    }
     return useSession(context, options, async (session) => {
       const cluster = readCluster(options, session);
       if (options.watch) {

@@ -1,5 +1,5 @@
 import { defineCommand } from '../command/declaration.js';
-import { text } from '../command/flags.js';
+import { text, required } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { deploymentFlags } from './flags.js';
 import { stat } from 'node:fs/promises';
@@ -11,7 +11,6 @@ import type { EncodableJson, JsonValue } from '../../document/json.js';
 import { type FieldChange, type ObjectChange, diffObjects } from '../../deployment/diff.js';
 import { exitCodes } from '../exit-codes.js';
 import { readInputFile } from '../../files/read-file.js';
-import { requireFlag } from '../command/require-flag.js';
 import { encodeData } from '../reports/encode-data.js';
 import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
@@ -25,7 +24,7 @@ export const command = defineCommand({
   summary: 'show changes in the manifests of deployments; exit with 3 if there are any',
   flags: {
     ...deploymentFlags,
-    against: text('file|directory', 'earlier render to compare with', { group: 'Input' }),
+    against: required(text('file|directory', 'earlier render to compare with', { group: 'Input' })),
     output: outputFormat(['diff', 'text', 'json'], { default: 'diff' }),
   },
   examples: [
@@ -39,8 +38,7 @@ export const command = defineCommand({
     ],
   ],
   async run({ context, options }) {
-    const { output } = options;
-    const against = requireFlag(options.against, 'against');
+    const { output, against } = options;
     return useSession(context, options, async (session) => {
       const { signal } = session;
       const older = await readRender(against, session);

@@ -54,6 +54,6 @@ export const applyFlags = {
   ...approvalFlags,
   ...grouped('Behavior', {
     watch: flag('keep rendering and applying until stopped; requires --yes or --approve'),
-    interval: parsed('duration', 'with --watch: interval (default: 5m)', milliseconds),
+    interval: parsed('duration', 'with --watch: interval (default: 5m)', milliseconds, { needs: 'watch' }),
   }),
 };

@@ -38,7 +38,7 @@ export const addFlags = {
   }),
   permissive: permissiveFlag,
   ...grouped('Output', {
-    minimal: flag('store the manifests of channel heads only'),
+    minimal: flag('store the manifests of channel heads only', { excludes: ['allInOne'] }),
     allInOne: flag('store the manifests of all bundles in every mode'),
   }),
 };
@@ -59,9 +59,6 @@ export async function planAdd(
   references: readonly string[],
 ): Promise<AddPlan> {
   const mode = parseMode(flags.mode ?? 'replaces');
-  if (flags.minimal === true && flags.allInOne === true) {
-    throw new UsageError('--minimal and --all-in-one cannot be used together', { hint: 'keep one of them' });
-  }
   if (flags.caFile !== undefined && flags.skipTlsVerify === true) {
     throw new UsageError('--skip-tls-verify must be false when --ca-file is set', {
       hint: 'remove --skip-tls-verify: certificates of that authority are trusted',

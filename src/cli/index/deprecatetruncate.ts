@@ -1,6 +1,5 @@
 import { type DeprecateReport, deprecateTruncate } from '../../sqlite/remove/deprecate.js';
-import { type FlagValues, flag, list } from '../command/flags.js';
-import { requireFlag } from '../command/require-flag.js';
+import { type FlagValues, flag, list, required } from '../command/flags.js';
 import { permissiveFlag } from '../registry/database.js';
 import {
   type IndexEdit,
@@ -41,8 +40,8 @@ export const registryCommand = databaseEdit({
 export const command = imageEdit({
   ...deprecation,
   summary: 'deprecate bundles of an index image and remove older ones',
-  flags: { bundles: images, ...flags },
-  plan: ({ bundles, ...options }) => planDeprecate(requireFlag(bundles, 'bundles'), options),
+  flags: { bundles: required(images), ...flags },
+  plan: ({ bundles, ...options }) => planDeprecate(bundles, options),
 });
 
 function planDeprecate(

@@ -5,8 +5,7 @@ import type { Logger } from '../../core/log.js';
 import type { Database } from '../../sqlite/schema/database.js';
 import { editDatabase } from '../../sqlite/schema/edit.js';
 import { type AnyCommand, type Argument, argument, defineCommand } from '../command/declaration.js';
-import { type FlagValues, type Flags, text } from '../command/flags.js';
-import { requireFlag } from '../command/require-flag.js';
+import { type FlagValues, type Flags, text, required } from '../command/flags.js';
 import { count } from '../printable.js';
 import { databaseFlag, databaseSummary, editFlags, getDatabase } from '../registry/database.js';
 import { type CommandSession, useSession } from '../session.js';
@@ -116,7 +115,7 @@ export function imageEdit<F extends Flags, R>(
     flags: {
       ...flags,
       ...tools,
-      fromIndex: text('image', 'index image to edit', { short: 'f', group: 'Input' }),
+      fromIndex: required(text('image', 'index image to edit', { short: 'f', group: 'Input' })),
       ...indexImageFlags,
     },
     examples: [
@@ -124,7 +123,6 @@ export function imageEdit<F extends Flags, R>(
       ['Save the image to a file', toLine(examples[0][1], '--save index.tar')],
     ],
     async run({ context, args, options }) {
-      requireFlag(options.fromIndex, 'from-index');
       const { change, report } = plan(options, args);
       await printIndexImage(
         context,

@@ -22,7 +22,9 @@ export const indexImageFlags = {
   ...grouped('Output', {
     tag: text('reference', 'image reference to push to', { short: 't' }),
     save: text('file', 'write the image to an oci-archive file'),
-    generate: flag('write ./database/index.db and a Dockerfile instead of an image'),
+    generate: flag('write ./database/index.db and a Dockerfile instead of an image', {
+      excludes: ['signBy'],
+    }),
   }),
   signBy: signByFlag,
   outDockerfile: text('file', 'Dockerfile name (default: index.Dockerfile)', { short: 'd', group: 'Output' }),
@@ -64,11 +66,6 @@ export async function printIndexImage<R>(
 ): Promise<void> {
   const planned = planOutput(flags);
   const signingKey = await readSignBy(flags, context);
-  if ('dockerfile' in planned && signingKey !== undefined) {
-    throw new UsageError('--sign-by and --generate cannot be used together', {
-      hint: 'remove one of them',
-    });
-  }
   const output = 'dockerfile' in planned ? planned : { ...planned, signingKey };
   const binaryImage = flags.binaryImage || undefined;
   const fromIndex = flags.fromIndex || undefined;

@@ -1,8 +1,7 @@
 import { exportIndex } from '../../api/indexes/export-index.js';
 import { defineCommand } from '../command/declaration.js';
-import { list, text } from '../command/flags.js';
+import { list, text, required } from '../command/flags.js';
 import { UsageError } from '../../core/errors.js';
-import { requireFlag } from '../command/require-flag.js';
 import { reportEnding } from '../ending.js';
 import { count, shellWord } from '../printable.js';
 import { useSession } from '../session.js';
@@ -13,7 +12,7 @@ export const command = defineCommand({
   summary: 'export the bundles of an index as package manifest directories',
   tool: 'opm',
   flags: {
-    index: text('image', 'index image, or a database file', { short: 'i', group: 'Input' }),
+    index: required(text('image', 'index image, or a database file', { short: 'i', group: 'Input' })),
     package: list('package', 'packages to export (default: all)', {
       short: 'p',
       aliases: ['packages'],
@@ -39,10 +38,9 @@ export const command = defineCommand({
     ['Export all packages of a database', 'opmate index export -i index.db --to exported'],
   ],
   async run({ context, options }) {
-    const index = requireFlag(options.index, 'index');
     if (options.package !== undefined && options.xpackage !== undefined)
       throw new UsageError("cannot simultaneously set '-p' and '-o' flags, remove '-o'");
-    const { to: folder } = options;
+    const { index, to: folder } = options;
     await useSession(context, options, async (session) => {
       const names = options.package ?? options.xpackage;
       const { packages, bundles } = await exportIndex(index, folder, session, { packages: names });

@@ -1,6 +1,5 @@
 import { prunePackages } from '../../sqlite/remove/remove.js';
-import { list } from '../command/flags.js';
-import { requireFlag } from '../command/require-flag.js';
+import { list, required } from '../command/flags.js';
 import { permissiveFlag } from '../registry/database.js';
 import { editCommands, logRemoved } from './edit-commands.js';
 import { toolFlags } from './edit.js';
@@ -11,12 +10,13 @@ export const { registryCommand, command } = editCommands(
     name: 'prune',
     tool: 'opm',
     flags: {
-      package: list('package', 'packages to keep', { short: 'p', aliases: ['packages'], group: 'Selection' }),
+      package: required(
+        list('package', 'packages to keep', { short: 'p', aliases: ['packages'], group: 'Selection' }),
+      ),
       permissive: permissiveFlag,
     },
     examples: [['Keep one package', '-p demo']],
-    plan(options) {
-      const names = requireFlag(options.package, 'package');
+    plan({ package: names }) {
       return {
         change: (database, { signal }) => prunePackages(database, names, { signal }),
         report(logger, name, report) {

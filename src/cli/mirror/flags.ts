@@ -212,7 +212,11 @@ export const flagsWithoutEffect = (
 
 /** All flags of `opmate mirror`, also accepted by its subcommands. */
 export const mirrorFlags = {
-  filename: text('file', 'mapping file; - for stdin', { short: 'f', group: 'Input' }),
+  filename: text('file', 'mapping file; - for stdin', {
+    short: 'f',
+    excludes: ['config', 'from'],
+    group: 'Input',
+  }),
   ...imageSetRunFlags,
   maxPerRegistry: maxPerRegistryFlag('6'),
   ...grouped('Behavior', {

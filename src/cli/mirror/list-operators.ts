@@ -25,10 +25,10 @@ import { formatTable } from '../table.js';
 const flags = {
   ...grouped('Selection', {
     catalog: text('reference', 'catalog image, layout or directory'),
-    package: text('name', 'with --catalog: list channels and heads of this package'),
-    channel: text('name', 'with --package: list versions in this channel'),
-    catalogs: flag('with --version: list the well-known catalogs'),
-    version: text('version', 'with --catalogs: cluster version, e.g. 4.18'),
+    package: text('name', 'with --catalog: list channels and heads of this package', { needs: 'catalog' }),
+    channel: text('name', 'with --package: list versions in this channel', { needs: 'package' }),
+    catalogs: flag('with --version: list the well-known catalogs', { needs: 'version' }),
+    version: text('version', 'with --catalogs: cluster version, e.g. 4.18', { needs: 'catalogs' }),
   }),
   output: outputFormat(['text', 'json'], { default: 'text' }),
 };
@@ -54,7 +54,7 @@ export const command = defineCommand({
   async run({ context, options: typedOptions }) {
     const options = readOcMirrorFlags(typedOptions, [], context);
     const { catalog, catalogs, version } = options;
-    checkFlags(options, catalogs);
+    checkFlags(options);
     await useSession(context, options, async (session) => {
       const text = catalogs
         ? await catalogsText(version as string, options.output, session)
@@ -65,22 +65,14 @@ export const command = defineCommand({
   },
 });
 
-function checkFlags(options: ListOptions, catalogs: boolean): void {
-  const { catalog, package: packageName, channel, version } = options;
-  const require = (isThere: boolean, problem: string, hint: string): void => {
-    if (!isThere) throw new UsageError(problem, { hint });
-  };
-  require(!catalogs ||
-    version !== undefined, '--catalogs needs --version', 'add a version, e.g. --version 4.18');
-  require(version === undefined || catalogs, '--version needs --catalogs', 'add --catalogs');
-  const isOne = !catalogs || (catalog ?? packageName ?? channel) === undefined;
-  require(isOne, '--catalogs lists catalogs, not what is in one', 'remove --catalogs, or the other flags');
-  require(packageName === undefined ||
-    catalog !== undefined, '--package needs --catalog', 'add --catalog REFERENCE');
-  require(channel === undefined ||
-    packageName !== undefined, '--channel needs --package', 'add --package NAME');
+function checkFlags({ catalog, catalogs }: ListOptions): void {
+  if (catalogs && catalog !== undefined) {
+    const hint = 'remove --catalogs, or the other flags';
+    throw new UsageError('--catalogs lists catalogs, not what is in one', { hint });
+  }
+  if (catalogs || catalog !== undefined) return;
   const hint = 'add --catalog REFERENCE, or --catalogs --version 4.18';
-  require(catalogs || catalog !== undefined, 'expected --catalog or --catalogs', hint);
+  throw new UsageError('expected --catalog or --catalogs', { hint });
 }
 
 async function catalogText(

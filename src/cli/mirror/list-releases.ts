@@ -17,9 +17,11 @@ import { readOcMirrorFlags } from './oc-mirror-flags.js';
 
 const flags = {
   ...grouped('Selection', {
-    channel: text('name', 'list the releases of this channel, e.g. stable-4.18'),
+    channel: text('name', 'list the releases of this channel, e.g. stable-4.18', {
+      excludes: ['version', 'channels'],
+    }),
     version: text('version', 'minor version, e.g. 4.18; lists its stable channel'),
-    channels: flag('with --version: list the channels of this version'),
+    channels: flag('with --version: list the channels of this version', { needs: 'version' }),
     filterByArchs: text('archs', 'comma-separated architectures: amd64, arm64, ppc64le, s390x, multi', {
       default: 'amd64',
     }),
@@ -51,13 +53,7 @@ export const command = defineCommand({
 
 type ListOptions = FlagValues<typeof flags>;
 
-function checkFlags({ channel, channels, version }: ListOptions): void {
-  if (channels && version === undefined)
-    throw new UsageError('--channels needs --version', { hint: 'add a version, e.g. --version 4.18' });
-  if (channel !== undefined && (channels || version !== undefined))
-    throw new UsageError('--channel cannot be combined with --version or --channels', {
-      hint: 'keep one of them',
-    });
+function checkFlags({ version }: ListOptions): void {
   if (version !== undefined && !/^\d{1,6}\.\d{1,6}$/.test(version))
     throw new UsageError(`--version ${quoteGo(version)}: not a minor version`, {
       hint: 'use a version such as 4.18',

@@ -55,9 +55,6 @@ async function mirrorImageSet(
     const hint = 'use opmate mirror --config FILE docker://REGISTRY[/PATH], or file://DIRECTORY';
     throw new UsageError('expected one destination', { hint });
   }
-  if (options.filename !== undefined) {
-    throw new UsageError('--config and --filename cannot be used together', { hint: 'keep one of them' });
-  }
   requireNoMappingFlags(options);
   requireAllPlatforms(options);
   const request = readImageSetRequest(context, options, text);

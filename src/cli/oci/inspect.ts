@@ -2,7 +2,6 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { flag, grouped } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { inspectImage, listTags, readManifest } from '../../api/images/inspect-image.js';
-import { UsageError } from '../../core/errors.js';
 import type { Session } from '../../source/session.js';
 import { encodeData } from '../reports/encode-data.js';
 import { useSession, writePieces } from '../session.js';
@@ -14,7 +13,7 @@ export const command = defineCommand({
   flags: {
     output: outputFormat(['json', 'yaml'], { default: 'json' }),
     ...grouped('Output', {
-      raw: flag('print the raw manifest'),
+      raw: flag('print the raw manifest', { excludes: ['tags'] }),
       tags: flag('list the tags of the repository'),
     }),
   },
@@ -24,9 +23,6 @@ export const command = defineCommand({
   ],
   async run({ context, args: [reference], options }) {
     const { output: format } = options;
-    if (options.raw && options.tags) {
-      throw new UsageError('--raw and --tags cannot be used together', { hint: 'keep one of them' });
-    }
     const describe = async (session: Session): Promise<string | Buffer> => {
       if (options.tags) return encodeData(await listTags(reference, session), format);
       if (options.raw) return readManifest(reference, session);

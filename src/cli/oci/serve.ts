@@ -4,7 +4,6 @@ import { byteSize } from '../command/values.js';
 import { connectionFlags, loopbackHostFlag, portFlag, tlsFlags } from '../serve/server-flags.js';
 import { archiveProofFlags } from '../archive/flags.js';
 import { onAbort } from '../../core/concurrency.js';
-import { UsageError } from '../../core/errors.js';
 import { startRegistry } from '../../serve/registry/registry.js';
 import { readCertificateFiles, watchCertificateFiles } from '../../serve/server/certificate-files.js';
 import { getArchiveDirectory, readProof } from '../archive/options.js';
@@ -23,7 +22,7 @@ export const command = defineCommand({
       htpasswd: text('file', 'require users of this htpasswd file (bcrypt)'),
       insecureListen: flag('allow non-loopback addresses without --htpasswd'),
     }),
-    readOnly: flag('refuse pushes and deletions'),
+    readOnly: flag('refuse pushes and deletions', { excludes: ['maxSize'] }),
     maxSize: parsed('size', 'maximum size of all blobs and uploads, e.g. 50G', byteSize),
     ...tlsFlags,
     ...connectionFlags,
@@ -42,9 +41,6 @@ export const command = defineCommand({
     const logger = createLogger(context, options);
     const port = parsePort(options, '5000');
     const files = findTlsFiles(options);
-    if (readOnly && maxSize !== undefined) {
-      throw new UsageError('--read-only and --max-size cannot be used together');
-    }
     const tls = files === undefined ? undefined : await readCertificateFiles(files);
     const registry = await startRegistry({
       directory,

@@ -4,7 +4,7 @@ import { repeated, text } from '../command/flags.js';
 import { open, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { catalogDockerfile, defaultCatalogBase } from '../../catalog/dockerfile.js';
-import { OpmateError, UsageError, getMessage, systemCode } from '../../core/errors.js';
+import { OpmateError, getMessage, systemCode } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { parseLabels } from './image-labels.js';
 
@@ -18,7 +18,7 @@ export const command = defineCommand({
     builderImage: text('image', `image to build the serve cache with (default: ${defaultCatalogBase})`, {
       short: 'b',
     }),
-    binaryImage: text('image', 'the old name of --base-image', { hidden: true }),
+    binaryImage: text('image', 'the old name of --base-image', { hidden: true, excludes: ['baseImage'] }),
     extraLabels: repeated('key=value', 'additional labels, comma-separated', { short: 'l' }),
   },
   examples: [
@@ -27,11 +27,6 @@ export const command = defineCommand({
   ],
   async run({ context, args: [directory], options }) {
     const { baseImage, binaryImage, builderImage } = options;
-    if (baseImage !== undefined && binaryImage !== undefined) {
-      throw new UsageError('--base-image and --binary-image cannot be used together', {
-        hint: 'keep --base-image',
-      });
-    }
     if (binaryImage !== undefined) {
       const problem = '--binary-image is the old name of --base-image and --builder-image';
       createLogger(context, options).log('warn', problem);

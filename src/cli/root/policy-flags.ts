@@ -7,7 +7,9 @@ export const policyFlags = grouped('Input', {
   policy: text('file', 'policy.json of containers, or ClusterImagePolicy documents'),
   key: repeated('file', 'public key in PEM; one of several must have signed'),
   certificateIdentity: text('name', 'email address or URI of the signer in its certificate'),
-  certificateIdentityRegexp: text('regexp', 'regular expression for the whole identity'),
+  certificateIdentityRegexp: text('regexp', 'regular expression for the whole identity', {
+    excludes: ['certificateIdentity'],
+  }),
   certificateOidcIssuer: text('url', 'OpenID Connect issuer in the certificate of the signer'),
   'registries.d': text('directory', 'registries.d directory with the stores of OpenPGP signatures'),
   trustedRoot: text('file', 'trusted_root.json with certificate authorities and logs'),
@@ -25,10 +27,6 @@ export function findPolicyRequest(
   if (identity === undefined || oidcIssuer === undefined || trustedRoot === undefined) {
     const hint = 'use --certificate-identity, --certificate-oidc-issuer and --trusted-root together';
     throw new UsageError('incomplete certificate identity', { hint });
-  }
-  if (certificateIdentity !== undefined && regexp !== undefined) {
-    const problem = '--certificate-identity and --certificate-identity-regexp cannot be used together';
-    throw new UsageError(problem, { hint: 'keep one of them' });
   }
   return { policy, keys, certificate: { identity, oidcIssuer, trustedRoot } };
 }

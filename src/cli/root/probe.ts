@@ -21,7 +21,7 @@ const flags = {
   }),
   rpcTimeout: parsed('duration', 'response timeout', milliseconds, { default: 1000, defaultText: '1s' }),
   tls: flag('use TLS'),
-  tlsCaCert: text('file', 'trust only the certificate authorities in this PEM file'),
+  tlsCaCert: text('file', 'trust only the certificate authorities in this PEM file', { needs: 'tls' }),
 };
 
 /** `opmate probe`, with the options and exit codes of grpc_health_probe. */
@@ -55,8 +55,7 @@ export const command = defineCommand({
   },
 });
 
-async function readAuthorities({ tls, tlsCaCert }: FlagValues<typeof flags>): Promise<Buffer | undefined> {
+async function readAuthorities({ tlsCaCert }: FlagValues<typeof flags>): Promise<Buffer | undefined> {
   if (tlsCaCert === undefined) return undefined;
-  if (!tls) throw new OpmateError('USAGE', '--tls-ca-cert: needs --tls', { hint: 'add --tls' });
   return readNamedFile(tlsCaCert, maxPemBytes).catch(throwFileError(tlsCaCert, { file: tlsCaCert }));
 }

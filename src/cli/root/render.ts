@@ -2,7 +2,6 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { flag } from '../command/flags.js';
 import { catalogOutput, imageTemplate, migrateLevel } from '../command/shared-flags.js';
 import { render } from '../../api/render-catalog.js';
-import { UsageError } from '../../core/errors.js';
 import { useSession, writePieces } from '../session.js';
 
 /** `opmate render`. */
@@ -19,7 +18,7 @@ export const command = defineCommand({
   flags: {
     output: catalogOutput,
     migrateLevel,
-    migrate: flag('run all migrations'),
+    migrate: flag('run all migrations', { excludes: ['migrateLevel'] }),
     alphaImageRefTemplate: imageTemplate('bundles from directories', { hidden: 'alpha' }),
   },
   examples: [
@@ -29,11 +28,6 @@ export const command = defineCommand({
   ],
   async run({ context, args: [references], options }) {
     const { output: format } = options;
-    if (options.migrate && options.migrateLevel !== undefined) {
-      throw new UsageError('--migrate and --migrate-level cannot be used together', {
-        hint: 'keep one of them',
-      });
-    }
     const migrateLevel = options.migrate ? 'all' : options.migrateLevel;
     await useSession(context, options, async (session) => {
       const output = { format, migrateLevel, imageTemplate: options.alphaImageRefTemplate };

@@ -39,11 +39,13 @@ const flags = {
   ),
   ...grouped('Behavior', {
     cacheDir: text('directory', 'cache directory, reused by the next start', { mayBeEmpty: true }),
-    cacheOnly: flag('build the cache and exit'),
+    cacheOnly: flag('build the cache and exit', { needs: 'cacheDir' }),
   }),
   cacheEnforceIntegrity,
   ...grouped('Server', {
-    ui: optional('address', 'also serve a catalog page on HOST:PORT (default: 127.0.0.1:8081)'),
+    ui: optional('address', 'also serve a catalog page on HOST:PORT (default: 127.0.0.1:8081)', {
+      excludes: ['catalogs'],
+    }),
     workers: parsed('count', 'number of processes that share the gRPC port (default: 1)', positiveInteger),
   }),
   pprofAddr: text('address', 'ignored; accepted for compatibility', { hidden: true }),
@@ -62,9 +64,8 @@ export const command = defineCommand({
     ['Build the cache, and exit', 'opmate serve ./catalog --cache-dir ./cache --cache-only'],
   ],
   async run({ context, args: [reference], options }) {
-    const { catalogs, ui } = options;
+    const { catalogs } = options;
     if (catalogs !== undefined) {
-      if (ui !== undefined) throw new UsageError('--ui and --catalogs cannot be used together');
       if (reference !== undefined) throw new UsageError('--catalogs and a catalog cannot be used together');
       const { serveManifests } = await import('../serve/catalogs.js');
       return serveManifests(context, catalogs, options);
@@ -106,9 +107,6 @@ async function serveReference(
   const grpc = getGrpcOptions(options);
   if (cacheDir === undefined && cacheEnforceIntegrity !== undefined) {
     throw new UsageError('--cache-dir must be specified with --cache-enforce-integrity');
-  }
-  if (cacheDir === undefined && cacheOnly) {
-    throw new UsageError('--cache-only needs --cache-dir', { hint: 'specify the cache directory' });
   }
   await reportingFailure(context, options, () =>
     useSession(context, options, async (session) => {

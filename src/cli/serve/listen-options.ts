@@ -45,9 +45,6 @@ export function findTlsFiles(options: {
 export function getHttpOptions(flags: FlagValues<typeof catalogServerFlags>): HttpServerOptions {
   const { externalUrl, metricsListen, allowHost, maxConnections, tlsSelfSigned } = flags;
   const files = findTlsFiles(flags);
-  if (files !== undefined && tlsSelfSigned) {
-    throw new UsageError('--tls-self-signed and --tls-cert cannot be used together');
-  }
   return {
     ...getAddress(flags.http),
     tls: tlsSelfSigned ? 'self-signed' : files,

@@ -50,7 +50,7 @@ export const catalogServerFlags = {
     externalUrl: text('url', 'base URL of the HTTP API'),
     name: text('name', 'with --http: catalog name in URLs (default: from the directory or image)'),
     storage: text('directory', 'storage directory of the HTTP API'),
-    tlsSelfSigned: flag('serve HTTPS with a temporary self-signed certificate'),
+    tlsSelfSigned: flag('serve HTTPS with a temporary self-signed certificate', { excludes: ['tlsCert'] }),
   }),
   ...tlsFlags,
   ...connectionFlags,

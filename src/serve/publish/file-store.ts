@@ -11,7 +11,7 @@ import {
 } from '../../catalog/published/published-index.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { digestPieces } from '../../core/digest.js';
-import { OpmateError, fileError, throwFileError, throwIfCancelled } from '../../core/errors.js';
+import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
 import { lstatIfPresent } from '../../files/file-status.js';
 import { makeDirectory, missingDirectories, removeEmptyDirectories } from '../../files/make-directory.js';
 import { moveWhole } from '../../files/move-whole.js';

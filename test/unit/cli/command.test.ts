@@ -1,7 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { CommandLine } from '../../../src/cli/command/command-line.js';
 import { argument, defineCommand } from '../../../src/cli/command/declaration.js';
-import { choice, flag, list, optional, parsed, repeated, text } from '../../../src/cli/command/flags.js';
+import { UsageError } from '../../../src/core/errors.js';
+import {
+  choice,
+  flag,
+  list,
+  optional,
+  parsed,
+  repeated,
+  required,
+  text,
+} from '../../../src/cli/command/flags.js';
 import { leaf } from '../../../src/cli/command/tree.js';
 import { positiveInteger } from '../../../src/cli/command/values.js';
 import { createWorld } from './world.js';
@@ -57,7 +67,51 @@ async function callWithOldOutput(...words: string[]): Promise<unknown> {
   return seen;
 }
 
+/** What a command says of a line whose flags depend on each other. */
+async function refuse(line: string): Promise<unknown> {
+  const command = defineCommand({
+    summary: 'try combinations',
+    flags: {
+      from: required(text('file', 'file', { aliases: ['source'] })),
+      cacheDir: text('directory', 'cache'),
+      cacheOnly: flag('only the cache', { needs: 'cacheDir' }),
+      latest: list('count', 'newest', { excludes: ['headsOnly'] }),
+      headsOnly: flag('heads'),
+    },
+    run: () => Promise.resolve(),
+  });
+  const commandLine = new CommandLine('opmate', { try: leaf(async () => ({ command })) }, createWorld(), {
+    print: () => undefined,
+    onCommand: () => undefined,
+    run: async (work) => void (await work()),
+  });
+  return commandLine.program.parseAsync(['try', ...line.split(' ')], { from: 'user' }).then(
+    () => undefined,
+    (error: unknown) => (error instanceof UsageError ? [error.message, error.hint] : error),
+  );
+}
+
 describe('cli/command', () => {
+  it.each([
+    ['--from a'],
+    ['--source a --cache-only --cache-dir c'],
+    ['--from a --latest 1 --heads-only=false'],
+  ])('runs %s', async (line) => {
+    expect(await refuse(line)).toBeUndefined();
+  });
+
+  it.each([
+    ['--heads-only', 'required flag(s) "from" not set', undefined],
+    ['--from a --cache-only', '--cache-only: needs --cache-dir', 'add --cache-dir DIRECTORY'],
+    [
+      '--from a --latest 1 --heads-only',
+      '--latest and --heads-only cannot be used together',
+      'keep one of them',
+    ],
+  ])('refuses %s', async (line, problem, hint) => {
+    expect(await refuse(line)).toEqual([problem, hint]);
+  });
+
   it('passes defaults for flags that are not on the line', async () => {
     expect(await call('a')).toMatchObject({
       args: ['a', []],

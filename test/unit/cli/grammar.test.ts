@@ -84,6 +84,22 @@ describe('the grammar of flags', () => {
     }
   });
 
+  it('depends on flags of the command, without a default', () => {
+    for (const { name, flags } of declared) {
+      const known = new Map<string, Flag<unknown>>([...Object.entries(globalFlags), ...flags]);
+      for (const [, { needs = [], excludes = [] }] of flags) {
+        for (const key of [needs, excludes].flat()) {
+          expect([name, key, known.has(key), known.get(key)?.default || undefined]).toEqual([
+            name,
+            key,
+            true,
+            undefined,
+          ]);
+        }
+      }
+    }
+  });
+
   it('states a default once, as it is typed', () => {
     expect(
       breaking(

@@ -53,6 +53,27 @@ export function closeOnAbort(
   };
 }
 
+/**
+ * Runs `open`, which adds what it opens to a list. All of it is closed, the last first, once the result is closed, the
+ * signal fires, or `open` fails.
+ */
+export async function openTogether<T>(
+  signal: AbortSignal | undefined,
+  open: (opened: { close(): unknown }[]) => Promise<T>,
+): Promise<T & { close(): Promise<void> }> {
+  const opened: { close(): unknown }[] = [];
+  const close = async (): Promise<void> => {
+    for (const item of opened.splice(0).reverse()) await item.close();
+  };
+  try {
+    const result = await open(opened);
+    return { ...result, close: closeOnAbort(signal, close) };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
 /** Resolves after `ms` milliseconds, or as soon as `signal` is aborted. */
 export function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => {

@@ -2,11 +2,7 @@ import type { Logger } from '../../core/log.js';
 import type { RegistryQueriesSet } from '../../serve/grpc/named-queries.js';
 import type { RegistryQueries } from '../../serve/grpc/registry-queries.js';
 import { startRegistryServer } from '../../serve/grpc/server.js';
-import {
-  type CertificateFiles,
-  readCertificateFiles,
-  watchCertificateFiles,
-} from '../../serve/server/certificate-files.js';
+import { type CertificateFiles, openCertificateFiles } from '../../serve/server/certificate-files.js';
 import type { ListenAddress } from '../../serve/server/listening.js';
 
 /** Options of the gRPC registry API. */
@@ -24,17 +20,15 @@ export async function startGrpcServer(
   { host, port, tls, maxConnections }: GrpcServerOptions,
   logger: Logger,
 ): Promise<{ port: number; close(): Promise<void> }> {
-  const certificate = tls && (await readCertificateFiles(tls));
+  const files = await openCertificateFiles(tls, logger);
+  const { certificate } = files;
   const server = await startRegistryServer({ answers, host, port, certificate, maxConnections, logger });
-  const watcher =
-    tls && certificate
-      ? watchCertificateFiles(tls, certificate, (next) => server.replaceCertificate(next), logger)
-      : undefined;
+  files.follow((next) => server.replaceCertificate(next));
   logger.log('info', 'serving registry', { catalog: name, port: server.port, tls: tls !== undefined });
   return {
     port: server.port,
     async close() {
-      watcher?.stop();
+      files.close();
       await server.close();
     },
   };

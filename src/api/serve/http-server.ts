@@ -1,11 +1,7 @@
 import type { JsonValue } from '../../document/json.js';
 import type { CatalogSet } from '../../serve/catalogs/stored-content.js';
 import { createCatalogServers } from '../../serve/http/catalog-server.js';
-import {
-  type CertificateFiles,
-  readCertificateFiles,
-  watchCertificateFiles,
-} from '../../serve/server/certificate-files.js';
+import { type CertificateFiles, openCertificateFiles } from '../../serve/server/certificate-files.js';
 import {
   type ServerCertificate,
   closeHttpServer,
@@ -36,39 +32,24 @@ export interface HttpServerOptions extends HttpAddress {
   maxConnections?: number | undefined;
 }
 
-/** A server that is set up and does not listen yet. */
-interface PreparedServer {
-  /** Listens; returns the URL that it is reached at. Throws OpmateError IO. */
-  listen(): Promise<string>;
-  /** Finishes requests in progress. */
-  close(): Promise<void>;
-}
-
-/** Sets up the server of the HTTP catalog API. Throws OpmateError. */
+/** Sets up the server of the HTTP catalog API, which does not listen yet. Throws OpmateError. */
 export async function prepareHttpServer(
   options: HttpServerOptions,
   catalogs: CatalogSet,
   { now, logger }: Session,
   statuses?: (root: string) => JsonValue[],
-): Promise<PreparedServer> {
-  const { host = '127.0.0.1', port, tls, metrics, externalUrl, allowedHosts, maxConnections } = options;
-  const files = tls === 'self-signed' ? undefined : tls;
-  const pair = files && (await readCertificateFiles(files));
-  const certificate = tls === 'self-signed' ? await createSelfSigned(host, now()) : pair;
+) {
+  const { host = '127.0.0.1', port, tls, metrics, externalUrl } = options;
+  const files = await openCertificateFiles(tls === 'self-signed' ? undefined : tls, logger);
+  const certificate = tls === 'self-signed' ? await createSelfSigned(host, now()) : files.certificate;
+  const hasOwnMetrics = metrics !== undefined;
   const servers = createCatalogServers({
-    catalogs,
-    externalUrl,
-    certificate,
-    host,
-    allowedHosts,
-    maxConnections,
-    hasOwnMetrics: metrics !== undefined,
-    statuses,
-    logger,
+    ...options,
+    ...{ catalogs, certificate, host, hasOwnMetrics, statuses, logger },
   });
-  let watcher: { stop(): void } | undefined;
   return {
-    async listen() {
+    /** Listens; returns the URL that it is reached at. Throws OpmateError IO. */
+    async listen(): Promise<string> {
       await listenOn(servers.api, { host, port }, '--http');
       if (metrics !== undefined) {
         const { host: metricsHost = '127.0.0.1' } = metrics;
@@ -76,14 +57,12 @@ export async function prepareHttpServer(
         const url = `${getUrl(servers.metrics, metricsHost, false)}/metrics`;
         logger.log('info', 'serving metrics', { url });
       }
-      if (files && pair) {
-        const reload = (next: ServerCertificate): void => replaceCertificate(servers.api, next);
-        watcher = watchCertificateFiles(files, pair, reload, logger);
-      }
+      files.follow((next) => replaceCertificate(servers.api, next));
       return externalUrl?.replace(/\/+$/, '') ?? getUrl(servers.api, host, certificate !== undefined);
     },
-    async close() {
-      watcher?.stop();
+    /** Finishes requests in progress. */
+    async close(): Promise<void> {
+      files.close();
       await Promise.all([servers.api, servers.metrics].map((server) => closeHttpServer(server)));
     },
   };

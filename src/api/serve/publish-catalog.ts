@@ -1,3 +1,4 @@
+import { withOpen } from '../../core/concurrency.js';
 import { UsageError } from '../../core/errors.js';
 import type { Publication } from '../../serve/publish/publish-catalog.js';
 import type { Session } from '../../source/session.js';
@@ -35,13 +36,10 @@ export async function publishCatalog(
   const { name = getDefaultCatalogName(reference) } = options;
   const fault = findCatalogNameFault(name);
   if (fault !== undefined) throw new UsageError(`name ${name}: ${fault}`);
-  const { temporaryDirectory, now, logger, signal } = session;
+  const { now, logger, signal } = session;
   return withCatalog(reference, session, async ({ catalog }) => {
-    const content = await storeContent(catalog, { temporaryDirectory, now, logger, signal });
-    try {
-      return await publishContent(content, directory, { ...options, name, now, logger, signal });
-    } finally {
-      await content.close();
-    }
+    return withOpen(storeContent(catalog, session), (content) =>
+      publishContent(content, directory, { ...options, name, now, logger, signal }),
+    );
   });
 }

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import type { Catalog } from '../../catalog/catalog.js';
-import { closeOnAbort, onAbort } from '../../core/concurrency.js';
+import { onAbort, openTogether } from '../../core/concurrency.js';
 import { OpmateError, UsageError, throwIfCancelled } from '../../core/errors.js';
 import { openCatalogQueries } from '../../serve/grpc/catalog-queries.js';
 import type { RegistryQueries } from '../../serve/grpc/registry-queries.js';
@@ -37,7 +37,7 @@ export interface ServedCatalog {
   close(): Promise<void>;
 }
 
-type Closers = (() => Promise<void>)[];
+type Opened = { close(): unknown }[];
 
 /**
  * Serves a catalog over gRPC, HTTP, or both, until it is closed or the signal of the session fires. Throws OpmateError
@@ -49,20 +49,28 @@ export async function serveCatalog(
   options: ServeCatalogOptions,
 ): Promise<ServedCatalog> {
   const { grpc, http, page, cacheDirectory, requireCache } = options;
-  return collectingClosers(session, async (closers) => {
-    const { catalog, close } = await openCatalog(reference, session);
-    closers.push(close);
+  return openTogether(session.signal, async (opened) => {
+    const source = await openCatalog(reference, session);
+    opened.push(source);
+    const { catalog } = source;
     let answers: RegistryQueries | undefined;
     if (grpc !== undefined) {
       answers = await openAnswers(catalog, reference, session, {
         cacheDirectory: cacheDirectory && path.resolve(session.workingDirectory, cacheDirectory),
         requireCache,
       });
-      closers.push(async () => answers?.close());
+      opened.push(answers);
     }
-    const url = http && (await startHttp(catalog, session, options, http, closers));
-    const pageUrl = page && (await startPage(catalog, reference, session, page, closers));
-    const grpcPort = grpc && answers && (await startGrpc(answers, reference, session, grpc, closers));
+    const url = http && (await startHttp(catalog, session, options, http, opened));
+    let pageUrl: string | undefined;
+    if (page !== undefined) {
+      const { servePage } = await import('../view/page.js');
+      const address = { host: page.host ?? '127.0.0.1', port: page.port };
+      const served = await servePage({ name: reference, catalog }, address, session);
+      opened.push(served);
+      pageUrl = served.url;
+    }
+    const grpcPort = grpc && answers && (await startGrpc(answers, reference, session, grpc, opened));
     return { grpcPort, url, pageUrl };
   });
 }
@@ -76,11 +84,11 @@ export async function serveIndex(
   session: Session,
   { grpc, name = file }: { grpc: GrpcServerOptions; name?: string | undefined },
 ): Promise<Pick<ServedCatalog, 'close'> & { grpcPort: number }> {
-  return collectingClosers(session, async (closers) => {
+  return openTogether(session.signal, async (opened) => {
     const { openSqliteQueries } = await import('../../serve/grpc/sqlite-queries.js');
     const answers = await openSqliteQueries(file, session, { name });
-    closers.push(async () => answers.close());
-    return { grpcPort: await startGrpc(answers, name, session, grpc, closers) };
+    opened.push(answers);
+    return { grpcPort: await startGrpc(answers, name, session, grpc, opened) };
   });
 }
 
@@ -112,24 +120,6 @@ export async function buildServeCache(
   });
 }
 
-/** Runs `start`, and its `closers` in reverse order once the result is closed or `start` fails. */
-async function collectingClosers<T>(
-  { signal }: Session,
-  start: (closers: Closers) => Promise<T>,
-): Promise<T & { close(): Promise<void> }> {
-  const closers: Closers = [];
-  const close = async (): Promise<void> => {
-    for (const item of closers.splice(0).reverse()) await item();
-  };
-  try {
-    const started = await start(closers);
-    return { ...started, close: closeOnAbort(signal, close) };
-  } catch (error) {
-    await close();
-    throw error;
-  }
-}
-
 /** Opens a file-based catalog or sqlite index for the gRPC registry API. */
 async function openAnswers(
   catalog: Catalog,
@@ -151,11 +141,11 @@ async function startGrpc(
   name: string,
   { logger }: Session,
   options: GrpcServerOptions,
-  closers: Closers,
+  opened: Opened,
 ): Promise<number> {
   const { startGrpcServer } = await import('./grpc-server.js');
   const server = await startGrpcServer(answers, name, options, logger);
-  closers.push(() => server.close());
+  opened.push(server);
   return server.port;
 }
 
@@ -164,7 +154,7 @@ async function startHttp(
   session: Session,
   { name = 'catalog', storage }: ServeCatalogOptions,
   options: HttpServerOptions,
-  closers: Closers,
+  opened: Opened,
 ): Promise<string> {
   const [{ HeldCatalogs }, { storeContent }, { prepareHttpServer }, { findCatalogNameFault }] =
     await Promise.all([
@@ -175,27 +165,13 @@ async function startHttp(
     ]);
   const fault = findCatalogNameFault(name);
   if (fault !== undefined) throw new UsageError(`name ${name}: ${fault}`);
-  const { temporaryDirectory, workingDirectory, now, logger, signal } = session;
+  const directory = storage === undefined ? undefined : path.resolve(session.workingDirectory, storage);
   const catalogs = new HeldCatalogs();
-  closers.push(() => catalogs.close());
+  opened.push(catalogs);
   const server = await prepareHttpServer(options, catalogs, session);
-  const directory = storage === undefined ? undefined : path.resolve(workingDirectory, storage);
-  const content = await storeContent(catalog, { directory, temporaryDirectory, now, logger, signal });
+  const content = await storeContent(catalog, { ...session, directory });
   await catalogs.put({ name, content, labels: {}, priority: 0 });
   catalogs.markReady();
-  closers.push(() => server.close());
+  opened.push(server);
   return `${await server.listen()}/catalogs/${name}`;
-}
-
-async function startPage(
-  catalog: Catalog,
-  reference: string,
-  session: Session,
-  { host = '127.0.0.1', port }: HttpAddress,
-  closers: Closers,
-): Promise<string> {
-  const { servePage } = await import('../view/page.js');
-  const page = await servePage({ name: reference, catalog }, { host, port }, session);
-  closers.push(() => page.close());
-  return page.url;
 }

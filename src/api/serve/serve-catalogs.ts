@@ -1,6 +1,5 @@
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { closeOnAbort, onAbort } from '../../core/concurrency.js';
+import { onAbort, openTogether, sleep } from '../../core/concurrency.js';
 import { addContext } from '../../core/diagnostics-error.js';
 import { OpmateError, getMessage, systemCode, systemReason } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
@@ -56,8 +55,7 @@ export async function serveCatalogs(
   session: Session,
   options: ServeCatalogsOptions,
 ): Promise<ServedCatalogSet> {
-  const { logger, now } = session;
-  const directory = path.resolve(session.workingDirectory, manifests);
+  const { logger, now, signal } = session;
   const held = new HeldCatalogs();
   const statuses = (root: string) => keeper.getRecords().map((record) => createCatalogStatus(record, root));
   const server = await prepareHttpServer(options.http, held, session, statuses);
@@ -73,26 +71,25 @@ export async function serveCatalogs(
     random: drawRandom,
     logger,
   });
-  const stop = new AbortController();
-  let watching: { done: Promise<void> } | undefined;
-  let registry: { port: number; close(): Promise<void> } | undefined;
-  const close = async (): Promise<void> => {
-    stop.abort();
-    await watching?.done;
-    await Promise.all([server.close(), registry?.close()]);
-    await keeper.close();
-    await held.close();
-    await lock?.release();
-  };
-  const stopStopping = onAbort(session.signal, () => stop.abort());
-  try {
-    watching = await watchManifests({
-      directory,
+  return openTogether(signal, async (opened) => {
+    let registry: { port: number; close(): Promise<void> } | undefined;
+    opened.push({ close: () => lock?.release() }, held, keeper);
+    opened.push({ close: () => Promise.all([server.close(), registry?.close()]) });
+    const stop = new AbortController();
+    opened.push({ close: onAbort(signal, () => stop.abort()) });
+    const watching = await watchManifests({
+      directory: path.resolve(session.workingDirectory, manifests),
       clock,
       use: ({ manifests: described, refused }) => keeper.apply(described, refused),
       signal: stop.signal,
       logger,
       followLinks: session.followLinks,
+    });
+    opened.push({
+      close() {
+        stop.abort();
+        return watching.done;
+      },
     });
     // A restarted server listens only once it has its catalogs.
     await Promise.race([keeper.restored(), wait(maxRestoreMs, stop.signal)]);
@@ -103,13 +100,8 @@ export async function serveCatalogs(
     if (storage !== undefined) {
       await writeServerUrl(storage, url).catch((error: unknown) => logger.log('warn', getMessage(error)));
     }
-    return { url, grpcPort: registry?.port, storage, close: closeOnAbort(session.signal, close) };
-  } catch (error) {
-    await close();
-    throw error;
-  } finally {
-    stopStopping();
-  }
+    return { url, grpcPort: registry?.port, storage };
+  });
 }
 
 /** Reads the Secrets anew for each request, so that credentials can be replaced while the server runs. */
@@ -182,6 +174,6 @@ const longestTimer = 2 ** 31 - 1;
 /** Waits, longer than one timer can, or until the signal fires. */
 async function wait(ms: number, signal: AbortSignal): Promise<void> {
   for (let left = ms; left > 0 && !signal.aborted; left -= longestTimer) {
-    await sleep(Math.min(left, longestTimer), undefined, { signal }).catch(() => undefined);
+    await sleep(Math.min(left, longestTimer), signal);
   }
 }

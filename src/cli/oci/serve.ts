@@ -5,7 +5,7 @@ import { connectionFlags, loopbackHostFlag, portFlag, tlsFlags } from '../serve/
 import { archiveProofFlags } from '../archive/flags.js';
 import { onAbort } from '../../core/concurrency.js';
 import { startRegistry } from '../../serve/registry/registry.js';
-import { readCertificateFiles, watchCertificateFiles } from '../../serve/server/certificate-files.js';
+import { openCertificateFiles } from '../../serve/server/certificate-files.js';
 import { getArchiveDirectory, readProof } from '../archive/options.js';
 import { parsePort, findTlsFiles } from '../serve/listen-options.js';
 import { createLogger } from '../logger.js';
@@ -41,7 +41,11 @@ export const command = defineCommand({
     const logger = createLogger(context, options);
     const port = parsePort(options, '5000');
     const files = findTlsFiles(options);
-    const tls = files === undefined ? undefined : await readCertificateFiles(files);
+    if (readOnly && maxSize !== undefined) {
+      throw new UsageError('--read-only and --max-size cannot be used together');
+    }
+    const certificates = await openCertificateFiles(files, logger);
+    const tls = certificates.certificate;
     const registry = await startRegistry({
       directory,
       archiveBases: (options.archiveBase ?? []).map((text) => getArchiveDirectory(text, context)),
@@ -57,15 +61,12 @@ export const command = defineCommand({
       logger,
       ...(tls !== undefined && { tls }),
     });
-    const watcher =
-      files === undefined || tls === undefined
-        ? undefined
-        : watchCertificateFiles(files, tls, (next) => registry.replaceCertificate(next), logger);
+    certificates.follow((next) => registry.replaceCertificate(next));
     try {
       await writeAll(context.stdout, `${registry.url}\n`);
       await new Promise<void>((resolve) => void onAbort(context.signal, resolve));
     } finally {
-      watcher?.stop();
+      certificates.close();
       await registry.close();
       logger.close();
     }

@@ -1,6 +1,6 @@
 import cluster, { type Worker } from 'node:cluster';
 import process from 'node:process';
-import { onAbort } from '../../core/concurrency.js';
+import { onAbort, sleep } from '../../core/concurrency.js';
 import type { Logger } from '../../core/log.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
@@ -60,13 +60,7 @@ export async function runWorkers(
     stopStopping();
     if (signal.aborted) return code;
     logger.log('warn', `worker process ${worker.process.pid} ended with ${code}: starting another one`);
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, Math.max(0, restartMs - (performance.now() - started)));
-      onAbort(signal, () => {
-        clearTimeout(timer);
-        resolve();
-      });
-    });
+    await sleep(Math.max(0, restartMs - (performance.now() - started)), signal);
     if (signal.aborted) return exitCodes.done;
     const next = cluster.fork();
     return keep(next, getExitCode(next));

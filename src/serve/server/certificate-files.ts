@@ -19,8 +19,51 @@ export interface CertificateFiles {
   key: string;
 }
 
-/** Reads a certificate and its key. Throws OpmateError for unreadable, invalid or mismatched files. */
-export async function readCertificateFiles(files: CertificateFiles): Promise<ServerKeyPair> {
+/**
+ * Reads a certificate and its key, if a server has files of them. Throws OpmateError for unreadable, invalid or mismatched
+ * files.
+ */
+export async function openCertificateFiles(
+  files: CertificateFiles | undefined,
+  logger: Logger = silentLogger,
+) {
+  const certificate = files && (await readCertificateFiles(files));
+  let timer: NodeJS.Timeout | undefined;
+  return {
+    /** Undefined without files. */
+    certificate,
+
+    /**
+     * Calls `use` with each new content of the files, until `close`. Compares contents, since mounted secrets change by
+     * links. A mismatched pair, as during writing, is logged and ignored.
+     */
+    follow(use: (certificate: ServerKeyPair) => void): void {
+      if (files === undefined || certificate === undefined) return;
+      let [known, logged] = [certificate, ''];
+      const check = async (): Promise<void> => {
+        try {
+          const pair = await readCertificateFiles(files);
+          logged = '';
+          if (pair.cert.equals(known.cert) && pair.key.equals(known.key)) return;
+          use(pair);
+          known = pair;
+          logger.log('info', `${files.cert}: serving the new certificate`);
+        } catch (error) {
+          const reason = getMessage(error);
+          if (reason !== logged) logger.log('warn', `${reason}; still serving the previous certificate`);
+          logged = reason;
+        }
+      };
+      timer = setInterval(() => void check(), checkMs).unref();
+    },
+
+    close(): void {
+      clearInterval(timer);
+    },
+  };
+}
+
+async function readCertificateFiles(files: CertificateFiles): Promise<ServerKeyPair> {
   const [cert, key] = await Promise.all([read(files.cert), read(files.key)]);
   try {
     createSecureContext({ cert, key });
@@ -35,34 +78,4 @@ export async function readCertificateFiles(files: CertificateFiles): Promise<Ser
 
 async function read(file: string): Promise<Buffer> {
   return readNamedFile(file, maxPemBytes).catch(throwFileError(`open ${file}`, { file }));
-}
-
-/**
- * Calls `use` with each new content of the files, until `stop` is called. Compares contents, since mounted secrets change
- * by links. A mismatched pair, as during writing, is logged and ignored.
- */
-export function watchCertificateFiles(
-  files: CertificateFiles,
-  current: ServerKeyPair,
-  use: (certificate: ServerKeyPair) => void,
-  logger: Logger = silentLogger,
-): { stop(): void } {
-  let [known, logged] = [current, ''];
-  const check = async (): Promise<void> => {
-    try {
-      const pair = await readCertificateFiles(files);
-      logged = '';
-      if (pair.cert.equals(known.cert) && pair.key.equals(known.key)) return;
-      use(pair);
-      known = pair;
-      logger.log('info', `${files.cert}: serving the new certificate`);
-    } catch (error) {
-      const reason = getMessage(error);
-      if (reason !== logged) logger.log('warn', `${reason}; still serving the previous certificate`);
-      logged = reason;
-    }
-  };
-  const timer = setInterval(() => void check(), checkMs);
-  timer.unref();
-  return { stop: () => clearInterval(timer) };
 }

@@ -11,14 +11,14 @@ if (catalog === 'bare') {
 } else {
   const { DirectoryCatalog } = await import('../../dist/catalog/catalog.js');
   const { storeContent } = await import('../../dist/serve/catalogs/content-store.js');
-  const { HeldCatalogs } = await import('../../dist/serve/catalogs/catalog-set.js');
+  const { createCatalogSet } = await import('../../dist/serve/catalogs/catalog-set.js');
   const { createCatalogServers } = await import('../../dist/serve/http/catalog-server.js');
   const content = await storeContent(new DirectoryCatalog(catalog), {
     directory: cache,
     key: catalog,
     now: () => new Date(),
   });
-  const catalogs = new HeldCatalogs();
+  const catalogs = createCatalogSet();
   await catalogs.put({ name: 'big', content, labels: {}, priority: 0 });
   catalogs.markReady();
   ready(createCatalogServers({ catalogs }).api, content.packages);

@@ -5,8 +5,8 @@ import { buffer } from 'node:stream/consumers';
 import { onTestFinished } from 'vitest';
 import { DirectoryCatalog } from '../../src/catalog/catalog.js';
 import type { Logger } from '../../src/core/log.js';
-import { HeldCatalogs } from '../../src/serve/catalogs/catalog-set.js';
-import type { ServedCatalog, StoreOptions, StoredContent } from '../../src/serve/catalogs/stored-content.js';
+import { type CatalogSet, type ServedCatalog, createCatalogSet } from '../../src/serve/catalogs/catalog-set.js';
+import type { StoreOptions, StoredContent } from '../../src/serve/catalogs/stored-content.js';
 import { storeContent } from '../../src/serve/catalogs/content-store.js';
 import { type CatalogServerOptions, createCatalogServers } from '../../src/serve/http/catalog-server.js';
 import { closeHttpServer } from '../../src/serve/server/http-server.js';
@@ -32,7 +32,7 @@ export interface Served {
   url: string;
   port: number;
   server: Server;
-  set: HeldCatalogs;
+  set: CatalogSet;
   logged: string[];
   put(
     name: string,
@@ -54,7 +54,7 @@ export async function serve(
   catalogs: Record<string, Record<string, string>>,
   options: Partial<CatalogServerOptions> = {},
 ): Promise<Served> {
-  const set = new HeldCatalogs();
+  const set = createCatalogSet();
   const logged: string[] = [];
   const logger: Logger = {
     log: (level, message, fields) => void logged.push(`${level}: ${message} ${JSON.stringify(fields)}`),

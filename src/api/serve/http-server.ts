@@ -1,5 +1,5 @@
 import type { JsonValue } from '../../document/json.js';
-import type { CatalogSet } from '../../serve/catalogs/stored-content.js';
+import type { CatalogSet } from '../../serve/catalogs/catalog-set.js';
 import { createCatalogServers } from '../../serve/http/catalog-server.js';
 import { type CertificateFiles, openCertificateFiles } from '../../serve/server/certificate-files.js';
 import {

@@ -156,7 +156,7 @@ async function startHttp(
   options: HttpServerOptions,
   opened: Opened,
 ): Promise<string> {
-  const [{ HeldCatalogs }, { storeContent }, { prepareHttpServer }, { findCatalogNameFault }] =
+  const [{ createCatalogSet }, { storeContent }, { prepareHttpServer }, { findCatalogNameFault }] =
     await Promise.all([
       import('../../serve/catalogs/catalog-set.js'),
       import('../../serve/catalogs/content-store.js'),
@@ -166,7 +166,7 @@ async function startHttp(
   const fault = findCatalogNameFault(name);
   if (fault !== undefined) throw new UsageError(`name ${name}: ${fault}`);
   const directory = storage === undefined ? undefined : path.resolve(session.workingDirectory, storage);
-  const catalogs = new HeldCatalogs();
+  const catalogs = createCatalogSet();
   opened.push(catalogs);
   const server = await prepareHttpServer(options, catalogs, session);
   const content = await storeContent(catalog, { ...session, directory });

@@ -7,7 +7,7 @@ import { acquireLock } from '../../files/lock.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { createCatalogKeeper } from '../../serve/catalogs/catalog-keeper.js';
 import { writeServerUrl } from '../../serve/catalogs/catalog-records.js';
-import { HeldCatalogs } from '../../serve/catalogs/catalog-set.js';
+import { type CatalogSet, createCatalogSet } from '../../serve/catalogs/catalog-set.js';
 import { createCatalogStatus } from '../../serve/catalogs/catalog-status.js';
 import { watchManifests } from '../../serve/catalogs/catalog-watch.js';
 import type { KeeperClock } from '../../serve/catalogs/kept-catalog.js';
@@ -56,7 +56,7 @@ export async function serveCatalogs(
   options: ServeCatalogsOptions,
 ): Promise<ServedCatalogSet> {
   const { logger, now, signal } = session;
-  const held = new HeldCatalogs();
+  const held = createCatalogSet();
   const statuses = (root: string) => keeper.getRecords().map((record) => createCatalogStatus(record, root));
   const server = await prepareHttpServer(options.http, held, session, statuses);
   const storage = await prepareStorage(options, session);
@@ -115,7 +115,7 @@ function credentialsIn(
 }
 
 async function startRegistry(
-  catalogs: HeldCatalogs,
+  catalogs: CatalogSet,
   name: string,
   options: GrpcServerOptions,
   { temporaryDirectory, now, logger }: Session,

@@ -1,62 +1,70 @@
 import { compareBytes } from '../../core/order.js';
-import type { CatalogSet, ServedCatalog } from './stored-content.js';
+import type { StoredContent } from './stored-content.js';
 
-/** Set of served catalogs, each replaced atomically; `markReady` makes it ready. */
-export class HeldCatalogs implements CatalogSet {
-  readonly #catalogs = new Map<string, ServedCatalog>();
-  #list: readonly ServedCatalog[] = [];
-  #expected: ReadonlySet<string> = new Set();
-  #ready = false;
+/** A served catalog. */
+export interface ServedCatalog {
+  name: string;
+  content: StoredContent;
+  labels: Readonly<Record<string, string>>;
+  priority: number;
+  /** Time of the last change of the content; default `storedAt`. */
+  changedAt?: Date | undefined;
+}
 
-  list(): readonly ServedCatalog[] {
-    return this.#list;
-  }
+/** The presently served catalogs. */
+export type CatalogSet = ReturnType<typeof createCatalogSet>;
 
-  find(name: string): ServedCatalog | undefined {
-    return this.#catalogs.get(name);
-  }
+/** Creates a set of served catalogs, each replaced atomically; `markReady` makes it ready. */
+export function createCatalogSet() {
+  const catalogs = new Map<string, ServedCatalog>();
+  let sorted: readonly ServedCatalog[] = [];
+  let expected: ReadonlySet<string> = new Set();
+  let isReady = false;
 
-  isExpected(name: string): boolean {
-    return this.#expected.has(name);
-  }
-
-  /** Sets the names of the catalogs that will be served. */
-  expect(names: Iterable<string>): void {
-    this.#expected = new Set(names);
-  }
-
-  isReady(): boolean {
-    return this.#ready;
-  }
-
-  markReady(): void {
-    this.#ready = true;
-  }
-
-  /** Serves a catalog in place of the one of its name, whose content is closed after its last reader. */
-  async put(catalog: ServedCatalog): Promise<void> {
-    const before = this.#catalogs.get(catalog.name);
-    this.#catalogs.set(catalog.name, catalog);
-    this.#changed();
-    if (before !== undefined && before.content !== catalog.content) await before.content.close();
+  function sort(): void {
+    sorted = [...catalogs.values()].sort((a, b) => compareBytes(a.name, b.name));
   }
 
   /** Stops serving a catalog. */
-  async remove(name: string): Promise<void> {
-    const before = this.#catalogs.get(name);
+  async function remove(name: string): Promise<void> {
+    const before = catalogs.get(name);
     if (before === undefined) return;
-    this.#catalogs.delete(name);
-    this.#changed();
+    catalogs.delete(name);
+    sort();
     await before.content.close();
   }
 
-  /** Stops serving all catalogs. */
-  async close(): Promise<void> {
-    this.#ready = false;
-    await Promise.all([...this.#catalogs.keys()].map((name) => this.remove(name)));
-  }
+  return {
+    remove,
+    /** Returns the catalogs sorted by name. */
+    list: () => sorted,
+    find: (name: string) => catalogs.get(name),
+    /** Reports whether a catalog without content will be served. */
+    isExpected: (name: string) => expected.has(name),
+    /** Reports whether all catalogs are served. */
+    isReady: () => isReady,
 
-  #changed(): void {
-    this.#list = [...this.#catalogs.values()].sort((a, b) => compareBytes(a.name, b.name));
-  }
+    /** Sets the names of the catalogs that will be served. */
+    expect(names: Iterable<string>): void {
+      expected = new Set(names);
+    },
+
+    markReady(): void {
+      isReady = true;
+    },
+
+    /** Serves a catalog in place of the one of its name, whose content is closed after its last reader. */
+    async put(catalog: ServedCatalog): Promise<void> {
+      const before = catalogs.get(catalog.name);
+      catalogs.set(catalog.name, catalog);
+      sort();
+      if (before !== undefined && before.content !== catalog.content) await before.content.close();
+    },
+
+    /** Stops serving all catalogs. */
+    async close(): Promise<void> {
+      isReady = false;
+      await Promise.all([...catalogs.keys()].map(remove));
+    },
+  };
 }

@@ -4,7 +4,7 @@ import type { Logger } from '../../core/log.js';
 import type { PlaceState } from '../../source/drivers/driver.js';
 import { isPinned } from '../../source/place.js';
 import type { CatalogRecords } from './catalog-records.js';
-import type { HeldCatalogs } from './catalog-set.js';
+import type { CatalogSet } from './catalog-set.js';
 import {
   type CatalogRecord,
   type KeptManifest,
@@ -37,7 +37,7 @@ export interface KeeperClock {
 }
 
 export interface KeeperOptions extends Pick<FetchOptions, 'origins' | 'credentials'> {
-  held: HeldCatalogs;
+  held: CatalogSet;
   /** Directory of contents and records; default memory and nameless files. */
   storage?: string | undefined;
   clock: KeeperClock;

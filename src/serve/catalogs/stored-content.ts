@@ -43,27 +43,6 @@ export interface StoreOptions extends ContentPlace, CancelOptions {
   key?: string | undefined;
 }
 
-/** A served catalog. */
-export interface ServedCatalog {
-  name: string;
-  content: StoredContent;
-  labels: Readonly<Record<string, string>>;
-  priority: number;
-  /** Time of the last change of the content; default `storedAt`. */
-  changedAt?: Date | undefined;
-}
-
-/** The presently served catalogs. */
-export interface CatalogSet {
-  /** Sorted by name. */
-  list(): readonly ServedCatalog[];
-  find(name: string): ServedCatalog | undefined;
-  /** Reports whether a catalog without content will be served. */
-  isExpected(name: string): boolean;
-  /** Reports whether all catalogs are served. */
-  isReady(): boolean;
-}
-
 const pieceBytes = 256 * 1024;
 
 /**

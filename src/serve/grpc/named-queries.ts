@@ -1,6 +1,6 @@
 import { quoteGo } from '../../document/go-json.js';
 import { ContentCatalog } from '../catalogs/content-catalog.js';
-import type { CatalogSet, ServedCatalog } from '../catalogs/stored-content.js';
+import type { CatalogSet, ServedCatalog } from '../catalogs/catalog-set.js';
 import { type CatalogQueriesOptions, openCatalogQueries } from './catalog-queries.js';
 import type { RegistryQueries } from './registry-queries.js';
 import { StatusError } from './transport/status.js';

@@ -1,12 +1,8 @@
 import { computeDigest } from '../../core/digest.js';
 import { compareBytes } from '../../core/order.js';
 import type { ContentBlob, MetasQuery } from '../catalogs/content-index.js';
-import {
-  type CatalogSet,
-  type ContentReader,
-  type ServedCatalog,
-  readSection,
-} from '../catalogs/stored-content.js';
+import type { CatalogSet, ServedCatalog } from '../catalogs/catalog-set.js';
+import { type ContentReader, readSection } from '../catalogs/stored-content.js';
 import { Refusal } from '../server/refusal.js';
 import type { BodySender } from './body-sender.js';
 import { linesType } from './catalog-content.js';

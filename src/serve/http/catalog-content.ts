@@ -1,5 +1,5 @@
 import type { Section } from '../catalogs/content-index.js';
-import type { ServedCatalog } from '../catalogs/stored-content.js';
+import type { ServedCatalog } from '../catalogs/catalog-set.js';
 import type { BodySender } from './body-sender.js';
 import { selectRange } from './conditions.js';
 import { getTotal, readCompressed, readSections } from './content-stream.js';

@@ -4,7 +4,7 @@ import { TLSSocket } from 'node:tls';
 import { getMessage, redact } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 import type { JsonValue } from '../../document/json.js';
-import type { CatalogSet, ServedCatalog } from '../catalogs/stored-content.js';
+import type { CatalogSet, ServedCatalog } from '../catalogs/catalog-set.js';
 import type { QueryLimits } from '../graphql/catalog-query.js';
 import type { RequestRefusal } from '../server/http-server.js';
 import { Refusal } from '../server/refusal.js';

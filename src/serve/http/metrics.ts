@@ -1,5 +1,5 @@
 import { getOrAdd } from '../../core/groups.js';
-import type { CatalogSet } from '../catalogs/stored-content.js';
+import type { CatalogSet } from '../catalogs/catalog-set.js';
 
 export const metricsType = 'text/plain; version=0.0.4; charset=utf-8';
 

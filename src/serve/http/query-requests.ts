@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { OpmateError } from '../../core/errors.js';
 import { foldFieldName } from '../../document/go-json-fold.js';
 import { isJsonObject } from '../../document/json.js';
-import type { ServedCatalog } from '../catalogs/stored-content.js';
+import type { ServedCatalog } from '../catalogs/catalog-set.js';
 import type { CatalogQuery, QueryLimits } from '../graphql/catalog-query.js';
 import { Refusal } from '../server/refusal.js';
 import { readBody } from '../server/request-body.js';

@@ -12,7 +12,7 @@ import type { KeeperClock } from '../../../../src/serve/catalogs/kept-catalog.js
 import type { CatalogManifest } from '../../../../src/serve/catalogs/catalog-manifest.js';
 import { readCatalogManifests } from '../../../../src/serve/catalogs/catalog-manifests.js';
 import { CatalogRecords } from '../../../../src/serve/catalogs/catalog-records.js';
-import { HeldCatalogs } from '../../../../src/serve/catalogs/catalog-set.js';
+import { type CatalogSet, createCatalogSet } from '../../../../src/serve/catalogs/catalog-set.js';
 import { createCatalogStatus } from '../../../../src/serve/catalogs/catalog-status.js';
 import { layerOf } from '../../../../src/archive/tar-writer.js';
 import { buildImage } from '../../../../src/oci/image/image-builder.js';
@@ -68,7 +68,7 @@ const packageOf = (name: string): string =>
 let bench: Workbench;
 let registry: FaultRegistry;
 let isDown: boolean;
-let keepers: { keeper: CatalogKeeper; held: HeldCatalogs }[];
+let keepers: { keeper: CatalogKeeper; held: CatalogSet }[];
 
 beforeEach(async () => {
   bench = await openWorkbench();
@@ -109,7 +109,7 @@ type KeeperCredentials = Parameters<typeof createCatalogKeeper>[0]['credentials'
 
 interface Setup {
   keeper: CatalogKeeper;
-  held: HeldCatalogs;
+  held: CatalogSet;
   clock: FakeClock;
   logged: string[];
   storage: string | undefined;
@@ -120,7 +120,7 @@ function setUp(
   temporaryDirectory: string,
   secrets: string | undefined = undefined,
 ): Setup {
-  const held = new HeldCatalogs();
+  const held = createCatalogSet();
   const clock = new FakeClock();
   const logged: string[] = [];
   const logger = {
@@ -364,7 +364,7 @@ describe('serve/catalogs/catalog-keeper', () => {
   it('waits with jitter, so that servers do not poll at the same moment', async () => {
     const setup = await setUpStored();
     const values = [0, 1];
-    const held = new HeldCatalogs();
+    const held = createCatalogSet();
     isDown = true;
     const keeper = createCatalogKeeper({
       held,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { HeldCatalogs } from '../../../../src/serve/catalogs/catalog-set.js';
-import type { ServedCatalog, StoredContent } from '../../../../src/serve/catalogs/stored-content.js';
+import { type ServedCatalog, createCatalogSet } from '../../../../src/serve/catalogs/catalog-set.js';
+import type { StoredContent } from '../../../../src/serve/catalogs/stored-content.js';
 
 function held(name: string): { catalog: ServedCatalog; closed: () => number } {
   let closed = 0;
@@ -14,7 +14,7 @@ function held(name: string): { catalog: ServedCatalog; closed: () => number } {
 
 describe('serve/catalogs/catalog-set', () => {
   it('lists by name, finds, and closes removed catalogs', async () => {
-    const set = new HeldCatalogs();
+    const set = createCatalogSet();
     const [b, a, other] = [held('b'), held('a'), held('a')] as const;
     await set.put(b.catalog);
     await set.put(a.catalog);
@@ -34,7 +34,7 @@ describe('serve/catalogs/catalog-set', () => {
   });
 
   it('is ready once marked, until it is closed', async () => {
-    const set = new HeldCatalogs();
+    const set = createCatalogSet();
     expect(set.isReady()).toBe(false);
     set.markReady();
     expect(set.isReady()).toBe(true);

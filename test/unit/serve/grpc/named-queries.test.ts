@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { HeldCatalogs } from '../../../../src/serve/catalogs/catalog-set.js';
+import { type CatalogSet, createCatalogSet } from '../../../../src/serve/catalogs/catalog-set.js';
 import { NamedQueries } from '../../../../src/serve/grpc/named-queries.js';
 import { type RegistryServer, startRegistryServer } from '../../../../src/serve/grpc/server.js';
 import { catalogOf } from '../../../e2e/catalogs.js';
@@ -8,7 +8,7 @@ import { registryClient } from '../../../support/registry-client.js';
 import { directoryWith } from '../../../support/temporary.js';
 
 interface Setup {
-  held: HeldCatalogs;
+  held: CatalogSet;
   answers: NamedQueries;
   put(name: string, packageName: string): Promise<void>;
   /** Packages under an authority, or the error. */
@@ -16,7 +16,7 @@ interface Setup {
 }
 
 async function setUp(maxOpen?: number): Promise<Setup> {
-  const held = new HeldCatalogs();
+  const held = createCatalogSet();
   const temporaryDirectory = await directoryWith();
   const answers = new NamedQueries({ catalogs: held, temporaryDirectory, now: () => new Date(), maxOpen });
   const server: RegistryServer = await startRegistryServer({ answers, host: '127.0.0.1', port: 0 });

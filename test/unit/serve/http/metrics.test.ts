@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { HeldCatalogs } from '../../../../src/serve/catalogs/catalog-set.js';
+import { createCatalogSet } from '../../../../src/serve/catalogs/catalog-set.js';
 import { createMetrics } from '../../../../src/serve/http/metrics.js';
 
 describe('serve/http/metrics', () => {
@@ -15,7 +15,7 @@ describe('serve/http/metrics', () => {
       metrics.end(status, seconds, bytes);
     }
     metrics.begin();
-    const lines = metrics.format(new HeldCatalogs()).split('\n');
+    const lines = metrics.format(createCatalogSet()).split('\n');
     const name = 'catalogd_http_request_duration_seconds';
     expect(lines).toEqual(
       expect.arrayContaining([

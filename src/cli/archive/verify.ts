@@ -13,7 +13,6 @@ import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { amountOfBytes, count, printable } from '../printable.js';
 import { writeReport } from '../reports/report.js';
-import { useSession } from '../session.js';
 
 /**
  * `opmate archive verify DIR`: reads a whole archive and prints its faults. Returns 3 for a damaged archive; fails for one
@@ -27,36 +26,31 @@ export const command = defineCommand({
     ['Check an archive after it was carried', 'opmate archive verify ./archive'],
     ['Write the findings as JSON', 'opmate archive verify ./archive -o json'],
   ],
-  async run({ context, args: [directory], options }) {
+  async runInSession({ context, args: [directory], options, session }) {
     const { output: format = 'text' } = options;
     const archive = getArchiveDirectory(directory, context);
     const proof = await readProof(options, context);
-    return useSession(context, options, async (session) => {
-      const { logger } = session;
-      const { index, faults } = await verifyArchive(archive, session, { proof });
-      logger.close();
-      const named = faults.map((fault) => ({ ...fault, file: path.join(directory, fault.file) }));
-      if (format !== 'text') {
-        const value = (): JsonObject => toValue(index, faults);
-        await writeReport(context, { command: 'opmate archive verify', diagnostics: named, value }, format);
-      } else if (faults.length > 0) {
-        const lines = [
-          ...named.map(formatDiagnostic),
-          `${directory}: ${count(named.length, 'problem')} found`,
-        ];
-        const text = lines.map((line) => `${printable(redact(line))}\n`).join('');
-        await writeAll(context.stdout, text, context.signal);
-      } else if (index !== undefined) {
-        const { parts, blobs, images, bytes } = getAmounts(index);
-        const amounts = `${count(parts, 'part')}, ${count(images, 'image')}, ${count(blobs, 'blob')}, ${amountOfBytes(bytes)}`;
-        await writeAll(context.stdout, `${index.id}: ${amounts}: no problems found\n`);
-        if (index.base !== undefined) {
-          const what = index.holders === undefined ? 'archive' : 'registry with the content of inventory';
-          logger.log('info', `it needs ${what} ${index.base}`);
-        }
+    const { logger } = session;
+    const { index, faults } = await verifyArchive(archive, session, { proof });
+    logger.close();
+    const named = faults.map((fault) => ({ ...fault, file: path.join(directory, fault.file) }));
+    if (format !== 'text') {
+      const value = (): JsonObject => toValue(index, faults);
+      await writeReport(context, { command: 'opmate archive verify', diagnostics: named, value }, format);
+    } else if (faults.length > 0) {
+      const lines = [...named.map(formatDiagnostic), `${directory}: ${count(named.length, 'problem')} found`];
+      const text = lines.map((line) => `${printable(redact(line))}\n`).join('');
+      await writeAll(context.stdout, text, context.signal);
+    } else if (index !== undefined) {
+      const { parts, blobs, images, bytes } = getAmounts(index);
+      const amounts = `${count(parts, 'part')}, ${count(images, 'image')}, ${count(blobs, 'blob')}, ${amountOfBytes(bytes)}`;
+      await writeAll(context.stdout, `${index.id}: ${amounts}: no problems found\n`);
+      if (index.base !== undefined) {
+        const what = index.holders === undefined ? 'archive' : 'registry with the content of inventory';
+        logger.log('info', `it needs ${what} ${index.base}`);
       }
-      return faults.length === 0 ? exitCodes.done : exitCodes.findings;
-    });
+    }
+    return faults.length === 0 ? exitCodes.done : exitCodes.findings;
   },
 });
 

@@ -6,7 +6,6 @@ import { tellFindings } from './findings.js';
 import { buildBundle } from '../../api/bundle/build-bundle.js';
 import { OpmateError } from '../../core/errors.js';
 import { exitCodes } from '../exit-codes.js';
-import { useSession } from '../session.js';
 import type { ImageOutput } from '../../api/images/image-output.js';
 import { imageOutputFlags, planImageOutputs, readSignBy } from '../index/image-output.js';
 
@@ -35,7 +34,7 @@ export const command = defineCommand({
     ['Build and push an image', 'opmate bundle build -d ./bundle -t registry.example.com/demo/bundle:new'],
     ['Save the image to a layout directory', 'opmate bundle build -d ./bundle --save oci:bundle-image:v1'],
   ],
-  async run({ context, options, tool }) {
+  async runInSession({ context, options, tool, session }) {
     const request = parseRequest(options);
     const planned = planImageOutputs(options);
     const signingKey = await readSignBy(options, context, planned);
@@ -43,24 +42,22 @@ export const command = defineCommand({
     const { imageBuilder } = options;
     if (imageBuilder !== undefined && !builders.includes(imageBuilder))
       throw new OpmateError('INVALID', `${imageBuilder} is not supported image builder`);
-    return useSession(context, options, async (session) => {
-      if (imageBuilder !== undefined) {
-        session.logger.log(
-          'info',
-          `--image-builder ${imageBuilder} is ignored: opmate builds images without an engine`,
-        );
-      }
-      const built = await buildBundle(request, outputs, session, {
-        overwrite: options.overwrite,
-        onPrepared: (prepared) => tellPrepared(session, prepared),
-      });
-      if (built.findings.length > 0) {
-        session.logger.close();
-        await tellFindings(context, built.findings);
-        return tool === undefined ? exitCodes.findings : exitCodes.failed;
-      }
-      await finishBundle(context, session, built, outputs[0] as ImageOutput);
-      return exitCodes.done;
+    if (imageBuilder !== undefined) {
+      session.logger.log(
+        'info',
+        `--image-builder ${imageBuilder} is ignored: opmate builds images without an engine`,
+      );
+    }
+    const built = await buildBundle(request, outputs, session, {
+      overwrite: options.overwrite,
+      onPrepared: (prepared) => tellPrepared(session, prepared),
     });
+    if (built.findings.length > 0) {
+      session.logger.close();
+      await tellFindings(context, built.findings);
+      return tool === undefined ? exitCodes.findings : exitCodes.failed;
+    }
+    await finishBundle(context, session, built, outputs[0] as ImageOutput);
+    return exitCodes.done;
   },
 });

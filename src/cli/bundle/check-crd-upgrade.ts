@@ -8,7 +8,6 @@ import { formatMessage } from '../../core/diagnostic.js';
 import type { JsonObject } from '../../document/json.js';
 import { exitCodes } from '../exit-codes.js';
 import { type Report, writeReport } from '../reports/report.js';
-import { useSession } from '../session.js';
 import { tellFindings, tellWarnings } from './findings.js';
 
 /** `opmate bundle check-crd-upgrade`; exit code 3 for findings. */
@@ -26,35 +25,33 @@ export const command = defineCommand({
     ],
     ['Print the findings as data', 'opmate bundle check-crd-upgrade ./bundle ./bundle -o json'],
   ],
-  async run({ context, args: [oldReference, newReference], options }) {
+  async runInSession({ context, args: [oldReference, newReference], options, session }) {
     const { output: format = 'text' } = options;
-    return useSession(context, options, async (session) => {
-      const { findings, warnings, missing, isReadable, pins } = await checkCrdUpgrade(
-        oldReference,
-        newReference,
-        session,
-        options,
-      );
-      for (const title of missing) {
-        session.logger.log('warn', `${title}: is not in ${newReference}; it stays on the cluster as it is`);
-      }
-      tellWarnings(session, warnings);
-      session.logger.close();
-      const isData = format === 'json' || format === 'yaml';
-      if (format === 'text' || (isData && !isReadable)) await tellFindings(context, findings);
-      else {
-        const report: Report = {
-          command: 'opmate bundle check-crd-upgrade',
-          diagnostics: findings,
-          value: () => ({
-            findings: (findings as CrdDiagnostic[]).map(getValue),
-            ...(pins.length > 0 && { sources: pinValues(pins) }),
-          }),
-        };
-        await writeReport(context, report, format);
-      }
-      return findings.length > 0 ? exitCodes.findings : exitCodes.done;
-    });
+    const { findings, warnings, missing, isReadable, pins } = await checkCrdUpgrade(
+      oldReference,
+      newReference,
+      session,
+      options,
+    );
+    for (const title of missing) {
+      session.logger.log('warn', `${title}: is not in ${newReference}; it stays on the cluster as it is`);
+    }
+    tellWarnings(session, warnings);
+    session.logger.close();
+    const isData = format === 'json' || format === 'yaml';
+    if (format === 'text' || (isData && !isReadable)) await tellFindings(context, findings);
+    else {
+      const report: Report = {
+        command: 'opmate bundle check-crd-upgrade',
+        diagnostics: findings,
+        value: () => ({
+          findings: (findings as CrdDiagnostic[]).map(getValue),
+          ...(pins.length > 0 && { sources: pinValues(pins) }),
+        }),
+      };
+      await writeReport(context, report, format);
+    }
+    return findings.length > 0 ? exitCodes.findings : exitCodes.done;
   },
 });
 

@@ -12,7 +12,6 @@ import { extractBundle } from '../../api/bundle/extract-bundle.js';
 import { inSource } from '../../api/bundle/bundle-sources.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
-import { useSession } from '../session.js';
 import { tellFindings, tellWarnings } from './findings.js';
 
 /** `opmate bundle extract`; `alpha bundle extract` reads `/` by default, as in a bundle image. */
@@ -49,30 +48,28 @@ export const command = defineCommand({
       'opmate bundle extract registry.example.com/demo/bundle:v1.0.0 -c demo --gzip --to demo.yaml',
     ],
   ],
-  async run({ context, args: [source], options, tool }) {
+  async runInSession({ context, args: [source], options, tool, session }) {
     const { output } = options;
     const isAlpha = tool !== undefined;
     const reference = getSource(source, options.manifestsdir, isAlpha);
-    return useSession(context, options, async (session) => {
-      const { signal } = session;
-      const { configMaps, findings, warnings, isInPlace } = await extractBundle(reference, session, {
-        ...options,
-        name: options.configmapname,
-        limit: options.datalimit,
-        sourceImage: context.environment['CONTAINER_IMAGE'] || undefined,
-      });
-      const named = inSource(redact(reference), isInPlace);
-      tellWarnings(session, warnings.map(named));
-      session.logger.close();
-      if (findings.length > 0) {
-        await tellFindings(context, findings.map(named));
-        return isAlpha ? exitCodes.failed : exitCodes.findings;
-      }
-      const text = formatText(configMaps, output);
-      if (options.to === undefined) await writeAll(context.stdout, text, signal);
-      else await replaceFile(options.to, text);
-      return exitCodes.done;
+    const { signal } = session;
+    const { configMaps, findings, warnings, isInPlace } = await extractBundle(reference, session, {
+      ...options,
+      name: options.configmapname,
+      limit: options.datalimit,
+      sourceImage: context.environment['CONTAINER_IMAGE'] || undefined,
     });
+    const named = inSource(redact(reference), isInPlace);
+    tellWarnings(session, warnings.map(named));
+    session.logger.close();
+    if (findings.length > 0) {
+      await tellFindings(context, findings.map(named));
+      return isAlpha ? exitCodes.failed : exitCodes.findings;
+    }
+    const text = formatText(configMaps, output);
+    if (options.to === undefined) await writeAll(context.stdout, text, signal);
+    else await replaceFile(options.to, text);
+    return exitCodes.done;
   },
 });
 

@@ -2,7 +2,6 @@ import { defineCommand } from '../command/declaration.js';
 import { generateBundle } from '../../api/bundle/generate-bundle.js';
 import { shownPath } from '../../bundle/author/generate.js';
 import { authorFlags, parseRequest } from './author-flags.js';
-import { useSession } from '../session.js';
 import { tellPrepared } from './bundle-ending.js';
 
 /** `opmate bundle generate`; writes both files or neither. */
@@ -23,13 +22,11 @@ export const command = defineCommand({
       'opmate bundle generate -d ./bundle/manifests -p demo -c stable --to ./demo',
     ],
   ],
-  async run({ context, options }) {
+  async runInSession({ context, options, session }) {
     const request = parseRequest(options);
-    await useSession(context, options, async (session) => {
-      const { files, ...prepared } = await generateBundle(request, session);
-      tellPrepared(session, prepared);
-      for (const file of files)
-        session.logger.log('info', `wrote ${shownPath(context.workingDirectory, file)}`);
-    });
+    const { files, ...prepared } = await generateBundle(request, session);
+    tellPrepared(session, prepared);
+    for (const file of files)
+      session.logger.log('info', `wrote ${shownPath(context.workingDirectory, file)}`);
   },
 });

@@ -23,7 +23,6 @@ import { encodeData } from '../reports/encode-data.js';
 import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
 import { rightCells, rightHeader } from './rights-table.js';
-import { useSession } from '../session.js';
 import { formatTable } from '../table.js';
 import { tellFindings } from './findings.js';
 import { type BundlePermissions, readBundlePermissions } from '../../api/bundle/bundle-permissions.js';
@@ -62,35 +61,32 @@ export const command = defineCommand({
       'opmate bundle permissions ./bundle --install-namespace demo --diff registry.example.com/demo/bundle:v1.0.0 --fail-on cluster-admin,wildcard',
     ],
   ],
-  async run({ context, args: [reference], options }) {
+  async runInSession({ context, args: [reference], options, session }) {
     const { output } = options;
     checkOptions(options, output);
-    return useSession(context, options, async (session) => {
-      const { installNamespace = '', watchNamespace: watchNamespaces, diff } = options;
-      const read = { ...options, installNamespace, watchNamespaces, older: diff };
-      const current = await readBundlePermissions(reference, session, read);
-      const { older, pins } = current;
-      session.logger.close();
-      const isInstallable = await tellFaults(context, reference, current);
-      if (older !== undefined && !(await tellFaults(context, diff as string, older)))
-        return exitCodes.findings;
-      if (!isInstallable) return exitCodes.findings;
-      if (options.canI !== undefined) {
-        return tellMissing(context, current, await readHeld(context, options.canI), output);
-      }
-      const report = getReport(current, older);
-      await writeAll(
-        context.stdout,
-        formatText(report, current, pins, output, options.installer),
-        session.signal,
-      );
-      const risks = risksIn(report, new Set(options.failOn));
-      await tellFindings(
-        context,
-        risks.map((risk) => createFault('risk', risk)),
-      );
-      return risks.length > 0 ? exitCodes.findings : exitCodes.done;
-    });
+    const { installNamespace = '', watchNamespace: watchNamespaces, diff } = options;
+    const read = { ...options, installNamespace, watchNamespaces, older: diff };
+    const current = await readBundlePermissions(reference, session, read);
+    const { older, pins } = current;
+    session.logger.close();
+    const isInstallable = await tellFaults(context, reference, current);
+    if (older !== undefined && !(await tellFaults(context, diff as string, older))) return exitCodes.findings;
+    if (!isInstallable) return exitCodes.findings;
+    if (options.canI !== undefined) {
+      return tellMissing(context, current, await readHeld(context, options.canI), output);
+    }
+    const report = getReport(current, older);
+    await writeAll(
+      context.stdout,
+      formatText(report, current, pins, output, options.installer),
+      session.signal,
+    );
+    const risks = risksIn(report, new Set(options.failOn));
+    await tellFindings(
+      context,
+      risks.map((risk) => createFault('risk', risk)),
+    );
+    return risks.length > 0 ? exitCodes.findings : exitCodes.done;
   },
 });
 

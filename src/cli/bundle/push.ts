@@ -5,7 +5,6 @@ import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { nextAfterImage, readSignBy, signByFlag } from '../index/image-output.js';
-import { useSession } from '../session.js';
 import { finishBundle, nextAfterBundle, tellPrepared } from './bundle-ending.js';
 import { tellFindings } from './findings.js';
 
@@ -27,25 +26,23 @@ export const command = defineCommand({
     ],
     ['Push an image that was saved', 'opmate bundle push oci:layout:v1 registry.example.com/demo/bundle:new'],
   ],
-  async run({ context, args: [source, target], options }) {
+  async runInSession({ context, args: [source, target], options, session }) {
     const signingKey = await readSignBy(options, context);
-    return useSession(context, options, async (session) => {
-      const { findings, name, built } = await pushBundle(source, target, session, {
-        signingKey,
-        onPrepared: (prepared) => tellPrepared(session, prepared),
-      });
-      if (findings.length > 0) {
-        session.logger.close();
-        await tellFindings(context, findings);
-        return exitCodes.findings;
-      }
-      const to = parseReference(target);
-      if (built !== undefined) await finishBundle(context, session, { files: [], images: [built] }, { to });
-      else {
-        reportEnding(session.logger, [`pushed ${to.text}`], nextAfterImage({ to }, nextAfterBundle));
-        await writeAll(context.stdout, `${name}\n`);
-      }
-      return exitCodes.done;
+    const { findings, name, built } = await pushBundle(source, target, session, {
+      signingKey,
+      onPrepared: (prepared) => tellPrepared(session, prepared),
     });
+    if (findings.length > 0) {
+      session.logger.close();
+      await tellFindings(context, findings);
+      return exitCodes.findings;
+    }
+    const to = parseReference(target);
+    if (built !== undefined) await finishBundle(context, session, { files: [], images: [built] }, { to });
+    else {
+      reportEnding(session.logger, [`pushed ${to.text}`], nextAfterImage({ to }, nextAfterBundle));
+      await writeAll(context.stdout, `${name}\n`);
+    }
+    return exitCodes.done;
   },
 });

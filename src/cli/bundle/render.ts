@@ -16,7 +16,6 @@ import { readInput } from '../input.js';
 import { writeAll } from '../output.js';
 import { reportEnding } from '../ending.js';
 import { count, shellWord } from '../printable.js';
-import { useSession } from '../session.js';
 import { tellFindings, tellWarnings } from './findings.js';
 
 const renderFlags = {
@@ -57,57 +56,55 @@ export const command = defineCommand({
       'opmate bundle render registry.example.com/demo/bundle:v1.0.0 --install-namespace demo --to ./rendered',
     ],
   ],
-  async run({ context, args: [reference], options }) {
+  async runInSession({ context, args: [reference], options, session }) {
     const { output, certProvider: provider } = options;
     checkOptions(options);
-    return useSession(context, options, async (session) => {
-      const apis =
-        options.availableApis === undefined
-          ? undefined
-          : parseAvailableApis(
-              (await readInputFile(options.availableApis)).toString('utf8'),
-              options.availableApis,
-            );
-      const config =
-        options.config === undefined
-          ? undefined
-          : { text: (await readInput(options.config, context)).toString('utf8'), file: options.config };
-      const { installNamespace = '', watchNamespace: watchNamespaces, releaseName } = options;
-      const install = { installNamespace, watchNamespaces, releaseName, provider, config };
-      const made = await renderBundle(reference, session, { ...options, ...install });
-      const named = inSource(redact(reference), made.isInPlace, [options.config]);
-      tellWarnings(session, made.warnings.map(named));
-      let { objects, findings } = made;
-      if (apis !== undefined && findings.length === 0) {
-        const { optionalKinds } = options;
-        const optional = optionalKinds === true ? 'all' : new Set(optionalKinds);
-        const available = withAvailableApis(objects, apis, optional);
-        ({ objects, findings } = available);
-        for (const { kind, name, apiVersion } of available.skipped) {
-          session.logger.log(
-            'warn',
-            `${kind} ${quoteGo(name)}: omitted, as the cluster has no ${apiVersion} ${kind}`,
+    const apis =
+      options.availableApis === undefined
+        ? undefined
+        : parseAvailableApis(
+            (await readInputFile(options.availableApis)).toString('utf8'),
+            options.availableApis,
           );
-        }
-      }
-      session.logger.close();
-      if (findings.length > 0) {
-        await tellFindings(context, findings.map(named));
-        return exitCodes.findings;
-      }
-      const { signal } = session;
-      if (options.to === undefined) {
-        await writeAll(context.stdout, writeObjects(objects, output, { signal }), signal);
-      } else {
-        await writeObjectDirectory(objects, options.to, { signal });
-        reportEnding(
-          session.logger,
-          [`wrote ${count(objects.length, 'object')} to ${options.to}`],
-          `kubectl apply -f ${shellWord(options.to)}`,
+    const config =
+      options.config === undefined
+        ? undefined
+        : { text: (await readInput(options.config, context)).toString('utf8'), file: options.config };
+    const { installNamespace = '', watchNamespace: watchNamespaces, releaseName } = options;
+    const install = { installNamespace, watchNamespaces, releaseName, provider, config };
+    const made = await renderBundle(reference, session, { ...options, ...install });
+    const named = inSource(redact(reference), made.isInPlace, [options.config]);
+    tellWarnings(session, made.warnings.map(named));
+    let { objects, findings } = made;
+    if (apis !== undefined && findings.length === 0) {
+      const { optionalKinds } = options;
+      const optional = optionalKinds === true ? 'all' : new Set(optionalKinds);
+      const available = withAvailableApis(objects, apis, optional);
+      ({ objects, findings } = available);
+      for (const { kind, name, apiVersion } of available.skipped) {
+        session.logger.log(
+          'warn',
+          `${kind} ${quoteGo(name)}: omitted, as the cluster has no ${apiVersion} ${kind}`,
         );
       }
-      return exitCodes.done;
-    });
+    }
+    session.logger.close();
+    if (findings.length > 0) {
+      await tellFindings(context, findings.map(named));
+      return exitCodes.findings;
+    }
+    const { signal } = session;
+    if (options.to === undefined) {
+      await writeAll(context.stdout, writeObjects(objects, output, { signal }), signal);
+    } else {
+      await writeObjectDirectory(objects, options.to, { signal });
+      reportEnding(
+        session.logger,
+        [`wrote ${count(objects.length, 'object')} to ${options.to}`],
+        `kubectl apply -f ${shellWord(options.to)}`,
+      );
+    }
+    return exitCodes.done;
   },
 });
 

@@ -20,7 +20,6 @@ import { resolveBundle } from '../../api/bundle/resolve-bundle.js';
 import { type NamedCatalog, parseNamedCatalog } from '../../api/named-catalogs.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
-import { useSession } from '../session.js';
 import { formatTable } from '../table.js';
 import { tellFindings } from './findings.js';
 
@@ -58,34 +57,32 @@ export const command = defineCommand({
       'opmate bundle resolve demo --catalog ./catalog --installed demo.v1.0.0 --version ">=1.1"',
     ],
   ],
-  async run({ context, args: [packageName], options }) {
+  async runInSession({ context, args: [packageName], options, session }) {
     const { output } = options;
     checkPackageName(packageName);
     const { request, installed } = readRequest(packageName, options);
     const catalogs = chooseCatalogs(options);
-    return useSession(context, options, async (session) => {
-      const { resolution, installed: known } = await resolveBundle(
-        { ...request, installed },
-        catalogs,
-        session,
-      );
-      for (const { kind, name, message } of resolution.deprecations) {
-        const what = kind === 'installed' ? 'installed bundle' : kind;
-        session.logger.log('warn', `${what} ${name} is deprecated: ${message}`);
-      }
-      session.logger.close();
-      const query = { ...request, installed: known && { name: known.name, version: known.version.text } };
-      const text =
-        output === 'text' ? formatText(resolution) : getData({ request: query, ...resolution }, output);
-      await writeAll(context.stdout, text, session.signal);
-      if (resolution.outcome !== 'resolved') {
-        const finding = createFault('resolution', resolution.reason, { hint: findHint(resolution) });
-        await tellFindings(context, [finding]);
-        return exitCodes.findings;
-      }
-      const isOutdated = resolution.deprecations.some(({ kind }) => kind !== 'installed');
-      return options.failOnDeprecated && isOutdated ? exitCodes.findings : exitCodes.done;
-    });
+    const { resolution, installed: known } = await resolveBundle(
+      { ...request, installed },
+      catalogs,
+      session,
+    );
+    for (const { kind, name, message } of resolution.deprecations) {
+      const what = kind === 'installed' ? 'installed bundle' : kind;
+      session.logger.log('warn', `${what} ${name} is deprecated: ${message}`);
+    }
+    session.logger.close();
+    const query = { ...request, installed: known && { name: known.name, version: known.version.text } };
+    const text =
+      output === 'text' ? formatText(resolution) : getData({ request: query, ...resolution }, output);
+    await writeAll(context.stdout, text, session.signal);
+    if (resolution.outcome !== 'resolved') {
+      const finding = createFault('resolution', resolution.reason, { hint: findHint(resolution) });
+      await tellFindings(context, [finding]);
+      return exitCodes.findings;
+    }
+    const isOutdated = resolution.deprecations.some(({ kind }) => kind !== 'installed');
+    return options.failOnDeprecated && isOutdated ? exitCodes.findings : exitCodes.done;
   },
 });
 

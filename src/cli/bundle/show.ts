@@ -14,7 +14,6 @@ import { encodeData } from '../reports/encode-data.js';
 import { writeAll } from '../output.js';
 import { type Paint, loadPaint } from '../paint.js';
 import { amountOfBytes, count, printable } from '../printable.js';
-import { useSession } from '../session.js';
 
 /** `opmate bundle show`. Data is a `BundleSummary` with `image` (null if not in an image) and pinned `sources`. */
 export const command = defineCommand({
@@ -28,19 +27,17 @@ export const command = defineCommand({
       'opmate bundle show registry.example.com/demo/bundle:v1.0.0 -o json',
     ],
   ],
-  async run({ context, args: [reference], options }) {
+  async runInSession({ context, args: [reference], options, session }) {
     const { output } = options;
-    return useSession(context, options, async (session) => {
-      const { summary, image, pins } = await showBundle(reference, session, options);
-      session.logger.close();
-      const value = asJson({ ...summary, image: image ?? null, sources: pinValues(pins) });
-      const text =
-        output === 'text'
-          ? await formatPage(context, summary, image)
-          : encodeData(value, output, { indent: 4 });
-      await writeAll(context.stdout, text, session.signal);
-      return exitCodes.done;
-    });
+    const { summary, image, pins } = await showBundle(reference, session, options);
+    session.logger.close();
+    const value = asJson({ ...summary, image: image ?? null, sources: pinValues(pins) });
+    const text =
+      output === 'text'
+        ? await formatPage(context, summary, image)
+        : encodeData(value, output, { indent: 4 });
+    await writeAll(context.stdout, text, session.signal);
+    return exitCodes.done;
   },
 });
 

@@ -12,7 +12,6 @@ import { parseNamedCatalog } from '../../api/named-catalogs.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { count } from '../printable.js';
-import { useSession } from '../session.js';
 import { formatTable } from '../table.js';
 import { tellFindings } from './findings.js';
 import {
@@ -44,7 +43,7 @@ export const command = defineCommand({
       'opmate bundle successors demo demo.v1.0.0 --catalog ./catalog --path-to 1.2.0',
     ],
   ],
-  async run({ context, args: [packageName, name], options }) {
+  async runInSession({ context, args: [packageName, name], options, session }) {
     const { output, channel } = options;
     checkPackageName(packageName);
     const bundle = parseInstalled(name, name);
@@ -54,21 +53,19 @@ export const command = defineCommand({
       throw new UsageError('--catalog is missing', { hint: 'specify one, e.g. --catalog ./catalog' });
     }
     const catalog = parseNamedCatalog(options.catalog);
-    return useSession(context, options, async (session) => {
-      const request = { packageName, bundle, channels: channel, pathTo };
-      const { path, ...report } = await findSuccessors(request, catalog, session);
-      session.logger.close();
-      const data = { ...report, ...(pathTo !== undefined && { pathTo: options.pathTo, path: path ?? null }) };
-      await writeAll(
-        context.stdout,
-        output === 'text' ? formatText(report.channels, options.pathTo, path) : getData(data, output),
-        session.signal,
-      );
-      if (pathTo === undefined || path !== undefined) return exitCodes.done;
-      const problem = `no upgrade path from ${report.bundle.name} to ${options.pathTo}`;
-      await tellFindings(context, [createFault('no-upgrade', problem)]);
-      return exitCodes.findings;
-    });
+    const request = { packageName, bundle, channels: channel, pathTo };
+    const { path, ...report } = await findSuccessors(request, catalog, session);
+    session.logger.close();
+    const data = { ...report, ...(pathTo !== undefined && { pathTo: options.pathTo, path: path ?? null }) };
+    await writeAll(
+      context.stdout,
+      output === 'text' ? formatText(report.channels, options.pathTo, path) : getData(data, output),
+      session.signal,
+    );
+    if (pathTo === undefined || path !== undefined) return exitCodes.done;
+    const problem = `no upgrade path from ${report.bundle.name} to ${options.pathTo}`;
+    await tellFindings(context, [createFault('no-upgrade', problem)]);
+    return exitCodes.findings;
   },
 });
 

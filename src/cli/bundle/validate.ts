@@ -19,7 +19,6 @@ import { readInputFile } from '../../files/read-file.js';
 import { requireFlag } from '../command/require-flag.js';
 import { reportFormats } from '../reports/formats.js';
 import { type Report, writeReport } from '../reports/report.js';
-import { useSession } from '../session.js';
 import { tellFindings } from './findings.js';
 
 const builders = ['docker', 'podman', 'none'];
@@ -54,7 +53,7 @@ export const command = defineCommand({
     ],
     ['Annotate a pull request on GitHub', 'opmate bundle validate ./bundle -o github'],
   ],
-  async run({ context, args: [source], options, tool }) {
+  async runInSession({ context, args: [source], options, tool, session }) {
     const isOpm = tool !== undefined;
     const optional = checkOptions(source, options);
     const { output: format = 'text' } = options;
@@ -63,32 +62,30 @@ export const command = defineCommand({
     }
     const reference = requireFlag(options.tag ?? source, 'tag');
     const categories = await readCategories(context.environment['OPERATOR_BUNDLE_CATEGORIES']);
-    return useSession(context, options, async (session) => {
-      const { k8sVersion } = options;
-      const checked = { ...options, optional, k8sVersion, categories };
-      const { findings: all, isInPlace } = await validateBundle(reference, session, checked);
-      const findings = isOpm ? all.filter(({ isUnreported }) => isUnreported !== true) : all;
-      const isValid = !findings.some(({ severity }) => severity === 'error');
-      if (isValid) session.logger.log('info', 'All validation tests have been completed successfully');
-      session.logger.close();
-      const named = inSource(reference, isInPlace);
-      if (format === 'text') {
-        await tellFindings(
-          context,
-          findings.map((finding) => named(withSubject(finding, finding.severity))),
-          isOpm ? { limit: Infinity } : {},
-        );
-      } else {
-        const report: Report = {
-          command: isOpm ? 'opmate alpha bundle validate' : 'opmate bundle validate',
-          diagnostics: findings.map(named),
-          value: () => ({ findings: findings.map(getValue) }),
-        };
-        await writeReport(context, report, format);
-      }
-      if (isValid) return exitCodes.done;
-      return isOpm ? exitCodes.failed : exitCodes.findings;
-    });
+    const { k8sVersion } = options;
+    const checked = { ...options, optional, k8sVersion, categories };
+    const { findings: all, isInPlace } = await validateBundle(reference, session, checked);
+    const findings = isOpm ? all.filter(({ isUnreported }) => isUnreported !== true) : all;
+    const isValid = !findings.some(({ severity }) => severity === 'error');
+    if (isValid) session.logger.log('info', 'All validation tests have been completed successfully');
+    session.logger.close();
+    const named = inSource(reference, isInPlace);
+    if (format === 'text') {
+      await tellFindings(
+        context,
+        findings.map((finding) => named(withSubject(finding, finding.severity))),
+        isOpm ? { limit: Infinity } : {},
+      );
+    } else {
+      const report: Report = {
+        command: isOpm ? 'opmate alpha bundle validate' : 'opmate bundle validate',
+        diagnostics: findings.map(named),
+        value: () => ({ findings: findings.map(getValue) }),
+      };
+      await writeReport(context, report, format);
+    }
+    if (isValid) return exitCodes.done;
+    return isOpm ? exitCodes.failed : exitCodes.findings;
   },
 });
 

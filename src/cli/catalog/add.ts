@@ -3,7 +3,6 @@ import { choice, flag, list, text } from '../command/flags.js';
 import { editDryRun, imageTemplate, migrateLevel } from '../command/shared-flags.js';
 import { addToCatalog } from '../../api/edit-catalog.js';
 import { reportEdit } from './edit.js';
-import { useSession } from '../session.js';
 
 /** `opmate catalog add`. */
 export const command = defineCommand({
@@ -41,12 +40,10 @@ export const command = defineCommand({
       'opmate catalog add ./catalog registry.example.com/demo/bundle:v1.3.0 --channel stable --dry-run',
     ],
   ],
-  async run({ context, args: [directory, references], options }) {
+  async runInSession({ context, args: [directory, references], options, session }) {
     const { channel: channels, alphaImageRefTemplate: imageTemplate } = options;
-    return useSession(context, options, async (session) => {
-      const settings = { ...options, channels, imageTemplate };
-      const edit = await addToCatalog(directory, references, session, settings);
-      return reportEdit(context, session, directory, options, edit);
-    });
+    const settings = { ...options, channels, imageTemplate };
+    const edit = await addToCatalog(directory, references, session, settings);
+    return reportEdit(context, session, directory, options, edit);
   },
 });

@@ -22,7 +22,6 @@ import { writeAll } from '../output.js';
 import { count } from '../printable.js';
 import { parseLabels } from '../root/image-labels.js';
 import { describeVerdict } from '../root/verdict.js';
-import { useSession } from '../session.js';
 
 /** `opmate catalog build`; prints the image by digest. On findings, nothing is written and the exit code is 3. */
 export const command = defineCommand({
@@ -56,7 +55,7 @@ export const command = defineCommand({
       'opmate catalog build ./catalog -t registry.example.com/demo/catalog:v2 -i scratch --sbom --sign-by cosign.key',
     ],
   ],
-  async run({ context, args: [directory], options }) {
+  async runInSession({ context, args: [directory], options, session }) {
     const planned = planImageOutputs(options);
     const signingKey = await readSignBy(options, context, planned);
     if (options.sbom) requireReferrers('--sbom', planned, 'an SBOM');
@@ -64,30 +63,28 @@ export const command = defineCommand({
     const platforms = findPlatforms(options);
     const labels = parseLabels(options.extraLabels ?? []);
     const created = options.created === undefined ? undefined : parseTime(options.created);
-    return useSession(context, options, async (session) => {
-      const { logger } = session;
-      const { baseImage, cache, sbom, skipValidation } = options;
-      const { images, files, findings } = await buildCatalogImage(directory, session, {
-        ...{ outputs, platforms, labels, created, baseImage, cache, sbom, skipValidation },
-        name: options.tag,
-        onChecked: async (verdict, isRefused) => {
-          if (isRefused) logger.close();
-          await writeAll(context.stderr, describeVerdict(verdict, parseLevel(options)));
-        },
-      });
-      const [first] = images;
-      if (first === undefined) {
-        logger.close();
-        await tellFindings(context, findings);
-        return exitCodes.findings;
-      }
-      const all = first.platforms.map(formatPlatform).join(', ');
-      const built = `built ${count(first.platforms.length, 'image')} from ${count(files, 'file')}: ${all}`;
-      const next = nextAfterImage(first, (image) => `opmate serve ${image}`);
-      reportEnding(logger, [built, ...images.map(describeOutput)], next);
-      await writeAll(context.stdout, images.map(({ name }) => `${name}\n`).join(''));
-      return exitCodes.done;
+    const { logger } = session;
+    const { baseImage, cache, sbom, skipValidation } = options;
+    const { images, files, findings } = await buildCatalogImage(directory, session, {
+      ...{ outputs, platforms, labels, created, baseImage, cache, sbom, skipValidation },
+      name: options.tag,
+      onChecked: async (verdict, isRefused) => {
+        if (isRefused) logger.close();
+        await writeAll(context.stderr, describeVerdict(verdict, parseLevel(options)));
+      },
     });
+    const [first] = images;
+    if (first === undefined) {
+      logger.close();
+      await tellFindings(context, findings);
+      return exitCodes.findings;
+    }
+    const all = first.platforms.map(formatPlatform).join(', ');
+    const built = `built ${count(first.platforms.length, 'image')} from ${count(files, 'file')}: ${all}`;
+    const next = nextAfterImage(first, (image) => `opmate serve ${image}`);
+    reportEnding(logger, [built, ...images.map(describeOutput)], next);
+    await writeAll(context.stdout, images.map(({ name }) => `${name}\n`).join(''));
+    return exitCodes.done;
   },
 });
 

@@ -7,7 +7,6 @@ import { deprecateInCatalog } from '../../api/edit-catalog.js';
 import { reportEdit } from './edit.js';
 import type { CommandContext } from '../context.js';
 import { readInput } from '../input.js';
-import { useSession } from '../session.js';
 
 const flags = {
   package: required(text('name', 'package; deprecated itself if neither channel nor bundle is given')),
@@ -31,12 +30,10 @@ export const command = defineCommand({
     ],
     ['Remove the deprecation', 'opmate catalog deprecate ./catalog --package demo --channel alpha --undo'],
   ],
-  async run({ context, args: [directory], options }) {
+  async runInSession({ context, args: [directory], options, session }) {
     const message = await getMessage(context, options);
-    return useSession(context, options, async (session) => {
-      const edit = await deprecateInCatalog(directory, session, { ...options, message });
-      return reportEdit(context, session, directory, options, edit);
-    });
+    const edit = await deprecateInCatalog(directory, session, { ...options, message });
+    return reportEdit(context, session, directory, options, edit);
   },
 });
 

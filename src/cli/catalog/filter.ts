@@ -23,7 +23,7 @@ import { reportEnding, summarizeItems } from '../ending.js';
 import { encodeData } from '../reports/encode-data.js';
 import { writeAll } from '../output.js';
 import { count, shellWord } from '../printable.js';
-import { type CommandSession, useSession } from '../session.js';
+import { type CommandSession } from '../session.js';
 
 const flags = {
   ...filterFlags,
@@ -56,7 +56,7 @@ export const command = defineCommand({
     ['Print what would be kept, and why', 'opmate catalog filter ./catalog -p demo --dry-run'],
     ['Filter by a file', 'opmate catalog filter ./catalog -f filter.yaml -o yaml'],
   ],
-  async run({ context, args: [reference], options }) {
+  async runInSession({ context, args: [reference], options, session }) {
     const { to: directory, output, dryRun, report: reportFile } = options;
     const format = output ?? 'json';
     const { migrateLevel } = options;
@@ -68,41 +68,39 @@ export const command = defineCommand({
     }
     const filter = await readFilter(context, options);
     const isForStdout = directory === undefined || directory === '-';
-    await useSession(context, options, async (session) => {
-      if (!isForStdout && !dryRun) await requireEmptyDirectory(directory);
-      if (reportFile !== undefined) await requirePlace(reportFile);
-      const filtered = await filterCatalog(reference, filter, session);
-      try {
-        tellSelection(filtered.selection, session);
-        const shown = withoutCredentials(reference);
-        const report = filterReport(shown, filtered.before, filtered.selection);
-        const made = { format, migrateLevel };
-        const writeOutput = async (): Promise<void> => {
-          const { logger, signal } = session;
-          if (dryRun) await writeDryRun(context, report, output, session);
-          else if (isForStdout) {
-            const pieces = beforeFirst(filtered.write(made), () => logger.close());
-            await writeAll(context.stdout, pieces, signal);
-          } else {
-            await filtered.writeDirectory(directory, made);
-            const { facts, packages } = filtered.selection;
-            const kept = `${packages.length} of ${count(filtered.before.packages.length, 'package')}`;
-            const bundles = `${facts.bundles.length} of ${count(filtered.before.bundles.length, 'bundle')}`;
-            reportEnding(
-              logger,
-              [`wrote ${kept}, ${bundles} to ${directory}`],
-              `opmate serve ${shellWord(directory)}`,
-            );
-          }
-        };
-        const { signal } = session;
-        const files =
-          reportFile === undefined ? [] : [{ target: reportFile, text: encodeData(report, 'json') }];
-        await replaceFiles(files, { signal, then: writeOutput });
-      } finally {
-        await filtered.close();
-      }
-    });
+    if (!isForStdout && !dryRun) await requireEmptyDirectory(directory);
+    if (reportFile !== undefined) await requirePlace(reportFile);
+    const filtered = await filterCatalog(reference, filter, session);
+    try {
+      tellSelection(filtered.selection, session);
+      const shown = withoutCredentials(reference);
+      const report = filterReport(shown, filtered.before, filtered.selection);
+      const made = { format, migrateLevel };
+      const writeOutput = async (): Promise<void> => {
+        const { logger, signal } = session;
+        if (dryRun) await writeDryRun(context, report, output, session);
+        else if (isForStdout) {
+          const pieces = beforeFirst(filtered.write(made), () => logger.close());
+          await writeAll(context.stdout, pieces, signal);
+        } else {
+          await filtered.writeDirectory(directory, made);
+          const { facts, packages } = filtered.selection;
+          const kept = `${packages.length} of ${count(filtered.before.packages.length, 'package')}`;
+          const bundles = `${facts.bundles.length} of ${count(filtered.before.bundles.length, 'bundle')}`;
+          reportEnding(
+            logger,
+            [`wrote ${kept}, ${bundles} to ${directory}`],
+            `opmate serve ${shellWord(directory)}`,
+          );
+        }
+      };
+      const { signal } = session;
+      const files =
+        reportFile === undefined ? [] : [{ target: reportFile, text: encodeData(report, 'json') }];
+      await replaceFiles(files, { signal, then: writeOutput });
+    } finally {
+      await filtered.close();
+    }
   },
 });
 

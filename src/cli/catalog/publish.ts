@@ -6,7 +6,6 @@ import { milliseconds } from '../command/values.js';
 import { reportEnding } from '../ending.js';
 import { count } from '../printable.js';
 import { writeAll } from '../output.js';
-import { useSession } from '../session.js';
 
 const defaultPruneMs = 60 * 60 * 1000;
 
@@ -33,22 +32,20 @@ export const command = defineCommand({
       'opmate catalog publish ./catalog --name demo --to public --update --prune',
     ],
   ],
-  async run({ context, args: [reference], options }) {
+  async runInSession({ context, args: [reference], options, session }) {
     const { to: directory, name, update, prune, olderThan } = options;
     const pruneMs = prune ? (olderThan ?? defaultPruneMs) : undefined;
-    return useSession(context, options, async (session) => {
-      const published = await publishCatalog(reference, directory, session, { name, update, pruneMs });
-      const { packages, added, removed, hash } = published;
-      reportEnding(
-        session.logger,
-        [
-          `published ${count(packages, 'package')} as ${published.name}: added ${count(added, 'file')}, removed ${removed}`,
-          `serve ${directory} with any web server`,
-        ],
-        `opmate list packages https://HOST/catalogs/${published.name}`,
-      );
-      await writeAll(context.stdout, `${hash}\n`);
-      return 0;
-    });
+    const published = await publishCatalog(reference, directory, session, { name, update, pruneMs });
+    const { packages, added, removed, hash } = published;
+    reportEnding(
+      session.logger,
+      [
+        `published ${count(packages, 'package')} as ${published.name}: added ${count(added, 'file')}, removed ${removed}`,
+        `serve ${directory} with any web server`,
+      ],
+      `opmate list packages https://HOST/catalogs/${published.name}`,
+    );
+    await writeAll(context.stdout, `${hash}\n`);
+    return 0;
   },
 });

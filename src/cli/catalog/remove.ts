@@ -5,7 +5,6 @@ import { quoteGo } from '../../document/go-json.js';
 import { removeFromCatalog } from '../../api/edit-catalog.js';
 import { exitCodes } from '../exit-codes.js';
 import { reportEdit } from './edit.js';
-import { useSession } from '../session.js';
 
 /** `opmate catalog remove`. */
 export const command = defineCommand({
@@ -25,23 +24,21 @@ export const command = defineCommand({
     ['Remove a release', 'opmate catalog remove ./catalog --package demo --bundle demo.v1.0.0'],
     ['Remove a package', 'opmate catalog remove ./catalog --package demo --force'],
   ],
-  async run({ context, args: [directory], options }) {
+  async runInSession({ context, args: [directory], options, session }) {
     const { package: name, bundle: bundles, channel: channels } = options;
-    return useSession(context, options, async (session) => {
-      const removal = { ...options, bundles, channels };
-      const { edit, orphans } = await removeFromCatalog(directory, session, removal);
-      const level = options.force ? 'warn' : 'error';
-      for (const { channel, bundles: stranded } of orphans) {
-        const subject = `package ${quoteGo(name)}, channel ${quoteGo(channel)}`;
-        const names = stranded.map(quoteGo).join(', ');
-        session.logger.log(level, `${subject}: no way to a head any more from ${names}`);
-      }
-      if (edit !== undefined) return reportEdit(context, session, directory, options, edit);
-      session.logger.log(
-        'error',
-        `${directory}: nothing is removed, since clusters may be left behind; use --force to remove it anyway`,
-      );
-      return exitCodes.findings;
-    });
+    const removal = { ...options, bundles, channels };
+    const { edit, orphans } = await removeFromCatalog(directory, session, removal);
+    const level = options.force ? 'warn' : 'error';
+    for (const { channel, bundles: stranded } of orphans) {
+      const subject = `package ${quoteGo(name)}, channel ${quoteGo(channel)}`;
+      const names = stranded.map(quoteGo).join(', ');
+      session.logger.log(level, `${subject}: no way to a head any more from ${names}`);
+    }
+    if (edit !== undefined) return reportEdit(context, session, directory, options, edit);
+    session.logger.log(
+      'error',
+      `${directory}: nothing is removed, since clusters may be left behind; use --force to remove it anyway`,
+    );
+    return exitCodes.findings;
   },
 });

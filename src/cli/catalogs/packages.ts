@@ -3,7 +3,7 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { grouped, text } from '../command/flags.js';
 import { labelSelector } from '../command/values.js';
 import { printableLine } from '../printable.js';
-import { useSession, writePieces } from '../session.js';
+import { writePieces } from '../session.js';
 import { findServed, serverFlags } from './server-state.js';
 
 /** `opmate catalogs packages`. */
@@ -21,14 +21,12 @@ export const command = defineCommand({
     ['List the packages of all catalogs', 'opmate catalogs packages'],
     ['Find the catalog that provides a package', 'opmate catalogs packages demo --url http://127.0.0.1:8080'],
   ],
-  async run({ context, args: [name], options }) {
+  async runInSession({ context, args: [name], options, session }) {
     const { catalog, selector } = options;
     const isSelected = labelSelector(selector ?? '');
-    await useSession(context, options, async (session) => {
-      const served = await findServed(context, options);
-      const packages = await listServedPackages(served, session, { package: name, catalog, isSelected });
-      const lines = packages.map((item) => `${printableLine(`${item.catalog}/${item.name}`)}\n`);
-      await writePieces(context, session, lines);
-    });
+    const served = await findServed(context, options);
+    const packages = await listServedPackages(served, session, { package: name, catalog, isSelected });
+    const lines = packages.map((item) => `${printableLine(`${item.catalog}/${item.name}`)}\n`);
+    await writePieces(context, session, lines);
   },
 });

@@ -136,7 +136,7 @@ export class CommandLine implements LoadedCommands {
   }
 
   #run(command: Command, declaration: AnyCommand): Promise<void> {
-    return this.#events.run(() => {
+    return this.#events.run(async () => {
       const raw = command.optsWithGlobals<Record<string, unknown>>();
       const flags: Flags = { ...globalFlags, ...declaration.inherits, ...declaration.flags };
       const options = getValues(flags, raw);
@@ -144,13 +144,13 @@ export class CommandLine implements LoadedCommands {
       refuseEmptyPaths(flags, raw);
       checkCombinations(flags, options);
       const args = command.processedArgs as never;
-      return declaration.run({
-        context: this.#context,
-        commands: this,
-        tool: this.findTool(command),
-        args,
-        options,
-      });
+      const context = this.#context;
+      const call = { context, commands: this, tool: this.findTool(command), args, options };
+      if (declaration.runInSession === undefined) return declaration.run?.(call);
+      const { useSession } = await import('../session.js');
+      return useSession(context, options, async (session) =>
+        declaration.runInSession?.({ ...call, session }),
+      );
     });
   }
 }
@@ -311,7 +311,8 @@ function refuseEmptyPaths(flags: Flags, raw: Readonly<Record<string, unknown>>):
 
 /** Throws UsageError for missing flags, in the words of `opm`, and for flags without those that they need or exclude. */
 function checkCombinations(flags: Flags, values: Readonly<Record<string, unknown>>): void {
-  const isGiven = (key: string): boolean => ![undefined, false, ''].includes(values[key] as string | undefined);
+  const isGiven = (key: string): boolean =>
+    ![undefined, false, ''].includes(values[key] as string | undefined);
   for (const [key, { isRequired = false, needs, excludes = [] }] of Object.entries(flags)) {
     if (!isGiven(key)) {
       if (isRequired) throw new UsageError(`required flag(s) "${longName(key).slice(2)}" not set`);

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { CommandContext } from '../context.js';
 import type { FlagValues, Flags } from './flags.js';
+import type { CommandSession } from '../session.js';
 import type { GlobalOptions } from './global-flags.js';
 
 /** A positional argument: `<name>`, `[name]`, `<name...>` or `[name...]`. */
@@ -69,8 +70,10 @@ export interface CommandDeclaration<A extends readonly Argument[], F extends Fla
   /** Flags of the parent command, accepted before and after the name; not shown in help. */
   readonly inherits?: G;
   readonly examples?: readonly Example[];
-  /** Returns the exit code; 0 if undefined. */
-  run(call: Call<A, F, G>): Promise<number | void>;
+  /** Returns the exit code; 0 if undefined. A command has this method or the next one. */
+  run?(call: Call<A, F, G>): Promise<number | void>;
+  /** The same, with a session made from the global options, which is closed afterwards. */
+  runInSession?(call: Call<A, F, G> & { readonly session: CommandSession }): Promise<number | void>;
 }
 
 /** Command with any arguments and flags. */

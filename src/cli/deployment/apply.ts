@@ -4,7 +4,6 @@ import { applyDeployment } from '../../api/deployment/apply-deployment.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
-import { useSession } from '../session.js';
 import { areSound, pausedText, printApplied, readApproval, readCluster } from './approval.js';
 import { renderDeploymentFile } from './input.js';
 
@@ -19,28 +18,26 @@ export const command = defineCommand({
       'opmate bundle deployment apply -f deployment.yaml --watch --yes',
     ],
   ],
-  async run({ context, options }) {
-    return useSession(context, options, async (session) => {
-      const cluster = readCluster(options, session);
-      if (options.watch) {
-        const { watchFiles } = await import('./watch.js');
-        await watchFiles(context, cluster, options, session);
-        return exitCodes.done;
+  async runInSession({ context, options, session }) {
+    const cluster = readCluster(options, session);
+    if (options.watch) {
+      const { watchFiles } = await import('./watch.js');
+      await watchFiles(context, cluster, options, session);
+      return exitCodes.done;
+    }
+    const deployments = await renderDeploymentFile(context, session, options);
+    if (!(await areSound(context, session, deployments))) return exitCodes.findings;
+    const approval = readApproval(context, options, session);
+    let code: number = exitCodes.done;
+    for (const deployment of deployments) {
+      const { name } = deployment;
+      if (deployment.isPaused) {
+        await writeAll(context.stdout, printable(`${pausedText(deployment)}\n`), session.signal);
       }
-      const deployments = await renderDeploymentFile(context, session, options);
-      if (!(await areSound(context, session, deployments))) return exitCodes.findings;
-      const approval = readApproval(context, options, session);
-      let code: number = exitCodes.done;
-      for (const deployment of deployments) {
-        const { name } = deployment;
-        if (deployment.isPaused) {
-          await writeAll(context.stdout, printable(`${pausedText(deployment)}\n`), session.signal);
-        }
-        const applied = await applyDeployment(deployment, cluster, approval);
-        const made = await printApplied(context, name, applied, session);
-        code = code === exitCodes.done ? made : code;
-      }
-      return code;
-    });
+      const applied = await applyDeployment(deployment, cluster, approval);
+      const made = await printApplied(context, name, applied, session);
+      code = code === exitCodes.done ? made : code;
+    }
+    return code;
   },
 });

@@ -14,7 +14,7 @@ import { readInputFile } from '../../files/read-file.js';
 import { encodeData } from '../reports/encode-data.js';
 import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
-import { type CommandSession, useSession } from '../session.js';
+import { type CommandSession } from '../session.js';
 import { objectsOfDeployments } from './input.js';
 import { inSource } from '../../api/bundle/bundle-sources.js';
 import { tellFindings } from '../bundle/findings.js';
@@ -37,22 +37,20 @@ export const command = defineCommand({
       'opmate bundle deployment diff -f deployment.yaml --against ./applied -o json',
     ],
   ],
-  async run({ context, options }) {
+  async runInSession({ context, options, session }) {
     const { output, against } = options;
-    return useSession(context, options, async (session) => {
-      const { signal } = session;
-      const older = await readRender(against, session);
-      const newer = await objectsOfDeployments(context, session, options);
-      if (older.findings.length > 0) await tellFindings(context, older.findings);
-      if (older.findings.length > 0 || newer === undefined) return exitCodes.findings;
-      const changes = diffObjects(older.objects, newer, { signal });
-      const text =
-        output === 'json'
-          ? encodeData({ changes: changes.map(formatJson) }, output, { indent: 4 })
-          : changes.map(output === 'diff' ? toUnified : formatLines).join('');
-      await writeAll(context.stdout, output === 'json' ? text : printable(text), signal);
-      return changes.length === 0 ? exitCodes.done : exitCodes.findings;
-    });
+    const { signal } = session;
+    const older = await readRender(against, session);
+    const newer = await objectsOfDeployments(context, session, options);
+    if (older.findings.length > 0) await tellFindings(context, older.findings);
+    if (older.findings.length > 0 || newer === undefined) return exitCodes.findings;
+    const changes = diffObjects(older.objects, newer, { signal });
+    const text =
+      output === 'json'
+        ? encodeData({ changes: changes.map(formatJson) }, output, { indent: 4 })
+        : changes.map(output === 'diff' ? toUnified : formatLines).join('');
+    await writeAll(context.stdout, output === 'json' ? text : printable(text), signal);
+    return changes.length === 0 ? exitCodes.done : exitCodes.findings;
   },
 });
 

@@ -5,7 +5,6 @@ import { type DeploymentHistory, readDeploymentHistory } from '../../api/deploym
 import { encodeData } from '../reports/encode-data.js';
 import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
-import { useSession } from '../session.js';
 import { formatTable } from '../table.js';
 import { readCluster, readPlace } from './approval.js';
 
@@ -22,15 +21,13 @@ export const command = defineCommand({
     ['Show the revisions of a deployment', 'opmate bundle deployment history demo -n demo'],
     ['Print them as data', 'opmate bundle deployment history demo -n demo -o json'],
   ],
-  async run({ context, args: [nameText], options }) {
+  async runInSession({ context, args: [nameText], options, session }) {
     const { output } = options;
     const place = readPlace(nameText, options.namespace);
-    await useSession(context, options, async (session) => {
-      const history = await readDeploymentHistory(place, readCluster(options, session));
-      session.logger.close();
-      const text = output === 'json' ? formatJson(place.name, history) : formatText(history);
-      await writeAll(context.stdout, text, session.signal);
-    });
+    const history = await readDeploymentHistory(place, readCluster(options, session));
+    session.logger.close();
+    const text = output === 'json' ? formatJson(place.name, history) : formatText(history);
+    await writeAll(context.stdout, text, session.signal);
   },
 });
 

@@ -6,7 +6,6 @@ import { writeObjectDirectory, writeObjects } from '../../bundle/plain/write.js'
 import { UsageError } from '../../core/errors.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
-import { useSession } from '../session.js';
 
 /** `opmate bundle deployment render`; writes nothing on findings. */
 export const command = defineCommand({
@@ -20,19 +19,17 @@ export const command = defineCommand({
     ['Print the manifests', 'opmate bundle deployment render -f deployment.yaml'],
     ['Pin the sources', 'opmate bundle deployment render -f deployment.yaml --lock deployment.lock.json'],
   ],
-  async run({ context, options }) {
+  async runInSession({ context, options, session }) {
     const { output } = options;
     if (options.to !== undefined && options.output === 'json') {
       throw new UsageError('--to: writes YAML', { hint: 'remove -o json' });
     }
-    return useSession(context, options, async (session) => {
-      const objects = await objectsOfDeployments(context, session, options);
-      if (objects === undefined) return exitCodes.findings;
-      const { signal } = session;
-      if (options.to === undefined) {
-        await writeAll(context.stdout, writeObjects(objects, output, { signal }), signal);
-      } else await writeObjectDirectory(objects, options.to, { signal });
-      return exitCodes.done;
-    });
+    const objects = await objectsOfDeployments(context, session, options);
+    if (objects === undefined) return exitCodes.findings;
+    const { signal } = session;
+    if (options.to === undefined) {
+      await writeAll(context.stdout, writeObjects(objects, output, { signal }), signal);
+    } else await writeObjectDirectory(objects, options.to, { signal });
+    return exitCodes.done;
   },
 });

@@ -3,7 +3,6 @@ import { text } from '../command/flags.js';
 import { approvalFlags, namespaceFlags } from './flags.js';
 import { rollBackDeployment } from '../../api/deployment/deployment-history.js';
 import { UsageError } from '../../core/errors.js';
-import { useSession } from '../session.js';
 import { printApplied, readApproval, readCluster, readPlace } from './approval.js';
 
 /** `opmate bundle deployment rollback`; applies an earlier render as a new revision. */
@@ -25,19 +24,17 @@ export const command = defineCommand({
       'opmate bundle deployment rollback demo -n demo --to-revision 2 --yes',
     ],
   ],
-  async run({ context, args: [nameText], options }) {
+  async runInSession({ context, args: [nameText], options, session }) {
     const place = readPlace(nameText, options.namespace);
     if (options.toRevision !== undefined && !/^[1-9]\d{0,8}$/.test(options.toRevision)) {
       throw new UsageError(`--to-revision ${options.toRevision}: not a revision`, {
         hint: 'run opmate bundle deployment history to list them',
       });
     }
-    return useSession(context, options, async (session) => {
-      const applied = await rollBackDeployment(place, readCluster(options, session), {
-        ...readApproval(context, options, session),
-        toRevision: options.toRevision === undefined ? undefined : Number(options.toRevision),
-      });
-      return printApplied(context, place.name, applied, session);
+    const applied = await rollBackDeployment(place, readCluster(options, session), {
+      ...readApproval(context, options, session),
+      toRevision: options.toRevision === undefined ? undefined : Number(options.toRevision),
     });
+    return printApplied(context, place.name, applied, session);
   },
 });

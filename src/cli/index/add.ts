@@ -5,7 +5,6 @@ import { grouped, list, text } from '../command/flags.js';
 import { requireFlag } from '../command/require-flag.js';
 import { exitCodes } from '../exit-codes.js';
 import { databaseSummary, editFlags, getDatabase, listAndDatabase } from '../registry/database.js';
-import { useSession } from '../session.js';
 import { addFlags, planAdd, reportAdded, warnOfFlags } from './add-bundles.js';
 import { baseImageNote, indexImageFlags, printIndexImage, toolFlags } from './edit.js';
 
@@ -30,7 +29,7 @@ export const registryCommand = defineCommand({
     ],
     ['Create an index from a bundle directory', 'opmate registry add ./bundle new.db'],
   ],
-  async run({ context, args: [images, second], options }) {
+  async runInSession({ context, args: [images, second], options, session }) {
     const { bundleImages, batch, fromFile, outputDb } = options;
     const used = bundleImages
       ? '--bundle-images'
@@ -43,14 +42,12 @@ export const registryCommand = defineCommand({
     const database = getDatabase(file, options.database);
     const references = [...listed, ...(bundleImages ?? []), ...(batch ?? [])];
     const plan = await planAdd(context, options, references);
-    return useSession(context, options, async (session) => {
-      warnOfFlags(options, plan.options, session.logger);
-      const added = await addToIndex(database, plan.references, session, {
-        ...plan.options,
-        outputFile: outputDb,
-      });
-      return reportAdded(session.logger, added, outputDb ?? database);
+    warnOfFlags(options, plan.options, session.logger);
+    const added = await addToIndex(database, plan.references, session, {
+      ...plan.options,
+      outputFile: outputDb,
     });
+    return reportAdded(session.logger, added, outputDb ?? database);
   },
 });
 

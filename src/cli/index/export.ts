@@ -4,7 +4,6 @@ import { list, text, required } from '../command/flags.js';
 import { UsageError } from '../../core/errors.js';
 import { reportEnding } from '../ending.js';
 import { count, shellWord } from '../printable.js';
-import { useSession } from '../session.js';
 import { toolFlags } from './edit.js';
 
 /** `opmate index export`. */
@@ -37,19 +36,17 @@ export const command = defineCommand({
     ],
     ['Export all packages of a database', 'opmate index export -i index.db --to exported'],
   ],
-  async run({ context, options }) {
+  async runInSession({ options, session }) {
     if (options.package !== undefined && options.xpackage !== undefined)
       throw new UsageError("cannot simultaneously set '-p' and '-o' flags, remove '-o'");
     const { index, to: folder } = options;
-    await useSession(context, options, async (session) => {
-      const names = options.package ?? options.xpackage;
-      const { packages, bundles } = await exportIndex(index, folder, session, { packages: names });
-      const amount = `${count(bundles, 'bundle')} of ${count(packages.length, 'package')}`;
-      reportEnding(
-        session.logger,
-        [`exported ${amount} to ${folder}`],
-        `opmate registry init -m ${shellWord(folder)} --to DATABASE`,
-      );
-    });
+    const names = options.package ?? options.xpackage;
+    const { packages, bundles } = await exportIndex(index, folder, session, { packages: names });
+    const amount = `${count(bundles, 'bundle')} of ${count(packages.length, 'package')}`;
+    reportEnding(
+      session.logger,
+      [`exported ${amount} to ${folder}`],
+      `opmate registry init -m ${shellWord(folder)} --to DATABASE`,
+    );
   },
 });

@@ -9,7 +9,6 @@ import { openImage } from '../../oci/image/image.js';
 import { openReference, openTarget } from '../../oci/image/open.js';
 import { writeAll } from '../output.js';
 import { amountOfBytes, count } from '../printable.js';
-import { useSession } from '../session.js';
 
 /** `opmate oci copy`; prints the digest at the target. */
 export const command = defineCommand({
@@ -29,30 +28,28 @@ export const command = defineCommand({
       'opmate oci copy oci:layout:v1 registry.example.com/demo/copy:v1',
     ],
   ],
-  async run({ context, args: [source, target], options }) {
+  async runInSession({ context, args: [source, target], options, session }) {
     const parsedTarget = parseTargetReference(target);
-    await useSession(context, options, async (session) => {
-      const { logger, signal, platform } = session;
-      await withOpen(openReference(parseReference(source), session), async (from) => {
-        const named = setTag(parsedTarget, from.reference);
-        // Read before the target is opened, which makes a layout: there is nothing to make it for otherwise.
-        // One platform's image is copied alone: an index without its other images is of no use.
-        const { descriptor } =
-          platform === undefined
-            ? await from.repository.getManifest(from.reference, session)
-            : await openImage(from.repository, from.reference, session);
-        await withOpen(openTarget(named, session), async (to) => {
-          const result = await copyImage(from.repository, descriptor.digest, to.repository, to.reference, {
-            referrers: options.referrers,
-            logger,
-            signal,
-          });
-          const amount = `${count(result.manifests, 'manifest')}, ${count(result.blobs.copied, 'blob')}`;
-          logger.log('info', `copied ${source} to ${target}: ${amount}, ${amountOfBytes(result.bytes)}`);
-          logger.close();
-          const { digest } = result.descriptor;
-          await writeAll(context.stdout, `${digest}\n`);
+    const { logger, signal, platform } = session;
+    await withOpen(openReference(parseReference(source), session), async (from) => {
+      const named = setTag(parsedTarget, from.reference);
+      // Read before the target is opened, which makes a layout: there is nothing to make it for otherwise.
+      // One platform's image is copied alone: an index without its other images is of no use.
+      const { descriptor } =
+        platform === undefined
+          ? await from.repository.getManifest(from.reference, session)
+          : await openImage(from.repository, from.reference, session);
+      await withOpen(openTarget(named, session), async (to) => {
+        const result = await copyImage(from.repository, descriptor.digest, to.repository, to.reference, {
+          referrers: options.referrers,
+          logger,
+          signal,
         });
+        const amount = `${count(result.manifests, 'manifest')}, ${count(result.blobs.copied, 'blob')}`;
+        logger.log('info', `copied ${source} to ${target}: ${amount}, ${amountOfBytes(result.bytes)}`);
+        logger.close();
+        const { digest } = result.descriptor;
+        await writeAll(context.stdout, `${digest}\n`);
       });
     });
   },

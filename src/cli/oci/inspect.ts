@@ -4,7 +4,7 @@ import { outputFormat } from '../command/shared-flags.js';
 import { inspectImage, listTags, readManifest } from '../../api/images/inspect-image.js';
 import type { Session } from '../../source/session.js';
 import { encodeData } from '../reports/encode-data.js';
-import { useSession, writePieces } from '../session.js';
+import { writePieces } from '../session.js';
 
 /** `opmate oci inspect`; reads no layers. */
 export const command = defineCommand({
@@ -21,15 +21,13 @@ export const command = defineCommand({
     ['Show an image', 'opmate oci inspect registry.example.com/demo/bundle:v1.0.0'],
     ['List the tags of a repository', 'opmate oci inspect registry.example.com/demo/bundle --tags'],
   ],
-  async run({ context, args: [reference], options }) {
+  async runInSession({ context, args: [reference], options, session }) {
     const { output: format } = options;
     const describe = async (session: Session): Promise<string | Buffer> => {
       if (options.tags) return encodeData(await listTags(reference, session), format);
       if (options.raw) return readManifest(reference, session);
       return encodeData(await inspectImage(reference, session), format);
     };
-    await useSession(context, options, async (session) =>
-      writePieces(context, session, [await describe(session)]),
-    );
+    await writePieces(context, session, [await describe(session)]);
   },
 });

@@ -1,3 +1,4 @@
+import { UsageError } from '../../core/errors.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag, grouped, parsed, repeated, text } from '../command/flags.js';
 import { byteSize } from '../command/values.js';

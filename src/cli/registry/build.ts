@@ -21,7 +21,6 @@ import { planAdd, warnOfFlags } from '../index/add-bundles.js';
 import { describeOutput, nextAfterImage } from '../index/image-output.js';
 import { writeAll } from '../output.js';
 import { count, shellWord } from '../printable.js';
-import { useSession } from '../session.js';
 import { permissiveFlag } from './database.js';
 import { reportingProblems, tellProblems } from './manifest-index.js';
 
@@ -61,24 +60,22 @@ export const command = defineCommand({
       'opmate registry build --bundles registry.example.com/demo/bundle:v1.0.0,registry.example.com/demo/bundle:v1.1.0 --save . --db-only',
     ],
   ],
-  async run({ context, options }) {
+  async runInSession({ context, options, session }) {
     const output = await parseOutput(context, options);
     const source = await readSource(context, options);
     const { permissive, from } = options;
-    return useSession(context, options, async (session) => {
-      const { logger } = session;
-      if (source.kind === 'bundles') warnOfFlags(options, source.options ?? {}, logger);
-      const built = await reportingProblems(session, () =>
-        buildIndex(source, session, {
-          ...{ output, permissive, baseImage: from },
-          onLoaded: ({ problems }) => tellProblems(session, problems),
-        }),
-      );
-      reportEnding(logger, describeIndex(built), nextAfterBuild(built));
-      const names = built.database === undefined ? built.images.map(({ name }) => name) : [built.database];
-      await writeAll(context.stdout, names.map((name) => `${name}\n`).join(''));
-      return built.problems.length === 0 ? exitCodes.done : exitCodes.partly;
-    });
+    const { logger } = session;
+    if (source.kind === 'bundles') warnOfFlags(options, source.options ?? {}, logger);
+    const built = await reportingProblems(session, () =>
+      buildIndex(source, session, {
+        ...{ output, permissive, baseImage: from },
+        onLoaded: ({ problems }) => tellProblems(session, problems),
+      }),
+    );
+    reportEnding(logger, describeIndex(built), nextAfterBuild(built));
+    const names = built.database === undefined ? built.images.map(({ name }) => name) : [built.database];
+    await writeAll(context.stdout, names.map((name) => `${name}\n`).join(''));
+    return built.problems.length === 0 ? exitCodes.done : exitCodes.partly;
   },
 });
 

@@ -5,7 +5,6 @@ import { openIndex } from '../../api/indexes/open-index.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { printableLine } from '../printable.js';
-import { useSession } from '../session.js';
 
 /** `opmate registry bundles`; exit code 4 if a bundle has no reference. */
 export const command = defineCommand({
@@ -18,24 +17,22 @@ export const command = defineCommand({
       'opmate registry bundles index.db | opmate registry add --from-file - -d new.db',
     ],
   ],
-  async run({ context, args: [file], options }) {
-    return useSession(context, options, async (session) => {
-      const index = await openIndex(file, session);
-      try {
-        const bundles = index.listBundleReferences();
-        const references = new Set(bundles.map(({ image }) => image));
-        const missing = bundles.filter(({ image }) => image === '');
-        references.delete('');
-        for (const { name } of missing) {
-          session.logger.log('warn', `${printableLine(name)}: left out, for the index has no image of it`);
-        }
-        session.logger.close();
-        const lines = sortedByBytes(references).map((reference) => `${printableLine(reference)}\n`);
-        await writeAll(context.stdout, lines.join(''));
-        return missing.length > 0 ? exitCodes.partly : exitCodes.done;
-      } finally {
-        await index.close();
+  async runInSession({ context, args: [file], session }) {
+    const index = await openIndex(file, session);
+    try {
+      const bundles = index.listBundleReferences();
+      const references = new Set(bundles.map(({ image }) => image));
+      const missing = bundles.filter(({ image }) => image === '');
+      references.delete('');
+      for (const { name } of missing) {
+        session.logger.log('warn', `${printableLine(name)}: left out, for the index has no image of it`);
       }
-    });
+      session.logger.close();
+      const lines = sortedByBytes(references).map((reference) => `${printableLine(reference)}\n`);
+      await writeAll(context.stdout, lines.join(''));
+      return missing.length > 0 ? exitCodes.partly : exitCodes.done;
+    } finally {
+      await index.close();
+    }
   },
 });

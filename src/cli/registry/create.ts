@@ -1,6 +1,5 @@
 import { createDatabase } from '../../sqlite/schema/edit.js';
 import { argument, defineCommand } from '../command/declaration.js';
-import { useSession } from '../session.js';
 import { getDatabase } from './database.js';
 
 /** `opmate registry create`; refuses a file with content. */
@@ -14,10 +13,8 @@ export const command = defineCommand({
       'opmate registry create new.db && opmate registry add ./bundle new.db',
     ],
   ],
-  async run({ context, args: [file], options }) {
-    await useSession(context, options, async ({ logger, signal }) => {
-      await createDatabase(getDatabase(file, undefined), { signal });
-      logger.log('info', `created ${file}`);
-    });
+  async runInSession({ args: [file], session: { logger, signal } }) {
+    await createDatabase(getDatabase(file, undefined), { signal });
+    logger.log('info', `created ${file}`);
   },
 });

@@ -14,7 +14,7 @@ import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { count, printableLine, shellWord } from '../printable.js';
-import { type CommandSession, useSession } from '../session.js';
+import { type CommandSession } from '../session.js';
 
 const flags = {
   ...grouped('Input', {
@@ -57,7 +57,7 @@ export const command = defineCommand({
       'opmate registry images --from registry.example.com/demo/catalog:v1 --to mirror.example.com/demo',
     ],
   ],
-  async run({ context, options }) {
+  async runInSession({ context, options, session }) {
     const { from, fromArchive, fromDb, to, manifests } = options;
     if ([from, fromArchive, fromDb].filter((value) => value !== undefined).length !== 1) {
       throw new UsageError('expected one of --from, --from-archive and --from-db', {
@@ -78,44 +78,42 @@ export const command = defineCommand({
       });
     }
     const destination = to === undefined ? undefined : getDestination(to);
-    return useSession(context, options, async (session) => {
-      const { package: packages, channel: channels, bundle: bundles } = options;
-      const source = fromArchive === undefined ? ((from ?? fromDb) as string) : { archive: fromArchive };
-      const list = await listImages(source, session, { packages, channels, bundles });
-      const images = tellFindings(session, list, options.includeUndeclared);
-      if (destination === undefined) {
-        session.logger.close();
-        await writeAll(context.stdout, images.map((image) => `${printableLine(image)}\n`).join(''));
-        return exitCodes.done;
-      }
-      const { pairs, faults, notes } = mapToRegistry(images, {
-        destination,
-        tagDigests: options.tagDigests,
-      });
-      for (const note of notes) session.logger.log('warn', note);
-      for (const { message } of faults) session.logger.log('error', message);
-      const catalogImage =
-        options.catalogImage ?? (fromDb === undefined ? await list.findCatalogImage() : undefined);
-      const files = encodeRegistryManifests(pairs, {
-        name: getName(catalogImage ?? from ?? fromArchive ?? fromDb ?? ''),
-        catalogImage,
-        mirrorSet: options.idms ? 'ImageDigestMirrorSet' : 'ImageContentSourcePolicy',
-      });
-      tellManifests(session, pairs, {
-        catalogImage,
-        destination: options.catalogImage === undefined ? destination : undefined,
-        idms: options.idms,
-      });
-      await writeOutputFiles(path.resolve(context.workingDirectory, manifests), files);
-      const written = [...files.values()].filter((text) => text !== undefined).length;
-      reportEnding(
-        session.logger,
-        [`${count(pairs.length, 'image')} to mirror; wrote ${count(written, 'manifest')} to ${manifests}`],
-        `opmate mirror -f MAPPING && kubectl apply -f ${shellWord(manifests)}`,
-      );
-      await writeAll(context.stdout, pairs.map((pair) => `${printableLine(formatPair(pair))}\n`).join(''));
-      return faults.length > 0 ? exitCodes.partly : exitCodes.done;
+    const { package: packages, channel: channels, bundle: bundles } = options;
+    const source = fromArchive === undefined ? ((from ?? fromDb) as string) : { archive: fromArchive };
+    const list = await listImages(source, session, { packages, channels, bundles });
+    const images = tellFindings(session, list, options.includeUndeclared);
+    if (destination === undefined) {
+      session.logger.close();
+      await writeAll(context.stdout, images.map((image) => `${printableLine(image)}\n`).join(''));
+      return exitCodes.done;
+    }
+    const { pairs, faults, notes } = mapToRegistry(images, {
+      destination,
+      tagDigests: options.tagDigests,
     });
+    for (const note of notes) session.logger.log('warn', note);
+    for (const { message } of faults) session.logger.log('error', message);
+    const catalogImage =
+      options.catalogImage ?? (fromDb === undefined ? await list.findCatalogImage() : undefined);
+    const files = encodeRegistryManifests(pairs, {
+      name: getName(catalogImage ?? from ?? fromArchive ?? fromDb ?? ''),
+      catalogImage,
+      mirrorSet: options.idms ? 'ImageDigestMirrorSet' : 'ImageContentSourcePolicy',
+    });
+    tellManifests(session, pairs, {
+      catalogImage,
+      destination: options.catalogImage === undefined ? destination : undefined,
+      idms: options.idms,
+    });
+    await writeOutputFiles(path.resolve(context.workingDirectory, manifests), files);
+    const written = [...files.values()].filter((text) => text !== undefined).length;
+    reportEnding(
+      session.logger,
+      [`${count(pairs.length, 'image')} to mirror; wrote ${count(written, 'manifest')} to ${manifests}`],
+      `opmate mirror -f MAPPING && kubectl apply -f ${shellWord(manifests)}`,
+    );
+    await writeAll(context.stdout, pairs.map((pair) => `${printableLine(formatPair(pair))}\n`).join(''));
+    return faults.length > 0 ? exitCodes.partly : exitCodes.done;
   },
 });
 

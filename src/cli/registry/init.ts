@@ -3,7 +3,6 @@ import { defineCommand } from '../command/declaration.js';
 import { text } from '../command/flags.js';
 import { reportEnding } from '../ending.js';
 import { shellWord } from '../printable.js';
-import { useSession } from '../session.js';
 import { databaseSummary } from './database.js';
 import { loadFromFlags, manifestFlags } from './manifest-index.js';
 
@@ -22,16 +21,14 @@ export const command = defineCommand({
     ['Create an index from ./manifests', 'opmate registry init --to new.db'],
     ['Leave out what is invalid', 'opmate registry init -m ./manifests --to new.db --permissive'],
   ],
-  async run({ context, options }) {
+  async runInSession({ options, session }) {
     const { manifests, configmap, appregistryNamespace, to } = options;
     const sources = [manifests, configmap, appregistryNamespace].filter((value) => value !== undefined);
     if (sources.length > 1) {
       throw new UsageError('expected one of --manifests, --configmap and --appregistry-namespace');
     }
-    return useSession(context, options, async (session) => {
-      const code = await loadFromFlags(session, options, to, to);
-      reportEnding(session.logger, [], `opmate registry serve ${shellWord(to)}`);
-      return code;
-    });
+    const code = await loadFromFlags(session, options, to, to);
+    reportEnding(session.logger, [], `opmate registry serve ${shellWord(to)}`);
+    return code;
   },
 });

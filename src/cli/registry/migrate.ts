@@ -3,7 +3,6 @@ import { migrateDatabaseFile } from '../../sqlite/schema/edit.js';
 import { latestVersion } from '../../sqlite/schema/schema.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { text } from '../command/flags.js';
-import { useSession } from '../session.js';
 import { databaseSummary, editFlags } from './database.js';
 
 /** `opmate registry migrate`. */
@@ -18,14 +17,11 @@ export const command = defineCommand({
     ['Migrate an index in place', 'opmate registry migrate index.db'],
     ['Keep the index, and write a new one', 'opmate registry migrate index.db --output-db new.db'],
   ],
-  async run({ context, args: [file], options }) {
+  async runInSession({ args: [file], options, session: { logger, signal } }) {
     const to = options.schemaVersion === undefined ? latestVersion : requireVersion(options.schemaVersion);
-    await useSession(context, options, async ({ logger, signal }) => {
-      const from = await migrateDatabaseFile(file, { to, outputFile: options.outputDb, signal });
-      const done =
-        from === to ? `is at schema version ${to}` : `migrated from schema version ${from} to ${to}`;
-      logger.log('info', `${options.outputDb ?? file}: ${done}`);
-    });
+    const from = await migrateDatabaseFile(file, { to, outputFile: options.outputDb, signal });
+    const done = from === to ? `is at schema version ${to}` : `migrated from schema version ${from} to ${to}`;
+    logger.log('info', `${options.outputDb ?? file}: ${done}`);
   },
 });
 

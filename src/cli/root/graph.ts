@@ -6,7 +6,7 @@ import { readGraph } from '../../graph/channel-graph.js';
 import { requireKnown } from '../../core/suggest.js';
 import { type DrawnChannel, drawSvg, readDrawnChannels } from '../../view/graph-svg.js';
 import { outputFormat } from '../command/shared-flags.js';
-import { useSession, writePieces } from '../session.js';
+import { writePieces } from '../session.js';
 
 const flags = {
   ...grouped('Selection', {
@@ -31,26 +31,24 @@ export const command = defineCommand({
     ['Draw it as a picture', 'opmate graph ./catalog -p demo -o svg'],
     ['Draw only what is newer than a bundle', 'opmate graph ./catalog -p demo --minimum-edge demo.v1.0.0'],
   ],
-  async run({ context, args: [references], options, tool }) {
-    await useSession(context, options, async (session) => {
-      const facts = await readFacts(references, session);
-      // opm draws nothing, and succeeds.
-      if (tool === undefined) requireKnown('package', options.package ?? [], facts.packages);
-      const selection = { minimumEdge: options.minimumEdge, packages: options.package };
-      if (options.output !== 'mermaid') {
-        const channels = readDrawnChannels(facts, selection);
-        const drawing = options.output === 'svg' ? drawSvg(channels) : writeJson(channels);
-        await writePieces(context, session, drawing);
-        return;
-      }
-      const { text, warnings } = drawGraph(facts, {
-        ...selection,
-        drawV0Semantics: options.drawV0Semantics,
-        ...(tool === undefined && drawingLimits),
-      });
-      await writePieces(context, session, text);
-      for (const warning of warnings) session.logger.log('warn', warning);
+  async runInSession({ context, args: [references], options, tool, session }) {
+    const facts = await readFacts(references, session);
+    // opm draws nothing, and succeeds.
+    if (tool === undefined) requireKnown('package', options.package ?? [], facts.packages);
+    const selection = { minimumEdge: options.minimumEdge, packages: options.package };
+    if (options.output !== 'mermaid') {
+      const channels = readDrawnChannels(facts, selection);
+      const drawing = options.output === 'svg' ? drawSvg(channels) : writeJson(channels);
+      await writePieces(context, session, drawing);
+      return;
+    }
+    const { text, warnings } = drawGraph(facts, {
+      ...selection,
+      drawV0Semantics: options.drawV0Semantics,
+      ...(tool === undefined && drawingLimits),
     });
+    await writePieces(context, session, text);
+    for (const warning of warnings) session.logger.log('warn', warning);
   },
 });
 

@@ -7,7 +7,6 @@ import { resolveMigrationLevel } from '../../model/migrations.js';
 import { requireEmptyDirectory } from '../../files/fill-directory.js';
 import { reportEnding } from '../ending.js';
 import { count, shellWord } from '../printable.js';
-import { useSession } from '../session.js';
 
 /** `opmate migrate`. */
 export const command = defineCommand({
@@ -25,19 +24,17 @@ export const command = defineCommand({
       'opmate migrate registry.example.com/demo/catalog:v1 ./new-catalog -o yaml',
     ],
   ],
-  async run({ context, args: [reference, directory], options }) {
+  async runInSession({ args: [reference, directory], options, session }) {
     const { output: format } = options;
     resolveMigrationLevel(options.migrateLevel ?? '');
-    await useSession(context, options, async (session) => {
-      await requireEmptyDirectory(directory);
-      session.logger.log('info', `rendering ${withoutCredentials(reference)} as file-based catalog`);
-      const { migrateLevel } = options;
-      const packages = await migrateCatalog(reference, directory, session, { format, migrateLevel });
-      reportEnding(
-        session.logger,
-        [`wrote ${count(packages.length, 'package')} to ${directory}`],
-        `opmate serve ${shellWord(directory)}`,
-      );
-    });
+    await requireEmptyDirectory(directory);
+    session.logger.log('info', `rendering ${withoutCredentials(reference)} as file-based catalog`);
+    const { migrateLevel } = options;
+    const packages = await migrateCatalog(reference, directory, session, { format, migrateLevel });
+    reportEnding(
+      session.logger,
+      [`wrote ${count(packages.length, 'package')} to ${directory}`],
+      `opmate serve ${shellWord(directory)}`,
+    );
   },
 });

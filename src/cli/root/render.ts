@@ -2,7 +2,7 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { flag } from '../command/flags.js';
 import { catalogOutput, imageTemplate, migrateLevel } from '../command/shared-flags.js';
 import { render } from '../../api/render-catalog.js';
-import { useSession, writePieces } from '../session.js';
+import { writePieces } from '../session.js';
 
 /** `opmate render`. */
 export const command = defineCommand({
@@ -26,12 +26,10 @@ export const command = defineCommand({
     ['Render a bundle image as YAML', 'opmate render registry.example.com/demo/bundle:v1.0.0 -o yaml'],
     ['Convert a sqlite index to a file-based catalog', 'opmate render index.db --migrate > catalog.json'],
   ],
-  async run({ context, args: [references], options }) {
+  async runInSession({ context, args: [references], options, session }) {
     const { output: format } = options;
     const migrateLevel = options.migrate ? 'all' : options.migrateLevel;
-    await useSession(context, options, async (session) => {
-      const output = { format, migrateLevel, imageTemplate: options.alphaImageRefTemplate };
-      await writePieces(context, session, render(references, session, output));
-    });
+    const output = { format, migrateLevel, imageTemplate: options.alphaImageRefTemplate };
+    await writePieces(context, session, render(references, session, output));
   },
 });

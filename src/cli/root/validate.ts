@@ -13,7 +13,6 @@ import { exitCodes } from '../exit-codes.js';
 import { parseLevel } from '../logger.js';
 import { writeAll } from '../output.js';
 import { type Report, pickFields, writeReport } from '../reports/report.js';
-import { useSession } from '../session.js';
 import { describeVerdict } from './verdict.js';
 
 /** `opmate validate`; prints findings to stderr, or as data with `-o`. Exit code 1 for an invalid catalog, as in `opm`. */
@@ -27,20 +26,18 @@ export const command = defineCommand({
     ['Annotate a pull request on GitHub', 'opmate validate ./catalog -o github'],
     ['Check the catalog in an image', 'opmate validate registry.example.com/demo/catalog:v1'],
   ],
-  async run({ context, args: [directory], options }) {
+  async runInSession({ context, args: [directory], options, session }) {
     const { output: format } = options;
-    return useSession(context, options, async (session) => {
-      await checkDirectory(directory);
-      const verdict = await validate(directory, session, { keepFaults: true });
-      if (format === undefined && options.logFormat === 'json') logVerdict(verdict, session.logger);
-      session.logger.close();
-      if (format !== undefined) await writeReport(context, toReport(verdict), format);
-      else if (options.logFormat !== 'json') {
-        const text = describeVerdict(verdict, parseLevel(options));
-        if (text !== '') await writeAll(context.stderr, text);
-      }
-      return verdict.passed ? exitCodes.done : exitCodes.failed;
-    });
+    await checkDirectory(directory);
+    const verdict = await validate(directory, session, { keepFaults: true });
+    if (format === undefined && options.logFormat === 'json') logVerdict(verdict, session.logger);
+    session.logger.close();
+    if (format !== undefined) await writeReport(context, toReport(verdict), format);
+    else if (options.logFormat !== 'json') {
+      const text = describeVerdict(verdict, parseLevel(options));
+      if (text !== '') await writeAll(context.stderr, text);
+    }
+    return verdict.passed ? exitCodes.done : exitCodes.failed;
   },
 });
 

@@ -8,7 +8,6 @@ import { encodeData } from '../reports/encode-data.js';
 import { writeAll } from '../output.js';
 import { printableLine } from '../../core/printable.js';
 import { isAccepted } from '../../oci/signatures/verify-image.js';
-import { useSession } from '../session.js';
 import { policyFlags, findPolicyRequest } from './policy-flags.js';
 
 /** `opmate verify`; exit code 3 if an image is not verified. */
@@ -27,20 +26,18 @@ export const command = defineCommand({
       'opmate verify --policy policy.json registry.example.com/demo/bundle:v1.0.0',
     ],
   ],
-  async run({ context, args: [references], options }) {
+  async runInSession({ context, args: [references], options, session }) {
     const request = findPolicyRequest(options);
     if (request === undefined) {
       const hint = 'use one of --policy, --key, or --certificate-identity with --trusted-root';
       throw new UsageError('no signature policy', { hint });
     }
-    return useSession(context, options, async (session) => {
-      const directory = options['registries.d'];
-      const registriesDirectory = directory && path.resolve(context.workingDirectory, directory);
-      const images = await verifyImages(references, session, { ...request, registriesDirectory });
-      session.logger.close();
-      await writeAll(context.stdout, options.output === 'json' ? toJson(images) : toText(images));
-      return images.every(isAccepted) ? exitCodes.done : exitCodes.findings;
-    });
+    const directory = options['registries.d'];
+    const registriesDirectory = directory && path.resolve(context.workingDirectory, directory);
+    const images = await verifyImages(references, session, { ...request, registriesDirectory });
+    session.logger.close();
+    await writeAll(context.stdout, options.output === 'json' ? toJson(images) : toText(images));
+    return images.every(isAccepted) ? exitCodes.done : exitCodes.findings;
   },
 });
 

@@ -7,7 +7,6 @@ import { writeAll } from '../output.js';
 import { parsePort } from '../serve/listen-options.js';
 import { openBrowser } from '../serve/open-browser.js';
 import { loopbackHostFlag, portFlag } from '../serve/server-flags.js';
-import { useSession } from '../session.js';
 
 /** `opmate view`; prints the URL of the page. */
 export const command = defineCommand({
@@ -31,26 +30,24 @@ export const command = defineCommand({
     ],
     ['Show what changed since an older catalog', 'opmate view ./catalog --compare ./older-catalog'],
   ],
-  async run({ context, args: [reference], options }) {
+  async runInSession({ context, args: [reference], options, session }) {
     const { compare, host, export: directory } = options;
     const port = parsePort(options);
-    await useSession(context, options, async (session) => {
-      const { logger } = session;
-      if (directory !== undefined) {
-        await exportCatalogView(reference, directory, session, { compare });
-        logger.log('info', `exported ${directory}: open ${directory}/index.html`);
-        return;
-      }
-      const edit = options.edit ? options.to : undefined;
-      const page = await viewCatalog(reference, session, { compare, host, port, edit });
-      try {
-        await writeAll(context.stdout, `${page.url}\n`);
-        if (options.open) openBrowser(page.url, context.environment, logger);
-        logger.log('info', 'press Ctrl+C to stop');
-        await new Promise<void>((resolve) => void onAbort(context.signal, resolve));
-      } finally {
-        await page.close();
-      }
-    });
+    const { logger } = session;
+    if (directory !== undefined) {
+      await exportCatalogView(reference, directory, session, { compare });
+      logger.log('info', `exported ${directory}: open ${directory}/index.html`);
+      return;
+    }
+    const edit = options.edit ? options.to : undefined;
+    const page = await viewCatalog(reference, session, { compare, host, port, edit });
+    try {
+      await writeAll(context.stdout, `${page.url}\n`);
+      if (options.open) openBrowser(page.url, context.environment, logger);
+      logger.log('info', 'press Ctrl+C to stop');
+      await new Promise<void>((resolve) => void onAbort(context.signal, resolve));
+    } finally {
+      await page.close();
+    }
   },
 });

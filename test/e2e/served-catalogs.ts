@@ -5,7 +5,11 @@ import { buffer } from 'node:stream/consumers';
 import { onTestFinished } from 'vitest';
 import { DirectoryCatalog } from '../../src/catalog/catalog.js';
 import type { Logger } from '../../src/core/log.js';
-import { type CatalogSet, type ServedCatalog, createCatalogSet } from '../../src/serve/catalogs/catalog-set.js';
+import {
+  type CatalogSet,
+  type ServedCatalog,
+  createCatalogSet,
+} from '../../src/serve/catalogs/catalog-set.js';
 import type { StoreOptions, StoredContent } from '../../src/serve/catalogs/stored-content.js';
 import { storeContent } from '../../src/serve/catalogs/content-store.js';
 import { type CatalogServerOptions, createCatalogServers } from '../../src/serve/http/catalog-server.js';

@@ -23,7 +23,7 @@ export interface QueryLimits {
   maxMs: number;
 }
 
-export const defaultQueryLimits: QueryLimits = { maxResultBytes: 32 * 1024 * 1024, maxMs: 10_000 };
+const defaultLimits: QueryLimits = { maxResultBytes: 32 * 1024 * 1024, maxMs: 10_000 };
 
 interface QueryResult {
   /** Pieces of JSON text. */
@@ -59,7 +59,7 @@ const runningFew = createLimiter(4);
 export async function queryCatalog(
   content: StoredContent,
   { query, variables, operationName }: CatalogQuery,
-  limits: QueryLimits,
+  limits: Partial<QueryLimits>,
   signal?: AbortSignal,
 ): Promise<QueryResult> {
   const reader = content.openReader();
@@ -69,7 +69,13 @@ export async function queryCatalog(
     const errors = validate(schema, document, undefined, { hideSuggestions: longName.test(query) });
     if (errors.length > 0) return await encode({ data: null, errors });
     checkIntrospection(document, size);
-    const contextValue = new RunningQuery({ content, reader, limits, signal, typenameBytes });
+    const contextValue = createQueryContext(
+      content,
+      reader,
+      { ...defaultLimits, ...limits },
+      typenameBytes,
+      signal,
+    );
     const result = await runningFew(async () =>
       execute({
         schema,
@@ -105,111 +111,100 @@ async function readSchema(content: StoredContent, reader: ContentReader): Promis
   return await schema;
 }
 
-interface RunOptions {
-  content: StoredContent;
-  reader: ContentReader;
-  limits: QueryLimits;
-  signal: AbortSignal | undefined;
-  typenameBytes: number;
-}
+/** Creates the context of a running query, which reads blobs and ends the query at its limits. */
+function createQueryContext(
+  content: StoredContent,
+  reader: ContentReader,
+  { maxResultBytes, maxMs }: QueryLimits,
+  typenameBytes: number,
+  signal: AbortSignal | undefined,
+) {
+  const deadline = performance.now() + maxMs;
+  let bytes = 0;
+  let errors = 0;
 
-class RunningQuery implements QueryContext {
-  readonly #options: RunOptions;
-  readonly #deadline: number;
-  #bytes = 0;
-  #errors = 0;
-  /** Limit that ended the query. */
-  failure: GraphQLError | undefined;
-  /** Failure of reading the content, no fault of the query. */
-  unreadable: unknown;
-
-  constructor(options: RunOptions) {
-    this.#options = options;
-    this.#deadline = performance.now() + options.limits.maxMs;
+  async function takeQueryTurn(): Promise<void> {
+    await takeTurn();
+    if (performance.now() > deadline) fail(`query exceeds maximum time of ${maxMs} ms`);
+    if (signal?.aborted === true) fail('the client has gone away');
   }
 
-  /** Number of omitted errors. */
-  get unreported(): number {
-    return Math.max(0, this.#errors - maxErrors);
+  /** Records the limit without throwing: each remaining value would become an error. */
+  function fail(message: string): void {
+    context.failure ??= new GraphQLError(message);
   }
 
-  spendObjects(count: number, info: GraphQLResolveInfo): void {
-    this.spendValue(count * (objectBytes + this.#options.typenameBytes), info);
+  function spendValue(size: number, { path }: GraphQLResolveInfo): void {
+    bytes += size + String(path.key).length;
+    if (bytes <= maxResultBytes) return;
+    fail(`result exceeds maximum size of ${maxResultBytes} bytes: select fewer fields, or a lower limit`);
   }
 
-  spendValue(bytes: number, { path }: GraphQLResolveInfo): void {
-    this.#bytes += bytes + String(path.key).length;
-    const { maxResultBytes } = this.#options.limits;
-    if (this.#bytes <= maxResultBytes) return;
-    this.#fail(
-      `result exceeds maximum size of ${maxResultBytes} bytes: select fewer fields, or a lower limit`,
-    );
+  function spendObjects(count: number, info: GraphQLResolveInfo): void {
+    spendValue(count * (objectBytes + typenameBytes), info);
   }
 
-  report(error: GraphQLError): null {
-    if (++this.#errors > maxErrors) return null;
-    throw error;
-  }
-
-  async blobs(
-    query: MetasQuery,
-    { first, count }: Page,
-    info: GraphQLResolveInfo,
-  ): Promise<Iterable<Promise<JsonValue>>> {
-    await this.#takeTurn();
-    const sections: Section[] = [];
-    let number = 0;
-    for (const { section } of this.#options.content.blobs(query)) {
-      if (number >= first + count) break;
-      if (number++ >= first) sections.push(section);
+  async function readBlob(section: Section, info: GraphQLResolveInfo): Promise<JsonValue> {
+    await takeQueryTurn();
+    spendObjects(1, info);
+    if (context.failure !== undefined) return null;
+    try {
+      return parseGoJson(String(await readSection(reader, section)));
+    } catch (error) {
+      context.unreadable ??= error;
+      throw error;
     }
-    return this.#read(sections, info);
   }
 
   /** The library requests all promises at once, and writes each object before the next promise resolves. */
-  *#read(
+  function* readBlobs(
     sections: readonly Section[],
     info: GraphQLResolveInfo,
   ): Generator<Promise<JsonValue>, void, undefined> {
     let last: Promise<unknown> = Promise.resolve();
     for (const section of sections) {
-      const next = last.then(() => this.#readBlob(section, info));
+      const next = last.then(() => readBlob(section, info));
       yield next;
       last = next;
     }
   }
 
-  async #readBlob(section: Section, info: GraphQLResolveInfo): Promise<JsonValue> {
-    await this.#takeTurn();
-    this.spendObjects(1, info);
-    if (this.failure !== undefined) return null;
-    try {
-      return parseGoJson(String(await readSection(this.#options.reader, section)));
-    } catch (error) {
-      this.unreadable ??= error;
+  const context = {
+    /** Limit that ended the query. */
+    failure: undefined as GraphQLError | undefined,
+    /** Failure of reading the content, no fault of the query. */
+    unreadable: undefined as unknown,
+    /** Number of omitted errors. */
+    get unreported() {
+      return Math.max(0, errors - maxErrors);
+    },
+    spendObjects,
+    spendValue,
+    report(error: GraphQLError): null {
+      if (++errors > maxErrors) return null;
       throw error;
-    }
-  }
-
-  *paced(elements: readonly JsonValue[]): Generator<JsonValue | Promise<JsonValue>, void, undefined> {
-    let turn: Promise<void> | undefined;
-    for (const [i, element] of elements.entries()) {
-      if (i > 0 && i % elementsPerTurn === 0) turn = (turn ?? Promise.resolve()).then(() => this.#takeTurn());
-      yield turn === undefined ? element : turn.then(() => (this.failure === undefined ? element : null));
-    }
-  }
-
-  async #takeTurn(): Promise<void> {
-    await takeTurn();
-    const { limits, signal } = this.#options;
-    if (performance.now() > this.#deadline) this.#fail(`query exceeds maximum time of ${limits.maxMs} ms`);
-    if (signal?.aborted === true) this.#fail('the client has gone away');
-  }
-
-  /** Records the limit without throwing: each remaining value would become an error. */
-  #fail(message: string): void {
-    this.failure ??= new GraphQLError(message);
-  }
+    },
+    async blobs(query: MetasQuery, { first, count }: Page, info: GraphQLResolveInfo) {
+      await takeQueryTurn();
+      const sections: Section[] = [];
+      let number = 0;
+      for (const { section } of content.blobs(query)) {
+        if (number >= first + count) break;
+        if (number++ >= first) sections.push(section);
+      }
+      return readBlobs(sections, info);
+    },
+    *paced(elements: readonly JsonValue[]): Generator<JsonValue | Promise<JsonValue>, void, undefined> {
+      let turn: Promise<void> | undefined;
+      for (const [i, element] of elements.entries()) {
+        if (i > 0 && i % elementsPerTurn === 0) turn = (turn ?? Promise.resolve()).then(takeQueryTurn);
+        yield turn === undefined
+          ? element
+          : turn.then(() => (context.failure === undefined ? element : null));
+      }
+    },
+  };
+  return context satisfies QueryContext;
 }
 
 /** Writes a result as JSON, long lists element by element. */

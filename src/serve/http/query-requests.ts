@@ -36,16 +36,11 @@ export function createQueryHandler(
     validators?: { tags: EntityTags; lastModified: Date },
   ): Promise<void> {
     const { response, method } = exchange;
-    const { defaultQueryLimits, queryCatalog } = await import('../graphql/catalog-query.js');
+    const { queryCatalog } = await import('../graphql/catalog-query.js');
     const { content } = find();
     const gone = new AbortController();
     response.once('close', () => gone.abort());
-    const { body, isStable } = await queryCatalog(
-      content,
-      query,
-      { ...defaultQueryLimits, ...limits },
-      gone.signal,
-    ).catch(throwQueryError);
+    const { body, isStable } = await queryCatalog(content, query, limits, gone.signal).catch(throwQueryError);
     const size = body.reduce((sum, { length }) => sum + length, 0);
     const coding = bodies.selectCoding(exchange, size);
     response.setHeader('Vary', 'Accept-Encoding');

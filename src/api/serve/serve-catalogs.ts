@@ -57,7 +57,8 @@ export async function serveCatalogs(
 ): Promise<ServedCatalogSet> {
   const { logger, now, signal } = session;
   const held = createCatalogSet();
-  const statuses = (root: string) => keeper.getRecords().map((record) => createCatalogStatus(record, root));
+  const statuses = (root: string) =>
+    keeper.getRecords().map((record) => createCatalogStatus(record, `${root}/catalogs/${record.name}`));
   const server = await prepareHttpServer(options.http, held, session, statuses);
   const storage = await prepareStorage(options, session);
   const lock = storage === undefined ? undefined : await lockStorage(storage, logger);

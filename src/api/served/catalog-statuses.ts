@@ -13,7 +13,7 @@ import { getText, getValue } from '../../document/json-fields.js';
 import { readRegularFile } from '../../files/read-file.js';
 import { readLimited } from '../../oci/image/read-limited.js';
 import { CatalogRecords, readServerUrl } from '../../serve/catalogs/catalog-records.js';
-import { createCatalogStatus } from '../../serve/catalogs/catalog-status.js';
+import { createCatalogStatus, served as servedCondition } from '../../serve/catalogs/catalog-status.js';
 import { checkUrl, requestPlace } from '../../source/drivers/http-request.js';
 import { formatUrl } from '../../source/place.js';
 import type { Session } from '../../source/session.js';
@@ -41,7 +41,8 @@ export async function readCatalogStatuses(served: ServedCatalogs, session: Sessi
   const url = externalUrl ?? (await readServerUrl(served.storage));
   if (url === undefined) throw serverNotFound(served.storage);
   const records = await new CatalogRecords(served.storage).list();
-  return records.map((record) => createCatalogStatus(record, url.replace(/\/+$/, '')) as JsonObject);
+  const root = url.replace(/\/+$/, '');
+  return records.map((record) => createCatalogStatus(record, `${root}/catalogs/${record.name}`));
 }
 
 /** Returns the error for a directory that is no storage of a server. */
@@ -60,37 +61,24 @@ async function statusesOfServer(url: string, session: Session): Promise<JsonObje
 }
 
 function statusOfListed(value: JsonObject, root: string): JsonObject {
+  const name = getText(value, 'name');
   const changedAt = getText(value, 'changedAt');
   const lastUnpacked = changedAt === '' ? undefined : `${changedAt.slice(0, 19)}Z`;
-  const { base, all } = getUrls(value, root);
-  const condition = {
-    type: 'Serving',
-    status: 'True',
-    reason: 'Available',
-    message: 'the catalog is served',
+  const { priority } = value;
+  const record = {
+    name,
+    labels: labelsAt(value),
+    priority: typeof priority === 'number' ? priority : 0,
+    isAvailable: true,
+    sourceType: '',
+    contentHash: getText(value, 'hash'),
+    lastUnpacked,
+    conditions: [
+      { ...servedCondition, ...(lastUnpacked !== undefined && { lastTransitionTime: lastUnpacked }) },
+    ],
   };
-  return {
-    apiVersion: 'olm.operatorframework.io/v1',
-    kind: 'ClusterCatalog',
-    metadata: { name: getText(value, 'name'), labels: labelsAt(value) },
-    spec: { availabilityMode: 'Available', priority: value['priority'] ?? 0 },
-    status: {
-      conditions: [{ ...condition, ...(lastUnpacked !== undefined && { lastTransitionTime: lastUnpacked }) }],
-      urls: { base },
-      contentURL: all,
-      contentHash: getText(value, 'hash'),
-      ...(lastUnpacked !== undefined && { lastUnpacked }),
-    },
-  };
-}
-
-/** Returns the URLs that a server lists; a published directory lists none. */
-function getUrls(value: JsonObject, root: string): { base: string; all: string } {
-  const urls = isJsonObject(value['urls'] ?? null) ? (value['urls'] as JsonObject) : undefined;
-  const base = `${root}/catalogs/${getText(value, 'name')}`;
-  return urls === undefined
-    ? { base, all: `${base}/api/v1/all` }
-    : { base: getText(urls, 'base'), all: getText(urls, 'all') };
+  // A published directory lists no URLs.
+  return createCatalogStatus(record, getText(value, 'urls', 'base') || `${root}/catalogs/${name}`);
 }
 
 /** Returns the statuses of `serve --catalogs`; undefined for another server. */

@@ -40,7 +40,7 @@ export const command = defineCommand({
   async run({ context, args: [directory], options }) {
     const { host, htpasswd, insecureListen, readOnly, maxSize } = options;
     const logger = createLogger(context, options);
-    const port = parsePort(options, '5000');
+    const port = parsePort(options);
     const files = findTlsFiles(options);
     if (readOnly && maxSize !== undefined) {
       throw new UsageError('--read-only and --max-size cannot be used together');

@@ -24,10 +24,9 @@ export function getAddress(
 }
 
 /** Reads `--port`. Throws UsageError. */
-export function parsePort({ port }: { port?: string | undefined }, usual = '50051'): number {
-  const text = port ?? usual;
-  if (/^\d{1,5}$/.test(text) && Number(text) <= 65535) return Number(text);
-  throw new UsageError(`--port ${text}: not a port`, { hint: 'use a number from 0 to 65535' });
+export function parsePort({ port }: { port: string }): number {
+  if (/^\d{1,5}$/.test(port) && Number(port) <= 65535) return Number(port);
+  throw new UsageError(`--port ${port}: not a port`, { hint: 'use a number from 0 to 65535' });
 }
 
 /** Returns the files of `--tls-cert` and `--tls-key`. Throws UsageError for only one of them. */

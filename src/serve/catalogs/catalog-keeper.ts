@@ -8,7 +8,7 @@ import type { CatalogManifest } from './catalog-manifest.js';
 import type { RefusedManifest } from './catalog-manifests.js';
 import { CatalogRecords, getContentsDirectory } from './catalog-records.js';
 import { type CatalogRecord, type KeptManifest, describeFault, joinFaults } from './catalog-status.js';
-import { pruneContents, removeContents } from './content-store.js';
+import { pruneContents, removeContent } from './content-store.js';
 import { type KeeperOptions, type KeptCatalog, type Shared, keepCatalog } from './kept-catalog.js';
 
 /** Interval of the search for unreferenced contents. */
@@ -42,7 +42,7 @@ export function createCatalogKeeper(options: KeeperOptions) {
     changed: checkReady,
     discard: (hash) =>
       changeContents(async (directory, used) => {
-        if (!used.has(hash)) await removeContents(directory, [hash]);
+        if (!used.has(hash)) await removeContent(directory, hash);
       }),
   };
 

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { formatDiagnostic, formatMessage } from '../../core/diagnostic.js';
 import { diagnosticsFrom, namesLine } from '../../core/diagnostics-error.js';
 import { OpmateError, redact } from '../../core/errors.js';
-import type { JsonValue } from '../../document/json.js';
+import type { JsonObject, JsonValue } from '../../document/json.js';
 import type { CatalogPlace } from '../../source/place.js';
 import type { PlaceState } from '../../source/drivers/driver.js';
 import type { CatalogManifest } from './catalog-manifest.js';
@@ -174,12 +174,14 @@ function toStatusText(text: string): string {
 
 /**
  * Returns a ClusterCatalog with its status; `contentURL`, `contentHash` and `problems` are extensions of opmate.
- * `externalUrl` is the prefix of URLs.
+ * `base` is the URL of the catalog.
  */
-export function createCatalogStatus(record: CatalogRecord, externalUrl: string): JsonValue {
+export function createCatalogStatus(
+  record: Omit<CatalogRecord, 'conditions'> & { conditions: readonly UndatedCondition[] },
+  base: string,
+): JsonObject {
   const { name, labels, priority, isAvailable, sourceType, origin, contentHash, conditions } = record;
   const { problems = [] } = record;
-  const base = `${externalUrl}/catalogs/${name}`;
   const resolved = origin === undefined ? undefined : toResolvedSource(sourceType, origin.ref);
   return {
     apiVersion: 'olm.operatorframework.io/v1',

@@ -263,9 +263,9 @@ export async function pruneContents(directory: string, keep: ReadonlySet<string>
   await pruneKeys(directory);
 }
 
-/** Removes contents of any age, and their keys. Open contents stay readable. */
-export async function removeContents(directory: string, hashes: readonly string[]): Promise<void> {
-  for (const hash of hashes) await removeWhole(getPlace(directory, hash));
+/** Removes content of any age, and its keys. Open contents stay readable. */
+export async function removeContent(directory: string, hash: string): Promise<void> {
+  await removeWhole(getPlace(directory, hash));
   await pruneKeys(directory);
 }
 

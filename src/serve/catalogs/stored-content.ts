@@ -1,9 +1,9 @@
-import type { Transform } from 'node:stream';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
 import type { Logger } from '../../core/log.js';
 import { openNamelessFile } from '../../files/nameless-file.js';
+import { type Coding, createCompressor } from '../http/encoding.js';
 import { CompressedContent } from './compressed-content.js';
 import { type ContentFile, DiskFile } from './content-file.js';
 import type { ContentIndex, ContentState, Section } from './content-index.js';
@@ -59,7 +59,7 @@ export function createStoredContent(
   formsDirectory: string | undefined,
 ) {
   const { size } = index;
-  const forms = new Map<string, Promise<CompressedContent | undefined>>();
+  const forms = new Map<Coding, Promise<CompressedContent | undefined>>();
   let readers = 0;
   let isClosed = false;
   let onLastReader: (() => void) | undefined;
@@ -106,11 +106,11 @@ export function createStoredContent(
     }
   }
 
-  async function compress(createCompressor: () => Transform): Promise<CompressedContent | undefined> {
+  async function compress(coding: Coding): Promise<CompressedContent | undefined> {
     if (formsDirectory === undefined) return undefined;
     try {
       const form = new DiskFile(await openNamelessFile(formsDirectory), `${hash}, compressed`);
-      return new CompressedContent(readPieces(), createCompressor(), form);
+      return new CompressedContent(readPieces(), createCompressor(coding), form);
     } catch {
       // Responses are compressed one by one where no file can be written.
       return undefined;
@@ -130,11 +130,8 @@ export function createStoredContent(
      * Returns the compressed content, created with the first call and kept with the content; undefined without a place
      * for it. The caller must keep a reader open.
      */
-    async compressed(
-      coding: string,
-      createCompressor: () => Transform,
-    ): Promise<CompressedContent | undefined> {
-      const form = await getOrAdd(forms, coding, () => compress(createCompressor));
+    async compressed(coding: Coding): Promise<CompressedContent | undefined> {
+      const form = await getOrAdd(forms, coding, () => compress(coding));
       return form?.isBroken === true ? undefined : form;
     },
 

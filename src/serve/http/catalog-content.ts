@@ -3,7 +3,6 @@ import type { ServedCatalog } from '../catalogs/catalog-set.js';
 import type { BodySender } from './body-sender.js';
 import { selectRange } from './conditions.js';
 import { getTotal, readCompressed, readSections } from './content-stream.js';
-import { createCompressor } from './encoding.js';
 import { type EntityTags, respondToConditions } from './entity-tags.js';
 import { type Exchange, sendText } from './exchange.js';
 
@@ -79,7 +78,7 @@ export async function sendContent(
         readPieces: () => readSections(reader, sent, bodies.pool),
       });
     }
-    const form = await content.compressed(coding, () => createCompressor(coding));
+    const form = await content.compressed(coding);
     if (form === undefined) {
       return await bodies.stream(exchange, readSections(reader, sent, bodies.pool), coding);
     }

@@ -28,7 +28,7 @@ import { type FileStore, codingExtensions, fileMode, openFileStore } from './fil
 import {
   touchReplaced,
   pruneFiles,
-  readCatalogList,
+  requirePublished,
   readOtherCatalogs,
   toListed,
 } from './published-directory.js';
@@ -83,7 +83,7 @@ export async function publishContent(
     const hint = 'add --update to a published directory, or specify a directory that does not exist yet';
     throw new OpmateError('INVALID', 'not empty', { subject: directory, hint });
   }
-  await readCatalogList(directory);
+  await requirePublished(directory);
   const lock = { task: 'opmate catalog publish', waitMilliseconds: maxLockWaitMs, signal };
   return withLock(directory, lock, async () => {
     await sweepLeftovers(directory, options.now());

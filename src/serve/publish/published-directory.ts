@@ -23,8 +23,8 @@ import { readRegularFile } from '../../files/read-file.js';
 import { findCatalogNameFault } from '../http/catalog-names.js';
 import { codingExtensions } from './file-store.js';
 
-/** Reads the list of catalogs of a published directory. Throws OpmateError INVALID for another directory. */
-export async function readCatalogList(directory: string): Promise<ListedPublication[]> {
+/** Throws OpmateError INVALID for a directory without a list of published catalogs. */
+export async function requirePublished(directory: string): Promise<void> {
   const file = path.join(directory, catalogListName);
   if ((await lstatIfPresent(file)) === undefined) {
     throw new OpmateError('INVALID', 'neither empty nor a published directory', {
@@ -32,7 +32,7 @@ export async function readCatalogList(directory: string): Promise<ListedPublicat
       hint: `specify an empty directory, or one with ${catalogListName}`,
     });
   }
-  return parseCatalogList(await readRegularFile(file, maxPublishedIndexBytes), file);
+  parseCatalogList(await readRegularFile(file, maxPublishedIndexBytes), file);
 }
 
 /** Reads the indexes of all catalogs but one. Throws OpmateError for an unreadable index. */

@@ -59,40 +59,31 @@ export class RepositoryIndex {
     tags: readonly string[],
     descriptor: Descriptor,
   ): readonly Descriptor[] {
+    const { digest, mediaType } = descriptor;
     const wanted = new Set(tags);
     const displaced = new Map<string, Descriptor>();
-    let tagged = 0;
     let listed = false;
     const next: Descriptor[] = [];
     for (const entry of entries) {
       const place = this.getPlace(entry);
-      if (place.repository !== repository) {
-        next.push(entry);
-        continue;
-      }
-      const same = entry.digest === descriptor.digest;
-      if (place.tag !== undefined && wanted.has(place.tag)) {
-        if (same && entry.mediaType === descriptor.mediaType) {
+      const isSame = entry.digest === digest;
+      if (place.repository !== repository) next.push(entry);
+      else if (place.tag !== undefined && wanted.has(place.tag)) {
+        if (isSame && entry.mediaType === mediaType) {
           wanted.delete(place.tag);
           next.push(entry);
-          tagged++;
-        } else if (!same) displaced.set(entry.digest, entry);
-      } else if (same && place.tag === undefined && tags.length > 0) {
-        // Replaced by the tagged entry.
-      } else {
-        next.push(
-          same && entry.mediaType !== descriptor.mediaType
-            ? { ...entry, mediaType: descriptor.mediaType }
-            : entry,
-        );
-        listed ||= same;
-      }
+        } else if (!isSame) displaced.set(entry.digest, entry);
+      } else if (!isSame) next.push(entry);
+      else if (place.tag !== undefined || tags.length === 0) {
+        next.push(entry.mediaType === mediaType ? entry : { ...entry, mediaType });
+        listed = true;
+      } // Else it is replaced by the tagged entry.
     }
     for (const tag of wanted) next.push(this.#createEntry(repository, tag, descriptor));
     if (tags.length === 0 && !listed) next.push(this.#createEntry(repository, undefined, descriptor));
     this.#keepUntagged(next, repository, displaced);
     const unchanged = next.length === entries.length && next.every((entry, i) => entry === entries[i]);
-    return unchanged && (tagged === tags.length || listed) ? entries : next;
+    return unchanged ? entries : next;
   }
 
   /** Returns the entries without a tag, with its manifest; the same array if unchanged. */
@@ -105,7 +96,7 @@ export class RepositoryIndex {
       return false;
     });
     this.#keepUntagged(next, repository, displaced);
-    return next.length === entries.length && displaced.size === 0 ? entries : next;
+    return displaced.size === 0 ? entries : next;
   }
 
   /** Adds an untagged entry for each manifest that has lost its last tag. */

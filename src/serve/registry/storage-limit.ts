@@ -9,16 +9,13 @@ const remeasureMs = 1_000;
 export class StorageFullError extends LimitError {}
 
 /** Maximum bytes of blobs and uploads of a layout. */
-export interface StorageLimit {
-  /** Reserves bytes to write. Throws StorageFullError. */
-  reserve(bytes: number): Promise<void>;
-}
+export type StorageLimit = Awaited<ReturnType<typeof limitStorage>>;
 
 /**
  * Limits the bytes of blobs and uploads of a layout. Additions are counted; removals, also by other processes, are seen
  * when the limit is reached and the directory is measured again.
  */
-export async function limitStorage(layout: LayoutStore, max: number): Promise<StorageLimit> {
+export async function limitStorage(layout: LayoutStore, max: number) {
   let used = await layout.usedBytes();
   let measuredAt = performance.now();
   let measuring: Promise<void> | undefined;
@@ -27,7 +24,8 @@ export async function limitStorage(layout: LayoutStore, max: number): Promise<St
     measuredAt = performance.now();
   };
   return {
-    async reserve(bytes) {
+    /** Reserves bytes to write. Throws StorageFullError. */
+    async reserve(bytes: number): Promise<void> {
       if (used + bytes > max && performance.now() - measuredAt >= remeasureMs) {
         await (measuring ??= measure().finally(() => (measuring = undefined)));
       }

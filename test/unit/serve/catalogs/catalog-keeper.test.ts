@@ -221,7 +221,7 @@ describe('serve/catalogs/catalog-keeper', () => {
     expect(setup.held.isReady()).toBe(true);
     const [record] = await new CatalogRecords(setup.storage as string).list();
     expect(
-      createCatalogStatus(record as NonNullable<typeof record>, 'https://catalogs.example'),
+      createCatalogStatus(record as NonNullable<typeof record>, 'https://catalogs.example/catalogs/first'),
     ).toMatchObject({
       kind: 'ClusterCatalog',
       metadata: { name: 'first', labels: { 'olm.operatorframework.io/metadata.name': 'first' } },

@@ -7,6 +7,7 @@ import {
   type StructType,
   type TextType,
   type Type,
+  fields,
   structList,
   optionalStruct,
   pointerTo,
@@ -45,10 +46,7 @@ export const schemaStruct: StructType = struct({
   'id?': 'string',
   '$schema?': 'string',
   '$ref?': pointerTo('string'),
-  'description?': 'string',
-  'type?': 'string',
-  'format?': 'string',
-  'title?': 'string',
+  ...fields('string', 'description?', 'type?', 'format?', 'title?'),
   'default?': 'any',
   'maximum?': pointerTo('float'),
   'exclusiveMaximum?': 'bool',
@@ -66,9 +64,7 @@ export const schemaStruct: StructType = struct({
   'minProperties?': pointerTo('int64'),
   'required?': strings,
   'items?': schemaOrList,
-  'allOf?': { list: schema },
-  'oneOf?': { list: schema },
-  'anyOf?': { list: schema },
+  ...fields({ list: schema }, 'allOf?', 'oneOf?', 'anyOf?'),
   'not?': pointerTo(schema),
   'properties?': { map: schema },
   'additionalProperties?': schemaOrBool,
@@ -86,9 +82,7 @@ export const schemaStruct: StructType = struct({
   'x-kubernetes-list-type?': pointerTo('string'),
   'x-kubernetes-map-type?': pointerTo('string'),
   'x-kubernetes-validations?': structList({
-    rule: 'string',
-    'message?': 'string',
-    'messageExpression?': 'string',
+    ...fields('string', 'rule', 'message?', 'messageExpression?'),
     'reason?': pointerTo('string'),
     'fieldPath?': 'string',
     'optionalOldSelf?': pointerTo('bool'),
@@ -144,10 +138,7 @@ const statusFields = <const F extends Fields>(changed: F) =>
   });
 
 const columnFields = {
-  name: 'string',
-  type: 'string',
-  'format?': 'string',
-  'description?': 'string',
+  ...fields('string', 'name', 'type', 'format?', 'description?'),
   'priority?': 'int32',
 } as const satisfies Fields;
 const columns = structList({ ...columnFields, jsonPath: 'string' });
@@ -159,9 +150,7 @@ const selectableFields = structList({ jsonPath: 'string' });
 const versionsWith = <const C extends Type>(printerColumns: C) =>
   structList({
     name: 'string',
-    served: 'bool',
-    storage: 'bool',
-    'deprecated?': 'bool',
+    ...fields('bool', 'served', 'storage', 'deprecated?'),
     'deprecationWarning?': pointerTo('string'),
     'schema?': validation,
     'subresources?': subresources,

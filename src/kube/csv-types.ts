@@ -6,6 +6,7 @@ import {
   type Fields,
   type Of,
   type TextType,
+  fields,
   structList,
   namedString,
   pointerTo,
@@ -37,16 +38,11 @@ export const installStrategy = struct({
 
 /** `spec.webhookdefinitions`. */
 const webhookDefinitions = structList({
-  generateName: 'string',
-  type: 'string',
-  'deploymentName?': 'string',
+  ...fields('string', 'generateName', 'type', 'deploymentName?'),
   'containerPort?': 'int32',
   'targetPort?': pointerTo(intOrString),
   'rules?': structList({
-    'operations?': strings,
-    'apiGroups?': strings,
-    'apiVersions?': strings,
-    'resources?': strings,
+    ...fields(strings, 'operations?', 'apiGroups?', 'apiVersions?', 'resources?'),
     'scope?': pointerTo('string'),
   }),
   'failurePolicy?': pointerTo('string'),
@@ -102,9 +98,7 @@ function badReleasePart(text: string): string | undefined {
 }
 
 const descriptorFields = {
-  path: 'string',
-  'displayName?': 'string',
-  'description?': 'string',
+  ...fields('string', 'path', 'displayName?', 'description?'),
   'x-descriptors?': strings,
   'value?': 'raw',
 } as const satisfies Fields;
@@ -130,11 +124,7 @@ export type ApiDescription = Of<typeof crds>[number];
 
 const apiServices = structList(
   {
-    name: 'string',
-    group: 'string',
-    version: 'string',
-    kind: 'string',
-    'deploymentName?': 'string',
+    ...fields('string', 'name', 'group', 'version', 'kind', 'deploymentName?'),
     'containerPort?': 'int32',
     ...descriptionFields,
   },
@@ -179,9 +169,7 @@ const specFields = {
   'apiservicedefinitions?': apiServiceDescriptions,
   'webhookdefinitions?': webhookDefinitions,
   'nativeAPIs?': nativeApis,
-  'minKubeVersion?': 'string',
-  displayName: 'string',
-  'description?': 'string',
+  ...fields('string', 'minKubeVersion?', 'displayName', 'description?'),
   'keywords?': strings,
   'maintainers?': maintainers,
   'provider?': link,
@@ -201,20 +189,13 @@ const specFields = {
 export const csvSpecType = struct({ install: installStrategy, ...specFields });
 
 const conditionFields = {
-  'phase?': 'string',
-  'message?': 'string',
-  'reason?': 'string',
+  ...fields('string', 'phase?', 'message?', 'reason?'),
   'lastUpdateTime?': times,
   'lastTransitionTime?': times,
 } as const satisfies Fields;
 
 const dependentFields = {
-  group: 'string',
-  version: 'string',
-  kind: 'string',
-  status: 'string',
-  'uuid?': 'string',
-  'message?': 'string',
+  ...fields('string', 'group', 'version', 'kind', 'status', 'uuid?', 'message?'),
 } as const satisfies Fields;
 
 /** A whole ClusterServiceVersion. */
@@ -262,10 +243,7 @@ export const installImages = struct({
       name: 'string',
       label: stringMap,
       spec: struct({
-        replicas: 'int32',
-        minReadySeconds: 'int32',
-        revisionHistoryLimit: 'int32',
-        progressDeadlineSeconds: 'int32',
+        ...fields('int32', 'replicas', 'minReadySeconds', 'revisionHistoryLimit', 'progressDeadlineSeconds'),
         paused: 'bool',
         template: struct({
           metadata: objectMeta,

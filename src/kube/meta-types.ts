@@ -1,5 +1,14 @@
 import type { JsonValue } from '../document/json.js';
-import { type Of, type TextType, struct, structList, pointerTo, stringMap, strings } from './struct.js';
+import {
+  type Of,
+  type TextType,
+  fields,
+  struct,
+  structList,
+  pointerTo,
+  stringMap,
+  strings,
+} from './struct.js';
 import { canonicalQuantity } from './quantity.js';
 
 /** Types that all Kubernetes objects use. (Source: apimachinery, meta/v1 and api/resource.) */
@@ -42,12 +51,7 @@ export const intOrString: TextType<string | number, number> = {
 export const quantities = { map: quantity } as const;
 
 export const objectMeta = struct({
-  'name?': 'string',
-  'generateName?': 'string',
-  'namespace?': 'string',
-  'selfLink?': 'string',
-  'uid?': 'string',
-  'resourceVersion?': 'string',
+  ...fields('string', 'name?', 'generateName?', 'namespace?', 'selfLink?', 'uid?', 'resourceVersion?'),
   'generation?': 'int64',
   'creationTimestamp?': time,
   'deletionTimestamp?': pointerTo(time),
@@ -55,18 +59,13 @@ export const objectMeta = struct({
   'labels?': stringMap,
   'annotations?': stringMap,
   'ownerReferences?': structList({
-    apiVersion: 'string',
-    kind: 'string',
-    name: 'string',
-    uid: 'string',
+    ...fields('string', 'apiVersion', 'kind', 'name', 'uid'),
     'controller?': pointerTo('bool'),
     'blockOwnerDeletion?': pointerTo('bool'),
   }),
   'finalizers?': strings,
   'managedFields?': structList({
-    'manager?': 'string',
-    'operation?': 'string',
-    'apiVersion?': 'string',
+    ...fields('string', 'manager?', 'operation?', 'apiVersion?'),
     'time?': pointerTo(time),
     'fieldsType?': 'string',
     'fieldsV1?': 'any',
@@ -84,11 +83,7 @@ export const labelSelector = struct({
 
 /** A rule of a Role or ClusterRole. (Source: api/rbac/v1.) */
 export const policyRule = struct({
-  verbs: strings,
-  'apiGroups?': strings,
-  'resources?': strings,
-  'resourceNames?': strings,
-  'nonResourceURLs?': strings,
+  ...fields(strings, 'verbs', 'apiGroups?', 'resources?', 'resourceNames?', 'nonResourceURLs?'),
 });
 
 export type PolicyRule = Of<typeof policyRule>;

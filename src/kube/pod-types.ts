@@ -1,6 +1,7 @@
 import {
   type Fields,
   type Of,
+  fields,
   structList,
   optionalStruct,
   pointerTo,
@@ -71,10 +72,7 @@ const probe = optionalStruct({
   'httpGet?': pointerTo(httpGet),
   'tcpSocket?': pointerTo(tcpSocket),
   'grpc?': pointerTo(struct({ port: 'int32', service: optionalText })),
-  'initialDelaySeconds?': 'int32',
-  'timeoutSeconds?': 'int32',
-  'periodSeconds?': 'int32',
-  'successThreshold?': 'int32',
+  ...fields('int32', 'initialDelaySeconds?', 'timeoutSeconds?', 'periodSeconds?', 'successThreshold?'),
   'failureThreshold?': 'int32',
   'terminationGracePeriodSeconds?': optionalInt64,
 });
@@ -86,16 +84,9 @@ const lifecycleHandler = optionalStruct({
   'sleep?': pointerTo(struct({ seconds: 'int64' })),
 });
 
-const seLinuxOptions = optionalStruct({
-  'user?': 'string',
-  'role?': 'string',
-  'type?': 'string',
-  'level?': 'string',
-});
+const seLinuxOptions = optionalStruct(fields('string', 'user?', 'role?', 'type?', 'level?'));
 const windowsOptions = optionalStruct({
-  'gmsaCredentialSpecName?': optionalText,
-  'gmsaCredentialSpec?': optionalText,
-  'runAsUserName?': optionalText,
+  ...fields(optionalText, 'gmsaCredentialSpecName?', 'gmsaCredentialSpec?', 'runAsUserName?'),
   'hostProcess?': optionalBool,
 });
 const profile = optionalStruct({ type: 'string', 'localhostProfile?': optionalText });
@@ -107,9 +98,7 @@ const securityContext = optionalStruct({
   'windowsOptions?': windowsOptions,
   'runAsUser?': optionalInt64,
   'runAsGroup?': optionalInt64,
-  'runAsNonRoot?': optionalBool,
-  'readOnlyRootFilesystem?': optionalBool,
-  'allowPrivilegeEscalation?': optionalBool,
+  ...fields(optionalBool, 'runAsNonRoot?', 'readOnlyRootFilesystem?', 'allowPrivilegeEscalation?'),
   'procMount?': optionalText,
   'seccompProfile?': profile,
   'appArmorProfile?': profile,
@@ -149,21 +138,15 @@ const containerFields = {
   }),
   'volumeMounts?': volumeMounts,
   'volumeDevices?': structList({ name: 'string', devicePath: 'string' }),
-  'livenessProbe?': probe,
-  'readinessProbe?': probe,
-  'startupProbe?': probe,
+  ...fields(probe, 'livenessProbe?', 'readinessProbe?', 'startupProbe?'),
   'lifecycle?': optionalStruct({
     'postStart?': lifecycleHandler,
     'preStop?': lifecycleHandler,
     'stopSignal?': optionalText,
   }),
-  'terminationMessagePath?': 'string',
-  'terminationMessagePolicy?': 'string',
-  'imagePullPolicy?': 'string',
+  ...fields('string', 'terminationMessagePath?', 'terminationMessagePolicy?', 'imagePullPolicy?'),
   'securityContext?': securityContext,
-  'stdin?': 'bool',
-  'stdinOnce?': 'bool',
-  'tty?': 'bool',
+  ...fields('bool', 'stdin?', 'stdinOnce?', 'tty?'),
 } as const satisfies Fields;
 
 const downwardItems = structList({
@@ -232,9 +215,7 @@ const volumes = structList({
     monitors: strings,
     image: 'string',
     ...fsType,
-    'pool?': 'string',
-    'user?': 'string',
-    'keyring?': 'string',
+    ...fields('string', 'pool?', 'user?', 'keyring?'),
     ...secretRef,
     ...readOnly,
   }),
@@ -248,9 +229,7 @@ const volumes = structList({
   'cinder?': optionalStruct({ volumeID: 'string', ...fsType, ...readOnly, ...secretRef }),
   'cephfs?': optionalStruct({
     monitors: strings,
-    'path?': 'string',
-    'user?': 'string',
-    'secretFile?': 'string',
+    ...fields('string', 'path?', 'user?', 'secretFile?'),
     ...secretRef,
     ...readOnly,
   }),
@@ -280,9 +259,7 @@ const volumes = structList({
     registry: 'string',
     volume: 'string',
     ...readOnly,
-    'user?': 'string',
-    'group?': 'string',
-    'tenant?': 'string',
+    ...fields('string', 'user?', 'group?', 'tenant?'),
   }),
   'azureDisk?': optionalStruct({
     diskName: 'string',
@@ -314,9 +291,7 @@ const volumes = structList({
         'signerName?': 'string',
         'keyType?': 'string',
         'maxExpirationSeconds?': optionalInt32,
-        'credentialBundlePath?': 'string',
-        'keyPath?': 'string',
-        'certificateChainPath?': 'string',
+        ...fields('string', 'credentialBundlePath?', 'keyPath?', 'certificateChainPath?'),
         'userAnnotations?': stringMap,
       }),
     }),
@@ -328,10 +303,7 @@ const volumes = structList({
     system: 'string',
     secretRef: pointerTo(localObject),
     'sslEnabled?': 'bool',
-    'protectionDomain?': 'string',
-    'storagePool?': 'string',
-    'storageMode?': 'string',
-    'volumeName?': 'string',
+    ...fields('string', 'protectionDomain?', 'storagePool?', 'storageMode?', 'volumeName?'),
     ...fsType,
     ...readOnly,
   }),
@@ -388,10 +360,7 @@ const affinity = optionalStruct({
 });
 
 const tolerations = structList({
-  'key?': 'string',
-  'operator?': 'string',
-  'value?': 'string',
-  'effect?': 'string',
+  ...fields('string', 'key?', 'operator?', 'value?', 'effect?'),
   'tolerationSeconds?': optionalInt64,
 });
 
@@ -410,9 +379,7 @@ const podSpec = struct({
   'serviceAccount?': 'string',
   'automountServiceAccountToken?': optionalBool,
   'nodeName?': 'string',
-  'hostNetwork?': 'bool',
-  'hostPID?': 'bool',
-  'hostIPC?': 'bool',
+  ...fields('bool', 'hostNetwork?', 'hostPID?', 'hostIPC?'),
   'shareProcessNamespace?': optionalBool,
   'securityContext?': optionalStruct({
     'seLinuxOptions?': seLinuxOptions,

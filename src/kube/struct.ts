@@ -177,6 +177,11 @@ export function namedString(goName: string): TextType<string, string> {
   };
 }
 
+/** Returns fields of one type for a table, in this order. */
+export function fields<const T extends Type, const N extends string>(type: T, ...names: N[]): Record<N, T> {
+  return Object.fromEntries(names.map((name) => [name, type])) as Record<N, T>;
+}
+
 export const strings = { list: 'string' } as const satisfies Type;
 export const stringMap = { map: 'string' } as const satisfies Type;
 

@@ -2,9 +2,10 @@ import { compareBytes } from '../core/order.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { encodeYaml } from '../document/yaml.js';
 import { getList } from '../document/json-fields.js';
-import { type EnabledChart, type PreparedChart } from './chart-values.js';
+import type { EnabledChart, PreparedChart } from './chart-values.js';
+import type { Chart } from './chart.js';
 import type { EvaluationLimits } from './template/budget.js';
-import { TemplateSet } from './template/evaluate.js';
+import { createTemplateSet } from './template/evaluate.js';
 import { TemplateFault } from './template/fault.js';
 import { helmFunctions } from './template/functions/index.js';
 import {
@@ -51,12 +52,62 @@ export interface RenderOptions {
  * the API versions that Helm assumes without a cluster. Templates are rendered one by one; failures are reported per
  * template. Omits notes; includes hooks and tests.
  */
-export function renderChart(prepared: PreparedChart, options: RenderOptions = {}): RenderedChart {
-  const rendering = new Rendering(prepared, options);
-  const { maxMilliseconds = 20_000 } = options;
-  if (!runWithin(maxMilliseconds, () => rendering.run()))
-    rendering.stop(new TemplateFault('limit', `rendering timed out after ${maxMilliseconds} ms`));
-  return rendering.result;
+export function renderChart(
+  { root, values }: PreparedChart,
+  { limits, maxMilliseconds = 20_000 }: RenderOptions = {},
+): RenderedChart {
+  const set = createTemplateSet({ functions: helmFunctions, limits });
+  const templates: Template[] = [];
+  collectTemplates(templates, root, root.name, values, true);
+  // Deeper ones first, so that a chart can redefine templates of its sub-charts.
+  templates.sort((a, b) => getDepth(b) - getDepth(a) || compareBytes(b.path, a.path));
+  const files: RenderedFile[] = [];
+  const faulty: FaultyTemplate[] = [];
+
+  const addFaulty = ({ path, text, data }: Template, fault: TemplateFault): void => {
+    const evaluate = (piece: string): string | undefined => {
+      if (fault.kind === 'limit') return undefined;
+      try {
+        return set.renderText(piece, data);
+      } catch (error) {
+        if (error instanceof TemplateFault) return undefined;
+        throw error;
+      }
+    };
+    faulty.push({ path, text, fault, evaluate });
+  };
+
+  /** Does `work` for a template, which is faulty if it fails. */
+  const attempt = (template: Template, work: () => void): void => {
+    try {
+      work();
+    } catch (error) {
+      const fault = error instanceof RangeError ? new TemplateFault('limit', 'nested too deeply') : error;
+      if (!(fault instanceof TemplateFault)) throw error;
+      addFaulty(template, fault.at(template.path, 1));
+    }
+  };
+
+  const isDone = runWithin(maxMilliseconds, () => {
+    for (const template of templates) attempt(template, () => set.add(template.path, template.text));
+    const failed = new Set(faulty.map(({ path }) => path));
+    for (const template of templates.filter(({ path }) => isRendered(path) && !failed.has(path))) {
+      attempt(template, () => {
+        const { path, data, basePath } = template;
+        // Templates of a chart share their data: some change it for later ones.
+        data['Template'] = { Name: path, BasePath: basePath };
+        files.push({ path, text: set.render(path, data) });
+      });
+    }
+    files.sort((a, b) => compareBytes(a.path, b.path));
+  });
+  if (!isDone) {
+    const fault = new TemplateFault('limit', `rendering timed out after ${maxMilliseconds} ms`);
+    const done = new Set([...files, ...faulty].map(({ path }) => path));
+    for (const template of templates)
+      if (isRendered(template.path) && !done.has(template.path)) addFaulty(template, fault);
+  }
+  return { files, faulty };
 }
 
 interface Template {
@@ -66,90 +117,34 @@ interface Template {
   basePath: string;
 }
 
-class Rendering {
-  readonly result: RenderedChart = { files: [], faulty: [] };
-  readonly #templates: Template[] = [];
-  readonly #set: TemplateSet;
-
-  constructor({ root, values }: PreparedChart, { limits }: RenderOptions) {
-    this.#set = new TemplateSet({ functions: helmFunctions, limits });
-    this.#collect(root, root.name, values, true);
-    // Deeper ones first, so that a chart can redefine templates of its sub-charts.
-    this.#templates.sort((a, b) => getDepth(b) - getDepth(a) || compareBytes(b.path, a.path));
+/** Adds the templates of a chart and its sub-charts, and returns their data. */
+function collectTemplates(
+  templates: Template[],
+  { chart, name, charts }: EnabledChart,
+  prefix: string,
+  values: GoMap,
+  isRoot: boolean,
+): GoMap {
+  const subcharts: GoMap = {};
+  const data: GoMap = {
+    Values: values,
+    Chart: chartStruct(chart, name, isRoot),
+    Files: getFiles(chart.files),
+    Release: { Name: '', Namespace: '', Service: 'Helm', IsInstall: false, IsUpgrade: false, Revision: 0n },
+    Capabilities: capabilities,
+    Subcharts: subcharts,
+  };
+  for (const inner of charts) {
+    const own = getKey(values, inner.name);
+    const innerPrefix = `${prefix}/charts/${inner.name}`;
+    const made = collectTemplates(templates, inner, innerPrefix, isGoMap(own) ? own : {}, false);
+    setKey(subcharts, inner.name, made);
   }
-
-  run(): void {
-    for (const template of this.#templates) {
-      try {
-        this.#set.add(template.path, template.text);
-      } catch (error) {
-        this.#refuse(template, error);
-      }
-    }
-    const failed = new Set(this.result.faulty.map(({ path }) => path));
-    const rendered = this.#templates.filter(({ path }) => isRendered(path) && !failed.has(path));
-    for (const template of rendered) {
-      try {
-        // Templates of a chart share their data: some change it for later ones.
-        template.data['Template'] = { Name: template.path, BasePath: template.basePath };
-        this.result.files.push({ path: template.path, text: this.#set.render(template.path, template.data) });
-      } catch (error) {
-        this.#refuse(template, error);
-      }
-    }
-    this.result.files.sort((a, b) => compareBytes(a.path, b.path));
+  for (const [path, text] of chart.templates) {
+    if (chart.isLibrary && !isPartial(path)) continue;
+    templates.push({ path: `${prefix}/${path}`, text, data, basePath: `${prefix}/templates` });
   }
-
-  /** Marks all templates that are not rendered yet as faulty. */
-  stop(fault: TemplateFault): void {
-    const done = new Set([...this.result.files, ...this.result.faulty].map(({ path }) => path));
-    for (const template of this.#templates)
-      if (isRendered(template.path) && !done.has(template.path))
-        this.result.faulty.push(this.#faulty(template, fault));
-  }
-
-  #refuse(template: Template, error: unknown): void {
-    const fault = error instanceof RangeError ? new TemplateFault('limit', 'nested too deeply') : error;
-    if (!(fault instanceof TemplateFault)) throw error;
-    this.result.faulty.push(this.#faulty(template, fault.at(template.path, 1)));
-  }
-
-  #faulty({ path, text, data }: Template, fault: TemplateFault): FaultyTemplate {
-    const evaluate = (piece: string): string | undefined => {
-      if (fault.kind === 'limit') return undefined;
-      try {
-        return this.#set.renderText(piece, data);
-      } catch (error) {
-        if (error instanceof TemplateFault) return undefined;
-        throw error;
-      }
-    };
-    return { path, text, fault, evaluate };
-  }
-
-  #collect(chart: EnabledChart, prefix: string, values: GoMap, isRoot: boolean): GoMap {
-    const subcharts: GoMap = {};
-    const files = getFiles(chart.chart.files);
-    const data: GoMap = {
-      Values: values,
-      Chart: chartStruct(chart, isRoot),
-      Files: files,
-      Release: { Name: '', Namespace: '', Service: 'Helm', IsInstall: false, IsUpgrade: false, Revision: 0n },
-      Capabilities: capabilities,
-      Subcharts: subcharts,
-    };
-    for (const inner of chart.charts) {
-      const own = getKey(values, inner.name);
-      const made = this.#collect(inner, `${prefix}/charts/${inner.name}`, isGoMap(own) ? own : {}, false);
-      setKey(subcharts, inner.name, made);
-    }
-    for (const [path, text] of chart.chart.templates) {
-      if (chart.chart.isLibrary && !isPartial(path)) continue;
-      const name = `${prefix}/${path}`;
-      this.#templates.push({ path: name, text, data, basePath: `${prefix}/templates` });
-    }
-    return data;
-  }
+  return data;
 }
 
 const getDepth = ({ path }: Template): number => path.split('/').length;
@@ -168,9 +163,12 @@ const metadataFields: Readonly<Record<string, string>> = {
   ...{ AppVersion: 'appVersion', Annotations: 'annotations', KubeVersion: 'kubeVersion', Type: 'type' },
 };
 const lists = new Set(['sources', 'keywords']);
+const maintainerFields = { Name: 'name', Email: 'email', URL: 'url' };
+const dependencyFields = {
+  ...{ Name: 'name', Version: 'version', Repository: 'repository', Condition: 'condition', Alias: 'alias' },
+};
 
-function chartStruct({ chart, name }: EnabledChart, isRoot: boolean): GoStruct {
-  const { metadata } = chart;
+function chartStruct({ metadata, version }: Chart, name: string, isRoot: boolean): GoStruct {
   const members: Record<string, GoValue | GoMethod> = {};
   for (const [field, key] of Object.entries(metadataFields)) {
     const value = metadata[key] ?? null;
@@ -179,22 +177,11 @@ function chartStruct({ chart, name }: EnabledChart, isRoot: boolean): GoStruct {
     else members[field] = value === null ? '' : toText(value);
   }
   members['Name'] = name;
-  members['Version'] = chart.version;
+  members['Version'] = version;
   members['Deprecated'] = metadata['deprecated'] === true;
   members['IsRoot'] = isRoot;
-  members['Maintainers'] = structs('*chart.Maintainer', metadata['maintainers'], {
-    Name: 'name',
-    Email: 'email',
-    URL: 'url',
-  });
-  const dependency = {
-    Name: 'name',
-    Version: 'version',
-    Repository: 'repository',
-    Condition: 'condition',
-    Alias: 'alias',
-  };
-  members['Dependencies'] = structs('*chart.Dependency', metadata['dependencies'], dependency);
+  members['Maintainers'] = structs('*chart.Maintainer', metadata['maintainers'], maintainerFields);
+  members['Dependencies'] = structs('*chart.Dependency', metadata['dependencies'], dependencyFields);
   return new GoStruct('chart.Metadata', members, { ...metadata, name } as JsonObject);
 }
 

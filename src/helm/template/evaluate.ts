@@ -2,7 +2,7 @@ import { type EvaluationLimits, Budget } from './budget.js';
 import { TemplateFault, evaluationFault } from './fault.js';
 import { type GoValue, GoStruct, getField, isGoMap, isTrue, getKeys, printValue } from './go-values.js';
 import { type ParsedTemplate, parseTemplate } from './parse.js';
-import type { Operand, Pipeline, TemplateNode } from './syntax.js';
+import type { ControlNode, Operand, Pipeline, TemplateNode } from './syntax.js';
 
 /** Evaluator interface for functions. */
 export interface CallContext {
@@ -24,240 +24,208 @@ interface TemplateSetOptions {
 /** Control flow out of a list of nodes. */
 type Flow = 'next' | 'break' | 'continue';
 
-interface Variable {
-  name: string;
-  value: GoValue;
-}
-
-/** Scope of an evaluation. */
-interface Scope {
+/** Nodes of a template with the name of the template that defines them. */
+interface Body {
+  nodes: readonly TemplateNode[];
   template: string;
-  variables: Variable[];
-  output: string[];
 }
 
 /**
- * Templates that refer to each other by name, as those of a chart do. A later definition replaces an earlier one. All
- * evaluations share one budget. (Source: Go, text/template.)
+ * Returns templates that refer to each other by name, as those of a chart do. A later definition replaces an earlier
+ * one. All evaluations share one budget. (Source: Go, text/template.)
  */
-export class TemplateSet {
-  readonly #options: TemplateSetOptions;
-  readonly #named = new Map<string, { body: readonly TemplateNode[]; template: string }>();
-  readonly #budget: Budget;
-  readonly #context: CallContext;
+export function createTemplateSet({ functions, limits }: TemplateSetOptions) {
+  const named = new Map<string, Body>();
+  const budget = new Budget(limits);
 
-  constructor(options: TemplateSetOptions) {
-    this.#options = options;
-    this.#budget = new Budget(options.limits);
-    this.#context = {
-      budget: this.#budget,
-      include: (name, data) => this.render(name, data),
-      renderText: (text, data) => this.renderText(text, data),
-    };
-  }
+  const parse = (template: string, text: string): ParsedTemplate => {
+    budget.countSteps(Math.ceil(text.length / 100));
+    return parseTemplate(text, { name: template, isFunction: (item) => functions.has(item) });
+  };
+
+  const define = ({ defined }: ParsedTemplate, template: string): void => {
+    for (const [name, nodes] of defined) named.set(name, { nodes, template });
+  };
 
   /** Parses a template and adds its definitions. Throws TemplateFault of the kind `syntax` or `limit`. */
-  add(name: string, text: string): void {
-    const parsed = this.#parse(name, text);
-    this.#named.set(name, { body: parsed.body, template: name });
-    this.#define(parsed, name);
-  }
-
-  #parse(name: string, text: string): ParsedTemplate {
-    this.#budget.countSteps(Math.ceil(text.length / 100));
-    return parseTemplate(text, { name, isFunction: (item) => this.#options.functions.has(item) });
-  }
-
-  #define({ defined }: ParsedTemplate, template: string): void {
-    for (const [name, body] of defined) this.#named.set(name, { body, template });
-  }
+  const add = (name: string, text: string): void => {
+    const parsed = parse(name, text);
+    named.set(name, { nodes: parsed.body, template: name });
+    define(parsed, name);
+  };
 
   /** Renders a template. Throws TemplateFault with its place. */
-  render(name: string, data: GoValue): string {
-    const body = this.#named.get(name);
+  const render = (name: string, data: GoValue): string => {
+    const body = named.get(name);
     if (body === undefined) throw evaluationFault(`no template ${JSON.stringify(name)}`);
-    return this.#evaluate(body.body, body.template, data);
-  }
+    return budget.nested(() => evaluate(body, data, functions, context));
+  };
 
   /** Renders text with the templates of this set; its own definitions are private to it. Throws TemplateFault. */
-  renderText(text: string, data: GoValue): string {
-    const name = 'tpl';
-    const parsed = this.#parse(name, text);
-    const before = [...parsed.defined.keys()].map((key) => [key, this.#named.get(key)] as const);
-    this.#define(parsed, name);
+  const renderText = (text: string, data: GoValue): string => {
+    const template = 'tpl';
+    const parsed = parse(template, text);
+    const before = [...parsed.defined.keys()].map((key) => [key, named.get(key)] as const);
+    define(parsed, template);
     try {
-      return this.#evaluate(parsed.body, name, data);
+      const body = { nodes: parsed.body, template };
+      return budget.nested(() => evaluate(body, data, functions, context));
     } finally {
       for (const [key, value] of before)
-        if (value === undefined) this.#named.delete(key);
-        else this.#named.set(key, value);
+        if (value === undefined) named.delete(key);
+        else named.set(key, value);
     }
-  }
+  };
 
-  #evaluate(body: readonly TemplateNode[], template: string, data: GoValue): string {
-    return this.#budget.nested(() => {
-      const scope: Scope = { template, variables: [{ name: '$', value: data }], output: [] };
-      this.#list(body, data, scope);
-      return scope.output.join('');
-    });
-  }
+  const context: CallContext = { budget, include: render, renderText };
+  return { add, render, renderText };
+}
 
-  #list(nodes: readonly TemplateNode[], dot: GoValue, scope: Scope): Flow {
-    const mark = scope.variables.length;
+/** Returns the output of a template. */
+function evaluate(
+  { nodes: root, template }: Body,
+  data: GoValue,
+  functions: TemplateSetOptions['functions'],
+  context: CallContext,
+): string {
+  const { budget } = context;
+  const variables = [{ name: '$', value: data }];
+  const output: string[] = [];
+
+  const write = (text: string): void => {
+    budget.countOutput(text.length);
+    output.push(text);
+  };
+
+  const findVariable = (name: string): { value: GoValue } => {
+    const variable = variables.findLast((item) => item.name === name);
+    if (variable === undefined) throw evaluationFault(`undefined variable ${name}`);
+    return variable;
+  };
+
+  const setVariable = (name: string, value: GoValue, isAssignment: boolean): void => {
+    if (isAssignment) findVariable(name).value = value;
+    else variables.push({ name, value });
+  };
+
+  const runList = (nodes: readonly TemplateNode[], dot: GoValue): Flow => {
+    const mark = variables.length;
+    let flow: Flow = 'next';
     for (const node of nodes) {
-      const flow = this.#node(node, dot, scope);
-      if (flow !== 'next') {
-        scope.variables.length = mark;
-        return flow;
-      }
+      flow = runNode(node, dot);
+      if (flow !== 'next') break;
     }
-    scope.variables.length = mark;
-    return 'next';
-  }
+    variables.length = mark;
+    return flow;
+  };
 
-  #node(node: TemplateNode, dot: GoValue, scope: Scope): Flow {
+  const runNode = (node: TemplateNode, dot: GoValue): Flow => {
     if (node.kind === 'text') {
-      this.#write(node.text, scope);
+      write(node.text);
       return 'next';
     }
     try {
-      this.#budget.countSteps(1);
+      budget.countSteps(1);
       switch (node.kind) {
         case 'action': {
-          const value = this.#pipeline(node.pipe, dot, scope);
-          if (node.pipe.variables.length === 0) this.#write(value === null ? '' : printValue(value), scope);
+          const value = getValue(node.pipe, dot);
+          if (node.pipe.variables.length === 0) write(value === null ? '' : printValue(value));
           return 'next';
         }
         case 'if':
         case 'with': {
-          const mark = scope.variables.length;
-          const value = this.#pipeline(node.pipe, dot, scope);
-          const isMet = isTrue(value);
-          const flow = this.#list(
-            isMet ? node.body : node.otherwise,
-            isMet && node.kind === 'with' ? value : dot,
-            scope,
-          );
-          scope.variables.length = mark;
+          const mark = variables.length;
+          const value = getValue(node.pipe, dot);
+          const flow = isTrue(value)
+            ? runList(node.body, node.kind === 'with' ? value : dot)
+            : runList(node.otherwise, dot);
+          variables.length = mark;
           return flow;
         }
         case 'range':
-          return this.#range(node.pipe, node.body, node.otherwise, dot, scope);
-        case 'template': {
-          const data = node.pipe === undefined ? null : this.#pipeline(node.pipe, dot, scope);
-          this.#write(this.render(node.name, data), scope);
+          return runRange(node, dot);
+        case 'template':
+          write(context.include(node.name, node.pipe === undefined ? null : getValue(node.pipe, dot)));
           return 'next';
-        }
         default:
           return node.kind;
       }
     } catch (error) {
-      throw placed(error, scope.template, node.line);
+      throw placed(error, template, node.line);
     }
-  }
+  };
 
-  #range(
-    pipe: Pipeline,
-    body: readonly TemplateNode[],
-    otherwise: readonly TemplateNode[],
-    dot: GoValue,
-    scope: Scope,
-  ): Flow {
-    const mark = scope.variables.length;
-    const names = pipe.isAssignment ? pipe.variables : [];
-    const value = this.#commands(pipe, dot, scope);
-    let count = 0;
-    for (const [key, item] of iterateItems(value)) {
-      count++;
-      this.#budget.countSteps(1);
-      const inner = scope.variables.length;
-      const [first, second] = pipe.variables;
-      const initial: Variable[] = [];
-      if (second !== undefined)
-        initial.push({ name: first as string, value: key }, { name: second, value: item });
-      else if (first !== undefined) initial.push({ name: first, value: item });
-      for (const variable of initial) {
-        if (names.length > 0) setVariable(scope, variable);
-        else scope.variables.push(variable);
-      }
-      const flow = this.#list(body, item, scope);
-      scope.variables.length = inner;
+  const runRange = ({ pipe, body, otherwise }: ControlNode, dot: GoValue): Flow => {
+    const mark = variables.length;
+    let isEmpty = true;
+    for (const [key, item] of iterateItems(runCommands(pipe, dot))) {
+      isEmpty = false;
+      budget.countSteps(1);
+      const values = pipe.variables.length > 1 ? [key, item] : [item];
+      for (const [i, name] of pipe.variables.entries())
+        setVariable(name, values[i] as GoValue, pipe.isAssignment);
+      const flow = runList(body, item);
+      variables.length = mark;
       if (flow === 'break') break;
     }
-    const flow = count === 0 ? this.#list(otherwise, dot, scope) : 'next';
-    scope.variables.length = mark;
-    return flow;
-  }
+    return isEmpty ? runList(otherwise, dot) : 'next';
+  };
 
-  #pipeline(pipe: Pipeline, dot: GoValue, scope: Scope): GoValue {
-    const value = this.#commands(pipe, dot, scope);
-    for (const name of pipe.variables) {
-      if (pipe.isAssignment) setVariable(scope, { name, value });
-      else scope.variables.push({ name, value });
-    }
+  const getValue = (pipe: Pipeline, dot: GoValue): GoValue => {
+    const value = runCommands(pipe, dot);
+    for (const name of pipe.variables) setVariable(name, value, pipe.isAssignment);
     return value;
-  }
+  };
 
-  #commands(pipe: Pipeline, dot: GoValue, scope: Scope): GoValue {
+  const runCommands = ({ commands }: Pipeline, dot: GoValue): GoValue => {
     let value: GoValue | undefined;
-    for (const command of pipe.commands) value = this.#command(command, value, dot, scope);
+    for (const command of commands) value = runCommand(command, value, dot);
     return value ?? null;
-  }
+  };
 
   /** Evaluates a command; `last` is the result of the previous one and becomes the last argument. */
-  #command(command: readonly Operand[], last: GoValue | undefined, dot: GoValue, scope: Scope): GoValue {
+  const runCommand = (command: readonly Operand[], last: GoValue | undefined, dot: GoValue): GoValue => {
     const [first, ...rest] = command as [Operand, ...Operand[]];
-    this.#budget.countSteps(1);
-    if (first.kind === 'function') return this.#call(first.name, rest, last, dot, scope);
-    const args = (): GoValue[] => [
-      ...rest.map((operand) => this.#operand(operand, dot, scope)),
-      ...(last === undefined ? [] : [last]),
-    ];
-    if (first.kind === 'field') return this.#fields(dot, first.names, args());
-    if (first.kind === 'variable' && first.names.length > 0)
-      return this.#fields(getVariable(scope, first.name), first.names, args());
-    if (first.kind === 'chain') return this.#fields(this.#operand(first.of, dot, scope), first.names, args());
-    if (rest.length > 0 || last !== undefined) throw evaluationFault("can't give argument to non-function");
+    budget.countSteps(1);
+    if (first.kind === 'function') return call(first.name, rest, last, dot);
+    const takesArguments = 'names' in first && first.names.length > 0;
+    if (!takesArguments && (rest.length > 0 || last !== undefined))
+      throw evaluationFault("can't give argument to non-function");
     if (first.kind === 'nil') throw evaluationFault('nil is not a command');
-    return this.#operand(first, dot, scope);
-  }
+    return getOperand(first, dot, () => getArguments(rest, last, dot));
+  };
 
-  /** Reads fields: all fields of nil are nil, but a nil on the path is an error. */
-  #fields(value: GoValue, names: readonly string[], args: readonly GoValue[]): GoValue {
-    if (value === null) return null;
-    const path = names.slice(0, -1).reduce<GoValue>((value, name) => getField(value, name), value);
-    return getField(path, names.at(-1) as string, args);
-  }
+  const getArguments = (operands: readonly Operand[], last: GoValue | undefined, dot: GoValue): GoValue[] => {
+    const args = operands.map((operand) => getOperand(operand, dot));
+    return last === undefined ? args : [...args, last];
+  };
 
-  #call(
+  const call = (
     name: string,
     operands: readonly Operand[],
     last: GoValue | undefined,
     dot: GoValue,
-    scope: Scope,
-  ): GoValue {
+  ): GoValue => {
     if (name === 'and' || name === 'or') {
       // Operands after the deciding one are not evaluated.
       let value: GoValue = null;
       for (const operand of operands) {
-        value = this.#operand(operand, dot, scope);
+        value = getOperand(operand, dot);
         if (isTrue(value) === (name === 'or')) return value;
       }
       return last ?? value;
     }
-    const call = this.#options.functions.get(name) as TemplateFunction;
-    const args = operands.map((operand) => this.#operand(operand, dot, scope));
-    if (last !== undefined) args.push(last);
+    const args = getArguments(operands, last, dot);
     try {
-      return this.#budget.checkValue(call(args, this.#context));
+      return budget.checkValue((functions.get(name) as TemplateFunction)(args, context));
     } catch (error) {
       if (error instanceof TemplateFault && error.kind === 'evaluation' && error.template === undefined)
         throw evaluationFault(`${name}: ${error.message}`);
       throw error;
     }
-  }
+  };
 
-  #operand(operand: Operand, dot: GoValue, scope: Scope): GoValue {
+  const getOperand = (operand: Operand, dot: GoValue, getArgs = (): GoValue[] => []): GoValue => {
     switch (operand.kind) {
       case 'dot':
         return dot;
@@ -266,36 +234,29 @@ export class TemplateSet {
       case 'literal':
         return operand.value;
       case 'function':
-        return this.#call(operand.name, [], undefined, dot, scope);
+        return call(operand.name, [], undefined, dot);
       case 'field':
-        return this.#fields(dot, operand.names, []);
+        return getFields(dot, operand.names, getArgs());
       case 'variable': {
-        const value = getVariable(scope, operand.name);
-        return operand.names.length === 0 ? value : this.#fields(value, operand.names, []);
+        const { value } = findVariable(operand.name);
+        return operand.names.length === 0 ? value : getFields(value, operand.names, getArgs());
       }
       case 'chain':
-        return this.#fields(this.#operand(operand.of, dot, scope), operand.names, []);
+        return getFields(getOperand(operand.of, dot), operand.names, getArgs());
       case 'pipeline':
-        return this.#pipeline(operand.pipe, dot, scope);
+        return getValue(operand.pipe, dot);
     }
-  }
+  };
 
-  #write(text: string, scope: Scope): void {
-    this.#budget.countOutput(text.length);
-    scope.output.push(text);
-  }
+  runList(root, data);
+  return output.join('');
 }
 
-function getVariable({ variables }: Scope, name: string): GoValue {
-  const variable = variables.findLast((item) => item.name === name);
-  if (variable === undefined) throw evaluationFault(`undefined variable ${name}`);
-  return variable.value;
-}
-
-function setVariable({ variables }: Scope, { name, value }: Variable): void {
-  const variable = variables.findLast((item) => item.name === name);
-  if (variable === undefined) throw evaluationFault(`undefined variable ${name}`);
-  variable.value = value;
+/** Reads fields: all fields of nil are nil, but a nil on the path is an error. */
+function getFields(value: GoValue, names: readonly string[], args: readonly GoValue[]): GoValue {
+  if (value === null) return null;
+  const path = names.slice(0, -1).reduce<GoValue>((value, name) => getField(value, name), value);
+  return getField(path, names.at(-1) as string, args);
 }
 
 function* iterateItems(value: GoValue): Generator<[GoValue, GoValue]> {

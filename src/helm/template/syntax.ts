@@ -2,19 +2,20 @@
 export type TemplateNode =
   | { kind: 'text'; text: string }
   | { kind: 'action'; pipe: Pipeline; line: number }
-  | {
-      kind: 'if' | 'with' | 'range';
-      pipe: Pipeline;
-      body: TemplateNode[];
-      otherwise: TemplateNode[];
-      line: number;
-    }
+  | ControlNode
   | { kind: 'template'; name: string; pipe: Pipeline | undefined; line: number }
   | { kind: 'break' | 'continue'; line: number };
 
+export interface ControlNode {
+  kind: 'if' | 'with' | 'range';
+  pipe: Pipeline;
+  body: TemplateNode[];
+  otherwise: TemplateNode[];
+  line: number;
+}
+
 /** Commands joined by `|`, with the variables for the result. */
 export interface Pipeline {
-  line: number;
   variables: string[];
   /** Operator `=` instead of `:=`. */
   isAssignment: boolean;

@@ -1,9 +1,9 @@
+import { writePieces } from '../session.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { clusterFlags, namespaceFlags } from './flags.js';
 import { type DeploymentHistory, readDeploymentHistory } from '../../api/deployment/deployment-history.js';
 import { encodeData } from '../reports/encode-data.js';
-import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
 import { formatTable } from '../table.js';
 import { readCluster, readPlace } from './approval.js';
@@ -25,9 +25,8 @@ export const command = defineCommand({
     const { output } = options;
     const place = readPlace(nameText, options.namespace);
     const history = await readDeploymentHistory(place, readCluster(options, session));
-    session.logger.close();
     const text = output === 'json' ? formatJson(place.name, history) : formatText(history);
-    await writeAll(context.stdout, text, session.signal);
+    await writePieces(context, session, text);
   },
 });
 

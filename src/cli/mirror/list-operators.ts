@@ -17,9 +17,8 @@ import { openReference } from '../../oci/image/open.js';
 import { rememberNames } from '../completion/cache.js';
 import type { CommandContext } from '../context.js';
 import { encodeData } from '../reports/encode-data.js';
-import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
-import { type CommandSession, useSession } from '../session.js';
+import { type CommandSession, useSession, writePieces } from '../session.js';
 import { formatTable } from '../table.js';
 
 const flags = {
@@ -59,8 +58,7 @@ export const command = defineCommand({
       const text = catalogs
         ? await catalogsText(version as string, options.output, session)
         : await catalogText(catalog as string, options, context, session);
-      session.logger.close();
-      await writeAll(context.stdout, text);
+      await writePieces(context, session, text);
     });
   },
 });

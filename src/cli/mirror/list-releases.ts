@@ -9,9 +9,8 @@ import { defineCommand } from '../command/declaration.js';
 import { type FlagValues, flag, grouped, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { encodeData } from '../reports/encode-data.js';
-import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
-import { type CommandSession, useSession } from '../session.js';
+import { type CommandSession, useSession, writePieces } from '../session.js';
 import { mirrorFlags } from './flags.js';
 import { readOcMirrorFlags } from './oc-mirror-flags.js';
 
@@ -45,8 +44,7 @@ export const command = defineCommand({
     checkFlags(options);
     await useSession(context, options, async (session) => {
       const result = await listText(options, session);
-      session.logger.close();
-      await writeAll(context.stdout, result, context.signal);
+      await writePieces(context, session, result);
     });
   },
 });

@@ -14,9 +14,8 @@ import { findMaxNestedPaths, getMaxPerRegistry, getWorkspace } from './image-set
 import { parseGlobalOptions, parseInteger } from './options.js';
 import { maxShards } from '../../mirror/lock/shard.js';
 import { encodeData } from '../reports/encode-data.js';
-import { writeAll } from '../output.js';
 import { amountOfBytes, count, printable } from '../printable.js';
-import { useSession } from '../session.js';
+import { useSession, writePieces } from '../session.js';
 import { formatTable } from '../table.js';
 
 /**
@@ -62,12 +61,11 @@ export const command = defineCommand({
         ...{ maxNestedPaths, maxPerRegistry, shards, helmCharts: options.helmCharts },
         ...getCopyLimits(options),
       });
-      session.logger.close();
       const text =
         output === 'json'
           ? encodeData({ destination, lock: name, plan: planOf(lock), ...status }, output)
           : formatText(destination, name, status, planOf(lock));
-      await writeAll(context.stdout, text, session.signal);
+      await writePieces(context, session, text);
       return status.isComplete ? exitCodes.done : exitCodes.partly;
     });
   },

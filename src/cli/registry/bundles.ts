@@ -1,9 +1,9 @@
+import { writePieces } from '../session.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { databaseSummary } from './database.js';
 import { sortedByBytes } from '../../core/order.js';
 import { openIndex } from '../../api/indexes/open-index.js';
 import { exitCodes } from '../exit-codes.js';
-import { writeAll } from '../output.js';
 import { printableLine } from '../printable.js';
 
 /** `opmate registry bundles`; exit code 4 if a bundle has no reference. */
@@ -27,9 +27,8 @@ export const command = defineCommand({
       for (const { name } of missing) {
         session.logger.log('warn', `${printableLine(name)}: left out, for the index has no image of it`);
       }
-      session.logger.close();
       const lines = sortedByBytes(references).map((reference) => `${printableLine(reference)}\n`);
-      await writeAll(context.stdout, lines.join(''));
+      await writePieces(context, session, lines.join(''));
       return missing.length > 0 ? exitCodes.partly : exitCodes.done;
     } finally {
       await index.close();

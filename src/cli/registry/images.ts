@@ -14,7 +14,7 @@ import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { count, printableLine, shellWord } from '../printable.js';
-import { type CommandSession } from '../session.js';
+import { type CommandSession, writePieces } from '../session.js';
 
 const flags = {
   ...grouped('Input', {
@@ -83,8 +83,7 @@ export const command = defineCommand({
     const list = await listImages(source, session, { packages, channels, bundles });
     const images = tellFindings(session, list, options.includeUndeclared);
     if (destination === undefined) {
-      session.logger.close();
-      await writeAll(context.stdout, images.map((image) => `${printableLine(image)}\n`).join(''));
+      await writePieces(context, session, images.map((image) => `${printableLine(image)}\n`).join(''));
       return exitCodes.done;
     }
     const { pairs, faults, notes } = mapToRegistry(images, {

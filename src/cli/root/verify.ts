@@ -1,3 +1,4 @@
+import { writePieces } from '../session.js';
 import path from 'node:path';
 import { UsageError } from '../../core/errors.js';
 import { type VerifiedImage, verifyImages } from '../../api/images/verify-images.js';
@@ -5,7 +6,6 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { encodeData } from '../reports/encode-data.js';
-import { writeAll } from '../output.js';
 import { printableLine } from '../../core/printable.js';
 import { isAccepted } from '../../oci/signatures/verify-image.js';
 import { policyFlags, findPolicyRequest } from './policy-flags.js';
@@ -35,8 +35,7 @@ export const command = defineCommand({
     const directory = options['registries.d'];
     const registriesDirectory = directory && path.resolve(context.workingDirectory, directory);
     const images = await verifyImages(references, session, { ...request, registriesDirectory });
-    session.logger.close();
-    await writeAll(context.stdout, options.output === 'json' ? toJson(images) : toText(images));
+    await writePieces(context, session, options.output === 'json' ? toJson(images) : toText(images));
     return images.every(isAccepted) ? exitCodes.done : exitCodes.findings;
   },
 });

@@ -1,3 +1,4 @@
+import { withOpen } from '../core/concurrency.js';
 import { Assembly } from '../catalog/assemble.js';
 import { writeCatalogDirectory } from '../catalog/directory-writer.js';
 import { collectFacts } from '../catalog/facts.js';
@@ -52,12 +53,9 @@ export async function filterCatalog(
         }
       },
       writeDirectory: async (directory, output = {}) => {
-        const made = await assemble(catalog, chosen, output, session);
-        try {
+        await withOpen(assemble(catalog, chosen, output, session), async (made) => {
           await writeCatalogDirectory(made.assembly, directory, output.format ?? 'json', session);
-        } finally {
-          await made.close();
-        }
+        });
       },
       close: () => source.close(),
     };

@@ -1,3 +1,4 @@
+import { withOpen } from '../core/concurrency.js';
 import { addContext } from '../core/diagnostics-error.js';
 import { readPackageContent } from '../catalog/package-content.js';
 import { OpmateError, UsageError, redact } from '../core/errors.js';
@@ -86,10 +87,7 @@ async function readContent(
     place.kind === 'served' || place.kind === 'directory' ? { ...place, package: packageName } : place,
     session,
   );
-  const source = await requireCatalog(opened, reference);
-  try {
-    return await readPackageContent(source.catalog, packageName, session);
-  } finally {
-    await source.close();
-  }
+  return withOpen(requireCatalog(opened, reference), (source) =>
+    readPackageContent(source.catalog, packageName, session),
+  );
 }

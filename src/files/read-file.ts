@@ -1,3 +1,4 @@
+import { withOpen } from '../core/concurrency.js';
 import { constants, createReadStream } from 'node:fs';
 import { type FileHandle, open, stat } from 'node:fs/promises';
 import { LimitError, OpmateError, throwFileError, systemCode } from '../core/errors.js';
@@ -67,8 +68,7 @@ export async function readRegularFile(
   limit: number,
   options: OpenRegularFileOptions = {},
 ): Promise<Buffer> {
-  const handle = await openRegularFile(file, options);
-  try {
+  return withOpen(openRegularFile(file, options), async (handle) => {
     const { size } = await handle.stat();
     if (size > limit) throw tooLarge(options.label ?? options.name ?? file, limit);
     // Files in /proc report no size, and others may grow.
@@ -77,9 +77,7 @@ export async function readRegularFile(
       options.label ?? options.name ?? file,
       limit,
     );
-  } finally {
-    await handle.close();
-  }
+  });
 }
 
 /**

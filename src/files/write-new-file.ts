@@ -1,3 +1,4 @@
+import { withOpen } from '../core/concurrency.js';
 import { open } from 'node:fs/promises';
 
 /** Text, or the pieces of a file. */
@@ -9,12 +10,9 @@ export async function writeNewFile(
   content: FileContent,
   { mode = 0o666 }: { mode?: number | undefined } = {},
 ): Promise<void> {
-  const handle = await open(file, 'wx', mode);
-  try {
+  await withOpen(open(file, 'wx', mode), async (handle) => {
     if (typeof content === 'string' || content instanceof Uint8Array) await handle.writeFile(content);
     else for await (const piece of content) await handle.writeFile(piece);
     await handle.sync();
-  } finally {
-    await handle.close();
-  }
+  });
 }

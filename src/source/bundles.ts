@@ -2,7 +2,7 @@ import { getReferenceNames } from './reference-error.js';
 import { addContext } from '../core/diagnostics-error.js';
 import { parseBundle } from '../bundle/parse.js';
 import { type BundleFiles, readBundleDirectory } from '../bundle/read.js';
-import { mapConcurrent } from '../core/concurrency.js';
+import { mapConcurrent, withOpen } from '../core/concurrency.js';
 import { CancelledError, OpmateError, UsageError, throwIfCancelled } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import {
@@ -105,14 +105,11 @@ export function createManifestFetcher(
   options: Pick<StageOptions, 'pullFrom'> = {},
 ): FetchManifests {
   return async (image) => {
-    const stage = await stageBundles([image], session, options);
-    try {
+    return withOpen(stageBundles([image], session, options), async (stage) => {
       const [bundle] = stage.bundles;
       if (bundle === undefined) throw new OpmateError('NOT_FOUND', `${image}: no bundle`);
       return { name: bundle.record.name, manifests: await bundle.manifests() };
-    } finally {
-      await stage.close();
-    }
+    });
   };
 }
 

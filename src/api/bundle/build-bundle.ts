@@ -1,3 +1,4 @@
+import { withOpen } from '../../core/concurrency.js';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import {
@@ -69,8 +70,7 @@ export async function storeBundle(
   const { findings } = prepared;
   if (findings.length > 0) return { findings, files: [], images: [] };
   return withTemporaryDirectory(session, async (directory) => {
-    const base = await openBase(session, prepared.baseImage, '--base-image');
-    try {
+    return withOpen(openBase(session, prepared.baseImage, '--base-image'), async (base) => {
       const built = await buildBundleImages(prepared, { bases: base.images, platform, directory, signal });
       const images: StoredImage[] = [];
       const putAll = async (): Promise<void> => {
@@ -78,8 +78,6 @@ export async function storeBundle(
       };
       await replaceFiles(prepared.files, { signal, then: putAll });
       return { findings, files: prepared.files.map(({ target }) => target), images };
-    } finally {
-      await base.close();
-    }
+    });
   });
 }

@@ -1,3 +1,4 @@
+import { withOpen } from '../../core/concurrency.js';
 import path from 'node:path';
 import type { KeyObject } from 'node:crypto';
 import { OpmateError, UsageError } from '../../core/errors.js';
@@ -58,16 +59,14 @@ export async function pushBundle(
           : `use oci-archive:${source} or docker-archive:${source}`,
     });
   }
-  const opened = await openReference(from, session);
-  try {
+  return withOpen(openReference(from, session), async (opened) => {
     const { labels } = await openImage(opened.repository, opened.reference, session);
     if (labels[imageLabels.bundlePackage] === undefined) {
       throw new OpmateError('INVALID', `${source}: not the image of a bundle`, {
         hint: `add the label ${imageLabels.bundlePackage}, or copy other images with opmate oci copy`,
       });
     }
-    const place = await openTarget(output.to, session);
-    try {
+    return withOpen(openTarget(output.to, session), async (place) => {
       const { repository, reference } = place;
       const { descriptor } = await copyImage(
         opened.repository,
@@ -78,12 +77,8 @@ export async function pushBundle(
       );
       await attachToStored(session, repository, descriptor, output);
       return { findings: [], name: getSubject(repository.name, descriptor.digest), built: undefined };
-    } finally {
-      await place.close();
-    }
-  } finally {
-    await opened.close();
-  }
+    });
+  });
 }
 
 function requireTag(text: string): ImageOutput['to'] {

@@ -1,3 +1,4 @@
+import { withOpen } from '../../core/concurrency.js';
 import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
 import path from 'node:path';
@@ -51,33 +52,30 @@ export async function addToIndex(
   const onFailure = add.permissive
     ? (_reference: string, error: OpmateError) => void failures.push(error)
     : undefined;
-  const stage = await stageBundles(references, session, { pullFrom, requireDigest, concurrency, onFailure });
-  try {
-    const report = await editDatabase(file, { ...edit, signal }, (database) =>
-      addBundles(database, stage.bundles, { ...add, mode: add.mode ?? 'replaces', logger, signal }),
-    );
-    for (const { bundle, error } of report.failures) {
-      const namesImage = error instanceof BundleImageAlreadyAddedError;
-      failures.push(namesImage ? error : addContext(error, { subject: bundle.reference }));
-    }
-    const packages = new Map(stage.bundles.map(({ record }) => [record.name, record.packageName]));
-    return { added: groupBy(report.added, (bundle) => packages.get(bundle) ?? ''), failures };
-  } finally {
-    await stage.close();
-  }
+  return withOpen(
+    stageBundles(references, session, { pullFrom, requireDigest, concurrency, onFailure }),
+    async (stage) => {
+      const report = await editDatabase(file, { ...edit, signal }, (database) =>
+        addBundles(database, stage.bundles, { ...add, mode: add.mode ?? 'replaces', logger, signal }),
+      );
+      for (const { bundle, error } of report.failures) {
+        const namesImage = error instanceof BundleImageAlreadyAddedError;
+        failures.push(namesImage ? error : addContext(error, { subject: bundle.reference }));
+      }
+      const packages = new Map(stage.bundles.map(({ record }) => [record.name, record.packageName]));
+      return { added: groupBy(report.added, (bundle) => packages.get(bundle) ?? ''), failures };
+    },
+  );
 }
 
 /** Checks before much is pulled that the database can be written. */
 async function checkDatabase(file: string, { outputFile, name }: EditOptions): Promise<void> {
   const inPlace = outputFile === undefined;
   if ((await statIfPresent(file)) !== undefined) {
-    const database = await openDatabase(file, { access: inPlace ? 'create' : 'read', name });
-    try {
+    await withOpen(openDatabase(file, { access: inPlace ? 'create' : 'read', name }), async (database) => {
       // Takes the lock for writing, and changes nothing.
       if (inPlace) await database.transaction(() => undefined);
-    } finally {
-      database.close();
-    }
+    });
     if (inPlace) return;
   }
   const target = outputFile ?? file;

@@ -1,3 +1,4 @@
+import { withOpen } from '../../core/concurrency.js';
 import path from 'node:path';
 import { OpmateError } from '../../core/errors.js';
 import { parseReference } from '../../core/reference.js';
@@ -185,11 +186,8 @@ async function writeOutput(
     await replaceFiles([database, { target: dockerfile, text }], { signal });
     return { image: undefined, files: [generatedDatabase, dockerfile] };
   }
-  const base = await openBase(session, binaryImage, '--binary-image');
-  try {
+  return withOpen(openBase(session, binaryImage, '--binary-image'), async (base) => {
     const images = await buildIndexImages(file, { bases: base.images, platform, directory, signal });
     return { image: await putImages(session, output, images, directory), files: [] };
-  } finally {
-    await base.close();
-  }
+  });
 }

@@ -1,3 +1,4 @@
+import { withOpen } from '../../core/concurrency.js';
 import { count } from '../../core/printable.js';
 import { addContext } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
@@ -77,14 +78,11 @@ async function withArchive<T>(
   proof: ArchiveProof,
   work: (content: ArchiveContent) => Promise<T>,
 ): Promise<T> {
-  const archive = await openArchiveSets(directories, proof);
-  try {
+  return withOpen(openArchiveSets(directories, proof), async (archive) => {
     await run.workspace?.requireWritable();
     const base = createBaseContent(archive, run.destination.target.registry, run.session);
     return await work({ archive, base });
-  } finally {
-    await archive.close();
-  }
+  });
 }
 
 /** Content of an archive to mirror. */

@@ -1,5 +1,5 @@
 import type { Session } from '../../source/session.js';
-import { closeOnAbort } from '../../core/concurrency.js';
+import { closeOnAbort, withOpen } from '../../core/concurrency.js';
 import type { CatalogSource } from '../../source/source-types.js';
 import { localStateReader } from '../../source/source.js';
 import { CurrentView } from '../../view/current-view.js';
@@ -56,15 +56,12 @@ export async function exportCatalogView(
   session: Session,
   { compare }: ExportViewOptions = {},
 ): Promise<void> {
-  const current = await createView(reference, compare, session);
-  try {
+  await withOpen(createView(reference, compare, session), async (current) => {
     await current.use(true, async (view, { readAt }) => {
       await view.endChecks();
       await exportPage(view, directory, { readAt, signal: session.signal });
     });
-  } finally {
-    await current.close();
-  }
+  });
 }
 
 async function createView(

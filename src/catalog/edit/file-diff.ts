@@ -1,3 +1,4 @@
+import { withOpen } from '../../core/concurrency.js';
 import type { FileHandle } from 'node:fs/promises';
 import { diffLines } from '../../core/line-diff.js';
 import { LineCounter } from '../documents.js';
@@ -23,8 +24,7 @@ async function diffFile(edit: FileEdit): Promise<string> {
     return `--- /dev/null\n+++ b/${edit.name}\n${diffLines('', edit.text).text}`;
   }
   const { file } = edit;
-  const handle = await openFile(file.path, file.name);
-  try {
+  return withOpen(openFile(file.path, file.name), async (handle) => {
     const { size } = await handle.stat();
     if (edit.kind === 'remove') {
       const old = await readAgain(handle, { file: file.name, offset: 0, length: size });
@@ -50,9 +50,7 @@ async function diffFile(edit: FileEdit): Promise<string> {
       floor = region.offset + Buffer.byteLength(region.old);
     }
     return hunks === '' ? '' : `--- a/${file.name}\n+++ b/${file.name}\n${hunks}`;
-  } finally {
-    await handle.close();
-  }
+  });
 }
 
 /** Returns the number of leading edits that are close together. */

@@ -1,3 +1,4 @@
+import { withOpen } from '../../core/concurrency.js';
 import { catalogForms } from '../../api/open-catalog.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { type FlagValues, flag, grouped, text } from '../command/flags.js';
@@ -70,8 +71,7 @@ export const command = defineCommand({
     const isForStdout = directory === undefined || directory === '-';
     if (!isForStdout && !dryRun) await requireEmptyDirectory(directory);
     if (reportFile !== undefined) await requirePlace(reportFile);
-    const filtered = await filterCatalog(reference, filter, session);
-    try {
+    await withOpen(filterCatalog(reference, filter, session), async (filtered) => {
       tellSelection(filtered.selection, session);
       const shown = withoutCredentials(reference);
       const report = filterReport(shown, filtered.before, filtered.selection);
@@ -98,9 +98,7 @@ export const command = defineCommand({
       const files =
         reportFile === undefined ? [] : [{ target: reportFile, text: encodeData(report, 'json') }];
       await replaceFiles(files, { signal, then: writeOutput });
-    } finally {
-      await filtered.close();
-    }
+    });
   },
 });
 

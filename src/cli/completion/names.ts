@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { DirectoryCatalog } from '../../catalog/catalog.js';
 import { listCatalogFiles } from '../../catalog/walk.js';
-import type { CancelOptions } from '../../core/concurrency.js';
+import { type CancelOptions, withOpen } from '../../core/concurrency.js';
 import { sortedByBytes } from '../../core/order.js';
 import { schemas } from '../../model/declarative-config.js';
 import { recalledNames } from './cache.js';
@@ -65,31 +65,25 @@ async function addNames(reference: string, search: Search, context: CommandConte
 
 async function addServed(url: string, { kind, add, isWanted, signal }: Search): Promise<void> {
   const { HttpCatalogClient } = await import('../../client/http-catalog-client.js');
-  const client = new HttpCatalogClient(url.replace(/\/+$/, ''), { maxAttempts: 1 });
-  try {
+  await withOpen(new HttpCatalogClient(url.replace(/\/+$/, ''), { maxAttempts: 1 }), async (client) => {
     if (kind === 'package') (await client.listPackages({ signal })).forEach(add);
     else {
       for await (const blob of client.metas({ schema: schemas.channel }, { signal })) {
         if (blob.kind === 'channel' && isWanted(blob.blob.package)) add(blob.blob.name);
       }
     }
-  } finally {
-    client.close();
-  }
+  });
 }
 
 async function addFromDatabase(file: string, { kind, add, isWanted }: Search): Promise<void> {
   const { openDatabase } = await import('../../sqlite/schema/database.js');
   const { IndexQueries } = await import('../../sqlite/read/queries.js');
-  const database = await openDatabase(file, { access: 'read' });
-  try {
+  await withOpen(openDatabase(file, { access: 'read' }), (database) => {
     for (const { name, channels } of new IndexQueries(database).packages()) {
       if (kind === 'package') add(name);
       else if (isWanted(name)) channels.forEach((channel) => add(channel.name));
     }
-  } finally {
-    database.close();
-  }
+  });
 }
 
 /**

@@ -1,3 +1,4 @@
+import { withOpen } from '../../core/concurrency.js';
 import { defineCommand } from '../command/declaration.js';
 import { type FlagValues, flag, grouped, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
@@ -79,8 +80,7 @@ async function catalogText(
   context: CommandContext,
   session: CommandSession,
 ): Promise<string> {
-  const loaded = await loadCatalog(reference.replace(/^oci:\/\//, 'oci:'), session);
-  try {
+  return withOpen(loadCatalog(reference.replace(/^oci:\/\//, 'oci:'), session), async (loaded) => {
     const facts = await loaded.facts();
     await rememberNames(context, reference, facts);
     if (packageName !== undefined && channel !== undefined) {
@@ -108,9 +108,7 @@ async function catalogText(
       header,
       channels.map((row) => [row.package, row.channel, row.head]),
     )}`;
-  } finally {
-    await loaded.close();
-  }
+  });
 }
 
 /** Lists the well-known catalogs of a version, and whether they exist. */
@@ -122,15 +120,12 @@ async function catalogsText(
   const catalogs: { image: string; isPresent: boolean }[] = [];
   const lines = ['Available OpenShift OperatorHub catalogs:', `OpenShift ${printable(version)}:`];
   for (const text of getDefaultCatalogs(version)) {
-    const opened = await openReference(parseReference(text), session);
-    try {
+    await withOpen(openReference(parseReference(text), session), async (opened) => {
       const head = await opened.repository.headManifest(opened.reference, session);
       const isThere = head !== undefined;
       catalogs.push({ image: text, isPresent: isThere });
       lines.push(isThere ? text : `Invalid catalog reference, please check version: ${text}`);
-    } finally {
-      await opened.close();
-    }
+    });
   }
   if (output === 'json') return encodeData({ catalogs }, 'json');
   return lines.map((line) => `${line}\n`).join('');

@@ -1,3 +1,4 @@
+import { withOpen } from '../../core/concurrency.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag, parsed } from '../command/flags.js';
 import { milliseconds } from '../command/values.js';
@@ -26,8 +27,7 @@ export const command = defineCommand({
   ],
   async run({ context, args: [directory], options }) {
     const { dryRun, olderThan: minAgeMs } = options;
-    const logger = createLogger(context, options);
-    try {
+    return withOpen(createLogger(context, options), async (logger) => {
       let [blobs, bytes] = [0, 0];
       const { signal } = context;
       for await (const { digest, size } of collectGarbage(directory, { minAgeMs, dryRun, signal })) {
@@ -38,8 +38,6 @@ export const command = defineCommand({
       const verb = dryRun ? 'would remove' : 'removed';
       reportEnding(logger, [`${verb} ${count(blobs, 'unreferenced blob')}, ${amountOfBytes(bytes)}`]);
       return 0;
-    } finally {
-      logger.close();
-    }
+    });
   },
 });

@@ -1,3 +1,4 @@
+import { withOpen } from '../../core/concurrency.js';
 import { writePieces } from '../session.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { databaseSummary } from './database.js';
@@ -18,8 +19,7 @@ export const command = defineCommand({
     ],
   ],
   async runInSession({ context, args: [file], session }) {
-    const index = await openIndex(file, session);
-    try {
+    return withOpen(openIndex(file, session), async (index) => {
       const bundles = index.listBundleReferences();
       const references = new Set(bundles.map(({ image }) => image));
       const missing = bundles.filter(({ image }) => image === '');
@@ -30,8 +30,6 @@ export const command = defineCommand({
       const lines = sortedByBytes(references).map((reference) => `${printableLine(reference)}\n`);
       await writePieces(context, session, lines.join(''));
       return missing.length > 0 ? exitCodes.partly : exitCodes.done;
-    } finally {
-      await index.close();
-    }
+    });
   },
 });

@@ -1,6 +1,6 @@
 import { catalogForms } from '../../api/open-catalog.js';
 import { exportCatalogView, viewCatalog } from '../../api/view/view-catalog.js';
-import { onAbort } from '../../core/concurrency.js';
+import { onAbort, withOpen } from '../../core/concurrency.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag, text } from '../command/flags.js';
 import { writeAll } from '../output.js';
@@ -40,14 +40,11 @@ export const command = defineCommand({
       return;
     }
     const edit = options.edit ? options.to : undefined;
-    const page = await viewCatalog(reference, session, { compare, host, port, edit });
-    try {
+    await withOpen(viewCatalog(reference, session, { compare, host, port, edit }), async (page) => {
       await writeAll(context.stdout, `${page.url}\n`);
       if (options.open) openBrowser(page.url, context.environment, logger);
       logger.log('info', 'press Ctrl+C to stop');
       await new Promise<void>((resolve) => void onAbort(context.signal, resolve));
-    } finally {
-      await page.close();
-    }
+    });
   },
 });

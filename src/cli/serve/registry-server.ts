@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import cluster from 'node:cluster';
 import { open } from 'node:fs/promises';
 import type { GrpcServerOptions } from '../../api/serve/grpc-server.js';
-import { onAbort } from '../../core/concurrency.js';
+import { onAbort, withOpen } from '../../core/concurrency.js';
 import { CancelledError, getMessage, redact, systemReason } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 import type { FlagValues } from '../command/flags.js';
@@ -60,12 +60,9 @@ export async function reportingFailure<T>(
     try {
       // A pipe that nobody reads must not be waited for.
       const flags = constants.O_WRONLY | constants.O_NONBLOCK | (isExpected ? constants.O_CREAT : 0);
-      const handle = await open(file, flags, 0o644);
-      try {
+      await withOpen(open(file, flags, 0o644), async (handle) => {
         await handle.writeFile(`${redact(getMessage(error))}\n`);
-      } finally {
-        await handle.close();
-      }
+      });
     } catch (failure) {
       const problem = `cannot write ${file}: ${systemReason(failure)}`;
       if (isExpected) createLogger(context, options).log('warn', problem);

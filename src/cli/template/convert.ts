@@ -1,3 +1,4 @@
+import { withOpen } from '../../core/concurrency.js';
 import { convertToTemplate } from '../../api/template/convert-template.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import type { FlagValues } from '../command/flags.js';
@@ -48,12 +49,9 @@ async function convertTemplate(
   await useSession(context, options, async (session) => {
     const input = (await isPipe(reference)) ? await openInput(reference, context) : undefined;
     try {
-      const template = await convertToTemplate(input ?? reference, session, { type, format });
-      try {
+      await withOpen(convertToTemplate(input ?? reference, session, { type, format }), async (template) => {
         await writePieces(context, session, template.write(context));
-      } finally {
-        await template.close();
-      }
+      });
     } finally {
       await input?.close();
     }

@@ -1,3 +1,4 @@
+import { withOpen } from '../../core/concurrency.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import type { FlagValues } from '../command/flags.js';
 import { migrateLevel, outputFormat } from '../command/shared-flags.js';
@@ -44,11 +45,9 @@ async function renderFile(
   resolveMigrationLevel(migrateLevel ?? '');
   await useSession(context, options, async (session) => {
     const { logger } = session;
-    const input = await openTemplate(file, context);
-    try {
+    await withOpen(openTemplate(file, context), async (input) => {
       const format = output === 'mermaid' ? 'json' : output;
-      const rendered = await renderTemplate(input, session, { type, format, migrateLevel });
-      try {
+      await withOpen(renderTemplate(input, session, { type, format, migrateLevel }), async (rendered) => {
         const drawing =
           output === 'mermaid'
             ? drawGraph(rendered.facts, {
@@ -64,12 +63,8 @@ async function renderFile(
           const message = `the catalog is not valid: ${formatCatalogMessage(problem)}`;
           logger.log('warn', place === undefined ? message : `${place}: ${message}`);
         }
-      } finally {
-        await rendered.close();
-      }
-    } finally {
-      await input.close();
-    }
+      });
+    });
   });
 }
 

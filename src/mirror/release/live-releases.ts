@@ -1,3 +1,4 @@
+import { withOpen } from '../../core/concurrency.js';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { computeDigest } from '../../core/digest.js';
@@ -65,13 +66,10 @@ export function createLiveAccess(options: LiveReleaseOptions): ReleaseAccess {
       return fetchReleaseSignature(store, image, { keyring, now: session.now(), version, session });
     },
     async resolve(release) {
-      const opened = await openReference(release, session);
-      try {
+      return withOpen(openReference(release, session), async (opened) => {
         const { descriptor } = await opened.repository.getManifest(opened.reference, session);
         return { ...release, digest: descriptor.digest };
-      } finally {
-        await opened.close();
-      }
+      });
     },
     open: (image) => openReference(image, session),
     graphImage: () => getGraphImage(options),

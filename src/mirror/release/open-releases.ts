@@ -1,4 +1,4 @@
-import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
+import { type CancelOptions, mapConcurrent, withOpen } from '../../core/concurrency.js';
 import { ErrorList } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
 import { type RegistryReference, formatReference } from '../../core/reference.js';
@@ -191,17 +191,14 @@ export async function openReleases(
   }
 
   async function readImage(image: DigestReference) {
-    const opened = await access.open(image);
-    try {
+    return withOpen(access.open(image), async (opened) => {
       const contents = await readContents(opened.repository, image.digest, {
         platforms: platforms.length > 0 ? platforms : undefined,
         signal,
       });
       const payload = await readPayload(opened.repository, contents, { kubeVirt, signal });
       return { contents, ...payload };
-    } finally {
-      await opened.close();
-    }
+    });
   }
 }
 

@@ -3,7 +3,7 @@ import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { paddedSize } from '../../archive/tar-header.js';
-import { type CancelOptions, mapConcurrent, onAbort } from '../../core/concurrency.js';
+import { type CancelOptions, mapConcurrent, onAbort, withOpen } from '../../core/concurrency.js';
 import { parseDigest } from '../../core/digest.js';
 import {
   CancelledError,
@@ -290,16 +290,13 @@ async function writePlanned(
     blob: PlacedBlob,
     target: FileHandle | undefined,
   ): Promise<boolean> {
-    const source = await openPart(file, constants.O_RDONLY);
-    try {
+    return withOpen(openPart(file, constants.O_RDONLY), async (source) => {
       const written = await readBytes(source, offset - header.length, header.length);
       if (!written.equals(header)) return false;
       const { algorithm, hex } = parseDigest(blob.digest);
       const copy = target && ((piece: Buffer, done: number) => writeBytes(target, piece, blob.offset + done));
       return (await hashRegion(source, offset, blob.size, algorithm, file, copy)) === hex;
-    } finally {
-      await source.close();
-    }
+    });
   }
 
   async function fetchBlob(handle: FileHandle, { digest, size, offset }: PlacedBlob): Promise<void> {

@@ -2,7 +2,7 @@ import { type Hash, createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { paddedSize } from '../../archive/tar-header.js';
-import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
+import { type CancelOptions, mapConcurrent, withOpen } from '../../core/concurrency.js';
 import { computeDigest, parseDigest } from '../../core/digest.js';
 import { type Diagnostic, createFault } from '../../core/diagnostic.js';
 import { throwFileError, getMessage, systemCode, systemReason, throwIfCancelled } from '../../core/errors.js';
@@ -93,17 +93,14 @@ async function verifyPart(
     faults.push(createDiagnostic(file, problem, { digest })),
   );
   try {
-    const handle = await openRegularFile(partFile, { noFollow: true });
-    try {
+    await withOpen(openRegularFile(partFile, { noFollow: true }), async (handle) => {
       for await (const piece of readRegion(handle, 0, part.size, file)) {
         throwIfCancelled(signal);
         whole.update(piece);
         check(piece);
         onRead(piece.length);
       }
-    } finally {
-      await handle.close();
-    }
+    });
   } catch (error) {
     if (systemCode(error) === 'CANCELLED') throw error;
     const problem = `cannot be read: ${systemReason(error)}`;
@@ -222,10 +219,7 @@ async function findMissingBlobs(
 
 async function readManifest(file: string, place: { size: number; offset: number }): Promise<Buffer> {
   if (place.size > maxManifestBytes) throw new Error(`manifest is larger than ${maxManifestBytes} bytes`);
-  const handle = await openRegularFile(file, { noFollow: true });
-  try {
-    return await readBytes(handle, place.offset, place.size);
-  } finally {
-    await handle.close();
-  }
+  return withOpen(openRegularFile(file, { noFollow: true }), (handle) =>
+    readBytes(handle, place.offset, place.size),
+  );
 }

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
-import { onAbort } from '../../core/concurrency.js';
+import { onAbort, withOpen } from '../../core/concurrency.js';
 import { computeDigest, isDigest, parseDigest, verifyContent } from '../../core/digest.js';
 import { CancelledError, LimitError, OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { type LocalRepository, createContentRepository, getTag } from './layout-content.js';
@@ -41,8 +41,7 @@ export async function openLayout(
       const path = store.stagingPath();
       let failure: unknown;
       try {
-        const handle = await open(path, 'wx');
-        try {
+        await withOpen(open(path, 'wx'), async (handle) => {
           const content = await openContent();
           const checked = verifyContent({ digest, size, subject: `${name}: ${digest}` });
           const write = async (chunks: AsyncIterable<Buffer>) => {
@@ -61,9 +60,7 @@ export async function openLayout(
           const unwatch = onAbort(options.signal, () => void checked.destroy(new CancelledError()));
           await pipeline(content, checked, write).finally(unwatch);
           await handle.sync();
-        } finally {
-          await handle.close();
-        }
+        });
         await store.adoptBlob(path, digest);
       } catch (error) {
         await rm(path, { force: true });

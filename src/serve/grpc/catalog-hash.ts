@@ -3,7 +3,7 @@ import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Catalog } from '../../catalog/catalog.js';
 import { openFile, readFully } from '../../catalog/file-access.js';
-import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
+import { type CancelOptions, mapConcurrent, withOpen } from '../../core/concurrency.js';
 import { getFileState, readdirIfPresent } from '../../files/file-status.js';
 import { readRegularFile } from '../../files/read-file.js';
 import { replaceFile } from '../../files/replace-file.js';
@@ -67,16 +67,13 @@ async function digestFiles(
 
 async function hashFile({ path: file, name }: CatalogFile, piece: Buffer): Promise<string> {
   const hash = createHash('sha256');
-  const handle = await openFile(file, name);
-  try {
+  return withOpen(openFile(file, name), async (handle) => {
     for (let size = 0; ; size += piece.length) {
       const got = await readFully(handle, piece, size, name);
       hash.update(piece.subarray(0, got));
       if (got < piece.length) return `${size + got}:${hash.digest('hex')}`;
     }
-  } finally {
-    await handle.close();
-  }
+  });
 }
 
 interface CatalogState {

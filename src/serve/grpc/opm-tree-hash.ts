@@ -1,3 +1,4 @@
+import { withOpen } from '../../core/concurrency.js';
 import { throwIfCancelled } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
 import { type FilePart, FilePartReader } from '../../files/file-parts.js';
@@ -17,8 +18,7 @@ export async function hashOpmTrees(
   signal?: AbortSignal,
 ): Promise<string> {
   const hash = new Fnv64();
-  const reader = new FilePartReader();
-  try {
+  await withOpen(new FilePartReader(), async (reader) => {
     for (const tree of trees) {
       hash.update(getHeader('.', { isDirectory: true, size: 0 }));
       for (const { path, file } of toWalkOrder(tree)) {
@@ -33,9 +33,7 @@ export async function hashOpmTrees(
       }
       hash.update(Buffer.alloc(2 * blockSize));
     }
-  } finally {
-    await reader.close();
-  }
+  });
   return hash.digest();
 }
 

@@ -1,3 +1,4 @@
+import { withOpen } from '../../core/concurrency.js';
 import type { Section } from '../catalogs/content-index.js';
 import type { ServedCatalog } from '../catalogs/catalog-set.js';
 import type { BodySender } from './body-sender.js';
@@ -57,8 +58,7 @@ export async function sendContent(
   if (coding === undefined) response.setHeader('Content-Length', length);
   else response.setHeader('Content-Encoding', coding);
   if (method === 'HEAD' || length === 0) return void response.end();
-  const reader = content.openReader();
-  try {
+  return withOpen(content.openReader(), async (reader) => {
     if (coding === undefined && length <= smallBytes) {
       const body = Buffer.allocUnsafe(length);
       let filled = 0;
@@ -84,7 +84,5 @@ export async function sendContent(
     }
     if (form.size !== undefined) response.setHeader('Content-Length', form.size);
     await bodies.stream(exchange, readCompressed(form, bodies.pool), undefined);
-  } finally {
-    reader.close();
-  }
+  });
 }

@@ -2,7 +2,7 @@ import { open, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { type ArchiveLimits, defaultArchiveLimits } from '../../archive/limits.js';
 import { writeLayer } from '../../archive/tar-writer.js';
-import type { CancelOptions } from '../../core/concurrency.js';
+import { type CancelOptions, withOpen } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { Logger } from '../../core/log.js';
@@ -134,14 +134,11 @@ function execForm(words: readonly string[]): string {
  */
 export async function settleDatabase(file: string, name: string): Promise<void> {
   await replaceFileBy(file, async (settled) => {
-    const database = await openDatabase(file, { access: 'write', name });
-    try {
+    await withOpen(openDatabase(file, { access: 'write', name }), (database) => {
       database.run('UPDATE schema_migrations SET timestamp = ?', '1970-01-01 00:00:00');
       // In place it would be written three times, and leave a write-ahead log that the image lacks.
       database.run('VACUUM INTO ?', settled);
-    } finally {
-      database.close();
-    }
+    });
     for (const suffix of ['-wal', '-shm', '-journal']) await rm(file + suffix, { force: true });
   });
 }

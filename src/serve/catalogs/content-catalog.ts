@@ -20,7 +20,7 @@ export class ContentCatalog implements Catalog {
   }
 
   async *metas({ signal }: MetasOptions = {}): AsyncGenerator<Meta, void, undefined> {
-    for (const { section } of this.#content.blobs({ schema: '', package: '', name: '' })) {
+    for (const { section } of this.#content.blobs()) {
       throwIfCancelled(signal);
       const origin: BlobOrigin = { file: this.name, ...section, syntax: 'json' };
       yield toMeta(await this.read(origin), 'json', origin);

@@ -12,7 +12,7 @@ export interface Section {
   length: number;
 }
 
-/** Query of blobs; an empty field matches all. */
+/** Query of blobs; an empty or missing field matches all. */
 export interface MetasQuery {
   schema: string;
   package: string;
@@ -67,12 +67,13 @@ function createContentIndex(columns: readonly [Column, Column, Column], lengths:
   for (let i = 0; i < count; i++) offsets[i + 1] = (offsets[i] as number) + (lengths[i] as number);
   const size = offsets[count] as number;
 
-  function* findMatching(query: MetasQuery): Generator<number, void, undefined> {
+  function* findMatching(query: Partial<MetasQuery>): Generator<number, void, undefined> {
     const criteria: { ids: Uint32Array; id: number; members: Uint32Array }[] = [];
     for (const [i, field] of fields.entries()) {
-      if (query[field] === '') continue;
+      const text = query[field] ?? '';
+      if (text === '') continue;
       const { ids, findId, getMembers } = columns[i] as Column;
-      const id = findId(query[field]);
+      const id = findId(text);
       if (id === undefined) return;
       criteria.push({ ids, id, members: getMembers(id) });
     }
@@ -89,7 +90,7 @@ function createContentIndex(columns: readonly [Column, Column, Column], lengths:
   }
 
   const packageNames = new Set(packages.texts);
-  for (const blob of findMatching({ schema: 'olm.package', package: '', name: '' })) {
+  for (const blob of findMatching({ schema: 'olm.package' })) {
     packageNames.add(names.getText(blob));
   }
   packageNames.delete('');
@@ -102,10 +103,8 @@ function createContentIndex(columns: readonly [Column, Column, Column], lengths:
     packages: sortedByBytes(packageNames),
 
     /** Returns the sections of matching blobs, in order, adjacent ones joined. */
-    find(query: MetasQuery): Section[] {
-      if (query.schema === '' && query.package === '' && query.name === '') {
-        return size === 0 ? [] : [{ offset: 0, length: size }];
-      }
+    find(query: Partial<MetasQuery> = {}): Section[] {
+      if (fields.every((field) => !query[field])) return size === 0 ? [] : [{ offset: 0, length: size }];
       const sections: Section[] = [];
       let last: Section | undefined;
       for (const blob of findMatching(query)) {
@@ -117,7 +116,7 @@ function createContentIndex(columns: readonly [Column, Column, Column], lengths:
     },
 
     /** Yields matching blobs, in order. */
-    *blobs(query: MetasQuery): Generator<ContentBlob, void, undefined> {
+    *blobs(query: Partial<MetasQuery> = {}): Generator<ContentBlob, void, undefined> {
       for (const blob of findMatching(query)) {
         yield {
           schema: schemas.getText(blob),

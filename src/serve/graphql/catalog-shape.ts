@@ -96,7 +96,7 @@ interface BlobGroup {
 /** Groups adjacent blobs for a common read; there are no gaps. */
 function* groupedBlobs(content: StoredContent): Generator<BlobGroup, void, undefined> {
   let group: BlobGroup | undefined;
-  for (const { schema, section } of content.blobs({ schema: '', package: '', name: '' })) {
+  for (const { schema, section } of content.blobs()) {
     if (group !== undefined && group.length + section.length > readBytes) {
       yield group;
       group = undefined;

@@ -1,10 +1,9 @@
-import { withOpen } from '../../core/concurrency.js';
-import type { Section } from '../catalogs/content-index.js';
+import type { MetasQuery, Section } from '../catalogs/content-index.js';
 import type { ServedCatalog } from '../catalogs/catalog-set.js';
 import type { BodySender } from './body-sender.js';
 import { selectRange } from './conditions.js';
 import { getTotal, readCompressed, readSections } from './content-stream.js';
-import { type EntityTags, respondToConditions } from './entity-tags.js';
+import { getTags, respondToConditions } from './entity-tags.js';
 import { type Exchange, sendText } from './exchange.js';
 
 /** Media type of JSON lines. */
@@ -15,24 +14,19 @@ const smallBytes = 64 * 1024;
 /** Minimum size of catalogs whose compressed form is cached in a file instead of memory. */
 const minFileBytes = 256 * 1024;
 
-interface SentContent {
-  served: ServedCatalog;
-  sections: readonly Section[];
-  tags: EntityTags;
-  /** Criteria of a query; undefined for the whole catalog, which supports ranges. */
-  query?: readonly string[];
-}
-
-/** Sends sections of a catalog: whole, a range, compressed, or not modified. */
+/** Sends a catalog, or the blobs of a query: whole, a range of the catalog, compressed, or not modified. */
 export async function sendContent(
   exchange: Exchange,
-  { served, sections, tags, query }: SentContent,
+  { content, changedAt }: ServedCatalog,
+  query: MetasQuery | undefined,
   bodies: BodySender,
 ): Promise<void> {
   const { request, response, method } = exchange;
-  const { content } = served;
   const hasRanges = query === undefined;
-  const lastModified = served.changedAt ?? content.storedAt;
+  const criteria = query === undefined ? [] : [query.schema, query.package, query.name];
+  const tags = getTags(content.hash, criteria);
+  const sections = content.find(query);
+  const lastModified = changedAt ?? content.storedAt;
   const size = getTotal(sections);
   response.setHeader('Vary', 'Accept-Encoding');
   response.setHeader('Last-Modified', lastModified.toUTCString());
@@ -47,7 +41,7 @@ export async function sendContent(
   response.setHeader('Content-Type', linesType);
   response.setHeader('ETag', tags(coding));
   if (hasRanges && coding === undefined) response.setHeader('Accept-Ranges', 'bytes');
-  let sent = sections;
+  let sent: readonly Section[] = sections;
   let length = size;
   if (range !== undefined) {
     length = range.end - range.start + 1;
@@ -72,7 +66,7 @@ export async function sendContent(
     const isInFile = coding !== undefined && hasRanges && size >= minFileBytes;
     if (!isInFile) {
       return await bodies.sendPieces(exchange, {
-        key: [content.hash, ...(query ?? [])],
+        key: [content.hash, ...criteria],
         size: length,
         coding,
         readPieces: () => readSections(reader, sent, bodies.pool),

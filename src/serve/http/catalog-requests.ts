@@ -4,6 +4,7 @@ import { TLSSocket } from 'node:tls';
 import { getMessage, redact } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 import type { JsonValue } from '../../document/json.js';
+import type { MetasQuery } from '../catalogs/content-index.js';
 import type { CatalogSet, ServedCatalog } from '../catalogs/catalog-set.js';
 import type { QueryLimits } from '../graphql/catalog-query.js';
 import type { RequestRefusal } from '../server/http-server.js';
@@ -12,7 +13,6 @@ import { sendFromAll } from './all-catalogs.js';
 import { BodySender } from './body-sender.js';
 import { sendContent } from './catalog-content.js';
 import { findCatalogNameFault } from './catalog-names.js';
-import { getTags } from './entity-tags.js';
 import {
   type Exchange,
   allowReading,
@@ -95,56 +95,41 @@ export function createCatalogHandlers({
     }
   }
 
+  const routes = new Map<string, (exchange: Exchange) => void | Promise<void>>([
+    ['/catalogs', sendListing],
+    ['/api/v1/metas', (exchange) => sendFromAll(exchange, catalogs, bodies)],
+    ['/healthz', (exchange) => sendText(exchange, 200, 'ok')],
+    ['/readyz', sendReadiness],
+  ]);
+  if (!hasOwnMetrics) routes.set('/metrics', sendMetrics);
+  if (statuses !== undefined) {
+    routes.set('/api/v1/catalogs', (exchange) => sendJson(exchange, { items: statuses(getRoot(exchange)) }));
+  }
+  /** Routes below `/catalogs/NAME/`. */
+  const catalogRoutes = new Map<string, (exchange: Exchange, name: string) => Promise<void>>([
+    ['api/v1/all', sendBlobs],
+    ['all.json', sendBlobs],
+    ['api/v1/metas', (exchange, name) => sendBlobs(exchange, name, readMetasQuery(exchange.query))],
+    ['api/v1/graphql', (exchange, name) => handleQuery(exchange, () => find(name))],
+  ]);
+
   async function route(exchange: Exchange): Promise<void> {
-    const [, first, ...rest] = exchange.path.split('/');
-    const tail = rest.join('/');
-    if (first === 'catalogs' && rest.length === 0) {
-      allowReading(exchange);
-      return sendListing(exchange);
-    }
-    if (first === 'catalogs' && rest.length > 1 && rest[0] !== '') {
-      const [name = '', ...parts] = rest;
-      switch (parts.join('/')) {
-        case 'api/v1/all':
-        case 'all.json':
-          allowReading(exchange);
-          return await sendAll(exchange, parseName(name));
-        case 'api/v1/metas':
-          allowReading(exchange);
-          return await sendMetas(exchange, parseName(name));
-        case 'api/v1/graphql': {
-          if (exchange.method !== 'POST') allowReading(exchange);
-          const catalog = parseName(name);
-          return await handleQuery(exchange, () => find(catalog));
-        }
-      }
-    }
-    if (first === 'api' && tail === 'v1/catalogs' && statuses !== undefined) {
-      allowReading(exchange);
-      return sendJson(exchange, { items: statuses(getRoot(exchange)) });
-    }
-    if (first === 'api' && tail === 'v1/metas') {
-      allowReading(exchange);
-      return await sendFromAll(exchange, catalogs, bodies);
-    }
-    if (rest.length > 0) throw routeNotFound();
-    switch (first ?? '') {
-      case 'healthz':
-        allowReading(exchange);
-        return sendText(exchange, 200, 'ok');
-      case 'readyz': {
-        allowReading(exchange);
-        const ready = catalogs.isReady();
-        return sendText(exchange, ready ? 200 : 503, ready ? 'ok' : 'not ready: catalogs are being read');
-      }
-      case 'metrics':
-        if (!hasOwnMetrics) return sendMetrics(exchange);
-    }
-    throw routeNotFound();
+    const { path, method } = exchange;
+    const [, name = '', route = ''] = /^\/catalogs\/([^/]+)\/(.+)$/.exec(path) ?? [];
+    const respondFrom = catalogRoutes.get(route);
+    const respond = routes.get(path);
+    if (respondFrom === undefined && respond === undefined) throw routeNotFound();
+    if (route !== 'api/v1/graphql' || method !== 'POST') allowReading(exchange);
+    if (respondFrom !== undefined) return await respondFrom(exchange, parseName(name));
+    await respond?.(exchange);
+  }
+
+  function sendReadiness(exchange: Exchange): void {
+    const ready = catalogs.isReady();
+    sendText(exchange, ready ? 200 : 503, ready ? 'ok' : 'not ready: catalogs are being read');
   }
 
   function sendMetrics(exchange: Exchange): void {
-    allowReading(exchange);
     sendBuffer(exchange, 200, metricsType, Buffer.from(metrics.format(catalogs)));
   }
 
@@ -155,18 +140,8 @@ export function createCatalogHandlers({
     throw new Refusal(503, '503 Service Unavailable: the catalog is not loaded yet', retryLater);
   }
 
-  async function sendAll(exchange: Exchange, name: string): Promise<void> {
-    const served = find(name);
-    const sections = served.content.find({ schema: '', package: '', name: '' });
-    await sendContent(exchange, { served, sections, tags: getTags(served.content.hash) }, bodies);
-  }
-
-  async function sendMetas(exchange: Exchange, name: string): Promise<void> {
-    const criteria = readMetasQuery(exchange.query);
-    const served = find(name);
-    const query = [criteria.schema, criteria.package, criteria.name];
-    const tags = getTags(served.content.hash, query);
-    await sendContent(exchange, { served, sections: served.content.find(criteria), tags, query }, bodies);
+  async function sendBlobs(exchange: Exchange, name: string, query?: MetasQuery): Promise<void> {
+    await sendContent(exchange, find(name), query, bodies);
   }
 
   /** Returns the prefix of URLs in a response. */
@@ -195,6 +170,7 @@ export function createCatalogHandlers({
       response.setHeader('X-Content-Type-Options', 'nosniff');
       await answering(openExchange(request, response), (exchange) => {
         if (exchange.path !== '/metrics') throw routeNotFound();
+        allowReading(exchange);
         sendMetrics(exchange);
       });
     },

@@ -37,7 +37,6 @@ import {
 const maxConcurrent = 4;
 /** Maximum wait for another publisher of the same directory. */
 const maxLockWaitMs = 60_000;
-const everything = { schema: '', package: '', name: '' };
 
 interface PublishContentOptions extends CancelOptions {
   /** Name of the catalog in URLs. */
@@ -189,7 +188,7 @@ async function addPackage(
   let icon: PublishedIcon | undefined;
   let count = 0;
   async function* lines(): AsyncGenerator<Buffer> {
-    for (const { section } of content.blobs({ ...everything, schema: schemas.package, name })) {
+    for (const { section } of content.blobs({ schema: schemas.package, name })) {
       const line = await readSection(reader, section);
       const blob = parseGoJson(String(line));
       const match = isJsonObject(blob) ? takeIcon(blob) : undefined;
@@ -201,7 +200,7 @@ async function addPackage(
         yield Buffer.from(`${encodeGoJson(blob)}\n`);
       }
     }
-    for (const { schema, name: blobName, section } of content.blobs({ ...everything, package: name })) {
+    for (const { schema, name: blobName, section } of content.blobs({ package: name })) {
       if (schema === schemas.package && blobName === name) continue;
       count++;
       yield await readSection(reader, section);

@@ -95,22 +95,16 @@ export const collectionFunctions: FunctionTable = {
   }),
   hasKey: define('ms', ([map, key]) => Object.hasOwn(map, key)),
   pluck: define('sm*', ([key, ...maps]) =>
-    (maps as GoMap[]).flatMap((map) =>
-      Object.hasOwn(map, key as string) ? [map[key as string] as GoValue] : [],
-    ),
+    maps.flatMap((map) => (Object.hasOwn(map, key) ? [map[key] as GoValue] : [])),
   ),
   keys: define('m*', (maps) => maps.flatMap(getKeys)),
   values: define('m', ([map]) => getKeys(map).map((key) => map[key] as GoValue)),
   pick: define('ma*', ([map, ...keys]) =>
-    dict(
-      (keys as GoValue[])
-        .map(toText)
-        .flatMap((key) => (Object.hasOwn(map as GoMap, key) ? [key, (map as GoMap)[key] as GoValue] : [])),
-    ),
+    dict(keys.map(toText).flatMap((key) => (Object.hasOwn(map, key) ? [key, map[key] as GoValue] : []))),
   ),
   omit: define('ma*', ([map, ...keys]) => {
-    const left = new Set((keys as GoValue[]).map(toText));
-    return dict(Object.entries(map as GoMap).flatMap(([key, value]) => (left.has(key) ? [] : [key, value])));
+    const left = new Set(keys.map(toText));
+    return dict(Object.entries(map).flatMap(([key, value]) => (left.has(key) ? [] : [key, value])));
   }),
   dig: define('a*', (args) => {
     const [map = null, otherwise = null] = args.slice(-2).reverse();
@@ -146,11 +140,11 @@ export const collectionFunctions: FunctionTable = {
       return kept;
     }),
     without: define('aa*', ([items, ...gone]) =>
-      asList(items as GoValue).filter((item) => !(gone as GoValue[]).some((entry) => isEqual(entry, item))),
+      asList(items).filter((item) => !gone.some((entry) => isEqual(entry, item))),
     ),
     has: define('aa', ([item, items]) => asList(items).some((entry) => isEqual(entry, item))),
     compact: define('a', ([items]) => asList(items).filter(isTrue)),
-    slice: define('aa*', ([items, ...indexes]) => slice(items as GoValue, indexes as GoValue[])),
+    slice: define('aa*', ([items, ...indexes]) => slice(items, indexes)),
     chunk: define('ia', ([size, items]) => {
       const all = asList(items);
       const chunks: GoValue[] = [];
@@ -163,7 +157,7 @@ export const collectionFunctions: FunctionTable = {
     budget.requireItems(lists.reduce<number>((sum, item) => sum + asList(item).length, 0));
     return lists.flatMap(asList);
   }),
-  index: define('aa*', ([value, ...keys]) => index(value as GoValue, keys as GoValue[])),
+  index: define('aa*', ([value, ...keys]) => index(value, keys)),
   len: define('a', ([value]) => {
     if (typeof value === 'string') return BigInt(Buffer.byteLength(value));
     const content = value instanceof GoStruct ? value.content : value;

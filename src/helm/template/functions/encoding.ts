@@ -113,7 +113,7 @@ export const encodingFunctions: FunctionTable = {
   adler32sum: define('s', ([text]) => adler32(text)),
   print: define('a*', (values) => sprint(values)),
   println: define('a*', (values) => sprintln(values)),
-  printf: define('sa*', ([format, ...values]) => sprintf(format as string, values as GoValue[])),
+  printf: define('sa*', ([format, ...values]) => sprintf(format, values)),
   html: define('a*', (values) => sprint(values).replace(/[&<>"']/g, (name) => html[name] as string)),
   js: define('a*', (values) => JSON.stringify(sprint(values)).slice(1, -1)),
   urlquery: define('a*', (values) => encodeURIComponent(values.map(toText).join('')).replaceAll('%20', '+')),

@@ -1,6 +1,6 @@
 import type { TemplateFunction } from '../evaluate.js';
 import { TemplateFault, evaluationFault } from '../fault.js';
-import { type GoValue, getField } from '../go-values.js';
+import { getField } from '../go-values.js';
 import { collectionFunctions } from './collections.js';
 import { type FunctionTable, define } from './define.js';
 import { encodingFunctions } from './encoding.js';
@@ -23,7 +23,7 @@ const helmOwn: FunctionTable = {
   }),
   call: define('aa*', ([value, ...args]) => {
     if (value === null) throw evaluationFault('call of nil');
-    return getField(value as GoValue, 'Call', args as GoValue[]);
+    return getField(value, 'Call', args);
   }),
 };
 

@@ -24,9 +24,7 @@ function compare(a: GoValue, b: GoValue): number {
   throw evaluationFault(`incompatible types for comparison: ${getType(a)} and ${getType(b)}`);
 }
 
-const max = define('aa*', ([first, ...rest]) =>
-  ints(rest as GoValue[]).reduce((a, b) => (a > b ? a : b), toInt(first as GoValue)),
-);
+const max = define('aa*', ([first, ...rest]) => ints(rest).reduce((a, b) => (a > b ? a : b), toInt(first)));
 
 function round(value: number, places: number): number {
   const factor = 10 ** Math.min(Math.max(places, 0), 15);
@@ -51,22 +49,16 @@ export const numberFunctions: FunctionTable = {
   mod: define('aa', ([a, b]) => toInt(a) % nonZero(toInt(b))),
   add1f: define('a', ([value]) => toFloat(value) + 1),
   addf: define('a*', (values) => values.map(toFloat).reduce((a, b) => a + b, 0)),
-  subf: define('aa*', ([first, ...rest]) =>
-    (rest as GoValue[]).map(toFloat).reduce((a, b) => a - b, toFloat(first as GoValue)),
-  ),
-  divf: define('aa*', ([first, ...rest]) =>
-    (rest as GoValue[]).map(toFloat).reduce((a, b) => a / b, toFloat(first as GoValue)),
-  ),
+  subf: define('aa*', ([first, ...rest]) => rest.map(toFloat).reduce((a, b) => a - b, toFloat(first))),
+  divf: define('aa*', ([first, ...rest]) => rest.map(toFloat).reduce((a, b) => a / b, toFloat(first))),
   mulf: define('aa*', (values) => values.map(toFloat).reduce((a, b) => a * b, 1)),
   ...{ max, biggest: max },
-  min: define('aa*', ([first, ...rest]) =>
-    ints(rest as GoValue[]).reduce((a, b) => (a < b ? a : b), toInt(first as GoValue)),
-  ),
+  min: define('aa*', ([first, ...rest]) => ints(rest).reduce((a, b) => (a < b ? a : b), toInt(first))),
   maxf: define('a*', (values) => Math.max(...values.map(toFloat))),
   minf: define('a*', (values) => Math.min(...values.map(toFloat))),
   ceil: define('a', ([value]) => Math.ceil(toFloat(value))),
   floor: define('a', ([value]) => Math.floor(toFloat(value))),
-  round: define('aa*', ([value, places]) => round(toFloat(value as GoValue), Number(places ?? 0n))),
+  round: define('aa*', ([value, places]) => round(toFloat(value), Number(places ?? 0n))),
   randInt: define('ii', ([from]) => BigInt(from)),
   until: define('i', ([count], { budget }) => counting(0, count, count < 0 ? -1 : 1, budget)),
   untilStep: define('iii', ([start, stop, step], { budget }) => counting(start, stop, step, budget)),
@@ -82,7 +74,7 @@ export const numberFunctions: FunctionTable = {
   }),
   eq: define('aa*', ([first, ...rest]) => {
     if (rest.length === 0) throw evaluationFault('missing argument for comparison');
-    return (rest as GoValue[]).some((item) => isEqual(first as GoValue, item));
+    return rest.some((item) => isEqual(first, item));
   }),
   ne: define('aa', ([a, b]) => !isEqual(a, b)),
   lt: define('aa', ([a, b]) => compare(a, b) < 0),

@@ -1,3 +1,4 @@
+import { withOpen } from '../../core/concurrency.js';
 import type { MetasQuery, Section } from '../catalogs/content-index.js';
 import type { ServedCatalog } from '../catalogs/catalog-set.js';
 import type { BodySender } from './body-sender.js';

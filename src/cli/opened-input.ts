@@ -1,3 +1,4 @@
+import { keepOpen } from '../core/concurrency.js';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import path from 'node:path';
@@ -26,17 +27,13 @@ export async function openInput(name: string, context: CommandContext): Promise<
   // A shell's `<(…)` can be read once only.
   const stats = await statIfPresent(name);
   if (stats?.isFIFO() || stats?.isCharacterDevice()) return spool(createReadStream(name), name, context);
-  const handle = await openFile(name, name);
-  try {
+  return keepOpen(openFile(name, name), async (handle) => {
     const stats = await handle.stat();
     if (stats.isDirectory()) {
       throw new OpmateError('IO', `read ${name}: is a directory`, { file: name });
     }
     return getInput({ handle, label: name, size: stats.size });
-  } catch (error) {
-    await handle.close();
-    throw error;
-  }
+  });
 }
 
 function getInput(file: OpenFile): OpenedInput {

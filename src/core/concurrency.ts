@@ -156,6 +156,20 @@ function startTurn(): void {
   next?.();
 }
 
+/** Runs `work` with an opened resource, which stays open for its result; closes it if `work` fails. */
+export async function keepOpen<R extends { close(): unknown }, T>(
+  resource: R | Promise<R>,
+  work: (resource: R) => T | Promise<T>,
+): Promise<T> {
+  const opened = await resource;
+  try {
+    return await work(opened);
+  } catch (error) {
+    await opened.close();
+    throw error;
+  }
+}
+
 /** Runs `work` with an opened resource, and closes it afterwards. Throws what either of them throws. */
 export async function withOpen<R extends { close(): unknown }, T>(
   resource: R | Promise<R>,

@@ -1,3 +1,4 @@
+import { keepOpen } from '../core/concurrency.js';
 import { OpmateError } from '../core/errors.js';
 import type { PlaceState, ResolvedPlace } from './drivers/driver.js';
 import { openPath, resolveArchive, resolvePath } from './drivers/local.js';
@@ -71,16 +72,12 @@ export async function openPlace(
   if (place.kind === 'served' && !allowed.catalogs) {
     throw new OpmateError('UNSUPPORTED', 'cannot render served catalog: not allowed');
   }
-  const resolved = await resolvePlace(place, session);
-  try {
+  return keepOpen(resolvePlace(place, session), async (resolved) => {
     const source = await resolved.open(allowed);
     const close = async (): Promise<void> => {
       await source.close();
       await resolved.close();
     };
     return { ...source, close };
-  } catch (error) {
-    await resolved.close();
-    throw error;
-  }
+  });
 }

@@ -1,3 +1,4 @@
+import { keepOpen } from '../../core/concurrency.js';
 import type { Assembly } from '../../catalog/assemble.js';
 import { type OpenFile } from '../../catalog/documents.js';
 import { openFile } from '../../catalog/file-access.js';
@@ -39,8 +40,7 @@ export async function renderTemplate(
   options: RenderTemplateOptions = {},
 ): Promise<RenderedTemplate> {
   if (typeof input !== 'string') return renderOpen(input, session, options);
-  const handle = await openFile(input, input);
-  try {
+  return keepOpen(openFile(input, input), async (handle) => {
     const { size } = await handle.stat();
     const rendered = await renderOpen({ handle, label: input, size }, session, options);
     return {
@@ -50,10 +50,7 @@ export async function renderTemplate(
         await handle.close();
       },
     };
-  } catch (error) {
-    await handle.close();
-    throw error;
-  }
+  });
 }
 
 async function renderOpen(

@@ -1,5 +1,5 @@
 import type { Session } from '../../source/session.js';
-import { closeOnAbort, withOpen } from '../../core/concurrency.js';
+import { closeOnAbort, withOpen, keepOpen } from '../../core/concurrency.js';
 import type { CatalogSource } from '../../source/source-types.js';
 import { localStateReader } from '../../source/source.js';
 import { CurrentView } from '../../view/current-view.js';
@@ -34,16 +34,12 @@ export async function viewCatalog(
   session: Session,
   { compare, host = '127.0.0.1', port = 0, edit }: ViewCatalogOptions = {},
 ): Promise<ServedPage> {
-  const current = await createView(reference, compare, session);
-  try {
+  return keepOpen(createView(reference, compare, session), async (current) => {
     await current.use(true, () => undefined);
     const editor = edit === undefined ? undefined : await createEditActions(reference, edit, session);
     const page = await startPage(current, { host, port }, '--port', session, editor);
     return { url: page.url, close: closeOnAbort(session.signal, () => page.close()) };
-  } catch (error) {
-    await current.close();
-    throw error;
-  }
+  });
 }
 
 /**

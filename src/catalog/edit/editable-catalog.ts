@@ -1,3 +1,4 @@
+import { keepOpen } from '../../core/concurrency.js';
 import { realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
@@ -56,14 +57,10 @@ export async function readEditableCatalog(
 ): Promise<EditableCatalog> {
   const root = await readRoot(directory);
   await recoverDirectory(root);
-  const catalog = new DirectoryCatalog(root, directory, options);
-  try {
+  return keepOpen(new DirectoryCatalog(root, directory, options), async (catalog) => {
     const files = await readFiles(catalog, directory, options);
     return { name: directory, root, files, facts: joinFacts(files.map((file) => file.facts)), catalog };
-  } catch (error) {
-    await catalog.close();
-    throw error;
-  }
+  });
 }
 
 async function readFiles(

@@ -5,7 +5,7 @@ import { type LayerFile, type TarInput, writeLayer } from '../../archive/tar-wri
 import { Assembly } from '../../catalog/assemble.js';
 import type { Catalog } from '../../catalog/catalog.js';
 import { checkPackagePath } from '../../catalog/directory-writer.js';
-import type { CancelOptions } from '../../core/concurrency.js';
+import { type CancelOptions, keepOpen } from '../../core/concurrency.js';
 import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
 import type { Reference } from '../../core/reference.js';
 import { quoteGo } from '../../document/go-json.js';
@@ -334,8 +334,7 @@ export async function rebuildFrom(
   changes: Pick<RebuildOptions, 'platforms' | 'withoutImages'>,
 ): Promise<RebuiltCatalog> {
   const { temporaryDirectory, logger, signal } = session;
-  const base = await openReference(reference, session);
-  try {
+  return keepOpen(openReference(reference, session), async (base) => {
     const repository = await withCatalogCache(base.repository, session);
     const options = { ...changes, temporaryDirectory, logger, signal };
     const rebuilt = await rebuildCatalog(catalog, facts, { repository, digest }, options);
@@ -346,8 +345,5 @@ export async function rebuildFrom(
         await base.close();
       },
     };
-  } catch (error) {
-    await base.close();
-    throw error;
-  }
+  });
 }

@@ -1,5 +1,5 @@
 import type { ArchiveLimits } from '../../archive/limits.js';
-import type { CancelOptions } from '../../core/concurrency.js';
+import { type CancelOptions, keepOpen } from '../../core/concurrency.js';
 import { UsageError } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 import type { Reference } from '../../core/reference.js';
@@ -57,14 +57,10 @@ export async function openReference(reference: Reference, session: ImageSession)
     }
     return { repository, reference: wanted, close: async () => undefined };
   }
-  const opened = await openLocal(reference.transport, reference.path, session);
-  try {
+  return keepOpen(openLocal(reference.transport, reference.path, session), async (opened) => {
     const wanted = reference.digest ?? reference.tag ?? (await opened.repository.soleReference(session));
     return { ...opened, reference: wanted };
-  } catch (error) {
-    await opened.close();
-    throw error;
-  }
+  });
 }
 
 /** Returns the repository with the cache of catalog layers, if it is in a registry. */

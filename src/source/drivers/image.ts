@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type BundleFiles, readBundleFiles } from '../../bundle/read.js';
 import { DirectoryCatalog } from '../../catalog/catalog.js';
-import { withOpen } from '../../core/concurrency.js';
+import { withOpen, keepOpen } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 import { silentLogger } from '../../core/log.js';
 import { type Reference, formatReference } from '../../core/reference.js';
@@ -212,8 +212,7 @@ export async function resolveImage(
 ): Promise<ResolvedPlace> {
   const reference = parseImageReference(place.ref);
   const { transport } = reference;
-  const access = await openAccess(place, session);
-  try {
+  return keepOpen(openAccess(place, session), async (access) => {
     const own = access.session;
     const isFile = transport === 'oci-archive' || transport === 'docker-archive';
     const validator = isFile ? await fileVersion(reference.path) : undefined;
@@ -224,10 +223,7 @@ export async function resolveImage(
     const { os, architecture } = session.platform ?? session.hostPlatform;
     const id = `${pinned.text}#${os}/${architecture}`;
     return toResolvedPlace({ id, ref: pinned.text, validator }, pinned, own, access.close);
-  } catch (error) {
-    await access.close();
-    throw error;
-  }
+  });
 }
 
 function toResolvedPlace(

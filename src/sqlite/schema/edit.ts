@@ -6,7 +6,7 @@ import { moveWhole } from '../../files/move-whole.js';
 import { publishNewFile, requireParentDirectory } from '../../files/replace-file.js';
 import { stagingBeside, sweepLeftovers } from '../../files/staging.js';
 import { type TemporaryPlace, openInTemporaryDirectory } from '../../files/temporary-directory.js';
-import { type CancelOptions } from '../../core/concurrency.js';
+import { type CancelOptions, keepOpen } from '../../core/concurrency.js';
 import {
   OpmateError,
   UsageError,
@@ -275,14 +275,10 @@ export async function openForReading(
     const copy = path.join(directory, 'index.db');
     await copyDatabase(file, name, copy);
     throwIfCancelled(signal);
-    const database = await openDatabase(copy, { access: 'write', name });
-    try {
+    return keepOpen(openDatabase(copy, { access: 'write', name }), async (database) => {
       await database.transaction(() => migrateDatabase(database));
       return { database, close: async () => database.close() };
-    } catch (error) {
-      database.close();
-      throw error;
-    }
+    });
   });
 }
 

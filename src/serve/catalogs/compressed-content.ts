@@ -4,75 +4,73 @@ import { CancelledError, OpmateError } from '../../core/errors.js';
 import type { ContentFile } from './content-file.js';
 
 /** Compressed content, created once for all readers, which may follow while it grows. */
-export class CompressedContent {
-  readonly #file: ContentFile;
-  readonly #written: Promise<void>;
-  readonly #waiting = new Set<() => void>();
-  #length = 0;
-  #state: 'growing' | 'whole' | 'broken' = 'growing';
-  #isClosed = false;
+export type CompressedContent = ReturnType<typeof compressContent>;
 
-  /** Compresses pieces into a file, which `close` closes. */
-  constructor(pieces: AsyncIterable<Buffer>, compressor: Transform, file: ContentFile) {
-    this.#file = file;
-    this.#written = this.#write(pieces, compressor);
+/** Compresses pieces into a file, which `close` closes. */
+export function compressContent(pieces: AsyncIterable<Buffer>, compressor: Transform, file: ContentFile) {
+  const waiting = new Set<() => void>();
+  let length = 0;
+  let state: 'growing' | 'whole' | 'broken' = 'growing';
+  let isClosed = false;
+
+  function wake(): void {
+    const woken = [...waiting];
+    waiting.clear();
+    for (const resolve of woken) resolve();
   }
 
-  /** Size in bytes; undefined while it grows. */
-  get size(): number | undefined {
-    return this.#state === 'whole' ? this.#length : undefined;
-  }
-
-  /** Writing has failed, for instance on a full disk. */
-  get isBroken(): boolean {
-    return this.#state === 'broken';
-  }
-
-  /**
-   * Resolves with the number of written bytes once it exceeds `known`, or with `known` at the end. Throws OpmateError IO
-   * where writing fails.
-   */
-  async grownBeyond(known: number): Promise<number> {
-    while (this.#length <= known && this.#state === 'growing') {
-      await new Promise<void>((resolve) => this.#waiting.add(resolve));
-    }
-    if (this.#state === 'broken') throw new OpmateError('IO', 'cannot write the compressed catalog');
-    return this.#length;
-  }
-
-  /** Fills `target` from a position among the written bytes. */
-  async read(target: Buffer, position: number): Promise<void> {
-    const length = await this.#file.read(target, position);
-    if (length < target.length) throw new OpmateError('IO', 'truncated compressed catalog');
-  }
-
-  /** Stops writing and closes the file; readers must have finished. */
-  async close(): Promise<void> {
-    this.#isClosed = true;
-    await this.#written;
-    await this.#file.close();
-  }
-
-  async #write(pieces: AsyncIterable<Buffer>, compressor: Transform): Promise<void> {
+  async function write(): Promise<void> {
     try {
       await pipeline(pieces, compressor, async (compressed: AsyncIterable<Buffer>) => {
         for await (const piece of compressed) {
-          if (this.#isClosed) throw new CancelledError('closed');
-          await this.#file.append(piece);
-          this.#length += piece.length;
-          this.#wake();
+          if (isClosed) throw new CancelledError('closed');
+          await file.append(piece);
+          length += piece.length;
+          wake();
         }
       });
-      this.#state = 'whole';
+      state = 'whole';
     } catch {
-      this.#state = 'broken';
+      state = 'broken';
     }
-    this.#wake();
+    wake();
   }
 
-  #wake(): void {
-    const waiting = [...this.#waiting];
-    this.#waiting.clear();
-    for (const resolve of waiting) resolve();
-  }
+  const written = write();
+  return {
+    /** Size in bytes; undefined while it grows. */
+    get size() {
+      return state === 'whole' ? length : undefined;
+    },
+
+    /** Writing has failed, for instance on a full disk. */
+    get isBroken() {
+      return state === 'broken';
+    },
+
+    /**
+     * Resolves with the number of written bytes once it exceeds `known`, or with `known` at the end. Throws OpmateError IO
+     * where writing fails.
+     */
+    async grownBeyond(known: number): Promise<number> {
+      while (length <= known && state === 'growing') {
+        await new Promise<void>((resolve) => waiting.add(resolve));
+      }
+      if (state === 'broken') throw new OpmateError('IO', 'cannot write the compressed catalog');
+      return length;
+    },
+
+    /** Fills `target` from a position among the written bytes. */
+    async read(target: Buffer, position: number): Promise<void> {
+      const count = await file.read(target, position);
+      if (count < target.length) throw new OpmateError('IO', 'truncated compressed catalog');
+    },
+
+    /** Stops writing and closes the file; readers must have finished. */
+    async close(): Promise<void> {
+      isClosed = true;
+      await written;
+      await file.close();
+    },
+  };
 }

@@ -28,10 +28,6 @@ export class DiskFile implements ContentFile {
     this.#end += bytes.length;
   }
 
-  async sync(): Promise<void> {
-    await this.#handle.datasync();
-  }
-
   read(target: Buffer, position: number): Promise<number> {
     return new Promise((resolve, reject) => {
       const readOn = (done: number): void => {

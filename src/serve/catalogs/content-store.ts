@@ -196,7 +196,7 @@ async function stageInDirectory(directory: string, now: Date): Promise<Staging> 
     const handle = await open(path.join(staging, contentName), 'wx+', 0o644);
     const file = new DiskFile(handle, path.join(directory, contentName));
     const publish = async (hash: string, index: string): Promise<void> => {
-      await file.sync();
+      await handle.datasync();
       await writeNewFile(path.join(staging, indexName), index, { mode: 0o644 });
       await syncDirectory(staging);
       // Existing content is damaged: intact content would have been used.

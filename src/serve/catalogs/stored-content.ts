@@ -4,7 +4,7 @@ import { getOrAdd } from '../../core/groups.js';
 import type { Logger } from '../../core/log.js';
 import { openNamelessFile } from '../../files/nameless-file.js';
 import { type Coding, createCompressor } from '../http/encoding.js';
-import { CompressedContent } from './compressed-content.js';
+import { type CompressedContent, compressContent } from './compressed-content.js';
 import { type ContentFile, DiskFile } from './content-file.js';
 import type { ContentIndex, ContentState, Section } from './content-index.js';
 
@@ -110,7 +110,7 @@ export function createStoredContent(
     if (formsDirectory === undefined) return undefined;
     try {
       const form = new DiskFile(await openNamelessFile(formsDirectory), `${hash}, compressed`);
-      return new CompressedContent(readPieces(), createCompressor(coding), form);
+      return compressContent(readPieces(), createCompressor(coding), form);
     } catch {
       // Responses are compressed one by one where no file can be written.
       return undefined;

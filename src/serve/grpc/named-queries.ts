@@ -1,5 +1,5 @@
 import { quoteGo } from '../../document/go-json.js';
-import { ContentCatalog } from '../catalogs/content-catalog.js';
+import { openContentCatalog } from '../catalogs/content-catalog.js';
 import type { CatalogSet, ServedCatalog } from '../catalogs/catalog-set.js';
 import { type CatalogQueriesOptions, openCatalogQueries } from './catalog-queries.js';
 import type { RegistryQueries } from './registry-queries.js';
@@ -80,7 +80,7 @@ export class NamedQueries implements RegistryQueriesSet {
   }
 
   #open({ name, content }: ServedCatalog): Opened {
-    const catalog = new ContentCatalog(name, content);
+    const catalog = openContentCatalog(name, content);
     const queries = openCatalogQueries(catalog, this.#options);
     const close = async (): Promise<void> => {
       await (await queries.catch(() => undefined))?.close();

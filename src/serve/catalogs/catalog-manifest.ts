@@ -42,7 +42,7 @@ export interface CatalogManifest {
 const nameLabel = 'olm.operatorframework.io/metadata.name';
 
 /** API versions of each kind, newest first. */
-const clusterKinds: Readonly<Record<string, readonly string[]>> = {
+const apiVersions: Readonly<Record<string, readonly string[]>> = {
   ClusterCatalog: [
     'olm.operatorframework.io/v1',
     'olm.operatorframework.io/v1alpha1',
@@ -53,9 +53,9 @@ const clusterKinds: Readonly<Record<string, readonly string[]>> = {
     'catalogd.operatorframework.io/v1beta1',
     'core.rukpak.io/v1alpha1',
   ],
+  CatalogSource: ['operators.coreos.com/v1alpha1'],
 };
-const sourceApi = 'operators.coreos.com/v1alpha1';
-const kinds = [...Object.keys(clusterKinds), 'CatalogSource'];
+const kinds = Object.keys(apiVersions);
 
 /** Reads the manifest of a catalog; undefined for other kinds and for faults, which are reported. */
 export function readCatalog(object: WrittenDocument, context: ReadContext): CatalogManifest | undefined {
@@ -70,7 +70,7 @@ export function readCatalog(object: WrittenDocument, context: ReadContext): Cata
     return undefined;
   }
   const fields = root.object(['apiVersion', 'kind', 'metadata', 'spec', 'status']);
-  const versions = clusterKinds[kind] ?? [sourceApi];
+  const versions = apiVersions[kind] ?? [];
   const apiVersion = fields?.apiVersion.choice(versions);
   const metadata = fields?.metadata.object(['name', 'namespace', 'labels'], { unknown: 'ignore' });
   const name = metadata?.name.text();
@@ -79,11 +79,12 @@ export function readCatalog(object: WrittenDocument, context: ReadContext): Cata
   const spec = fields?.spec;
   if (spec?.jsonObject() === undefined || metadata === undefined) return undefined;
   const labels = readLabels(metadata.labels, name ?? '');
+  const priority = spec.field('priority').optionalInteger(-(2 ** 31), 2 ** 31 - 1) ?? 0;
   const isFirst = apiVersion !== versions[0] || kind === 'Catalog';
   const inner = { ...context, namespace: metadata.namespace.optionalText(), isFirst, warn };
   const read = kind === 'CatalogSource' ? readCatalogSource(spec, inner) : readClusterCatalog(spec, inner);
   if (name === undefined || read?.origin === undefined) return undefined;
-  const { origin, secret, priority, isAvailable, pollMs } = read;
+  const { origin, secret, isAvailable = true, pollMs } = read;
   const originKey = toKey(asJson(origin));
   const secrets = secret === undefined ? [] : [{ ...secret }];
   const key = toKey([originKey, labels, priority, isAvailable, pollMs ?? 0, ...secrets]);
@@ -108,24 +109,22 @@ function readLabels(field: Field, name: string): Record<string, string> {
 }
 
 interface ReadSpec extends ReadSource {
-  priority: number;
-  isAvailable: boolean;
+  /** Default true. */
+  isAvailable?: boolean;
 }
 
-const int32 = [-(2 ** 31), 2 ** 31 - 1] as const;
 function readClusterCatalog(spec: Field, context: ManifestContext): ReadSpec | undefined {
   const { isFirst } = context;
   const former = isFirst ? (['availability'] as const) : [];
   const fields = spec.object(['source', 'priority', 'availabilityMode', ...former]);
   if (fields === undefined) return undefined;
-  const priority = fields.priority.optionalInteger(...int32) ?? 0;
   const modes = ['Available', 'Unavailable', 'Enabled', 'Disabled'] as const;
   const mode =
     fields.availabilityMode.optionalChoice(['Available', 'Unavailable']) ??
     (isFirst ? spec.field('availability').optionalChoice(modes) : undefined);
   const isAvailable = mode !== 'Unavailable' && mode !== 'Disabled';
   const source = readUnionSource(fields.source, context);
-  return source && { ...source, priority, isAvailable };
+  return source && { ...source, isAvailable };
 }
 
 const sourceKeys = [
@@ -147,10 +146,9 @@ const sourceKeys = [
 function readCatalogSource(spec: Field, context: ManifestContext): ReadSpec | undefined {
   const fields = spec.object(sourceKeys);
   if (fields === undefined) return undefined;
-  const priority = fields.priority.optionalInteger(...int32) ?? 0;
   const strategy = fields.updateStrategy.optionalObject(['registryPoll']);
   const registryPoll = strategy?.registryPoll.optionalObject(['interval']);
-  let pollMs = registryPoll && readDuration(registryPoll.interval);
+  const pollMs = registryPoll && readDuration(registryPoll.interval);
   const type = fields.sourceType.choice(['grpc', 'internal', 'configmap']);
   if (type === undefined) return undefined;
   if (fields.secrets.isPresent) {
@@ -159,19 +157,14 @@ function readCatalogSource(spec: Field, context: ManifestContext): ReadSpec | un
       'secrets are not read from the cluster; specify credentials with --authfile',
     );
   }
-  let origin: CatalogPlace | undefined;
-  if (type === 'grpc') {
-    if (!fields.image.isPresent && fields.address.isPresent) {
-      const problem = 'unsupported: the catalog of another server';
-      return fields.address.fail(problem, { hint: 'set its image' });
-    }
-    const ref = readImageRef(fields.image, context.directory);
-    origin = ref === undefined ? undefined : { kind: 'image', ref };
-    // Valid in OLM, which polls pinned images too.
-    if (ref !== undefined && isPinnedRef(ref)) pollMs = undefined;
-  } else {
-    origin = findConfigMap(fields.configMap, context.namespace, context);
-    pollMs = undefined;
+  if (type !== 'grpc') {
+    return { origin: findConfigMap(fields.configMap, context.namespace, context), pollMs: undefined };
   }
-  return { origin, priority, isAvailable: true, pollMs };
+  if (!fields.image.isPresent && fields.address.isPresent) {
+    return fields.address.fail('unsupported: the catalog of another server', { hint: 'set its image' });
+  }
+  const ref = readImageRef(fields.image, context.directory);
+  if (ref === undefined) return undefined;
+  // Valid in OLM, which polls pinned images too.
+  return { origin: { kind: 'image', ref }, pollMs: isPinnedRef(ref) ? undefined : pollMs };
 }

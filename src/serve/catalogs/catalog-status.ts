@@ -135,8 +135,7 @@ export function describeFault(error: unknown): CatalogFault {
   const problems = diagnostics.slice(0, maxProblems).map((diagnostic): CatalogProblem => {
     const { file, line, column, hint } = diagnostic;
     const place = file === undefined ? {} : { file: toStatusText(file), line, column };
-    const message = toStatusText(formatMessage(diagnostic));
-    return { message, ...place, ...(hint !== undefined && { hint: toStatusText(hint) }) };
+    return { message: toStatusText(formatMessage(diagnostic)), ...place, hint: hint && toStatusText(hint) };
   });
   const { message, file, line, hint } = error;
   if (diagnostics.length > 1) {
@@ -180,41 +179,29 @@ export function createCatalogStatus(
   record: Omit<CatalogRecord, 'conditions'> & { conditions: readonly UndatedCondition[] },
   base: string,
 ): JsonObject {
-  const { name, labels, priority, isAvailable, sourceType, origin, contentHash, conditions } = record;
-  const { problems = [] } = record;
-  const resolved = origin === undefined ? undefined : toResolvedSource(sourceType, origin.ref);
+  const { name, labels, priority, isAvailable, sourceType, origin, contentHash, problems = [] } = record;
+  const kinds: Readonly<Record<string, string>> = unionTypes;
+  const urls = contentHash === undefined ? {} : { urls: { base }, contentURL: `${base}/api/v1/all` };
   return {
     apiVersion: 'olm.operatorframework.io/v1',
     kind: 'ClusterCatalog',
     metadata: { name, labels: { ...labels } },
     spec: { availabilityMode: isAvailable ? 'Available' : 'Unavailable', priority },
-    status: {
-      conditions: conditions.map((condition) => ({ ...condition })),
-      ...(problems.length > 0 && { problems: problems.map(toJson) }),
-      ...(resolved !== undefined && { resolvedSource: resolved }),
-      ...(contentHash !== undefined && {
-        urls: { base },
-        contentURL: `${base}/api/v1/all`,
-        contentHash,
-      }),
-      ...(record.lastUnpacked !== undefined && { lastUnpacked: record.lastUnpacked }),
-      ...(record.lastChecked !== undefined && { lastChecked: record.lastChecked }),
-    },
+    status: withoutUndefined({
+      conditions: record.conditions.map((condition) => ({ ...condition })),
+      problems:
+        problems.length === 0 ? undefined : problems.map((problem) => withoutUndefined({ ...problem })),
+      resolvedSource: origin && { type: sourceType, [kinds[sourceType] ?? 'image']: { ref: origin.ref } },
+      ...urls,
+      contentHash,
+      lastUnpacked: record.lastUnpacked,
+      lastChecked: record.lastChecked,
+    }),
   };
 }
 
-function toJson({ message, file, line, column, hint }: CatalogProblem): JsonValue {
-  return {
-    message,
-    ...(file !== undefined && { file }),
-    ...(line !== undefined && { line }),
-    ...(column !== undefined && { column }),
-    ...(hint !== undefined && { hint }),
-  };
-}
-
-function toResolvedSource(type: string, ref: string): JsonValue {
-  return { type, [(unionTypes as Readonly<Record<string, string>>)[type] ?? 'image']: { ref } };
+function withoutUndefined(fields: Readonly<Record<string, JsonValue | undefined>>): JsonObject {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as JsonObject;
 }
 
 /** Converts a manifest to its fields of a record. */

@@ -78,19 +78,16 @@ export function findChart(
   label: string,
 ): IndexedChart {
   const versions = index.get(name);
+  const subject = `${label}: chart ${quoteGo(name)}`;
   if (versions === undefined || versions.length === 0)
-    throw new OpmateError('NOT_FOUND', `${label}: chart ${quoteGo(name)}: not found`);
-  const entry = matchVersion(versions, version, `${label}: chart ${quoteGo(name)}`);
+    throw new OpmateError('NOT_FOUND', `${subject}: not found`);
+  const entry = matchVersion(versions, version, subject);
   if (entry !== undefined) return entry;
   const known = versions.slice(0, 5).map((chart) => chart.version);
   const rest = versions.length > known.length ? ', …' : '';
-  throw new OpmateError(
-    'NOT_FOUND',
-    `${label}: chart ${quoteGo(name)}: version ${quoteGo(version ?? '*')} not found`,
-    {
-      hint: `use one of ${known.join(', ')}${rest}`,
-    },
-  );
+  throw new OpmateError('NOT_FOUND', `${subject}: version ${quoteGo(version ?? '*')} not found`, {
+    hint: `use one of ${known.join(', ')}${rest}`,
+  });
 }
 
 /** Returns the item that a version or constraint selects from items sorted newest first. Throws OpmateError. */

@@ -62,12 +62,8 @@ function enable(chart: Chart, name: string, values: GoMap, absent: PreparedChart
 }
 
 function everything(chart: Chart, name: string): EnabledChart {
-  return {
-    chart,
-    name,
-    values: chart.values,
-    charts: chart.charts.map((item) => everything(item, item.name)),
-  };
+  const charts = chart.charts.map((item) => everything(item, item.name));
+  return { chart, name, values: chart.values, charts };
 }
 
 function fits(version: string, constraint: string): boolean {

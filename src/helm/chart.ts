@@ -60,6 +60,8 @@ export const chartLimits: ArchiveLimits = {
 /** Maximum nesting of charts. */
 const maxDepth = 20;
 const maxDependencies = 1000;
+/** Files that templates cannot read. */
+const special = /^(?:Chart\.(?:yaml|lock)|values\.(?:yaml|schema\.json)|requirements\.(?:yaml|lock))$/;
 
 /**
  * Reads the files of a packed chart, whose paths start with the name of the chart. Throws OpmateError for other
@@ -106,14 +108,6 @@ export async function loadChart(
   const crds = new Map<string, string>();
   const others = new Map<string, Buffer>();
   const inner = new Map<string, Map<string, Buffer>>();
-  const special = new Set([
-    'Chart.yaml',
-    'Chart.lock',
-    'values.yaml',
-    'values.schema.json',
-    'requirements.yaml',
-    'requirements.lock',
-  ]);
   for (const path of sortedByBytes(files.keys())) {
     const bytes = files.get(path) as Buffer;
     if (path.startsWith('templates/')) templates.set(path, toText(bytes));
@@ -121,7 +115,7 @@ export async function loadChart(
       const [part = '', ...rest] = path.slice('charts/'.length).split('/');
       if (/^[_.]/.test(part)) continue;
       getOrAdd(inner, part, () => new Map<string, Buffer>()).set(rest.join('/'), bytes);
-    } else if (!special.has(path)) {
+    } else if (!special.test(path)) {
       others.set(path, bytes);
       if (/^crds\/.*\.(?:ya?ml|json)$/.test(path)) crds.set(path, toText(bytes));
     }
@@ -156,7 +150,7 @@ function readDependencies(listed: JsonValue, label: string): ChartDependency[] {
   return listed.filter(isJsonObject).map((value) => ({
     name: toVersionText(value['name']),
     version: toVersionText(value['version']),
-    alias: toVersionText(value['alias']) === '' ? undefined : toVersionText(value['alias']),
+    alias: toVersionText(value['alias']) || undefined,
     conditions: toVersionText(value['condition'])
       .split(',')
       .map((path) => path.trim())

@@ -1,5 +1,5 @@
-import { TemplateFault } from './fault.js';
-import { type GoValue, isGoMap, maxTextLength } from './go-values.js';
+import { limitFault } from './fault.js';
+import { type GoValue, isGoMap, requireTextLength } from './go-values.js';
 
 /** Limits of the evaluation of a chart's templates. */
 export interface EvaluationLimits {
@@ -33,22 +33,18 @@ export class Budget {
 
   countSteps(steps: number): void {
     this.#steps += steps;
-    if (this.#steps > this.limits.maxSteps)
-      throw new TemplateFault('limit', `more than ${this.limits.maxSteps} steps`);
+    if (this.#steps > this.limits.maxSteps) throw limitFault(`more than ${this.limits.maxSteps} steps`);
   }
 
   countOutput(length: number): void {
     this.#output += length;
     if (this.#output > this.limits.maxOutput)
-      throw new TemplateFault('limit', `more than ${this.limits.maxOutput} characters of output`);
+      throw limitFault(`more than ${this.limits.maxOutput} characters of output`);
   }
 
   nested<T>(work: () => T): T {
     if (this.#depth >= this.limits.maxDepth)
-      throw new TemplateFault(
-        'limit',
-        `templates include each other more than ${this.limits.maxDepth} levels deep`,
-      );
+      throw limitFault(`templates include each other more than ${this.limits.maxDepth} levels deep`);
     this.#depth++;
     try {
       return work();
@@ -67,13 +63,11 @@ export class Budget {
 
   /** Throws LimitError before a text exceeds the budget. */
   requireLength(length: number): void {
-    if (length > maxTextLength)
-      throw new TemplateFault('limit', `a text of more than ${maxTextLength} characters`);
+    requireTextLength(length);
   }
 
   requireItems(items: number): void {
-    if (items > this.limits.maxItems)
-      throw new TemplateFault('limit', `a list of more than ${this.limits.maxItems} items`);
+    if (items > this.limits.maxItems) throw limitFault(`a list of more than ${this.limits.maxItems} items`);
     this.countSteps(Math.ceil(items / 10));
   }
 }

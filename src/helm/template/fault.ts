@@ -27,6 +27,11 @@ export class TemplateFault extends Error {
   }
 }
 
+/** Returns the fault for an exceeded limit. */
+export function limitFault(message: string): TemplateFault {
+  return new TemplateFault('limit', message);
+}
+
 /** Returns the fault for a value of the wrong type. */
 export function evaluationFault(message: string): TemplateFault {
   return new TemplateFault('evaluation', message);

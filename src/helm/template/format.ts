@@ -6,11 +6,10 @@ import {
   isGoMap,
   isNumber,
   getKeys,
-  maxTextLength,
+  requireTextLength,
   printValue,
   getType,
 } from './go-values.js';
-import { TemplateFault } from './fault.js';
 
 /** Maximum width and precision, as in Go. */
 const maxWidth = 10_000;
@@ -49,8 +48,7 @@ export function sprintf(format: string, args: readonly GoValue[]): string {
       if (isMissing()) return `%!${verb}(MISSING)`;
       const made = pad(formatOne(directive, take() as GoValue), directive);
       length += made.length;
-      if (length > maxTextLength)
-        throw new TemplateFault('limit', `a text of more than ${maxTextLength} characters`);
+      requireTextLength(length);
       return made;
     },
   );

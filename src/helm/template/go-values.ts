@@ -1,7 +1,6 @@
-import { quoteGo } from '../../core/go-json-quote.js';
 import { sortedByBytes } from '../../core/order.js';
 import { type JsonValue, setJsonKey } from '../../document/json.js';
-import { TemplateFault, evaluationFault } from './fault.js';
+import { evaluationFault, limitFault } from './fault.js';
 
 /**
  * A template value: null is nil, number is float, bigint is int; bytes are strings. Numbers of values files are
@@ -63,10 +62,7 @@ export function toJsonValue(value: GoValue): JsonValue {
   let nodes = 0;
   const copy = (entry: GoValue, depth: number): JsonValue => {
     if (++nodes > maxNodes || depth > maxDepth)
-      throw new TemplateFault(
-        'limit',
-        `a value of more than ${maxNodes} parts, or nested deeper than ${maxDepth}`,
-      );
+      throw limitFault(`a value of more than ${maxNodes} parts, or nested deeper than ${maxDepth}`);
     if (Array.isArray(entry)) return entry.map((item) => copy(item, depth + 1));
     if (entry instanceof GoStruct) return copy(entry.content, depth + 1);
     if (isGoMap(entry)) {
@@ -84,7 +80,7 @@ export function toJsonValue(value: GoValue): JsonValue {
 export function deepCopy(value: GoValue): GoValue {
   let nodes = 0;
   const copy = (entry: GoValue, depth: number): GoValue => {
-    if (++nodes > maxNodes || depth > maxDepth) throw new TemplateFault('limit', 'a value too large to copy');
+    if (++nodes > maxNodes || depth > maxDepth) throw limitFault('a value too large to copy');
     if (Array.isArray(entry)) return entry.map((item) => copy(item, depth + 1));
     if (!isGoMap(entry)) return entry;
     const made: GoMap = {};
@@ -135,15 +131,19 @@ function plainDigits(mantissa: string, power: number): string {
 }
 
 /** Maximum characters of a printed value. */
-export const maxTextLength = 16 * 1024 * 1024;
+const maxTextLength = 16 * 1024 * 1024;
+
+/** Throws TemplateFault for a text that is too long. */
+export function requireTextLength(length: number): void {
+  if (length > maxTextLength) throw limitFault(`a text of more than ${maxTextLength} characters`);
+}
 
 /** Returns a value as `%v` prints it. Throws TemplateFault for exceeded limits. */
 export function printValue(value: GoValue): string {
   let nodes = 0;
   let length = 0;
   const print = (entry: GoValue, depth: number): string => {
-    if (++nodes > maxNodes || depth > maxDepth)
-      throw new TemplateFault('limit', 'a value too large to print');
+    if (++nodes > maxNodes || depth > maxDepth) throw limitFault('a value too large to print');
     if (entry === null) return depth === 0 ? '<no value>' : '<nil>';
     if (Array.isArray(entry)) return `[${entry.map((item) => print(item, depth + 1)).join(' ')}]`;
     if (entry instanceof GoStruct) {
@@ -156,8 +156,7 @@ export function printValue(value: GoValue): string {
         .join(' ')}]`;
     const text = typeof entry === 'number' ? formatFloat(entry) : String(entry);
     length += text.length;
-    if (length > maxTextLength)
-      throw new TemplateFault('limit', `a text of more than ${maxTextLength} characters`);
+    requireTextLength(length);
     return text;
   };
   return print(value, 0);
@@ -190,7 +189,7 @@ export function toFloat(value: GoValue): number {
 export function isEqual(a: GoValue, b: GoValue): boolean {
   if (isNumber(a) && isNumber(b)) return Number(a) === Number(b);
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return a === b;
-  return quoteGo(JSON.stringify(toJsonValue(a))) === quoteGo(JSON.stringify(toJsonValue(b)));
+  return JSON.stringify(toJsonValue(a)) === JSON.stringify(toJsonValue(b));
 }
 
 export function isNumber(value: GoValue): value is number | bigint {

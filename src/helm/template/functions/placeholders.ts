@@ -4,10 +4,12 @@ import { type FunctionTable, define, lacking } from './define.js';
 /** Constant results for random functions of Helm, which name no image. */
 const text = 'opmate';
 
-const letters = define('i', ([length], { budget }) => {
-  budget.requireLength(length);
-  return 'a'.repeat(Math.max(0, length));
-});
+const repeated = (character: string) =>
+  define('i', ([length], { budget }) => {
+    budget.requireLength(length);
+    return character.repeat(Math.max(0, length));
+  });
+const letters = repeated('a');
 const certificate = define(
   'a*',
   () => new GoStruct('sprig.certificate', { Cert: text, Key: text }, { Cert: text, Key: text }),
@@ -16,10 +18,7 @@ const certificate = define(
 /** Functions whose results are random or come from a cluster. */
 export const placeholderFunctions: FunctionTable = {
   ...{ randAlphaNum: letters, randAlpha: letters, randAscii: letters },
-  randNumeric: define('i', ([length], { budget }) => {
-    budget.requireLength(length);
-    return '0'.repeat(Math.max(0, length));
-  }),
+  randNumeric: repeated('0'),
   randBytes: define('i', () => ''),
   uuidv4: define('', () => '00000000-0000-4000-8000-000000000000'),
   bcrypt: define('s', () => text),

@@ -4,10 +4,9 @@ import { evaluationFault } from '../fault.js';
 import { type FunctionTable, define } from './define.js';
 
 const list = (value: GoValue): GoValue[] => (Array.isArray(value) ? value : value === null ? [] : [value]);
-const texts = (value: GoValue): string[] =>
-  list(value)
-    .filter((item) => item !== null)
-    .map(toText);
+/** Returns values other than nil as text. */
+const toTexts = (values: readonly GoValue[]): string[] => values.filter((item) => item !== null).map(toText);
+const texts = (value: GoValue): string[] => toTexts(list(value));
 
 function trimStart(text: string, cutset: string): string {
   const cut = new Set(cutset);
@@ -25,10 +24,12 @@ function trimEnd(text: string, cutset: string): string {
 
 const trimAll = define('ss', ([cutset, text]) => trimEnd(trimStart(text, cutset), cutset));
 
-function indent(spaces: number, text: string): string {
-  const pad = ' '.repeat(Math.max(0, Math.min(spaces, 10_000)));
-  return pad + text.replaceAll('\n', `\n${pad}`);
-}
+const indentAfter = (start: string) =>
+  define('is', ([spaces, text], { budget }) => {
+    budget.requireLength(text.length + spaces * text.split('\n').length);
+    const pad = ' '.repeat(Math.max(0, Math.min(spaces, 10_000)));
+    return start + pad + text.replaceAll('\n', `\n${pad}`);
+  });
 
 function byteSlice(text: string, start: number, end: number): string {
   return Buffer.from(text).subarray(start, end).toString();
@@ -127,32 +128,15 @@ export const textFunctions: FunctionTable = {
   contains: define('ss', ([part, text]) => text.includes(part)),
   hasPrefix: define('ss', ([prefix, text]) => text.startsWith(prefix)),
   hasSuffix: define('ss', ([suffix, text]) => text.endsWith(suffix)),
-  quote: define('a*', (values) =>
-    values
-      .filter((item) => item !== null)
-      .map((item) => quoteGo(toText(item)))
-      .join(' '),
-  ),
+  quote: define('a*', (values) => toTexts(values).map(quoteGo).join(' ')),
   squote: define('a*', (values) =>
-    values
-      .filter((item) => item !== null)
-      .map((item) => `'${toText(item)}'`)
+    toTexts(values)
+      .map((text) => `'${text}'`)
       .join(' '),
   ),
-  cat: define('a*', (values) =>
-    values
-      .filter((item) => item !== null)
-      .map(toText)
-      .join(' '),
-  ),
-  indent: define('is', ([spaces, text], { budget }) => {
-    budget.requireLength(text.length + spaces * text.split('\n').length);
-    return indent(spaces, text);
-  }),
-  nindent: define('is', ([spaces, text], { budget }) => {
-    budget.requireLength(text.length + spaces * text.split('\n').length);
-    return `\n${indent(spaces, text)}`;
-  }),
+  cat: define('a*', (values) => toTexts(values).join(' ')),
+  indent: indentAfter(''),
+  nindent: indentAfter('\n'),
   replace: define('sss', ([from, to, text], { budget }) => {
     if (to.length > from.length) budget.requireLength((text.length + 1) * (to.length + 1));
     return text.split(from).join(to);

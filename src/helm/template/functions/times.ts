@@ -1,48 +1,25 @@
 import { type GoValue, GoStruct, toInt, toText } from '../go-values.js';
 import { type FunctionTable, define } from './define.js';
 
-const months = [
-  'January',
-  'February',
-  'March',
-  'April',
-  'May',
-  'June',
-  'July',
-  'August',
-  'September',
-  'October',
-  'November',
-  'December',
-];
-const days = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
+const months = 'January February March April May June July August September October November December'.split(
+  ' ',
+);
+const days = 'Sunday Monday Tuesday Wednesday Thursday Friday Saturday'.split(' ');
 
 /** Formats a time in UTC with a Go layout. */
 function formatTime(layout: string, time: Date): string {
   const two = (value: number): string => String(value).padStart(2, '0');
-  const hour = time.getUTCHours();
+  const [year, month, day] = [time.getUTCFullYear(), time.getUTCMonth(), time.getUTCDate()];
+  const [hour, minutes, seconds] = [time.getUTCHours(), time.getUTCMinutes(), time.getUTCSeconds()];
+  const [monthName, dayName] = [months[month] as string, days[time.getUTCDay()] as string];
   const parts: Readonly<Record<string, string>> = {
-    ...{ '2006': String(time.getUTCFullYear()), '06': two(time.getUTCFullYear() % 100) },
-    ...{
-      January: months[time.getUTCMonth()] as string,
-      Jan: (months[time.getUTCMonth()] as string).slice(0, 3),
-    },
-    ...{ '01': two(time.getUTCMonth() + 1), '1': String(time.getUTCMonth() + 1) },
-    ...{ Monday: days[time.getUTCDay()] as string, Mon: (days[time.getUTCDay()] as string).slice(0, 3) },
-    ...{
-      '02': two(time.getUTCDate()),
-      _2: String(time.getUTCDate()).padStart(2),
-      '2': String(time.getUTCDate()),
-    },
-    ...{
-      '15': two(hour),
-      '03': two(hour % 12 || 12),
-      '3': String(hour % 12 || 12),
-      PM: hour < 12 ? 'AM' : 'PM',
-      pm: hour < 12 ? 'am' : 'pm',
-    },
-    ...{ '04': two(time.getUTCMinutes()), '4': String(time.getUTCMinutes()) },
-    ...{ '05': two(time.getUTCSeconds()), '5': String(time.getUTCSeconds()) },
+    ...{ '2006': String(year), '06': two(year % 100) },
+    ...{ January: monthName, Jan: monthName.slice(0, 3), '01': two(month + 1), '1': String(month + 1) },
+    ...{ Monday: dayName, Mon: dayName.slice(0, 3) },
+    ...{ '02': two(day), _2: String(day).padStart(2), '2': String(day) },
+    ...{ '15': two(hour), '03': two(hour % 12 || 12), '3': String(hour % 12 || 12) },
+    ...{ PM: hour < 12 ? 'AM' : 'PM', pm: hour < 12 ? 'am' : 'pm' },
+    ...{ '04': two(minutes), '4': String(minutes), '05': two(seconds), '5': String(seconds) },
     ...{ MST: 'UTC', 'Z07:00': 'Z', Z0700: 'Z', '-07:00': '+00:00', '-0700': '+0000', '-07': '+00' },
   };
   return layout.replace(

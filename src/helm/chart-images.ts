@@ -51,7 +51,7 @@ export async function findChartImages(
   label: string,
   options: FindImagesOptions = {},
 ): Promise<ChartImages> {
-  const collection = new ImageCollection(label, options.paths ?? []);
+  const collection = createImageCollection(label, options.paths ?? []);
   const prepared = prepareChart(chart);
   for (const { chart: of, name } of prepared.absent)
     collection.warn(
@@ -60,7 +60,7 @@ export async function findChartImages(
   const { faults, unchecked } = await checkValues(prepared, options);
   if (faults.length > 0)
     throw combineErrors(
-      faults.map((fault) => new OpmateError('INVALID', `${label}: ${fault}`, getHint('refused'))),
+      faults.map((fault) => new OpmateError('INVALID', `${label}: ${fault}`, { hint: refusedHint })),
     );
   for (const sentence of unchecked) collection.warn(sentence);
   const { files, faulty } = renderChart(prepared, options);
@@ -68,9 +68,8 @@ export async function findChartImages(
     if (fault.kind !== 'syntax' && fault.kind !== 'refused') continue;
     // The line is meaningful with its template only.
     const place = `${fault.template ?? path}:${fault.line ?? 1}`;
-    throw new OpmateError('INVALID', `${label}: ${place}: ${fault.message}`, {
-      ...(text === '' ? {} : getHint(fault.kind)),
-    });
+    const hint = text !== '' && fault.kind === 'refused' ? refusedHint : undefined;
+    throw new OpmateError('INVALID', `${label}: ${place}: ${fault.message}`, { hint });
   }
   for (const { path, text } of getDefinitions(prepared.root, prepared.root.name))
     collection.addFile(path, text);
@@ -79,11 +78,8 @@ export async function findChartImages(
   return collection.finish();
 }
 
-function getHint(kind: 'syntax' | 'refused'): { hint?: string } {
-  return kind === 'refused'
-    ? { hint: 'list its images in additionalImages: the chart cannot be rendered with its default values' }
-    : {};
-}
+const refusedHint =
+  'list its images in additionalImages: the chart cannot be rendered with its default values';
 
 function getDefinitions({ chart, charts }: EnabledChart, prefix: string): { path: string; text: string }[] {
   return [
@@ -94,71 +90,57 @@ function getDefinitions({ chart, charts }: EnabledChart, prefix: string): { path
   ];
 }
 
-class ImageCollection {
-  readonly #label: string;
-  readonly #paths: readonly JsonPath[];
-  readonly #images = new Map<string, ChartImage>();
-  readonly #untagged = new Map<string, string>();
-  readonly #elsewhere = new Map<string, string>();
-  readonly #warnings: string[] = [];
-  #documents = 0;
+type ImageCollection = ReturnType<typeof createImageCollection>;
 
-  constructor(label: string, paths: readonly JsonPath[]) {
-    this.#label = label;
-    this.#paths = paths;
-    for (const { text, hasPaths } of paths)
-      if (!hasPaths) this.warn(`imagePaths: ${quoteGo(text)} has no braces and selects nothing`);
-  }
+function createImageCollection(label: string, paths: readonly JsonPath[]) {
+  const images = new Map<string, ChartImage>();
+  /** Files by text that is no image reference with a tag or digest, or that no pod uses. */
+  const untagged = new Map<string, string>();
+  const elsewhere = new Map<string, string>();
+  const warnings: string[] = [];
+  let documents = 0;
+  const warn = (sentence: string): void => void warnings.push(`${label}: ${sentence}`);
 
-  warn(sentence: string): void {
-    this.#warnings.push(`${this.#label}: ${sentence}`);
-  }
+  const add = (text: string, file: string, isGuess: boolean): void => {
+    const known = images.get(text);
+    if (known !== undefined) known.isGuess &&= isGuess;
+    else if (isTagged(text)) images.set(text, { text, file, isGuess });
+    else if (text.trim() !== '') untagged.set(text, file);
+  };
 
   /** Adds the images of a file with any number of documents. Throws OpmateError for invalid YAML. */
-  addFile(path: string, text: string): void {
-    for (const part of splitDocuments(text)) {
-      if (++this.#documents > maxDocuments)
-        throw new OpmateError('LIMIT', `${this.#label}: more than ${maxDocuments} documents`);
-      const value: JsonValue = inContext({ subject: `${this.#label}: ${path}` }, () => parseYaml(part));
-      this.#addDocument(path, value);
+  const addFile = (path: string, content: string): void => {
+    for (const part of splitDocuments(content)) {
+      if (++documents > maxDocuments)
+        throw new OpmateError('LIMIT', `${label}: more than ${maxDocuments} documents`);
+      const value = withErrorSubject(`${label}: ${path}`, () => parseYaml(part));
+      for (const text of podImages(value, 0)) add(text, path, false);
+      for (const jsonPath of paths) {
+        // Results are separated by blanks, as kubectl prints them.
+        for (const text of jsonPath.find(value).join(' ').split(' '))
+          if (isTagged(text)) add(text, path, false);
+      }
+      for (const text of imageFields(value, 0)) if (isTagged(text)) elsewhere.set(text, path);
     }
-  }
+  };
 
-  #addDocument(path: string, value: JsonValue): void {
-    for (const text of podImages(value, 0)) this.add(text, path, false);
-    for (const jsonPath of this.#paths) {
-      // Results are separated by blanks, as kubectl prints them.
-      for (const text of jsonPath.find(value).join(' ').split(' '))
-        if (isTagged(text)) this.add(text, path, false);
-    }
-    for (const text of imageFields(value, 0)) if (isTagged(text)) this.#elsewhere.set(text, path);
-  }
+  const warnAbout = (files: ReadonlyMap<string, string>, problem: string, advice = ''): void => {
+    if (files.size === 0) return;
+    const shown = [...files].slice(0, maxNamed).map(([text, file]) => `${quoteGo(text)} (${file})`);
+    if (files.size > maxNamed) shown.push(`and ${files.size - maxNamed} more`);
+    warn(`not mirrored, ${problem}: ${shown.join(', ')}${advice}`);
+  };
 
-  add(text: string, file: string, isGuess: boolean): void {
-    const known = this.#images.get(text);
-    if (known !== undefined) {
-      known.isGuess &&= isGuess;
-      return;
-    }
-    if (isTagged(text)) this.#images.set(text, { text, file, isGuess });
-    else if (text.trim() !== '') this.#untagged.set(text, file);
-  }
+  const finish = (): ChartImages => {
+    for (const text of images.keys()) elsewhere.delete(text);
+    warnAbout(untagged, 'no tag or digest');
+    warnAbout(elsewhere, 'used by no pod', '; add imagePaths for required ones');
+    return { images: [...images.values()], warnings };
+  };
 
-  finish(): ChartImages {
-    const images = [...this.#images.values()];
-    const named = (images: ReadonlyMap<string, string>): string[] => {
-      const shown = [...images].slice(0, maxNamed).map(([text, file]) => `${quoteGo(text)} (${file})`);
-      return images.size > maxNamed ? [...shown, `and ${images.size - maxNamed} more`] : shown;
-    };
-    for (const text of this.#images.keys()) this.#elsewhere.delete(text);
-    if (this.#untagged.size > 0)
-      this.warn(`not mirrored, no tag or digest: ${named(this.#untagged).join(', ')}`);
-    if (this.#elsewhere.size > 0)
-      this.warn(
-        `not mirrored, used by no pod: ${named(this.#elsewhere).join(', ')}; add imagePaths for required ones`,
-      );
-    return { images, warnings: this.#warnings };
-  }
+  for (const { text, hasPaths } of paths)
+    if (!hasPaths) warn(`imagePaths: ${quoteGo(text)} has no braces and selects nothing`);
+  return { warn, add, addFile, finish };
 }
 
 /** Splits at lines of `---`, as Helm does. */

@@ -9,7 +9,7 @@ import type { ImageSession } from '../../oci/image/open.js';
 import type { WritableRepository } from '../../oci/registry/repository.js';
 import type { ReadDeleteItem } from './delete-list.js';
 import type { KeptImages } from './kept-images.js';
-import { OpenPlaces, getMaxSmallRequests, isImageFailure } from '../transfer/transfer-step.js';
+import { createPlaces, getMaxSmallRequests, isImageFailure } from '../transfer/transfer-step.js';
 
 interface DeleteOptions {
   session: ImageSession;
@@ -96,7 +96,7 @@ async function findTargets(
 ): Promise<Target[]> {
   const { keep, session } = options;
   const { logger = silentLogger } = session;
-  const places = new OpenPlaces(session);
+  const places = createPlaces(session);
   const task = 'look up images';
   let current = 0;
   const matches = await mapConcurrent(

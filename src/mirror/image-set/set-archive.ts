@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
-import { OpenPlaces } from '../transfer/transfer-step.js';
+import { createPlaces } from '../transfer/transfer-step.js';
 import {
   type ArchivedBlob,
   type ArchivedImage,
@@ -91,7 +91,7 @@ export function getArchivedImages({ repository, tag, contents }: LockedImage): A
 /** Opens the blobs of an image set. */
 function createSources({ session, imageTimeoutMs }: ArchiveImageSetOptions) {
   const { signal } = session;
-  const places = new OpenPlaces(session);
+  const places = createPlaces(session);
   const clocks = new Map<string, ImageClock>();
   /** Images with an unreadable blob, by its digest. */
   const failures = new Map<string, { targetName: string; error: OpmateError }>();

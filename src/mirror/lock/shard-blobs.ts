@@ -7,7 +7,7 @@ import type { Descriptor } from '../../oci/image/types.js';
 import { pause } from '../../oci/transport/retry-policy.js';
 import { toBlobPlace } from '../transfer/byte-progress.js';
 import { copyTransfers, noteKnown } from '../transfer/copy-transfers.js';
-import { OpenPlaces, joinReports } from '../transfer/transfer-step.js';
+import { createPlaces, joinReports } from '../transfer/transfer-step.js';
 import type {
   PinnedTransfer,
   SurveyedTransfer,
@@ -94,7 +94,7 @@ export async function copyShard(
   const { shard, plan, transfer, waitMs } = options;
   const { session, maxPerRegistry } = transfer;
   const { logger, signal } = session;
-  const places = new OpenPlaces(session);
+  const places = createPlaces(session);
   const sent = { blobs: 0, bytes: 0 };
 
   /** Uploads blobs, or mounts those the registry is known to have. */

@@ -5,9 +5,10 @@ import { putContents } from '../../oci/image/copy.js';
 import { type CopyBlobOptions, SharedBlobs } from '../../oci/image/shared-blobs.js';
 import type { Descriptor } from '../../oci/image/types.js';
 import { isNonDistributable } from '../../oci/image/manifest.js';
-import { ByteProgress, toBlobPlace } from './byte-progress.js';
+import { type ByteProgress, createByteProgress, toBlobPlace } from './byte-progress.js';
 import {
-  OpenPlaces,
+  type OpenPlaces,
+  createPlaces,
   defaultBlobsPerImage,
   getMaxImages,
   getMaxSmallRequests,
@@ -48,15 +49,15 @@ export async function copyTransfers(
   noteKnown(surveyed, shared);
   const rounds = splitCopyOrder(surveyed);
   const run: Run = {
-    firstBlobs: new FirstBlobs(rounds.flat()),
+    firstBlobs: scheduleFirstBlobs(rounds.flat()),
     options,
-    places: new OpenPlaces(session),
+    places: createPlaces(session),
     shared,
-    progress: new ByteProgress(surveyed, session.logger),
+    progress: createByteProgress(surveyed, session.logger),
     whenFree: (bytes, work) => (bytes > largeBlobBytes ? large : small)(work),
   };
   const reports: TransferReport[] = [];
-  run.progress.start();
+  run.progress.report('start');
   try {
     for (const round of rounds) {
       const { results, ...faults } = await runStep(
@@ -72,14 +73,14 @@ export async function copyTransfers(
       reports.push(...copied, { done: [], ...faults, blobs: 0, bytes: 0 });
     }
   } finally {
-    run.progress.end();
+    run.progress.report('done');
     await run.places.close();
   }
   return joinReports(...reports);
 }
 
 interface Run {
-  firstBlobs: FirstBlobs;
+  firstBlobs: ReturnType<typeof scheduleFirstBlobs>;
   options: TransferOptions;
   places: OpenPlaces;
   shared: SharedBlobs;
@@ -129,49 +130,49 @@ async function copyImage(
   }
 }
 
-/** The blobs that new repositories get before all others; see `SurveyedTransfer`. */
-class FirstBlobs {
+/**
+ * Returns the schedule of the blobs that new repositories get before all others; see `SurveyedTransfer`. Takes the
+ * transfers in the order of their start, so that none waits for one that has not started.
+ */
+function scheduleFirstBlobs(surveyed: readonly SurveyedTransfer[]) {
   /** Transfer that copies the first blob, by repository; other transfers to it wait. */
-  readonly #arrivals = new Map<
+  const arrivals = new Map<
     string,
     { owner: SurveyedTransfer; promise: Promise<void>; release: () => void }
   >();
-
-  /** Takes the transfers in the order of their start, so that none waits for one that has not started. */
-  constructor(surveyed: readonly SurveyedTransfer[]) {
-    const seen = new Set<string>();
-    for (const owner of surveyed) {
-      const key = toRepositoryKey(owner.target);
-      if (owner.firstBlob === undefined || seen.has(key)) continue;
-      seen.add(key);
-      if (!owner.blobs.some(({ digest }) => digest === owner.firstBlob)) continue;
-      let release = (): void => undefined;
-      const promise = new Promise<void>((resolve) => (release = resolve));
-      this.#arrivals.set(key, { owner, promise, release });
-    }
+  const seen = new Set<string>();
+  for (const owner of surveyed) {
+    const key = toRepositoryKey(owner.target);
+    if (owner.firstBlob === undefined || seen.has(key)) continue;
+    seen.add(key);
+    if (!owner.blobs.some(({ digest }) => digest === owner.firstBlob)) continue;
+    let release = (): void => undefined;
+    const promise = new Promise<void>((resolve) => (release = resolve));
+    arrivals.set(key, { owner, promise, release });
   }
-
-  /** Copies the first blob, or waits until it is copied or has failed; returns the blobs left to copy. */
-  async copy(
-    surveyed: SurveyedTransfer,
-    copyBlob: (blob: Descriptor) => Promise<void>,
-  ): Promise<readonly Descriptor[]> {
-    const { target, blobs, firstBlob } = surveyed;
-    const arrival = this.#arrivals.get(toRepositoryKey(target));
-    if (arrival?.owner !== surveyed) {
-      await arrival?.promise;
-      return blobs;
-    }
-    for (const blob of blobs.filter(({ digest }) => digest === firstBlob)) await copyBlob(blob);
-    arrival.release();
-    return blobs.filter(({ digest }) => digest !== firstBlob);
-  }
-
-  /** Lets the waiting transfers continue, after a success or failure. */
-  release(surveyed: SurveyedTransfer): void {
-    const arrival = this.#arrivals.get(toRepositoryKey(surveyed.target));
-    if (arrival?.owner === surveyed) arrival.release();
-  }
+  const getArrival = ({ target }: SurveyedTransfer) => arrivals.get(toRepositoryKey(target));
+  return {
+    /** Copies the first blob, or waits until it is copied or has failed; returns the blobs left to copy. */
+    async copy(
+      transfer: SurveyedTransfer,
+      copyBlob: (blob: Descriptor) => Promise<void>,
+    ): Promise<readonly Descriptor[]> {
+      const { blobs, firstBlob } = transfer;
+      const arrival = getArrival(transfer);
+      if (arrival?.owner !== transfer) {
+        await arrival?.promise;
+        return blobs;
+      }
+      for (const blob of blobs.filter(({ digest }) => digest === firstBlob)) await copyBlob(blob);
+      arrival.release();
+      return blobs.filter(({ digest }) => digest !== firstBlob);
+    },
+    /** Lets the waiting transfers continue, after a success or failure. */
+    release(transfer: SurveyedTransfer): void {
+      const arrival = getArrival(transfer);
+      if (arrival?.owner === transfer) arrival.release();
+    },
+  };
 }
 
 /** Error codes of registries for an index that lists missing images. */

@@ -192,34 +192,29 @@ export function splitCopyOrder<T extends Transfer>(transfers: readonly T[]): [op
   return [transfers.filter((transfer) => !isLast(transfer)), transfers.filter(isLast)];
 }
 
-/** Sources and targets of a step. Archives and targets are opened once, and stay open until the step ends. */
-export class OpenPlaces {
-  readonly #session: ImageSession;
+export type OpenPlaces = ReturnType<typeof createPlaces>;
+
+/** Returns sources and targets of a step. Archives and targets are opened once, and stay open until the step ends. */
+export function createPlaces(session: ImageSession) {
   /** By reference, or by the function that opens an image without one. */
-  readonly #sources = new Map<unknown, Promise<OpenedReference>>();
-  readonly #targets = new Map<string, Promise<OpenedTarget>>();
-
-  constructor(session: ImageSession) {
-    this.#session = session;
-  }
-
-  openSource({ source }: Transfer): Promise<OpenedReference> {
-    if (typeof source === 'function') return getOrAdd(this.#sources, source, source);
-    // An opened registry needs no closing.
-    if (source.transport === 'docker') return openReference(source, this.#session);
-    return getOrAdd(this.#sources, formatReference(source), () => openReference(source, this.#session));
-  }
-
-  /** Opens the repository of a target; a missing layout is created. */
-  async openTarget(target: Reference): Promise<OpenedTarget['repository']> {
-    const opened = getOrAdd(this.#targets, toRepositoryKey(target), () => openTarget(target, this.#session));
-    return (await opened).repository;
-  }
-
-  async close(): Promise<void> {
-    for (const opened of [...this.#sources.values(), ...this.#targets.values()])
-      await opened.then((place) => place.close()).catch(() => undefined);
-  }
+  const sources = new Map<unknown, Promise<OpenedReference>>();
+  const targets = new Map<string, Promise<OpenedTarget>>();
+  return {
+    openSource({ source }: Transfer): Promise<OpenedReference> {
+      if (typeof source === 'function') return getOrAdd(sources, source, source);
+      // An opened registry needs no closing.
+      if (source.transport === 'docker') return openReference(source, session);
+      return getOrAdd(sources, formatReference(source), () => openReference(source, session));
+    },
+    /** Opens the repository of a target; a missing layout is created. */
+    async openTarget(target: Reference): Promise<OpenedTarget['repository']> {
+      return (await getOrAdd(targets, toRepositoryKey(target), () => openTarget(target, session))).repository;
+    },
+    async close(): Promise<void> {
+      for (const opened of [...sources.values(), ...targets.values()])
+        await opened.then((place) => place.close()).catch(() => undefined);
+    },
+  };
 }
 
 /** Returns a key for the repository of a reference. */

@@ -10,7 +10,7 @@ import type { Descriptor } from '../../oci/image/types.js';
 import type { Repository } from '../../oci/registry/repository.js';
 import { copyTransfers } from './copy-transfers.js';
 import {
-  OpenPlaces,
+  createPlaces,
   defaultBlobsPerImage,
   getMaxImages,
   getMaxSmallRequests,
@@ -40,7 +40,7 @@ export async function pinTransfers(
   options: TransferOptions,
 ): Promise<StepFaults & { pinned: PinnedTransfer[] }> {
   const { session, referrers } = options;
-  const places = new OpenPlaces(session);
+  const places = createPlaces(session);
   const { images, requestsPerImage } = getParallelism(transfers.length, options);
   let keptBytes = 0;
   const known = new Map<string, Promise<ImageContents | undefined>>();
@@ -199,7 +199,7 @@ async function lookUpImages(
   transfers: readonly Transfer[],
   options: TransferOptions,
 ): Promise<TransferReport> {
-  const places = new OpenPlaces(options.session);
+  const places = createPlaces(options.session);
   const { results, ...faults } = await runStep(
     transfers,
     async (transfer) => {

@@ -6,28 +6,26 @@ import { DigestMismatchError, OpmateError, RegistryError, throwIfCancelled } fro
 import { smallBlobBytes } from './blob-download.js';
 import { MemoryStream, readLimited } from '../image/read-limited.js';
 import type { RegistryRequester } from './registry-request.js';
-import { resolveUploadLocation, type TransportResponse } from '../transport/transport.js';
-import { NetworkError } from '../transport/transport-faults.js';
+import {
+  resolveUploadLocation,
+  type TransportRequest,
+  type TransportResponse,
+} from '../transport/transport.js';
 import type { Descriptor } from '../image/types.js';
 
 /** Maximum sessions: an upload that the registry lost is restarted. */
 const maxSessions = 3;
-/** Maximum attempts per chunk. */
-const maxChunkAttempts = 5;
 /** Time limit for cancelling an upload. */
 const cancelTimeoutMs = 5_000;
 
 interface UploadOptions extends CancelOptions {
-  /** Maximum bytes per request, each held in memory; default: one request per blob. */
-  chunkBytes?: number | undefined;
   /** Called with the bytes read for sending so far, starting at 0 with every attempt. */
   onSent?: ((bytes: number) => void) | undefined;
 }
 
 /**
- * Uploads a blob in one request or in chunks, at the origin of the registry only. A failed upload is cancelled. Throws the
- * errors of `open` and its stream unchanged, DigestMismatchError for a wrong number of bytes, and OpmateError UNSAFE,
- * NETWORK, AUTH or REGISTRY.
+ * Uploads a blob at the origin of the registry only. A failed upload is cancelled. Throws the errors of `open` and its
+ * stream unchanged, DigestMismatchError for a wrong number of bytes, and OpmateError UNSAFE, NETWORK, AUTH or REGISTRY.
  */
 export async function uploadBlob(
   requester: RegistryRequester,
@@ -50,21 +48,10 @@ export async function uploadBlob(
       }
       if (begun.status !== 202) throw await requester.failure(begun, subject, 'push');
       begun.discard();
-      location = nextLocation(begun, subject, requester.url('blobs/uploads/'));
-      const minimum = Number(begun.headers.get('oci-chunk-min-length') ?? 0) || 0;
-      const chunkBytes = options.chunkBytes && Math.max(options.chunkBytes, minimum);
-      if (chunkBytes !== undefined && descriptor.size > chunkBytes) {
-        location = await sendChunks(requester, location, content, chunkBytes, subject);
-        const body = Buffer.alloc(0);
-        await finishUpload(requester, location, descriptor, subject, { body, signal: content.signal });
-      } else {
-        const streamed = {
-          body: () => Readable.from(content.read(), { objectMode: false }),
-          bodySize: descriptor.size,
-        };
-        const body = whole === undefined ? streamed : { body: whole };
-        await finishUpload(requester, location, descriptor, subject, { ...body, signal });
-      }
+      location = findLocation(begun, subject, requester.url('blobs/uploads/'));
+      const body = whole ?? (() => Readable.from(content.read(), { objectMode: false }));
+      const request = { body, bodySize: descriptor.size, signal };
+      await finishUpload(requester, location, descriptor, subject, request);
       return;
     } catch (error) {
       if (location !== undefined) await cancelUpload(requester, location);
@@ -109,8 +96,6 @@ export async function abandonUpload(requester: RegistryRequester, begun: Transpo
   if (location === null) return;
   await cancelUpload(requester, resolveUploadLocation(requester.url('blobs/uploads/'), location));
 }
-
-type UploadContent = ReturnType<typeof openUploadContent>;
 
 /** Returns the content of an upload, which keeps the error of its source, as opposed to the registry. */
 function openUploadContent(
@@ -182,75 +167,24 @@ function openUploadContent(
   };
 }
 
-async function sendChunks(
-  requester: RegistryRequester,
-  begun: string,
-  content: UploadContent,
-  chunkBytes: number,
-  subject: string,
-): Promise<string> {
-  let location = begun;
-  let sent = 0;
-  for await (const chunk of regroup(content.read(), chunkBytes)) {
-    const end = sent + chunk.length;
-    for (let attempt = 1; sent < end; attempt++) {
-      const body = chunk.subarray(chunk.length - (end - sent));
-      const response = await requester.send('PATCH', location, 'push', {
-        headers: { 'content-type': 'application/octet-stream', 'content-range': `${sent}-${end - 1}` },
-        body,
-        signal: content.signal,
-      });
-      let state = response;
-      if (response.status === 416) {
-        // The registry has another part than expected, e.g. after a lost response.
-        response.discard();
-        state = await requester.send('GET', location, 'push', { signal: content.signal });
-      }
-      if (state.status !== 202 && state.status !== 204) throw await requester.failure(state, subject, 'push');
-      state.discard();
-      location = nextLocation(state, subject, location, location);
-      const received = receivedBytes(state) ?? (state === response ? end : sent);
-      const isIncomplete = attempt >= maxChunkAttempts && received < end;
-      if (received < end - chunk.length || received > end || isIncomplete) {
-        throw new NetworkError(`push failed: the registry has ${received} bytes, ${end} were sent`, {
-          subject,
-          temporary: true,
-        });
-      }
-      sent = received;
-    }
-  }
-  return location;
-}
-
-/** Returns the bytes that the registry has, by `Range: 0-LAST`. */
-function receivedBytes(response: TransportResponse): number | undefined {
-  const range = /^(?:bytes=)?0-(\d+)$/.exec(response.headers.get('range') ?? '');
-  return range ? Number(range[1]) + 1 : undefined;
-}
-
 async function finishUpload(
   requester: RegistryRequester,
   location: string,
-  { digest }: Descriptor,
+  descriptor: Descriptor,
   subject: string,
-  request: { body: Buffer | (() => Readable); bodySize?: number; signal: AbortSignal | undefined },
+  request: Pick<TransportRequest, 'body' | 'bodySize' | 'signal'>,
 ): Promise<void> {
   // The location is opaque: re-encoding its query could break it.
-  const url = `${location}${location.includes('?') ? '&' : '?'}digest=${encodeURIComponent(digest)}`;
+  const url = `${location}${location.includes('?') ? '&' : '?'}digest=${encodeURIComponent(descriptor.digest)}`;
   const headers = { 'content-type': 'application/octet-stream' };
   const response = await requester.send('PUT', url, 'push', { ...request, headers });
   if (response.status !== 201 && response.status !== 204)
     throw await requester.failure(response, subject, 'push');
-  checkStored(response, { digest }, subject);
+  checkStored(response, descriptor, subject);
 }
 
 /** Compares the digest that a registry stored with that of the blob. */
-function checkStored(
-  response: TransportResponse,
-  { digest }: Pick<Descriptor, 'digest'>,
-  subject: string,
-): void {
+function checkStored(response: TransportResponse, { digest }: Descriptor, subject: string): void {
   response.discard();
   const stored = response.headers.get('docker-content-digest');
   if (stored === null || !isDigest(stored) || stored === digest) return;
@@ -259,10 +193,9 @@ function checkStored(
   }
 }
 
-function nextLocation(response: TransportResponse, subject: string, base: string, current?: string): string {
+function findLocation(response: TransportResponse, subject: string, base: string): string {
   const location = response.headers.get('location');
   if (location !== null) return resolveUploadLocation(base, location);
-  if (current !== undefined) return current;
   throw new OpmateError('REGISTRY', 'push failed: no upload location in the response', { subject });
 }
 
@@ -292,22 +225,4 @@ function isLostUpload(error: unknown): boolean {
   if (!(error instanceof RegistryError)) return false;
   const lost = ['BLOB_UPLOAD_UNKNOWN', 'BLOB_UPLOAD_INVALID'];
   return error.status === 416 || lost.some((code) => error.registryCodes.includes(code));
-}
-
-/** Divides bytes into pieces of `size`; the last one may be shorter. */
-async function* regroup(chunks: AsyncIterable<Buffer>, size: number): AsyncGenerator<Buffer> {
-  let parts: Buffer[] = [];
-  let held = 0;
-  for await (let chunk of chunks) {
-    while (held + chunk.length >= size) {
-      const part = chunk.subarray(0, size - held);
-      chunk = chunk.subarray(part.length);
-      yield Buffer.concat([...parts, part]);
-      parts = [];
-      held = 0;
-    }
-    if (chunk.length > 0) parts.push(chunk);
-    held += chunk.length;
-  }
-  if (held > 0) yield Buffer.concat(parts);
 }

@@ -48,8 +48,6 @@ export interface RegistryRepositoryOptions {
   logger?: Logger | undefined;
   /** Cache of content by digest. */
   cache?: BlobCache | undefined;
-  /** Maximum bytes per request of pushed blobs; default: one request per blob. */
-  chunkBytes?: number | undefined;
   /** Reads from the registry itself, as before writing or deleting. */
   withoutMirrors?: boolean | undefined;
 }
@@ -60,7 +58,7 @@ export interface RegistryRepositoryOptions {
  * No request is sent before the first call.
  */
 export function createRegistryRepository(options: RegistryRepositoryOptions): RegistryRepository {
-  const { connection, registry, repository, logger = silentLogger, chunkBytes } = options;
+  const { connection, registry, repository, logger = silentLogger } = options;
   const name = `${registry}/${repository}`;
   const referrersTags = createReferrersTags(
     (requester, reference, readOptions) => ifFound(readManifest(requester, reference, readOptions)),
@@ -197,7 +195,7 @@ export function createRegistryRepository(options: RegistryRepositoryOptions): Re
       throwIfCancelled(options.signal);
       const requester = await getTarget(options);
       if (!options.isAbsent && (await isBlobAt(requester, descriptor, 'push', options))) return;
-      await uploadBlob(requester, descriptor, open, { ...options, chunkBytes });
+      await uploadBlob(requester, descriptor, open, options);
     },
     async mountBlob(descriptor, fromRepository, options = {}) {
       parseDigest(descriptor.digest);

@@ -22,9 +22,9 @@ afterEach(async () => {
   await bench.close();
 });
 
-function open(repository: string, chunkBytes?: number): RegistryRepository {
+function open(repository: string): RegistryRepository {
   const connection = bench.connect({ useHttp: true });
-  return createRegistryRepository({ connection, registry: new URL(server.url).host, repository, chunkBytes });
+  return createRegistryRepository({ connection, registry: new URL(server.url).host, repository });
 }
 
 const image = smallImage();
@@ -49,10 +49,10 @@ describe('oci/registry-client with the embedded registry', () => {
     expect(await failureOf(repository.getManifest('v1'))).toMatchObject({ code: 'NOT_FOUND' });
   });
 
-  it.each([undefined, 1_000_000])('pushes a large blob in chunks of %s bytes', async (chunkBytes) => {
+  it('pushes a large blob', async () => {
     const bytes = randomBytes(3_500_000);
     const blob = descriptorOf(bytes);
-    await open('ns/name', chunkBytes).putBlob(blob, () => streamOf(bytes));
+    await open('ns/name').putBlob(blob, () => streamOf(bytes));
     expect((await readAll(await open('ns/name').openBlob(blob))).equals(bytes)).toBe(true);
   });
 

@@ -34,10 +34,9 @@ beforeEach(async () => {
   return () => server.close();
 });
 
-function open(options: { chunkBytes?: number; registriesConfFile?: string } = {}): RegistryRepository {
-  const { registriesConfFile, ...rest } = options;
-  const connection = bench.connect({ useHttp: true, maxAttempts: 3, registriesConfFile });
-  return createRegistryRepository({ connection, registry: server.host, repository: 'ns/name', ...rest });
+function open(options: { registriesConfFile?: string } = {}): RegistryRepository {
+  const connection = bench.connect({ useHttp: true, maxAttempts: 3, ...options });
+  return createRegistryRepository({ connection, registry: server.host, repository: 'ns/name' });
 }
 
 const name = (): string => `${server.host}/ns/name`;
@@ -415,59 +414,6 @@ describe('oci/registry-client, writing', () => {
     server.on({ method: 'HEAD', path: bigPath, respond: { status: 403 } });
     await open().putBlob(bigBlob, () => streamOf(big));
     expect(seen().at(-1)).toContain('PUT');
-  });
-
-  it('sends chunks, not smaller than the registry wants them', async () => {
-    acceptUploads();
-    const received: Buffer[] = [];
-    const location = '/v2/ns/name/blobs/uploads/1';
-    server.on({
-      method: 'POST',
-      path: /uploads/,
-      respond: { status: 202, headers: { location, 'oci-chunk-min-length': '1000000' } },
-    });
-    server.on({
-      method: 'PATCH',
-      path: /uploads/,
-      respond: ({ body }, count) => {
-        received.push(body);
-        const range = `0-${received.reduce((sum, part) => sum + part.length, 0) - 1}`;
-        return { status: 202, headers: { location: `${location}?part=${count}`, range } };
-      },
-    });
-    await open({ chunkBytes: 300_000 }).putBlob(bigBlob, () => streamOf(big));
-    expect(received.map((part) => part.length)).toEqual([
-      1_000_000,
-      1_000_000,
-      1_000_000,
-      big.length - 3_000_000,
-    ]);
-    expect(Buffer.concat(received).equals(big)).toBe(true);
-    const patches = server.requests.filter((request) => request.method === 'PATCH');
-    expect(patches[1]?.headers['content-range']).toBe('1000000-1999999');
-    expect(patches[1]?.path).toBe(`${location}?part=1`);
-    expect(seen().at(-1)).toBe(`PUT /blobs/uploads/1?part=4&digest=${encodeURIComponent(bigBlob.digest)}`);
-  });
-
-  it('asks how far a chunked upload is when the registry disagrees', async () => {
-    acceptUploads();
-    const received: Buffer[] = [];
-    server.on({
-      method: 'PATCH',
-      path: /uploads/,
-      respond: ({ body, headers }, count) => {
-        const start = Number(String(headers['content-range']).split('-')[0]);
-        const length = received.reduce((sum, part) => sum + part.length, 0);
-        if (start !== length) return { status: 416 };
-        received.push(count === 1 ? body.subarray(0, 1000) : body);
-        return count === 1
-          ? { status: 416 }
-          : { status: 202, headers: { range: `0-${length + body.length - 1}` } };
-      },
-    });
-    server.on({ method: 'GET', path: /uploads/, respond: { status: 204, headers: { range: '0-999' } } });
-    await open({ chunkBytes: 2_000_000 }).putBlob(bigBlob, () => streamOf(big));
-    expect(Buffer.concat(received).equals(big)).toBe(true);
   });
 
   it.each([

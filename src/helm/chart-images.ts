@@ -1,4 +1,4 @@
-import { inContext, combineErrors } from '../core/diagnostics-error.js';
+import { combineErrors, inContext } from '../core/diagnostics-error.js';
 import { findReference } from '../core/reference.js';
 import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
@@ -113,7 +113,7 @@ function createImageCollection(label: string, paths: readonly JsonPath[]) {
     for (const part of splitDocuments(content)) {
       if (++documents > maxDocuments)
         throw new OpmateError('LIMIT', `${label}: more than ${maxDocuments} documents`);
-      const value = withErrorSubject(`${label}: ${path}`, () => parseYaml(part));
+      const value = inContext({ subject: `${label}: ${path}` }, () => parseYaml(part));
       for (const text of podImages(value, 0)) add(text, path, false);
       for (const jsonPath of paths) {
         // Results are separated by blanks, as kubectl prints them.

@@ -1,8 +1,8 @@
 import { findCondition, getName, readCatalogStatuses } from '../../api/served/catalog-statuses.js';
-import { type Diagnostic, formatWithHint } from '../../core/diagnostic.js';
+import { type Diagnostic, createFault, formatWithHint } from '../../core/diagnostic.js';
 import { OpmateError } from '../../core/errors.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
-import { getText, getValue } from '../../document/json-fields.js';
+import { type JsonObject, isJsonObject } from '../../document/json.js';
+import { getObject, getObjects, getText } from '../../document/json-fields.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag, grouped, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
@@ -59,19 +59,15 @@ function formatStatuses(statuses: readonly JsonObject[], output: 'table' | 'json
 
 function table(statuses: readonly JsonObject[]): string {
   const header = ['NAME', 'SERVING', 'PROGRESSING', 'LAST UNPACKED', 'CONTENT', 'RESOLVED', 'MESSAGE'];
-  const rows = statuses.map((value) => {
-    const { status } = value;
-    const { lastUnpacked, contentHash, resolvedSource } = status as JsonObject;
-    return [
-      getName(value),
-      shownCondition(findCondition(value, 'Serving')),
-      shownCondition(findCondition(value, 'Progressing')),
-      typeof lastUnpacked === 'string' ? lastUnpacked : '-',
-      typeof contentHash === 'string' ? contentHash.slice(0, 19) : '-',
-      resolvedRef(resolvedSource) ?? '-',
-      findTrouble(value) ?? '-',
-    ];
-  });
+  const rows = statuses.map((value) => [
+    getName(value),
+    shownCondition(findCondition(value, 'Serving')),
+    shownCondition(findCondition(value, 'Progressing')),
+    getText(value, 'status', 'lastUnpacked') || '-',
+    getText(value, 'status', 'contentHash').slice(0, 19) || '-',
+    findResolvedRef(value) ?? '-',
+    findTrouble(value) ?? '-',
+  ]);
   const lists = statuses.map((status) => formatProblems(status)).filter((list) => list !== '');
   return [formatTable(header, rows), ...lists].join('\n');
 }
@@ -90,17 +86,14 @@ function formatProblems(status: JsonObject): string {
 
 /** Returns the problems in a status. */
 function readProblems(status: JsonObject): Diagnostic[] {
-  const problems = getValue(status, 'status', 'problems');
-  if (!Array.isArray(problems)) return [];
-  return problems.filter(isJsonObject).map((problem) => {
-    const { line, column, file, hint } = problem;
-    return {
-      ...{ severity: 'error', code: '', problem: getText(problem, 'message') },
-      file: typeof file === 'string' ? file : undefined,
+  return getObjects(status, 'status', 'problems').map((problem) => {
+    const { line, column } = problem;
+    return createFault('', getText(problem, 'message'), {
+      file: getText(problem, 'file') || undefined,
       line: typeof line === 'number' ? line : undefined,
       column: typeof column === 'number' ? column : undefined,
-      hint: typeof hint === 'string' ? hint : undefined,
-    };
+      hint: getText(problem, 'hint') || undefined,
+    });
   });
 }
 
@@ -121,10 +114,9 @@ function shownCondition(condition: JsonObject | undefined): string {
   return condition === undefined ? '-' : `${getText(condition, 'status')} (${getText(condition, 'reason')})`;
 }
 
-function resolvedRef(source: JsonValue | undefined): string | undefined {
-  if (!isJsonObject(source ?? null)) return undefined;
-  const member = Object.values(source as JsonObject).find((value) => isJsonObject(value));
-  return isJsonObject(member) ? getText(member, 'ref') : undefined;
+function findResolvedRef(status: JsonObject): string | undefined {
+  const member = Object.values(getObject(status, 'status', 'resolvedSource')).find(isJsonObject);
+  return member && getText(member, 'ref');
 }
 
 function requireNamed(all: readonly JsonObject[], name: string): JsonObject {

@@ -7,7 +7,7 @@ import { Refusal } from '../server/refusal.js';
 import type { BodySender } from './body-sender.js';
 import { linesType } from './catalog-content.js';
 import { getTotal } from './content-stream.js';
-import { getTags, respondToConditions } from './entity-tags.js';
+import { getTags, respondToConditions } from './conditions.js';
 import { type Exchange, readMetasQuery, retryLater } from './exchange.js';
 
 /** Approximate size of a piece of a response. */

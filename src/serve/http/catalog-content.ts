@@ -2,9 +2,8 @@ import { withOpen } from '../../core/concurrency.js';
 import type { MetasQuery, Section } from '../catalogs/content-index.js';
 import type { ServedCatalog } from '../catalogs/catalog-set.js';
 import type { BodySender } from './body-sender.js';
-import { selectRange } from './conditions.js';
 import { getTotal, readCompressed, readSections } from './content-stream.js';
-import { getTags, respondToConditions } from './entity-tags.js';
+import { getTags, respondToConditions, selectRange } from './conditions.js';
 import { type Exchange, sendText } from './exchange.js';
 
 /** Media type of JSON lines. */

@@ -1,19 +1,48 @@
-import { OpmateError } from '../../core/errors.js';
+import { randomBytes } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { TLSSocket } from 'node:tls';
+import { OpmateError, getMessage, redact } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
+import type { JsonValue } from '../../document/json.js';
+import type { MetasQuery } from '../catalogs/content-index.js';
+import type { CatalogSet, ServedCatalog } from '../catalogs/catalog-set.js';
+import type { QueryLimits } from '../graphql/catalog-query.js';
 import { HostRule } from '../server/host-rule.js';
-import { type ServerCertificate, createHttpServer } from '../server/http-server.js';
+import { type RequestRefusal, type ServerCertificate, createHttpServer } from '../server/http-server.js';
+import { Refusal } from '../server/refusal.js';
+import { sendFromAll } from './all-catalogs.js';
+import { BodySender } from './body-sender.js';
+import { sendContent } from './catalog-content.js';
+import { findCatalogNameFault } from './catalog-names.js';
 import {
-  type CatalogRequestsOptions,
-  createCatalogHandlers,
-  refuseCatalogRequest,
-} from './catalog-requests.js';
+  type Exchange,
+  allowReading,
+  jsonType,
+  openExchange,
+  readMetasQuery,
+  retryLater,
+  sendBuffer,
+  sendText,
+  toLoggedPath,
+} from './exchange.js';
+import { createMetrics, metricsType } from './metrics.js';
+import { createQueryHandler } from './query-requests.js';
 
-export interface CatalogServerOptions extends Omit<CatalogRequestsOptions, 'logger'> {
+export interface CatalogServerOptions {
+  catalogs: CatalogSet;
+  /** Prefix of URLs in responses, such as `https://catalogs.example`; default the address of the socket. */
+  externalUrl?: string | undefined;
   certificate?: ServerCertificate | undefined;
   /** Listening host, and further host names of requests; see HostRule. */
   host?: string | undefined;
   allowedHosts?: readonly string[] | undefined;
   maxConnections?: number | undefined;
+  /** Leaves `/metrics` to the separate metrics server. */
+  hasOwnMetrics?: boolean | undefined;
+  /** Returns the status of every catalog for `/api/v1/catalogs`, also without content; `root` is the prefix of URLs. */
+  statuses?: ((root: string) => JsonValue[]) | undefined;
+  /** Limits of GraphQL queries that differ from the defaults. */
+  queryLimits?: Partial<QueryLimits> | undefined;
   logger?: Logger | undefined;
 }
 
@@ -25,12 +54,12 @@ export function createCatalogServers(options: CatalogServerOptions) {
   const { certificate, host, allowedHosts = [], maxConnections, logger = silentLogger } = options;
   const externalUrl = options.externalUrl === undefined ? undefined : parseExternalUrl(options.externalUrl);
   const externalHost = externalUrl === undefined ? undefined : new URL(externalUrl).hostname;
-  const { handle, handleMetrics } = createCatalogHandlers({ ...options, externalUrl, logger });
+  const { handle, handleMetrics } = createHandlers({ ...options, externalUrl, logger });
   const hosts = new HostRule({
     names: [host, externalHost, ...allowedHosts],
     everywhere: allowedHosts.length > 0,
   });
-  const shared = { hosts, refuse: refuseCatalogRequest, maxConnections, logger };
+  const shared = { hosts, refuse: refuseRequest, maxConnections, logger };
   return {
     api: createHttpServer({ ...shared, certificate, handle }),
     metrics: createHttpServer({ ...shared, handle: handleMetrics }),
@@ -47,4 +76,186 @@ function parseExternalUrl(text: string): string {
     });
   }
   return url.href.replace(/\/+$/, '');
+}
+
+type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+
+const routeNotFound = () => new Refusal(404, '404 page not found');
+
+/** Returns the handlers of the requests of the API, and of those for its metrics only. */
+function createHandlers({
+  catalogs,
+  externalUrl,
+  hasOwnMetrics = false,
+  statuses,
+  queryLimits,
+  logger,
+}: CatalogServerOptions & { logger: Logger }): { handle: Handler; handleMetrics: Handler } {
+  const metrics = createMetrics();
+  const bodies = new BodySender();
+  const handleQuery = createQueryHandler(queryLimits ?? {}, bodies);
+  /** Prefix of request ids, unique per process. */
+  const idPrefix = randomBytes(4).toString('hex');
+  let requests = 0;
+
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const started = performance.now();
+    metrics.begin();
+    const exchange = openExchange(request, response, () => `${idPrefix}-${++requests}`);
+    const { method, id } = exchange;
+    response.setHeader('X-Request-Id', id);
+    response.once('close', () => {
+      const seconds = (performance.now() - started) / 1000;
+      const { bytes } = exchange;
+      const status = response.statusCode;
+      metrics.end(status, seconds, bytes);
+      // 503 while not ready is normal, and probed every second.
+      logger.log(status >= 500 && status !== 503 ? 'error' : 'debug', `${method} ${toLoggedPath(exchange)}`, {
+        request: id,
+        status,
+        bytes,
+        ms: Math.round(seconds * 10_000) / 10,
+        ...(response.writableFinished ? {} : { aborted: true }),
+      });
+    });
+    try {
+      await answering(exchange, route);
+    } catch (error) {
+      if (!response.destroyed) {
+        const message = `${method} ${toLoggedPath(exchange)}: ${redact(getMessage(error))}`;
+        logger.log('error', message, { request: id });
+      }
+      if (response.headersSent) return void response.destroy();
+      for (const name of response.getHeaderNames()) {
+        if (name !== 'x-request-id') response.removeHeader(name);
+      }
+      sendText(exchange, 500, '500 Internal Server Error');
+    }
+  }
+
+  const routes = new Map<string, (exchange: Exchange) => void | Promise<void>>([
+    ['/catalogs', sendListing],
+    ['/api/v1/metas', (exchange) => sendFromAll(exchange, catalogs, bodies)],
+    ['/healthz', (exchange) => sendText(exchange, 200, 'ok')],
+    ['/readyz', sendReadiness],
+  ]);
+  if (!hasOwnMetrics) routes.set('/metrics', sendMetrics);
+  if (statuses !== undefined) {
+    routes.set('/api/v1/catalogs', (exchange) => sendJson(exchange, { items: statuses(getRoot(exchange)) }));
+  }
+  /** Routes below `/catalogs/NAME/`. */
+  const catalogRoutes = new Map<string, (exchange: Exchange, name: string) => Promise<void>>([
+    ['api/v1/all', sendBlobs],
+    ['all.json', sendBlobs],
+    ['api/v1/metas', (exchange, name) => sendBlobs(exchange, name, readMetasQuery(exchange.query))],
+    ['api/v1/graphql', (exchange, name) => handleQuery(exchange, () => find(name))],
+  ]);
+
+  async function route(exchange: Exchange): Promise<void> {
+    const { path, method } = exchange;
+    const [, name = '', route = ''] = /^\/catalogs\/([^/]+)\/(.+)$/.exec(path) ?? [];
+    const respondFrom = catalogRoutes.get(route);
+    const respond = routes.get(path);
+    if (respondFrom === undefined && respond === undefined) throw routeNotFound();
+    if (route !== 'api/v1/graphql' || method !== 'POST') allowReading(exchange);
+    if (respondFrom !== undefined) return await respondFrom(exchange, parseName(name));
+    await respond?.(exchange);
+  }
+
+  function sendReadiness(exchange: Exchange): void {
+    const ready = catalogs.isReady();
+    sendText(exchange, ready ? 200 : 503, ready ? 'ok' : 'not ready: catalogs are being read');
+  }
+
+  function sendMetrics(exchange: Exchange): void {
+    sendBuffer(exchange, 200, metricsType, Buffer.from(metrics.format(catalogs)));
+  }
+
+  function find(name: string): ServedCatalog {
+    const served = catalogs.find(name);
+    if (served !== undefined) return served;
+    if (!catalogs.isExpected(name)) throw new Refusal(404, '404 Not Found');
+    throw new Refusal(503, '503 Service Unavailable: the catalog is not loaded yet', retryLater);
+  }
+
+  async function sendBlobs(exchange: Exchange, name: string, query?: MetasQuery): Promise<void> {
+    await sendContent(exchange, find(name), query, bodies);
+  }
+
+  /** Returns the prefix of URLs in a response. */
+  function getRoot({ request }: Exchange): string {
+    return externalUrl ?? getSocketUrl(request);
+  }
+
+  function sendListing(exchange: Exchange): void {
+    const root = getRoot(exchange);
+    const list = catalogs.list().map(({ name, content, labels, priority, changedAt }) => {
+      const { hash, size, count, packages, storedAt } = content;
+      const base = `${root}/catalogs/${name}`;
+      const api = `${base}/api/v1`;
+      return {
+        ...{ name, priority, labels, hash, size, count, packages: packages.length },
+        changedAt: (changedAt ?? storedAt).toISOString(),
+        urls: { base, all: `${api}/all`, metas: `${api}/metas`, graphql: `${api}/graphql` },
+      };
+    });
+    sendJson(exchange, { catalogs: list });
+  }
+
+  return {
+    handle,
+    async handleMetrics(request, response) {
+      response.setHeader('X-Content-Type-Options', 'nosniff');
+      await answering(openExchange(request, response), (exchange) => {
+        if (exchange.path !== '/metrics') throw routeNotFound();
+        allowReading(exchange);
+        sendMetrics(exchange);
+      });
+    },
+  };
+}
+
+/** Responds to a request, or with the refusal that `respond` throws. */
+async function answering(
+  exchange: Exchange,
+  respond: (exchange: Exchange) => void | Promise<void>,
+): Promise<void> {
+  try {
+    await respond(exchange);
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    for (const [name, value] of Object.entries(error.headers)) exchange.response.setHeader(name, value);
+    sendText(exchange, error.status, error.message);
+  }
+}
+
+/** Responds to a request that the server refuses. */
+function refuseRequest(
+  { status, message, hint }: RequestRefusal,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
+  sendText(openExchange(request, response), status, `${message}; ${hint}`);
+}
+
+function parseName(segment: string): string {
+  let name: string;
+  try {
+    name = decodeURIComponent(segment);
+  } catch {
+    throw new Refusal(400, '400 Bad Request');
+  }
+  const fault = findCatalogNameFault(name);
+  if (fault !== undefined) throw new Refusal(400, `invalid catalog name: ${fault}`);
+  return name;
+}
+
+function sendJson(exchange: Exchange, value: object): void {
+  sendBuffer(exchange, 200, jsonType, Buffer.from(`${JSON.stringify(value, null, 2)}\n`));
+}
+
+function getSocketUrl({ socket }: IncomingMessage): string {
+  const address = (socket.localAddress ?? '127.0.0.1').replace(/^::ffff:(?=[\d.]+$)/, '');
+  const host = address.includes(':') ? `[${address}]` : address;
+  return `${socket instanceof TLSSocket ? 'https' : 'http'}://${host}:${socket.localPort ?? ''}`;
 }

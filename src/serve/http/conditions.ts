@@ -1,5 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import { computeDigest, parseDigest } from '../../core/digest.js';
 import { parseByteRange } from '../server/byte-range.js';
+import { type Coding, availableCodings } from './encoding.js';
+import type { Exchange } from './exchange.js';
 
 /** A representation, for conditional requests and ranges (RFC 9110, sections 13 and 14). */
 export interface Representation {
@@ -110,4 +113,37 @@ function matchesRangeCondition(condition: string, etag: string, lastModified: Da
   if (condition.startsWith('"')) return condition === etag;
   const date = parseHttpDate(condition);
   return date !== undefined && lastModified !== undefined && getSeconds(date) === getSeconds(lastModified);
+}
+
+/** Returns the strong tag of a content in a coding, quotes included. */
+export type EntityTags = (coding?: Coding) => string;
+
+/** Returns the tags of a content, from its hash, the query and the coding. */
+export function getTags(hash: string, query: readonly string[] = []): EntityTags {
+  const suffix = query.every((text) => text === '') ? '' : `-${computeShortDigest(query)}`;
+  const tag = `sha256-${parseDigest(hash).hex}${suffix}`;
+  return (coding) => `"${tag}${coding === undefined ? '' : `-${coding}`}"`;
+}
+
+function computeShortDigest(texts: readonly string[]): string {
+  return parseDigest(computeDigest(JSON.stringify(texts))).hex.slice(0, 16);
+}
+
+/** Responds with 304 or 412 if the conditions of a request require it. Returns whether it did. */
+export function respondToConditions(
+  { request, response }: Exchange,
+  tags: EntityTags,
+  coding: Coding | undefined,
+  lastModified?: Date,
+): boolean {
+  const etag = tags(coding);
+  const otherEtags = [tags(), ...availableCodings.map(tags)].filter((tag) => tag !== etag);
+  const verdict = evaluateConditions(request.headers, { etag, otherEtags, lastModified });
+  if (verdict.kind === 'send') return false;
+  if (verdict.kind === 'unchanged') {
+    response.statusCode = 304;
+    response.setHeader('ETag', verdict.etag);
+  } else response.statusCode = 412;
+  response.end();
+  return true;
 }

@@ -7,7 +7,7 @@ import type { CatalogQuery, QueryLimits } from '../graphql/catalog-query.js';
 import { Refusal } from '../server/refusal.js';
 import { readBody } from '../server/request-body.js';
 import type { BodySender } from './body-sender.js';
-import { type EntityTags, getTags, respondToConditions } from './entity-tags.js';
+import { type EntityTags, getTags, respondToConditions } from './conditions.js';
 import { type Exchange, checkParameters, jsonType, retryLater } from './exchange.js';
 
 const maxBodyBytes = 1024 * 1024;

@@ -1,6 +1,7 @@
 import { withOpen } from '../core/concurrency.js';
 import { addContext } from '../core/diagnostics-error.js';
 import { readPackageContent } from '../catalog/package-content.js';
+import { withOpen } from '../core/concurrency.js';
 import { OpmateError, UsageError, redact } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import type { PackageContent } from '../graph/resolve-content.js';
@@ -87,7 +88,7 @@ async function readContent(
     place.kind === 'served' || place.kind === 'directory' ? { ...place, package: packageName } : place,
     session,
   );
-  return withOpen(requireCatalog(opened, reference), (source) =>
-    readPackageContent(source.catalog, packageName, session),
+  return withOpen(requireCatalog(opened, reference), ({ catalog }) =>
+    readPackageContent(catalog, packageName, session),
   );
 }

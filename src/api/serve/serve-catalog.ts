@@ -1,6 +1,6 @@
 import path from 'node:path';
 import type { Catalog } from '../../catalog/catalog.js';
-import { onAbort, openTogether } from '../../core/concurrency.js';
+import { onAbort, openTogether, withOpen } from '../../core/concurrency.js';
 import { OpmateError, UsageError, throwIfCancelled } from '../../core/errors.js';
 import { openCatalogQueries } from '../../serve/grpc/catalog-queries.js';
 import type { RegistryQueries } from '../../serve/grpc/registry-queries.js';
@@ -103,8 +103,8 @@ export async function buildServeCache(
 ): Promise<void> {
   await withCatalog(reference, session, async ({ catalog }) => {
     const directory = path.resolve(session.workingDirectory, cacheDirectory);
-    const answers = await openAnswers(catalog, reference, session, { cacheDirectory: directory });
-    try {
+    const cache = openAnswers(catalog, reference, session, { cacheDirectory: directory });
+    await withOpen(cache, async (answers) => {
       // An interrupted build leaves no cache.
       const stopWaiting = onAbort(session.signal, () => void answers.close());
       const { isCached, reason } = (await answers.encoded) ?? { isCached: false, reason: 'it needs none' };
@@ -114,9 +114,7 @@ export async function buildServeCache(
       throw new OpmateError('IO', `${cacheDirectory}: cannot write the cache: ${reason}`, {
         hint: 'specify a writable directory with space for the bundles of the catalog',
       });
-    } finally {
-      await answers.close();
-    }
+    });
   });
 }
 

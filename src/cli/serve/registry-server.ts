@@ -1,6 +1,6 @@
 import { constants } from 'node:fs';
 import cluster from 'node:cluster';
-import { open } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import type { GrpcServerOptions } from '../../api/serve/grpc-server.js';
 import { onAbort, withOpen } from '../../core/concurrency.js';
 import { CancelledError, getMessage, redact, systemReason } from '../../core/errors.js';
@@ -60,9 +60,7 @@ export async function reportingFailure<T>(
     try {
       // A pipe that nobody reads must not be waited for.
       const flags = constants.O_WRONLY | constants.O_NONBLOCK | (isExpected ? constants.O_CREAT : 0);
-      await withOpen(open(file, flags, 0o644), async (handle) => {
-        await handle.writeFile(`${redact(getMessage(error))}\n`);
-      });
+      await writeFile(file, `${redact(getMessage(error))}\n`, { flag: flags, mode: 0o644 });
     } catch (failure) {
       const problem = `cannot write ${file}: ${systemReason(failure)}`;
       if (isExpected) createLogger(context, options).log('warn', problem);

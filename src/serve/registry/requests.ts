@@ -6,11 +6,10 @@ import { isRepositoryName } from '../../oci/registry/registry-names.js';
 import { isCrossSite } from '../server/host-rule.js';
 import type { PasswordFile } from '../server/htpasswd.js';
 import type { RequestRefusal } from '../server/http-server.js';
-import { handleBlob } from './blob-requests.js';
+import { continueUpload, handleBlob, startUpload } from './blob-requests.js';
 import { type Call, RegistryRefusal, type ServedContent, allow, requireDigest, sendJson } from './call.js';
 import { handleManifest, listReferrers } from './manifest-requests.js';
 import { StorageFullError } from './storage-limit.js';
-import { continueUpload, startUpload } from './upload-requests.js';
 
 /** Repository names may have slashes: the shortest that leaves a complete endpoint matches. */
 const endpointPattern =
@@ -111,24 +110,12 @@ async function listTags(call: Call, name: string, path: string): Promise<void> {
 
 function refuse(error: unknown, request: IncomingMessage, response: ServerResponse, logger: Logger): void {
   const gone = request.destroyed && !request.complete;
-  const refusal =
-    error instanceof RegistryRefusal
-      ? error
-      : error instanceof StorageFullError
-        ? new RegistryRefusal(403, 'DENIED', error.message)
-        : undefined;
-  if (refusal === undefined && !gone) {
-    logger.log('error', `${request.method} ${request.url}: ${getMessage(error)}`);
-  }
-  if (gone || response.headersSent) {
-    response.destroy();
-    return;
-  }
-  sendRefusal(
-    request,
-    response,
-    refusal ?? new RegistryRefusal(500, 'UNKNOWN', systemCode(error) ?? 'internal error'),
-  );
+  let refusal = new RegistryRefusal(500, 'UNKNOWN', systemCode(error) ?? 'internal error');
+  if (error instanceof RegistryRefusal) refusal = error;
+  else if (error instanceof StorageFullError) refusal = new RegistryRefusal(403, 'DENIED', error.message);
+  else if (!gone) logger.log('error', `${request.method} ${request.url}: ${getMessage(error)}`);
+  if (gone || response.headersSent) return void response.destroy();
+  sendRefusal(request, response, refusal);
   if (!request.complete) drain(request);
 }
 

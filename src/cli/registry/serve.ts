@@ -2,11 +2,11 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { flag, text } from '../command/flags.js';
 import { getDatabase, databaseSummary } from './database.js';
 import { registryServerFlags } from '../serve/server-flags.js';
-import { getGrpcOptions, reportingFailure, serveUntilStopped } from '../serve/registry-server.js';
+import { getGrpcOptions, reportingFailure, waitUntilStopped } from '../serve/registry-server.js';
 import { loadFromFlags, manifestFlags } from './manifest-index.js';
 import path from 'node:path';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
-import { onAbort } from '../../core/concurrency.js';
+import { onAbort, withOpen } from '../../core/concurrency.js';
 import { UsageError } from '../../core/errors.js';
 import type { CommandContext } from '../context.js';
 import { serveIndex } from '../../api/serve/serve-catalog.js';
@@ -49,10 +49,10 @@ export const command = defineCommand({
     }
     const grpc = getGrpcOptions(options);
     const signal = getEnd(context, options.timeoutSeconds);
-    const serve = async (index: string, name: string, session: CommandSession): Promise<void> => {
-      const served = await serveIndex(index, session, { grpc, name });
-      await serveUntilStopped(signal, served, options, session.logger);
-    };
+    const serve = (index: string, name: string, session: CommandSession): Promise<void> =>
+      withOpen(serveIndex(index, session, { grpc, name }), ({ grpcPort }) =>
+        waitUntilStopped(signal, grpcPort, options, session.logger),
+      );
     await reportingFailure(context, options, () =>
       useSession(context, options, async (session) => {
         if (configmap === undefined && appregistryNamespace === undefined) {

@@ -1,5 +1,6 @@
 import { catalogForms } from '../../api/open-catalog.js';
 import { buildServeCache, serveCatalog } from '../../api/serve/serve-catalog.js';
+import { withOpen } from '../../core/concurrency.js';
 import { UsageError } from '../../core/errors.js';
 import { findCatalogNameFault, getDefaultCatalogName } from '../../serve/http/catalog-names.js';
 import { argument, defineCommand } from '../command/declaration.js';
@@ -12,7 +13,7 @@ import { exitCodes } from '../exit-codes.js';
 import { createLogger } from '../logger.js';
 import { writeAll } from '../output.js';
 import { getAddress, getHttpOptions } from '../serve/listen-options.js';
-import { getGrpcOptions, reportingFailure, serveUntilStopped } from '../serve/registry-server.js';
+import { getGrpcOptions, reportingFailure, waitUntilStopped } from '../serve/registry-server.js';
 import { catalogServerFlags, registryServerFlags } from '../serve/server-flags.js';
 import { useSession } from '../session.js';
 
@@ -115,7 +116,7 @@ async function serveReference(
         logger.log('warn', 'no effect: --pprof-addr, --pprof-capture-profiles');
       }
       if (cacheDir !== undefined && cacheOnly) return buildServeCache(reference, cacheDir, session);
-      const served = await serveCatalog(reference, session, {
+      const served = serveCatalog(reference, session, {
         grpc,
         http: http === undefined ? undefined : getHttpOptions(options),
         name: http === undefined ? undefined : getName(options.name, reference),
@@ -124,15 +125,11 @@ async function serveReference(
         requireCache: cacheEnforceIntegrity,
         page: ui === undefined ? undefined : getAddress(ui, '--ui', '127.0.0.1:8081'),
       });
-      const { url, pageUrl, grpcPort = 0, close } = served;
-      try {
+      await withOpen(served, async ({ url, pageUrl, grpcPort = 0 }) => {
         for (const item of [url, pageUrl])
           if (item !== undefined) await writeAll(context.stdout, `${item}\n`);
-      } catch (error) {
-        await close();
-        throw error;
-      }
-      await serveUntilStopped(context.signal, { grpcPort, close }, options, logger);
+        await waitUntilStopped(context.signal, grpcPort, options, logger);
+      });
     }),
   );
 }

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { serveCatalogs } from '../../api/serve/serve-catalogs.js';
-import { onAbort } from '../../core/concurrency.js';
+import { onAbort, withOpen } from '../../core/concurrency.js';
 import { UsageError } from '../../core/errors.js';
 import type { FlagValues } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
@@ -45,24 +45,21 @@ export async function serveManifests(
   const { maxConnections, secrets } = options;
   await useSession(context, options, async (session) => {
     const { logger } = session;
-    const served = await serveCatalogs(catalogs, session, {
+    const served = serveCatalogs(catalogs, session, {
       http: getHttpOptions(options),
       grpc: grpcAddress && { ...grpcAddress, tls: findTlsFiles(options), maxConnections },
       storage: getStorage(context, { storage: options.storage, catalogs }),
       isStorageOptional: options.storage === undefined,
       secrets,
     });
-    const { url, storage } = served;
-    try {
+    await withOpen(served, async ({ url, storage }) => {
       await writeAll(context.stdout, `${url}/catalogs\n`);
       const directory = path.resolve(context.workingDirectory, catalogs);
       logger.log('info', 'serving catalogs', { directory, url, ...(storage !== undefined && { storage }) });
       logger.log('info', `next: opmate catalogs status --url ${url}`);
       await new Promise<void>((resolve) => void onAbort(context.signal, resolve));
       logger.log('info', 'stopping: finishing open requests');
-    } finally {
-      await served.close();
-    }
+    });
   });
   // Being told to stop is how a server ends.
   return 0;

@@ -18,21 +18,17 @@ const defaultTerminationLog = '/dev/termination-log';
 type RegistryServerOptions = FlagValues<typeof registryServerFlags> &
   Partial<FlagValues<typeof connectionFlags>>;
 
-/** Waits until `signal` fires, and closes a gRPC server after its open calls. */
-export async function serveUntilStopped(
+/** Waits until `signal` fires; the caller then closes the gRPC server. */
+export async function waitUntilStopped(
   signal: AbortSignal,
-  served: { grpcPort: number; close(): Promise<void> },
+  grpcPort: number,
   { tlsCert }: RegistryServerOptions,
   logger: Logger,
 ): Promise<void> {
   const tls = tlsCert === undefined ? '' : ' --tls';
-  if (cluster.isPrimary) logger.log('info', `next: opmate probe --addr localhost:${served.grpcPort}${tls}`);
-  try {
-    await new Promise<void>((resolve) => void onAbort(signal, resolve));
-    logger.log('info', 'stopping: finishing open calls');
-  } finally {
-    await served.close();
-  }
+  if (cluster.isPrimary) logger.log('info', `next: opmate probe --addr localhost:${grpcPort}${tls}`);
+  await new Promise<void>((resolve) => void onAbort(signal, resolve));
+  logger.log('info', 'stopping: finishing open calls');
 }
 
 /** Returns the options of the gRPC registry API. Throws UsageError. */

@@ -80,14 +80,14 @@ export function keepCatalog(initial: KeptManifest, shared: Shared) {
   let wake = new AbortController();
 
   /** Changes fields of the record, in memory only. */
-  function change(changes: Partial<CatalogRecord>): void {
+  function changeRecord(changes: Partial<CatalogRecord>): void {
     record = { ...record, ...changes };
   }
 
   /** Sets conditions, in memory only. */
   function setConditions(...conditions: UndatedCondition[]): void {
     for (const condition of conditions) {
-      change({ conditions: withCondition(record.conditions, condition, now()) });
+      changeRecord({ conditions: withCondition(record.conditions, condition, now()) });
     }
   }
 
@@ -136,10 +136,10 @@ export function keepCatalog(initial: KeptManifest, shared: Shared) {
             return openContent(contentHash, { directory: contents, logger });
           });
     if (stored === undefined) {
-      change({ conditions });
+      changeRecord({ conditions });
       return write(getServing());
     }
-    change({ ...before, ...toRecord(manifest), sourceType });
+    changeRecord({ ...before, ...toRecord(manifest), sourceType });
     serve(stored, manifest);
     await write();
     logger.log('info', `catalog ${name}: serving stored content`, { content: contentHash });
@@ -168,7 +168,7 @@ export function keepCatalog(initial: KeptManifest, shared: Shared) {
     const { origin, fault, pollMs } = current;
     if (origin === undefined) {
       // Keeps serving the content from before the manifest was refused.
-      change({ problems: fault?.problems ?? [] });
+      changeRecord({ problems: fault?.problems ?? [] });
       await write(blocked(fault?.message ?? ''), getServing());
       return Infinity;
     }
@@ -183,7 +183,7 @@ export function keepCatalog(initial: KeptManifest, shared: Shared) {
     }
     failures = 0;
     fetcher.forgetRejected();
-    change({ ...toRecord(current), lastChecked: formatSeconds(now()), problems: fault?.problems });
+    changeRecord({ ...toRecord(current), lastChecked: formatSeconds(now()), problems: fault?.problems });
     const upToDate = progress('Succeeded', 'the catalog is up to date');
     await write(fault === undefined ? upToDate : blocked(fault.message), served);
     if (pollMs === undefined) return Infinity;
@@ -196,7 +196,7 @@ export function keepCatalog(initial: KeptManifest, shared: Shared) {
     const isKnown = content !== undefined && record.originKey === current.originKey;
     const fetched = await fetcher.fetch(current, isKnown ? record.origin : undefined);
     if (fetched.content !== undefined) return swap(current, fetched.state, fetched.content);
-    change({ origin: fetched.state });
+    changeRecord({ origin: fetched.state });
     serve(content as StoredContent, current);
   }
 
@@ -205,7 +205,7 @@ export function keepCatalog(initial: KeptManifest, shared: Shared) {
     const { contentHash, lastUnpacked } = record;
     const before = content;
     const isSame = before?.hash === next.hash;
-    change({
+    changeRecord({
       ...toRecord(current),
       originKey: current.originKey,
       origin: state,
@@ -240,7 +240,7 @@ export function keepCatalog(initial: KeptManifest, shared: Shared) {
     const waitMs = isBlocked ? Infinity : getRetryWait(failures++, random());
     const progressing = record.conditions.find(({ type }) => type === 'Progressing');
     const { labels, priority, isAvailable } = current;
-    change({ labels, priority, isAvailable, problems });
+    changeRecord({ labels, priority, isAvailable, problems });
     if (content !== undefined) serve(content, current);
     // A repeated failure is logged at debug level.
     const isNew = progressing?.message !== message || !['Retrying', 'Blocked'].includes(progressing.reason);

@@ -9,7 +9,7 @@ import type { Logger } from '../../core/log.js';
 import { parseReference, withoutCredentials } from '../../core/reference.js';
 import { isGitRefName, parseGitRepository } from '../../source/git-names.js';
 import { parseArchiveUrl, parseServed } from '../../source/parse-place.js';
-import type { CatalogPlace } from '../../source/place.js';
+import { type CatalogPlace, isCommit } from '../../source/place.js';
 import type { SecretName } from '../../source/secrets.js';
 
 /** Context of a directory of manifests. */
@@ -205,7 +205,7 @@ function readGitRef(field: Field): { branch?: string; tag?: string; commit?: str
   if (kind === undefined) return {};
   const text = ref[kind].text(250);
   if (text === undefined) return {};
-  if (kind === 'commit' ? !/^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(text) : !isGitRefName(text)) {
+  if (kind === 'commit' ? !isCommit(text) : !isGitRefName(text)) {
     const hint = kind === 'commit' ? 'use all 40 hexadecimal digits, in lower case' : undefined;
     ref[kind].fail(`expected a git ${kind}, got ${quoteShort(text)}`, { hint });
   }
@@ -226,17 +226,12 @@ export function findConfigMap(
     const hint = `add the manifest of the ConfigMap to ${directory}`;
     return field.fail(`ConfigMap ${quoteGo(name)} not found`, { code: 'not-found', hint });
   }
-  const { data, binaryData } = value;
-  if (!isJsonObject(data ?? {}) || !isJsonObject(binaryData ?? {})) {
+  const data = value['data'] ?? {};
+  const binaryData = value['binaryData'] ?? {};
+  if (!isJsonObject(data) || !isJsonObject(binaryData)) {
     return field.fail(`ConfigMap ${quoteGo(name)}: data is not an object`);
   }
-  const binary = (binaryData ?? {}) as JsonObject;
-  return {
-    kind: 'configMap',
-    name,
-    data: (data ?? {}) as JsonObject,
-    ...(Object.keys(binary).length > 0 && { binaryData: binary }),
-  };
+  return { kind: 'configMap', name, data, ...(Object.keys(binaryData).length > 0 && { binaryData }) };
 }
 
 function findSingle(configMaps: ReadonlyMap<string, JsonObject>, name: string): JsonObject | undefined {

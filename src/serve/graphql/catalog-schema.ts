@@ -14,17 +14,21 @@ import {
   validateSchema,
 } from 'graphql';
 import { OpmateError } from '../../core/errors.js';
+import { encodeGoJson, sortKeysDeep } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
+import { formatFloat } from '../../document/yaml-scalar.js';
 import type { MetasQuery } from '../catalogs/content-index.js';
 import type { CatalogShape, FieldShape, ScalarName, SchemaShape } from './catalog-shape.js';
-import { toRootField, toTypeName } from './names.js';
+import { toFieldName, toRootField, toTypeName } from './names.js';
 import type { SchemaSize } from './query-limits.js';
-import { readField, toJsonText, toScalar } from './values.js';
 
 /** Maximum objects of a root field. */
 const maxLimit = 100;
 /** Maximum elements of an array that is returned without checking the time. */
 const smallList = 100;
+
+const minInt = -(2 ** 31);
+const maxInt = 2 ** 31 - 1;
 
 /** Page of a list of blobs; the offset is zero-based. */
 export interface Page {
@@ -206,9 +210,14 @@ function jsonField(shape: FieldShape): GraphQLFieldConfig<JsonObject, QueryConte
   };
 }
 
-/** Returns null for other values than objects, which arrays may contain. */
-function getValue(object: unknown, shape: FieldShape): JsonValue {
-  return isJsonObject(object) ? (readField(object, shape) ?? null) : null;
+/** Returns the value of a field; null where an object has none, and for other values, which arrays may contain. */
+function getValue(object: unknown, { name, keys }: FieldShape): JsonValue {
+  if (!isJsonObject(object)) return null;
+  const key =
+    keys.find((known) => Object.hasOwn(object, known)) ??
+    // Only the first elements of an array are sampled: later ones may spell the key differently.
+    Object.keys(object).find((other) => toFieldName(other) === name);
+  return key === undefined ? null : (object[key] ?? null);
 }
 
 /** catalogd passes lists of scalars to its library as text, which is not a list. */
@@ -238,4 +247,41 @@ function summaryField(shape: CatalogShape): GraphQLFieldConfig<JsonObject, Query
     fields: { totalSchemas: { type: GraphQLInt }, schemas: { type: new GraphQLList(schemaSummary) } },
   });
   return { type, resolve: () => ({ totalSchemas: schemas.length, schemas }) };
+}
+
+/** Formats a value as Go's JSON text, with sorted keys. */
+function toJsonText(value: JsonValue): string {
+  return encodeGoJson(sortKeysDeep(value), { escapeHtml: true });
+}
+
+/**
+ * Converts a value to a scalar; null where impossible. Objects and arrays become JSON text. (Source: graphql-go,
+ * scalars.go.)
+ */
+function toScalar(value: JsonValue, scalar: ScalarName): string | number | boolean | null {
+  if (value === null) return null;
+  const plain = isJsonObject(value) || Array.isArray(value) ? toJsonText(value) : value;
+  switch (scalar) {
+    case 'String':
+      return toText(plain);
+    case 'Boolean':
+      return typeof plain === 'string' ? plain !== '' && plain !== 'false' : Boolean(plain);
+    case 'Float':
+      return toNumber(plain);
+    case 'Int': {
+      const number = toNumber(plain);
+      return number === null || number < minInt || number > maxInt ? null : Math.trunc(number) + 0;
+    }
+  }
+}
+
+function toText(value: string | number | bigint | boolean): string {
+  return typeof value === 'number' ? formatFloat(value) : String(value);
+}
+
+/** Returns null for infinite numbers and NaN. */
+function toNumber(value: string | number | bigint | boolean): number | null {
+  if (typeof value === 'string' && !/^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/.test(value)) return null;
+  const number = Number(value);
+  return Number.isFinite(number) ? number : null;
 }

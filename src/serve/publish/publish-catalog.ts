@@ -149,8 +149,7 @@ async function publishInto(
     const { hash, size } = all;
     const codings = [...availableCodings];
     const catalog: PublishedCatalog = { name, hash, size, count: content.count, codings, packages };
-    const listed = { name, hash, size, count: content.count, packages: packages.length };
-    const catalogs = [...(await readOtherCatalogs(root, name)).map(toListed), listed];
+    const catalogs = [...(await readOtherCatalogs(root, name)), catalog].map(toListed);
     catalogs.sort((a, b) => compareBytes(a.name, b.name));
     await touchReplaced(root, catalog, options.now());
     throwIfCancelled(signal);

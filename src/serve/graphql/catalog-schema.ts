@@ -51,10 +51,7 @@ export interface QueryContext {
   report(error: GraphQLError): null;
 }
 
-export interface CatalogSchema {
-  schema: GraphQLSchema;
-  size: SchemaSize;
-}
+export type CatalogSchema = ReturnType<typeof createCatalogSchema>;
 
 const scalars: Record<ScalarName, GraphQLScalarType> = {
   String: GraphQLString,
@@ -72,7 +69,7 @@ type Fields = Record<string, GraphQLFieldConfig<JsonObject, QueryContext>>;
  * Creates the GraphQL schema from the fields of a catalog's blobs. Throws OpmateError INVALID for colliding or invalid
  * names, as catalogd.
  */
-export function createCatalogSchema(shape: CatalogShape): CatalogSchema {
+export function createCatalogSchema(shape: CatalogShape) {
   checkNames(shape);
   try {
     const fields: Fields = Object.create(null) as Fields;

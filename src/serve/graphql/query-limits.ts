@@ -31,14 +31,11 @@ export interface SchemaSize {
   fieldsPerType: number;
 }
 
-interface ParsedQuery {
-  document: DocumentNode;
-  /** Maximum bytes of `__typename` per object, which no resolver sees. */
-  typenameBytes: number;
-}
-
-/** Parses and measures a query. Throws GraphQLError for an invalid one or one beyond a limit. */
-export function parseQuery(query: string): ParsedQuery {
+/**
+ * Parses and measures a query; `typenameBytes` is the maximum of `__typename` per object, which no resolver sees. Throws
+ * GraphQLError for an invalid query or one beyond a limit.
+ */
+export function parseQuery(query: string) {
   const source = new Source(query);
   let document: DocumentNode;
   try {
@@ -77,13 +74,33 @@ function checkTokens(source: Source): void {
 }
 
 function measureOperations(document: DocumentNode): void {
-  if (document.definitions.length > maxDefinitions)
-    throw createLimitError('definition count', maxDefinitions);
+  const { definitions } = document;
+  if (definitions.length > maxDefinitions) throw createLimitError('definition count', maxDefinitions);
   const fragments = getFragments(document);
-  for (const definition of document.definitions) {
+  for (const definition of definitions) {
     if (definition.kind !== Kind.OPERATION_DEFINITION) continue;
-    const counts = { aliases: 0, fields: 0, visited: new Set<string>() };
-    measureSelections(definition.selectionSet, 1, fragments, counts);
+    const visited = new Set<string>();
+    let [aliases, fields] = [0, 0];
+    const measure = (set: SelectionSetNode | undefined, depth: number): void => {
+      if (set === undefined) return;
+      if (depth > maxDepth) throw createLimitError('depth', maxDepth);
+      for (const selection of set.selections) {
+        if (selection.kind === Kind.FRAGMENT_SPREAD) {
+          const { value } = selection.name;
+          if (visited.has(value)) continue;
+          visited.add(value);
+          measure(fragments.get(value)?.selectionSet, depth + 1);
+          continue;
+        }
+        if (selection.kind === Kind.FIELD) {
+          if (++fields > maxFields) throw createLimitError('field count', maxFields);
+          if (selection.alias !== undefined) aliases++;
+          if (aliases > maxAliases) throw createLimitError('alias count', maxAliases);
+        }
+        measure(selection.selectionSet, depth + 1);
+      }
+    };
+    measure(definition.selectionSet, 1);
   }
 }
 
@@ -112,36 +129,6 @@ function getFragments(document: DocumentNode): Map<string, FragmentDefinitionNod
     if (definition.kind === Kind.FRAGMENT_DEFINITION) fragments.set(definition.name.value, definition);
   }
   return fragments;
-}
-
-function measureSelections(
-  set: SelectionSetNode | undefined,
-  depth: number,
-  fragments: ReadonlyMap<string, FragmentDefinitionNode>,
-  counts: { aliases: number; fields: number; visited: Set<string> },
-): void {
-  if (set === undefined) return;
-  if (depth > maxDepth) throw createLimitError('depth', maxDepth);
-  for (const selection of set.selections) {
-    switch (selection.kind) {
-      case Kind.FIELD:
-        if (++counts.fields > maxFields) throw createLimitError('field count', maxFields);
-        if (selection.alias !== undefined && ++counts.aliases > maxAliases) {
-          throw createLimitError('alias count', maxAliases);
-        }
-        measureSelections(selection.selectionSet, depth + 1, fragments, counts);
-        break;
-      case Kind.INLINE_FRAGMENT:
-        measureSelections(selection.selectionSet, depth + 1, fragments, counts);
-        break;
-      case Kind.FRAGMENT_SPREAD: {
-        const { value } = selection.name;
-        if (counts.visited.has(value)) break;
-        counts.visited.add(value);
-        measureSelections(fragments.get(value)?.selectionSet, depth + 1, fragments, counts);
-      }
-    }
-  }
 }
 
 /**
@@ -182,17 +169,7 @@ export function checkIntrospection(document: DocumentNode, size: SchemaSize): vo
 
 /** Returns the maximum number of values of an introspection field. */
 function getTimes(field: string, { types, fieldsPerType }: SchemaSize): number {
-  switch (field) {
-    case 'types':
-      return types;
-    case 'fields':
-      return fieldsPerType;
-    case 'args':
-    case 'directives':
-    case 'locations':
-    case 'enumValues':
-      return 10;
-    default:
-      return 1;
-  }
+  if (field === 'types') return types;
+  if (field === 'fields') return fieldsPerType;
+  return ['args', 'directives', 'locations', 'enumValues'].includes(field) ? 10 : 1;
 }

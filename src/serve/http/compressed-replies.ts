@@ -15,12 +15,6 @@ interface Reply {
   users: number;
 }
 
-/** A compressed reply, cached until it is released. */
-interface LeasedReply {
-  body: Buffer;
-  release(): void;
-}
-
 /** Least-recently-used cache of compressed replies, each compressed once for all readers. */
 export class CompressedReplies {
   readonly #maxKeptBytes: number;
@@ -34,14 +28,14 @@ export class CompressedReplies {
   }
 
   /**
-   * Returns the reply of a key, compressed from `readPieces` if it is not cached; undefined where too many are being
-   * compressed or sent. Throws errors of reading.
+   * Returns the reply of a key, cached until it is released, and compressed from `readPieces` if it is not cached;
+   * undefined where too many are being compressed or sent. Throws errors of reading.
    */
   async lease(
     key: string,
     coding: Coding,
     readPieces: () => AsyncIterable<Buffer>,
-  ): Promise<LeasedReply | undefined> {
+  ): Promise<{ body: Buffer; release(): void } | undefined> {
     let reply = this.#replies.get(key);
     if (reply === undefined) {
       if (this.#compressing >= maxCompressing || this.#bytes > maxHeldBytes) return undefined;

@@ -6,16 +6,9 @@ export const metricsType = 'text/plain; version=0.0.4; charset=utf-8';
 /** Upper bounds in seconds. (Source: catalogd, for Apdex scores.) */
 const buckets = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.2, 1.6, 2, 2.4, 2.8, 3.2, 3.6, 4, 10];
 
-interface Series {
-  counts: number[];
-  count: number;
-  seconds: number;
-  bytes: number;
-}
-
 /** Creates counts of requests, which are formatted as Prometheus text. */
 export function createMetrics() {
-  const series = new Map<number, Series>();
+  const series = new Map<number, ReturnType<typeof createSeries>>();
   let inFlight = 0;
 
   function begin(): void {
@@ -79,7 +72,7 @@ export function createMetrics() {
   return { begin, end, format };
 }
 
-function createSeries(): Series {
+function createSeries() {
   return { counts: buckets.map(() => 0), count: 0, seconds: 0, bytes: 0 };
 }
 

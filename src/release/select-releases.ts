@@ -45,6 +45,14 @@ interface SelectedReleases {
   warnings: string[];
 }
 
+/** A channel with both ends. */
+interface ChannelRange {
+  channel: ChannelRequest;
+  graph: UpdateGraph;
+  min: Version;
+  max: Version;
+}
+
 /**
  * Selects the releases of one architecture: of each channel those between both ends, or on the shortest path; of
  * several channels also the path from the oldest to the newest release. Throws OpmateError for channels without
@@ -55,59 +63,38 @@ export async function selectReleases(
   architecture: string,
   options: SelectOptions,
 ): Promise<SelectedReleases> {
-  return new Selection(architecture, options).select(channels);
-}
-
-/** A channel with both ends. */
-interface ChannelRange {
-  channel: ChannelRequest;
-  graph: UpdateGraph;
-  min: Version;
-  max: Version;
-}
-
-class Selection {
-  readonly #architecture: string;
-  readonly #options: SelectOptions;
-  readonly #graphs = new Map<string, Promise<UpdateGraph>>();
-  readonly #releases = new Map<string, SelectedRelease>();
-  readonly #warnings = new Set<string>();
-
-  constructor(architecture: string, options: SelectOptions) {
-    this.#architecture = architecture;
-    this.#options = options;
+  const { avoidRisks, readGraph } = options;
+  const graphs = new Map<string, Promise<UpdateGraph>>();
+  const selected = new Map<string, SelectedRelease>();
+  const warnings = new Set<string>();
+  const errors = new ErrorList();
+  const ranges: ChannelRange[] = [];
+  for (const channel of channels) {
+    await errors.try(
+      async () => {
+        const range = await readRange(channel);
+        ranges.push(range);
+        if (channel.shortestPath) addShortestPath(range);
+        else addRange(range);
+      },
+      ({ code }) => code !== 'INTERNAL',
+    );
   }
+  errors.throwIfAny();
+  const published = ranges.filter(({ channel }) => channel.type === 'ocp');
+  if (ranges.length > 1 && published.length > 0) await addCrossPath(published);
+  const releases = [...selected.values()];
+  releases.sort((a, b) => compareVersions(a.node.parsed, b.node.parsed));
+  return { releases, warnings: [...warnings] };
 
-  async select(channels: readonly ChannelRequest[]): Promise<SelectedReleases> {
-    const errors = new ErrorList();
-    const ranges: ChannelRange[] = [];
-    for (const channel of channels) {
-      await errors.try(
-        async () => {
-          const range = await this.#readRange(channel);
-          ranges.push(range);
-          if (channel.shortestPath) this.#addShortestPath(range);
-          else this.#addRange(range);
-        },
-        ({ code }) => code !== 'INTERNAL',
-      );
-    }
-    errors.throwIfAny();
-    const published = ranges.filter(({ channel }) => channel.type === 'ocp');
-    if (ranges.length > 1 && published.length > 0) await this.#addCrossPath(published);
-    const releases = [...this.#releases.values()];
-    releases.sort((a, b) => compareVersions(a.node.parsed, b.node.parsed));
-    return { releases, warnings: [...this.#warnings] };
-  }
-
-  #graph(type: ReleaseType, channel: string): Promise<UpdateGraph> {
+  function getGraph(type: ReleaseType, channel: string): Promise<UpdateGraph> {
     const key = `${type} ${channel}`;
-    return getOrAdd(this.#graphs, key, () => this.#options.readGraph(type, channel));
+    return getOrAdd(graphs, key, () => readGraph(type, channel));
   }
 
-  async #readRange(channel: ChannelRequest): Promise<ChannelRange> {
+  async function readRange(channel: ChannelRequest): Promise<ChannelRange> {
     const { name, type, minVersion, maxVersion, full } = channel;
-    const graph = await this.#graph(type, name);
+    const graph = await getGraph(type, name);
     const [first, last] = [graph.nodes[0], graph.nodes.at(-1)];
     if (first === undefined || last === undefined) {
       throw new OpmateError('NOT_FOUND', 'no releases', {
@@ -121,7 +108,7 @@ class Selection {
     return { channel, graph, min, max };
   }
 
-  #addRange({ channel, graph, min, max }: ChannelRange): void {
+  function addRange({ channel, graph, min, max }: ChannelRange): void {
     const chosen = graph.nodes.filter(
       ({ parsed }) => compareVersions(parsed, min) >= 0 && compareVersions(parsed, max) <= 0,
     );
@@ -138,11 +125,10 @@ class Selection {
       });
     }
     const isHead = channel.minVersion === undefined && chosen.length === 1;
-    for (const node of chosen)
-      this.#add(node, channel, isHead ? `head of ${channel.name}` : `in ${channel.name}`);
+    for (const node of chosen) add(node, channel, isHead ? `head of ${channel.name}` : `in ${channel.name}`);
   }
 
-  #addShortestPath({ channel, graph, min, max }: ChannelRange): void {
+  function addShortestPath({ channel, graph, min, max }: ChannelRange): void {
     const [from, to] = [getNode(graph, min, channel.minVersion), getNode(graph, max, channel.maxVersion)];
     const path = findUpdatePath(graph, from, to);
     if (path === undefined) {
@@ -156,32 +142,32 @@ class Selection {
         hint: `change minVersion or maxVersion, or remove shortestPath: ${reached}`,
       });
     }
-    this.#addPath(path, graph, channel, `on the shortest path in ${channel.name}`);
+    addPath(path, graph, channel, `on the shortest path in ${channel.name}`);
   }
 
-  #addPath(path: UpdatePath, graph: UpdateGraph, channel: ChannelRequest, reason: string): void {
+  function addPath(path: UpdatePath, graph: UpdateGraph, channel: ChannelRequest, reason: string): void {
     for (const { from, to, risks } of path.risky) {
       const named = risks.map(({ name, url }) => (url === '' ? name : `${name}, ${url}`)).join('; ');
       const problem = `the only way from ${from} to ${to} is a conditional update (${named})`;
-      if (this.#options.avoidRisks) {
+      if (avoidRisks) {
         throw new OpmateError('INVALID', problem, {
           subject: graph.label,
           hint: 'review the risk, then remove --avoid-risks',
         });
       }
-      this.#warnings.add(`${graph.label}: ${problem}`);
+      warnings.add(`${graph.label}: ${problem}`);
     }
-    for (const node of path.nodes) this.#add(node, channel, reason);
+    for (const node of path.nodes) add(node, channel, reason);
   }
 
-  #add(node: ReleaseNode, { type, name }: ChannelRequest, reason: string): void {
+  function add(node: ReleaseNode, { type, name }: ChannelRequest, reason: string): void {
     const key = `${node.payload.registry}/${node.payload.repository}@${node.payload.digest}`;
-    if (this.#releases.has(key)) return;
-    this.#releases.set(key, { architecture: this.#architecture, node, type, channel: name, reason });
+    if (selected.has(key)) return;
+    selected.set(key, { architecture, node, type, channel: name, reason });
   }
 
   /** Adds the path from the oldest release of several channels to the newest. */
-  async #addCrossPath(ranges: readonly ChannelRange[]): Promise<void> {
+  async function addCrossPath(ranges: readonly ChannelRange[]): Promise<void> {
     const [first, last] = [
       ranges.reduce((range, other) => (compareVersions(other.min, range.min) < 0 ? other : range)),
       ranges.reduce((range, other) => (compareVersions(other.max, range.max) > 0 ? other : range)),
@@ -192,47 +178,47 @@ class Selection {
     const to = findNode(last.graph, last.max);
     if (from === undefined || to === undefined) {
       const missing = from === undefined ? first.channel.minVersion : last.channel.maxVersion;
-      this.#warnings.add(`${path}: not computed, version ${missing} is not in its channel`);
+      warnings.add(`${path}: not computed, version ${missing} is not in its channel`);
       return;
     }
-    this.#add(to, last.channel, `head of ${target}`);
-    if (source === target) return this.#addStep(last, from, to);
+    add(to, last.channel, `head of ${target}`);
+    if (source === target) return addStep(last, from, to);
     const [begin, end] = [parseChannel(source), parseChannel(target)];
     if (begin === undefined || end === undefined) {
-      this.#warnings.add(`${path}: not computed, the channels do not end with -X.Y`);
+      warnings.add(`${path}: not computed, the channels do not end with -X.Y`);
       return;
     }
     const isSameMinor = begin.major === end.major && begin.minor === end.minor;
     let reached = from;
     if (!isSameMinor) {
       const latest = first.graph.nodes.at(-1) as ReleaseNode;
-      this.#addStep(first, from, latest);
+      addStep(first, from, latest);
       reached = latest;
     }
     for (let minor = isSameMinor ? end.minor : begin.minor + 1; minor <= end.minor; minor++) {
       const isTarget = minor === end.minor;
       const name = isTarget ? target : `${begin.prefix}-${begin.major}.${minor}`;
       const channel = isTarget ? last.channel : { ...first.channel, name };
-      const graph = isTarget ? last.graph : await this.#graph('ocp', name);
+      const graph = isTarget ? last.graph : await getGraph('ocp', name);
       if (!graph.byVersion.has(reached.version)) {
-        this.#warnings.add(`${path}: ${reached.version} is not in channel ${name}, so it has no update path`);
+        warnings.add(`${path}: ${reached.version} is not in channel ${name}, so it has no update path`);
         return;
       }
       const next = isTarget ? to : (graph.nodes.at(-1) as ReleaseNode);
-      this.#addStep({ channel, graph }, graph.byVersion.get(reached.version) as ReleaseNode, next);
+      addStep({ channel, graph }, graph.byVersion.get(reached.version) as ReleaseNode, next);
       reached = next;
     }
   }
 
-  #addStep(
+  function addStep(
     { channel, graph }: Pick<ChannelRange, 'channel' | 'graph'>,
     from: ReleaseNode,
     to: ReleaseNode,
   ): void {
     const path = findUpdatePath(graph, from, to);
     if (path === undefined)
-      this.#warnings.add(`${graph.label}: no update path from ${from.version} to ${to.version}`);
-    else this.#addPath(path, graph, channel, `on the update path between channels`);
+      warnings.add(`${graph.label}: no update path from ${from.version} to ${to.version}`);
+    else addPath(path, graph, channel, `on the update path between channels`);
   }
 }
 

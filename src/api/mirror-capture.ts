@@ -51,6 +51,6 @@ export async function captureImageSet(
       await withCatalog(reference, session, ({ catalog }) => collectFacts(catalog, { signal })),
     );
   }
-  const capture = captureCluster(objects, { facts });
+  const capture = captureCluster(objects, facts);
   return { configuration: encodeCapture(capture), warnings: capture.warnings };
 }

@@ -63,11 +63,6 @@ export interface CapturedPackage {
   minVersion: string | undefined;
 }
 
-interface CaptureOptions {
-  /** Known catalogs, by their images in the cluster. */
-  facts?: ReadonlyMap<string, CatalogFacts> | undefined;
-}
-
 /** An object that needs a package. */
 interface Request {
   title: string;
@@ -81,64 +76,54 @@ interface Request {
 }
 
 /**
- * Maps installed operators of a cluster to catalogs, packages, channels and minimum versions of an image set. Throws
- * OpmateError NOT_FOUND if nothing is installed, or nothing can be mapped.
+ * Maps installed operators of a cluster to catalogs, packages, channels and minimum versions of an image set.
+ * `knownFacts` has known catalogs by their images in the cluster. Throws OpmateError NOT_FOUND if nothing is installed,
+ * or nothing can be mapped.
  */
-export function captureCluster(objects: ClusterObjects, options: CaptureOptions = {}): ClusterCapture {
-  return new Capture(objects, options).run();
-}
+export function captureCluster(
+  objects: ClusterObjects,
+  knownFacts: ReadonlyMap<string, CatalogFacts>,
+): ClusterCapture {
+  const warnings: CaptureWarning[] = [];
+  const requested = new Map<string, { reasons: Set<string>; requests: Request[] }>();
+  const skipRanges = new SkipRanges();
+  const { subscriptions, extensions, csvs, faults } = objects;
+  for (const { file, line, problem } of faults)
+    warn(`${file ?? ''}${line === undefined ? '' : `:${line}`}`, problem);
+  if (subscriptions.length + extensions.length === 0) {
+    throw new OpmateError('NOT_FOUND', 'no Subscription or ClusterExtension found', {
+      hint: 'use the output of kubectl get subscriptions,clusterextensions,csv,catalogsources,clustercatalogs -A -o yaml',
+    });
+  }
+  for (const subscription of subscriptions) addSubscription(subscription);
+  for (const extension of extensions) addExtension(extension);
+  warnOfOtherCsvs();
+  const catalogs = sortedByBytes(requested.keys()).flatMap((image) => capture(image) ?? []);
+  if (catalogs.length === 0) {
+    const [first] = warnings;
+    throw new OpmateError('NOT_FOUND', 'nothing installed could be mapped to a catalog', {
+      hint: first === undefined ? undefined : `check ${first.subject}: ${first.problem}`,
+    });
+  }
+  nameTargets(catalogs);
+  return {
+    ...{ catalogs, warnings },
+    ...{ subscriptions: subscriptions.length, extensions: extensions.length },
+  };
 
-class Capture {
-  readonly #objects: ClusterObjects;
-  readonly #facts: ReadonlyMap<string, CatalogFacts>;
-  readonly #warnings: CaptureWarning[] = [];
-  readonly #catalogs = new Map<string, { reasons: Set<string>; requests: Request[] }>();
-  readonly #skipRanges = new SkipRanges();
-
-  constructor(objects: ClusterObjects, { facts = new Map() }: CaptureOptions) {
-    this.#objects = objects;
-    this.#facts = facts;
+  function warn(subject: string, problem: string, hint?: string): void {
+    warnings.push({ subject, problem, hint });
   }
 
-  run(): ClusterCapture {
-    const { subscriptions, extensions, faults } = this.#objects;
-    for (const { file, line, problem } of faults)
-      this.#warn(`${file ?? ''}${line === undefined ? '' : `:${line}`}`, problem);
-    if (subscriptions.length + extensions.length === 0) {
-      throw new OpmateError('NOT_FOUND', 'no Subscription or ClusterExtension found', {
-        hint: 'use the output of kubectl get subscriptions,clusterextensions,csv,catalogsources,clustercatalogs -A -o yaml',
-      });
-    }
-    for (const subscription of subscriptions) this.#addSubscription(subscription);
-    for (const extension of extensions) this.#addExtension(extension);
-    this.#warnOfOtherCsvs();
-    const catalogs = sortedByBytes(this.#catalogs.keys()).flatMap((image) => this.#capture(image) ?? []);
-    if (catalogs.length === 0) {
-      const [first] = this.#warnings;
-      throw new OpmateError('NOT_FOUND', 'nothing installed could be mapped to a catalog', {
-        hint: first === undefined ? undefined : `check ${first.subject}: ${first.problem}`,
-      });
-    }
-    nameTargets(catalogs);
-    return {
-      ...{ catalogs, warnings: this.#warnings },
-      ...{ subscriptions: subscriptions.length, extensions: extensions.length },
-    };
-  }
-
-  #warn(subject: string, problem: string, hint?: string): void {
-    this.#warnings.push({ subject, problem, hint });
-  }
-
-  #addSubscription(subscription: Subscription): void {
+  function addSubscription(subscription: Subscription): void {
     const { title, source, channel } = subscription;
-    const catalog = this.#objects.catalogSources.get(source);
+    const catalog = objects.catalogSources.get(source);
     if (catalog === undefined)
-      return this.#warn(title, `not mapped: CatalogSource ${source} is not among the objects`);
+      return warn(title, `not mapped: CatalogSource ${source} is not among the objects`);
     const { bundle, state } = getBundle(subscription);
-    const version = this.#findVersion(title, bundle, this.#csvVersion(subscription.namespace, bundle));
+    const version = findVersion(title, bundle, csvVersion(subscription.namespace, bundle));
     const where = channel === '' ? 'the default channel' : `channel ${channel}`;
-    this.#addRequest(catalog, {
+    addRequest(catalog, {
       ...{ title, bundle, version, package: subscription.package },
       reason: `${title}: ${state}, ${where}`,
       channels: channel === '' ? [] : [channel],
@@ -146,14 +131,14 @@ class Capture {
     });
   }
 
-  #addExtension(extension: Extension): void {
+  function addExtension(extension: Extension): void {
     const { title, channels, bundle, range } = extension;
-    const catalog = this.#findCatalog(extension);
+    const catalog = findCatalog(extension);
     if (catalog === undefined) return;
-    const version = bundle === '' ? undefined : this.#findVersion(title, bundle, extension.version);
+    const version = bundle === '' ? undefined : findVersion(title, bundle, extension.version);
     const state = bundle === '' ? 'not installed' : `installed ${bundle}`;
     const where = channels.length === 0 ? 'any channel' : `channels ${channels.join(', ')}`;
-    this.#addRequest(catalog, {
+    addRequest(catalog, {
       ...{ title, channels, bundle, version, package: extension.package },
       isAnyChannel: channels.length === 0,
       reason: `${title}: ${state}, ${where}${range === '' ? '' : `, version ${range}`}`,
@@ -161,16 +146,21 @@ class Capture {
   }
 
   /** Returns the catalog of an extension, which its status does not contain. */
-  #findCatalog({ title, selector, package: packageName, bundle }: Extension): ClusterCatalog | undefined {
-    const candidates = [...this.#objects.clusterCatalogs.values()].filter(
+  function findCatalog({
+    title,
+    selector,
+    package: packageName,
+    bundle,
+  }: Extension): ClusterCatalog | undefined {
+    const candidates = [...objects.clusterCatalogs.values()].filter(
       ({ labels, isEnabled, image }) => isEnabled && image !== undefined && meetsSelector(labels, selector),
     );
     if (candidates.length === 0) {
-      this.#warn(title, 'not mapped: no ClusterCatalog among the objects that it may be from');
+      warn(title, 'not mapped: no ClusterCatalog among the objects that it may be from');
       return undefined;
     }
     const known = candidates.flatMap((catalog) => {
-      const facts = this.#findFacts(catalog);
+      const facts = findFacts(catalog);
       return facts === undefined ? [] : [{ catalog, facts }];
     });
     const holding = known.filter(({ facts }) => facts.packages.some(({ name }) => name === packageName));
@@ -178,7 +168,7 @@ class Capture {
       facts.bundles.some((bundleFacts) => bundleFacts.package === packageName && bundleFacts.name === bundle),
     );
     const fits = exact.length > 0 ? exact : holding;
-    const unknown = candidates.filter((catalog) => this.#findFacts(catalog) === undefined);
+    const unknown = candidates.filter((catalog) => findFacts(catalog) === undefined);
     const left = fits.length > 0 ? fits.map(({ catalog }) => catalog) : unknown;
     const highest = Math.max(...left.map(({ priority }) => priority));
     const chosen = left.filter(({ priority }) => priority === highest);
@@ -186,32 +176,32 @@ class Capture {
     if (only !== undefined && (left.length === 1 || (fits.length > 0 && chosen.length === 1))) return only;
     const names = (left.length === 0 ? candidates : left).map((catalog) => catalog.title).join(', ');
     if (left.length === 0)
-      this.#warn(title, `not mapped: package ${quoteShort(packageName)} is in none of ${names}`);
+      warn(title, `not mapped: package ${quoteShort(packageName)} is in none of ${names}`);
     else {
       const hint = 'specify the catalogs with --catalog IMAGE or --catalog IMAGE=DIRECTORY';
-      this.#warn(title, `not mapped: may be from any of ${names}`, hint);
+      warn(title, `not mapped: may be from any of ${names}`, hint);
     }
     return undefined;
   }
 
-  #findFacts({ image = '' }: ClusterCatalog): CatalogFacts | undefined {
-    return this.#facts.get(image) ?? this.#facts.get(this.#getSource(image));
+  function findFacts({ image = '' }: ClusterCatalog): CatalogFacts | undefined {
+    return knownFacts.get(image) ?? knownFacts.get(getSource(image));
   }
 
-  #addRequest(catalog: ClusterCatalog, request: Request): void {
+  function addRequest(catalog: ClusterCatalog, request: Request): void {
     const { title } = request;
     const texts = [request.package, ...request.channels];
     const isPlain = (text: string): boolean => text !== '' && text.length <= 253 && !/[\p{C}\s]/u.test(text);
     const bad = texts.find((text) => !isPlain(text));
-    if (bad !== undefined) return this.#warn(title, `not mapped: ${quoteShort(bad)} is not a name`);
+    if (bad !== undefined) return warn(title, `not mapped: ${quoteShort(bad)} is not a name`);
     if (catalog.image === undefined) {
       const hint = 'set the image of this catalog in the configuration';
-      return this.#warn(title, `not mapped: ${catalog.title} is not made of an image`, hint);
+      return warn(title, `not mapped: ${catalog.title} is not made of an image`, hint);
     }
-    const image = this.#getSource(catalog.image);
+    const image = getSource(catalog.image);
     if (!isImage(image))
-      return this.#warn(title, `not mapped: ${catalog.title}: invalid image ${quoteShort(catalog.image)}`);
-    const known = getOrAdd(this.#catalogs, image, () => ({
+      return warn(title, `not mapped: ${catalog.title}: invalid image ${quoteShort(catalog.image)}`);
+    const known = getOrAdd(requested, image, () => ({
       reasons: new Set<string>(),
       requests: [] as Request[],
     }));
@@ -222,34 +212,34 @@ class Capture {
   }
 
   /** Returns the source of a mirrored image by the mirror sets of the cluster; the longest match takes precedence. */
-  #getSource(image: string): string {
+  function getSource(image: string): string {
     const isBelow = (mirror: string): boolean =>
       image.startsWith(mirror) && ['', '/', ':', '@'].includes(image.charAt(mirror.length));
-    const match = this.#objects.mirrors
+    const match = objects.mirrors
       .filter(({ mirror }) => isBelow(mirror))
       .sort((a, b) => b.mirror.length - a.mirror.length || compareBytes(a.source, b.source))[0];
     return match === undefined ? image : `${match.source}${image.slice(match.mirror.length)}`;
   }
 
-  #csvVersion(namespace: string, name: string): string {
-    const all = this.#objects.csvs.filter((csv) => csv.name === name);
+  function csvVersion(namespace: string, name: string): string {
+    const all = csvs.filter((csv) => csv.name === name);
     return (all.find((csv) => csv.namespace === namespace) ?? all[0])?.version ?? '';
   }
 
-  #findVersion(title: string, bundle: string, text: string): Version | undefined {
+  function findVersion(title: string, bundle: string, text: string): Version | undefined {
     if (bundle === '') return undefined;
     const version = tryParse(parseVersion, text) ?? tryParse(parseTolerantVersion, text);
     if (version !== undefined) return version;
     const inName = /\.v?(\d+\.\d+\.\d+(?:[-+.].*)?)$/.exec(bundle)?.[1] ?? '';
     const guessed = tryParse(parseVersion, inName);
     if (guessed === undefined)
-      this.#warn(
+      warn(
         title,
         `version of ${quoteShort(bundle)} not found: no minVersion`,
         'add its ClusterServiceVersion',
       );
     else if (text === '')
-      this.#warn(
+      warn(
         title,
         `ClusterServiceVersion ${quoteShort(bundle)} not found: version ${inName} taken from its name`,
       );
@@ -257,8 +247,7 @@ class Capture {
   }
 
   /** Warns about CSVs without a Subscription, except OLM's package server. */
-  #warnOfOtherCsvs(): void {
-    const { subscriptions, csvs } = this.#objects;
+  function warnOfOtherCsvs(): void {
     const known = new Set(
       subscriptions.flatMap(({ namespace, installedCsv, currentCsv }) => [
         `${namespace}/${installedCsv}`,
@@ -267,24 +256,23 @@ class Capture {
     );
     for (const { namespace, name, isCopy } of csvs) {
       if (isCopy || name === 'packageserver' || known.has(`${namespace}/${name}`)) continue;
-      this.#warn(`ClusterServiceVersion ${namespace}/${name}`, 'not mapped: no Subscription installs it');
+      warn(`ClusterServiceVersion ${namespace}/${name}`, 'not mapped: no Subscription installs it');
     }
   }
 
-  #capture(image: string): CapturedCatalog | undefined {
-    const { reasons, requests } = this.#catalogs.get(image) as { reasons: Set<string>; requests: Request[] };
-    const facts =
-      this.#facts.get(image) ?? [...this.#facts].find(([own]) => this.#getSource(own) === image)?.[1];
+  function capture(image: string): CapturedCatalog | undefined {
+    const { reasons, requests } = requested.get(image) as { reasons: Set<string>; requests: Request[] };
+    const facts = knownFacts.get(image) ?? [...knownFacts].find(([own]) => getSource(own) === image)?.[1];
     const names = sortedByBytes(new Set(requests.map((request) => request.package)));
     const packages = names.flatMap((name) => {
       const own = requests.filter((request) => request.package === name);
-      return this.#capturePackage(name, own, image, facts) ?? [];
+      return capturePackage(name, own, image, facts) ?? [];
     });
     if (packages.length === 0) return undefined;
     return { image, reasons: sortedByBytes(reasons), targetCatalog: undefined, packages };
   }
 
-  #capturePackage(
+  function capturePackage(
     name: string,
     requests: readonly Request[],
     image: string,
@@ -293,7 +281,7 @@ class Capture {
     const packageFacts = facts?.packages.find((item) => item.name === name);
     if (facts !== undefined && packageFacts === undefined) {
       for (const { title } of requests)
-        this.#warn(title, `not mapped: ${image} has no package ${quoteShort(name)}`);
+        warn(title, `not mapped: ${image} has no package ${quoteShort(name)}`);
       return undefined;
     }
     const reasons = requests.map(({ reason }) => reason).sort(compareBytes);
@@ -301,7 +289,7 @@ class Capture {
       facts === undefined || packageFacts === undefined
         ? requests
         : requests.map((request) =>
-            this.#check(request, { image, facts, defaultChannel: packageFacts.defaultChannel }),
+            check(request, { image, facts, defaultChannel: packageFacts.defaultChannel }),
           );
     const lowest = (versions: readonly (Version | undefined)[]): string | undefined => {
       const known = versions.filter((version) => version !== undefined).sort(compareVersions);
@@ -326,7 +314,7 @@ class Capture {
   }
 
   /** Returns a request limited to the content of a catalog. */
-  #check(
+  function check(
     request: Request,
     { image, facts, defaultChannel }: { image: string; facts: CatalogFacts; defaultChannel: string },
   ): Request {
@@ -334,7 +322,7 @@ class Capture {
     const channels = facts.channels.filter((channel) => channel.package === request.package);
     const gone = request.channels.filter((name) => !channels.some((channel) => channel.name === name));
     for (const name of gone)
-      this.#warn(
+      warn(
         title,
         `${image} has no channel ${quoteShort(name)}`,
         `use another channel, such as ${defaultChannel}`,
@@ -356,25 +344,25 @@ class Capture {
     const wanted = kept.length > 0 ? kept : [defaultChannel];
     if (bundle === '') return { ...request, channels: wanted };
     const chosen = channels.filter(({ name }) => wanted.includes(name));
-    if (!chosen.some((channel) => this.#hasUpgrade(channel, request))) {
+    if (!chosen.some((channel) => hasUpgrade(channel, request))) {
       const where = wanted.map((name) => `channel ${name}`).join(', ');
-      this.#warn(title, `${image} has no upgrade from ${bundle} in ${where}`);
+      warn(title, `${image} has no upgrade from ${bundle} in ${where}`);
     }
     // A minimum above all versions of a channel is an error in an image set.
     const version = chosen.every(isReached) ? request.version : undefined;
     if (version === undefined && request.version !== undefined)
-      this.#warn(title, `${image} has only bundles before ${formatVersion(request.version)}: no minVersion`);
+      warn(title, `${image} has only bundles before ${formatVersion(request.version)}: no minVersion`);
     return { ...request, channels: wanted, version };
   }
 
   /** Reports whether a channel has the installed bundle, or an upgrade from it. */
-  #hasUpgrade({ entries }: ChannelFacts, { bundle, version }: Request): boolean {
+  function hasUpgrade({ entries }: ChannelFacts, { bundle, version }: Request): boolean {
     return entries.some(
       ({ name, replaces, skips, skipRange }) =>
         name === bundle ||
         replaces === bundle ||
         skips.includes(bundle) ||
-        (version !== undefined && this.#skipRanges.get(skipRange)?.contains(version) === true),
+        (version !== undefined && skipRanges.get(skipRange)?.contains(version) === true),
     );
   }
 }

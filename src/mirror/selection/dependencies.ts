@@ -11,7 +11,8 @@ import type { ImageSetConfiguration } from '../image-set/image-set-config.js';
 import {
   type Candidate,
   type DependencyCatalog,
-  GrowingCatalog,
+  type GrowingCatalog,
+  createGrowingCatalog,
   formatVersionRange,
   toKey,
 } from './growing-catalog.js';
@@ -29,24 +30,6 @@ export interface Closure {
   unmet: string[];
 }
 
-/**
- * Finds unmet dependencies of selected bundles (`olm.package.required`, `olm.gvk.required`, `olm.constraint`) in all
- * catalogs, and with `add` selects bundles that meet them. Order of preference: the same catalog, then the order of the
- * configuration; selected packages; selected channels, then the default channel; bundles nearest to the head. Selected
- * bundles are read one by one, whole catalogs only if mirrored unchanged or a dependency is unmet. Throws errors of
- * selection and of reading catalogs.
- */
-export async function closeDependencies(
-  config: ImageSetConfiguration,
-  catalogs: readonly DependencyCatalog[],
-  mode: DependencyMode,
-  options: CancelOptions,
-): Promise<Closure> {
-  if (mode === 'none') return { selections: new Map(), added: [], unmet: [] };
-  const growing = catalogs.map((catalog) => new GrowingCatalog(catalog, config.file));
-  return new DependencyClosure(growing, options).close(mode);
-}
-
 /** A selected bundle. */
 interface SelectedBundle extends Offer {
   source: GrowingCatalog;
@@ -62,68 +45,70 @@ interface MissingNeed {
   bundles: SelectedBundle[];
 }
 
-class DependencyClosure {
-  readonly #catalogs: readonly GrowingCatalog[];
-  readonly #options: CancelOptions;
-  readonly #offers = new OfferIndex({ meetsUnclear: false });
-  readonly #queue: SelectedBundle[] = [];
-  readonly #added: string[] = [];
-
-  constructor(catalogs: readonly GrowingCatalog[], options: CancelOptions) {
-    this.#catalogs = catalogs;
-    this.#options = options;
-  }
-
-  async close(mode: 'report' | 'add'): Promise<Closure> {
-    for (const source of this.#catalogs) await this.#readSelection(source);
-    const missing = new Map<string, MissingNeed>();
-    const check = async (bundle: SelectedBundle, need: Need): Promise<void> => {
-      if (mode === 'add') await this.#provide(need, bundle);
-      if (this.#offers.meets(need)) return;
-      const key = toKey(bundle.source.name, bundle.package, need.text);
-      getOrAdd(missing, key, () => ({ need, bundles: [] })).bundles.push(bundle);
-    };
-    // The queue grows. Named packages come first, as they leave no choice, and may provide APIs.
-    const queue = this.#queue;
-    for (let named = 0, others = 0; others < queue.length;) {
-      throwIfCancelled(this.#options.signal);
-      const namesPackage = named < queue.length;
-      const bundle = queue[namesPackage ? named++ : others++] as SelectedBundle;
-      for (const need of bundle.needs) {
-        if ((need.kind === 'one' && need.package !== undefined) === namesPackage) await check(bundle, need);
-      }
+/**
+ * Finds unmet dependencies of selected bundles (`olm.package.required`, `olm.gvk.required`, `olm.constraint`) in all
+ * catalogs, and with `add` selects bundles that meet them. Order of preference: the same catalog, then the order of the
+ * configuration; selected packages; selected channels, then the default channel; bundles nearest to the head. Selected
+ * bundles are read one by one, whole catalogs only if mirrored unchanged or a dependency is unmet. Throws errors of
+ * selection and of reading catalogs.
+ */
+export async function closeDependencies(
+  config: ImageSetConfiguration,
+  selected: readonly DependencyCatalog[],
+  mode: DependencyMode,
+  options: CancelOptions,
+): Promise<Closure> {
+  if (mode === 'none') return { selections: new Map(), added: [], unmet: [] };
+  const catalogs = selected.map((catalog) => createGrowingCatalog(catalog, config.file));
+  const offers = new OfferIndex({ meetsUnclear: false });
+  const queue: SelectedBundle[] = [];
+  const added: string[] = [];
+  for (const source of catalogs) await readSelection(source);
+  const missing = new Map<string, MissingNeed>();
+  const check = async (bundle: SelectedBundle, need: Need): Promise<void> => {
+    if (mode === 'add') await provide(need, bundle);
+    if (offers.meets(need)) return;
+    const key = toKey(bundle.source.name, bundle.package, need.text);
+    getOrAdd(missing, key, () => ({ need, bundles: [] })).bundles.push(bundle);
+  };
+  // The queue grows. Named packages come first, as they leave no choice, and may provide APIs.
+  for (let named = 0, others = 0; others < queue.length;) {
+    throwIfCancelled(options.signal);
+    const namesPackage = named < queue.length;
+    const bundle = queue[namesPackage ? named++ : others++] as SelectedBundle;
+    for (const need of bundle.needs) {
+      if ((need.kind === 'one' && need.package !== undefined) === namesPackage) await check(bundle, need);
     }
-    const unmet: string[] = [];
-    // It may have been added for another bundle since.
-    for (const { need, bundles } of missing.values()) {
-      for (const part of this.#offers.unmetParts(need))
-        unmet.push(await this.#describeMissing(part, bundles));
-    }
-    const grown = this.#catalogs.filter((source) => source.hasGrown);
-    return {
-      selections: new Map(grown.map((source) => [source.origin, source.select()])),
-      added: this.#added,
-      unmet,
-    };
   }
+  const unmet: string[] = [];
+  // It may have been added for another bundle since.
+  for (const { need, bundles } of missing.values()) {
+    for (const part of offers.unmetParts(need)) unmet.push(await describeMissing(part, bundles));
+  }
+  const grown = catalogs.filter((source) => source.hasGrown());
+  return {
+    selections: new Map(grown.map((source) => [source.origin, source.select()])),
+    added,
+    unmet,
+  };
 
-  async #readSelection(source: GrowingCatalog): Promise<void> {
+  async function readSelection(source: GrowingCatalog): Promise<void> {
     const { isWhole, facts } = source.origin.selection;
     if (!isWhole) {
-      for await (const { bundle, properties } of source.readBundles(facts.bundles, this.#options)) {
-        this.#select(source, bundle, properties, []);
+      for await (const { bundle, properties } of source.readBundles(facts.bundles, options)) {
+        select(source, bundle, properties, []);
       }
       return;
     }
     const needs = new Map<string, Need[]>();
-    await source.index(this.#options, (key, matches) => needs.set(key, matches));
+    await source.index(options, (key, matches) => needs.set(key, matches));
     for (const bundle of facts.bundles) {
       const key = toKey(bundle.package, bundle.name);
-      this.#select(source, bundle, { apis: source.getApis(key), needs: needs.get(key) ?? [] }, []);
+      select(source, bundle, { apis: source.getApis(key), needs: needs.get(key) ?? [] }, []);
     }
   }
 
-  #select(
+  function select(
     source: GrowingCatalog,
     facts: BundleFacts,
     { apis, needs }: { apis: readonly string[]; needs: readonly Need[] },
@@ -132,60 +117,60 @@ class DependencyClosure {
     const { package: packageName, name } = facts;
     const version = readBundleVersion(facts);
     const bundle = { source, package: packageName, name, version, apis, needs, because };
-    this.#offers.add(bundle);
-    if (needs.length > 0) this.#queue.push(bundle);
+    offers.add(bundle);
+    if (needs.length > 0) queue.push(bundle);
   }
 
   /** Adds bundles that meet a dependency, if available. */
-  async #provide(need: Need, bundle: SelectedBundle): Promise<void> {
-    if (this.#offers.meets(need) || need.kind === 'unclear') return;
+  async function provide(need: Need, bundle: SelectedBundle): Promise<void> {
+    if (offers.meets(need) || need.kind === 'unclear') return;
     if (need.kind === 'one') {
-      await this.#provideSingle(need, bundle);
+      await provideSingle(need, bundle);
       return;
     }
     for (const part of need.parts) {
-      await this.#provide(part, bundle);
-      if (need.kind === 'some' && this.#offers.meets(part)) return;
+      await provide(part, bundle);
+      if (need.kind === 'some' && offers.meets(part)) return;
     }
   }
 
-  async #provideSingle(need: SingleNeed, bundle: SelectedBundle): Promise<void> {
-    for await (const candidate of this.#findCandidates(need, bundle)) {
+  async function provideSingle(need: SingleNeed, bundle: SelectedBundle): Promise<void> {
+    for await (const candidate of findCandidates(need, bundle)) {
       const { source, package: name, channel } = candidate;
       const wasSelected = source.isSelected(name);
-      const added = source.add(candidate);
-      if (added === undefined) continue;
+      const grown = source.add(candidate);
+      if (grown === undefined) continue;
       const because = shortenReasons([...bundle.because, `${quoteGo(bundle.name)} needs ${need.text}`]);
-      const isNewDefault = !wasSelected && added.defaultChannel !== source.getDefaultChannel(name);
-      const content = `package ${quoteGo(name)} ${formatVersionRange(added.bundles)} in ${channel}`;
+      const isNewDefault = !wasSelected && grown.defaultChannel !== source.getDefaultChannel(name);
+      const content = `package ${quoteGo(name)} ${formatVersionRange(grown.bundles)} in ${channel}`;
       const from = `${isNewDefault ? ', now its default channel,' : ''} from ${source.name}`;
-      this.#added.push(`${content}${from}: ${because.join(', and ')}`);
-      for await (const item of source.readBundles(added.bundles, this.#options)) {
-        this.#select(source, item.bundle, item.properties, because);
+      added.push(`${content}${from}: ${because.join(', and ')}`);
+      for await (const item of source.readBundles(grown.bundles, options)) {
+        select(source, item.bundle, item.properties, because);
       }
       return;
     }
   }
 
   /** Yields bundles that meet a dependency, best first. */
-  async *#findCandidates(need: SingleNeed, { source: own }: SelectedBundle): AsyncGenerator<Candidate, void> {
-    for (const source of [own, ...this.#catalogs.filter((catalog) => catalog !== own)]) {
-      await source.index(this.#options);
-      yield* source.findCandidates(need);
+  async function* findCandidates(
+    need: SingleNeed,
+    { source: own }: SelectedBundle,
+  ): AsyncGenerator<Candidate & { source: GrowingCatalog }, void> {
+    for (const source of [own, ...catalogs.filter((catalog) => catalog !== own)]) {
+      await source.index(options);
+      for (const candidate of source.findCandidates(need)) yield { ...candidate, source };
     }
   }
 
-  async #describeMissing(need: Need, bundles: readonly SelectedBundle[]): Promise<string> {
+  async function describeMissing(need: Need, bundles: readonly SelectedBundle[]): Promise<string> {
     const subject = `${formatNames(bundles)} ${bundles.length === 1 ? 'needs' : 'need'} ${need.text}`;
     if (need.kind === 'unclear') return `${subject}, which opmate does not understand`;
     if (need.kind !== 'one') return `${subject}, of which nothing is selected`;
-    for await (const { source, channel, bundle } of this.#findCandidates(
-      need,
-      bundles[0] as SelectedBundle,
-    )) {
+    for await (const { source, channel, bundle } of findCandidates(need, bundles[0] as SelectedBundle)) {
       return `${subject}, which is not selected: ${source.name} has ${quoteGo(bundle.name)} in ${channel}`;
     }
-    for (const source of this.#catalogs) {
+    for (const source of catalogs) {
       const versions = need.package === undefined ? undefined : source.findVersions(need.package);
       if (versions !== undefined) return `${subject}, of which ${source.name} has ${versions}`;
     }

@@ -36,7 +36,6 @@ interface BundleProperties {
 
 /** An unselected bundle that meets a dependency, with a channel that contains it. */
 export interface Candidate {
-  source: GrowingCatalog;
   package: string;
   channel: string;
   bundle: BundleFacts;
@@ -48,85 +47,76 @@ interface BundleOffer {
 }
 
 /** A catalog with a selection that grows by dependencies. */
-export class GrowingCatalog {
-  readonly origin: DependencyCatalog;
-  readonly name: string;
-  readonly #file: string;
-  readonly #packages: ReadonlyMap<string, CatalogFacts>;
-  readonly #selected = new Map<string, { channels: ReadonlySet<string>; bundles: ReadonlySet<string> }>();
+export type GrowingCatalog = ReturnType<typeof createGrowingCatalog>;
+
+/** Returns a catalog with the selection of the configuration in `file`. */
+export function createGrowingCatalog(origin: DependencyCatalog, file: string) {
+  const { catalog, facts: allFacts, operator } = origin;
+  const packages = splitByPackage(allFacts);
+  const selected = new Map<string, { channels: ReadonlySet<string>; bundles: ReadonlySet<string> }>();
   /** Bundles added to the selection of the configuration, by package and channel. */
-  readonly #also = new Map<string, Map<string, Set<string>>>();
+  const added = new Map<string, Map<string, Set<string>>>();
   /** APIs of all bundles; complete after `index`. */
-  readonly #apis = new Map<string, string[]>();
+  const apisByBundle = new Map<string, string[]>();
   /** Complete after `index`. */
-  readonly #packagesByApi = new Map<string, Set<string>>();
-  readonly #offers = new Map<string, ReadonlyMap<string, readonly BundleOffer[]>>();
-  #isIndexed = false;
-
-  constructor(dependencyCatalog: DependencyCatalog, file: string) {
-    this.origin = dependencyCatalog;
-    this.name = dependencyCatalog.operator.catalog;
-    this.#file = file;
-    const { facts, selection } = dependencyCatalog;
-    this.#packages = splitByPackage(facts);
-    for (const part of splitByPackage(selection.facts)) this.#note(...part);
-  }
-
-  get hasGrown(): boolean {
-    return this.#also.size > 0;
-  }
+  const packagesByApi = new Map<string, Set<string>>();
+  const offersByPackage = new Map<string, ReadonlyMap<string, readonly BundleOffer[]>>();
+  let isIndexed = false;
+  for (const part of splitByPackage(origin.selection.facts)) note(...part);
+  return {
+    ...{ origin, name: operator.catalog, hasGrown: () => added.size > 0, select, isSelected, add },
+    ...{ findCandidates, findVersions, readBundles, index, getDefaultChannel, getApis },
+  };
 
   /** Returns the selection with the added bundles. */
-  select(): CatalogSelection {
-    const { facts, operator } = this.origin;
-    return selectOperators(facts, operator, this.#file, this.#also);
+  function select(): CatalogSelection {
+    return selectOperators(allFacts, operator, file, added);
   }
 
-  isSelected(packageName: string): boolean {
-    return this.#selected.has(packageName);
+  function isSelected(packageName: string): boolean {
+    return selected.has(packageName);
   }
 
-  #note(name: string, { channels, bundles }: CatalogFacts): void {
-    this.#selected.set(name, {
+  function note(name: string, { channels, bundles }: CatalogFacts): void {
+    selected.set(name, {
       channels: new Set(channels.map((channel) => channel.name)),
       bundles: new Set(bundles.map((bundle) => bundle.name)),
     });
   }
 
   /** Selects a bundle, and returns newly selected bundles; undefined if no valid selection contains it. */
-  add({
+  function add({
     package: name,
     channel,
     bundle,
   }: Candidate): { bundles: BundleFacts[]; defaultChannel: string } | undefined {
-    const before = this.#selected.get(name)?.bundles ?? new Set();
-    const also = new Map([...(this.#also.get(name) ?? [])].map(([key, names]) => [key, new Set(names)]));
+    const before = selected.get(name)?.bundles ?? new Set();
+    const also = new Map([...(added.get(name) ?? [])].map(([key, names]) => [key, new Set(names)]));
     also.set(channel, new Set(also.get(channel)).add(bundle.name));
-    let facts = this.#trySelection(name, also);
+    let facts = trySelection(name, also);
     if (facts !== undefined && !containsAll(facts, before)) {
       // Bundles that only kept the previous graph valid stay selected.
-      for (const channelFacts of this.#packages.get(name)?.channels ?? []) {
-        if (this.#selected.get(name)?.channels.has(channelFacts.name) !== true) continue;
+      for (const channelFacts of packages.get(name)?.channels ?? []) {
+        if (selected.get(name)?.channels.has(channelFacts.name) !== true) continue;
         const names = channelFacts.entries.map((entry) => entry.name).filter((entry) => before.has(entry));
         also.set(channelFacts.name, new Set([...(also.get(channelFacts.name) ?? []), ...names]));
       }
-      facts = this.#trySelection(name, also);
+      facts = trySelection(name, also);
     }
     if (facts === undefined || !containsAll(facts, [...before, bundle.name])) return undefined;
-    this.#also.set(name, also);
-    this.#note(name, facts);
+    added.set(name, also);
+    note(name, facts);
     const defaultChannel = facts.packages[0]?.defaultChannel ?? '';
     return { bundles: facts.bundles.filter((bundleFacts) => !before.has(bundleFacts.name)), defaultChannel };
   }
 
-  #trySelection(name: string, also: Map<string, Set<string>>): CatalogFacts | undefined {
-    const { operator } = this.origin;
-    const packages = operator.packages?.filter((packageConfig) => packageConfig.name === name);
+  function trySelection(name: string, also: Map<string, Set<string>>): CatalogFacts | undefined {
+    const wanted = operator.packages?.filter((packageConfig) => packageConfig.name === name);
     // Without a list of packages, all are selected.
-    const operatorConfig: OperatorConfig = { ...operator, packages };
+    const operatorConfig: OperatorConfig = { ...operator, packages: wanted };
     try {
-      const facts = this.#packages.get(name) as CatalogFacts;
-      return selectOperators(facts, operatorConfig, this.#file, new Map([[name, also]])).facts;
+      const facts = packages.get(name) as CatalogFacts;
+      return selectOperators(facts, operatorConfig, file, new Map([[name, also]])).facts;
     } catch (error) {
       if (error instanceof OpmateError && error.code !== 'INTERNAL') return undefined;
       throw error;
@@ -134,40 +124,37 @@ export class GrowingCatalog {
   }
 
   /** Yields bundles that meet a dependency, best first. Requires `index`. */
-  *findCandidates(need: SingleNeed): Generator<Candidate, void, undefined> {
-    const names = need.package === undefined ? this.#packagesByApi.get(need.api ?? '') : [need.package];
+  function* findCandidates(need: SingleNeed): Generator<Candidate, void, undefined> {
+    const names = need.package === undefined ? packagesByApi.get(need.api ?? '') : [need.package];
     const selectedFirst = sortedByBytes(names ?? []).sort(
-      (a, b) => Number(this.isSelected(b)) - Number(this.isSelected(a)),
+      (a, b) => Number(isSelected(b)) - Number(isSelected(a)),
     );
-    for (const name of selectedFirst) yield* this.#findInPackage(name, need);
+    for (const name of selectedFirst) yield* findInPackage(name, need);
   }
 
-  *#findInPackage(name: string, need: SingleNeed): Generator<Candidate, void, undefined> {
-    const part = this.#packages.get(name);
+  function* findInPackage(name: string, need: SingleNeed): Generator<Candidate, void, undefined> {
+    const part = packages.get(name);
     if (part === undefined) return;
     const defaultChannel = part.packages[0]?.defaultChannel;
-    const selected = this.#selected.get(name)?.channels;
+    const own = selected.get(name)?.channels;
     const rank = (channel: string): number =>
-      (selected?.has(channel) === true ? 0 : 2) + (channel === defaultChannel ? 0 : 1);
-    const channels = [...this.#getOffers(name, part)].sort(
-      ([a], [b]) => rank(a) - rank(b) || compareBytes(a, b),
-    );
+      (own?.has(channel) === true ? 0 : 2) + (channel === defaultChannel ? 0 : 1);
+    const channels = [...getOffers(name, part)].sort(([a], [b]) => rank(a) - rank(b) || compareBytes(a, b));
     for (const [channel, offers] of channels) {
       const bundleOffer = offers.find(({ offer }) => need.isMetBy(offer));
       // A channel that is invalid for one entry is invalid for the others.
-      if (bundleOffer !== undefined)
-        yield { source: this, package: name, channel, bundle: bundleOffer.bundle };
+      if (bundleOffer !== undefined) yield { package: name, channel, bundle: bundleOffer.bundle };
     }
   }
 
   /** Returns what the bundles of each channel provide, from the head down, each before its skipped ones. */
-  #getOffers(name: string, part: CatalogFacts): ReadonlyMap<string, readonly BundleOffer[]> {
-    const known = this.#offers.get(name);
+  function getOffers(name: string, part: CatalogFacts): ReadonlyMap<string, readonly BundleOffer[]> {
+    const known = offersByPackage.get(name);
     if (known !== undefined) return known;
     const bundles = new Map<string, BundleOffer>();
     for (const bundle of part.bundles) {
       if (bundles.has(bundle.name)) continue;
-      const apis = this.getApis(toKey(name, bundle.name));
+      const apis = getApis(toKey(name, bundle.name));
       bundles.set(bundle.name, {
         bundle,
         offer: { package: name, version: readBundleVersion(bundle), apis },
@@ -184,54 +171,57 @@ export class GrowingCatalog {
         reached.filter((offer) => offer !== undefined),
       );
     }
-    this.#offers.set(name, offers);
+    offersByPackage.set(name, offers);
     return offers;
   }
 
   /** Returns the version range of a package; undefined if the catalog lacks it. */
-  findVersions(name: string): string | undefined {
-    const bundles = this.#packages.get(name)?.bundles;
+  function findVersions(name: string): string | undefined {
+    const bundles = packages.get(name)?.bundles;
     return bundles && formatVersionRange(bundles);
   }
 
   /** Reads the properties of bundles, one by one. */
-  async *readBundles(
+  async function* readBundles(
     bundles: readonly BundleFacts[],
     { signal }: CancelOptions,
   ): AsyncGenerator<{ bundle: BundleFacts; properties: BundleProperties }, void, undefined> {
     for (const bundle of bundles) {
       throwIfCancelled(signal);
-      const value = bundle.origin === undefined ? {} : await this.origin.catalog.read(bundle.origin);
+      const value = bundle.origin === undefined ? {} : await catalog.read(bundle.origin);
       yield { bundle, properties: readProperties(value, true) };
     }
   }
 
   /** Reads the APIs of the whole catalog, once. */
-  async index({ signal }: CancelOptions, onNeeds?: (key: string, needs: Need[]) => void): Promise<void> {
-    if (this.#isIndexed) return;
+  async function index(
+    { signal }: CancelOptions,
+    onNeeds?: (key: string, needs: Need[]) => void,
+  ): Promise<void> {
+    if (isIndexed) return;
     const known = new Map<string, string>();
-    for await (const meta of this.origin.catalog.metas({ signal, withoutManifests: true })) {
+    for await (const meta of catalog.metas({ signal, withoutManifests: true })) {
       if (meta.schema !== schemas.bundle) continue;
       const key = toKey(meta.package, meta.name);
-      if (this.#apis.has(key)) continue;
+      if (apisByBundle.has(key)) continue;
       const { apis, needs } = readProperties(meta.value, onNeeds !== undefined);
       if (needs.length > 0) onNeeds?.(key, needs);
       // Equal APIs share one string.
       const texts = apis.map((api) => known.get(api) ?? (known.set(api, api), api));
-      this.#apis.set(key, texts);
+      apisByBundle.set(key, texts);
       for (const api of texts) {
-        getOrAdd(this.#packagesByApi, api, () => new Set()).add(meta.package);
+        getOrAdd(packagesByApi, api, () => new Set()).add(meta.package);
       }
     }
-    this.#isIndexed = true;
+    isIndexed = true;
   }
 
-  getDefaultChannel(name: string): string | undefined {
-    return this.#packages.get(name)?.packages[0]?.defaultChannel;
+  function getDefaultChannel(name: string): string | undefined {
+    return packages.get(name)?.packages[0]?.defaultChannel;
   }
 
-  getApis(key: string): readonly string[] {
-    return this.#apis.get(key) ?? [];
+  function getApis(key: string): readonly string[] {
+    return apisByBundle.get(key) ?? [];
   }
 }
 

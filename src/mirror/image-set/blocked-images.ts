@@ -1,4 +1,4 @@
-import { type Context, Script, createContext } from 'node:vm';
+import { Script, createContext } from 'node:vm';
 import { OpmateError, systemCode } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { BlockedImageConfig } from './image-set-config.js';
@@ -8,23 +8,19 @@ const maxMilliseconds = 2_000;
 
 const script = new Script('patterns.findIndex((pattern) => texts.some((text) => pattern.test(text)))');
 
-/** The patterns of `blockedImages`, matched in a context that can be interrupted: some would never end. */
-export class BlockedImages {
-  readonly #configs: readonly BlockedImageConfig[];
-  readonly #context: Context;
-
-  constructor(configs: readonly BlockedImageConfig[]) {
-    this.#configs = configs;
-    this.#context = createContext({ patterns: configs.map(({ pattern }) => pattern), texts: [] });
-  }
-
-  /** Returns the first pattern, as written, that matches one of the names. Throws OpmateError LIMIT. */
-  findMatch(names: readonly string[]): string | undefined {
-    if (this.#configs.length === 0) return undefined;
-    this.#context['texts'] = names;
+/**
+ * Returns a function that finds the first pattern of `blockedImages`, as written, that matches one of the names of an
+ * image; it throws OpmateError LIMIT. Patterns are matched in a context that can be interrupted: some would never end.
+ */
+export function createBlockedImages(
+  configs: readonly BlockedImageConfig[],
+): (names: readonly string[]) => string | undefined {
+  const context = createContext({ patterns: configs.map(({ pattern }) => pattern), texts: [] });
+  return (names) => {
+    if (configs.length === 0) return undefined;
+    context['texts'] = names;
     try {
-      const match = script.runInContext(this.#context, { timeout: maxMilliseconds }) as number;
-      return this.#configs[match]?.name;
+      return configs[script.runInContext(context, { timeout: maxMilliseconds }) as number]?.name;
     } catch (error) {
       if (systemCode(error) !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw error;
       throw new OpmateError('LIMIT', `matching ${quoteGo(names[0] ?? '')} takes too long`, {
@@ -33,5 +29,5 @@ export class BlockedImages {
         cause: error,
       });
     }
-  }
+  };
 }

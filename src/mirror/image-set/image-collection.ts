@@ -18,7 +18,7 @@ import { nameChart } from '../helm/chart-name.js';
 import type { OpenedChart } from '../helm/open-charts.js';
 import { findSharedRepositories } from '../mapping/collisions.js';
 import type { OpenedReleases } from '../release/open-releases.js';
-import { BlockedImages } from './blocked-images.js';
+import { createBlockedImages } from './blocked-images.js';
 import type { PlatformConfig } from './config-fields.js';
 import type { AdditionalImageConfig, ImageSetConfiguration } from './image-set-config.js';
 import {
@@ -57,19 +57,18 @@ export interface CollectedImages {
 }
 
 /** Collects the images of a plan, each once. */
-export class ImageCollection {
-  readonly #options: CollectionOptions;
-  readonly #images = new Map<string, PlannedImage>();
-  readonly #blocked = new Map<string, string>();
-  readonly #patterns: BlockedImages;
+export type ImageCollection = ReturnType<typeof createImageCollection>;
 
-  constructor(config: ImageSetConfiguration, options: CollectionOptions) {
-    this.#patterns = new BlockedImages(config.blockedImages);
-    this.#options = options;
-  }
+/** Returns an empty collection. */
+export function createImageCollection(config: ImageSetConfiguration, options: CollectionOptions) {
+  const { target } = options;
+  const collected = new Map<string, PlannedImage>();
+  const blocked = new Map<string, string>();
+  const findBlocking = createBlockedImages(config.blockedImages);
+  return { addCatalogImages, addCatalog, addAdditional, addCharts, addReleases, finish };
 
   /** Adds the images of selected bundles, and returns their number. Throws OpmateError with all invalid references. */
-  async addCatalogImages(
+  async function addCatalogImages(
     label: string,
     selection: CatalogSelection,
     catalog: Catalog,
@@ -80,7 +79,7 @@ export class ImageCollection {
     const add = (image: CatalogImage): void => {
       count++;
       try {
-        this.#addBundleImage(image, platforms);
+        addBundleImage(image, platforms);
       } catch (error) {
         if (!(error instanceof OpmateError) || error.code === 'LIMIT') throw error;
         const subject = `${label}: package ${quoteGo(image.package)}, bundle ${quoteGo(image.bundle)}`;
@@ -88,10 +87,10 @@ export class ImageCollection {
       }
     };
     if (selection.isWhole) {
-      for await (const image of readCatalogImages(catalog, this.#options)) add(image);
+      for await (const image of readCatalogImages(catalog, options)) add(image);
     } else {
       for (const bundle of selection.facts.bundles) {
-        throwIfCancelled(this.#options.signal);
+        throwIfCancelled(options.signal);
         for (const image of await readBundleImages(catalog, bundle)) add(image);
       }
     }
@@ -99,7 +98,7 @@ export class ImageCollection {
     return count;
   }
 
-  #addBundleImage(
+  function addBundleImage(
     { image, kind, package: packageName, bundle }: CatalogImage,
     platforms: readonly PlatformConfig[],
   ): void {
@@ -108,95 +107,98 @@ export class ImageCollection {
       const hint = 'mirror it to a registry: clusters pull from registries only';
       throw new OpmateError('INVALID', `image ${quoteGo(image)}: not in a registry`, { hint });
     }
-    const planned = this.#addUnlessBlocked(kind, reference, getImageName(reference), platforms);
+    const planned = addUnlessBlocked(kind, reference, getImageName(reference), platforms);
     planned?.bundles.push({ package: packageName, bundle });
   }
 
   /** Adds a catalog, which `blockedImages` does not apply to. */
-  addCatalog(reference: Reference, name: ImageName, platforms: readonly PlatformConfig[]): PlannedImage {
-    return this.#add('catalog', reference, name, platforms);
+  function addCatalog(
+    reference: Reference,
+    name: ImageName,
+    platforms: readonly PlatformConfig[],
+  ): PlannedImage {
+    return add('catalog', reference, name, platforms);
   }
 
-  addAdditional(
+  function addAdditional(
     { reference, targetRepo, targetTag, platforms, place: { line } }: AdditionalImageConfig,
     file: string,
   ): void {
     const name = getImageName(reference, { repository: targetRepo, tag: targetTag });
-    const image = this.#addUnlessBlocked('additional', reference, name, platforms);
+    const image = addUnlessBlocked('additional', reference, name, platforms);
     if (image === undefined) return;
     image.place ??= { file, line };
     image.isRequested = true;
   }
 
   /** Adds the images of charts, and their artifacts with `withCharts`. Throws OpmateError. */
-  addCharts(charts: readonly OpenedChart[]): PlannedChart[] {
+  function addCharts(charts: readonly OpenedChart[]): PlannedChart[] {
     const digests = new Map<string, string>();
     return charts.map((chart) => {
       const { config, packed, found } = chart;
       for (const { text } of found.images) {
         const reference = parseReference(text);
-        const image = this.#addUnlessBlocked('helm', reference, getImageName(reference), config.platforms);
+        const image = addUnlessBlocked('helm', reference, getImageName(reference), config.platforms);
         if (image !== undefined) image.isRequested = true;
       }
       const name = nameChart(chart, digests);
-      if (this.#options.withCharts === true) {
-        this.#addBuilt('chart', name, () => Promise.resolve(openChartArtifact(packed)));
+      if (options.withCharts === true) {
+        addBuilt('chart', name, () => Promise.resolve(openChartArtifact(packed)));
       }
       return { chart, name };
     });
   }
 
   /** Adds release images and their components with the names that clusters expect, and the graph image. */
-  addReleases({ releases, graphImage }: OpenedReleases, platforms: readonly PlatformConfig[]): void {
+  function addReleases({ releases, graphImage }: OpenedReleases, platforms: readonly PlatformConfig[]): void {
     for (const { image, tag, components, contents } of releases) {
       for (const { name, image: component } of components) {
         const target = { repository: releaseRepositories.component, tag: `${tag}-${name}` };
-        this.#addUnlessBlocked('component', component, target, platforms);
+        addUnlessBlocked('component', component, target, platforms);
       }
       const target = { repository: releaseRepositories.release, tag };
-      const planned = this.#addUnlessBlocked('release', image, target, platforms);
+      const planned = addUnlessBlocked('release', image, target, platforms);
       if (planned !== undefined) planned.contents = contents;
     }
     if (graphImage === undefined) return;
     const target = { repository: releaseRepositories.graph, tag: 'latest' };
-    this.#addBuilt('graph', target, () => graphImage.open());
+    addBuilt('graph', target, () => graphImage.open());
   }
 
-  #addBuilt(kind: 'chart' | 'graph', name: ImageName, open: () => Promise<OpenedReference>): void {
+  function addBuilt(kind: 'chart' | 'graph', name: ImageName, open: () => Promise<OpenedReference>): void {
     const { repository: path, tag } = name;
-    this.#add(kind, { transport: 'oci', text: `oci:${path}:${tag}`, path, tag }, name, []).open = open;
+    add(kind, { transport: 'oci', text: `oci:${path}:${tag}`, path, tag }, name, []).open = open;
   }
 
-  #addUnlessBlocked(
+  function addUnlessBlocked(
     kind: PlannedImage['kind'],
     reference: Reference,
     name: ImageName,
     platforms: readonly PlatformConfig[],
   ): PlannedImage | undefined {
-    const { destination } = this.#locate(name);
-    const pattern = this.#patterns.findMatch([formatReference(reference), destination]);
-    if (pattern === undefined) return this.#add(kind, reference, name, platforms);
-    this.#blocked.set(formatSource(reference), pattern);
+    const { destination } = locate(name);
+    const pattern = findBlocking([formatReference(reference), destination]);
+    if (pattern === undefined) return add(kind, reference, name, platforms);
+    blocked.set(formatSource(reference), pattern);
     return undefined;
   }
 
-  #locate({ repository, tag }: ImageName): { repository: string; destination: string } {
-    const { target } = this.#options;
+  function locate({ repository, tag }: ImageName): { repository: string; destination: string } {
     const path = pathBelow(target, repository);
     return { repository: path, destination: getDestination(target, path, tag) };
   }
 
-  #add(
+  function add(
     kind: PlannedImage['kind'],
     reference: Reference,
     name: ImageName,
     configured: readonly PlatformConfig[],
   ): PlannedImage {
-    const platforms = configured.length > 0 ? configured : this.#options.platforms;
+    const platforms = configured.length > 0 ? configured : options.platforms;
     const source = formatSource(reference);
-    const { repository, destination } = this.#locate(name);
+    const { repository, destination } = locate(name);
     const key = `${source}=${destination}`;
-    const known = this.#images.get(key);
+    const known = collected.get(key);
     if (known !== undefined) {
       // A bundle that another bundle relates to is still a bundle.
       if (kind === 'bundle' && known.kind === 'related') known.kind = kind;
@@ -210,13 +212,13 @@ export class ImageCollection {
       bundles: [],
       texts: new Set([reference.text]),
     };
-    this.#images.set(key, image);
+    collected.set(key, image);
     return image;
   }
 
   /** Returns the images of the plan. Throws OpmateError with every name of two different images. */
-  finish(warnings: string[]): CollectedImages {
-    const images = [...this.#images.values()].sort(
+  function finish(warnings: string[]): CollectedImages {
+    const images = [...collected.values()].sort(
       (a, b) => compareBytes(a.source, b.source) || compareBytes(a.destination, b.destination),
     );
     const errors = new ErrorList();
@@ -243,22 +245,24 @@ export class ImageCollection {
         );
     }
     errors.throwIfAny();
-    const blocked = [...this.#blocked].map(([source, pattern]) => ({ source, pattern }));
     return {
       images: images.filter((image) => !merged.has(image)),
-      blocked: blocked.sort((a, b) => compareBytes(a.source, b.source)),
-      warnings: [
-        ...warnings,
-        ...findSharedRepositories(images.flatMap((image) => this.#getRepositories(image))),
-      ],
+      blocked: [...blocked]
+        .map(([source, pattern]) => ({ source, pattern }))
+        .sort((a, b) => compareBytes(a.source, b.source)),
+      warnings: [...warnings, ...findSharedRepositories(images.flatMap((image) => getRepositories(image)))],
     };
   }
 
   /** Returns source and target repository, unless the configuration sets the target. */
-  #getRepositories({ reference, name, repository }: PlannedImage): { source: string; target: string }[] {
+  function getRepositories({
+    reference,
+    name,
+    repository,
+  }: PlannedImage): { source: string; target: string }[] {
     if (reference.transport !== 'docker' || reference.repository !== name.repository) return [];
     const source = `${reference.registry}/${reference.repository}`;
-    return [{ source, target: getDestination(this.#options.target, repository) }];
+    return [{ source, target: getDestination(target, repository) }];
   }
 }
 

@@ -14,7 +14,8 @@ import type { RebuildSource } from '../selection/rebuilt-catalog.js';
 import {
   type CollectedImages,
   type CollectionOptions,
-  ImageCollection,
+  type ImageCollection,
+  createImageCollection,
   type PlannedChart,
 } from './image-collection.js';
 import { type ImageSetConfiguration, type OperatorConfig, getCatalogTarget } from './image-set-config.js';
@@ -97,7 +98,7 @@ export async function planImageSet(
       options,
     );
     for (const catalog of selected) catalog.selection = selections.get(catalog) ?? catalog.selection;
-    const images = new ImageCollection(config, options);
+    const images = createImageCollection(config, options);
     const catalogs: PlannedCatalog[] = [];
     const errors = new ErrorList();
     for (const catalog of selected) {

@@ -4,7 +4,7 @@ import type { BasePlace } from '../../mirror/image-set/archive-base.js';
 import type { OnError } from '../../mirror/image-set/image-set-mirror.js';
 import type { ImageSetPlan } from '../../mirror/image-set/image-set-plan.js';
 import type { ClusterResourceOptions } from '../../mirror/image-set/image-set-resources.js';
-import { Workspace } from '../../mirror/image-set/workspace.js';
+import { type Workspace, createWorkspace } from '../../mirror/image-set/workspace.js';
 import type { BytePlan } from '../../mirror/lock/byte-plan.js';
 import type { ImageSetLock } from '../../mirror/lock/lock.js';
 import type { Shard } from '../../mirror/lock/shard.js';
@@ -119,11 +119,11 @@ export function prepareRun(
     workspace:
       workspace === undefined
         ? undefined
-        : new Workspace({
+        : createWorkspace(
             workingDirectory,
-            directory: resolve(workspace),
-            lockFile: lockFile === undefined ? undefined : resolve(lockFile),
-          }),
+            resolve(workspace),
+            lockFile === undefined ? undefined : resolve(lockFile),
+          ),
     base: base === undefined ? undefined : { path: resolve(base.replace(/^file:\/\//, '')), text: base },
     session: own,
   };

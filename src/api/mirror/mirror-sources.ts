@@ -2,7 +2,7 @@ import { withOpen } from '../../core/concurrency.js';
 import { inContext } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
 import { type ImageSetConfiguration, getCatalogTarget } from '../../mirror/image-set/image-set-config.js';
-import { ImageSetMirror } from '../../mirror/image-set/image-set-mirror.js';
+import { type ImageSetMirror, createImageSetMirror } from '../../mirror/image-set/image-set-mirror.js';
 import type { ImageSetPlan } from '../../mirror/image-set/image-set-plan.js';
 import {
   type MirrorTarget,
@@ -78,12 +78,8 @@ export async function archiveSources(run: ImageSetRun): Promise<MirrorArchive> {
     await mirror.prepare();
     await verifySources(run, mirror);
     await mirror.addSignatures();
-    const set = {
-      transfers: () => mirror.transfers(),
-      lock: () => mirror.lock(digest, getLockOptions(run), templates),
-      skip: (targetName: string, error: OpmateError) => mirror.skip(targetName, error),
-    };
-    const written = await writeArchive(run, set, config);
+    const lock = () => mirror.lock(digest, getLockOptions(run), templates);
+    const written = await writeArchive(run, { ...mirror, lock }, config);
     await run.workspace?.writeLock(written.lock);
     const { changes, ...report } = mirror.report();
     return { ...written, report, changes };
@@ -99,7 +95,7 @@ async function withMirror<T>(
   const { onError, signatures } = options;
   return withPlan(run, config, async (plan) =>
     withOpen(
-      new ImageSetMirror(plan, { target: destination.target, session, transfer, onError, signatures }),
+      createImageSetMirror(plan, { target: destination.target, session, transfer, onError, signatures }),
       (mirror) => work(mirror, plan),
     ),
   );
@@ -133,6 +129,8 @@ async function requireTargetAccess(
   const reference = targetReference(target, pathBelow(target, repository), 'latest');
   await withOpen(openTarget(reference, session), async ({ repository: { name, ...own }, reference: tag }) => {
     // The tag is arbitrary.
-    await inContext({ subject: name, replaces: [getSubject(name, tag)] }, () => own.headManifest(tag, session));
+    await inContext({ subject: name, replaces: [getSubject(name, tag)] }, () =>
+      own.headManifest(tag, session),
+    );
   });
 }

@@ -18,7 +18,7 @@ import { isDigest } from '../../core/digest.js';
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { readInputFile } from '../../files/read-file.js';
-import { Workspace } from '../../mirror/image-set/workspace.js';
+import { type Workspace, createWorkspace } from '../../mirror/image-set/workspace.js';
 import { planOf } from '../../mirror/lock/encode-lock.js';
 import { parseShard } from '../../mirror/lock/shard.js';
 import { parseSigningKey } from '../../trust/signing-key.js';
@@ -70,7 +70,7 @@ export function readImageSetRequest(
   const { locked, dependencies, strictArchive, helmCharts, avoidRisks, ignoreReleaseSignature } = options;
   return {
     ...{ options, target, destination },
-    workspace: new Workspace({ workingDirectory, directory, lockFile }),
+    workspace: createWorkspace(workingDirectory, directory, lockFile),
     mirror: {
       ...{ workspace: directory, lockFile, locked, maxNestedPaths, maxPerRegistry, naming, verification },
       ...{ shard, shardWaitMs: options.shardWait, dependencies, onError: options.onError },

@@ -60,94 +60,91 @@ interface ImageSetReport extends TransferReport {
  * `copy` copies images, then the catalogs that name them. `lock` pins the result. `close` removes rebuilt catalogs; the
  * plan stays open.
  */
-export class ImageSetMirror {
-  readonly #plan: ImageSetPlan;
-  readonly #options: ImageSetMirrorOptions;
-  /** By destination. */
-  readonly #images: ReadonlyMap<string, PlannedImage>;
-  readonly #rebuilt = new Map<PlannedCatalog, RebuiltCatalog>();
-  /** By destination. */
-  readonly #prepared = new Map<string, Prepared>();
-  #surveyed: SurveyedTransfer[] = [];
-  readonly #failed = new Map<PlannedImage, OpmateError>();
-  readonly #faults: StepFaults = { missing: [], failed: [] };
-  readonly #changes: string[] = [];
-  /** References removed from `relatedImages` of bundles. */
-  readonly #removedTexts = new Set<string>();
-  /** Bundles removed from catalogs, as `package/bundle`. */
-  readonly #removedBundles = new Set<string>();
-  /** Images that only removed bundles need. */
-  readonly #unneeded = new Set<PlannedImage>();
-  /** By name in the lock. */
-  #verdicts: ReadonlyMap<string, Verdict> = new Map();
+export type ImageSetMirror = ReturnType<typeof createImageSetMirror>;
 
-  constructor(plan: ImageSetPlan, options: ImageSetMirrorOptions) {
-    this.#plan = plan;
-    this.#options = options;
-    this.#images = new Map(plan.images.map((image) => [image.destination, image]));
-  }
+/** Returns the mirror of a plan. */
+export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirrorOptions) {
+  const { session, transfer: transferOptions, onError } = options;
+  const imagesByDestination = new Map(plan.images.map((image) => [image.destination, image]));
+  const rebuiltCatalogs = new Map<PlannedCatalog, RebuiltCatalog>();
+  /** By destination. */
+  const preparedImages = new Map<string, Prepared>();
+  let surveyedTransfers: SurveyedTransfer[] = [];
+  const failedImages = new Map<PlannedImage, OpmateError>();
+  const allFaults: StepFaults = { missing: [], failed: [] };
+  const allChanges: string[] = [];
+  /** References removed from `relatedImages` of bundles. */
+  const removedTexts = new Set<string>();
+  /** Bundles removed from catalogs, as `package/bundle`. */
+  const removedBundles = new Set<string>();
+  /** Images that only removed bundles need. */
+  const unneeded = new Set<PlannedImage>();
+  /** By name in the lock. */
+  let knownVerdicts: ReadonlyMap<string, Verdict> = new Map();
+  return {
+    ...{ prepare, addSignatures, keepVerdicts, survey, surveyWithSignatures, copy, skip, report },
+    ...{ mirrored, lockedImages, transfers, lock, close },
+  };
 
   /**
    * Rebuilds filtered catalogs, and reads the manifests of all images: one request per manifest. Throws the failures
    * unless images may be skipped.
    */
-  async prepare(): Promise<void> {
-    const { images, catalogs } = this.#plan;
-    const isRebuilt = (image: PlannedImage): boolean => this.#findCatalog(image)?.selection.isWhole === false;
+  async function prepare(): Promise<void> {
+    const { images, catalogs } = plan;
+    const isRebuilt = (image: PlannedImage): boolean => findCatalog(image)?.selection.isWhole === false;
     const rebuildAll = async (): Promise<void> => {
-      for (const catalog of catalogs) await this.#rebuild(catalog);
+      for (const catalog of catalogs) await rebuild(catalog);
     };
     const [pinning, rebuilding] = await Promise.allSettled([
-      this.#pin(images.filter((image) => !isRebuilt(image))),
+      pin(images.filter((image) => !isRebuilt(image))),
       rebuildAll(),
     ]);
     if (rebuilding.status === 'rejected') throw rebuilding.reason;
     if (pinning.status === 'rejected') throw pinning.reason;
-    const steps = [pinning.value, await this.#pin(images.filter(isRebuilt))];
+    const steps = [pinning.value, await pin(images.filter(isRebuilt))];
     const positions = new Map(images.map(({ destination }, position) => [destination, position]));
     const byPosition = (a: Transfer, b: Transfer): number =>
       (positions.get(a.targetName) as number) - (positions.get(b.targetName) as number);
     const missing = steps.flatMap((step) => step.missing).sort(byPosition);
     const failed = steps.flatMap((step) => step.failed).sort((a, b) => byPosition(a.transfer, b.transfer));
-    if (this.#options.onError === 'stop' && failed.length > 0)
-      throw combineErrors(failed.map(({ error }) => error));
-    this.#note({ missing, failed });
-    for (const transfer of steps.flatMap((step) => step.pinned).sort(byPosition)) this.#add(transfer);
-    if (this.#failed.size > 0) await this.#repair();
+    if (onError === 'stop' && failed.length > 0) throw combineErrors(failed.map(({ error }) => error));
+    note({ missing, failed });
+    for (const transfer of steps.flatMap((step) => step.pinned).sort(byPosition)) add(transfer);
+    if (failedImages.size > 0) await repair();
   }
 
   /** Reads the manifests of images; a run that stops reads all of them, to name every missing image. */
-  #pin(images: readonly PlannedImage[]): Promise<StepFaults & { pinned: PinnedTransfer[] }> {
-    const { onError, transfer } = this.#options;
+  function pin(images: readonly PlannedImage[]): Promise<StepFaults & { pinned: PinnedTransfer[] }> {
     return pinTransfers(
-      images.map((image) => this.#toTransfer(image)),
-      { ...transfer, ...(onError === 'stop' && { continueOnError: true, isQuiet: true }) },
+      images.map((image) => toTransfer(image)),
+      { ...transferOptions, ...(onError === 'stop' && { continueOnError: true, isQuiet: true }) },
     );
   }
 
   /** Finds the signatures of all images, for an archive. */
-  async addSignatures(): Promise<void> {
-    if (this.#options.signatures) await this.#findSignatures(this.transfers());
+  async function addSignatures(): Promise<void> {
+    if (options.signatures) await addSignaturesOf(transfers());
   }
 
   /** Sets the verdicts on images, by their names in the lock, which records them. */
-  keepVerdicts(verdicts: ReadonlyMap<string, Verdict>): void {
-    this.#verdicts = verdicts;
+  function keepVerdicts(verdicts: ReadonlyMap<string, Verdict>): void {
+    knownVerdicts = verdicts;
   }
 
   /** Surveys the target, and returns the size of the copy. */
-  async survey(): Promise<BytePlan> {
-    await this.#survey(this.transfers());
-    return planSurveyed(this.lockedImages(), this.#surveyed);
+  async function survey(): Promise<BytePlan> {
+    await addSurveyed(transfers());
+    return planSurveyed(lockedImages(), surveyedTransfers);
   }
 
   /** Surveys the target and finds signatures, also of present images, which may have been signed since. */
-  async surveyWithSignatures(): Promise<BytePlan> {
-    if (!this.#options.signatures) return this.survey();
-    const pinned = this.transfers();
-    const [matches] = await Promise.all([this.#findSignatures(pinned), this.#survey(pinned)]);
+  async function surveyWithSignatures(): Promise<BytePlan> {
+    if (!options.signatures) return survey();
+    const pinned = transfers();
+    const [matches] = await Promise.all([addSignaturesOf(pinned), addSurveyed(pinned)]);
     const before = new Map(pinned.map(({ targetName, contents }) => [targetName, contents]));
-    const surveyed = new Set(this.#surveyed.map(({ targetName }) => targetName));
+    const surveyed = new Set(surveyedTransfers.map(({ targetName }) => targetName));
     const changed = matches.filter(({ targetName, contents }) => {
       const known = before.get(targetName);
       return (
@@ -156,41 +153,40 @@ export class ImageSetMirror {
       );
     });
     const names = new Set(changed.map(({ targetName }) => targetName));
-    this.#surveyed = this.#surveyed.filter(({ targetName }) => !names.has(targetName));
-    await this.#survey(changed);
-    return planSurveyed(this.lockedImages(), this.#surveyed);
+    surveyedTransfers = surveyedTransfers.filter(({ targetName }) => !names.has(targetName));
+    await addSurveyed(changed);
+    return planSurveyed(lockedImages(), surveyedTransfers);
   }
 
   /** Copies missing content: operands first, then catalogs, which name only copied images. */
-  async copy(): Promise<ImageSetReport> {
-    const { transfer } = this.#options;
-    const [operands] = splitCopyOrder(this.#surveyed);
+  async function copy(): Promise<ImageSetReport> {
+    const [operands] = splitCopyOrder(surveyedTransfers);
     const shared = new SharedBlobs();
-    const first = await copyTransfers(operands, transfer, shared);
-    this.#note(first);
-    if (this.#failed.size > 0) {
-      await this.#repair();
-      this.#surveyed = operands;
-      await this.#survey(splitCopyOrder(this.transfers())[1]);
+    const first = await copyTransfers(operands, transferOptions, shared);
+    note(first);
+    if (failedImages.size > 0) {
+      await repair();
+      surveyedTransfers = operands;
+      await addSurveyed(splitCopyOrder(transfers())[1]);
     }
-    const last = await copyTransfers(splitCopyOrder(this.#surveyed)[1], transfer, shared);
-    this.#note(last);
-    return { ...joinReports(first, last), ...this.#faults, changes: this.#changes };
+    const last = await copyTransfers(splitCopyOrder(surveyedTransfers)[1], transferOptions, shared);
+    note(last);
+    return { ...joinReports(first, last), ...allFaults, changes: allChanges };
   }
 
   /** Returns the images, catalogs and releases at the target, now or after the copy. */
-  mirrored(): MirroredSet {
-    const images = this.#plan.images.filter((image) => !this.#isLeftOut(image));
+  function mirrored(): MirroredSet {
+    const images = plan.images.filter((image) => !isLeftOut(image));
     const names = new Set(images.map(({ destination }) => destination));
-    const catalogs = this.#plan.catalogs.filter(({ destination }) => names.has(destination));
-    return { images, catalogs, releases: this.#plan.releases };
+    const catalogs = plan.catalogs.filter(({ destination }) => names.has(destination));
+    return { images, catalogs, releases: plan.releases };
   }
 
   /** Returns the images and signatures with their contents, in the order of a lock. */
-  lockedImages(): LockedImage[] {
-    return [...this.#prepared.values()].flatMap(({ image, transfer }) => {
-      if (image === undefined) return [toLockedSignature(transfer, this.#plan)];
-      if (this.#isLeftOut(image)) return [];
+  function lockedImages(): LockedImage[] {
+    return [...preparedImages.values()].flatMap(({ image, transfer }) => {
+      if (image === undefined) return [toLockedSignature(transfer, plan)];
+      if (isLeftOut(image)) return [];
       const { kind, source, name, bundles, reference, aliases } = image;
       return [
         {
@@ -203,58 +199,58 @@ export class ImageSetMirror {
   }
 
   /** Returns the transfers of prepared images. */
-  transfers(): PinnedTransfer[] {
-    return [...this.#prepared.values()].flatMap(({ image, transfer }) =>
-      image !== undefined && this.#isLeftOut(image) ? [] : [transfer],
+  function transfers(): PinnedTransfer[] {
+    return [...preparedImages.values()].flatMap(({ image, transfer }) =>
+      image !== undefined && isLeftOut(image) ? [] : [transfer],
     );
   }
 
-  lock(
+  function lock(
     configuration: string,
     options: Readonly<Record<string, string>>,
     templates: ReadonlyMap<string, CatalogSourceTemplate> = new Map(),
   ): ImageSetLock {
-    const names = new Set(this.mirrored().catalogs.map(({ destination }) => destination));
+    const names = new Set(mirrored().catalogs.map(({ destination }) => destination));
     const lock = {
       configuration,
       options,
-      catalogs: this.#plan.catalogs
+      catalogs: plan.catalogs
         .filter(({ destination }) => names.has(destination))
         .map((catalog) => toLockedCatalog(catalog, templates)),
-      charts: this.#plan.charts.map(({ chart: { source, packed }, name }) => ({
+      charts: plan.charts.map(({ chart: { source, packed }, name }) => ({
         ...{ source, name: packed.name, version: packed.version, ...name },
       })),
-      releases: lockReleases(this.#plan),
-      images: this.lockedImages(),
+      releases: lockReleases(plan),
+      images: lockedImages(),
     };
-    return withVerdicts(lock, this.#verdicts);
+    return withVerdicts(lock, knownVerdicts);
   }
 
   /** Skips an image and repairs the catalogs. Throws `error` unless images may be skipped. */
-  async skip(targetName: string, error: OpmateError): Promise<void> {
-    const prepared = this.#prepared.get(targetName);
-    if (this.#options.onError === 'stop' || prepared === undefined) throw error;
-    this.#options.session.logger?.log('error', error.message);
-    this.#note({ missing: [], failed: [{ transfer: prepared.transfer, error }] });
-    await this.#repair();
+  async function skip(targetName: string, error: OpmateError): Promise<void> {
+    const prepared = preparedImages.get(targetName);
+    if (onError === 'stop' || prepared === undefined) throw error;
+    session.logger?.log('error', error.message);
+    note({ missing: [], failed: [{ transfer: prepared.transfer, error }] });
+    await repair();
   }
 
   /** Returns the failures so far. */
-  report(): ImageSetReport {
-    return { ...joinReports(), ...this.#faults, changes: this.#changes };
+  function report(): ImageSetReport {
+    return { ...joinReports(), ...allFaults, changes: allChanges };
   }
 
-  async close(): Promise<void> {
-    for (const rebuilt of this.#rebuilt.values()) await rebuilt.close();
-    this.#rebuilt.clear();
+  async function close(): Promise<void> {
+    for (const rebuilt of rebuiltCatalogs.values()) await rebuilt.close();
+    rebuiltCatalogs.clear();
   }
 
-  #toTransfer(image: PlannedImage): Transfer {
-    const catalog = this.#findCatalog(image);
-    const rebuilt = catalog && this.#rebuilt.get(catalog);
+  function toTransfer(image: PlannedImage): Transfer {
+    const catalog = findCatalog(image);
+    const rebuilt = catalog && rebuiltCatalogs.get(catalog);
     return {
       source: rebuilt ? () => Promise.resolve(holdOpen(rebuilt)) : (image.open ?? image.reference),
-      target: targetReference(this.#options.target, image.repository, image.name.tag),
+      target: targetReference(options.target, image.repository, image.name.tag),
       sourceName: catalog === undefined ? formatReference(image.reference) : catalog.operator.catalog,
       targetName: image.destination,
       ...(isCopiedLast(image) && { isLast: true }),
@@ -265,106 +261,108 @@ export class ImageSetMirror {
     };
   }
 
-  #findCatalog(image: PlannedImage): PlannedCatalog | undefined {
+  function findCatalog(image: PlannedImage): PlannedCatalog | undefined {
     if (image.kind !== 'catalog') return undefined;
-    return this.#plan.catalogs.find(({ destination }) => destination === image.destination);
+    return plan.catalogs.find(({ destination }) => destination === image.destination);
   }
 
-  #isLeftOut(image: PlannedImage): boolean {
-    return this.#failed.has(image) || this.#unneeded.has(image);
+  function isLeftOut(image: PlannedImage): boolean {
+    return failedImages.has(image) || unneeded.has(image);
   }
 
-  #add(transfer: PinnedTransfer): void {
-    this.#prepared.set(transfer.targetName, { image: this.#images.get(transfer.targetName), transfer });
+  function add(transfer: PinnedTransfer): void {
+    preparedImages.set(transfer.targetName, {
+      image: imagesByDestination.get(transfer.targetName),
+      transfer,
+    });
   }
 
-  #note({ missing, failed }: StepFaults): void {
-    this.#faults.missing.push(...missing);
-    this.#faults.failed.push(...failed);
+  function note({ missing, failed }: StepFaults): void {
+    allFaults.missing.push(...missing);
+    allFaults.failed.push(...failed);
     for (const { transfer, error } of failed) {
-      const image = this.#images.get(transfer.targetName);
+      const image = imagesByDestination.get(transfer.targetName);
       // A release without one of its images cannot be installed.
       if (image !== undefined && isOfRelease(image)) throw error;
-      if (image !== undefined) this.#failed.set(image, error);
+      if (image !== undefined) failedImages.set(image, error);
     }
   }
 
-  async #survey(pinned: readonly PinnedTransfer[]): Promise<void> {
-    const { surveyed, ...faults } = await surveyTransfers(pinned, this.#options.transfer);
-    this.#note(faults);
-    this.#surveyed.push(...surveyed);
+  async function addSurveyed(pinned: readonly PinnedTransfer[]): Promise<void> {
+    const { surveyed, ...faults } = await surveyTransfers(pinned, transferOptions);
+    note(faults);
+    surveyedTransfers.push(...surveyed);
   }
 
   /** Adds signatures, and referrers to their images; returns both. */
-  async #findSignatures(transfers: readonly PinnedTransfer[]): Promise<PinnedTransfer[]> {
-    const { pinned, signatures } = await findSignatures(transfers, this.#options.transfer);
+  async function addSignaturesOf(transfers: readonly PinnedTransfer[]): Promise<PinnedTransfer[]> {
+    const { pinned, signatures } = await findSignatures(transfers, transferOptions);
     const all = [...pinned, ...signatures];
-    for (const transfer of all) this.#add(transfer);
+    for (const transfer of all) add(transfer);
     return all;
   }
 
-  async #rebuild(catalog: PlannedCatalog): Promise<void> {
-    await this.#rebuilt.get(catalog)?.close();
-    this.#rebuilt.delete(catalog);
+  async function rebuild(catalog: PlannedCatalog): Promise<void> {
+    await rebuiltCatalogs.get(catalog)?.close();
+    rebuiltCatalogs.delete(catalog);
     if (catalog.selection.isWhole) return;
     requireOtherPlace(catalog);
-    const { platforms } = this.#getImage(catalog);
+    const { platforms } = getImage(catalog);
     const source = { ...catalog, facts: catalog.selection.facts };
-    const withoutImages = this.#removedTexts;
-    const rebuilt = await rebuildFrom(source, this.#options.session, { platforms, withoutImages });
-    this.#rebuilt.set(catalog, rebuilt);
+    const withoutImages = removedTexts;
+    const rebuilt = await rebuildFrom(source, session, { platforms, withoutImages });
+    rebuiltCatalogs.set(catalog, rebuilt);
   }
 
-  #getImage({ destination }: PlannedCatalog): PlannedImage {
-    return this.#images.get(destination) as PlannedImage;
+  function getImage({ destination }: PlannedCatalog): PlannedImage {
+    return imagesByDestination.get(destination) as PlannedImage;
   }
 
   /** Removes bundles, or only references, of failed images from the catalogs. */
-  async #repair(): Promise<void> {
-    const { onError, session } = this.#options;
-    const before = this.#removedTexts.size;
-    for (const image of this.#failed.keys()) {
+  async function repair(): Promise<void> {
+    const before = removedTexts.size;
+    for (const image of failedImages.keys()) {
       if (image.kind !== 'bundle' && image.kind !== 'related') continue;
       if (onError === 'skip-image' && image.kind === 'related')
-        for (const text of image.texts) this.#removedTexts.add(text);
-      else for (const bundle of image.bundles) this.#removedBundles.add(toBundleKey(bundle));
+        for (const text of image.texts) removedTexts.add(text);
+      else for (const bundle of image.bundles) removedBundles.add(toBundleKey(bundle));
     }
-    this.#leaveOutUnneeded();
-    for (const catalog of this.#plan.catalogs) {
+    leaveOutUnneeded();
+    for (const catalog of plan.catalogs) {
       throwIfCancelled(session.signal);
-      const image = this.#getImage(catalog);
-      if (this.#failed.has(image)) continue;
+      const image = getImage(catalog);
+      if (failedImages.has(image)) continue;
       const removed = catalog.selection.facts.bundles
         .map(({ package: packageName, name: bundle }) => toBundleKey({ package: packageName, bundle }))
-        .filter((key) => this.#removedBundles.has(key));
-      if (removed.length === 0 && this.#removedTexts.size === before) continue;
+        .filter((key) => removedBundles.has(key));
+      if (removed.length === 0 && removedTexts.size === before) continue;
       try {
-        await this.#shrink(catalog, new Set(removed));
+        await shrink(catalog, new Set(removed));
       } catch (error) {
         if (!(error instanceof OpmateError) || error.code !== 'INVALID') throw error;
         session.logger?.log('error', error.message);
-        this.#note({ missing: [], failed: [{ transfer: this.#toTransfer(image), error }] });
+        note({ missing: [], failed: [{ transfer: toTransfer(image), error }] });
       }
     }
   }
 
-  #leaveOutUnneeded(): void {
-    for (const image of this.#plan.images) {
+  function leaveOutUnneeded(): void {
+    for (const image of plan.images) {
       const isOfBundles = image.kind === 'bundle' || image.kind === 'related';
       if (!isOfBundles || image.isRequested === true || image.bundles.length === 0) continue;
-      const isGone = image.bundles.every((bundle) => this.#removedBundles.has(toBundleKey(bundle)));
-      if (isGone) this.#unneeded.add(image);
+      const isGone = image.bundles.every((bundle) => removedBundles.has(toBundleKey(bundle)));
+      if (isGone) unneeded.add(image);
     }
   }
 
-  async #shrink(catalog: PlannedCatalog, removed: ReadonlySet<string>): Promise<void> {
+  async function shrink(catalog: PlannedCatalog, removed: ReadonlySet<string>): Promise<void> {
     const { operator } = catalog;
     const { selection, changes } = leaveOut(catalog.selection, removed, operator.catalog);
     catalog.selection = { ...selection, isWhole: false };
     catalog.isDatabase = false;
-    this.#changes.push(...changes.map((change) => `${operator.catalog}: ${change}`));
-    await this.#rebuild(catalog);
-    const image = this.#getImage(catalog);
+    allChanges.push(...changes.map((change) => `${operator.catalog}: ${change}`));
+    await rebuild(catalog);
+    const image = getImage(catalog);
     if (getCatalogTarget(operator).tag === undefined) {
       const problem = `the filtered catalog has another digest than ${quoteGo(image.name.tag)}`;
       throw new OpmateError('INVALID', problem, {
@@ -372,8 +370,8 @@ export class ImageSetMirror {
         hint: 'set its tag with targetTag',
       });
     }
-    const { pinned } = await pinTransfers([this.#toTransfer(image)], this.#options.transfer);
-    for (const transfer of pinned) this.#add(transfer);
+    const { pinned } = await pinTransfers([toTransfer(image)], transferOptions);
+    for (const transfer of pinned) add(transfer);
   }
 }
 

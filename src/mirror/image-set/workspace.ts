@@ -22,79 +22,67 @@ const waitMilliseconds = 30_000;
 const resourcesName = 'cluster-resources';
 const maxSignatureBytes = 64 * 1024 * 1024;
 
-interface WorkspaceOptions {
-  /** Absolute; messages name files relative to it. */
-  workingDirectory: string;
-  /** Holds `working-dir`; absolute. Default the working directory. */
-  directory?: string | undefined;
-  /** Absolute path of the lock; default `working-dir/opmate.lock.json`. */
-  lockFile?: string | undefined;
-}
-
 /** The directory `working-dir` of a run, with the lock and cluster resources. */
-export class Workspace {
-  readonly #root: string;
-  readonly #lockFile: string;
-  readonly #workingDirectory: string;
+export type Workspace = ReturnType<typeof createWorkspace>;
 
-  constructor({ workingDirectory, directory = workingDirectory, lockFile }: WorkspaceOptions) {
-    this.#root = path.join(directory, 'working-dir');
-    this.#lockFile = lockFile ?? path.join(this.#root, lockName);
-    this.#workingDirectory = workingDirectory;
-  }
-
+/**
+ * Returns the workspace in `directory`. Paths are absolute; messages name files relative to `workingDirectory`. Default
+ * lock: `working-dir/opmate.lock.json`.
+ */
+export function createWorkspace(workingDirectory: string, directory: string, lockPath: string | undefined) {
+  const root = path.join(directory, 'working-dir');
+  const lockFile = lockPath ?? path.join(root, lockName);
   /** Path of the lock file for messages. */
-  get shownLock(): string {
-    return path.relative(this.#workingDirectory, this.#lockFile) || '.';
-  }
+  const shownLock = path.relative(workingDirectory, lockFile) || '.';
+  return { shownLock, show, requireWritable, readLock: readOwnLock, writeLock, readSignatures, writeResults };
 
   /** Returns a path below `working-dir` for messages. */
-  show(...names: string[]): string {
-    return path.join(path.relative(this.#workingDirectory, this.#root), ...names);
+  function show(...names: string[]): string {
+    return path.join(path.relative(workingDirectory, root), ...names);
   }
 
   /** Checks, before a run, that its results can be written. Throws OpmateError. */
-  async requireWritable(): Promise<void> {
-    await requireNoLinks([this.#root]);
-    if ((await statIfPresent(this.#lockFile))?.isDirectory() === true) {
-      throw new OpmateError('IO', `--lock ${quoteGo(this.shownLock)}: is a directory`, {
+  async function requireWritable(): Promise<void> {
+    await requireNoLinks([root]);
+    if ((await statIfPresent(lockFile))?.isDirectory() === true) {
+      throw new OpmateError('IO', `--lock ${quoteGo(shownLock)}: is a directory`, {
         hint: 'specify a file',
       });
     }
-    for (const directory of new Set([path.dirname(this.#lockFile), this.#root])) {
+    for (const directory of new Set([path.dirname(lockFile), root])) {
       await requireWritableDirectory(directory);
     }
   }
 
   /** Throws OpmateError NOT_FOUND for a missing lock, and errors of `parseLock`. */
-  async readLock(): Promise<ImageSetLock> {
+  async function readOwnLock(): Promise<ImageSetLock> {
     try {
-      return await readLock(this.#lockFile, this.shownLock);
+      return await readLock(lockFile, shownLock);
     } catch (error) {
       if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') throw error;
-      throw new OpmateError('NOT_FOUND', `${this.shownLock}: lock not found`, {
-        file: this.shownLock,
+      throw new OpmateError('NOT_FOUND', `${shownLock}: lock not found`, {
+        file: shownLock,
         hint: 'create it with opmate mirror plan, or select another one with --lock or --workspace',
         cause: error,
       });
     }
   }
 
-  async writeLock(lock: ImageSetLock): Promise<void> {
-    const files = new Map([[path.basename(this.#lockFile), encodeLock(lock)]]);
-    await writeOutputFiles(path.dirname(this.#lockFile), files);
+  async function writeLock(lock: ImageSetLock): Promise<void> {
+    const files = new Map([[path.basename(lockFile), encodeLock(lock)]]);
+    await writeOutputFiles(path.dirname(lockFile), files);
   }
 
   /** Returns the release signatures that earlier runs wrote. */
-  async readSignatures(): Promise<ReleaseSignatures> {
-    const file = path.join(this.#root, resourcesName, signatureFile);
+  async function readSignatures(): Promise<ReleaseSignatures> {
+    const file = path.join(root, resourcesName, signatureFile);
     if ((await statIfPresent(file)) === undefined) return new Map();
-    const name = this.show(resourcesName, signatureFile);
+    const name = show(resourcesName, signatureFile);
     return parseSignatures((await readRegularFile(file, maxSignatureBytes, { name })).toString(), name);
   }
 
   /** Replaces `cluster-resources` and `dry-run`, if given, under a lock. */
-  async writeResults(
+  async function writeResults(
     {
       clusterResources,
       dryRun,
@@ -104,10 +92,10 @@ export class Workspace {
     const directories = new Map<string, ReadonlyMap<string, string>>();
     if (dryRun !== undefined) directories.set('dry-run', dryRun);
     if (clusterResources !== undefined) directories.set(resourcesName, clusterResources);
-    await makeDirectory(this.#root).catch(throwFileError(`output dir ${quoteGo(this.#root)}`));
-    await requireNoLinks([this.#root]);
-    await withLock(this.#root, { task: 'opmate mirror', waitMilliseconds, signal }, () =>
-      replaceDirectories(this.#root, directories),
+    await makeDirectory(root).catch(throwFileError(`output dir ${quoteGo(root)}`));
+    await requireNoLinks([root]);
+    await withLock(root, { task: 'opmate mirror', waitMilliseconds, signal }, () =>
+      replaceDirectories(root, directories),
     );
   }
 }

@@ -13,7 +13,7 @@ import type { ImageSetLock } from '../../mirror/lock/lock.js';
 import { readLock } from '../../mirror/lock/parse-lock.js';
 import type { Session } from '../../source/session.js';
 import path from 'node:path';
-import { openersOf } from './plan-image-set.js';
+import { getPlanSources } from './plan-image-set.js';
 
 /** Options of listing images to delete. */
 export interface ListMirrorDeletionsOptions {
@@ -61,8 +61,8 @@ export async function listMirrorDeletions(
   const config = readDeleteImageSetConfiguration(configuration, file);
   const { logger, signal } = session;
   const plan = await planImageSet(config, {
-    ...{ target, logger, signal },
-    ...openersOf(options, session),
+    ...{ ...options, target, logger, signal },
+    ...getPlanSources(options, session),
     // Catalogs are not deleted, so their names do not matter.
     digestOfRebuilt: ({ digest }) => Promise.resolve(digest),
   });

@@ -24,6 +24,7 @@ import type { ArchiveProof } from '../../oci/archive-set/archive-index.js';
 import { holdOpen } from '../../oci/image/open.js';
 import { type OpenedArchive, openArchiveSets } from '../../oci/archive-set/archive-set-reader.js';
 import type { ImageSetRun, MirrorMapping, MirrorResult } from './image-set-run.js';
+import { getPlanOptions } from './plan-image-set.js';
 import { type Templates, readConfiguration, readTemplates } from './run-configuration.js';
 import { verifyArchived } from './verification.js';
 import { copyLocked, writeMapping } from './write-results.js';
@@ -34,9 +35,7 @@ export async function mapFromArchives(
   directories: readonly string[],
   proof: ArchiveProof,
 ): Promise<MirrorMapping> {
-  return withArchive(run, directories, proof, (content) =>
-    withArchived(run, content, ({ set, templates }) => writeMapping(run, set, templates)),
-  );
+  return withArchives(run, directories, proof, ({ set, templates }) => writeMapping(run, set, templates));
 }
 
 /**
@@ -48,107 +47,78 @@ export async function mirrorFromArchives(
   directories: readonly string[],
   proof: ArchiveProof,
 ): Promise<MirrorResult> {
-  return withArchive(run, directories, proof, (content) =>
-    withArchived(run, content, async ({ set, templates, locked, narrowed }) => {
-      const { archive, base } = content;
-      await verifyArchived(run, locked, (name) => base.repository(name));
-      const open = ({ repository, contents }: LockedImage) =>
-        Promise.resolve(holdOpen({ repository: base.repository(repository), digest: contents.root.digest }));
-      const lock = narrowed?.lock ?? locked;
-      return copyLocked(
-        run,
-        { lock, set, templates },
-        {
-          ...{ archive, base },
-          open: (image) => narrowed?.getOpener(image) ?? (() => open(image)),
-        },
-      );
-    }),
-  );
-}
-
-interface ArchiveContent {
-  archive: OpenedArchive;
-  base: BaseContent;
-}
-
-async function withArchive<T>(
-  run: ImageSetRun,
-  directories: readonly string[],
-  proof: ArchiveProof,
-  work: (content: ArchiveContent) => Promise<T>,
-): Promise<T> {
-  return withOpen(openArchiveSets(directories, proof), async (archive) => {
-    await run.workspace?.requireWritable();
-    const base = createBaseContent(archive, run.destination.target.registry, run.session);
-    return await work({ archive, base });
+  return withArchives(run, directories, proof, async ({ archive, base, locked, narrowed, ...content }) => {
+    await verifyArchived(run, locked, (name) => base.repository(name));
+    const lock = narrowed?.lock ?? locked;
+    const openImage = ({ repository, contents }: LockedImage) =>
+      holdOpen({ repository: base.repository(repository), digest: contents.root.digest });
+    return copyLocked(
+      run,
+      { ...content, lock },
+      {
+        ...{ archive, base },
+        open: (image) => narrowed?.getOpener(image) ?? (() => Promise.resolve(openImage(image))),
+      },
+    );
   });
 }
 
-/** Content of an archive to mirror. */
-interface ArchivedSet {
+/** Content of archives to mirror. */
+interface ArchivedContent {
+  archive: OpenedArchive;
+  base: BaseContent;
   set: MirroredSet<NamedImage>;
   templates: Templates;
   locked: ImageSetLock;
   narrowed?: NarrowedCatalogs | undefined;
 }
 
-/** Runs `work` with the content of an archive to mirror. Throws OpmateError for an archive with unlisted images. */
-async function withArchived<T>(
+/**
+ * Runs `work` with the content of archives: all of it, or what the configuration selects. Throws OpmateError for an
+ * archive with unlisted images.
+ */
+async function withArchives<T>(
   run: ImageSetRun,
-  content: ArchiveContent,
-  work: (set: ArchivedSet) => Promise<T>,
+  directories: readonly string[],
+  proof: ArchiveProof,
+  work: (content: ArchivedContent) => Promise<T>,
 ): Promise<T> {
-  const lock = parseLock(content.archive.index.lock, 'the lock of the archive');
-  requireListedImages(content.archive, lock);
-  const wanted = run.options.helmCharts === true ? lock : withoutCharts(lock);
-  if (run.configFile !== undefined) return withLimited(run, content, lock, wanted, work);
-  const templates = readLockedTemplates(lock, 'the lock of the archive');
-  await requireSignedReleases(wanted, { ...run.options, session: run.session });
-  const set = toMirroredSet(wanted, run.destination.target);
-  return work({ set, templates, locked: wanted });
-}
-
-/** Runs `work` with the content of an archive that the configuration selects. */
-async function withLimited<T>(
-  run: ImageSetRun,
-  { archive, base }: ArchiveContent,
-  lock: ImageSetLock,
-  wanted: ImageSetLock,
-  work: (set: ArchivedSet) => Promise<T>,
-): Promise<T> {
-  const { dependencies = 'report', ignoreReleaseSignature } = run.options;
+  const { session, options, workspace } = run;
   const { target } = run.destination;
-  const { config, digest } = await readConfiguration(run);
-  const isOther = digest !== lock.configuration;
-  const templates = await readTemplates(run, config);
-  const { logger, signal, platform } = run.session;
-  const getContent = ({ repository }: LockedImage) =>
-    base.repository(repository, pathBelow(target, repository));
-  const plan = await planArchivedSet(config, {
-    ...{ target, dependencies, logger, signal, archive, lock, contentOf: getContent },
-    platforms: platform === undefined ? undefined : [platform],
-    ...{ session: run.session, ignoreReleaseSignature },
+  return withOpen(openArchiveSets(directories, proof), async (archive) => {
+    await workspace?.requireWritable();
+    const base = createBaseContent(archive, target.registry, session);
+    const lock = parseLock(archive.index.lock, 'the lock of the archive');
+    requireListedImages(archive, lock);
+    const wanted = options.helmCharts === true ? lock : withoutCharts(lock);
+    if (run.configFile === undefined) {
+      const templates = readLockedTemplates(lock, 'the lock of the archive');
+      await requireSignedReleases(wanted, { ...options, session });
+      return work({ archive, base, set: toMirroredSet(wanted, target), templates, locked: wanted });
+    }
+    const { config, digest } = await readConfiguration(run);
+    const isOther = digest !== lock.configuration;
+    const templates = await readTemplates(run, config);
+    const contentOf = ({ repository }: LockedImage) =>
+      base.repository(repository, pathBelow(target, repository));
+    const planning = planArchivedSet(config, { ...getPlanOptions(run), session, lock, contentOf });
+    return withOpen(planning, async (plan) => {
+      const limited = limitArchive(run, lock, wanted, plan, isOther);
+      if (!isOther) return work({ archive, base, templates, ...limited });
+      const narrowing = narrowCatalogs(limited.locked, plan, contentOf, session);
+      return withOpen(narrowing, (narrowed) => work({ archive, base, templates, ...limited, narrowed }));
+    });
   });
-  let narrowed: NarrowedCatalogs | undefined;
-  try {
-    const set = limitArchive(run, lock, wanted, plan, isOther);
-    if (isOther) narrowed = await narrowCatalogs(set.locked, plan, getContent, run.session);
-    return await work({ ...set, templates, narrowed });
-  } finally {
-    await narrowed?.close();
-    await plan.close();
-  }
 }
 
+/** Returns the part of an archive's lock that a plan of the configuration selects, and its names. */
 function limitArchive(
   run: ImageSetRun,
   lock: ImageSetLock,
   wanted: ImageSetLock,
   plan: ImageSetPlan,
   isOther: boolean,
-): Pick<ArchivedSet, 'set' | 'locked'> {
-  const { dependencies = 'report' } = run.options;
+): Pick<ArchivedContent, 'set' | 'locked'> {
   try {
     const released = withPlannedReleases(wanted, plan);
     const locked = isOther ? limitLock(released, plan) : released;
@@ -161,7 +131,7 @@ function limitArchive(
     return { set: requireAllowedImages(locked, plan), locked };
   } catch (error) {
     const had = lock.options['dependencies'];
-    if (!(error instanceof OpmateError) || had !== 'add' || dependencies === had) throw error;
+    if (!(error instanceof OpmateError) || had !== 'add' || run.options.dependencies === had) throw error;
     throw addContext(error, {
       hint: 'add --dependencies add, as in the run that wrote the archive',
     });

@@ -5,7 +5,6 @@ import { openPinnedCatalog } from '../../mirror/image-set/select-catalogs.js';
 import type { ImageSetLock } from '../../mirror/lock/lock.js';
 import { createLiveAccess } from '../../mirror/release/live-releases.js';
 import { createLockedAccess } from '../../mirror/release/locked-access.js';
-import { openReleases } from '../../mirror/release/open-releases.js';
 import { rebuildFrom } from '../../mirror/selection/rebuilt-catalog.js';
 import { formatPlatform } from '../../oci/image/platform.js';
 import type { Session } from '../../source/session.js';
@@ -22,13 +21,10 @@ export async function planForRun(
 ): Promise<ImageSetPlan> {
   warnOfOtherPlatforms(run, config);
   const { session, destination, options } = run;
-  const { dependencies, helmCharts } = options;
-  const { logger, signal, platform } = session;
   return planImageSet(config, {
-    ...{ target: destination.target, dependencies, logger, signal },
-    withCharts: helmCharts === true || destination.kind === 'disk',
-    platforms: platform === undefined ? undefined : [platform],
-    ...openersOf(options, session, lock),
+    ...getPlanOptions(run),
+    ...getPlanSources(options, session, lock),
+    withCharts: options.helmCharts === true || destination.kind === 'disk',
     digestOfRebuilt: async (source, platforms) => {
       const rebuilt = await rebuildFrom(source, session, { platforms });
       await rebuilt.close();
@@ -37,26 +33,28 @@ export async function planForRun(
   });
 }
 
-/** Returns how a plan opens catalogs, charts and releases: those of `lock`, if there is one. */
-export function openersOf(
-  options: Pick<MirrorOptions, 'graphBase' | 'graphData' | 'avoidRisks' | 'ignoreReleaseSignature'>,
+/** Returns the options of a plan that do not depend on its sources. */
+export function getPlanOptions({ options, destination, session }: ImageSetRun) {
+  const { logger, signal, platform } = session;
+  const platforms = platform === undefined ? undefined : [platform];
+  return { ...options, target: destination.target, logger, signal, platforms };
+}
+
+/** Returns the sources of catalogs, charts and releases: those of `lock`, if there is one. */
+export function getPlanSources(
+  { graphBase, graphData }: Pick<MirrorOptions, 'graphBase' | 'graphData'>,
   session: Session,
   lock?: ImageSetLock,
-): Pick<PlanOptions, 'openCatalog' | 'openCharts' | 'openReleases'> {
-  const { graphBase, graphData, avoidRisks = false, ignoreReleaseSignature = false } = options;
+): Pick<PlanOptions, 'openCatalog' | 'openCharts' | 'releaseAccess'> {
+  const live = { session, graphBase, graphData };
   return {
     openCatalog: (reference) => {
       const digest = lock?.catalogs.find(({ catalog }) => catalog === reference.text)?.sourceDigest;
       return openPinnedCatalog(digest === undefined ? reference : { ...reference, digest }, session);
     },
     openCharts: (helm) => openCharts(helm, session),
-    openReleases: (releases) => {
-      const live = { session, graphBase, graphData };
-      const access =
-        lock?.releases === undefined ? createLiveAccess(live) : createLockedAccess(lock.releases, live);
-      const { signal } = session;
-      return openReleases(releases, { access, avoidRisks, ignoreSignature: ignoreReleaseSignature, signal });
-    },
+    releaseAccess:
+      lock?.releases === undefined ? createLiveAccess(live) : createLockedAccess(lock.releases, live),
   };
 }
 

@@ -11,7 +11,6 @@ import type { Session } from '../../source/session.js';
 import { openArchivedCharts } from '../helm/archived-charts.js';
 import { type ImageSetLock, type LockedImage, getLockedName, isSameName } from '../lock/lock.js';
 import { createLockedAccess } from '../release/locked-access.js';
-import { openReleases } from '../release/open-releases.js';
 import { type ImageSetConfiguration, type OperatorConfig, getCatalogTarget } from './image-set-config.js';
 import { type ImageSetPlan, type PlanOptions, planImageSet } from './image-set-plan.js';
 import type { MirroredSet } from './image-set-resources.js';
@@ -20,15 +19,12 @@ import { getArchivedImages } from './set-archive.js';
 
 interface ArchivedSetOptions extends Omit<
   PlanOptions,
-  'openCatalog' | 'openCharts' | 'openReleases' | 'withCharts' | 'digestOfRebuilt'
+  'openCatalog' | 'openCharts' | 'releaseAccess' | 'withCharts' | 'digestOfRebuilt'
 > {
-  archive: OpenedArchive;
   lock: ImageSetLock;
   session: Session;
   /** Returns the content of an image, including content of the base. */
   contentOf: (image: LockedImage) => Repository;
-  /** Accepts the configured release image without a signature. */
-  ignoreReleaseSignature?: boolean | undefined;
 }
 
 /** Throws OpmateError INVALID for images of an archive that its lock does not list. */
@@ -70,15 +66,12 @@ export async function planArchivedSet(
       return { catalog, digest, close };
     },
     openCharts: (helm) => openArchivedCharts(helm, options),
-    openReleases(releases) {
-      const access = createLockedAccess(
-        lock.releases ?? { releases: [], graphs: [] },
-        options,
-        async ({ digest, text }) => openReleaseImage(digest, text, options),
-      );
-      const { ignoreReleaseSignature: ignoreSignature = false, signal } = options;
-      return openReleases(releases, { access, avoidRisks: false, ignoreSignature, signal });
-    },
+    releaseAccess: createLockedAccess(
+      lock.releases ?? { releases: [], graphs: [] },
+      options,
+      async ({ digest, text }) => openReleaseImage(digest, text, options),
+    ),
+    avoidRisks: false,
     withCharts: true,
     // The archive holds the rebuilt catalog under its own digest.
     digestOfRebuilt: ({ digest }) => Promise.resolve(digest),

@@ -7,8 +7,7 @@ import type { Reference } from '../../core/reference.js';
 import type { Platform } from '../../oci/image/types.js';
 import type { HelmConfig } from '../helm/helm-config.js';
 import type { OpenedCharts } from '../helm/open-charts.js';
-import type { OpenedReleases } from '../release/open-releases.js';
-import type { ReleaseConfig } from '../release/release-config.js';
+import { type OpenReleasesOptions, type OpenedReleases, openReleases } from '../release/open-releases.js';
 import { type DependencyMode, closeDependencies } from '../selection/dependencies.js';
 import type { RebuildSource } from '../selection/rebuilt-catalog.js';
 import {
@@ -56,12 +55,11 @@ export interface ImageSetPlan
 }
 
 /** Options of planning an image set. */
-export interface PlanOptions extends CollectionOptions {
+export interface PlanOptions extends CollectionOptions, OpenReleasesOptions {
   /** Handling of missing dependencies; default `none`. */
   dependencies?: DependencyMode | undefined;
   openCatalog: (reference: Reference) => Promise<OpenedCatalog>;
   openCharts: (helm: HelmConfig) => Promise<OpenedCharts>;
-  openReleases: (config: ReleaseConfig | undefined) => Promise<OpenedReleases>;
   /** Returns the digest of a filtered catalog, which becomes its tag if it has no other; default that of the source. */
   digestOfRebuilt?:
     ((source: RebuildSource, platforms: readonly Platform[] | undefined) => Promise<string>) | undefined;
@@ -85,7 +83,7 @@ export async function planImageSet(
     const [selecting, openingCharts, openingReleases] = await Promise.allSettled([
       selectCatalogs(config, options, opened),
       options.openCharts(config.helm),
-      options.openReleases(config.releases),
+      openReleases(config.releases, options),
     ]);
     if (openingCharts.status === 'fulfilled') opened.push(openingCharts.value);
     if (openingReleases.status === 'fulfilled') opened.push(openingReleases.value);

@@ -78,11 +78,13 @@ export interface ReleaseAccess {
   graphImage(): GraphImage | undefined;
 }
 
-interface OpenReleasesOptions extends CancelOptions {
-  access: ReleaseAccess;
-  avoidRisks: boolean;
-  /** Accepts the configured release image without a signature. */
-  ignoreSignature: boolean;
+/** Options of reading the releases of an image set. */
+export interface OpenReleasesOptions extends CancelOptions {
+  releaseAccess: ReleaseAccess;
+  /** Fails instead of using updates with known risks; default false. */
+  avoidRisks?: boolean | undefined;
+  /** Accepts the configured release image without a signature; default false. */
+  ignoreReleaseSignature?: boolean | undefined;
 }
 
 const releasesAtOnce = 4;
@@ -105,7 +107,7 @@ export async function openReleases(
 ): Promise<OpenedReleases> {
   if (config === undefined) return noReleases;
   const { release, architectures, channels, platforms } = config;
-  const { access, avoidRisks, ignoreSignature, signal } = options;
+  const { releaseAccess: access, avoidRisks = false, ignoreReleaseSignature = false, signal } = options;
   const kubeVirt = config.kubeVirtContainer ? getBootImageKeys(config) : [];
   const errors = new ErrorList(signal);
   const graphs: { key: Omit<UsedGraph, 'digest' | 'graph'>; graph: UpdateGraph; digest: string }[] = [];
@@ -182,7 +184,9 @@ export async function openReleases(
   async function openNamed(release: RegistryReference): Promise<OpenedRelease> {
     const { digest } = release;
     const named = digest === undefined ? await access.resolve(release) : { ...release, digest };
-    const signature = ignoreSignature ? undefined : await access.readSignature(named, undefined, 'ocp');
+    const signature = ignoreReleaseSignature
+      ? undefined
+      : await access.readSignature(named, undefined, 'ocp');
     const image = signature === undefined ? named : nameSigned(named, signature);
     const read = await readImage(image);
     const tag = signature?.name.tag ?? image.digest.slice(image.digest.indexOf(':') + 1);

@@ -1,6 +1,5 @@
 import { withOpen } from '../../core/concurrency.js';
 import { inContext } from '../../core/diagnostics-error.js';
-import { OpmateError } from '../../core/errors.js';
 import { type ImageSetConfiguration, getCatalogTarget } from '../../mirror/image-set/image-set-config.js';
 import { type ImageSetMirror, createImageSetMirror } from '../../mirror/image-set/image-set-mirror.js';
 import type { ImageSetPlan } from '../../mirror/image-set/image-set-plan.js';

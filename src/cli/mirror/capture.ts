@@ -1,19 +1,15 @@
-import path from 'node:path';
 import { captureImageSet } from '../../api/mirror-capture.js';
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import { replaceFile } from '../../files/replace-file.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { repeated, text } from '../command/flags.js';
-import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
 import { readInput } from '../input.js';
-import { writeAll } from '../output.js';
 import { shellWord } from '../printable.js';
 import { useSession } from '../session.js';
 import { mirrorFlags } from './flags.js';
-import { readOcMirrorFlags } from './oc-mirror-flags.js';
-import { parseGlobalOptions } from './options.js';
+import { readMirrorOptions } from './oc-mirror-flags.js';
+import { writeTo } from './options.js';
 
 /** `opmate mirror capture`. */
 export const command = defineCommand({
@@ -42,7 +38,7 @@ export const command = defineCommand({
     ],
   ],
   async run({ context, args: [places], options: typedOptions }) {
-    const options = parseGlobalOptions(readOcMirrorFlags(typedOptions, [], context));
+    const options = readMirrorOptions(typedOptions, [], context);
     const catalogs = (options.catalog ?? []).map(parseCatalog);
     return useSession(context, options, async (session) => {
       const inputs = await Promise.all(
@@ -54,12 +50,10 @@ export const command = defineCommand({
       session.logger.close();
       for (const { subject, problem, hint } of warnings)
         session.logger.log('warn', `${subject}: ${problem}${hint === undefined ? '' : `; ${hint}`}`);
-      if (options.to === undefined) await writeAll(context.stdout, configuration, session.signal);
-      else {
-        await replaceFile(path.resolve(context.workingDirectory, options.to), configuration);
-        const next = `opmate mirror plan -c ${shellWord(options.to)} docker://REGISTRY`;
-        reportEnding(session.logger, [`wrote the image set to ${options.to}`], next);
-      }
+      await writeTo(options.to, configuration, context, session.logger, (file) => [
+        `wrote the image set to ${file}`,
+        `opmate mirror plan -c ${shellWord(file)} docker://REGISTRY`,
+      ]);
       return exitCodes.done;
     });
   },

@@ -1,8 +1,7 @@
-import { longName } from '../command/command-line.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { type FlagValues, flag, grouped, repeated, text } from '../command/flags.js';
 import { type ImageSetOptions, lockFlags, mirrorFlags } from './flags.js';
-import { readOcMirrorFlags } from './oc-mirror-flags.js';
+import { readMirrorOptions, refuseFlags } from './oc-mirror-flags.js';
 import path from 'node:path';
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
@@ -13,7 +12,6 @@ import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { findMaxNestedPaths, getMaxPerRegistry, getWorkspace } from './image-set-options.js';
 import { readInputFile } from '../../files/read-file.js';
-import { parseGlobalOptions } from './options.js';
 import { writeAll } from '../output.js';
 import { reportEnding, summarizeItems } from '../ending.js';
 import { count, shellWord } from '../printable.js';
@@ -60,7 +58,7 @@ export const command = defineCommand({
     ],
   ],
   async run({ context, args: [destination], options: input }) {
-    const options = parseGlobalOptions(readOcMirrorFlags(input, [destination], context));
+    const options = readMirrorOptions(input, [destination], context);
     parseMirrorTarget(destination);
     const { generate, deleteYamlFile } = options;
     if (generate === (deleteYamlFile !== undefined)) {
@@ -138,12 +136,8 @@ async function deleteListed(
   options: DeleteOptions,
   session: CommandSession,
 ): Promise<number> {
-  for (const flag of ['deleteId', 'deleteV1Images', 'config'] as const) {
-    if (options[flag] === undefined || options[flag] === false) continue;
-    throw new UsageError(`${longName(flag)} belongs to --generate`, {
-      hint: 'remove the flag: the list defines the images to delete',
-    });
-  }
+  const hint = 'remove the flag: the list defines the images to delete';
+  refuseFlags(options, ['deleteId', 'deleteV1Images', 'config'], ' belongs to --generate', hint);
   const { logger } = session;
   const text = (await readInputFile(path.resolve(context.workingDirectory, file))).toString();
   const dryRun = options.dryRun === true;

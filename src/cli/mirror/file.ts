@@ -3,12 +3,11 @@ import { mirrorMappings } from '../../api/mirror/mirror-mappings.js';
 import { type MappingPair, parseMappings, parseTokens } from '../../mirror/mapping/mapping-file.js';
 import type { TransferReport } from '../../mirror/transfer/transfer-types.js';
 import type { CommandContext } from '../context.js';
-import { longName } from '../command/command-line.js';
 import { readInput } from '../input.js';
 import { type ImageSetOptions, ownImageSetFlags } from './flags.js';
 import { getMaxPerRegistry } from './image-set-options.js';
-import { getCopyLimits, readOcMirrorFlags } from './oc-mirror-flags.js';
-import { finishTransfer, parseGlobalOptions, requireAllPlatforms, tellUnneeded } from './options.js';
+import { getCopyLimits, readMirrorOptions, refuseFlags } from './oc-mirror-flags.js';
+import { finishTransfer, requireAllPlatforms, tellUnneeded } from './options.js';
 import { count, shellWord } from '../printable.js';
 import { useSession } from '../session.js';
 
@@ -18,7 +17,8 @@ export async function mirrorFile(
   args: readonly string[],
   typedOptions: ImageSetOptions,
 ): Promise<number> {
-  requireNoImageSetFlags(typedOptions);
+  const problem = ': only with --config or --from';
+  refuseFlags(typedOptions, ownImageSetFlags, problem, 'specify an ImageSetConfiguration with --config');
   requireAllPlatforms(typedOptions);
   const { filename } = typedOptions;
   if (filename === undefined && args.length === 0)
@@ -37,7 +37,7 @@ export async function mirrorFile(
     pairs.push(...parseMappings(content.toString('utf8'), filename));
   }
   const targets = pairs.flatMap(({ target: { scheme, name } }) => (scheme === 'file' ? [] : [name.registry]));
-  const options = parseGlobalOptions(readOcMirrorFlags(typedOptions, targets, context));
+  const options = readMirrorOptions(typedOptions, targets, context);
   const maxPerRegistry = getMaxPerRegistry(options);
   const flags = {
     continueOnError: options.continueOnError === true,
@@ -72,13 +72,4 @@ function nextAfterCopy({ done }: TransferReport): string | undefined {
   return target.startsWith('file://')
     ? `opmate mirror ${target}=REGISTRY/NAMESPACE/NAME:TAG`
     : `opmate oci inspect ${target}`;
-}
-
-/** Throws UsageError for flags of image sets. */
-function requireNoImageSetFlags(options: ImageSetOptions): void {
-  for (const name of ownImageSetFlags) {
-    if (options[name] === undefined || options[name] === false) continue;
-    const hint = 'specify an ImageSetConfiguration with --config';
-    throw new UsageError(`${longName(name)}: only with --config or --from`, { hint });
-  }
 }

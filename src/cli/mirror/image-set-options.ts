@@ -1,8 +1,11 @@
+import path from 'node:path';
 import { parseDirectoryUrl } from '../../api/mirror/destination.js';
+import type { VerificationOptions } from '../../api/mirror/image-set-run.js';
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { isObjectName, isObjectPrefix } from '../../mirror/image-set/image-set-resources.js';
 import type { CommandContext } from '../context.js';
+import { findPolicyRequest } from '../root/policy-flags.js';
 import { type ImageSetOptions, mirrorFlags } from './flags.js';
 import { parseInteger } from './options.js';
 
@@ -51,4 +54,25 @@ const nameHint = 'use at most 63 characters of a-z, 0-9 and "-", starting with a
 export function getMaxPerRegistry({ maxPerRegistry }: ImageSetOptions): number | undefined {
   if (maxPerRegistry === undefined || maxPerRegistry === mirrorFlags.maxPerRegistry.default) return undefined;
   return parseInteger(maxPerRegistry, 'max-per-registry', 1, 100);
+}
+
+/** Reads `--verify` and the policy flags; default with a policy: strict. Throws UsageError. */
+export function readVerification(
+  options: ImageSetOptions,
+  { workingDirectory }: CommandContext,
+): VerificationOptions | undefined {
+  const request = findPolicyRequest(options);
+  const { verify = request === undefined ? 'off' : 'strict' } = options;
+  if (verify === 'off') return undefined;
+  if (request === undefined) {
+    const hint = 'add --policy, --key, or --certificate-identity with --trusted-root';
+    throw new UsageError(`--verify ${verify}: no signature policy`, { hint });
+  }
+  if (options.removeSignatures === true && options.from === undefined) {
+    const hint = 'remove one of them: the far side could not verify again';
+    throw new UsageError('--verify and --remove-signatures cannot be used together', { hint });
+  }
+  const directory = options['registries.d'];
+  const registriesDirectory = directory === undefined ? undefined : path.resolve(workingDirectory, directory);
+  return { ...request, isStrict: verify === 'strict', registriesDirectory };
 }

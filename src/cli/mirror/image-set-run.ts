@@ -30,10 +30,15 @@ import { amountOfBytes, count, shellWord } from '../printable.js';
 import type { CommandSession } from '../session.js';
 import type { ImageSetOptions } from './flags.js';
 import { describeBytes, describePlan } from './image-set-messages.js';
-import { findMaxNestedPaths, getMaxPerRegistry, getNaming, getWorkspace } from './image-set-options.js';
+import {
+  findMaxNestedPaths,
+  getMaxPerRegistry,
+  getNaming,
+  getWorkspace,
+  readVerification,
+} from './image-set-options.js';
 import { getCopyLimits } from './oc-mirror-flags.js';
 import { finishTransfer } from './options.js';
-import { readVerification } from './verification.js';
 
 /** Validated arguments of a run over an image set. */
 interface ImageSetRequest {

@@ -1,23 +1,19 @@
-import path from 'node:path';
 import { readMirrorInventory } from '../../api/mirror-inventory.js';
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import { replaceFile } from '../../files/replace-file.js';
 import { parseMirrorTarget } from '../../mirror/image-set/image-set-names.js';
 import { encodeInventory, computeInventoryId, summarizeInventory } from '../../mirror/inventory/inventory.js';
 import { isRepositoryName } from '../../oci/registry/registry-names.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { grouped, repeated, text } from '../command/flags.js';
-import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
-import { writeAll } from '../output.js';
 import { amountOfBytes, count, shellWord } from '../printable.js';
 import { useSession } from '../session.js';
 import { lockFlags, mirrorFlags } from './flags.js';
 import { findMaxNestedPaths, getMaxPerRegistry } from './image-set-options.js';
 import { readNamedLock } from '../../api/mirror/find-lock.js';
-import { readOcMirrorFlags } from './oc-mirror-flags.js';
-import { parseGlobalOptions } from './options.js';
+import { readMirrorOptions } from './oc-mirror-flags.js';
+import { writeTo } from './options.js';
 
 /** `opmate mirror inventory`. */
 export const command = defineCommand({
@@ -47,7 +43,7 @@ export const command = defineCommand({
     ],
   ],
   async run({ context, args: [destination], options: typedOptions }) {
-    const options = parseGlobalOptions(readOcMirrorFlags(typedOptions, [destination], context));
+    const options = readMirrorOptions(typedOptions, [destination], context);
     parseMirrorTarget(destination);
     const repositories = options.repository ?? [];
     for (const name of repositories) {
@@ -59,7 +55,6 @@ export const command = defineCommand({
     const maxNestedPaths = findMaxNestedPaths(options);
     const maxPerRegistry = getMaxPerRegistry(options);
     return useSession(context, options, async (session) => {
-      const { workingDirectory } = context;
       const locks = options.lock === undefined ? undefined : [await readNamedLock(options.lock, session)];
       const inventory = await readMirrorInventory(destination, session, {
         repositories: repositories.length === 0 ? undefined : repositories,
@@ -74,12 +69,10 @@ export const command = defineCommand({
       ];
       const size = amountOfBytes(Buffer.byteLength(encoded));
       session.logger.log('info', `inventory ${computeInventoryId(inventory)}: ${amounts.join(', ')}`);
-      if (options.to === undefined) await writeAll(context.stdout, encoded, session.signal);
-      else {
-        await replaceFile(path.resolve(workingDirectory, options.to), encoded);
-        const next = `opmate mirror -c CONFIG file://DIR --base ${shellWord(options.to)}`;
-        reportEnding(session.logger, [`wrote ${options.to}, ${size}`], next);
-      }
+      await writeTo(options.to, encoded, context, session.logger, (file) => [
+        `wrote ${file}, ${size}`,
+        `opmate mirror -c CONFIG file://DIR --base ${shellWord(file)}`,
+      ]);
       return exitCodes.done;
     });
   },

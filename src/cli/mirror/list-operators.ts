@@ -3,7 +3,7 @@ import { defineCommand } from '../command/declaration.js';
 import { type FlagValues, flag, grouped, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { mirrorFlags } from './flags.js';
-import { readOcMirrorFlags } from './oc-mirror-flags.js';
+import { readMirrorOptions } from './oc-mirror-flags.js';
 import { loadCatalog } from '../../api/load-catalog.js';
 import { UsageError } from '../../core/errors.js';
 import { parseReference } from '../../core/reference.js';
@@ -52,7 +52,7 @@ export const command = defineCommand({
     ],
   ],
   async run({ context, options: typedOptions }) {
-    const options = readOcMirrorFlags(typedOptions, [], context);
+    const options = readMirrorOptions(typedOptions, [], context);
     const { catalog, catalogs, version } = options;
     checkFlags(options);
     await useSession(context, options, async (session) => {

@@ -12,7 +12,7 @@ import { encodeData } from '../reports/encode-data.js';
 import { printable } from '../printable.js';
 import { type CommandSession, useSession, writePieces } from '../session.js';
 import { mirrorFlags } from './flags.js';
-import { readOcMirrorFlags } from './oc-mirror-flags.js';
+import { readMirrorOptions } from './oc-mirror-flags.js';
 
 const flags = {
   ...grouped('Selection', {
@@ -40,7 +40,7 @@ export const command = defineCommand({
     ['List the channels of a version', 'opmate mirror list releases --channels --version 4.18'],
   ],
   async run({ context, options: typedOptions }) {
-    const options = readOcMirrorFlags(typedOptions, [], context);
+    const options = readMirrorOptions(typedOptions, [], context);
     checkFlags(options);
     await useSession(context, options, async (session) => {
       const result = await listText(options, session);

@@ -5,8 +5,8 @@ import { useSession } from '../session.js';
 import { mirrorFile } from './file.js';
 import { type ImageSetOptions, mirrorFlags } from './flags.js';
 import { readImageSetRequest, runImageSet } from './image-set-run.js';
-import { readOcMirrorFlags } from './oc-mirror-flags.js';
-import { parseGlobalOptions, requireAllPlatforms } from './options.js';
+import { readMirrorOptions, refuseFlags } from './oc-mirror-flags.js';
+import { requireAllPlatforms } from './options.js';
 
 /** `opmate mirror`: mirrors images of a mapping, as `oc image mirror`, or of an image set, as `oc-mirror` v2. */
 export const command = defineCommand({
@@ -34,7 +34,7 @@ export const command = defineCommand({
   ],
   async run({ context, args: [lines], options }) {
     if (options.config !== undefined || options.from !== undefined) {
-      return mirrorImageSet(context, lines, readOcMirrorFlags(options, lines.slice(0, 1), context));
+      return mirrorImageSet(context, lines, readMirrorOptions(options, lines.slice(0, 1), context));
     }
     return mirrorFile(context, lines, options);
   },
@@ -47,15 +47,15 @@ export const command = defineCommand({
 async function mirrorImageSet(
   context: CommandContext,
   destinations: readonly string[],
-  typedOptions: ImageSetOptions,
+  options: ImageSetOptions,
 ): Promise<number> {
-  const options = parseGlobalOptions(typedOptions);
   const [text, ...more] = destinations;
   if (text === undefined || more.length > 0) {
     const hint = 'use opmate mirror --config FILE docker://REGISTRY[/PATH], or file://DIRECTORY';
     throw new UsageError('expected one destination', { hint });
   }
-  requireNoMappingFlags(options);
+  const hint = 'use --on-error skip-image or skip-bundle, which also keep the catalogs consistent';
+  refuseFlags(options, ['continueOnError', 'skipMissing'], ': not with --config or --from', hint);
   requireAllPlatforms(options);
   const request = readImageSetRequest(context, options, text);
   try {
@@ -64,13 +64,4 @@ async function mirrorImageSet(
     if (!context.signal.aborted || options.dryRun === true) throw error;
     throw new CancelledError('interrupted', { hint: 'run the same command again to resume', cause: error });
   }
-}
-
-/** Throws UsageError for flags of `mirror -f` that have no effect on an image set. */
-function requireNoMappingFlags({ continueOnError, skipMissing }: ImageSetOptions): void {
-  if (continueOnError !== true && skipMissing !== true) return;
-  const flag = continueOnError === true ? 'continue-on-error' : 'skip-missing';
-  throw new UsageError(`--${flag}: not with --config or --from`, {
-    hint: 'use --on-error skip-image or skip-bundle, which also keep the catalogs consistent',
-  });
 }

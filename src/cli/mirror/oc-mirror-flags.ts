@@ -7,6 +7,7 @@ import { longName } from '../command/command-line.js';
 import type { CommandContext } from '../context.js';
 import { findPolicyRequest } from '../root/policy-flags.js';
 import { type ImageSetOptions, flagsWithoutEffect } from './flags.js';
+import { parseGlobalOptions } from './options.js';
 
 /** Unsupported flags, each with a hint. */
 const refused: Readonly<Partial<Record<keyof ImageSetOptions, string>>> = {
@@ -20,11 +21,11 @@ const refused: Readonly<Partial<Record<keyof ImageSetOptions, string>>> = {
 const defaultImageTimeout = 600_000;
 
 /**
- * Reads the flags of `oc-mirror` into options of the session. `destinations` are `docker://REGISTRY[/PATH]`, which the
+ * Reads the flags of `oc-mirror` and `oc` into options of the session. `destinations` are `docker://REGISTRY[/PATH]`, which the
  * flags `--dest-…` apply to; `--src-…` apply to all other registries. Throws UsageError for flags that are unsupported
  * or exclude each other.
  */
-export function readOcMirrorFlags<T extends ImageSetOptions>(
+export function readMirrorOptions<T extends ImageSetOptions>(
   options: T,
   destinations: readonly (string | undefined)[],
   context: CommandContext,
@@ -41,7 +42,7 @@ export function readOcMirrorFlags<T extends ImageSetOptions>(
   const insecure = (registry: string): boolean => !(targets.has(registry) ? destTlsVerify : srcTlsVerify);
   const sides = { src: getOverrides('src', options, context), dest: getOverrides('dest', options, context) };
   const isLimited = retryTimes !== undefined || retryDelay !== undefined;
-  return {
+  return parseGlobalOptions({
     ...options,
     insecure: options.insecure === true || (destTlsVerify && srcTlsVerify ? options.insecure : insecure),
     overridesFor: (registry: string) => (targets.has(registry) ? sides.dest : sides.src),
@@ -56,7 +57,7 @@ export function readOcMirrorFlags<T extends ImageSetOptions>(
         ? ['--registries.d']
         : []),
     ],
-  };
+  });
 }
 
 /** Returns the limits of concurrent copies and their time. */
@@ -66,6 +67,17 @@ export function getCopyLimits({
   imageTimeout,
 }: ImageSetOptions): Pick<TransferOptions, 'imagesAtOnce' | 'layersAtOnce' | 'imageTimeoutMs'> {
   return { imagesAtOnce: parallelImages, layersAtOnce: parallelLayers, imageTimeoutMs: imageTimeout };
+}
+
+/** Throws UsageError with `problem` for the first flag of `names` that is set. */
+export function refuseFlags<O extends object>(
+  options: O,
+  names: readonly (keyof O & string)[],
+  problem: string,
+  hint: string,
+): void {
+  const name = names.find((key) => isGiven(options[key]));
+  if (name !== undefined) throw new UsageError(`${longName(name)}${problem}`, { hint });
 }
 
 function isGiven(value: unknown): boolean {

@@ -1,8 +1,11 @@
+import path from 'node:path';
 import { UsageError, redact } from '../../core/errors.js';
 import type { Transfer, TransferReport } from '../../mirror/transfer/transfer-types.js';
 import type { JsonObject } from '../../document/json.js';
 import type { CommandContext } from '../context.js';
 import type { CopyOptions } from './flags.js';
+import { replaceFile } from '../../files/replace-file.js';
+import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
 import type { ClosableLogger } from '../logger.js';
 import { encodeData } from '../reports/encode-data.js';
@@ -45,6 +48,20 @@ export function parseInteger(
   if (value >= least && value <= most) return value;
   const range = most === Number.MAX_SAFE_INTEGER ? `from ${least}` : `from ${least} to ${most}`;
   throw new UsageError(`--${flag} ${text}: expected a whole number ${range}`);
+}
+
+/** Writes text to the file of `--to`, and logs a summary and the command that usually follows; default to stdout. */
+export async function writeTo(
+  file: string | undefined,
+  text: string,
+  { stdout, workingDirectory, signal }: CommandContext,
+  logger: ClosableLogger,
+  describe: (file: string) => [summary: string, next: string],
+): Promise<void> {
+  if (file === undefined) return writeAll(stdout, text, signal);
+  await replaceFile(path.resolve(workingDirectory, file), text);
+  const [summary, next] = describe(file);
+  reportEnding(logger, [summary], next);
 }
 
 /**

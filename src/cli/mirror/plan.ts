@@ -2,14 +2,13 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { imageSetFlags, mirrorFlags } from './flags.js';
-import { readOcMirrorFlags } from './oc-mirror-flags.js';
+import { readMirrorOptions, refuseFlags } from './oc-mirror-flags.js';
 import { planMirror } from '../../api/mirror.js';
 import { UsageError } from '../../core/errors.js';
 import { planOf } from '../../mirror/lock/encode-lock.js';
 import type { BytePlan } from '../../mirror/lock/byte-plan.js';
 import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
-import { parseGlobalOptions } from './options.js';
 import { writeAll } from '../output.js';
 import { amountOfBytes, count } from '../printable.js';
 import { useSession } from '../session.js';
@@ -41,15 +40,10 @@ export const command = defineCommand({
     ],
   ],
   async run({ context, args: [destination], options: typedOptions }) {
-    const options = parseGlobalOptions(readOcMirrorFlags(typedOptions, [destination], context));
-    const { output } = options;
-    for (const flag of ['from', 'locked'] as const) {
-      if (options[flag] === undefined || options[flag] === false) continue;
-      throw new UsageError(`--${flag}: a plan is made from the sources`, {
-        hint: 'run opmate mirror status to see the remaining images',
-      });
-    }
-    const { config } = options;
+    const options = readMirrorOptions(typedOptions, [destination], context);
+    const hint = 'run opmate mirror status to see the remaining images';
+    refuseFlags(options, ['from', 'locked'], ': a plan is made from the sources', hint);
+    const { output, config } = options;
     if (config === undefined) {
       throw new UsageError('missing --config', { hint: 'specify an ImageSetConfiguration with --config' });
     }

@@ -2,7 +2,7 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { flag, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { lockFlags, mirrorFlags } from './flags.js';
-import { getCopyLimits, readOcMirrorFlags } from './oc-mirror-flags.js';
+import { getCopyLimits, readMirrorOptions } from './oc-mirror-flags.js';
 import { planOf } from '../../mirror/lock/encode-lock.js';
 import type { LockStatus } from '../../mirror/lock/lock-status.js';
 import { UsageError } from '../../core/errors.js';
@@ -11,7 +11,7 @@ import { findMirrorLock } from '../../api/mirror/find-lock.js';
 import { readMirrorStatus } from '../../api/mirror/mirror-status.js';
 import { exitCodes } from '../exit-codes.js';
 import { findMaxNestedPaths, getMaxPerRegistry, getWorkspace } from './image-set-options.js';
-import { parseGlobalOptions, parseInteger } from './options.js';
+import { parseInteger } from './options.js';
 import { maxShards } from '../../mirror/lock/shard.js';
 import { encodeData } from '../reports/encode-data.js';
 import { amountOfBytes, count, printable } from '../printable.js';
@@ -44,7 +44,7 @@ export const command = defineCommand({
     ],
   ],
   async run({ context, args: [destination], options: typedOptions }) {
-    const options = parseGlobalOptions(readOcMirrorFlags(typedOptions, [destination], context));
+    const options = readMirrorOptions(typedOptions, [destination], context);
     const { output } = options;
     const maxNestedPaths = findMaxNestedPaths(options);
     const maxPerRegistry = getMaxPerRegistry(options);

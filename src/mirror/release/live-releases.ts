@@ -46,7 +46,7 @@ const maxKeyBytes = 1024 * 1024;
 /** Returns access to releases by the services in the environment of a session, else the public ones. */
 export function createLiveAccess(options: LiveReleaseOptions): ReleaseAccess {
   const { session } = options;
-  const keyrings = new Map<ReleaseType, Promise<OpenPgpKeyring>>();
+  const readKeys = createKeyReader(session);
   return {
     async readGraph(type, architecture, channel) {
       const label = `channel ${channel} (${architecture})`;
@@ -60,7 +60,7 @@ export function createLiveAccess(options: LiveReleaseOptions): ReleaseAccess {
       return { graph: parseUpdateGraph(decodeUtf8(bytes), label), digest: computeDigest(bytes) };
     },
     async readSignature(image, version, type) {
-      const keyring = await getOrAdd(keyrings, type, () => readReleaseKeys(type, options));
+      const keyring = await readKeys(type);
       const store = serviceUrl(releaseVariables.signatureStore, signatureStores[type], true, session);
       if (!store.pathname.endsWith('/')) store.pathname += '/';
       return fetchReleaseSignature(store, image, { keyring, now: session.now(), version, session });
@@ -76,11 +76,13 @@ export function createLiveAccess(options: LiveReleaseOptions): ReleaseAccess {
   };
 }
 
-/** Reads the public keys of releases. Throws OpmateError. */
-export async function readReleaseKeys(
-  type: ReleaseType,
-  { session }: Pick<LiveReleaseOptions, 'session'>,
-): Promise<OpenPgpKeyring> {
+/** Returns a function that reads the public keys of releases, once per type. It throws OpmateError. */
+export function createKeyReader(session: Session): (type: ReleaseType) => Promise<OpenPgpKeyring> {
+  const keyrings = new Map<ReleaseType, Promise<OpenPgpKeyring>>();
+  return (type) => getOrAdd(keyrings, type, () => readReleaseKeys(type, session));
+}
+
+async function readReleaseKeys(type: ReleaseType, session: Session): Promise<OpenPgpKeyring> {
   const name = releaseVariables.signatureKeys;
   const file = session.environment[name];
   if (file === undefined || file === '') {

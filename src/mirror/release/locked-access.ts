@@ -1,16 +1,13 @@
 import { ErrorList } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
-import { getOrAdd } from '../../core/groups.js';
 import { formatReference, parseReference } from '../../core/reference.js';
 import type { OpenedReference } from '../../oci/image/open.js';
 import type { DigestReference } from '../../release/digest-reference.js';
 import { verifyReleaseSignature } from '../../release/release-signature.js';
-import type { ReleaseType } from '../../release/select-releases.js';
 import { parseUpdateGraph } from '../../release/update-graph.js';
-import type { OpenPgpKeyring } from '../../trust/openpgp-keyring.js';
 import type { ImageSetLock } from '../lock/lock.js';
 import type { LockedRelease, LockedReleases } from '../lock/locked-releases.js';
-import { type LiveReleaseOptions, createLiveAccess, readReleaseKeys } from './live-releases.js';
+import { type LiveReleaseOptions, createKeyReader, createLiveAccess } from './live-releases.js';
 import type { GraphImage, ReleaseAccess } from './open-releases.js';
 
 /** Opens a release image in an archive. */
@@ -26,7 +23,7 @@ export function createLockedAccess(
   openArchived?: OpenArchived,
 ): ReleaseAccess {
   const { session } = live;
-  const keyrings = new Map<ReleaseType, Promise<OpenPgpKeyring>>();
+  const readKeys = createKeyReader(session);
   const source = createLiveAccess({ ...live, graphBase: graphImage?.base ?? live.graphBase });
   return {
     async readGraph(type, architecture, channel) {
@@ -40,8 +37,7 @@ export function createLockedAccess(
     async readSignature(image, version, type) {
       const locked = releases.find((release) => release.image.digest === image.digest);
       if (locked === undefined) throw notLocked(formatReference(image), openArchived);
-      const keyring = await getOrAdd(keyrings, type, () => readReleaseKeys(type, live));
-      return verifyLocked(locked, image, { keyring, now: session.now(), version });
+      return verifyLocked(locked, image, { keyring: await readKeys(type), now: session.now(), version });
     },
     async resolve(release) {
       // Only a configured release has no channel.

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { type Reference, looksLikePath, missingRegistry, parseReference } from '../../core/reference.js';
 import { statIfPresent } from '../../files/file-status.js';
-import { getObjectName, maxMirrorSetBytes } from '../../mirror/cluster-manifests.js';
+import { getObjectName } from '../../mirror/cluster-manifests.js';
 import {
   type CatalogMirrorPlan,
   type OutputOptions,
@@ -29,7 +29,7 @@ import type { Session } from '../../source/session.js';
 import { type FileRoots, resolveRoots } from './file-roots.js';
 
 /** Options of mirroring a catalog. */
-export interface MirrorCatalogOptions extends Partial<OutputOptions>, FileRoots {
+export interface MirrorCatalogOptions extends OutputOptions, FileRoots {
   /** Name of the catalog, for a source in files: a directory, layout or database. No registry is contacted for it. */
   sourceName?: string | undefined;
   /** Output directory of mapping and manifests; default `manifests-NAME-TIME` in the working directory. */
@@ -108,44 +108,25 @@ export async function mirrorCatalog(
   const [fault] = plan.faults;
   if (fault !== undefined && !continueOnError) throw fault;
   options.onPlanned?.(plan);
-  const files = encodeOutput(plan, readOutputOptions(options));
-  const report = manifestsOnly
-    ? undefined
-    : await transferPlanned(plan, opened.image, roots, session, { ...options, continueOnError });
-  await writeOutputFiles(directory, files);
-  return { plan, report, directory };
-}
-
-function transferPlanned(
-  plan: CatalogMirrorPlan,
-  catalogImage: Reference | undefined,
-  roots: { from: string; to: string },
-  session: Session,
-  options: MirrorCatalogOptions & { continueOnError: boolean },
-): Promise<TransferReport> {
-  const { continueOnError, dryRun, referrers, maxPerRegistry = 4 } = options;
+  const files = encodeOutput(plan, options);
   // A catalog in a directory can only be looked for where its name says.
+  const getSource = ({ source: from, isCatalog }: CatalogMirrorPlan['images'][number]) =>
+    (isCatalog ? opened.image : undefined) ?? getReference(from, roots.from);
   const transfers = plan.images.map((image) => ({
-    source:
-      image.isCatalog && catalogImage !== undefined ? catalogImage : getReference(image.source, roots.from),
+    source: getSource(image),
     target: getTargetReference(image.target, roots.to),
     sourceName: formatTypedReference(image.source),
     targetName: formatTarget(image.target),
     isLast: image.isCatalog,
   }));
-  return transferImages(transfers, {
-    ...{ session, maxPerRegistry, continueOnError, skipMissing: true, dryRun, referrers },
-  });
-}
-
-function readOutputOptions({
-  icspScope = 'repository',
-  idmsScope = 'repository',
-  maxIcspSize = maxMirrorSetBytes,
-  maxIdmsSize = maxMirrorSetBytes,
-  itms,
-}: MirrorCatalogOptions): OutputOptions {
-  return { icspScope, idmsScope, maxIcspSize, maxIdmsSize, itms };
+  const { referrers, maxPerRegistry = 4 } = options;
+  const report = manifestsOnly
+    ? undefined
+    : await transferImages(transfers, {
+        ...{ session, maxPerRegistry, continueOnError, skipMissing: true, dryRun, referrers },
+      });
+  await writeOutputFiles(directory, files);
+  return { plan, report, directory };
 }
 
 async function openCatalog(from: string | Reference, options: OpenCatalogOptions): Promise<OpenedCatalog> {

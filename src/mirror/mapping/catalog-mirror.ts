@@ -45,12 +45,14 @@ const outputNames = {
 
 /** Options of the files for a cluster. */
 export interface OutputOptions {
-  icspScope: MirrorScope;
-  idmsScope: MirrorScope;
+  /** Default `repository`. */
+  icspScope?: MirrorScope | undefined;
+  /** Default `repository`. */
+  idmsScope?: MirrorScope | undefined;
   /** Maximum bytes of a document. */
-  maxIcspSize: number;
+  maxIcspSize?: number | undefined;
   /** Maximum bytes of a document. */
-  maxIdmsSize: number;
+  maxIdmsSize?: number | undefined;
   /** Writes an ImageTagMirrorSet too, with scope and size of the ImageDigestMirrorSet. */
   itms?: boolean | undefined;
 }
@@ -67,7 +69,7 @@ export function encodeOutput(
 ): Map<string, string | undefined> {
   const { images, catalog, name } = plan;
   const inRegistry = catalog.target.scheme === 'registry';
-  const mirrorSet = (kind: MirrorSetKind, scope: MirrorScope, maxBytes: number) => {
+  const mirrorSet = (kind: MirrorSetKind, scope: MirrorScope = 'repository', maxBytes?: number) => {
     const entries = toMirrorEntries(images, scope, kind === 'ImageTagMirrorSet' ? 'tag' : 'digest');
     return inRegistry ? encodeMirrorSets(kind, entries, { name, labels, maxBytes }) : undefined;
   };

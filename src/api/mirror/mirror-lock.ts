@@ -5,15 +5,14 @@ import type { ImageSetConfiguration } from '../../mirror/image-set/image-set-con
 import { archiveTarget } from '../../mirror/image-set/image-set-names.js';
 import { requireSameTemplates } from '../../mirror/image-set/catalog-source-template.js';
 import { planOf } from '../../mirror/lock/encode-lock.js';
-import type { ImageSetLock, LockedImage } from '../../mirror/lock/lock.js';
-import { toMirroredSet } from '../../mirror/lock/lock-mirror.js';
+import type { ImageSetLock } from '../../mirror/lock/lock.js';
+import { type LockMirrorOptions, toMirroredSet } from '../../mirror/lock/lock-mirror.js';
 import { createOnDemandCatalogs } from '../../mirror/lock/locked-catalogs.js';
 import { toTransfers } from '../../mirror/lock/locked-transfers.js';
 import { joinReports } from '../../mirror/transfer/transfer-step.js';
-import type { OpenedReference } from '../../oci/image/open.js';
 import type { ImageSetRun, MirrorMapping, MirrorResult, MirrorArchive } from './image-set-run.js';
 import { planForRun } from './plan-image-set.js';
-import { type Templates, readConfiguration, readTemplates, getLockOptions } from './run-configuration.js';
+import { readConfiguration, readTemplates, getLockOptions } from './run-configuration.js';
 import { verifyLocked } from './verification.js';
 import { writeArchive } from './write-archive.js';
 import { copyLocked, writeMapping } from './write-results.js';
@@ -47,12 +46,7 @@ export async function archiveLock(run: ImageSetRun): Promise<MirrorArchive> {
 
 async function withLock<T>(
   run: ImageSetRun,
-  work: (set: {
-    lock: ImageSetLock;
-    config: ImageSetConfiguration;
-    templates: Templates;
-    open: (image: LockedImage) => (() => Promise<OpenedReference>) | undefined;
-  }) => Promise<T>,
+  work: (set: Awaited<ReturnType<typeof readSameLock>> & Pick<LockMirrorOptions, 'open'>) => Promise<T>,
 ): Promise<T> {
   const { lock: planned, config, templates } = await readSameLock(run);
   const { session } = run;
@@ -64,9 +58,7 @@ async function withLock<T>(
 }
 
 /** Reads the lock and its configuration. Throws OpmateError for a lock of another configuration. */
-async function readSameLock(
-  run: ImageSetRun,
-): Promise<{ lock: ImageSetLock; config: ImageSetConfiguration; templates: Templates }> {
+async function readSameLock(run: ImageSetRun) {
   const lock = run.options.lock ?? (await run.workspace?.readLock());
   if (lock === undefined) throw new UsageError('no lock', { hint: 'specify a lock or a workspace' });
   requirePlan(run, lock);

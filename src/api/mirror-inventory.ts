@@ -4,17 +4,14 @@ import type { Inventory } from '../mirror/inventory/inventory.js';
 import { takeInventory } from '../mirror/inventory/take-inventory.js';
 import type { ImageSetLock } from '../mirror/lock/lock.js';
 import type { Session } from '../source/session.js';
+import { type MirrorOptions, resolveMaxPerRegistry } from './mirror/image-set-run.js';
 
-/** Options of reading an inventory. */
-export interface MirrorInventoryOptions {
+/** Options of reading an inventory; `maxNestedPaths` is that of the run that mirrored the locks. */
+export interface MirrorInventoryOptions extends Pick<MirrorOptions, 'maxNestedPaths' | 'maxPerRegistry'> {
   /** Repositories to read, by name below the destination; default all that the registry lists. */
   repositories?: readonly string[] | undefined;
   /** Read the repositories of these locks, untagged images included. */
   locks?: readonly ImageSetLock[] | undefined;
-  /** Maximum number of path components at the target, as the locks were mirrored with; default unlimited. */
-  maxNestedPaths?: number | undefined;
-  /** Maximum parallel requests, roughly twice this; default 6. */
-  maxPerRegistry?: number | undefined;
 }
 
 /**
@@ -27,7 +24,7 @@ export async function readMirrorInventory(
   session: Session,
   options: MirrorInventoryOptions = {},
 ): Promise<Inventory> {
-  const { repositories, locks, maxNestedPaths, maxPerRegistry = 6 } = options;
+  const { repositories, locks, maxNestedPaths } = options;
   const target = parseMirrorTarget(destination, maxNestedPaths);
   const wanted = new Map<string, Set<string>>();
   const named = { ...target, maxNestedPaths: undefined };
@@ -40,7 +37,7 @@ export async function readMirrorInventory(
     }
   }
   return takeInventory(target, {
-    ...{ session, maxPerRegistry },
+    ...{ session, maxPerRegistry: resolveMaxPerRegistry(options) },
     repositories: repositories === undefined && locks === undefined ? undefined : wanted,
   });
 }

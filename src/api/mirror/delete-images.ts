@@ -11,24 +11,22 @@ import { planImageSet } from '../../mirror/image-set/image-set-plan.js';
 import { type KeptImages, createKeptImages } from '../../mirror/image-set/kept-images.js';
 import type { ImageSetLock } from '../../mirror/lock/lock.js';
 import { readLock } from '../../mirror/lock/parse-lock.js';
+import { type MirrorOptions, resolveMaxPerRegistry } from './image-set-run.js';
 import type { Session } from '../../source/session.js';
 import path from 'node:path';
 import { getPlanSources } from './plan-image-set.js';
 
 /** Options of listing images to delete. */
-export interface ListMirrorDeletionsOptions {
+export interface ListMirrorDeletionsOptions extends Pick<
+  MirrorOptions,
+  'maxNestedPaths' | 'graphData' | 'ignoreReleaseSignature'
+> {
   /** Lock files whose images stay. */
   keep?: readonly string[] | undefined;
   /** List signatures of images by digest too; default false. */
   signatures?: boolean | undefined;
   /** Use the tags of oc-mirror v1; default false. */
   v1Tags?: boolean | undefined;
-  /** Maximum number of path components at the target; default unlimited. */
-  maxNestedPaths?: number | undefined;
-  /** URL or file of the graph data; default that of the public update service. */
-  graphData?: string | undefined;
-  /** Accept the release image that the configuration names without a signature; default false. */
-  ignoreReleaseSignature?: boolean | undefined;
 }
 
 /** Images to delete. */
@@ -74,17 +72,12 @@ export async function listMirrorDeletions(
 }
 
 /** Options of deleting images. */
-export interface DeleteMirroredOptions {
-  /** Lock files whose images stay. */
-  keep?: readonly string[] | undefined;
+export interface DeleteMirroredOptions
+  extends Pick<MirrorOptions, 'maxNestedPaths' | 'maxPerRegistry'>, Pick<ListMirrorDeletionsOptions, 'keep'> {
   /** Delete signatures too; default false. */
   signatures?: boolean | undefined;
   /** Check every image without deleting; default false. */
   dryRun?: boolean | undefined;
-  /** Maximum parallel requests per registry; default 6. */
-  maxPerRegistry?: number | undefined;
-  /** Maximum number of path components at the target; default unlimited. */
-  maxNestedPaths?: number | undefined;
 }
 
 /** Result of deleting images. */
@@ -104,7 +97,8 @@ export async function deleteMirrored(
   session: Session,
   options: DeleteMirroredOptions = {},
 ): Promise<DeletedImages> {
-  const { signatures = false, dryRun = false, maxPerRegistry = 6, maxNestedPaths } = options;
+  const { signatures = false, dryRun = false, maxNestedPaths } = options;
+  const maxPerRegistry = resolveMaxPerRegistry(options);
   const keep = await readKept(options.keep ?? [], session);
   const items = parseDeleteList(list, file);
   requireBelow(items, parseMirrorTarget(destination, maxNestedPaths), file);

@@ -14,7 +14,6 @@ import type { PolicyRequest } from '../../mirror/verification/signature-policy.j
 import type { ArchiveIndex } from '../../oci/archive-set/archive-index.js';
 import { type Session, withChanges } from '../../source/session.js';
 import { type MirrorDestination, parseDestination } from './destination.js';
-import { resolveMaxPerRegistry } from './max-per-registry.js';
 
 /** Signature policy of a run. */
 export interface VerificationOptions extends PolicyRequest {
@@ -127,6 +126,16 @@ export function prepareRun(
     base: base === undefined ? undefined : { path: resolve(base.replace(/^file:\/\//, '')), text: base },
     session: own,
   };
+}
+
+const defaultMaxPerRegistry = 6;
+
+/** Returns the maximum parallel requests per registry; the default allows for every image that is copied at a time. */
+export function resolveMaxPerRegistry({
+  maxPerRegistry,
+  imagesAtOnce = 0,
+}: Pick<MirrorOptions, 'maxPerRegistry' | 'imagesAtOnce'>): number {
+  return maxPerRegistry ?? Math.max(defaultMaxPerRegistry, imagesAtOnce);
 }
 
 /** Mapping of an image set, of which nothing was copied. */

@@ -9,7 +9,7 @@ import type { TransferOptions, TransferReport } from '../../mirror/transfer/tran
 import { openReference } from '../../oci/image/open.js';
 import type { Session } from '../../source/session.js';
 import { type FileRoots, resolveRoots } from './file-roots.js';
-import { resolveMaxPerRegistry } from './max-per-registry.js';
+import { type MirrorOptions, resolveMaxPerRegistry } from './image-set-run.js';
 
 /** Options of copying images as mappings state. */
 export interface MirrorMappingsOptions
@@ -26,9 +26,8 @@ export interface MirrorMappingsOptions
         | 'referrers'
         | 'skipMissing'
       >
-    > {
-  /** Maximum parallel requests per registry; default 6, or `imagesAtOnce` if that is more. */
-  maxPerRegistry?: number | undefined;
+    >,
+    Pick<MirrorOptions, 'maxPerRegistry'> {
   /** Called with the number of images, patterns of tags resolved, before anything is copied. */
   onResolved?: ((images: number) => void) | undefined;
 }

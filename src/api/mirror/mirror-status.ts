@@ -1,21 +1,16 @@
 import { type LockStatus, readArchiveStatus, readRegistryStatus } from '../../mirror/lock/lock-status.js';
 import { type ImageSetLock, withoutCharts } from '../../mirror/lock/lock.js';
-import type { TransferOptions } from '../../mirror/transfer/transfer-types.js';
 import type { Session } from '../../source/session.js';
 import { parseDestination } from './destination.js';
-import { resolveMaxPerRegistry } from './max-per-registry.js';
+import { type MirrorOptions, resolveMaxPerRegistry } from './image-set-run.js';
 
 /** Options of reading the status of a mirror. */
 export interface MirrorStatusOptions extends Pick<
-  TransferOptions,
-  'imagesAtOnce' | 'imageTimeoutMs' | 'layersAtOnce'
+  MirrorOptions,
+  'imagesAtOnce' | 'imageTimeoutMs' | 'layersAtOnce' | 'maxNestedPaths' | 'maxPerRegistry'
 > {
   /** Look for Helm charts in a registry too; default false, as they are mirrored on request only. */
   helmCharts?: boolean | undefined;
-  /** Maximum number of path components at the target; default unlimited. */
-  maxNestedPaths?: number | undefined;
-  /** Maximum parallel requests per registry; default 6, or `imagesAtOnce` if that is more. */
-  maxPerRegistry?: number | undefined;
   /** For a registry: number of shards of the lock; `shards` of the result has the rest of each. */
   shards?: number | undefined;
 }

@@ -63,13 +63,14 @@ export function sortObjects(objects: readonly PlainObject[]): PlainObject[] {
   return [...objects].sort(compareObjects);
 }
 
+/** Fields of an object with the names `K`, without undefined ones. */
+type SetFields<T, K extends keyof T> = { [P in K]?: Exclude<T[P], undefined> };
+
 /** Returns the fields with these names that are set, in this order. */
-export function setFields<T extends object, const N extends readonly (keyof T)[]>(
+export function setFields<T extends object, const K extends keyof T>(
   object: T,
-  names: N,
-): Partial<Pick<T, N[number]>> {
+  names: readonly K[],
+): SetFields<T, K> {
   const entries = names.map((name) => [name, object[name]] as const);
-  return Object.fromEntries(entries.filter(([, value]) => value !== undefined)) as Partial<
-    Pick<T, N[number]>
-  >;
+  return Object.fromEntries(entries.filter(([, value]) => value !== undefined)) as SetFields<T, K>;
 }

@@ -1,6 +1,8 @@
 import { computeDigest } from '../../core/digest.js';
+import { getOrAdd } from '../../core/groups.js';
 import { compareBytes } from '../../core/order.js';
-import type { JsonValue } from '../../document/json.js';
+import type { JsonObject, JsonValue } from '../../document/json.js';
+import { setFields } from '../../kube/object.js';
 import type { ContentManifest } from '../../oci/image/contents.js';
 import type { Descriptor } from '../../oci/image/types.js';
 import {
@@ -33,7 +35,54 @@ export function planOf(lock: ImageSetLock): string {
 
 function encodeContent(lock: ImageSetLock) {
   const images = [...lock.images].sort(compareLocked);
-  const tables = new Tables(images);
+  /** Manifests and blobs of the first image with each; images that describe one differently contain it inline. */
+  const manifests = new Map<string, ContentManifest>();
+  const blobs = new Map<string, Descriptor>();
+  for (const manifest of images.flatMap(({ contents }) => contents.manifests)) {
+    if (manifests.has(manifest.descriptor.digest)) continue;
+    manifests.set(manifest.descriptor.digest, manifest);
+    for (const blob of manifest.blobs) getOrAdd(blobs, blob.digest, () => blob);
+  }
+
+  /** One digest may be a layer of one image and the configuration of another. */
+  const encodeBlob = (blob: Descriptor): JsonValue => {
+    const known = blobs.get(blob.digest);
+    if (known !== undefined && isSameContent(known, blob)) return blob.digest;
+    return setFields(blob, ['digest', 'mediaType', 'size']);
+  };
+
+  const encodeManifest = ({ descriptor, manifests: listed, blobs: own }: ContentManifest) => ({
+    ...setFields(descriptor, ['mediaType', 'size']),
+    ...(listed.length > 0 && { manifests: [...listed] }),
+    ...(own.length > 0 && { blobs: own.map(encodeBlob) }),
+  });
+
+  const encodeImage = (image: LockedImage): JsonValue => {
+    const { contents, aliases, verification } = image;
+    const { digest } = contents.root;
+    const listed = contents.manifests.map((manifest) => {
+      const own = manifest.descriptor.digest;
+      const known = manifests.get(own) as ContentManifest;
+      return isSameManifest(known, manifest) ? own : { digest: own, ...encodeManifest(manifest) };
+    });
+    const tree = listManifestTree(digest, (parent) => manifests.get(parent)?.manifests ?? []);
+    const isTree = tree.length === listed.length && tree.every((item, i) => item === listed[i]);
+    return {
+      ...setFields(image, ['kind', 'reference', 'source']),
+      ...(aliases !== undefined && { aliases: [...aliases] }),
+      ...setFields(image, ['repository', 'tag']),
+      digest,
+      ...(!isTree && { manifests: listed }),
+      bundles: image.bundles.map((bundle) => setFields(bundle, ['package', 'bundle'])),
+      ...(verification !== undefined && {
+        verification: {
+          status: verification.status,
+          reason: verification.reason.slice(0, lockLimits.reasonLength),
+        },
+      }),
+    };
+  };
+
   const { charts = [] } = lock;
   return {
     version: lockFormatVersion,
@@ -41,15 +90,17 @@ function encodeContent(lock: ImageSetLock) {
     options: Object.fromEntries(sortByKey(Object.entries(lock.options))),
     catalogs: lock.catalogs.map(encodeCatalog),
     ...(charts.length > 0 && {
-      charts: charts.map(({ source, name, version, repository, tag }) => ({
-        ...{ source, name, version, repository, tag },
-      })),
+      charts: charts.map((chart) => setFields(chart, ['source', 'name', 'version', 'repository', 'tag'])),
     }),
     ...(lock.releases !== undefined && { releases: encodeReleases(lock.releases) }),
-    images: images.map((image) => tables.encodeImage(image)),
-    manifests: tables.encodeManifests(),
-    blobs: tables.encodeBlobs(),
+    images: images.map(encodeImage),
+    manifests: encodeTable(manifests, encodeManifest),
+    blobs: encodeTable(blobs, (blob) => setFields(blob, ['mediaType', 'size'])),
   };
+}
+
+function encodeTable<T>(table: ReadonlyMap<string, T>, encode: (item: T) => JsonValue): JsonObject {
+  return Object.fromEntries(sortByKey([...table]).map(([digest, item]) => [digest, encode(item)]));
 }
 
 function sortByKey<T>(entries: readonly [string, T][]): [string, T][] {
@@ -59,104 +110,31 @@ function sortByKey<T>(entries: readonly [string, T][]): [string, T][] {
 function encodeCatalog(catalog: LockedCatalog): JsonValue {
   const { targetCatalogSourceTemplate: template } = catalog;
   return {
-    catalog: catalog.catalog,
-    sourceDigest: catalog.sourceDigest,
-    repository: catalog.repository,
-    tag: catalog.tag,
-    isWhole: catalog.isWhole,
+    ...setFields(catalog, ['catalog', 'sourceDigest', 'repository', 'tag', 'isWhole']),
     ...(catalog.isDatabase === true && { isDatabase: true }),
     ...(template !== undefined && {
       targetCatalogSourceTemplate:
-        template.text === undefined ? template.file : { file: template.file, text: template.text },
+        template.text === undefined ? template.file : setFields(template, ['file', 'text']),
     }),
-    packages: catalog.packages.map(({ name, defaultChannel, channels, bundles }) => ({
-      name,
-      defaultChannel,
-      channels: channels.map((channel) => ({ name: channel.name, head: channel.head })),
-      bundles: bundles.map((bundle) => ({ name: bundle.name, version: bundle.version })),
+    packages: catalog.packages.map((item) => ({
+      ...setFields(item, ['name', 'defaultChannel']),
+      channels: item.channels.map((channel) => setFields(channel, ['name', 'head'])),
+      bundles: item.bundles.map((bundle) => setFields(bundle, ['name', 'version'])),
     })),
   };
-}
-
-/** Manifests and blobs of the first image with each; images that describe one differently contain it inline. */
-class Tables {
-  readonly #manifests = new Map<string, ContentManifest>();
-  readonly #blobs = new Map<string, Descriptor>();
-
-  constructor(images: readonly LockedImage[]) {
-    for (const manifest of images.flatMap(({ contents }) => contents.manifests)) {
-      if (this.#manifests.has(manifest.descriptor.digest)) continue;
-      this.#manifests.set(manifest.descriptor.digest, manifest);
-      for (const blob of manifest.blobs)
-        if (!this.#blobs.has(blob.digest)) this.#blobs.set(blob.digest, blob);
-    }
-  }
-
-  encodeImage(image: LockedImage): JsonValue {
-    const { root, manifests } = image.contents;
-    const listed = manifests.map((manifest) => {
-      const known = this.#manifests.get(manifest.descriptor.digest) as ContentManifest;
-      const { digest } = manifest.descriptor;
-      return isSameManifest(known, manifest) ? digest : { digest, ...this.#encodeManifest(manifest) };
-    });
-    const tree = listManifestTree(root.digest, (digest) => this.#manifests.get(digest)?.manifests ?? []);
-    const isTree = tree.length === listed.length && tree.every((digest, i) => digest === listed[i]);
-    const { verification } = image;
-    return {
-      kind: image.kind,
-      reference: image.reference,
-      source: image.source,
-      ...(image.aliases !== undefined && { aliases: [...image.aliases] }),
-      repository: image.repository,
-      ...(image.tag !== undefined && { tag: image.tag }),
-      digest: root.digest,
-      ...(!isTree && { manifests: listed }),
-      bundles: image.bundles.map(({ package: name, bundle }) => ({ package: name, bundle })),
-      ...(verification !== undefined && {
-        verification: {
-          status: verification.status,
-          reason: verification.reason.slice(0, lockLimits.reasonLength),
-        },
-      }),
-    };
-  }
-
-  encodeManifests(): JsonValue {
-    const entries = sortByKey([...this.#manifests]);
-    return Object.fromEntries(entries.map(([digest, manifest]) => [digest, this.#encodeManifest(manifest)]));
-  }
-
-  encodeBlobs(): JsonValue {
-    const entries = sortByKey([...this.#blobs]);
-    return Object.fromEntries(entries.map(([digest, { mediaType, size }]) => [digest, { mediaType, size }]));
-  }
-
-  #encodeManifest({ descriptor: { mediaType, size }, manifests, blobs }: ContentManifest) {
-    return {
-      mediaType,
-      size,
-      ...(manifests.length > 0 && { manifests: [...manifests] }),
-      ...(blobs.length > 0 && { blobs: blobs.map((blob) => this.#encodeBlob(blob)) }),
-    };
-  }
-
-  /** One digest may be a layer of one image and the configuration of another. */
-  #encodeBlob(blob: Descriptor): JsonValue {
-    const { digest, mediaType, size } = blob;
-    const known = this.#blobs.get(digest);
-    return known !== undefined && isSameContent(known, blob) ? digest : { digest, mediaType, size };
-  }
 }
 
 function isSameManifest(a: ContentManifest, b: ContentManifest): boolean {
   return (
     a === b ||
     (isSameContent(a.descriptor, b.descriptor) &&
-      a.manifests.length === b.manifests.length &&
-      a.manifests.every((digest, i) => digest === b.manifests[i]) &&
-      a.blobs.length === b.blobs.length &&
-      a.blobs.every((blob, i) => isSameContent(blob, b.blobs[i] as Descriptor)))
+      isEqualList(a.manifests, b.manifests, (one, other) => one === other) &&
+      isEqualList(a.blobs, b.blobs, isSameContent))
   );
+}
+
+function isEqualList<T>(a: readonly T[], b: readonly T[], isSame: (a: T, b: T) => boolean): boolean {
+  return a.length === b.length && a.every((item, i) => isSame(item, b[i] as T));
 }
 
 function isSameContent(a: Descriptor, b: Descriptor): boolean {

@@ -4,141 +4,116 @@ import { type Field, quoteShort } from '../../document/field.js';
 import type { ContentManifest, ImageContents } from '../../oci/image/contents.js';
 import { type Descriptor, maxManifestBytes } from '../../oci/image/types.js';
 import { listManifestTree, lockLimits } from './lock.js';
+import { createUnique } from './locked-fields.js';
 
-/** Names that must be unique. */
-export class UniqueNames {
-  readonly #seen = new Set<string>();
+/** Reads the contents of an image: its listed manifests, else the tree below its root. */
+export type ContentsReader = ReturnType<typeof readContentTables>;
 
-  add(name: string, field: Field<never>): string {
-    if (this.#seen.has(name)) return field.fail(`duplicate ${quoteShort(name)}`, { code: 'duplicate' });
-    this.#seen.add(name);
-    return name;
-  }
-}
-
-/** The tables of manifests and blobs of a lock, and the images that refer to them. */
-export class LockedContents {
-  readonly #blobs = new Map<string, Descriptor>();
-  readonly #manifests = new Map<string, ContentManifest>();
+/**
+ * Reads the tables of manifests and blobs of a lock, and returns a reader of the images that refer to them. Fails at
+ * manifests that list unknown ones.
+ */
+export function readContentTables(blobTable: Field<never>, manifestTable: Field<never>) {
+  const blobs = new Map<string, Descriptor>();
+  const manifests = new Map<string, ContentManifest>();
   /** Manifest trees by root, shared by images with the same root. */
-  readonly #trees = new Map<string, readonly ContentManifest[]>();
-  #manifestCount = 0;
-  #blobCount = 0;
-  #bytes = 0;
+  const trees = new Map<string, readonly ContentManifest[]>();
+  const sums = { manifests: 0, blobs: 0, bytes: 0 };
 
-  /** Reads both tables. Fails at manifests that list unknown ones. */
-  constructor(blobs: Field<never>, manifests: Field<never>) {
-    for (const [digest, field] of blobs.entries(lockLimits.manifests)) {
-      this.#blobs.set(requireDigest(digest, field), this.#readBlob(digest, field, ['mediaType', 'size']));
+  const readBlob = (
+    digest: string,
+    { mediaType, size: sizeField }: Readonly<Record<'mediaType' | 'size', Field<never>>>,
+  ): Descriptor => {
+    const size = sizeField.size();
+    sums.bytes += size;
+    if (sums.bytes > Number.MAX_SAFE_INTEGER)
+      return sizeField.fail('more bytes than can be counted', { code: 'limit' });
+    return { mediaType: mediaType.text(), digest, size };
+  };
+
+  const getBlob = (item: Field<never>): Descriptor => {
+    if (typeof item.value === 'string') {
+      const digest = item.digest();
+      return blobs.get(digest) ?? item.fail(`${digest} is not in blobs`);
     }
-    const listedFields = new Map<string, Field<never>>();
-    for (const [digest, field] of manifests.entries(lockLimits.manifests)) {
-      const fields = field.object(['mediaType', 'size', 'manifests', 'blobs']);
-      this.#manifests.set(requireDigest(digest, field), this.#readManifest(digest, fields));
-      listedFields.set(digest, fields.manifests);
-    }
-    for (const [digest, manifest] of this.#manifests) {
-      for (const [i, listed] of manifest.manifests.entries()) {
-        if (this.#manifests.has(listed)) continue;
-        const field = listedFields.get(digest)?.list(lockLimits.manifestsOfImage)[i];
-        field?.fail(`${listed} is not in manifests`);
-      }
-    }
-  }
+    const fields = item.object(['digest', 'mediaType', 'size']);
+    return readBlob(fields.digest.digest(), fields);
+  };
 
-  /** Reads the contents of an image: its listed manifests, else the tree below its root. */
-  readImage(
-    item: Field<never>,
-    fields: Readonly<Record<'digest' | 'manifests', Field<never>>>,
-  ): ImageContents {
-    const digest = fields.digest.digest();
-    const manifests = fields.manifests.isPresent
-      ? this.#readManifests(fields.manifests)
-      : getOrAdd(this.#trees, digest, () => this.#getTree(digest, fields.digest));
-    const root = manifests.find((manifest) => manifest.descriptor.digest === digest);
-    if (root === undefined) return fields.digest.fail(`${digest} is not among the manifests of the image`);
-    this.#count(manifests, item);
-    return { root: root.descriptor, manifests };
-  }
-
-  #getTree(root: string, field: Field<never>): readonly ContentManifest[] {
-    if (!this.#manifests.has(root)) return field.fail(`${root} is not in manifests`);
-    const digests = listManifestTree(root, (digest) => this.#manifests.get(digest)?.manifests ?? []);
-    const manifests = digests.map((digest) => this.#manifests.get(digest) as ContentManifest);
-    requireOrder(manifests, () => field);
-    return manifests;
-  }
-
-  #readManifests(field: Field<never>): readonly ContentManifest[] {
-    const items = field.list(lockLimits.manifestsOfImage);
-    const names = new UniqueNames();
-    const manifests = items.map((item) => {
-      if (typeof item.value === 'string') {
-        const digest = names.add(item.digest(), item);
-        return this.#manifests.get(digest) ?? item.fail(`${digest} is not in manifests`);
-      }
-      const fields = item.object(['digest', 'mediaType', 'size', 'manifests', 'blobs']);
-      return this.#readManifest(names.add(fields.digest.digest(), item), fields);
-    });
-    requireOrder(manifests, (i) => items[i] as Field<never>);
-    return manifests;
-  }
-
-  #readManifest(
+  const readManifest = (
     digest: string,
     fields: Readonly<Record<'mediaType' | 'size' | 'manifests' | 'blobs', Field<never>>>,
-  ): ContentManifest {
-    const names = new UniqueNames();
+  ): ContentManifest => {
+    const requireUnique = createUnique();
+    const { mediaType, size } = fields;
     return {
-      descriptor: {
-        mediaType: fields.mediaType.text(),
-        digest,
-        size: fields.size.size(maxManifestBytes),
-      },
+      descriptor: { mediaType: mediaType.text(), digest, size: size.size(maxManifestBytes) },
       manifests: fields.manifests
         .optionalList(lockLimits.manifestsOfImage)
-        .map((item) => names.add(item.digest(), item)),
+        .map((item) => requireUnique(item.digest(), item)),
       blobs: fields.blobs.optionalList(lockLimits.manifestsOfImage).map((item) => {
-        const blob = this.#getBlob(item);
-        names.add(blob.digest, item);
+        const blob = getBlob(item);
+        requireUnique(blob.digest, item);
         return blob;
       }),
     };
-  }
+  };
 
-  #getBlob(item: Field<never>): Descriptor {
-    if (typeof item.value === 'string') {
-      const digest = item.digest();
-      return this.#blobs.get(digest) ?? item.fail(`${digest} is not in blobs`);
-    }
-    const keys = ['digest', 'mediaType', 'size'] as const;
-    return this.#readBlob(item.object(keys).digest.digest(), item, keys);
-  }
+  const getTree = (root: string, field: Field<never>): readonly ContentManifest[] => {
+    if (!manifests.has(root)) return field.fail(`${root} is not in manifests`);
+    const digests = listManifestTree(root, (digest) => manifests.get(digest)?.manifests ?? []);
+    const tree = digests.map((digest) => manifests.get(digest) as ContentManifest);
+    requireOrder(tree, () => field);
+    return tree;
+  };
 
-  #readBlob(
-    digest: string,
-    field: Field<never>,
-    keys: readonly ('digest' | 'mediaType' | 'size')[],
-  ): Descriptor {
-    const fields = field.object(keys);
-    const size = fields.size.size();
-    this.#bytes += size;
-    if (this.#bytes > Number.MAX_SAFE_INTEGER)
-      return fields.size.fail('more bytes than can be counted', { code: 'limit' });
-    return { mediaType: fields.mediaType.text(), digest, size };
-  }
+  const readList = (field: Field<never>): readonly ContentManifest[] => {
+    const items = field.list(lockLimits.manifestsOfImage);
+    const requireUnique = createUnique();
+    const listed = items.map((item) => {
+      if (typeof item.value === 'string') {
+        const digest = requireUnique(item.digest(), item);
+        return manifests.get(digest) ?? item.fail(`${digest} is not in manifests`);
+      }
+      const fields = item.object(['digest', 'mediaType', 'size', 'manifests', 'blobs']);
+      return readManifest(requireUnique(fields.digest.digest(), item), fields);
+    });
+    requireOrder(listed, (i) => items[i] as Field<never>);
+    return listed;
+  };
 
   /** Applies the limits to all images together; an index that two images contain counts twice. */
-  #count(manifests: readonly ContentManifest[], item: Field<never>): void {
+  const count = (own: readonly ContentManifest[], item: Field<never>): void => {
     const { manifestsOfImage, manifests: maxManifests, blobs: maxBlobs } = lockLimits;
-    if (manifests.length > manifestsOfImage)
-      return item.fail(`more than ${manifestsOfImage} manifests`, { code: 'limit' });
-    this.#manifestCount += manifests.length;
-    for (const { blobs } of manifests) this.#blobCount += blobs.length;
-    if (this.#manifestCount > maxManifests)
-      return item.fail(`more than ${maxManifests} manifests in all`, { code: 'limit' });
-    if (this.#blobCount > maxBlobs) return item.fail(`more than ${maxBlobs} blobs in all`, { code: 'limit' });
+    const fail = (problem: string): never => item.fail(`more than ${problem}`, { code: 'limit' });
+    if (own.length > manifestsOfImage) fail(`${manifestsOfImage} manifests`);
+    sums.manifests += own.length;
+    for (const manifest of own) sums.blobs += manifest.blobs.length;
+    if (sums.manifests > maxManifests) fail(`${maxManifests} manifests in all`);
+    if (sums.blobs > maxBlobs) fail(`${maxBlobs} blobs in all`);
+  };
+
+  for (const [digest, field] of blobTable.entries(lockLimits.manifests))
+    blobs.set(requireDigest(digest, field), readBlob(digest, field.object(['mediaType', 'size'])));
+  const listedFields = new Map<string, Field<never>>();
+  for (const [digest, field] of manifestTable.entries(lockLimits.manifests)) {
+    const fields = field.object(['mediaType', 'size', 'manifests', 'blobs']);
+    manifests.set(requireDigest(digest, field), readManifest(digest, fields));
+    listedFields.set(digest, fields.manifests);
   }
+  for (const [digest, { manifests: listed }] of manifests) {
+    const unknown = listed.findIndex((item) => !manifests.has(item));
+    if (unknown >= 0) listedFields.get(digest)?.field(unknown).fail(`${listed[unknown]} is not in manifests`);
+  }
+
+  return (item: Field<never>, root: Field<never>, listed: Field<never>): ImageContents => {
+    const digest = root.digest();
+    const own = listed.isPresent ? readList(listed) : getOrAdd(trees, digest, () => getTree(digest, root));
+    const manifest = own.find(({ descriptor }) => descriptor.digest === digest);
+    if (manifest === undefined) return root.fail(`${digest} is not among the manifests of the image`);
+    count(own, item);
+    return { root: manifest.descriptor, manifests: own };
+  };
 }
 
 function requireDigest(digest: string, field: Field<never>): string {

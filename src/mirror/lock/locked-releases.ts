@@ -1,8 +1,7 @@
-import { parseReference } from '../../core/reference.js';
-import type { Field } from '../../document/field.js';
 import type { JsonValue } from '../../document/json.js';
-import { isTag } from '../../oci/registry/registry-names.js';
+import { setFields } from '../../kube/object.js';
 import { type DigestReference, readDigestReference } from '../../release/digest-reference.js';
+import { listOf, objectOf, optional, read } from './locked-fields.js';
 import type { GraphImage, OpenedReleases, UsedGraph } from '../release/open-releases.js';
 
 /** The releases of a lock. */
@@ -50,62 +49,39 @@ export function lockReleases({
 /** Encodes releases for a lock file. */
 export function encodeReleases({ releases, graphs, graphImage }: LockedReleases): JsonValue {
   return {
-    releases: releases.map(({ version, architecture, channel, image, tag, signature }) => ({
-      version,
-      ...(architecture !== undefined && { architecture }),
-      ...(channel !== undefined && { channel }),
-      image: image.text,
-      tag,
-      ...(signature !== undefined && { signature: signature.toString('base64') }),
+    releases: releases.map((release) => ({
+      ...setFields(release, ['version', 'architecture', 'channel']),
+      image: release.image.text,
+      tag: release.tag,
+      ...(release.signature !== undefined && { signature: release.signature.toString('base64') }),
     })),
-    graphs: graphs.map(({ architecture, type, channel, digest, graph }) => ({
-      ...{ architecture, type, channel, digest, graph },
-    })),
-    ...(graphImage !== undefined && { graphImage: { base: graphImage.base, data: graphImage.data } }),
+    graphs: graphs.map((graph) => setFields(graph, ['architecture', 'type', 'channel', 'digest', 'graph'])),
+    ...(graphImage !== undefined && { graphImage: setFields(graphImage, ['base', 'data']) }),
   };
 }
+
+const readSignature = optional((field) => Buffer.from(field.text(maxSignatureLength), 'base64'));
+
+const readRelease = objectOf<LockedRelease>({
+  version: read.text,
+  architecture: (field) => field.optionalText(),
+  channel: (field) => field.optionalText(),
+  image: readDigestReference,
+  tag: read.tag,
+  signature: readSignature,
+});
+
+const readGraph = objectOf<UsedGraph>({
+  architecture: read.text,
+  type: (field) => field.choice(['ocp', 'okd'] as const),
+  channel: read.text,
+  digest: read.digest,
+  graph: (field) => field.jsonObject(),
+});
 
 /** Reads the releases of a lock file; signatures are not verified. */
-export function readReleases(field: Field<never>): LockedReleases {
-  const fields = field.object(['releases', 'graphs', 'graphImage']);
-  return {
-    releases: fields.releases.list(maxReleases).map(readRelease),
-    graphs: fields.graphs.list(maxGraphs).map(readGraph),
-    ...(fields.graphImage.isPresent && { graphImage: readGraphImage(fields.graphImage) }),
-  };
-}
-
-function readRelease(item: Field<never>): LockedRelease {
-  const fields = item.object(['version', 'architecture', 'channel', 'image', 'tag', 'signature']);
-  const { signature } = fields;
-  return {
-    version: fields.version.text(),
-    architecture: fields.architecture.optionalText(),
-    channel: fields.channel.optionalText(),
-    image: readDigestReference(fields.image),
-    tag: fields.tag.matching(isTag, 'a tag'),
-    signature: signature.isPresent ? Buffer.from(signature.text(maxSignatureLength), 'base64') : undefined,
-  };
-}
-
-function readGraph(item: Field<never>): UsedGraph {
-  const fields = item.object(['architecture', 'type', 'channel', 'digest', 'graph']);
-  return {
-    architecture: fields.architecture.text(),
-    type: fields.type.choice(['ocp', 'okd'] as const),
-    channel: fields.channel.text(),
-    digest: fields.digest.digest(),
-    graph: fields.graph.jsonObject(),
-  };
-}
-
-function readGraphImage(field: Field<never>): { base: string; data: string } {
-  const { base, data } = field.object(['base', 'data']);
-  return {
-    base: base.parsed((text) => {
-      parseReference(text);
-      return text;
-    }),
-    data: data.digest(),
-  };
-}
+export const readReleases = objectOf<LockedReleases>({
+  releases: listOf(readRelease, maxReleases),
+  graphs: listOf(readGraph, maxGraphs),
+  graphImage: optional(objectOf({ base: read.reference, data: read.digest })),
+});

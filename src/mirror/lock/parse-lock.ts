@@ -1,14 +1,12 @@
 import { isUtf8 } from 'node:buffer';
 import { LimitError, OpmateError, throwFileError } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
-import { parseReference } from '../../core/reference.js';
 import { openValue, parseJsonFile } from '../../document/document.js';
 import { type Field, quoteShort } from '../../document/field.js';
 import { type JsonValue, setJsonKey } from '../../document/json.js';
 import { readRegularFile } from '../../files/read-file.js';
 import { findRepeatedKey } from '../../oci/image/manifest.js';
-import { isRepositoryName, isTag } from '../../oci/registry/registry-names.js';
-import { verificationStatuses } from '../../oci/signatures/verify-image.js';
+import { type Verdict, verificationStatuses } from '../../oci/signatures/verify-image.js';
 import {
   type ImageSetLock,
   type LockedCatalog,
@@ -22,7 +20,8 @@ import {
   lockLimits,
   lockName,
 } from './lock.js';
-import { LockedContents, UniqueNames } from './locked-contents.js';
+import { type ContentsReader, readContentTables } from './locked-contents.js';
+import { createUnique, listOf, objectOf, optional, read } from './locked-fields.js';
 import { readReleases } from './locked-releases.js';
 
 const maxOptions = 100;
@@ -69,14 +68,14 @@ export function parseLock(text: string, file: string): ImageSetLock {
   if (fields.plan.isPresent) fields.plan.digest();
   const options: Record<string, string> = {};
   for (const [key, option] of fields.options.entries(maxOptions)) setJsonKey(options, key, option.text());
-  const contents = new LockedContents(fields.blobs, fields.manifests);
+  const readContents = readContentTables(fields.blobs, fields.manifests);
   return {
     configuration: fields.configuration.digest(),
     options,
     catalogs: readCatalogs(fields.catalogs),
     ...(fields.charts.isPresent && { charts: fields.charts.list(maxImages).map(readChart) }),
     ...(fields.releases.isPresent && { releases: readReleases(fields.releases) }),
-    images: readImages(fields.images, contents),
+    images: readImages(fields.images, readContents),
   };
 }
 
@@ -98,107 +97,89 @@ function requireVersion(value: JsonValue, top: Field<never>, file: string): void
   throw notLock(file);
 }
 
+const readTemplate = (field: Field<never>): LockedTemplate =>
+  typeof field.value === 'string' ? { file: field.text(), text: undefined } : readWholeTemplate(field);
+const readWholeTemplate = objectOf<LockedTemplate>({
+  file: read.text,
+  text: (field) => field.anyText(maxTemplateLength),
+});
+
+const readCatalog = objectOf<LockedCatalog>({
+  catalog: read.text,
+  sourceDigest: read.digest,
+  repository: read.repository,
+  tag: read.tag,
+  isWhole: read.boolean,
+  isDatabase: optional(read.boolean),
+  targetCatalogSourceTemplate: optional(readTemplate),
+  packages: readPackages,
+});
+
 function readCatalogs(field: Field<never>): LockedCatalog[] {
-  const names = new UniqueNames();
+  const requireUnique = createUnique();
   return field.list(maxCatalogs).map((item) => {
-    const fields = item.object([
-      ...(['catalog', 'sourceDigest', 'repository', 'tag', 'isWhole', 'isDatabase'] as const),
-      ...(['targetCatalogSourceTemplate', 'packages'] as const),
-    ]);
-    const template = fields.targetCatalogSourceTemplate;
-    const catalog: LockedCatalog = {
-      catalog: fields.catalog.text(),
-      sourceDigest: fields.sourceDigest.digest(),
-      repository: fields.repository.matching(isRepositoryName, 'a repository'),
-      tag: fields.tag.matching(isTag, 'a tag'),
-      isWhole: fields.isWhole.boolean(),
-      ...(fields.isDatabase.isPresent && { isDatabase: fields.isDatabase.boolean() }),
-      ...(template.isPresent && { targetCatalogSourceTemplate: readTemplate(template) }),
-      packages: readPackages(fields.packages),
-    };
-    names.add(`${catalog.repository}:${catalog.tag}`, item);
+    const catalog = readCatalog(item);
+    requireUnique(`${catalog.repository}:${catalog.tag}`, item);
     return catalog;
   });
 }
 
-function readTemplate(field: Field<never>): LockedTemplate {
-  if (typeof field.value === 'string') return { file: field.text(), text: undefined };
-  const { file, text } = field.object(['file', 'text']);
-  return { file: file.text(), text: text.anyText(maxTemplateLength) };
-}
-
 function readPackages(field: Field<never>): LockedPackage[] {
-  const names = new UniqueNames();
-  const packages = field.list(maxNames).map((item) => {
-    const fields = item.object(['name', 'defaultChannel', 'channels', 'bundles']);
-    const name = names.add(fields.name.anyText(), fields.name);
-    const channelNames = new UniqueNames();
-    const channels = fields.channels.list(maxNames).map((entry) => {
-      const channel = entry.object(['name', 'head']);
-      return { name: channelNames.add(channel.name.anyText(), channel.name), head: channel.head.anyText() };
-    });
+  const requireUnique = createUnique();
+  const readPackage = objectOf<LockedPackage>({
+    name: (name) => requireUnique(name.anyText(), name),
+    defaultChannel: read.anyText,
+    channels: readChannels,
     // A catalog that is mirrored unchanged may contain a bundle twice.
-    const bundles = fields.bundles.list(maxNames).map((entry) => {
-      const bundle = entry.object(['name', 'version']);
-      return { name: bundle.name.anyText(), version: bundle.version.anyText() };
-    });
-    return { name, defaultChannel: fields.defaultChannel.anyText(), channels, bundles };
+    bundles: listOf(objectOf({ name: read.anyText, version: read.anyText }), maxNames),
   });
-  return packages.sort((a, b) => compareBytes(a.name, b.name));
+  return field
+    .list(maxNames)
+    .map(readPackage)
+    .sort((a, b) => compareBytes(a.name, b.name));
 }
 
-function readChart(item: Field<never>): LockedChart {
-  const fields = item.object(['source', 'name', 'version', 'repository', 'tag']);
-  return {
-    source: fields.source.text(),
-    name: fields.name.text(),
-    version: fields.version.text(),
-    repository: fields.repository.matching(isRepositoryName, 'a repository'),
-    tag: fields.tag.matching(isTag, 'a tag'),
-  };
+function readChannels(field: Field<never>): LockedPackage['channels'] {
+  const requireUnique = createUnique();
+  const readName = (name: Field<never>): string => requireUnique(name.anyText(), name);
+  return field.list(maxNames).map(objectOf({ name: readName, head: read.anyText }));
 }
 
-function readImages(field: Field<never>, contents: LockedContents): LockedImage[] {
-  const names = new UniqueNames();
+const readChart = objectOf<LockedChart>({
+  source: read.text,
+  name: read.text,
+  version: read.text,
+  repository: read.repository,
+  tag: read.tag,
+});
+
+function readImages(field: Field<never>, readContents: ContentsReader): LockedImage[] {
+  const requireUnique = createUnique();
   const images = field.list(maxImages).map((item) => {
-    const image = readImage(item, contents);
-    names.add(getLockedName(image), item);
-    return image;
+    const { digest, manifests, ...image } = readImageFields(item);
+    const locked = { ...image, contents: readContents(item, digest, manifests) };
+    requireUnique(getLockedName(locked), item);
+    return locked;
   });
   return images.sort(compareLocked);
 }
 
-function readImage(item: Field<never>, contents: LockedContents): LockedImage {
-  const fields = item.object([
-    ...(['kind', 'reference', 'source', 'aliases', 'repository', 'tag', 'digest'] as const),
-    ...(['manifests', 'bundles', 'verification'] as const),
-  ]);
-  const image: LockedImage = {
-    contents: contents.readImage(item, fields),
-    kind: fields.kind.choice(kinds),
-    reference: readReference(fields.reference),
-    source: readReference(fields.source),
-    ...(fields.aliases.isPresent && { aliases: fields.aliases.list(maxNames).map(readReference) }),
-    repository: fields.repository.matching(isRepositoryName, 'a repository'),
-    tag: fields.tag.isPresent ? fields.tag.matching(isTag, 'a tag') : undefined,
-    bundles: fields.bundles.list(maxNames).map((entry) => {
-      const bundle = entry.object(['package', 'bundle']);
-      return { package: bundle.package.anyText(), bundle: bundle.bundle.anyText() };
+const readImageFields = objectOf<
+  Omit<LockedImage, 'contents'> & Record<'digest' | 'manifests', Field<never>>
+>({
+  kind: (field) => field.choice(kinds),
+  reference: read.reference,
+  source: read.reference,
+  aliases: optional(listOf(read.reference, maxNames)),
+  repository: read.repository,
+  tag: optional(read.tag),
+  digest: (field) => field,
+  manifests: (field) => field,
+  bundles: listOf(objectOf({ package: read.anyText, bundle: read.anyText }), maxNames),
+  verification: optional(
+    objectOf<Verdict>({
+      status: (field) => field.choice(verificationStatuses),
+      reason: (field) => field.anyText(lockLimits.reasonLength),
     }),
-  };
-  if (!fields.verification.isPresent) return image;
-  const { status, reason } = fields.verification.object(['status', 'reason']);
-  const verification = {
-    status: status.choice(verificationStatuses),
-    reason: reason.anyText(lockLimits.reasonLength),
-  };
-  return { ...image, verification };
-}
-
-/** Returns the text of a valid image reference. */
-function readReference(field: Field<never>): string {
-  return field.parsed((text) => {
-    parseReference(text);
-    return text;
-  });
-}
+  ),
+});

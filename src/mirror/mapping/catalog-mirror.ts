@@ -35,14 +35,6 @@ export async function planCatalogMirror(catalog: Catalog, options: PlanOptions):
   return { ...mapping, catalog: mapped, name: getObjectName(options.source.name.name), unreachable };
 }
 
-const outputNames = {
-  mapping: 'mapping.txt',
-  contentSourcePolicy: 'imageContentSourcePolicy.yaml',
-  digestMirrorSet: 'imageDigestMirrorSet.yaml',
-  tagMirrorSet: 'imageTagMirrorSet.yaml',
-  catalogSource: 'catalogSource.yaml',
-} as const;
-
 /** Options of the files for a cluster. */
 export interface OutputOptions {
   /** Default `repository`. */
@@ -74,17 +66,13 @@ export function encodeOutput(
     return inRegistry ? encodeMirrorSets(kind, entries, { name, labels, maxBytes }) : undefined;
   };
   const { icspScope, idmsScope, maxIcspSize, maxIdmsSize, itms = false } = options;
+  const tagSet = itms ? mirrorSet('ImageTagMirrorSet', idmsScope, maxIdmsSize) : undefined;
+  const image = formatTypedReference(catalog.target);
   return new Map([
-    [outputNames.mapping, images.map((image) => `${formatLine(image)}\n`).join('')],
-    [outputNames.contentSourcePolicy, mirrorSet('ImageContentSourcePolicy', icspScope, maxIcspSize)],
-    [outputNames.digestMirrorSet, mirrorSet('ImageDigestMirrorSet', idmsScope, maxIdmsSize)],
-    [
-      outputNames.tagMirrorSet,
-      itms ? mirrorSet('ImageTagMirrorSet', idmsScope, maxIdmsSize) || undefined : undefined,
-    ],
-    [
-      outputNames.catalogSource,
-      inRegistry ? encodeCatalogSource({ name, image: formatTypedReference(catalog.target) }) : undefined,
-    ],
+    ['mapping.txt', images.map((item) => `${formatLine(item)}\n`).join('')],
+    ['imageContentSourcePolicy.yaml', mirrorSet('ImageContentSourcePolicy', icspScope, maxIcspSize)],
+    ['imageDigestMirrorSet.yaml', mirrorSet('ImageDigestMirrorSet', idmsScope, maxIdmsSize)],
+    ['imageTagMirrorSet.yaml', tagSet || undefined],
+    ['catalogSource.yaml', inRegistry ? encodeCatalogSource({ name, image }) : undefined],
   ]);
 }

@@ -14,31 +14,34 @@ export function findSharedRepositories(images: Iterable<{ source: string; target
     .sort(compareBytes);
 }
 
-/** Images by their tags at the target. */
-export class TagOwners<T> {
-  readonly #owners = new Map<string, T>();
-  readonly #faults = new Map<string, OpmateError>();
+/** How images are named and compared. */
+interface TagRules<T> {
+  /** Returns the tag at the target; undefined for an image without one. */
+  getTag: (image: T) => string | undefined;
+  getName: (image: T) => string;
+  isSame: (a: T, b: T) => boolean;
+  getHint: (collisions: readonly (readonly [T, T])[]) => string;
+}
 
-  /** Assigns a tag to an image unless it is taken; returns the image with the tag. */
-  claim(tag: string, image: T): T {
-    return getOrAdd(this.#owners, tag, () => image);
+/** Throws OpmateError INVALID for tags of several images, with one error each as its cause. */
+export function requireOneImagePerTag<T>(images: readonly T[], rules: TagRules<T>): void {
+  const owners = new Map<string, T>();
+  const errors = new Map<string, OpmateError>();
+  const collisions: [T, T][] = [];
+  for (const image of images) {
+    const tag = rules.getTag(image);
+    if (tag === undefined) continue;
+    const owner = getOrAdd(owners, tag, () => image);
+    if (rules.isSame(owner, image)) continue;
+    collisions.push([owner, image]);
+    const problem = `same target for ${rules.getName(owner)} and ${rules.getName(image)}`;
+    getOrAdd(errors, tag, () => new OpmateError('INVALID', problem, { subject: tag }));
   }
-
-  /** Records a tag of two images. */
-  refuse(tag: string, name: string, other: string): void {
-    if (this.#faults.has(tag)) return;
-    const problem = `same target for ${name} and ${other}`;
-    this.#faults.set(tag, new OpmateError('INVALID', problem, { subject: tag }));
-  }
-
-  /** Throws OpmateError INVALID for the recorded tags, with one error each as its cause. */
-  throwIfRefused(hint: string): void {
-    const errors = [...this.#faults.values()];
-    const [only] = errors;
-    if (only === undefined) return;
-    throw new OpmateError('INVALID', errors.length === 1 ? only.message : `${errors.length} tags collide`, {
-      hint,
-      cause: errors.length === 1 ? undefined : new AggregateError(errors),
-    });
-  }
+  const [first, ...others] = errors.values();
+  if (first === undefined) return;
+  const isOne = others.length === 0;
+  throw new OpmateError('INVALID', isOne ? first.message : `${errors.size} tags collide`, {
+    hint: rules.getHint(collisions),
+    cause: isOne ? undefined : new AggregateError([first, ...others]),
+  });
 }

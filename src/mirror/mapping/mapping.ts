@@ -1,6 +1,6 @@
 import { OpmateError } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
-import { TagOwners, findSharedRepositories } from './collisions.js';
+import { findSharedRepositories, requireOneImagePerTag } from './collisions.js';
 import {
   type ImageName,
   type TypedImageReference,
@@ -79,9 +79,17 @@ export function mapImages(images: Iterable<string>, options: MappingOptions): Ma
   }
   const notes: string[] = [];
   const kept = withoutTwins([...mapped.values()], notes);
-  requireOneImagePerTag(kept);
-  if (options.mergeRepositories !== true) notes.push(...findSharedRepositories(kept.map(getRepositories)));
   kept.sort((a, b) => compareBytes(formatLine(a), formatLine(b)));
+  requireOneImagePerTag(kept, {
+    getTag: ({ target }) => formatTarget(target),
+    getName: (image) => formatTypedReference(image.source),
+    isSame: isSameImage,
+    getHint: (collisions) =>
+      collisions.some(([a, b]) => getPath(getOrigin(a)) !== getPath(getOrigin(b)))
+        ? 'use a larger --max-components'
+        : 'use custom mappings with opmate mirror -f',
+  });
+  if (options.mergeRepositories !== true) notes.push(...findSharedRepositories(kept.map(getRepositories)));
   return { images: kept, faults: faults.sort((a, b) => compareBytes(a.message, b.message)), notes };
 }
 
@@ -157,21 +165,6 @@ function withoutTwins(images: readonly MappedImage[], notes: string[]): MappedIm
 }
 
 const getRank = ({ source }: MappedImage): number => (source.name.digest === undefined ? 1 : 0);
-
-function requireOneImagePerTag(images: readonly MappedImage[]): void {
-  const owners = new TagOwners<MappedImage>();
-  let isFolded = false;
-  for (const image of [...images].sort((a, b) => compareBytes(formatLine(a), formatLine(b)))) {
-    const target = formatTarget(image.target);
-    const owner = owners.claim(target, image);
-    if (isSameImage(owner, image)) continue;
-    owners.refuse(target, formatTypedReference(owner.source), formatTypedReference(image.source));
-    isFolded ||= getPath(getOrigin(owner)) !== getPath(getOrigin(image));
-  }
-  owners.throwIfRefused(
-    isFolded ? 'use a larger --max-components' : 'use custom mappings with opmate mirror -f',
-  );
-}
 
 function getRepositories(image: MappedImage): { source: string; target: string } {
   return { source: getCanonicalRepository(getOrigin(image)), target: getRepository(image.target.name) };

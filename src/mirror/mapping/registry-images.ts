@@ -8,7 +8,7 @@ import {
   encodeMirrorSets,
   getObjectName,
 } from '../cluster-manifests.js';
-import { TagOwners, findSharedRepositories } from './collisions.js';
+import { findSharedRepositories, requireOneImagePerTag } from './collisions.js';
 import {
   type ImageName,
   formatImageName,
@@ -78,10 +78,20 @@ export function mapToRegistry(images: Iterable<string>, options: RegistryMapping
   }
   const tagged = [...pairs.values()].map(({ source, target, written }) => {
     const needsTag = source.digest !== undefined && (tagDigests || (counts.get(target.name) ?? 0) > 1);
-    return needsTag ? { source, target: { ...target, tag: getHashTag(written) } } : { source, target };
+    const tag = getDestinationTag({ ...written, tag: undefined });
+    return { source, target: needsTag ? { ...target, tag } : target };
   });
   const sorted = tagged.sort((a, b) => compareBytes(formatPair(a), formatPair(b)));
-  requireOneImagePerTag(sorted);
+  requireOneImagePerTag(sorted, {
+    getTag: ({ source, target }) => {
+      const tag = target.tag ?? (source.digest === undefined ? source.tag : undefined);
+      return tag === undefined ? undefined : `${getRepository(target)}:${tag}`;
+    },
+    getName: ({ source }) => formatImageName(source),
+    isSame: (a, b) => formatImageName(a.source) === formatImageName(b.source),
+    getHint: () =>
+      'remove one of them with --package, --channel or --bundle, and mirror it below another namespace',
+  });
   return {
     pairs: sorted,
     faults,
@@ -94,36 +104,10 @@ export function mapToRegistry(images: Iterable<string>, options: RegistryMapping
   };
 }
 
-function getHashTag(name: ImageName): string {
-  return getDestinationTag({ ...name, tag: undefined });
-}
-
 /** Returns the line of a mapping, without its end. */
 export function formatPair({ source, target }: RegistryPair): string {
   return `${formatImageName(source)}=${formatImageName(target)}`;
 }
-
-function requireOneImagePerTag(pairs: readonly RegistryPair[]): void {
-  const owners = new TagOwners<string>();
-  for (const { source, target } of pairs) {
-    const tag = target.tag ?? (source.digest === undefined ? source.tag : undefined);
-    if (tag === undefined) continue;
-    const location = `${getRepository(target)}:${tag}`;
-    const name = formatImageName(source);
-    const owner = owners.claim(location, name);
-    if (owner !== name) owners.refuse(location, owner, name);
-  }
-  owners.throwIfRefused(
-    'remove one of them with --package, --channel or --bundle, and mirror it below another namespace',
-  );
-}
-
-const registryManifestNames = {
-  contentSourcePolicy: 'imagecontentsourcepolicy.yaml',
-  digestMirrorSet: 'imagedigestmirrorset.yaml',
-  tagMirrorSet: 'imagetagmirrorset.yaml',
-  catalogSource: 'catalogsource.yaml',
-} as const;
 
 interface RegistryManifestOptions {
   /** Name of the objects; converted to a valid one. */
@@ -151,19 +135,15 @@ export function encodeRegistryManifests(
     return encodeMirrorSets(kind, entries, { name: setName, labels }) || undefined;
   };
   const isNew = mirrorSet === 'ImageDigestMirrorSet';
+  const catalogSource =
+    catalogImage === undefined
+      ? undefined
+      : encodeCatalogSource({ name: getServiceName(name), image: catalogImage });
   return new Map([
-    [
-      registryManifestNames.contentSourcePolicy,
-      isNew ? undefined : encodeSet('ImageContentSourcePolicy', true),
-    ],
-    [registryManifestNames.digestMirrorSet, isNew ? encodeSet('ImageDigestMirrorSet', true) : undefined],
-    [registryManifestNames.tagMirrorSet, isNew ? encodeSet('ImageTagMirrorSet', false) : undefined],
-    [
-      registryManifestNames.catalogSource,
-      catalogImage === undefined
-        ? undefined
-        : encodeCatalogSource({ name: getServiceName(name), image: catalogImage }),
-    ],
+    ['imagecontentsourcepolicy.yaml', isNew ? undefined : encodeSet('ImageContentSourcePolicy', true)],
+    ['imagedigestmirrorset.yaml', isNew ? encodeSet('ImageDigestMirrorSet', true) : undefined],
+    ['imagetagmirrorset.yaml', isNew ? encodeSet('ImageTagMirrorSet', false) : undefined],
+    ['catalogsource.yaml', catalogSource],
   ]);
 }
 

@@ -226,7 +226,7 @@ export function conform<T extends Type>(
 ): Conformed<Nullable<T>> {
   const faults: TypeMismatchError[] = [];
   const dropped: (string | number)[][] = [];
-  const found = readRoot(value, type, options, (fault) => faults.push(fault), dropped);
+  const found = readRoot(value, type, options, { fail: (fault) => void faults.push(fault), dropped });
   return { value: found as Nullable<T>, faults, dropped };
 }
 
@@ -242,7 +242,7 @@ export function readTyped<T extends Type>(
   const fail = (fault: TypeMismatchError): never => {
     throw fault;
   };
-  return readRoot(value, type, options, fail) as Nullable<T>;
+  return readRoot(value, type, options, { fail }) as Nullable<T>;
 }
 
 /**
@@ -251,40 +251,27 @@ export function readTyped<T extends Type>(
  */
 export function findTypeFault(value: JsonValue, type: Type): TypeMismatchError | undefined {
   let first: TypeMismatchError | undefined;
-  const state = getState({ foldNames: true }, (fault) => (first ??= fault));
-  read(value, type, undefined, { ...state, checksOnly: true });
+  const fail = (fault: TypeMismatchError): void => void (first ??= fault);
+  read(value, type, undefined, { fail, foldNames: true, checksOnly: true });
   return first;
 }
 
-interface State {
+interface State extends Omit<ReadOptions, 'path'> {
   fail: (fault: TypeMismatchError) => void;
   /** Builds no lists, maps and structs. */
-  checksOnly: boolean;
-  dropped: (string | number)[][] | undefined;
-  foldNames: boolean;
-  except: StructType | undefined;
-  inTableOrder: boolean;
-}
-
-function getState(
-  { foldNames = false, inTableOrder = false }: ReadOptions,
-  fail: State['fail'],
-  dropped?: State['dropped'],
-): State {
-  const except = typeof foldNames === 'object' ? foldNames.except : undefined;
-  return { fail, dropped, checksOnly: false, foldNames: foldNames !== false, except, inTableOrder };
+  checksOnly?: boolean;
+  dropped?: (string | number)[][];
 }
 
 function readRoot(
   value: JsonValue | undefined,
   type: Type,
-  options: ReadOptions,
-  fail: State['fail'],
-  dropped?: State['dropped'],
+  { path = [], ...options }: ReadOptions,
+  report: State,
 ): JsonValue {
   let root: Place | undefined;
-  for (const key of options.path ?? []) root = { key, parent: root };
-  return read(value ?? null, type, root, getState(options, fail, dropped)) ?? null;
+  for (const key of path) root = { key, parent: root };
+  return read(value ?? null, type, root, { ...options, ...report }) ?? null;
 }
 
 /** A place whose path is built on demand. */
@@ -343,7 +330,8 @@ function readMap(value: JsonObject, type: Type, place: Place | undefined, state:
 
 function readStruct(value: JsonObject, type: StructType, place: Place | undefined, state: State): JsonObject {
   const out: JsonObject = {};
-  const inner = state.foldNames && type === state.except ? { ...state, foldNames: false } : state;
+  const isExcept = typeof state.foldNames === 'object' && state.foldNames.except === type;
+  const inner = isExcept ? { ...state, foldNames: false } : state;
   for (const key of Object.keys(value)) {
     const item = value[key] as JsonValue;
     let name = key;
@@ -432,7 +420,7 @@ function findZero(type: Type): JsonValue | undefined {
 }
 
 /** An empty struct has no faults. */
-const zeroState = getState({ inTableOrder: true }, () => undefined);
+const zeroState: State = { fail: () => undefined, inTableOrder: true };
 
 /**
  * Reports whether Go omits a value: zero scalars, empty lists and maps, but never a struct or the target of a

@@ -5,7 +5,8 @@ import { isJsonObject } from '../../document/json.js';
 import type { Connection, Endpoint } from './connection.js';
 import { readPages } from './list-pages.js';
 import { isRepositoryName } from './registry-names.js';
-import { type RegistryRequester, createRequester } from './registry-request.js';
+import { createRequester } from './registry-request.js';
+import { isRetryStatus } from '../transport/retry-policy.js';
 
 const repositoriesPerPage = 1_000;
 
@@ -28,35 +29,26 @@ export async function listRepositories(
   const first = `${endpoint.baseUrl.replace(/\/+$/, '')}/v2/_catalog?n=${repositoriesPerPage}`;
   const names = new Set<string>();
   const subject = `${registry}: repositories`;
-  for await (const page of iteratePages(requester, first, subject, options)) {
-    if (page.status !== 200) throw await toRefusal(requester, page.response, subject);
-    const list = isJsonObject(page.document) ? (page.document['repositories'] ?? []) : undefined;
-    if (!Array.isArray(list)) {
-      throw new NoCatalogError('REGISTRY', 'response is not a list of repositories', { subject });
+  try {
+    for await (const page of readPages(requester, first, subject, options)) {
+      if (page.status !== 200) throw await requester.failure(page.response, subject, 'pull');
+      const list = isJsonObject(page.document) ? (page.document['repositories'] ?? []) : undefined;
+      if (!Array.isArray(list)) {
+        throw new NoCatalogError('REGISTRY', 'response is not a list of repositories', { subject });
+      }
+      for (const name of list) if (typeof name === 'string' && isRepositoryName(name)) names.add(name);
     }
-    for (const name of list) if (typeof name === 'string' && isRepositoryName(name)) names.add(name);
+  } catch (error) {
+    if (!isRefusal(error)) throw error;
+    const { code, problem, subject, hint } = error;
+    throw new NoCatalogError(code, problem, { subject, hint, cause: error });
   }
   return sortedByBytes(names);
 }
 
-/** Reads the pages of the list; an error of authentication becomes NoCatalogError. */
-async function* iteratePages(...args: Parameters<typeof readPages>): ReturnType<typeof readPages> {
-  try {
-    yield* readPages(...args);
-  } catch (error) {
-    if (!(error instanceof OpmateError) || error.code !== 'AUTH') throw error;
-    const { problem, subject, hint, cause } = error;
-    throw new NoCatalogError('AUTH', problem, { subject, hint, cause });
-  }
-}
-
-async function toRefusal(
-  requester: RegistryRequester,
-  response: Parameters<RegistryRequester['failure']>[0],
-  subject: string,
-): Promise<OpmateError> {
-  const failure = await requester.failure(response, subject, 'pull');
-  if (!(failure instanceof RegistryError) || failure.status >= 500) return failure;
-  const { code, problem, hint } = failure;
-  return new NoCatalogError(code, problem, { subject, hint, cause: failure });
+/** Reports whether a registry refuses its list for good, as opposed to an overloaded or broken one. */
+function isRefusal(error: unknown): error is OpmateError {
+  if (!(error instanceof OpmateError)) return false;
+  if (error.code === 'AUTH') return true;
+  return error instanceof RegistryError && error.status < 500 && !isRetryStatus(error.status);
 }

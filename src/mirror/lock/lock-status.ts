@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { compareBytes } from '../../core/order.js';
 import { type ArchiveIndex, archiveIndexName } from '../../oci/archive-set/archive-index.js';
-import { readUnfinishedArchives } from '../../oci/archive-set/archive-progress.js';
+import { readUnfinishedArchives } from '../../oci/archive-set/archive-directory.js';
 import { openArchiveSets } from '../../oci/archive-set/archive-set-reader.js';
 import { type TransferOptions, isComplete } from '../transfer/transfer-types.js';
 import { surveyTransfers } from '../transfer/transfer.js';

@@ -1,8 +1,10 @@
-import { readdir, rm } from 'node:fs/promises';
+import { type FileHandle, constants, open, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { OpmateError, getMessage } from '../../core/errors.js';
+import type { CancelOptions } from '../../core/concurrency.js';
+import { OpmateError, fileError, getMessage, throwIfCancelled } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 import { sortedByBytes } from '../../core/order.js';
+import { readBytes } from '../../files/file-region.js';
 import { lstatIfPresent, statIfPresent } from '../../files/file-status.js';
 import { freeBytes } from '../../files/free-space.js';
 import { syncDirectory } from '../../files/make-directory.js';
@@ -18,7 +20,16 @@ import {
   parseArchiveIndex,
   readPlainFile,
 } from './archive-index.js';
-import { toPlanKey, partName, partialName, planName, planPattern, stagedName } from './archive-layout.js';
+import {
+  type PlacedBlob,
+  blobHeader,
+  partName,
+  partialName,
+  planName,
+  planPattern,
+  stagedName,
+  toPlanKey,
+} from './archive-layout.js';
 
 /** A previous or unfinished archive set in the directory, whose blobs are reused. */
 export interface OldArchive {
@@ -35,8 +46,8 @@ const leftoverPattern = /^mirror_(?:(?:archive|\d{6})\.[0-9a-f]{16}\.partial|\d{
 /**
  * Files of a directory in which an archive set replaces another. At every moment the directory has the previous set,
  * if any, or the new one: the index is replaced in one step, and its parts are staged beside the previous ones before.
+ * `index` is that of the new set; the sums of its parts may be missing.
  */
-/** `index` is that of the new set; the sums of its parts may be missing. */
 export function openArchiveDirectory(directory: string, index: ArchiveIndex, logger: Logger) {
   const ownKey = toPlanKey(index);
   const locate = (name: string): string => path.join(directory, name);
@@ -77,24 +88,13 @@ export function openArchiveDirectory(directory: string, index: ArchiveIndex, log
 
   /** Returns the set of an index; undefined if it is missing or damaged. */
   async function readArchive(name: string, key: string | undefined): Promise<OldArchive | undefined> {
-    let index: ArchiveIndex;
-    try {
-      const bytes = await readPlainFile(locate(name), maxArchiveIndexBytes);
-      index = parseArchiveIndex(bytes, locate(name), { unfinished: key !== undefined });
-    } catch (error) {
-      if (!(error instanceof OpmateError) || error.code === 'IO') throw error;
+    const index = await readIndex(locate(name), key !== undefined, (error) => {
       if (error.code !== 'NOT_FOUND') logger.log('warn', `${getMessage(error)}: not used`);
-      return undefined;
-    }
-    const staged = key ?? toPlanKey(index);
-    // If all parts are complete, some may have been renamed already.
-    const isFinished = isComplete(index);
+    });
+    if (index === undefined) return undefined;
     const files: (string | undefined)[] = [];
-    for (const [i, { file, size }] of index.parts.entries()) {
-      const partial = key === undefined ? [] : [partialName(i + 1, key)];
-      const final = isFinished ? [stagedName(i + 1, staged), file] : [];
-      files.push(await findFile([...partial, ...final], size));
-    }
+    for (const [i, { size }] of index.parts.entries())
+      files.push(await findFile(getPartNames(index, i, key), size));
     return { key, index, files };
   }
 
@@ -219,4 +219,88 @@ function isSurplusPart(name: string, { parts }: ArchiveIndex): boolean {
 
 function isComplete({ parts }: ArchiveIndex): boolean {
   return parts.every(({ sha256 }) => sha256 !== '');
+}
+
+/** Reads an index; undefined after reporting why it is missing or damaged. Throws OpmateError IO. */
+async function readIndex(
+  file: string,
+  unfinished: boolean,
+  report: (error: OpmateError) => void = () => undefined,
+): Promise<ArchiveIndex | undefined> {
+  try {
+    return parseArchiveIndex(await readPlainFile(file, maxArchiveIndexBytes), file, { unfinished });
+  } catch (error) {
+    if (!(error instanceof OpmateError) || error.code === 'IO') throw error;
+    report(error);
+    return undefined;
+  }
+}
+
+/** Returns the names that a part may have; the key is that of an unfinished set. */
+function getPartNames(index: ArchiveIndex, i: number, key: string | undefined): string[] {
+  const partial = key === undefined ? [] : [partialName(i + 1, key)];
+  if (!isComplete(index)) return partial;
+  // Some parts may have been renamed already.
+  const { file } = index.parts[i] as { file: string };
+  return [...partial, stagedName(i + 1, key ?? toPlanKey(index)), file];
+}
+
+/**
+ * Reads the progress of unfinished archive sets in a directory, without writing: the planned index, whose parts have no
+ * sums yet, and the digests of blobs and manifests with a tar header, which is written last. Contents are not verified.
+ * Damaged indexes are ignored, as by the next run. Throws OpmateError NOT_FOUND and IO.
+ */
+export async function readUnfinishedArchives(
+  directory: string,
+  { signal }: CancelOptions = {},
+): Promise<{ index: ArchiveIndex; written: ReadonlySet<string> }[]> {
+  const names = await readdir(directory).catch((error: unknown) => {
+    throw fileError(directory, error);
+  });
+  const archives: { index: ArchiveIndex; written: ReadonlySet<string> }[] = [];
+  for (const name of sortedByBytes(names)) {
+    const key = planPattern.exec(name)?.[1];
+    const index = key === undefined ? undefined : await readIndex(path.join(directory, name), true);
+    if (index === undefined) continue;
+    const written = new Set<string>();
+    const blobs: PlacedBlob[][] = index.parts.map(() => []);
+    for (const [digest, { size, part, offset }] of index.blobs)
+      blobs[part - 1]?.push({ digest, size, offset });
+    for (const [i, { size }] of index.parts.entries()) {
+      throwIfCancelled(signal);
+      const files = getPartNames(index, i, key).map((part) => path.join(directory, part));
+      for (const digest of await readHeaders(files, size, blobs[i] ?? [])) written.add(digest);
+    }
+    archives.push({ index, written });
+  }
+  return archives;
+}
+
+/** Returns the digests of the blobs of a part whose tar headers are present. */
+async function readHeaders(
+  files: readonly string[],
+  size: number,
+  blobs: readonly PlacedBlob[],
+): Promise<string[]> {
+  for (const file of files) {
+    let handle: FileHandle | undefined;
+    try {
+      handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+      const stats = await handle.stat();
+      if (!stats.isFile() || stats.size !== size) continue;
+      const written: string[] = [];
+      for (const blob of blobs) {
+        const header = blobHeader(blob);
+        const bytes = await readBytes(handle, blob.offset - header.length, header.length);
+        if (bytes.equals(header)) written.push(blob.digest);
+      }
+      return written;
+    } catch (error) {
+      const failure = fileError(file, error, { file });
+      if (failure.code !== 'NOT_FOUND') throw failure;
+    } finally {
+      await handle?.close();
+    }
+  }
+  return [];
 }

@@ -1,7 +1,7 @@
 import { readFile, readdir, truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { readUnfinishedArchives } from '../../../../src/oci/archive-set/archive-progress.js';
+import { readUnfinishedArchives } from '../../../../src/oci/archive-set/archive-directory.js';
 import { type ArchivedBlob, writeArchiveSet } from '../../../../src/oci/archive-set/archive-set-writer.js';
 import { readArchiveIndex } from '../../../../src/oci/archive-set/archive-index.js';
 import { descriptorOf, streamOf } from '../../../support/images.js';
@@ -35,7 +35,7 @@ async function filesOf(directory: string): Promise<Record<string, string>> {
   );
 }
 
-describe('oci/archive-progress', () => {
+describe('oci/archive-directory, unfinished sets', () => {
   it.each([1e6, 30_000, 4096])(
     'tells what is whole in parts of %i bytes, and changes nothing',
     async (partBytes) => {

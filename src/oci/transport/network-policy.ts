@@ -68,12 +68,17 @@ function getGroups(address: string): number[] {
   return [...before, ...new Array<number>(8 - before.length - after.length).fill(0), ...after];
 }
 
-/** Returns the kind of a literal address in a URL; undefined for a host name other than localhost. */
-export function literalKind(url: URL): AddressKind | undefined {
-  const host = url.hostname
+/** Returns the host of a URL without the brackets of an IPv6 address and the dot of a root domain. */
+export function getBareHost({ hostname }: URL): string {
+  return hostname
     .replace(/^\[|\]$/g, '')
     .replace(/\.$/, '')
     .toLowerCase();
+}
+
+/** Returns the kind of a literal address in a URL; undefined for a host name other than localhost. */
+export function literalKind(url: URL): AddressKind | undefined {
+  const host = getBareHost(url);
   if (host === 'localhost' || host.endsWith('.localhost')) return 'loopback';
   return isIP(host) === 0 ? undefined : addressKind(host);
 }

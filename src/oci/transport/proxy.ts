@@ -1,6 +1,7 @@
 import { BlockList, isIP } from 'node:net';
 import { OpmateError } from '../../core/errors.js';
 import type { Environment } from '../../files/run-program.js';
+import { getBareHost } from './network-policy.js';
 
 /** Returns the proxy for a URL; undefined for a direct connection. */
 type ProxyChoice = (url: URL) => URL | undefined;
@@ -54,15 +55,8 @@ function isDecodable({ username, password }: URL): boolean {
 }
 
 function isLocal(url: URL): boolean {
-  const host = bareHost(url);
+  const host = getBareHost(url);
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
-}
-
-function bareHost(url: URL): string {
-  return url.hostname
-    .replace(/^\[|\]$/g, '')
-    .replace(/\.$/, '')
-    .toLowerCase();
 }
 
 /**
@@ -76,7 +70,7 @@ function readNoProxy(value: string): (url: URL) => boolean {
     .map((entry) => entry.toLowerCase());
   const tests = entries.map(noProxyTest);
   return (url) => {
-    const host = bareHost(url);
+    const host = getBareHost(url);
     const port = url.port || (url.protocol === 'https:' ? '443' : '80');
     return tests.some((test) => test(host, port));
   };

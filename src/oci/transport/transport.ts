@@ -1,11 +1,11 @@
 /** HTTP in layers that each add one duty. The connection combines them: retry(auth(redirects(log(http)))). */
 import type { Agent } from 'node:http';
 import { pipeline, Readable, Transform } from 'node:stream';
-import { onAbort } from '../../core/concurrency.js';
+import { Deadlines, onAbort } from '../../core/concurrency.js';
 import { CancelledError, OpmateError, systemCode, throwIfCancelled } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 import { type Exchange, httpExchange } from './exchange.js';
-import { createTicker, Deadlines, type ProgressWatch, watchProgress } from './progress-watch.js';
+import { createTicker, type ProgressWatch, watchProgress } from './progress-watch.js';
 import { receiveResponse } from './received-response.js';
 import { refusedAddressCode } from './guarded-lookup.js';
 import { type RedirectSource, leadFrom, refusedAddress } from './network-policy.js';
@@ -89,14 +89,13 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
         stop(new CancelledError('cancelled', { cause: request.signal?.reason })),
       );
       const watch = watchProgress(url.host, options.idleTimeoutMs, ticker, stop);
-      let forget: (() => void) | undefined;
-      if (request.deadline !== undefined)
-        forget = deadlines.add(() => stop(new CancelledError('no response in time')), request.deadline);
+      const timeout = { expire: () => stop(new CancelledError('no response in time')) };
+      if (request.deadline !== undefined) deadlines.add(timeout, request.deadline - performance.now());
       let upload: Readable | Buffer | undefined;
       function release(): void {
         watch.end();
         unwatch();
-        forget?.();
+        deadlines.remove(timeout);
         // An early response leaves an unsent rest of the body.
         if (upload && !Buffer.isBuffer(upload)) upload.destroy();
       }
@@ -110,7 +109,12 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
           upload = request.body as Buffer | undefined;
           watch.wait(patience);
         }
-        const { status, headers, ...received } = await exchange(url, {
+        const {
+          status,
+          headers,
+          body,
+          address: peer,
+        } = await exchange(url, {
           method: request.method,
           headers: requestHeaders(request, content?.size),
           body: upload,
@@ -121,19 +125,19 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
           },
         });
         if (status === 407) throw proxyFault(url.host, route.proxy ?? 'proxy', 407);
-        forget?.();
+        deadlines.remove(timeout);
         const length = headers.get('content-length');
-        const address = route.proxy === undefined ? received.address : undefined;
-        const response = receiveResponse(
+        const address = route.proxy === undefined ? peer : undefined;
+        const received = receiveResponse(
           { status, headers, url: url.href, address },
           {
-            ...{ source: received.body, isEmpty: request.method === 'HEAD', watch, release },
+            ...{ source: body, isEmpty: request.method === 'HEAD', watch, release },
             describe: (bytes, cause) => stopped ?? cutOff(url.host, bytes, length, cause),
           },
         );
         if (url.protocol === 'http:' && status === 400)
-          await refuseTlsComplaint(url, route, headers.get('content-type'), response.body);
-        return response;
+          await refuseTlsComplaint(url, route, headers.get('content-type'), received.body);
+        return received;
       } catch (error) {
         release();
         destroy?.();
@@ -249,16 +253,12 @@ async function peek(body: Readable, limit: number): Promise<string> {
 
 const redirectStatuses: readonly number[] = [301, 302, 303, 307, 308];
 
-interface RedirectOptions {
-  /** Refuses redirects to another origin. */
-  sameOrigin?: boolean;
-}
-
 /**
  * Follows at most 10 redirects. Those to another origin drop `Authorization` and cookies. Throws OpmateError UNSAFE for a
- * redirect from HTTPS to HTTP, to another scheme, or with user information. Its target has the rules of a `lead`.
+ * redirect from HTTPS to HTTP, to another scheme, or with user information, and with `sameOrigin` to another origin. Its
+ * target has the rules of a `lead`.
  */
-export function withRedirects(next: Transport, options: RedirectOptions = {}): Transport {
+export function withRedirects(next: Transport, { sameOrigin = false } = {}): Transport {
   return {
     async send(request) {
       let current = request;
@@ -271,7 +271,7 @@ export function withRedirects(next: Transport, options: RedirectOptions = {}): T
         if (hops === 10)
           throw new OpmateError('REGISTRY', 'more than 10 redirects', { subject: new URL(request.url).host });
         const to = redirectTarget(from, location);
-        if (options.sameOrigin && to.origin !== from.origin) {
+        if (sameOrigin && to.origin !== from.origin) {
           throw new OpmateError('UNSAFE', `redirect to another host (${to.host}) refused`, {
             subject: from.host,
           });

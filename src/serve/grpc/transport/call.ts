@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { Deadlines } from '../../../core/concurrency.js';
 import { getMessage } from '../../../core/errors.js';
 import type { LogLevel, Logger } from '../../../core/log.js';
 import { encodeHeaderBlock } from '../http2/hpack.js';
@@ -6,7 +7,6 @@ import { errorCodes } from '../http2/protocol.js';
 import type { RequestHeaders } from '../http2/request-headers.js';
 import type { Http2Stream, StreamHandler } from '../http2/stream.js';
 import type { GrpcConnection, GrpcConnections } from './connections.js';
-import { Deadlines } from './deadlines.js';
 import { MessageReader, acceptedEncodings, decompressMessage, frameMessage } from './frames.js';
 import { StatusError, type StatusName, encodeStatusMessage, getStatus, statusCodes } from './status.js';
 import { type ReplyLane, ReplyLimit } from './reply-limit.js';

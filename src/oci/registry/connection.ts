@@ -4,21 +4,25 @@ import { Agent as HttpAgent, type ClientRequest } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { LookupFunction } from 'node:net';
 import { createSecureContext, type SecureContext } from 'node:tls';
-import type { CancelOptions } from '../../core/concurrency.js';
 import { getMessage, OpmateError } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
-import { type Logger, silentLogger } from '../../core/log.js';
+import { silentLogger } from '../../core/log.js';
 import { createTokenCache, withAuth } from './auth.js';
-import { type CertificateStore, createCertificateStore, type TlsFiles } from '../transport/certificates.js';
-import { type CredentialOverrides, withCredentialOverrides } from './credentials.js';
+import {
+  type CertificateOptions,
+  type CertificateStore,
+  createCertificateStore,
+  type TlsFiles,
+} from '../transport/certificates.js';
+import { type CredentialOptions, type CredentialOverrides, withCredentialOverrides } from './credentials.js';
 import { type Exchange, fetchExchange } from '../transport/exchange.js';
 import { defaultLookup, guardLookup } from '../transport/guarded-lookup.js';
 import { type AddressKind, checkLiteralAddress, isAllowedHost } from '../transport/network-policy.js';
 import { readProxies } from '../transport/proxy.js';
-import type { Environment } from '../../files/run-program.js';
 import {
   isInsecureHost,
   readRegistriesConf,
+  type RegistriesConfOptions,
   type RegistryRule,
   type ResolvedLocation,
   resolveLocations,
@@ -41,25 +45,23 @@ export interface RegistryOverrides extends CredentialOverrides {
   insecureFlag?: string | undefined;
 }
 
-/** Settings of connections. `signal` stops credential helpers; requests have their own. */
-export interface ConnectionOptions extends CancelOptions {
-  /** Uses: REGISTRY_AUTH_FILE, DOCKER_CONFIG, CONTAINERS_REGISTRIES_CONF, SSL_CERT_FILE, NODE_EXTRA_CA_CERTS, proxies. */
-  environment: Environment;
-  homeDirectory: string;
-  /** `XDG_RUNTIME_DIR` */
-  runtimeDirectory?: string | undefined;
+/**
+ * Settings of connections. `signal` stops credential helpers; requests have their own. Of the environment are used:
+ * REGISTRY_AUTH_FILE, DOCKER_CONFIG, CONTAINERS_REGISTRIES_CONF, SSL_CERT_FILE, NODE_EXTRA_CA_CERTS, proxies.
+ */
+export interface ConnectionOptions
+  extends
+    CredentialOptions,
+    Omit<CertificateOptions, 'systemDirectory'>,
+    Omit<RegistriesConfOptions, 'systemDirectory'> {
   /** Default: `/etc`. */
   systemDirectory?: string | undefined;
-  authFile?: string | undefined;
   /** Uses plain HTTP only. */
   useHttp?: boolean | undefined;
   /** Uses HTTPS with any certificate; never plain HTTP. */
   skipTlsVerify?: boolean | undefined;
   /** Treats all registries, or those selected by name, like `insecure` ones of registries.conf: any certificate or HTTP. */
   insecure?: boolean | ((registry: string) => boolean) | undefined;
-  caFile?: string | undefined;
-  certDir?: string | undefined;
-  registriesConfFile?: string | undefined;
   /** Time after the first attempt in which further ones begin, in milliseconds; default 60 s. */
   retryTimeoutMs?: number | undefined;
   /** Maximum attempts per request; default: unlimited, 2 for a mirror. */
@@ -72,30 +74,20 @@ export interface ConnectionOptions extends CancelOptions {
   overridesFor?: ((registry: string) => RegistryOverrides | undefined) | undefined;
   /** Time without progress after which a connection fails, in milliseconds; default 30 s. */
   idleTimeoutMs?: number | undefined;
-  /** Time limit of a credential helper in milliseconds; default 30 s. */
-  helperTimeoutMs?: number | undefined;
   /** Hosts (`host` or `host:port`) to which redirects and token realms may lead at any address. */
   allowedPrivateHosts?: readonly string[] | undefined;
   /** Default: that of the system. */
   lookup?: LookupFunction | undefined;
-  logger?: Logger | undefined;
   /** Jitter of retries from 0 to 1; default: 0.5. */
   random?: (() => number) | undefined;
   /** Monotonic clock in milliseconds. */
   now?: (() => number) | undefined;
 }
 
-/** A location of a repository. */
-export interface Endpoint {
-  /** `host[:port]` in references and credentials. */
-  registry: string;
-  repository: string;
+/** A location of a repository; its registry is named as in references and credentials. */
+export interface Endpoint extends Omit<ResolvedLocation, 'insecure'> {
   /** Scheme, host and port of requests. The scheme of an insecure registry is known after its first response. */
   readonly baseUrl: string;
-  allowHttp: boolean;
-  /** Certificates are not verified. */
-  insecure: boolean;
-  isMirror: boolean;
   /** Follows redirects, authenticates and retries. */
   transport: Transport;
 }
@@ -272,8 +264,6 @@ export function createConnection(options: ConnectionOptions): Connection {
             get baseUrl() {
               return `${getScheme(place)}://${host}`;
             },
-            allowHttp: options.useHttp === true || place.insecure,
-            insecure: options.skipTlsVerify === true || place.insecure,
             isMirror: place.isMirror,
             transport: getOrAdd(transports, [place.registry, security, place.isMirror].join(' '), () =>
               createTransport(place, security),

@@ -31,7 +31,7 @@ export interface CredentialOptions extends CancelOptions {
   authFile?: string | undefined;
   /** Time limit of a credential helper in milliseconds; default 30 s. */
   helperTimeoutMs?: number | undefined;
-  logger?: Logger;
+  logger?: Logger | undefined;
 }
 
 /** Credentials of one registry, which take precedence over the credential files. */

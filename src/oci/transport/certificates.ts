@@ -7,7 +7,7 @@ import { type Logger, silentLogger } from '../../core/log.js';
 import { readNamedFile } from '../../files/read-file.js';
 import type { Environment } from '../../files/run-program.js';
 
-interface CertificateOptions {
+export interface CertificateOptions {
   environment: Environment;
   homeDirectory: string;
   /** Directory of system-wide configuration, such as `/etc`. */
@@ -16,7 +16,7 @@ interface CertificateOptions {
   caFile?: string | undefined;
   /** `--cert-dir`: files for all registries, or a directory `host:port` for each. */
   certDir?: string | undefined;
-  logger?: Logger;
+  logger?: Logger | undefined;
 }
 
 /** Options of `tls.createSecureContext` for a host. */

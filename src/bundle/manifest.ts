@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { addContext } from '../core/diagnostics-error.js';
 import { GoJsonError, decodeUtf8, encodeGoJson, parseGoJson, sortKeysDeep } from '../document/go-json.js';
 import { LimitError, OpmateError } from '../core/errors.js';
-import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../document/json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { findPlaces, nearestPlace } from '../document/places.js';
 import { parseYaml } from '../document/yaml.js';
 import { endOfValue, skipSpace } from '../document/raw-json.js';
@@ -151,9 +151,7 @@ function kubernetesNumbers(value: JsonValue): JsonValue {
   if (typeof value === 'number') return value === 0 ? 0 : value;
   if (Array.isArray(value)) return value.map(kubernetesNumbers);
   if (!isJsonObject(value)) return value;
-  const out: JsonObject = {};
-  for (const [key, item] of Object.entries(value)) setJsonKey(out, key, kubernetesNumbers(item));
-  return out;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, kubernetesNumbers(item)]));
 }
 
 /**

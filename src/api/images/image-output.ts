@@ -4,6 +4,7 @@ import type { KeyObject } from 'node:crypto';
 import path from 'node:path';
 import { addContext } from '../../core/diagnostics-error.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
+import { runTask } from '../../core/log.js';
 import { type Reference, parseReference } from '../../core/reference.js';
 import { readInputFile } from '../../files/read-file.js';
 import { resolveReplacedFile, requireParentDirectory } from '../../files/replace-file.js';
@@ -62,15 +63,12 @@ async function pushIndexImages(
   session: Session,
 ): Promise<Descriptor> {
   const task = `push ${getSubject(target.name, reference)}`;
-  session.logger.progress({ task, state: 'start' });
-  try {
-    const [first, ...others] = images;
-    return first !== undefined && others.length === 0
-      ? await pushImage(target, reference, first, session)
-      : await pushImageIndex(target, reference, images, session);
-  } finally {
-    session.logger.progress({ task, state: 'done' });
-  }
+  const [first, ...others] = images;
+  return runTask(session.logger, task, () =>
+    first !== undefined && others.length === 0
+      ? pushImage(target, reference, first, session)
+      : pushImageIndex(target, reference, images, session),
+  );
 }
 
 /** Destination of an image. */

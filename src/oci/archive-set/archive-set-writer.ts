@@ -335,20 +335,15 @@ async function writePlanned(
   }
 
   function openUnfinished({ number, size }: PartLayout): Promise<FileHandle> {
-    return getOrAdd(handles, number, () => {
-      const opening = openPart(files.getPartial(number), constants.O_RDWR | constants.O_CREAT).then(
-        async (handle) => {
-          try {
-            await handle.truncate(size);
-            return handle;
-          } catch (error) {
-            await handle.close();
-            throw error;
-          }
-        },
-      );
-      opening.catch(() => undefined);
-      return opening;
+    return getOrAdd(handles, number, async () => {
+      const handle = await openPart(files.getPartial(number), constants.O_RDWR | constants.O_CREAT);
+      try {
+        await handle.truncate(size);
+        return handle;
+      } catch (error) {
+        await handle.close();
+        throw error;
+      }
     });
   }
 

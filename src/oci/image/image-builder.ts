@@ -7,8 +7,8 @@ import type { Layer, LayerFile } from '../../archive/tar-writer.js';
 import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
 import { computeDigest } from '../../core/digest.js';
 import { OpmateError } from '../../core/errors.js';
-import { sortedByBytes } from '../../core/order.js';
-import { type JsonObject, isJsonObject, setJsonKey } from '../../document/json.js';
+import { compareBytes } from '../../core/order.js';
+import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { defaultCopyConcurrency } from './copy.js';
 import { type Image, openImage, readBlob } from './image.js';
 import { isIndexType, parseManifest } from './manifest.js';
@@ -135,9 +135,7 @@ export async function readWholeConfig(image: Image, options: CancelOptions = {})
 const furtherFields: readonly string[] = ['author', 'os.version', 'os.features'];
 
 function pick(object: JsonObject | undefined, isWanted: (key: string) => boolean): JsonObject {
-  const result: JsonObject = {};
-  for (const [key, value] of Object.entries(object ?? {})) if (isWanted(key)) setJsonKey(result, key, value);
-  return result;
+  return Object.fromEntries(Object.entries(object ?? {}).filter(([key]) => isWanted(key)));
 }
 
 /**
@@ -253,12 +251,10 @@ const ownFields: ReadonlySet<string> = new Set(['Labels', 'Entrypoint', 'Cmd', '
 function runConfig(options: BuildImageOptions): NonNullable<ImageConfig['config']> {
   const { base, labels, entrypoint, cmd, exposedPorts = [] } = options;
   const { Labels, Entrypoint, Cmd, ExposedPorts, ...inherited } = base?.config.config ?? {};
-  const merged: Record<string, string> = {};
-  const combined = { ...Labels, ...labels };
-  for (const name of sortedByBytes(Object.keys(combined))) {
-    const value = combined[name];
-    if (value !== undefined) setJsonKey(merged, name, value);
-  }
+  const combined = Object.entries({ ...Labels, ...labels }).filter(
+    (label): label is [string, string] => label[1] !== undefined,
+  );
+  const merged = Object.fromEntries(combined.sort(([a], [b]) => compareBytes(a, b)));
   const ports: Record<string, object> = { ...ExposedPorts };
   for (const port of exposedPorts) ports[port] ??= {};
   const start = entrypoint ?? Entrypoint;

@@ -84,7 +84,7 @@ function createSqliteQueries(index: ServedIndex): RegistryQueries {
         }
       }
     },
-    close: () => index.close(),
+    close: index.close,
   };
 
   function providers({ group, version, kind }: ApiName) {

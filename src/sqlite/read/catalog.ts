@@ -17,8 +17,16 @@ import {
   convertChannels,
   convertPackage,
 } from './convert-package.js';
+import type { Database } from '../schema/database.js';
 import { type ReadOptions, type ReadSession, openForReading } from '../schema/edit.js';
-import { IndexQueries, type StoredBundle, type StoredMember, type StoredPackage } from './queries.js';
+import {
+  type IndexQueries,
+  type StoredBundle,
+  createIndexQueries,
+  readState,
+  type StoredMember,
+  type StoredPackage,
+} from './queries.js';
 
 /** Identifies a blob of an index. Its file position is meaningless: rows have no lines. */
 interface IndexOrigin extends BlobOrigin {
@@ -53,7 +61,7 @@ export async function openSqliteCatalog(
   options?: ReadOptions,
 ): Promise<SqliteCatalog> {
   const { database, close } = await openForReading(file, session, options);
-  return new SqliteCatalog(new IndexQueries(database), file, close);
+  return new SqliteCatalog(database, file, close);
 }
 
 /**
@@ -66,19 +74,21 @@ export class SqliteCatalog implements Catalog {
   readonly name: string;
   /** Database file. */
   readonly file: string;
+  readonly close: () => Promise<void>;
+  readonly #database: Database;
   readonly #queries: IndexQueries;
-  readonly #close: () => Promise<void>;
   readonly #state: number;
   #stored: Map<string, StoredPackage> | undefined;
   #last: OpenPackage | undefined;
   #batch = new Map<number, StoredBundle>();
 
-  constructor(queries: IndexQueries, file: string, close: () => Promise<void>) {
-    this.name = queries.name;
+  constructor(database: Database, file: string, close: () => Promise<void>) {
+    this.name = database.name;
     this.file = file;
-    this.#queries = queries;
-    this.#close = close;
-    this.#state = queries.state();
+    this.close = close;
+    this.#database = database;
+    this.#queries = createIndexQueries(database);
+    this.#state = readState(database);
   }
 
   async *metas(options: MetasOptions = {}): AsyncGenerator<Meta, void, undefined> {
@@ -87,7 +97,7 @@ export class SqliteCatalog implements Catalog {
     const lost = this.#queries.findLostBundle();
     if (lost !== undefined) {
       const names = `unknown package ${quoteGo(lost.package)} for bundle ${quoteGo(lost.bundle)}`;
-      this.#tell(this.#fault('INVALID', names), onFault);
+      this.#report(this.#fault('INVALID', names), onFault);
     }
     const tree: ErrorTree = { message: 'invalid index', children: [] };
     const packages = [...this.#packages().values()];
@@ -97,7 +107,7 @@ export class SqliteCatalog implements Catalog {
         const child = yield* this.#iterateMetas(stored, options);
         if (child.children.length > 0) tree.children.push(child);
       } catch (error) {
-        this.#tell(error, onFault);
+        this.#report(error, onFault);
       }
       throwIfCancelled(signal);
       this.#checkState();
@@ -107,7 +117,8 @@ export class SqliteCatalog implements Catalog {
       throw this.#fault('INVALID', renderErrorTree(tree), 'run opmate validate to see each problem');
   }
 
-  #tell(error: unknown, onFault: MetasOptions['onFault']): void {
+  /** Passes a fault of the content to `onFault`; throws other errors, and all without it. */
+  #report(error: unknown, onFault: MetasOptions['onFault']): void {
     if (onFault === undefined || !isFault(error)) throw error;
     onFault(error);
   }
@@ -140,7 +151,7 @@ export class SqliteCatalog implements Catalog {
         if (unreadable) continue;
         yield this.#meta(schemas.bundle, stored.name, name, toRecord({ kind: 'bundle', blob }));
       } catch (error) {
-        this.#tell(error, options.onFault);
+        this.#report(error, options.onFault);
       }
     }
     return checkPackage(stored, [...open.channels.values()], checked);
@@ -256,14 +267,10 @@ export class SqliteCatalog implements Catalog {
   }
 
   #checkState(): void {
-    if (this.#queries.state() !== this.#state) throw this.#changed();
+    if (readState(this.#database) !== this.#state) throw this.#changed();
   }
 
   #changed(): OpmateError {
     return this.#fault('IO', 'changed by another process while reading', 'run the command again');
-  }
-
-  close(): Promise<void> {
-    return this.#close();
   }
 }

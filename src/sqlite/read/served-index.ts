@@ -9,14 +9,15 @@ import { type ApiKey, isCsv } from '../../model/csv.js';
 import { propertyTypes } from '../../model/declarative-config.js';
 import { type TypedValue, withoutRepeats } from '../schema/bundle-record.js';
 import { splitObjects } from './convert-package.js';
-import type { Database } from '../schema/database.js';
 import { type ReadOptions, type ReadSession, openForReading } from '../schema/edit.js';
-import { LookupTables } from './lookup-tables.js';
+import { createLookupTables } from './lookup-tables.js';
 import {
-  IndexQueries,
+  type IndexQueries,
   type StoredBundle,
   type StoredMember,
   type StoredPackage,
+  createIndexQueries,
+  readState,
   toBytes,
 } from './queries.js';
 import { refuseBytesAsNames } from '../schema/schema.js';
@@ -64,24 +65,6 @@ const servedLookups = [
 /** Maximum number of cached APIs. */
 const maxKnownApis = 10_000;
 
-/**
- * Opens an index for the registry API. The file is never changed here, but may be changed by others, whose commits
- * take effect immediately. Throws OpmateError, see `openForReading`; INVALID for names that are not text.
- */
-export async function openServedIndex(
-  file: string,
-  session: ReadSession,
-  { name, timeoutMs = lockTimeoutMs }: ReadOptions = {},
-): Promise<ServedIndex> {
-  const { database, close } = await openForReading(file, session, { name, timeoutMs });
-  try {
-    return new ServedIndex(database, close);
-  } catch (error) {
-    await close();
-    throw error;
-  }
-}
-
 /** Content read from one state of the file. */
 interface Content {
   state: number;
@@ -91,48 +74,37 @@ interface Content {
   csvPlaces: Map<number, number>;
 }
 
-/**
- * An index served bundle by bundle. Each response is consistent; bundles are found by name, like all rows of an
- * index. All methods throw OpmateError that starts with the name of the database.
- */
-export class ServedIndex {
-  readonly name: string;
-  readonly #database: Database;
-  readonly #lookups: LookupTables;
-  readonly #close: () => Promise<void>;
-  readonly #apis = new Map<string, ApiKey | undefined>();
-  #content: Content | undefined;
+export type ServedIndex = Awaited<ReturnType<typeof openServedIndex>>;
 
-  /** Called by `openServedIndex`. */
-  constructor(database: Database, close: () => Promise<void>) {
-    this.name = database.name;
-    this.#database = database;
-    this.#close = close;
-    this.#lookups = new LookupTables(database);
-    try {
-      this.#read(() => undefined);
-    } catch (error) {
-      if (!(error instanceof OpmateError) || error.code !== 'IO') throw error;
-      // For systems without temporary files, such as a container with a read-only file system.
-      this.#lookups.clear();
-      database.execute('PRAGMA temp_store = MEMORY');
-      this.#read(() => undefined);
-    }
-  }
+/**
+ * Opens an index for the registry API, served bundle by bundle. The file is never changed here, but may be changed by
+ * others, whose commits take effect immediately. Each response is consistent; bundles are found by name, like all rows
+ * of an index. Throws OpmateError, see `openForReading`; INVALID for names that are not text. All functions throw
+ * OpmateError that starts with the name of the database.
+ */
+export async function openServedIndex(
+  file: string,
+  session: ReadSession,
+  { name: label, timeoutMs = lockTimeoutMs }: ReadOptions = {},
+) {
+  const { database, close } = await openForReading(file, session, { name: label, timeoutMs });
+  const lookups = createLookupTables(database);
+  const apis = new Map<string, ApiKey | undefined>();
+  let content: Content | undefined;
 
   /** Runs `work` on a consistent state of the file. */
-  #read<T>(work: (content: Content) => T): T {
-    this.#database.execute('BEGIN');
+  function read<T>(work: (content: Content) => T): T {
+    database.execute('BEGIN');
     try {
       // Reading takes the lock; BEGIN alone does not.
-      this.#database.get('SELECT 1 FROM sqlite_master');
-      const result = work(this.#refreshed());
-      this.#database.execute('COMMIT');
+      database.get('SELECT 1 FROM sqlite_master');
+      const result = work(refresh());
+      database.execute('COMMIT');
       return result;
     } catch (error) {
       // Damage may have ended it; other failures recur with the next transaction.
       try {
-        if (this.#database.inTransaction) this.#database.execute('ROLLBACK');
+        if (database.inTransaction) database.execute('ROLLBACK');
       } catch {
         throw error;
       }
@@ -140,164 +112,42 @@ export class ServedIndex {
     }
   }
 
-  #refreshed(): Content {
-    const queries = new IndexQueries(this.#database, this.#lookups);
-    const state = queries.state();
-    if (this.#content?.state === state) return this.#content;
-    this.#content = undefined;
-    this.#lookups.clear();
-    refuseBytesAsNames(this.#database);
-    this.#lookups.check('operatorbundle', 'api');
-    for (const lookup of servedLookups) this.#lookups.table(lookup);
-    this.#lookups.providedApis();
+  function refresh(): Content {
+    const state = readState(database);
+    if (content?.state === state) return content;
+    content = undefined;
+    lookups.clear();
+    refuseBytesAsNames(database);
+    lookups.check('operatorbundle', 'api');
+    for (const lookup of servedLookups) lookups.table(lookup);
+    lookups.providedApis();
+    const queries = createIndexQueries(database, lookups);
     // Packages are few.
     const stored = queries.packages().filter(({ name }) => name !== '');
     const packages = new Map(stored.map((item) => [item.name, item]));
-    return (this.#content = { state, queries, packages, csvPlaces: new Map() });
+    return (content = { state, queries, packages, csvPlaces: new Map() });
   }
 
-  /** Returns the names of the packages, sorted. */
-  packageNames(): string[] {
-    return this.#read(({ packages }) => [...packages.keys()]);
-  }
-
-  findPackage(name: string): StoredPackage | undefined {
-    return this.#read(({ packages }) => packages.get(name));
-  }
-
-  /** Returns the head of a channel with its stored CSV; undefined if the bundle is missing. */
-  findHead(packageName: string, channelName: string): { name: string; csv: Buffer } | undefined {
-    return this.#read(({ packages, queries }) => {
-      const channel = packages.get(packageName)?.channels.find(({ name }) => name === channelName);
-      const id = channel && queries.findBundle(channel.head);
-      if (channel === undefined || id === undefined) return undefined;
-      const row = this.#database.get('SELECT csv FROM operatorbundle WHERE rowid = ?', id);
-      return { name: channel.head, csv: utf8Of(toBytes(row?.['csv'] ?? null)) };
+  /** Returns the bundle of a package whose row a query finds, with its manifests. */
+  function findRow(
+    packageName: string,
+    getQuery: () => string,
+    ...names: string[]
+  ): ServedBundle | undefined {
+    return read((current) => {
+      const id = database.get<{ id: number }>(getQuery(), ...names)?.id;
+      const bundle = id === undefined ? undefined : readBundles(current, [id], true).get(id);
+      return id === undefined || bundle === undefined
+        ? undefined
+        : { ...bundle, ...split(current, id, packageName, bundle.name, bundle.manifests) };
     });
-  }
-
-  /** Returns a bundle with its manifests; undefined if it is not in the channel. */
-  findBundle(packageName: string, channelName: string, name: string): ServedBundle | undefined {
-    return this.#read((content) => {
-      const row = this.#database.get<{ id: number }>(
-        `SELECT operatorbundle.rowid AS id FROM ${this.#lookups.table('entriesOfBundle')} AS own
-         CROSS JOIN main.channel_entry ON channel_entry.rowid = own.id
-         JOIN main.operatorbundle ON operatorbundle.name = own.owner
-         WHERE own.owner = ? AND package_name = ? AND channel_name = ? LIMIT 1`,
-        name,
-        packageName,
-        channelName,
-      );
-      return row && this.#bundle(content, row.id, packageName);
-    });
-  }
-
-  /** Returns the bundle that replaces or skips `name` in a channel, the first stored of several. */
-  findReplacement(name: string, packageName: string, channelName: string): ServedBundle | undefined {
-    return this.#read((content) => {
-      const row = this.#database.get<{ id: number }>(
-        `SELECT operatorbundle.rowid AS id FROM ${this.#lookups.table('entriesOfBundle')} AS replaced
-         CROSS JOIN main.channel_entry AS lower ON lower.rowid = replaced.id
-         CROSS JOIN ${this.#lookups.table('entriesByReplaced')} AS own ON own.owner = lower.rowid
-         CROSS JOIN main.channel_entry AS upper ON upper.rowid = own.id
-         JOIN main.operatorbundle ON operatorbundle.name = upper.operatorbundle_name
-         WHERE replaced.owner = ? AND lower.package_name = ? AND lower.channel_name = ?
-         ORDER BY upper.entry_id LIMIT 1`,
-        name,
-        packageName,
-        channelName,
-      );
-      return row && this.#bundle(content, row.id, packageName);
-    });
-  }
-
-  /** Returns the entries that replace or skip `name`, unique and sorted. */
-  listReplacements(name: string): ServedEntry[] {
-    return this.#read(() => {
-      const rows = this.#database.textRows<keyof ServedEntry>(
-        `SELECT DISTINCT upper.package_name AS package, upper.channel_name AS channel,
-           upper.operatorbundle_name AS bundle, replaced.owner AS replaces
-         FROM ${this.#lookups.table('entriesOfBundle')} AS replaced
-         CROSS JOIN ${this.#lookups.table('entriesByReplaced')} AS own ON own.owner = replaced.id
-         CROSS JOIN main.channel_entry AS upper ON upper.rowid = own.id
-         WHERE replaced.owner = ?`,
-        name,
-      );
-      return rows.sort(compareEntries);
-    });
-  }
-
-  /** Returns the entries of bundles that provide an API, in stored order. */
-  listProviders(group: string, version: string, kind: string): ProvidingEntry[] {
-    return this.#read(() => {
-      const rows = this.#database.textRows<keyof ProvidingEntry>(
-        `SELECT upper.package_name AS package, upper.channel_name AS channel, upper.operatorbundle_name AS bundle,
-           lower.operatorbundle_name AS replaces, iif(typeof(upper.depth) IN ('integer', 'real'), upper.depth, 'Infinity')
-             AS depth
-         FROM ${this.#lookups.providedApis()} AS provided
-         CROSS JOIN ${this.#lookups.table('entriesOfBundle')} AS own ON own.owner = provided.owner
-         CROSS JOIN main.channel_entry AS upper ON upper.rowid = own.id
-         LEFT JOIN main.channel_entry AS lower ON lower.rowid = upper.replaces
-         WHERE provided.group_name = ? AND provided.version = ? AND provided.kind = ?
-         ORDER BY upper.entry_id`,
-        group,
-        version,
-        kind,
-      );
-      return rows.map((row) => ({ ...row, depth: Number(row.depth) }));
-    });
-  }
-
-  /**
-   * Yields all bundles in channels by package and name, with their entries; those in a registry without manifests.
-   * Throws OpmateError IO if the file has changed meanwhile.
-   */
-  *listBundles(): Generator<{ bundle: ServedBundle; package: string; places: StoredMember[] }> {
-    let content: Content | undefined;
-    const names = this.#read((now) => {
-      content = now;
-      const owners = `SELECT DISTINCT owner FROM ${this.#lookups.table('entriesOfPackage')}`;
-      return this.#database.texts(owners).sort(compareBytes);
-    });
-    const same = <T>(work: (content: Content) => T): T =>
-      this.#read((now) => {
-        if (now === content) return work(now);
-        throw new OpmateError('IO', 'changed by another process while reading', {
-          subject: this.name,
-          file: this.name,
-          hint: 'run the request again',
-        });
-      });
-    for (const name of names) {
-      const members = same(({ queries }) => queries.members(name));
-      const bundles = groupBy(
-        members.sort((a, b) => compareBytes(a.name, b.name)),
-        ({ id }) => id,
-      );
-      const ids = [...bundles.keys()];
-      for (let index = 0; index < ids.length; index += batchSize) {
-        const read = same((now) => this.#bundles(now, ids.slice(index, index + batchSize), false));
-        for (const [id, bundle] of read) {
-          // One at a time, since manifests may be large.
-          const manifests = (now: Content): Pick<ServedBundle, 'objects' | 'csv'> =>
-            this.#split(now, id, name, bundle.name, now.queries.manifestsAt(id).objects);
-          const whole = bundle.image === '' ? { ...bundle, ...same(manifests) } : bundle;
-          yield { bundle: whole, package: name, places: bundles.get(id) ?? [] };
-        }
-      }
-    }
-  }
-
-  #bundle(content: Content, id: number, packageName: string): ServedBundle | undefined {
-    const bundle = this.#bundles(content, [id], true).get(id);
-    return bundle && { ...bundle, ...this.#split(content, id, packageName, bundle.name, bundle.manifests) };
   }
 
   /**
    * Returns bundles by row, in this order. A single bundle has its manifests, plurals, and unique required APIs; a
    * list has not, as in opm.
    */
-  #bundles(
+  function readBundles(
     { queries }: Content,
     ids: readonly number[],
     isWhole: boolean,
@@ -309,8 +159,8 @@ export class ServedIndex {
       bundles.set(id, {
         ...{ name, skipRange, image, manifests, dependencies },
         version: version ?? '',
-        providedApis: this.#getApis(stored.properties, isWhole),
-        requiredApis: this.#getApis(isWhole ? dependencies : stored.dependencies, isWhole),
+        providedApis: getApis(stored.properties, isWhole),
+        requiredApis: getApis(isWhole ? dependencies : stored.dependencies, isWhole),
         properties: withoutRepeats(stored.properties),
         objects: [],
         csv: Buffer.alloc(0),
@@ -319,29 +169,29 @@ export class ServedIndex {
     return bundles;
   }
 
-  #getApis(values: readonly TypedValue[], withPlurals: boolean): ApiKey[] {
+  function getApis(values: readonly TypedValue[], withPlurals: boolean): ApiKey[] {
     const apis: ApiKey[] = [];
     for (const { type, value } of values) {
-      const api = type === propertyTypes.gvk ? this.#api(value) : undefined;
-      if (api !== undefined) apis.push(withPlurals ? { ...api, plural: this.#getPlural(api) } : api);
+      const api = type === propertyTypes.gvk ? getApi(value) : undefined;
+      if (api !== undefined) apis.push(withPlurals ? { ...api, plural: getPlural(api) } : api);
     }
     return apis;
   }
 
-  #api(value: string): ApiKey | undefined {
-    if (this.#apis.has(value)) return this.#apis.get(value);
+  function getApi(value: string): ApiKey | undefined {
+    if (apis.has(value)) return apis.get(value);
     const api = parseApi(value);
-    if (this.#apis.size >= maxKnownApis) this.#apis.clear();
-    this.#apis.set(value, api);
+    if (apis.size >= maxKnownApis) apis.clear();
+    apis.set(value, api);
     return api;
   }
 
-  #getPlural({ group, version, kind }: ApiKey): string {
+  function getPlural({ group, version, kind }: ApiKey): string {
     const sql = 'SELECT plural FROM api WHERE group_name = ? AND version = ? AND kind = ?';
-    return this.#database.texts(sql, group, version, kind)[0] ?? '';
+    return database.texts(sql, group, version, kind)[0] ?? '';
   }
 
-  #split(
+  function split(
     { csvPlaces }: Content,
     id: number,
     packageName: string,
@@ -355,9 +205,9 @@ export class ServedIndex {
         place = objects.map(parseObject).findIndex(isCsv);
       } catch (error) {
         const subject = `package ${quoteGo(packageName)}, bundle ${quoteGo(name)}`;
-        const message = `${this.name}: ${subject}: its manifests are not JSON: ${getMessage(error)}`;
+        const message = `${database.name}: ${subject}: its manifests are not JSON: ${getMessage(error)}`;
         throw new OpmateError('INVALID', message, {
-          file: this.name,
+          file: database.name,
           hint: 'add the bundle again: it is stored incompletely',
           cause: error,
         });
@@ -368,9 +218,147 @@ export class ServedIndex {
     return { objects: texts, csv: texts[place] ?? Buffer.alloc(0) };
   }
 
-  close(): Promise<void> {
-    return this.#close();
+  function prepare(): void {
+    try {
+      read(() => undefined);
+    } catch (error) {
+      if (!(error instanceof OpmateError) || error.code !== 'IO') throw error;
+      // For systems without temporary files, such as a container with a read-only file system.
+      lookups.clear();
+      database.execute('PRAGMA temp_store = MEMORY');
+      read(() => undefined);
+    }
   }
+
+  try {
+    prepare();
+  } catch (error) {
+    await close();
+    throw error;
+  }
+
+  return {
+    /** Returns the names of the packages, sorted. */
+    packageNames(): string[] {
+      return read(({ packages }) => [...packages.keys()]);
+    },
+
+    findPackage(name: string): StoredPackage | undefined {
+      return read(({ packages }) => packages.get(name));
+    },
+
+    /** Returns the head of a channel with its stored CSV; undefined if the bundle is missing. */
+    findHead(packageName: string, channelName: string): { name: string; csv: Buffer } | undefined {
+      return read(({ packages, queries }) => {
+        const channel = packages.get(packageName)?.channels.find(({ name }) => name === channelName);
+        const id = channel && queries.findBundle(channel.head);
+        if (channel === undefined || id === undefined) return undefined;
+        const row = database.get('SELECT csv FROM operatorbundle WHERE rowid = ?', id);
+        return { name: channel.head, csv: utf8Of(toBytes(row?.['csv'] ?? null)) };
+      });
+    },
+
+    /** Returns a bundle with its manifests; undefined if it is not in the channel. */
+    findBundle(packageName: string, channelName: string, name: string): ServedBundle | undefined {
+      const getQuery = () =>
+        `SELECT operatorbundle.rowid AS id FROM ${lookups.table('entriesOfBundle')} AS own
+         CROSS JOIN main.channel_entry ON channel_entry.rowid = own.id
+         JOIN main.operatorbundle ON operatorbundle.name = own.owner
+         WHERE own.owner = ? AND package_name = ? AND channel_name = ? LIMIT 1`;
+      return findRow(packageName, getQuery, name, packageName, channelName);
+    },
+
+    /** Returns the bundle that replaces or skips `name` in a channel, the first stored of several. */
+    findReplacement(name: string, packageName: string, channelName: string): ServedBundle | undefined {
+      const getQuery = () =>
+        `SELECT operatorbundle.rowid AS id FROM ${lookups.table('entriesOfBundle')} AS replaced
+         CROSS JOIN main.channel_entry AS lower ON lower.rowid = replaced.id
+         CROSS JOIN ${lookups.table('entriesByReplaced')} AS own ON own.owner = lower.rowid
+         CROSS JOIN main.channel_entry AS upper ON upper.rowid = own.id
+         JOIN main.operatorbundle ON operatorbundle.name = upper.operatorbundle_name
+         WHERE replaced.owner = ? AND lower.package_name = ? AND lower.channel_name = ?
+         ORDER BY upper.entry_id LIMIT 1`;
+      return findRow(packageName, getQuery, name, packageName, channelName);
+    },
+
+    /** Returns the entries that replace or skip `name`, unique and sorted. */
+    listReplacements(name: string): ServedEntry[] {
+      return read(() => {
+        const rows = database.textRows<keyof ServedEntry>(
+          `SELECT DISTINCT upper.package_name AS package, upper.channel_name AS channel,
+             upper.operatorbundle_name AS bundle, replaced.owner AS replaces
+           FROM ${lookups.table('entriesOfBundle')} AS replaced
+           CROSS JOIN ${lookups.table('entriesByReplaced')} AS own ON own.owner = replaced.id
+           CROSS JOIN main.channel_entry AS upper ON upper.rowid = own.id
+           WHERE replaced.owner = ?`,
+          name,
+        );
+        return rows.sort(compareEntries);
+      });
+    },
+
+    /** Returns the entries of bundles that provide an API, in stored order. */
+    listProviders(group: string, version: string, kind: string): ProvidingEntry[] {
+      return read(() => {
+        const rows = database.textRows<keyof ProvidingEntry>(
+          `SELECT upper.package_name AS package, upper.channel_name AS channel, upper.operatorbundle_name AS bundle,
+             lower.operatorbundle_name AS replaces, iif(typeof(upper.depth) IN ('integer', 'real'), upper.depth, 'Infinity')
+               AS depth
+           FROM ${lookups.providedApis()} AS provided
+           CROSS JOIN ${lookups.table('entriesOfBundle')} AS own ON own.owner = provided.owner
+           CROSS JOIN main.channel_entry AS upper ON upper.rowid = own.id
+           LEFT JOIN main.channel_entry AS lower ON lower.rowid = upper.replaces
+           WHERE provided.group_name = ? AND provided.version = ? AND provided.kind = ?
+           ORDER BY upper.entry_id`,
+          group,
+          version,
+          kind,
+        );
+        return rows.map((row) => ({ ...row, depth: Number(row.depth) }));
+      });
+    },
+
+    /**
+     * Yields all bundles in channels by package and name, with their entries; those in a registry without manifests.
+     * Throws OpmateError IO if the file has changed meanwhile.
+     */
+    *listBundles(): Generator<{ bundle: ServedBundle; package: string; places: StoredMember[] }> {
+      let first: Content | undefined;
+      const names = read((now) => {
+        first = now;
+        const owners = `SELECT DISTINCT owner FROM ${lookups.table('entriesOfPackage')}`;
+        return database.texts(owners).sort(compareBytes);
+      });
+      const same = <T>(work: (content: Content) => T): T =>
+        read((now) => {
+          if (now === first) return work(now);
+          throw new OpmateError('IO', 'changed by another process while reading', {
+            subject: database.name,
+            file: database.name,
+            hint: 'run the request again',
+          });
+        });
+      for (const name of names) {
+        const members = same(({ queries }) => queries.members(name));
+        const bundles = groupBy(
+          members.sort((a, b) => compareBytes(a.name, b.name)),
+          ({ id }) => id,
+        );
+        const ids = [...bundles.keys()];
+        for (let index = 0; index < ids.length; index += batchSize) {
+          const read = same((now) => readBundles(now, ids.slice(index, index + batchSize), false));
+          for (const [id, bundle] of read) {
+            // One at a time, since manifests may be large.
+            const manifests = (now: Content): Pick<ServedBundle, 'objects' | 'csv'> =>
+              split(now, id, name, bundle.name, now.queries.manifestsAt(id).objects);
+            const whole = bundle.image === '' ? { ...bundle, ...same(manifests) } : bundle;
+            yield { bundle: whole, package: name, places: bundles.get(id) ?? [] };
+          }
+        }
+      }
+    },
+    close,
+  };
 }
 
 function parseObject(bytes: Buffer): JsonObject {

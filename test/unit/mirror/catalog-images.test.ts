@@ -4,7 +4,6 @@ import { DirectoryCatalog, type Catalog } from '../../../src/catalog/catalog.js'
 import type { OpmateError } from '../../../src/core/errors.js';
 import { type CatalogImage, readCatalogImages } from '../../../src/mirror/catalog-images.js';
 import { SqliteCatalog } from '../../../src/sqlite/read/catalog.js';
-import { IndexQueries } from '../../../src/sqlite/read/queries.js';
 import { failureOf } from '../../support/connect.js';
 import { smallIndex } from '../../support/small-index.js';
 import { directoryWith } from '../../support/temporary.js';
@@ -76,7 +75,7 @@ describe('mirror/catalog-images', () => {
       INSERT INTO operatorbundle (name, bundlepath) VALUES ('stray', 'quay.io/stray/bundle:1');
       INSERT INTO related_image VALUES ('quay.io/stray/bundle:1', 'stray'), ('quay.io/stray/app:1', 'stray'), ('', 'stray');
       INSERT INTO properties VALUES ('olm.deprecated', '{}', 'widget.v1.1.0', '1.1.0', 'quay.io/widget/bundle:1.1.0');`);
-    const catalog = new SqliteCatalog(new IndexQueries(database), 'index.db', () => Promise.resolve());
+    const catalog = new SqliteCatalog(database, 'index.db', () => Promise.resolve());
     const images = await imagesIn(catalog);
     expect(images.filter((image) => image.bundle === 'stray')).toEqual([
       { image: 'quay.io/stray/bundle:1', kind: 'bundle', package: '', bundle: 'stray' },

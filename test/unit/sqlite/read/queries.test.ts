@@ -1,13 +1,13 @@
 import { onTestFinished, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../../../src/sqlite/schema/database.js';
-import { IndexQueries } from '../../../../src/sqlite/read/queries.js';
+import { type IndexQueries, createIndexQueries, readState } from '../../../../src/sqlite/read/queries.js';
 import { indexFile } from '../../../support/index-file.js';
 
 async function queriesOf(...statements: string[]): Promise<IndexQueries> {
   const file = await indexFile(...statements);
   const database = await openDatabase(file, { access: 'read', name: 'index.db' });
   onTestFinished(() => database.close());
-  return new IndexQueries(database);
+  return createIndexQueries(database);
 }
 
 describe('sqlite/queries', () => {
@@ -97,11 +97,10 @@ describe('sqlite/queries', () => {
     const file = await indexFile();
     const reader = await openDatabase(file, { access: 'read' });
     const writer = await openDatabase(file, { access: 'write' });
-    const queries = new IndexQueries(reader);
-    const before = queries.state();
-    expect(queries.state()).toBe(before);
+    const before = readState(reader);
+    expect(readState(reader)).toBe(before);
     writer.run("UPDATE package SET default_channel = 'beta'");
-    expect(queries.state()).not.toBe(before);
+    expect(readState(reader)).not.toBe(before);
     reader.close();
     writer.close();
   });

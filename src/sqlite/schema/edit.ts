@@ -6,7 +6,7 @@ import { moveWhole } from '../../files/move-whole.js';
 import { publishNewFile, requireParentDirectory } from '../../files/replace-file.js';
 import { stagingBeside, sweepLeftovers } from '../../files/staging.js';
 import { type TemporaryPlace, openInTemporaryDirectory } from '../../files/temporary-directory.js';
-import { type CancelOptions, keepOpen } from '../../core/concurrency.js';
+import { type CancelOptions, withOpen } from '../../core/concurrency.js';
 import {
   OpmateError,
   UsageError,
@@ -86,21 +86,20 @@ async function changeDatabase<T>(
 ): Promise<T> {
   const { outputFile, create = false, name = file } = options;
   const input = await statIfPresent(file);
-  await sweepLeftovers(path.dirname(path.resolve(outputFile ?? file)));
-  if (outputFile !== undefined) {
-    const target = await checkOutput(outputFile, input);
-    return staged(target, async (staging) => {
-      if (input !== undefined || !create) await copyDatabase(file, name, staging);
-      const result = await changeInPlace(staging, name, options, work);
+  const isNew = input === undefined && create;
+  const output = outputFile ?? file;
+  await sweepLeftovers(path.dirname(path.resolve(output)));
+  if (outputFile === undefined && !isNew) return changeInPlace(file, name, options, work);
+  // Named only when complete: a file that others wait for cannot be removed again.
+  const target = await checkOutput(output, input);
+  const staging = stagingBeside(target);
+  try {
+    if (!isNew) await copyDatabase(file, name, staging);
+    const result = await changeInPlace(staging, name, options, work);
+    if (outputFile !== undefined) {
       await moveWhole(staging, target).catch(throwFileError(outputFile, { file: outputFile }));
       return result;
-    });
-  }
-  if (input !== undefined || !create) return changeInPlace(file, name, options, work);
-  // Named only when complete: a file that others wait for cannot be removed again.
-  await checkOutput(file, undefined);
-  return staged(file, async (staging) => {
-    const result = await changeInPlace(staging, name, options, work);
+    }
     await publishNewFile(staging, file).catch((error: unknown) => {
       if (systemCode(error) !== 'EEXIST') throw fileError(file, error, { file });
       throw new OpmateError('IO', 'created by another process meanwhile', {
@@ -111,7 +110,10 @@ async function changeDatabase<T>(
       });
     });
     return result;
-  });
+  } finally {
+    for (const suffix of ['', '-journal', '-wal', '-shm'])
+      await rm(staging + suffix, { force: true }).catch(() => undefined);
+  }
 }
 
 async function changeInPlace<T>(
@@ -120,8 +122,8 @@ async function changeInPlace<T>(
   { create = false, vacuum = false, timeoutMs, signal, logger }: EditOptions,
   work: (database: Database) => T | Promise<T>,
 ): Promise<T> {
-  const database = await openDatabase(file, { access: create ? 'create' : 'write', name, timeoutMs });
-  try {
+  const access = create ? 'create' : 'write';
+  return withOpen(openDatabase(file, { access, name, timeoutMs }), async (database) => {
     const result = await database.transaction(async () => {
       const worked = await work(database);
       throwIfCancelled(signal);
@@ -129,9 +131,7 @@ async function changeInPlace<T>(
     });
     if (vacuum) giveBackPages(database, logger);
     return result;
-  } finally {
-    database.close();
-  }
+  });
 }
 
 /** Releases free pages; a failure, as on a full disk, does not fail the edit. */
@@ -172,17 +172,6 @@ async function checkOutput(file: string, input: Stats | undefined): Promise<stri
   return target;
 }
 
-/** Runs `work` with the name of a file next to `target`, which is removed afterwards. */
-async function staged<T>(target: string, work: (staging: string) => Promise<T>): Promise<T> {
-  const staging = stagingBeside(target);
-  try {
-    return await work(staging);
-  } finally {
-    for (const suffix of ['', '-journal', '-wal', '-shm'])
-      await rm(staging + suffix, { force: true }).catch(() => undefined);
-  }
-}
-
 /** Copies a consistent state of a database to a private file, without leaving other files. */
 async function copyDatabase(file: string, name: string, to: string): Promise<void> {
   const from = await realpath(file).catch(throwFileError(name, { file: name }));
@@ -195,13 +184,8 @@ async function copyDatabase(file: string, name: string, to: string): Promise<voi
 async function copyByReading(from: string, name: string, to: string): Promise<boolean> {
   if (await needsFilesBeside(from)) return false;
   try {
-    const source = await openDatabase(from, { access: 'read', name });
-    try {
-      source.copyTo(to);
-      return true;
-    } finally {
-      source.close();
-    }
+    await withOpen(openDatabase(from, { access: 'read', name }), (source) => source.copyTo(to));
+    return true;
   } catch (error) {
     if (!isUnfinished(error)) throw error;
     await rm(to, { force: true });

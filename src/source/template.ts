@@ -16,6 +16,7 @@ import { mapConcurrent, withOpen } from '../core/concurrency.js';
 import { CancelledError, OpmateError, getMessage } from '../core/errors.js';
 import { parseGoJson, quoteGo } from '../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
+import { groupBy } from '../core/groups.js';
 import { silentLogger } from '../core/log.js';
 import { findReference } from '../core/reference.js';
 import { type Version, parseVersion } from '../core/semver.js';
@@ -72,7 +73,7 @@ export async function renderTemplate(
       else await addEntry(blob, position, getOrigin(position));
     }
     const bundles = new Map<number, BundleFacts>();
-    await fetch(images, async (blob, places) => {
+    await fetch(images, async (blob, _csvText, ...places) => {
       for (const place of places) {
         const { position } = images[place] as { position: number };
         bundles.set(position, describeBundle(blob, getOrigin(position)));
@@ -86,8 +87,8 @@ export async function renderTemplate(
   async function renderSemver(template: SemverTemplate, spool: Spool): Promise<void> {
     const { bundles } = template;
     const rendered = new Map<string, { facts: BundleFacts; csv: SpoolSlot }>();
-    await fetch(bundles, async (blob, [place], csvText) => {
-      const { image } = bundles[place as number] as TemplateImage;
+    await fetch(bundles, async (blob, csvText, place) => {
+      const { image } = bundles[place] as TemplateImage;
       // The bundle that describes the package is known only after all are fetched.
       const csv = await spool.append(csvText ?? '');
       rendered.set(image, { facts: describeBundle(blob), csv });
@@ -101,9 +102,8 @@ export async function renderTemplate(
     const { members, packageName } = await readMembers(template, (image) => rendered.get(image)?.facts);
     const { channels, defaultChannel } = buildSemverChannels(packageName, members, template.generate);
     const head = channels.find(({ name }) => name === defaultChannel)?.entries?.at(-1)?.name;
-    const seen = new Set<string>();
-    const inOrder = bundles.flatMap(({ image }) => (seen.has(image) ? [] : (seen.add(image), [image])));
-    const renderedBundles = inOrder.map((image) => rendered.get(image)).filter((item) => item !== undefined);
+    const inOrder = new Set(bundles.map(({ image }) => image));
+    const renderedBundles = [...inOrder].flatMap((image) => rendered.get(image) ?? []);
     const csv = renderedBundles.find(({ facts }) => facts.name === head)?.csv;
     const csvText = csv === undefined ? '' : (await spool.read(csv)).toString();
     const blob: PackageBlob = {
@@ -194,21 +194,21 @@ export async function renderTemplate(
     await checkSubstitutions(template.substitutions);
     const substitutes = new Map<string, Substitute>();
     const images = template.substitutions.map(({ name, path }) => ({ image: name, path: [...path, 'name'] }));
-    const use = async (
-      blob: BundleBlob,
-      [place]: [number, ...number[]],
-      csvText: string | undefined,
-    ): Promise<void> => {
-      const { name } = template.substitutions[place] as Substitution;
-      const version = keepOutcome(() => readVersionRelease(blob, csvText));
-      substitutes.set(name, { facts: describeBundle(blob), version });
-      await assembly.addBundle(blob, template.entries.length + place);
-    };
-    await fetch(images, use, (place) => {
+    const getContext = (place: number): string => {
       const substitution = template.substitutions[place] as Substitution;
       const name = quoteGo(substitution.name);
       return `${formatSubstitutionContext(substitution)}failed to render bundle image reference ${name}: `;
-    });
+    };
+    await fetch(
+      images,
+      async (blob, csvText, place) => {
+        const { name } = template.substitutions[place] as Substitution;
+        const version = keepOutcome(() => readVersionRelease(blob, csvText));
+        substitutes.set(name, { facts: describeBundle(blob), version });
+        await assembly.addBundle(blob, template.entries.length + place);
+      },
+      getContext,
+    );
     await errors.throwIfAny();
     for (const substitution of template.substitutions) {
       const substitute = substitutes.get(substitution.name) as Substitute;
@@ -299,23 +299,18 @@ export async function renderTemplate(
   }
 
   /**
-   * Fetches each image once and passes its migrated bundle to `use`, with its indexes in `images` and its
-   * ClusterServiceVersion. Continues after a failure, except with images of an unreachable registry.
+   * Fetches each image once and passes its migrated bundle to `use`, with its ClusterServiceVersion and its indexes in
+   * `images`. Continues after a failure, except with images of an unreachable registry.
    */
   async function fetch(
     images: readonly TemplateImage[],
-    use: (blob: BundleBlob, places: [number, ...number[]], csvText: string | undefined) => Promise<void>,
+    use: (blob: BundleBlob, csvText: string | undefined, ...places: Places) => Promise<void>,
     getContext?: (place: number) => string,
   ): Promise<void> {
-    const imageIndexes = new Map<string, [number, ...number[]]>();
-    for (const [place, { image }] of images.entries()) {
-      const places = imageIndexes.get(image);
-      if (places === undefined) imageIndexes.set(image, [place]);
-      else places.push(place);
-    }
+    const byImage = groupBy(images.keys(), (place) => (images[place] as TemplateImage).image);
     const unreachable = new Set<string>();
     const failures = new Map<number, OpmateError>();
-    const fetchOne = async ([image, places]: [string, [number, ...number[]]]): Promise<void> => {
+    const fetchOne = async (image: string, places: Places): Promise<void> => {
       const parsed = findReference(image);
       const registry = parsed?.transport === 'docker' ? parsed.registry : undefined;
       if (registry !== undefined && unreachable.has(registry)) {
@@ -326,7 +321,7 @@ export async function renderTemplate(
       try {
         const blob = await readBundleImage(image, session);
         const csvText = findCsvText(blob);
-        await use(migrateBundle(blob, options.migrationLevel, csvText), places, csvText);
+        await use(migrateBundle(blob, options.migrationLevel, csvText), csvText, ...places);
       } catch (error) {
         const failure = inReference(error, image);
         if (!(failure instanceof OpmateError) || failure instanceof CancelledError) throw failure;
@@ -336,16 +331,14 @@ export async function renderTemplate(
     };
     const { logger = silentLogger } = session;
     const task = `render ${template.file}`;
-    const total = imageIndexes.size;
-    let current = 0;
-    const report = (): void => logger.progress({ task, state: 'update', current, total, unit: 'items' });
+    const total = byImage.size;
+    let fetched = 0;
+    const report = (): void =>
+      logger.progress({ task, state: 'update', current: fetched++, total, unit: 'items' });
     report();
-    const fetchNext = (item: [string, [number, ...number[]]]): Promise<void> =>
-      fetchOne(item).finally(() => {
-        current++;
-        report();
-      });
-    await mapConcurrent([...imageIndexes], options.concurrency ?? 8, fetchNext, session).finally(() =>
+    const fetchNext = ([image, places]: [string, number[]]): Promise<void> =>
+      fetchOne(image, places as Places).finally(report);
+    await mapConcurrent([...byImage], options.concurrency ?? 8, fetchNext, session).finally(() =>
       logger.progress({ task, state: 'done' }),
     );
     for (const [place, { code, message, hint }] of [...failures].sort(([a], [b]) => a - b)) {
@@ -369,6 +362,9 @@ export async function renderTemplate(
     throw error;
   }
 }
+
+/** Indexes of an image in a template, at least one. */
+type Places = [first: number, ...others: number[]];
 
 /** Returns the path of a problem in its template; undefined if it is not about an entry. */
 function findEntryPath(

@@ -1,7 +1,6 @@
 import { withOpen } from '../core/concurrency.js';
 import { addContext } from '../core/diagnostics-error.js';
 import { readPackageContent } from '../catalog/package-content.js';
-import { withOpen } from '../core/concurrency.js';
 import { OpmateError, UsageError, redact } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import type { PackageContent } from '../graph/resolve-content.js';

@@ -33,20 +33,18 @@ export const command = defineCommand({
   async runInSession({ context, args: [reference], options, session }) {
     const { compare, host, export: directory } = options;
     const port = parsePort(options);
-    await useSession(context, options, async (session) => {
-      const { logger } = session;
-      if (directory !== undefined) {
-        await exportCatalogView(reference, directory, session, { compare });
-        logger.log('info', `exported ${directory}: open ${directory}/index.html`);
-        return;
-      }
-      const edit = options.edit ? options.to : undefined;
-      await withOpen(viewCatalog(reference, session, { compare, host, port, edit }), async ({ url }) => {
-        await writeAll(context.stdout, `${url}\n`);
-        if (options.open) openBrowser(url, context.environment, logger);
-        logger.log('info', 'press Ctrl+C to stop');
-        await new Promise<void>((resolve) => void onAbort(context.signal, resolve));
-      });
+    const { logger } = session;
+    if (directory !== undefined) {
+      await exportCatalogView(reference, directory, session, { compare });
+      logger.log('info', `exported ${directory}: open ${directory}/index.html`);
+      return;
+    }
+    const edit = options.edit ? options.to : undefined;
+    await withOpen(viewCatalog(reference, session, { compare, host, port, edit }), async ({ url }) => {
+      await writeAll(context.stdout, `${url}\n`);
+      if (options.open) openBrowser(url, context.environment, logger);
+      logger.log('info', 'press Ctrl+C to stop');
+      await new Promise<void>((resolve) => void onAbort(context.signal, resolve));
     });
   },
 });

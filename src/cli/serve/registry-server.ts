@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import cluster from 'node:cluster';
 import { writeFile } from 'node:fs/promises';
 import type { GrpcServerOptions } from '../../api/serve/grpc-server.js';
-import { onAbort, withOpen } from '../../core/concurrency.js';
+import { onAbort } from '../../core/concurrency.js';
 import { CancelledError, getMessage, redact, systemReason } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 import type { FlagValues } from '../command/flags.js';

@@ -6,7 +6,7 @@ import { moveWhole } from '../../files/move-whole.js';
 import { publishNewFile, requireParentDirectory } from '../../files/replace-file.js';
 import { stagingBeside, sweepLeftovers } from '../../files/staging.js';
 import { type TemporaryPlace, openInTemporaryDirectory } from '../../files/temporary-directory.js';
-import { type CancelOptions, withOpen } from '../../core/concurrency.js';
+import { type CancelOptions, withOpen, keepOpen } from '../../core/concurrency.js';
 import {
   OpmateError,
   UsageError,

@@ -102,17 +102,14 @@ export async function readCatalogManifests(
   }
   const byFile = groupBy(faults.all, ({ file }) => file);
   for (const fileFaults of byFile.values()) refused.push(refuse(undefined, fileFaults));
+  const shown = refused.map((manifest) => {
+    if (outside.has(manifest.file)) return withoutText(manifest);
+    // A valid manifest of the same name takes precedence.
+    return byName.has(manifest.name ?? '') ? { ...manifest, name: undefined } : manifest;
+  });
   return {
     manifests: [...byName.values()].sort((a, b) => compareBytes(a.name, b.name)),
-    refused: refused
-      .map((manifest) => (outside.has(manifest.file) ? withoutText(manifest) : manifest))
-      // A valid manifest of the same name takes precedence.
-      .map((manifest) =>
-        manifest.name !== undefined && byName.has(manifest.name)
-          ? { ...manifest, name: undefined }
-          : manifest,
-      )
-      .sort((a, b) => compareBytes(a.file, b.file) || a.line - b.line),
+    refused: shown.sort((a, b) => compareBytes(a.file, b.file) || a.line - b.line),
   };
 }
 

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { formatDiagnostic, formatMessage } from '../../core/diagnostic.js';
+import { type Diagnostic, formatDiagnostic, formatMessage } from '../../core/diagnostic.js';
 import { diagnosticsFrom, namesLine } from '../../core/diagnostics-error.js';
 import { OpmateError, redact } from '../../core/errors.js';
 import type { JsonObject, JsonValue } from '../../document/json.js';
@@ -52,14 +52,7 @@ export interface CatalogRecord {
 }
 
 /** A problem of a catalog or its manifest, without secrets. */
-interface CatalogProblem {
-  message: string;
-  file?: string | undefined;
-  /** One-based, as `column`. */
-  line?: number | undefined;
-  column?: number | undefined;
-  hint?: string | undefined;
-}
+type CatalogProblem = Pick<Diagnostic, 'file' | 'line' | 'column' | 'hint'> & { message: string };
 
 /** Problems of a catalog; `message` has one per line, for a condition. */
 interface CatalogFault {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { CompressedReplies } from '../../../../src/serve/http/compressed-replies.js';
+import { CompressedReplies } from '../../../../src/serve/http/body-sender.js';
 
 /** Pieces in one buffer that is filled anew for each, as streams of contents do it, and how often they were read. */
 function readerOf(texts: readonly Buffer[]) {
@@ -20,7 +20,7 @@ function readerOf(texts: readonly Buffer[]) {
 
 const incompressible = (count: number) => Array.from({ length: count }, () => randomBytes(50_000));
 
-describe('serve/http/compressed-replies', () => {
+describe('serve/http/body-sender', () => {
   it('compresses once for all who ask, at once and later', async () => {
     const texts = incompressible(5);
     const { readPieces, getReads } = readerOf(texts);

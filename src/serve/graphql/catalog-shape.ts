@@ -7,6 +7,7 @@ import { OpmateError } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
 import { parseGoJson } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
+import type { ContentBlob, Section } from '../catalogs/content-index.js';
 import { type ContentReader, type StoredContent, readSection } from '../catalogs/stored-content.js';
 import { toFieldName } from './names.js';
 
@@ -67,13 +68,11 @@ export async function readCatalogShape(content: StoredContent, reader: ContentRe
   };
   for (const group of groupedBlobs(content)) {
     const buffer = await readSection(reader, group);
-    let start = 0;
-    for (const { schema, length } of group.blobs) {
-      const text = buffer.toString('utf8', start, start + length);
-      start += length;
+    for (const { schema, section } of group.blobs) {
       if (schema === '') continue;
       await takeTurn();
-      const value = parseGoJson(text);
+      const start = section.offset - group.offset;
+      const value = parseGoJson(buffer.toString('utf8', start, start + section.length));
       if (!isJsonObject(value)) continue;
       let shape = schemas.get(schema);
       if (shape === undefined) {
@@ -87,23 +86,22 @@ export async function readCatalogShape(content: StoredContent, reader: ContentRe
   return [...schemas.values()].sort((a, b) => compareBytes(a.name, b.name));
 }
 
-interface BlobGroup {
-  offset: number;
-  length: number;
-  blobs: { schema: string; length: number }[];
+interface BlobGroup extends Section {
+  blobs: ContentBlob[];
 }
 
 /** Groups adjacent blobs for a common read; there are no gaps. */
 function* groupedBlobs(content: StoredContent): Generator<BlobGroup, void, undefined> {
   let group: BlobGroup | undefined;
-  for (const { schema, section } of content.blobs()) {
-    if (group !== undefined && group.length + section.length > readBytes) {
+  for (const blob of content.blobs()) {
+    const { offset, length } = blob.section;
+    if (group !== undefined && group.length + length > readBytes) {
       yield group;
       group = undefined;
     }
-    group ??= { offset: section.offset, length: 0, blobs: [] };
-    group.length += section.length;
-    group.blobs.push({ schema, length: section.length });
+    group ??= { offset, length: 0, blobs: [] };
+    group.length += length;
+    group.blobs.push(blob);
   }
   if (group !== undefined) yield group;
 }

@@ -117,12 +117,7 @@ export async function diffCatalogs(
 ): Promise<CatalogDiff> {
   const both = [before, after] as const;
   /** Returns both forms of a blob, keys sorted; undefined if their text is the same. */
-  const readDifferent = async (
-    packageName: string,
-    schema: string,
-    name: string,
-  ): Promise<[JsonObject, JsonObject] | undefined> => {
-    const key = toKey({ package: packageName, schema, name });
+  const readDifferent = async (key: string): Promise<[JsonObject, JsonObject] | undefined> => {
     const [was, is] = [before.blobs.get(key), after.blobs.get(key)];
     if (was === undefined || is === undefined || was.hash === is.hash) return undefined;
     return [await readSorted(before.catalog, was.origin), await readSorted(after.catalog, is.origin)];
@@ -130,7 +125,8 @@ export async function diffCatalogs(
   const packages = await diffParts(
     both.map(({ facts }) => firstBy(facts.packages, ({ name }) => name)),
     ({ name }) => name,
-    async (_, { name }) => diffPackage(name, await readDifferent(name, schemas.package, name)),
+    async (_, { name }) =>
+      diffPackage(name, await readDifferent(toKey({ schema: schemas.package, package: name, name }))),
     signal,
   );
   const channels = await diffParts(
@@ -142,7 +138,7 @@ export async function diffCatalogs(
       entries: entries.length,
     }),
     async (was, is) => {
-      const blobs = await readDifferent(is.package, schemas.channel, is.name);
+      const blobs = await readDifferent(toKey({ ...is, schema: schemas.channel }));
       const properties = blobs?.map((blob) => encodeGoJson(blob['properties'] ?? []));
       return properties && diffChannel(was, is, properties[0] !== properties[1]);
     },
@@ -157,7 +153,7 @@ export async function diffCatalogs(
       image: facts.image,
     }),
     async (was, is) => {
-      const blobs = await readDifferent(is.package, schemas.bundle, is.name);
+      const blobs = await readDifferent(toKey({ ...is, schema: schemas.bundle }));
       const version = findChange(describeVersion(was), describeVersion(is));
       return blobs && diffBundle(decodeBundle(blobs[0]), decodeBundle(blobs[1]), version);
     },
@@ -175,13 +171,8 @@ export async function diffCatalogs(
   const others = await diffParts(
     both.map(({ blobs }) => new Map([...blobs].filter(([, { schema }]) => !isOwnSchema(schema)))),
     toOtherBlob,
-    async (was, is) => {
-      if (was.hash === is.hash) return undefined;
-      const texts = [
-        await readSorted(before.catalog, was.origin),
-        await readSorted(after.catalog, is.origin),
-      ];
-      const [old, now] = texts.map((blob) => encodeGoJson(blob));
+    async (_, is, key) => {
+      const [old, now] = (await readDifferent(key))?.map((blob) => encodeGoJson(blob)) ?? [];
       return old === now ? undefined : toOtherBlob(is);
     },
     signal,
@@ -200,7 +191,7 @@ export async function diffCatalogs(
 async function diffParts<T, S, C>(
   both: readonly ReadonlyMap<string, T>[],
   toState: (part: T) => S,
-  findDifference: (was: T, is: T) => C | undefined | Promise<C | undefined>,
+  findDifference: (was: T, is: T, key: string) => C | undefined | Promise<C | undefined>,
   signal: AbortSignal | undefined,
 ): Promise<ListChange<S> & { changed: C[] }> {
   const [old, now] = both as [ReadonlyMap<string, T>, ReadonlyMap<string, T>];
@@ -209,7 +200,7 @@ async function diffParts<T, S, C>(
   for (const key of sortedByBytes(now.keys())) {
     throwIfCancelled(signal);
     const [was, is] = [old.get(key), now.get(key)];
-    const change = was && is && (await findDifference(was, is));
+    const change = was && is && (await findDifference(was, is, key));
     if (change !== undefined) changed.push(change);
   }
   return {

@@ -2,7 +2,6 @@ import { withOpen } from '../../core/concurrency.js';
 import { catalogForms } from '../../api/open-catalog.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { type FlagValues, flag, grouped, text } from '../command/flags.js';
-import { filterFlags } from './filter-request.js';
 import { migrateLevel, outputFormat } from '../command/shared-flags.js';
 import { access, constants } from 'node:fs/promises';
 import path from 'node:path';
@@ -16,15 +15,14 @@ import { resolveMigrationLevel } from '../../model/migrations.js';
 import { requireEmptyDirectory } from '../../files/fill-directory.js';
 import { replaceFiles, resolveReplacedFile } from '../../files/replace-file.js';
 import { readFilterFile } from '../../catalog/selection/filter-file.js';
-import { addFlags } from './filter-request.js';
+import { addFlags, filterFlags } from './filter-request.js';
 import { type FilterReport, filterReport, filterText } from './filter-text.js';
 import type { CommandContext } from '../context.js';
 import { readInput } from '../input.js';
 import { reportEnding, summarizeItems } from '../ending.js';
 import { encodeData } from '../reports/encode-data.js';
-import { writeAll } from '../output.js';
 import { count, shellWord } from '../printable.js';
-import { type CommandSession } from '../session.js';
+import { type CommandSession, writePieces } from '../session.js';
 
 const flags = {
   ...filterFlags,
@@ -58,9 +56,8 @@ export const command = defineCommand({
     ['Filter by a file', 'opmate catalog filter ./catalog -f filter.yaml -o yaml'],
   ],
   async runInSession({ context, args: [reference], options, session }) {
-    const { to: directory, output, dryRun, report: reportFile } = options;
+    const { to: directory, output, dryRun, report: reportFile, migrateLevel } = options;
     const format = output ?? 'json';
-    const { migrateLevel } = options;
     resolveMigrationLevel(migrateLevel ?? '');
     if (directory === undefined && output === undefined && !dryRun) {
       throw new UsageError('--to: missing', {
@@ -77,18 +74,16 @@ export const command = defineCommand({
       const report = filterReport(shown, filtered.before, filtered.selection);
       const made = { format, migrateLevel };
       const writeOutput = async (): Promise<void> => {
-        const { logger, signal } = session;
         if (dryRun) await writeDryRun(context, report, output, session);
         else if (isForStdout) {
-          const pieces = beforeFirst(filtered.write(made), () => logger.close());
-          await writeAll(context.stdout, pieces, signal);
+          await writePieces(context, session, filtered.write(made));
         } else {
           await filtered.writeDirectory(directory, made);
           const { facts, packages } = filtered.selection;
           const kept = `${packages.length} of ${count(filtered.before.packages.length, 'package')}`;
           const bundles = `${facts.bundles.length} of ${count(filtered.before.bundles.length, 'bundle')}`;
           reportEnding(
-            logger,
+            session.logger,
             [`wrote ${kept}, ${bundles} to ${directory}`],
             `opmate serve ${shellWord(directory)}`,
           );
@@ -101,16 +96,6 @@ export const command = defineCommand({
     });
   },
 });
-
-/** Yields the pieces, and calls `act` before the first. */
-async function* beforeFirst<T>(pieces: AsyncIterable<T>, act: () => void): AsyncGenerator<T> {
-  let isFirst = true;
-  for await (const piece of pieces) {
-    if (isFirst) act();
-    isFirst = false;
-    yield piece;
-  }
-}
 
 /** Throws OpmateError if a file cannot be written. */
 async function requirePlace(file: string): Promise<void> {
@@ -146,15 +131,11 @@ async function writeDryRun(
   context: CommandContext,
   report: FilterReport,
   output: string | undefined,
-  { logger }: CommandSession,
+  session: CommandSession,
 ): Promise<void> {
   if (output === 'yaml') {
     throw new UsageError('--output yaml cannot be used with --dry-run', { hint: 'use text or json' });
   }
-  logger.close();
-  await writeAll(
-    context.stdout,
-    output === 'json' ? encodeData(report, output) : filterText(report),
-    context.signal,
-  );
+  const text = output === 'json' ? encodeData(report, output) : filterText(report);
+  await writePieces(context, session, text);
 }

@@ -67,11 +67,12 @@ export function addFlags(
       filter.criteria.push({ package: of, channel, where: { subject: `--${flag}` }, criteria });
     }
   };
-  for (const name of flags.package ?? [])
-    (filter.packages ??= []).push({ name, where: { subject: '--package' } });
-  for (const text of flags.channel ?? []) {
-    filter.channels.push({ ...parseQualifiedName(text), where: { subject: '--channel' } });
-  }
+  const toNamed = (flag: string, names: readonly string[] = []) =>
+    names.map((name) => ({ name, where: { subject: `--${flag}` } }));
+  const toQualified = (flag: string, names?: readonly string[]) =>
+    toNamed(flag, names).map(({ name, where }) => ({ ...parseQualifiedName(name), where }));
+  for (const request of toNamed('package', flags.package)) (filter.packages ??= []).push(request);
+  filter.channels.push(...toQualified('channel', flags.channel));
   addScoped('version', flags.version, (text) => ({ versions: parseNamedRange(text) }));
   addScoped('min-version', flags.minVersion, (text) => ({ minVersion: checkVersion(text) }));
   addScoped('max-version', flags.maxVersion, (text) => ({ maxVersion: checkVersion(text) }));
@@ -94,17 +95,10 @@ export function addFlags(
     }
     filter.defaultChannels.push({ package: of, name: text, where: { subject: '--default-channel' } });
   }
-  for (const name of flags.dropPackage ?? [])
-    filter.dropPackages.push({ name, where: { subject: '--drop-package' } });
-  for (const text of flags.dropChannel ?? []) {
-    filter.dropChannels.push({ ...parseQualifiedName(text), where: { subject: '--drop-channel' } });
-  }
-  for (const text of flags.dropBundle ?? []) {
-    filter.dropBundles.push({ ...parseQualifiedName(text), where: { subject: '--drop-bundle' } });
-  }
-  if (flags.undated !== undefined) {
-    filter.undated = flags.undated;
-  }
+  filter.dropPackages.push(...toNamed('drop-package', flags.dropPackage));
+  filter.dropChannels.push(...toQualified('drop-channel', flags.dropChannel));
+  filter.dropBundles.push(...toQualified('drop-bundle', flags.dropBundle));
+  filter.undated = flags.undated ?? filter.undated;
   filter.dropDeprecated ||= flags.dropDeprecated === true;
   if (flags.exact === true) filter.keep = 'nothing';
 }

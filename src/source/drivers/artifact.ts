@@ -16,9 +16,9 @@ import { retryDamaged } from '../../oci/transport/retry-policy.js';
 import type { Descriptor } from '../../oci/image/types.js';
 import { type ArtifactPlace, pinReference } from '../place.js';
 import type { SourceSession } from '../session.js';
-import type { ResolvedPlace, Unpack, UnpackedPlace } from './driver.js';
+import type { ResolvedPlace, UnpackedPlace } from './driver.js';
 import { digestOfImage } from './image.js';
-import { directoryBelow, toUnpackedPlace } from './local.js';
+import { toUnpackedPlace } from './local.js';
 
 /** Annotation with the file name of a layer. (Source: OCI image specification, annotations.) */
 const titleKey = 'org.opencontainers.image.title';
@@ -29,12 +29,9 @@ export async function resolveArtifact(place: ArtifactPlace, session: SourceSessi
   const reference = parseReference(place.ref);
   const pinned = pinReference(reference, await digestOfImage(reference, session));
   const ref = pinned.text;
-  const unpack: Unpack = async (destination) => {
-    const problems = await unpackArtifact(pinned, destination, session);
-    return { directory: await directoryBelow(destination, directory, ref), problems };
-  };
-  const id = `artifact ${ref}${directory === undefined ? '' : ` ${directory}`}`;
-  return toUnpackedPlace({ id, ref }, unpack, directory === undefined ? ref : `${ref}/${directory}`, session);
+  return toUnpackedPlace({ id: `artifact ${ref}`, ref }, session, { directory }, (destination) =>
+    unpackArtifact(pinned, destination, session),
+  );
 }
 
 function unpackArtifact(

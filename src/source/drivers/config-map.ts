@@ -11,7 +11,7 @@ import { type ConfigMapPlace, type ConfigMapsPlace, formatPlace } from '../place
 import type { CatalogSource } from '../source-types.js';
 import type { SourceSession } from '../session.js';
 import { fetchConfigMaps, writeConfigMap } from './config-map-files.js';
-import type { ResolvedPlace, Unpack } from './driver.js';
+import type { ResolvedPlace } from './driver.js';
 import { openDatabase, toSource, toUnpackedPlace } from './local.js';
 
 /** Resolves a ConfigMap with its data: each key is a file of the catalog, or operator manifests. */
@@ -20,11 +20,10 @@ export function resolveConfigMap(
   session: SourceSession,
 ): ResolvedPlace {
   const ref = `configmap/${name}@${computeDigest(encodeGoJson(sortKeysDeep({ data, binaryData })))}`;
-  const unpack: Unpack = async (destination) => {
+  const place = toUnpackedPlace({ id: ref, ref }, session, {}, async (destination) => {
     await writeConfigMap(destination, ref, { data, binaryData }, session);
-    return { directory: destination, problems: new Map() };
-  };
-  const place = toUnpackedPlace({ id: ref, ref }, unpack, ref, session);
+    return undefined;
+  });
   if (!holdsManifestData(data)) return place;
   return {
     ...place,
@@ -54,10 +53,10 @@ function openManifests(name: string, data: JsonObject, session: SourceSession): 
 /** Resolves the ConfigMaps in a manifest file; their only state is their content. */
 export function resolveConfigMaps(place: ConfigMapsPlace, session: SourceSession): ResolvedPlace {
   const ref = formatPlace(place);
-  const unpack: Unpack = async (destination) => {
+  const resolved = toUnpackedPlace({ id: ref, ref }, session, {}, async (destination) => {
     for (const warning of await fetchConfigMaps(place, destination, session))
       session.logger?.log('warn', formatDiagnostic({ ...warning, file: place.file }));
-    return { directory: destination, problems: new Map() };
-  };
-  return { ...toUnpackedPlace({ id: ref, ref }, unpack, ref, session), isImmutable: false };
+    return undefined;
+  });
+  return { ...resolved, isImmutable: false };
 }

@@ -9,9 +9,9 @@ import { CancelledError, OpmateError, redact } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type GitPlace, getDirectory, isCommit } from '../place.js';
 import type { SourceSession } from '../session.js';
-import type { ResolvedPlace, Unpack } from './driver.js';
+import type { ResolvedPlace } from './driver.js';
 import { type Git, type GitOptions, withGit } from './git-program.js';
-import { directoryBelow, toUnpackedPlace } from './local.js';
+import { toUnpackedPlace } from './local.js';
 
 /** Timeouts for listing refs and for fetching a commit. */
 const listTimeoutMs = 60_000;
@@ -26,18 +26,17 @@ const maxShown = 5;
  * OpmateError.
  */
 export async function resolveGit(place: GitPlace, session: SourceSession): Promise<ResolvedPlace> {
-  const { repository, directory } = place;
+  const { repository } = place;
   const below = getDirectory(place);
   const commit = await commitOfGit(place, session);
   const ref = `${redact(repository)}@${commit}`;
-  const unpack: Unpack = async (destination, roots) => {
+  const state = { id: `git ${repository} ${commit}`, ref };
+  return toUnpackedPlace(state, session, { directory: below }, async (destination, roots) => {
     const wanted = roots.map((root) => normalizeEntryPath(`${below}/${root}`, ref));
     const { problems } = await fetchGit(place, commit, destination, wanted, session);
     if (!roots.includes('')) await makeDirectory(path.join(destination, below), 0o700);
-    return { directory: await directoryBelow(destination, below, ref), problems };
-  };
-  const id = `git ${repository} ${commit}${directory === undefined ? '' : ` ${directory}`}`;
-  return toUnpackedPlace({ id, ref }, unpack, below === '' ? ref : `${ref}/${below}`, session);
+    return problems;
+  });
 }
 
 /**

@@ -2,9 +2,9 @@ import path from 'node:path';
 import { OpmateError } from '../../core/errors.js';
 import { type HttpPlace, formatUrl } from '../place.js';
 import type { SourceSession } from '../session.js';
-import type { PlaceState, ResolvedPlace, Unpack } from './driver.js';
+import type { PlaceState, ResolvedPlace } from './driver.js';
 import { checkUrl, getValidator, receiveFile, requestPlace, withDownload } from './http-request.js';
-import { directoryBelow, toUnpackedPlace } from './local.js';
+import { toUnpackedPlace } from './local.js';
 import { unpackArchive } from './unpack-archive.js';
 
 /**
@@ -38,14 +38,10 @@ export async function resolveHttp(
     }
     const ref = `${shown}@${digest}`;
     const within = directory === undefined ? '' : `${directory}/`;
-    const unpack: Unpack = async (destination, roots) => {
+    const state = { id: `archive ${digest}`, ref, validator: getValidator(response) };
+    return toUnpackedPlace(state, session, { directory }, async (destination, roots) => {
       const wanted = roots.map((root) => within + root);
-      const { problems } = await unpackArchive(file, destination, ref, wanted, session);
-      if (directory === undefined) return { directory: destination, problems };
-      return { directory: await directoryBelow(destination, directory, ref), problems };
-    };
-    const id = `archive ${digest}${directory === undefined ? '' : ` ${directory}`}`;
-    const label = directory === undefined ? ref : `${ref}/${directory}`;
-    return toUnpackedPlace({ id, ref, validator: getValidator(response) }, unpack, label, session);
+      return (await unpackArchive(file, destination, ref, wanted, session)).problems;
+    });
   });
 }

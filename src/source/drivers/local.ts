@@ -21,7 +21,13 @@ import type { ArchivePlace, DatabasePlace, DirectoryPlace } from '../place.js';
 import { inReference } from '../reference-error.js';
 import type { AllowedSources, CatalogSource, Source } from '../source-types.js';
 import type { SourceSession } from '../session.js';
-import { type PlaceState, type ResolvedPlace, type Unpack, nothingToClose } from './driver.js';
+import {
+  type PlaceState,
+  type ResolvedPlace,
+  type Unpack,
+  type UnpackedPlace,
+  nothingToClose,
+} from './driver.js';
 import { changed, confirmTree, readTree, toFileTree } from './file-tree.js';
 
 /** The directories of a registry+v1 bundle. */
@@ -95,37 +101,40 @@ export function toSource(catalog: Catalog): CatalogSource {
   return { kind: 'catalog', catalog, close: () => catalog.close() };
 }
 
-/** Returns a place of immutable files that `unpack` writes; `label` is the name of their root in messages. */
-export function toUnpackedPlace(
-  state: PlaceState,
-  unpack: Unpack,
-  label: string,
-  session: SourceSession,
-): ResolvedPlace {
-  const open = (allowed: AllowedSources) => openUnpacked(unpack, label, session, allowed);
-  return { state, isImmutable: true, unpack, open, close: nothingToClose };
-}
-
 /**
- * Opens the bundle or catalog in the files written by `unpack`, which are removed on close. Links out of them are never
- * followed. Throws OpmateError.
+ * Returns a place of the immutable files that `write` writes, or of those in a `directory` of them; `label` is the name
+ * of their root in messages. Links out of opened files, which are removed on close, are never followed.
  */
-function openUnpacked(
-  unpack: Unpack,
-  label: string,
+export function toUnpackedPlace(
+  { id, ref, validator }: PlaceState,
   session: SourceSession,
-  allowed: AllowedSources,
-): Promise<Source> {
-  return openInTemporaryDirectory(session, async (temporary): Promise<Source> => {
-    const { directory } = await unpack(path.join(temporary, 'tree'), ['']);
-    if (!(await isBundleDirectory(directory))) {
-      requireCatalogs(allowed);
-      return toSource(new DirectoryCatalog(directory, label));
-    }
-    requireBundles(allowed, label);
-    const files = await readUnpackedBundle(directory, label, session);
-    return { kind: 'bundle', image: '', files, close: nothingToClose };
-  });
+  { directory = '', label = ref }: { directory?: string | undefined; label?: string },
+  write: (destination: string, roots: readonly string[]) => Promise<UnpackedPlace['problems'] | undefined>,
+): ResolvedPlace {
+  const name = directory === '' ? label : `${label}/${directory}`;
+  const unpack: Unpack = async (destination, roots) => {
+    const problems = (await write(destination, roots)) ?? new Map<string, OpmateError>();
+    const target = path.join(destination, directory);
+    if (directory === '' || (await statIfPresent(target))?.isDirectory() === true)
+      return { directory: target, problems };
+    throw new OpmateError('NOT_FOUND', `directory ${directory} not found`, {
+      subject: ref,
+      hint: 'set directory to the directory of the files',
+    });
+  };
+  const open = (allowed: AllowedSources): Promise<Source> =>
+    openInTemporaryDirectory(session, async (temporary): Promise<Source> => {
+      const unpacked = await unpack(path.join(temporary, 'tree'), ['']);
+      if (!(await isBundleDirectory(unpacked.directory))) {
+        requireCatalogs(allowed);
+        return toSource(new DirectoryCatalog(unpacked.directory, name));
+      }
+      requireBundles(allowed, name);
+      const files = await readUnpackedBundle(unpacked.directory, name, session);
+      return { kind: 'bundle', image: '', files, close: nothingToClose };
+    });
+  const state = { id: directory === '' ? id : `${id} ${directory}`, ref, validator };
+  return { state, isImmutable: true, unpack, open, close: nothingToClose };
 }
 
 /** Reads the bundle files of an unpacked directory, without following links out of it. Throws OpmateError. */
@@ -136,20 +145,6 @@ export async function readUnpackedBundle(
 ): Promise<BundleFiles> {
   const tree = await toFileTree(directory, { roots: bundleRoots, limits, signal });
   return readBundleFiles(tree, { subject, signal });
-}
-
-/** Returns an existing directory below an unpacked root. Throws OpmateError NOT_FOUND. */
-export async function directoryBelow(
-  root: string,
-  directory: string | undefined,
-  name: string,
-): Promise<string> {
-  const target = path.join(root, directory ?? '.');
-  if ((await statIfPresent(target))?.isDirectory() === true) return target;
-  throw new OpmateError('NOT_FOUND', `directory ${directory ?? '.'} not found`, {
-    subject: name,
-    hint: 'set directory to the directory of the files',
-  });
 }
 
 /** Resolves the state of a directory or file: names, sizes and dates of its catalog files. Throws OpmateError. */
@@ -211,13 +206,12 @@ export async function resolveArchive(
   const readOptions = { roots: [path.basename(file)], limits, signal, followLinks: true };
   const before = await readTree(path.dirname(file), readOptions);
   const ref = `archive@sha256:${before.files[0]?.sha256 ?? ''}`;
-  const unpack: Unpack = async (destination, roots) => {
+  return toUnpackedPlace({ id: ref, ref }, session, { label }, async (destination, roots) => {
     const { unpackArchive } = await import('./unpack-archive.js');
     const { problems } = await unpackArchive(file, destination, label, roots, session);
     await confirmTree(path.dirname(file), before, readOptions).catch((error: unknown) => {
       throw error instanceof OpmateError && error.code === 'IO' ? changed(label) : error;
     });
-    return { directory: destination, problems };
-  };
-  return toUnpackedPlace({ id: ref, ref }, unpack, label, session);
+    return problems;
+  });
 }

@@ -1,10 +1,9 @@
 import { pushTo } from '../../core/groups.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
-import { type BundleManifests, type TypedValue, withoutRepeats } from '../schema/bundle-record.js';
+import { type BundleManifests, type BundleRecord, withoutRepeats } from '../schema/bundle-record.js';
 import { type EntryRow, toChannelEntries } from '../schema/channel-entries.js';
 import { type ColumnValue, type Database, type Row, text, toText } from '../schema/database.js';
-import { splitSkips } from '../schema/package-state.js';
 import { createLookupTables } from './lookup-tables.js';
 
 /** A package as stored. */
@@ -23,22 +22,18 @@ export interface StoredMember extends ChannelEntry {
   channel: string;
 }
 
-/** A bundle as stored, without its manifests. NULL columns are empty, except `version`. */
-export interface StoredBundle {
+/**
+ * A bundle as stored, without its manifests. NULL columns are empty, except `version`; properties and dependencies are
+ * unique.
+ */
+export interface StoredBundle extends Pick<
+  BundleRecord,
+  'name' | 'skipRange' | 'image' | 'properties' | 'dependencies'
+> {
   id: number;
-  name: string;
   version: string | null;
-  skipRange: string;
-  replaces: string;
-  skips: string[];
-  substitutesFor: string;
-  /** Pull specification; empty for a bundle that is in no registry. */
-  image: string;
   /** Images of the bundle, unique and sorted; includes an empty one if its manifests do. */
   images: string[];
-  /** Properties in stored order, unique. */
-  properties: TypedValue[];
-  dependencies: TypedValue[];
 }
 
 /** Bundles whose rows a parameter lists as JSON, joined in this order whatever the query planner prefers. */
@@ -79,7 +74,7 @@ export function createIndexQueries(database: Database, lookups = createLookupTab
     const wanted = JSON.stringify(ids);
     const bundles = new Map<number, StoredBundle & { objects: Buffer }>();
     for (const row of database.all(
-      `SELECT operatorbundle.rowid AS id, name, version, skiprange, replaces, skips, substitutesfor, bundlepath,
+      `SELECT operatorbundle.rowid AS id, name, version, skiprange, bundlepath,
          ${withObjects ? 'bundle' : 'NULL'} AS bundle
        FROM ${wantedBundles} ORDER BY wanted.key`,
       wanted,
@@ -90,9 +85,6 @@ export function createIndexQueries(database: Database, lookups = createLookupTab
         name: text(row['name']),
         version: toText(row['version'] ?? null),
         skipRange: text(row['skiprange']),
-        replaces: text(row['replaces']),
-        skips: splitSkips(text(row['skips'])),
-        substitutesFor: text(row['substitutesfor']),
         image: text(row['bundlepath']),
         images: [],
         properties: [],

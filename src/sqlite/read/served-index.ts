@@ -23,10 +23,7 @@ import {
 import { refuseBytesAsNames } from '../schema/schema.js';
 
 /** Served content of a bundle in any channel. */
-export interface ServedBundle extends Pick<
-  StoredBundle,
-  'name' | 'skipRange' | 'image' | 'properties' | 'dependencies'
-> {
+export interface ServedBundle extends Omit<StoredBundle, 'id' | 'images' | 'version'> {
   version: string;
   /** The plural is empty if unknown to the index. */
   providedApis: ApiKey[];

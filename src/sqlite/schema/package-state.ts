@@ -127,12 +127,9 @@ export function readEdges(database: Database, name: string): BundleEdges | undef
      FROM operatorbundle WHERE name = ?`,
     name,
   );
-  return row && { ...row, name, skips: splitSkips(row.skips), isDeprecated: isDeprecated(database, name) };
-}
-
-/** Parses the column of skipped names. */
-export function splitSkips(column: string): string[] {
-  return column === '' ? [] : column.split(',');
+  if (row === undefined) return undefined;
+  const skips = row.skips === '' ? [] : row.skips.split(',');
+  return { ...row, name, skips, isDeprecated: isDeprecated(database, name) };
 }
 
 /** Reports whether a bundle is deprecated, even without a row. */

@@ -1,13 +1,18 @@
 import { onTestFinished, describe, expect, it } from 'vitest';
-import { openDatabase } from '../../../../src/sqlite/schema/database.js';
+import { type Database, openDatabase } from '../../../../src/sqlite/schema/database.js';
 import { type IndexQueries, createIndexQueries, readState } from '../../../../src/sqlite/read/queries.js';
+import { readEdges } from '../../../../src/sqlite/schema/package-state.js';
 import { indexFile } from '../../../support/index-file.js';
 
-async function queriesOf(...statements: string[]): Promise<IndexQueries> {
+async function databaseOf(...statements: string[]): Promise<Database> {
   const file = await indexFile(...statements);
   const database = await openDatabase(file, { access: 'read', name: 'index.db' });
   onTestFinished(() => database.close());
-  return createIndexQueries(database);
+  return database;
+}
+
+async function queriesOf(...statements: string[]): Promise<IndexQueries> {
+  return createIndexQueries(await databaseOf(...statements));
 }
 
 describe('sqlite/queries', () => {
@@ -57,13 +62,15 @@ describe('sqlite/queries', () => {
   });
 
   it('reads bundles with what hangs on their names, each once', async () => {
-    const queries = await queriesOf(
+    const database = await databaseOf(
       "INSERT INTO related_image VALUES ('', 'widget.v1.2.0'), (NULL, 'widget.v1.2.0')",
       "UPDATE operatorbundle SET version = CAST(version AS BLOB), skips = 'x,y'",
     );
+    const queries = createIndexQueries(database);
     const id = queries.findBundle('widget.v1.2.0') as number;
     const [bundle] = queries.bundlesAt([id, 12345]).values();
-    expect(bundle).toMatchObject({ name: 'widget.v1.2.0', version: '1.2.0', skips: ['x', 'y'] });
+    expect(bundle).toMatchObject({ name: 'widget.v1.2.0', version: '1.2.0' });
+    expect(readEdges(database, 'widget.v1.2.0')).toMatchObject({ version: '1.2.0', skips: ['x', 'y'] });
     expect(bundle?.images).toEqual(['', 'quay.io/widget/bundle:1.2.0', 'quay.io/widget/operand:1.2.0']);
     expect(bundle?.properties.map(({ type }) => type)).toEqual(['olm.package', 'olm.gvk']);
     expect(queries.manifestsAt(id).objects.toString()).toMatch(/^\{.*\}\n\{.*\}\n$/);

@@ -18,6 +18,7 @@ import { Stage } from '../sqlite/add/stage.js';
 import type { FetchManifests } from '../sqlite/remove/delete-bundle.js';
 import { statIfPresent } from '../files/file-status.js';
 import { readImageBundle, withImage } from './drivers/image.js';
+import { parseImageReference } from './parse-place.js';
 import { type SourceSession, withChanges } from './session.js';
 
 /** A rule to pull images below `prefix` from `other`, e.g. `quay.io/prod` from `registry.internal/stage`. */
@@ -104,13 +105,12 @@ export function createManifestFetcher(
   session: SourceSession,
   options: Pick<StageOptions, 'pullFrom'> = {},
 ): FetchManifests {
-  return async (image) => {
-    return withOpen(stageBundles([image], session, options), async (stage) => {
+  return (image) =>
+    withOpen(stageBundles([image], session, options), async (stage) => {
       const [bundle] = stage.bundles;
       if (bundle === undefined) throw new OpmateError('NOT_FOUND', `${image}: no bundle`);
       return { name: bundle.record.name, manifests: await bundle.manifests() };
     });
-  };
 }
 
 /** A bundle reference with its location. */
@@ -171,18 +171,11 @@ export function parseBundleReference(
       hint: `use ${name}@${algorithm}:${hex === '' ? '…' : hex}`,
     });
   }
+  if (!requireDigest) return parseImageReference(reference);
   const parsed = parseReference(reference);
-  if (parsed.transport !== 'docker') {
-    if (requireDigest) throw withoutDigest(reference, `${parsed.transport}: has no registry digest`);
-    return parsed;
-  }
-  if (parsed.digest === undefined && requireDigest) throw withoutDigest(reference, 'missing digest');
-  if (parsed.digest === undefined && parsed.tag === undefined) {
-    throw new OpmateError('INVALID', 'missing tag or digest', {
-      subject: reference,
-      hint: `check the path, or use ${reference}:TAG or ${reference}@sha256:… for an image`,
-    });
-  }
+  if (parsed.transport !== 'docker')
+    throw withoutDigest(reference, `${parsed.transport}: has no registry digest`);
+  if (parsed.digest === undefined) throw withoutDigest(reference, 'missing digest');
   return parsed;
 }
 

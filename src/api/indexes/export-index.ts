@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { withOpen } from '../../core/concurrency.js';
 import { parseReference } from '../../core/reference.js';
 import { statIfPresent } from '../../files/file-status.js';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
@@ -32,18 +33,15 @@ export async function exportIndex(
   return withTemporaryDirectory(session, async (temporary) => {
     const isFile = (await statIfPresent(index))?.isFile() === true;
     const file = isFile ? index : await pullDatabase(index, path.join(temporary, 'from-index'), session);
-    const { database, close } = await openForReading(file, session, { name: index });
-    try {
-      return await exportPackages(database, packages, directory, {
+    return withOpen(openForReading(file, session, { name: index }), ({ database }) =>
+      exportPackages(database, packages, directory, {
         ...{ limits, logger, signal },
         openImage: async (reference) => {
           const opened = await openReference(parseReference(reference), session);
           const image = await openImage(opened.repository, opened.reference, session);
           return { image, close: opened.close };
         },
-      });
-    } finally {
-      await close();
-    }
+      }),
+    );
   });
 }

@@ -1,4 +1,5 @@
-import { fileError } from '../../core/errors.js';
+import { withOpen } from '../../core/concurrency.js';
+import { throwFileError } from '../../core/errors.js';
 import { readBytes } from '../../files/file-region.js';
 import { openRegularFile } from '../../files/read-file.js';
 import { holdsConfigMaps } from '../drivers/config-map-files.js';
@@ -11,22 +12,14 @@ export async function contentFileKind(file: string): Promise<'archive' | 'config
 
 /** Reports whether a file starts with the signature of a tar archive or of compressed data. */
 async function isArchive(file: string): Promise<boolean> {
-  try {
-    const handle = await openRegularFile(file);
-    try {
-      const head = await readBytes(handle, 0, 512);
-      const signatures = ['1f8b', '28b52ffd', '425a68', 'fd377a58'];
-      const hex = head.toString('hex', 0, 4);
-      if (signatures.some((signature) => hex.startsWith(signature)) || /^5[0-9a-f]2a4d18/.test(hex))
-        return true;
-      // Pre-POSIX tar has no signature; an empty archive consists of zeros.
-      if (head.length < 512) return false;
-      const isUstar = head.toString('latin1', 257, 262) === 'ustar';
-      return isUstar || head.every((byte) => byte === 0) || /\.tar$/.test(file);
-    } finally {
-      await handle.close();
-    }
-  } catch (error) {
-    throw fileError(file, error, { file });
-  }
+  const head = await withOpen(openRegularFile(file), (handle) => readBytes(handle, 0, 512)).catch(
+    throwFileError(file, { file }),
+  );
+  const signatures = ['1f8b', '28b52ffd', '425a68', 'fd377a58'];
+  const hex = head.toString('hex', 0, 4);
+  if (signatures.some((signature) => hex.startsWith(signature)) || /^5[0-9a-f]2a4d18/.test(hex)) return true;
+  // Pre-POSIX tar has no signature; an empty archive consists of zeros.
+  if (head.length < 512) return false;
+  const isUstar = head.toString('latin1', 257, 262) === 'ustar';
+  return isUstar || head.every((byte) => byte === 0) || /\.tar$/.test(file);
 }

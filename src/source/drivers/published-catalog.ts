@@ -13,6 +13,7 @@ import {
   parsePublishedCatalog,
   publishedKind,
 } from '../../catalog/published/published-index.js';
+import { withOpen } from '../../core/concurrency.js';
 import { verifyContent } from '../../core/digest.js';
 import { OpmateError, throwFileError } from '../../core/errors.js';
 import { readBytes } from '../../files/file-region.js';
@@ -68,11 +69,7 @@ async function findPublished(directory: string): Promise<string | undefined> {
 
 async function findKind(file: string): Promise<ReturnType<typeof publishedKind>> {
   const handle = await openIfRegularFile(file).catch(throwFileError(file));
-  try {
-    return handle && publishedKind(await readBytes(handle, 0, 100));
-  } finally {
-    await handle?.close();
-  }
+  return handle && withOpen(handle, async (opened) => publishedKind(await readBytes(opened, 0, 100)));
 }
 
 /** Verifies the digest and size of a file. Throws OpmateError. */
@@ -86,11 +83,9 @@ async function verifyFile(
     const hint = 'publish the catalog again with --update';
     throw new OpmateError('NOT_FOUND', 'no such file', { subject: file, file, hint });
   }
-  try {
+  await withOpen(handle, async () => {
     const check = verifyContent({ digest: hash, size, subject: file });
     check.resume();
     await pipeline(handle.createReadStream({ autoClose: false }), check, { signal });
-  } finally {
-    await handle.close();
-  }
+  });
 }

@@ -2,6 +2,7 @@ import { addContext } from '../../core/diagnostics-error.js';
 import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { DirectoryCatalog } from '../../catalog/catalog.js';
+import { withOpen } from '../../core/concurrency.js';
 import { DigestMismatchError, OpmateError } from '../../core/errors.js';
 import {
   type PublishedFile,
@@ -156,12 +157,8 @@ function checkHeaders({ headers }: TransportResponse, shown: string): boolean {
 
 /** Throws OpmateError for a file that is not JSON: unlike other catalogs, a served one must not be YAML. */
 async function requireJson(file: string, shown: string): Promise<void> {
-  const handle = await open(file);
-  try {
-    const text = (await readBytes(handle, 0, maxLeadingBytes)).toString('latin1').trimStart();
-    if (text === '' || text.startsWith('{')) return;
-  } finally {
-    await handle.close();
-  }
+  const bytes = await withOpen(open(file), (handle) => readBytes(handle, 0, maxLeadingBytes));
+  const text = bytes.toString('latin1').trimStart();
+  if (text === '' || text.startsWith('{')) return;
   throw new OpmateError('INVALID', 'expected JSON Lines', { subject: shown, hint: catalogHint });
 }

@@ -73,14 +73,11 @@ const superJournalMagic = Buffer.from('d9d505f920a163d7', 'hex');
 
 /** Rejects a journal with a super-journal: sqlite deletes that file, and an image must not choose it. */
 async function checkJournal(file: string, subject: string): Promise<void> {
-  const handle = await open(file, 'r');
-  try {
-    const { size } = await handle.stat();
+  const end = await withOpen(open(file, 'r'), async (handle) => {
     const { length } = superJournalMagic;
-    if (size < length || !(await readBytes(handle, size - length, length)).equals(superJournalMagic)) return;
-  } finally {
-    await handle.close();
-  }
+    return readBytes(handle, Math.max(0, (await handle.stat()).size - length), length);
+  });
+  if (!end.equals(superJournalMagic)) return;
   throw new OpmateError('UNSAFE', 'the journal of its database refers to a file outside the image', {
     subject,
     hint: 'build the index image from a database that is not in use',

@@ -4,7 +4,16 @@ import { stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { versions } from 'node:process';
-import { OpmateError, UsageError, fileError, getMessage, systemCode } from '../../core/errors.js';
+import { withOpen } from '../../core/concurrency.js';
+import {
+  OpmateError,
+  UsageError,
+  fileError,
+  getMessage,
+  systemCode,
+  throwFileError,
+} from '../../core/errors.js';
+import { readBytes } from '../../files/file-region.js';
 import { openRegularFile } from '../../files/read-file.js';
 
 /** Value of a column. Other tools may store text as bytes: see `toText`. */
@@ -109,18 +118,10 @@ function isMagic(header: Buffer): boolean {
 }
 
 async function readHeader(file: string): Promise<{ header: Buffer; size: number }> {
-  try {
-    const handle = await openRegularFile(file);
-    try {
-      const { size } = await handle.stat();
-      const { buffer, bytesRead } = await handle.read(Buffer.alloc(100), 0, 100, 0);
-      return { header: buffer.subarray(0, bytesRead), size };
-    } finally {
-      await handle.close();
-    }
-  } catch (error) {
-    throw fileError(`open ${file}`, error, { file });
-  }
+  return withOpen(openRegularFile(file), async (handle) => {
+    const { size } = await handle.stat();
+    return { header: await readBytes(handle, 0, 100), size };
+  }).catch(throwFileError(`open ${file}`, { file }));
 }
 
 /** Rejects files that sqlite would read as an empty database, or wait for. */

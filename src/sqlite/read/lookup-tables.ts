@@ -107,5 +107,3 @@ export function createLookupTables(database: Database) {
     },
   };
 }
-
-export type LookupTables = ReturnType<typeof createLookupTables>;

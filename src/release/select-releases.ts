@@ -40,11 +40,6 @@ interface SelectOptions {
   readGraph: (type: ReleaseType, channel: string) => Promise<UpdateGraph>;
 }
 
-interface SelectedReleases {
-  releases: SelectedRelease[];
-  warnings: string[];
-}
-
 /** A channel with both ends. */
 interface ChannelRange {
   channel: ChannelRequest;
@@ -61,9 +56,8 @@ interface ChannelRange {
 export async function selectReleases(
   channels: readonly ChannelRequest[],
   architecture: string,
-  options: SelectOptions,
-): Promise<SelectedReleases> {
-  const { avoidRisks, readGraph } = options;
+  { avoidRisks, readGraph }: SelectOptions,
+): Promise<{ releases: SelectedRelease[]; warnings: string[] }> {
   const graphs = new Map<string, Promise<UpdateGraph>>();
   const selected = new Map<string, SelectedRelease>();
   const warnings = new Set<string>();

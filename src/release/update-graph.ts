@@ -2,30 +2,17 @@ import { LimitError, OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { getOrAdd } from '../core/groups.js';
 import { formatReference } from '../core/reference.js';
-import { type Version, compareVersions, parseVersion } from '../core/semver.js';
+import { compareVersions, parseVersion } from '../core/semver.js';
 import { openValue } from '../document/document.js';
 import { type Field, quoteShort } from '../document/field.js';
 import { GoJsonError, parseGoJson } from '../document/go-json.js';
 import type { JsonObject, JsonValue } from '../document/json.js';
-import { type DigestReference, readDigestReference } from './digest-reference.js';
+import { readDigestReference } from './digest-reference.js';
 
 /** A release in a channel. */
-export interface ReleaseNode {
-  /** Version as written in the graph. */
-  version: string;
-  parsed: Version;
-  /** Payload by digest. */
-  payload: DigestReference;
-  /** Channels of the release, sorted; empty if the graph has none. */
-  channels: readonly string[];
-}
-
+export type ReleaseNode = ReturnType<typeof readNode>;
 /** A known risk of an update. */
-export interface UpdateRisk {
-  name: string;
-  url: string;
-  message: string;
-}
+export type UpdateRisk = ReturnType<typeof readRisk>;
 
 /** Releases of a channel for an architecture, with their updates. */
 export interface UpdateGraph {
@@ -90,7 +77,7 @@ export function parseUpdateGraph(text: string, label: string): UpdateGraph {
   return { label, nodes, byVersion, edges: edges.byVersion };
 }
 
-function readNode(item: Field<never>): ReleaseNode {
+function readNode(item: Field<never>) {
   const fields = item.object(['version', 'payload', 'metadata'], { unknown: 'ignore' });
   const version = fields.version.text();
   const parsed = fields.version.parsed((text) => {
@@ -107,9 +94,12 @@ function readNode(item: Field<never>): ReleaseNode {
     return fields.metadata.fail(`names manifest ${quoteShort(named)}, payload has ${digest}`);
   const channels = fields.metadata.field(channelsKey).optionalText(65_536) ?? '';
   return {
+    /** Version as written in the graph. */
     version,
     parsed,
+    /** Payload by digest. */
     payload,
+    /** Channels of the release, sorted; empty if the graph has none. */
     channels: channels
       .split(',')
       .filter((name) => name !== '')
@@ -117,7 +107,7 @@ function readNode(item: Field<never>): ReleaseNode {
   };
 }
 
-function readRisk(item: Field<never>): UpdateRisk {
+function readRisk(item: Field<never>) {
   const fields = item.object(['name', 'url', 'message'], { unknown: 'ignore' });
   return {
     name: fields.name.optionalText() ?? 'unnamed',

@@ -1,17 +1,11 @@
 import { compareVersions } from '../core/semver.js';
 import type { ReleaseNode, Update, UpdateGraph, UpdateRisk } from './update-graph.js';
 
-/** An update on a path that is not recommended to all clusters. */
-interface RiskyUpdate {
-  from: string;
-  to: string;
-  risks: readonly UpdateRisk[];
-}
-
 /** Releases of a path, including both ends. */
 export interface UpdatePath {
   nodes: ReleaseNode[];
-  risky: RiskyUpdate[];
+  /** Updates that are not recommended to all clusters. */
+  risky: { from: string; to: string; risks: readonly UpdateRisk[] }[];
 }
 
 /** Cost of an update: the number of risky updates, then of all. */

@@ -1,51 +1,23 @@
-import type { Place } from '../../core/diagnostic.js';
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
 import { getOrAdd } from '../../core/groups.js';
 import type { Field } from '../../document/field.js';
 import { isRepositoryName } from '../../oci/registry/registry-names.js';
-import { type JsonPath, parseJsonPath } from '../../helm/json-path.js';
-import { openItem, readItems, type PlatformConfig, readPlatforms } from '../image-set/config-fields.js';
+import { parseJsonPath } from '../../helm/json-path.js';
+import { openItem, readItems, readPlatforms } from '../image-set/config-fields.js';
 
 /** The charts of an image set: `mirror.helm`. */
-export interface HelmConfig {
-  repositories: HelmRepositoryConfig[];
-  local: LocalChartConfig[];
-}
-
+export type HelmConfig = ReturnType<typeof readHelmConfig>;
 /** A chart repository. */
-export interface HelmRepositoryConfig {
-  name: string;
-  url: string;
-  /** Undefined for all versions of all charts except libraries. */
-  charts: RepositoryChartConfig[] | undefined;
-  place: Place;
-}
-
+export type HelmRepositoryConfig = NonNullable<ReturnType<typeof readRepository>>;
 /** Options of a chart. */
-export interface ChartConfig {
-  /** Paths of further images in manifests. */
-  imagePaths: JsonPath[];
-  platforms: PlatformConfig[];
-  place: Place;
-}
-
-interface RepositoryChartConfig extends ChartConfig {
-  name: string;
-  /** Version or constraint; default newest stable version. */
-  version: string | undefined;
-}
-
+export type ChartConfig = ReturnType<typeof readChart>;
 /** A chart in a directory or archive. */
-export interface LocalChartConfig extends ChartConfig {
-  name: string;
-  path: string;
-}
+export type LocalChartConfig = NonNullable<ReturnType<typeof readLocal>>;
 
 /** Reads the section; reports errors to the document's diagnostics. */
-export function readHelmConfig(section: Field): HelmConfig {
-  if (!section.isPresent) return { repositories: [], local: [] };
-  const fields = section.object(['repositories', 'local']);
+export function readHelmConfig(section: Field) {
+  const fields = section.isPresent ? section.object(['repositories', 'local']) : undefined;
   const byName = new Map<string, HelmRepositoryConfig>();
   const repositories = readItems(fields?.repositories.optionalList() ?? [], (item) => {
     const repository = readRepository(item);
@@ -61,7 +33,7 @@ export function readHelmConfig(section: Field): HelmConfig {
 
 const chartKeys = ['name', 'version', 'path', 'imagePaths', 'platforms'] as const;
 
-function readRepository(item: Field): HelmRepositoryConfig | undefined {
+function readRepository(item: Field) {
   const fields = openItem(item, ['name', 'url', 'charts'], 'name');
   if (fields === undefined) return undefined;
   const isListed = fields.charts.isPresent;
@@ -71,13 +43,15 @@ function readRepository(item: Field): HelmRepositoryConfig | undefined {
     const chartName = chart?.name.text();
     if (chart === undefined || chartName === undefined) return undefined;
     chart.path.optionalText();
+    // Without a version: the newest stable one.
     return { name: chartName, version: chart.version.optionalText(), ...readChart(chart, entry) };
   });
   if (name === undefined || url === undefined) return undefined;
+  // Undefined for all versions of all charts except libraries.
   return { name, url, place: item.place, charts: isListed ? charts : undefined };
 }
 
-function readLocal(item: Field): LocalChartConfig | undefined {
+function readLocal(item: Field) {
   const fields = openItem(item, chartKeys, 'path');
   if (fields === undefined) return undefined;
   const path = fields.path.text();
@@ -88,9 +62,10 @@ function readLocal(item: Field): LocalChartConfig | undefined {
   return path === undefined ? undefined : { path, name: name ?? path, ...chart };
 }
 
-function readChart(fields: Readonly<Record<'imagePaths' | 'platforms', Field>>, item: Field): ChartConfig {
+function readChart(fields: Readonly<Record<'imagePaths' | 'platforms', Field>>, item: Field) {
   const imagePaths = fields.imagePaths.optionalList().map((field) => field.parsed(parseJsonPath));
   return {
+    /** Paths of further images in manifests. */
     imagePaths: imagePaths.filter((path) => path !== undefined),
     platforms: readPlatforms(fields.platforms),
     place: item.place,

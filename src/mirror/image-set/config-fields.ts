@@ -39,6 +39,11 @@ export function openItem<K extends string>(
   return item.isPresent ? item.object(keys, { hints: hints ?? {} }) : item.field(required).missing();
 }
 
+/** Reports whether an object has no other fields than `keys`. */
+export function hasOnlyKeys(field: Field, keys: readonly string[]): boolean {
+  return Object.keys(field.jsonObject() ?? {}).every((key) => keys.includes(key));
+}
+
 /** A platform of images, as configured. */
 export interface PlatformConfig {
   os: string;

@@ -1,5 +1,4 @@
 import type { VersionBounds } from '../../catalog/selection/version-bounds.js';
-import type { Place } from '../../core/diagnostic.js';
 import { OpmateError } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
 import { quoteGo } from '../../document/go-json.js';
@@ -10,14 +9,7 @@ import { isRepositoryName, isTag } from '../../oci/registry/registry-names.js';
 import { getRepository } from './image-set-names.js';
 import { type HelmConfig, readHelmConfig } from '../helm/helm-config.js';
 import { type ReleaseConfig, readReleaseConfig } from '../release/release-config.js';
-import {
-  openItem,
-  readBounds,
-  readItems,
-  readNamed,
-  type PlatformConfig,
-  readPlatforms,
-} from './config-fields.js';
+import { hasOnlyKeys, openItem, readBounds, readItems, readNamed, readPlatforms } from './config-fields.js';
 
 /** A valid `ImageSetConfiguration` of `mirror.openshift.io/v2alpha1`. */
 export interface ImageSetConfiguration {
@@ -35,53 +27,11 @@ export interface ImageSetConfiguration {
 }
 
 /** A catalog and the content to select. */
-export interface OperatorConfig {
-  /** Reference as written. */
-  catalog: string;
-  reference: Reference;
-  /** Selects all bundles instead of channel heads. */
-  full: boolean;
-  /** Undefined for all packages. */
-  packages: PackageConfig[] | undefined;
-  /** Path at the target; default that of the catalog. */
-  targetCatalog: string | undefined;
-  targetTag: string | undefined;
-  /** File of a CatalogSource with further fields. */
-  targetCatalogSourceTemplate: string | undefined;
-  platforms: PlatformConfig[];
-  place: Place;
-}
-
-interface PackageConfig extends VersionBounds {
-  name: string;
-  /** Undefined for all channels. */
-  channels: ChannelConfig[] | undefined;
-  defaultChannel: string | undefined;
-  place: Place;
-}
-
-interface ChannelConfig extends VersionBounds {
-  name: string;
-  place: Place;
-}
-
+export type OperatorConfig = NonNullable<ReturnType<typeof readOperator>>;
 /** An image of no operator. */
-export interface AdditionalImageConfig {
-  name: string;
-  reference: Reference;
-  targetRepo: string | undefined;
-  targetTag: string | undefined;
-  platforms: PlatformConfig[];
-  place: Place;
-}
-
+export type AdditionalImageConfig = NonNullable<ReturnType<typeof readAdditionalImage>>;
 /** A pattern of images to exclude. */
-export interface BlockedImageConfig {
-  /** Pattern as written. */
-  name: string;
-  /** Matches any part of a reference. */
-  pattern: RegExp;
-}
+export type BlockedImageConfig = NonNullable<ReturnType<typeof readBlockedImage>>;
 
 /** Maximum characters of a configuration. */
 const maxConfigLength = 4 * 1024 * 1024;
@@ -177,12 +127,14 @@ function readRoot(root: Field, file: string, form: ConfigForm): ImageSetConfigur
   const helm = readHelmConfig(listed.helm);
   const releases = listed.platform.isPresent ? readReleaseConfig(listed.platform) : undefined;
   const blocked = key === 'mirror' ? root.field(key).field('blockedImages').optionalList() : [];
-  const hasKnownKeys = Object.keys(fields[key].jsonObject() ?? {}).every((name) =>
-    (sections as readonly string[]).includes(name),
-  );
   const hasItems = ({ value }: Field): boolean => Array.isArray(value) && value.length > 0;
   const hasImages = [listed.operators, listed.additionalImages].some(hasItems);
-  if (!hasImages && hasKnownKeys && !isFilled(listed.helm) && !isFilled(listed.platform)) {
+  if (
+    !hasImages &&
+    hasOnlyKeys(fields[key], sections) &&
+    !isFilled(listed.helm) &&
+    !isFilled(listed.platform)
+  ) {
     fields[key].fail(`nothing to ${key}`, { hint: `list catalogs below ${key}.operators` });
   }
   return {
@@ -220,7 +172,7 @@ function readOperators(items: readonly Field[]): OperatorConfig[] {
   });
 }
 
-function readOperator(item: Field): OperatorConfig | undefined {
+function readOperator(item: Field) {
   const fields = openItem(item, operatorKeys, 'catalog', formerKeys);
   if (fields === undefined) return undefined;
   const catalog = fields.catalog.text();
@@ -231,10 +183,14 @@ function readOperator(item: Field): OperatorConfig | undefined {
   const items = fields.packages.optionalList();
   const packages = readNamed(items, 'package', (field) => readPackage(field, full));
   const operator = {
+    /** Selects all bundles instead of channel heads. */
     full,
+    /** Undefined for all packages. */
     packages: items.length === 0 ? undefined : packages,
+    /** Path at the target; default that of the catalog. */
     targetCatalog: fields.targetCatalog.optionalMatching(isRepositoryName, 'a repository path'),
     targetTag: fields.targetTag.optionalMatching(isTag, 'a tag'),
+    /** File of a CatalogSource with further fields. */
     targetCatalogSourceTemplate: fields.targetCatalogSourceTemplate.optionalText(),
     platforms: readPlatforms(fields.platforms),
     place: item.place,
@@ -242,7 +198,7 @@ function readOperator(item: Field): OperatorConfig | undefined {
   return catalog === undefined || reference === undefined ? undefined : { ...operator, catalog, reference };
 }
 
-function readPackage(item: Field, full: boolean): PackageConfig | undefined {
+function readPackage(item: Field, full: boolean) {
   const keys = ['name', 'channels', 'defaultChannel', 'minVersion', 'maxVersion'] as const;
   const fields = openItem(item, keys, 'name', formerKeys);
   if (fields === undefined) return undefined;
@@ -263,11 +219,12 @@ function readPackage(item: Field, full: boolean): PackageConfig | undefined {
   if (name === undefined) return undefined;
   return {
     ...{ name, ...bounds, defaultChannel, place: item.place },
+    /** Undefined for all channels. */
     channels: items.length === 0 ? undefined : channels,
   };
 }
 
-function readChannel(item: Field): ChannelConfig | undefined {
+function readChannel(item: Field) {
   const fields = openItem(item, ['name', 'minVersion', 'maxVersion'], 'name', formerKeys);
   if (fields === undefined) return undefined;
   const name = fields.name.text();
@@ -275,7 +232,7 @@ function readChannel(item: Field): ChannelConfig | undefined {
   return name === undefined ? undefined : { name, ...bounds, place: item.place };
 }
 
-function readAdditionalImage(item: Field): AdditionalImageConfig | undefined {
+function readAdditionalImage(item: Field) {
   const keys = ['name', 'targetRepo', 'targetTag', 'platforms'] as const;
   const fields = openItem(item, keys, 'name', formerKeys);
   if (fields === undefined) return undefined;
@@ -310,7 +267,8 @@ export function hasBounds({ minVersion, maxVersion }: VersionBounds): boolean {
   return minVersion !== undefined || maxVersion !== undefined;
 }
 
-function readBlockedImage(item: Field): BlockedImageConfig | undefined {
+/** Reads a pattern as written, and as an expression that matches any part of a reference. */
+function readBlockedImage(item: Field) {
   return openItem(item, ['name'], 'name')?.name.parsed((name) => {
     try {
       // Go's flags come first; the syntax that image patterns need is otherwise equal.

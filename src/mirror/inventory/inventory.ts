@@ -190,17 +190,8 @@ export function toArchiveBase(inventory: Inventory): ArchiveBase {
   };
 }
 
-interface InventorySummary {
-  repositories: number;
-  tags: number;
-  manifests: number;
-  blobs: number;
-  /** Of blobs and manifests, each counted once. */
-  bytes: number;
-}
-
-/** Returns the totals of an inventory. */
-export function summarizeInventory({ repositories, manifests, blobs }: Inventory): InventorySummary {
+/** Returns the totals of an inventory; bytes of blobs and manifests, each counted once. */
+export function summarizeInventory({ repositories, manifests, blobs }: Inventory) {
   const sum = (sizes: ReadonlyMap<string, number>): number =>
     [...sizes.values()].reduce((total, size) => total + size, 0);
   return {

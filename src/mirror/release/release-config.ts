@@ -5,6 +5,7 @@ import { type RegistryReference, parseReference } from '../../core/reference.js'
 import type { Field } from '../../document/field.js';
 import type { ChannelRequest } from '../../release/select-releases.js';
 import {
+  hasOnlyKeys,
   openItem,
   readBounds,
   readNamed,
@@ -13,23 +14,7 @@ import {
 } from '../image-set/config-fields.js';
 
 /** The releases of an image set: `mirror.platform`. */
-export interface ReleaseConfig {
-  channels: ChannelConfig[];
-  /** Architectures of releases; `multi` for multi-architecture releases. */
-  architectures: string[];
-  /** Platforms to copy of multi-architecture releases; empty for all. */
-  platforms: PlatformConfig[];
-  /** Single release image, instead of channels. */
-  release: RegistryReference | undefined;
-  kubeVirtContainer: boolean;
-  /** Mirrors the graph image too. */
-  graph: boolean;
-  place: Place;
-}
-
-interface ChannelConfig extends ChannelRequest {
-  place: Place;
-}
+export type ReleaseConfig = NonNullable<ReturnType<typeof readReleaseConfig>>;
 
 /** Architectures of published releases. */
 export const releaseArchitectures = ['amd64', 'arm64', 'ppc64le', 's390x', 'multi'] as const;
@@ -40,7 +25,7 @@ const otherNames: Readonly<Record<string, string>> = { x86_64: 'amd64', aarch64:
 const keys = ['graph', 'channels', 'architectures', 'platforms', 'release', 'kubeVirtContainer'] as const;
 
 /** Reads the section, which may be empty; reports errors to the document's diagnostics. (Source: oc-mirror v2.) */
-export function readReleaseConfig(section: Field): ReleaseConfig | undefined {
+export function readReleaseConfig(section: Field) {
   const fields = section.object(keys);
   if (fields === undefined || Object.keys(section.jsonObject() ?? {}).length === 0) return undefined;
   const items = fields.channels.optionalList();
@@ -56,16 +41,20 @@ export function readReleaseConfig(section: Field): ReleaseConfig | undefined {
   }
   const release = fields.release.optionalParsed(parseRelease);
   const graph = fields.graph.optionalBoolean();
-  const hasKnownKeys = Object.keys(section.jsonObject() ?? {}).every((key) =>
-    (keys as readonly string[]).includes(key),
-  );
-  if (items.length === 0 && !fields.release.isSet && !graph && hasKnownKeys) {
+  if (items.length === 0 && !fields.release.isSet && !graph && hasOnlyKeys(section, keys)) {
     section.fail('no releases', { hint: 'add channels, or set release to a release image' });
   }
   return {
     channels,
+    /** Architectures of releases; `multi` for multi-architecture releases. */
     architectures: getArchitectures(architectures, platforms),
-    ...{ platforms, release, graph, place: section.place },
+    /** Platforms to copy of multi-architecture releases; empty for all. */
+    platforms,
+    /** Single release image, instead of channels. */
+    release,
+    /** Mirrors the graph image too. */
+    graph,
+    place: section.place,
     kubeVirtContainer: fields.kubeVirtContainer.optionalBoolean(),
   };
 }
@@ -79,7 +68,7 @@ function getArchitectures(
   return known.length > 0 ? [...new Set(known)] : ['amd64'];
 }
 
-function readChannel(item: Field): ChannelConfig | undefined {
+function readChannel(item: Field): (ChannelRequest & { place: Place }) | undefined {
   const keys = ['name', 'type', 'minVersion', 'maxVersion', 'shortestPath', 'full'] as const;
   const fields = openItem(item, keys, 'name');
   if (fields === undefined) return undefined;

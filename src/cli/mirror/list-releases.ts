@@ -42,10 +42,9 @@ export const command = defineCommand({
   async run({ context, options: typedOptions }) {
     const options = readMirrorOptions(typedOptions, [], context);
     checkFlags(options);
-    await useSession(context, options, async (session) => {
-      const result = await listText(options, session);
-      await writePieces(context, session, result);
-    });
+    await useSession(context, options, async (session) =>
+      writePieces(context, session, await listText(options, session)),
+    );
   },
 });
 

@@ -87,21 +87,11 @@ function formatText(destination: string, lock: string, status: LockStatus, plan:
   for (const catalog of catalogs)
     lines.push(`catalog ${catalog.image}: ${catalog.isComplete ? 'present' : 'missing'}`);
   if (packages.length > 0) {
-    const rows = packages.map((packageStatus) => [
-      packageStatus.name,
-      String(packageStatus.images),
-      String(packageStatus.complete),
-      amountOfBytes(packageStatus.bytesLeft),
-    ]);
+    const rows = packages.map((item) => [item.name, ...toCells(item)]);
     lines.push('', formatTable(['PACKAGE', 'IMAGES', 'COMPLETE', 'LEFT'], rows).trimEnd());
   }
   if (shards !== undefined) {
-    const rows = shards.map((shardStatus) => [
-      `${shardStatus.shard}/${shards.length}`,
-      String(shardStatus.images),
-      String(shardStatus.complete),
-      amountOfBytes(shardStatus.bytesLeft),
-    ]);
+    const rows = shards.map((item) => [`${item.shard}/${shards.length}`, ...toCells(item)]);
     const table = formatTable(['SHARD', 'IMAGES', 'COMPLETE', 'LEFT'], rows).trimEnd();
     lines.push('', `plan: ${plan}`, '', table);
   }
@@ -111,6 +101,10 @@ function formatText(destination: string, lock: string, status: LockStatus, plan:
     if (more > 0) lines.push(`  and ${more} more`);
   }
   return printable(`${lines.join('\n')}\n`);
+}
+
+function toCells({ images, complete, bytesLeft }: Omit<LockStatus['packages'][number], 'name'>): string[] {
+  return [String(images), String(complete), amountOfBytes(bytesLeft)];
 }
 
 function describeArchive(archive: LockStatus['archive'], isComplete: boolean): string {

@@ -55,29 +55,39 @@ export async function deleteImages(
     report.done.push(...targets.flatMap(formatLines));
     return report;
   }
-  const { session } = options;
-  const { logger = silentLogger } = session;
-  const task = 'delete';
-  let current = 0;
-  const outcomes = await mapConcurrent(
-    targets,
-    getMaxSmallRequests(options.maxPerRegistry),
-    async (target) => {
-      if (report.stopped !== undefined) return 'untried';
-      const outcome = await deleteManifest(target, session);
-      if (outcome instanceof OpmateError && isFatal(outcome)) report.stopped ??= outcome;
-      logger.progress({ task, state: 'update', current: ++current, total: targets.length, unit: 'items' });
-      return outcome;
-    },
-    session,
-  ).finally(() => logger.progress({ task, state: 'done' }));
+  const outcomes = await mapShown('delete', targets, options, async (target) => {
+    if (report.stopped !== undefined) return undefined;
+    const outcome = await deleteManifest(target, options.session);
+    if (outcome instanceof OpmateError && isFatal(outcome)) report.stopped ??= outcome;
+    return outcome;
+  });
   for (const [i, outcome] of outcomes.entries()) {
     const target = targets[i] as Target;
     if (outcome === 'deleted') report.done.push(...formatLines(target));
     else if (outcome === 'missing') report.missing.push(...target.names);
-    else if (outcome !== 'untried' && !isFatal(outcome)) report.failed.push(outcome);
+    else if (outcome !== undefined && !isFatal(outcome)) report.failed.push(outcome);
   }
   return report;
+}
+
+/** Returns the results of `work` for all items, several in parallel, and shows the progress of those with a result. */
+async function mapShown<T, R>(
+  task: string,
+  items: readonly T[],
+  { session, maxPerRegistry }: DeleteOptions,
+  work: (item: T) => Promise<R>,
+): Promise<R[]> {
+  const { logger = silentLogger } = session;
+  let current = 0;
+  const workShown = async (item: T): Promise<R> => {
+    const result = await work(item);
+    if (result === undefined) return result;
+    logger.progress({ task, state: 'update', current: ++current, total: items.length, unit: 'items' });
+    return result;
+  };
+  return mapConcurrent(items, getMaxSmallRequests(maxPerRegistry), workShown, session).finally(() =>
+    logger.progress({ task, state: 'done' }),
+  );
 }
 
 function formatLines({ digest, names }: Target): { digest: string; name: string }[] {
@@ -95,26 +105,17 @@ async function findTargets(
   options: DeleteOptions,
 ): Promise<Target[]> {
   const { keep, session } = options;
-  const { logger = silentLogger } = session;
-  const places = createPlaces(session);
-  const task = 'look up images';
-  let current = 0;
-  const matches = await mapConcurrent(
-    items,
-    getMaxSmallRequests(options.maxPerRegistry),
-    async ({ reference }) => {
-      const repository = await places.openTarget(reference);
-      const name = getName(reference);
-      const image = await repository.headManifest(reference.digest ?? (reference.tag as string), session);
-      const manifests = image === undefined ? [] : [{ digest: image.digest, name }];
-      // Signatures of kept images are kept too.
-      if (options.signatures && image !== undefined && keep.reasonFor(image.digest) === undefined)
-        manifests.push(...(await findAttachments(repository, reference, image.digest, session)));
-      logger.progress({ task, state: 'update', current: ++current, total: items.length, unit: 'items' });
-      return { repository, name, manifests };
-    },
-    session,
-  ).finally(() => logger.progress({ task, state: 'done' }));
+  const places = new OpenPlaces(session);
+  const matches = await mapShown('look up images', items, options, async ({ reference }) => {
+    const repository = await places.openTarget(reference);
+    const name = getName(reference);
+    const image = await repository.headManifest(reference.digest ?? (reference.tag as string), session);
+    const manifests = image === undefined ? [] : [{ digest: image.digest, name }];
+    // Signatures of kept images are kept too.
+    if (options.signatures && image !== undefined && keep.reasonFor(image.digest) === undefined)
+      manifests.push(...(await findAttachments(repository, reference, image.digest, session)));
+    return { repository, name, manifests };
+  });
   const targets = new Map<string, Target>();
   const kept = new Set<string>();
   for (const { repository, name, manifests } of matches) {

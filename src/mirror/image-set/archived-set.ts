@@ -168,10 +168,9 @@ export function requireAllowedImages(lock: ImageSetLock, plan: ImageSetPlan): Mi
   const refuse = (subject: string, problem: string): void =>
     errors.add(new OpmateError('INVALID', problem, { subject }));
   const allowed = new Map<string, LockedImage>();
-  const [signatures, images] = [true, false].map((isSignature) =>
-    lock.images.filter(({ kind }) => (kind === 'signature') === isSignature),
-  ) as [LockedImage[], LockedImage[]];
-  for (const image of images) {
+  const signatures = lock.images.filter(({ kind }) => kind === 'signature');
+  for (const image of lock.images) {
+    if (image.kind === 'signature') continue;
     const name = getLockedName(image);
     const problem = findProblem(image, planned.get(name));
     if (problem === undefined) allowed.set(name, image);

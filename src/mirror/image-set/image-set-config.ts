@@ -44,20 +44,20 @@ const gibibyte = 1024 ** 3;
  * keys, wrong types, invalid names and versions, exclusive choices, and unsupported sections. (Source: oc-mirror v2.)
  */
 export function readImageSetConfiguration(text: string, file: string): ImageSetConfiguration {
-  return readConfiguration(text, file, mirrorForm);
+  return readConfiguration(text, file, 'mirror');
 }
 
 /** Reads a `DeleteImageSetConfiguration`; throws as `readImageSetConfiguration`. (Source: oc-mirror v2.) */
 export function readDeleteImageSetConfiguration(text: string, file: string): ImageSetConfiguration {
-  return readConfiguration(text, file, deleteForm);
+  return readConfiguration(text, file, 'delete');
 }
 
-function readConfiguration(text: string, file: string, form: ConfigForm): ImageSetConfiguration {
+function readConfiguration(text: string, file: string, key: keyof typeof forms): ImageSetConfiguration {
   const { root, diagnostics } = readDocument(text, file, {
     maxLength: maxConfigLength,
     noun: 'configuration',
   });
-  const configuration = readRoot(root, file, form);
+  const configuration = readRoot(root, file, key);
   diagnostics.throwIfErrors();
   return configuration as ImageSetConfiguration;
 }
@@ -72,30 +72,21 @@ const formerKeys: Readonly<Record<string, string>> = {
   delete: 'write what to mirror and what to delete in two files',
 };
 
-/** A kind of configuration. */
-interface ConfigForm {
-  kind: string;
-  key: 'mirror' | 'delete';
-  rootKeys: readonly ('kind' | 'apiVersion' | 'mirror' | 'delete' | 'archiveSize')[];
-  sections: readonly Section[];
-}
-
 const commonSections = ['platform', 'operators', 'additionalImages', 'helm', 'samples'] as const;
-type Section = (typeof commonSections)[number] | 'blockedImages';
 
-const mirrorForm: ConfigForm = {
-  kind: 'ImageSetConfiguration',
-  key: 'mirror',
-  rootKeys: ['kind', 'apiVersion', 'mirror', 'archiveSize'],
-  sections: [...commonSections, 'blockedImages'],
-};
-
-const deleteForm: ConfigForm = {
-  kind: 'DeleteImageSetConfiguration',
-  key: 'delete',
-  rootKeys: ['kind', 'apiVersion', 'delete'],
-  sections: commonSections,
-};
+/** Kinds of configurations, by the key of their content. */
+const forms = {
+  mirror: {
+    kind: 'ImageSetConfiguration',
+    rootKeys: ['kind', 'apiVersion', 'mirror', 'archiveSize'],
+    sections: [...commonSections, 'blockedImages'],
+  },
+  delete: {
+    kind: 'DeleteImageSetConfiguration',
+    rootKeys: ['kind', 'apiVersion', 'delete'],
+    sections: commonSections,
+  },
+} as const;
 
 const operatorKeys = [
   'catalog',
@@ -109,8 +100,8 @@ const operatorKeys = [
 ] as const;
 
 /** Returns undefined for a configuration without content; reports errors to the document's diagnostics. */
-function readRoot(root: Field, file: string, form: ConfigForm): ImageSetConfiguration | undefined {
-  const { kind, key, rootKeys, sections } = form;
+function readRoot(root: Field, file: string, key: keyof typeof forms): ImageSetConfiguration | undefined {
+  const { kind, rootKeys, sections } = forms[key];
   if (!root.isPresent) return root.fail(`expected kind: ${kind} and ${key}:`);
   const fields = root.object(rootKeys, { hints: formerKeys });
   if (fields === undefined) return undefined;

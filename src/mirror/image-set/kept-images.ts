@@ -4,15 +4,10 @@ import type { ImageName } from './image-set-names.js';
 import type { ImageSetLock, LockedImage } from '../lock/lock.js';
 
 /** Manifests and names of images in locks, which must not be deleted. */
-export interface KeptImages {
-  /** Returns the reason to keep a manifest; undefined for none. */
-  reasonFor(digest: string | undefined): string | undefined;
-  /** Returns the reason to keep an image by its name below a target; undefined for none. */
-  reasonForName(name: ImageName): string | undefined;
-}
+export type KeptImages = ReturnType<typeof createKeptImages>;
 
 /** Returns the images of locks, which have their names in messages as keys. */
-export function createKeptImages(locks: ReadonlyMap<string, ImageSetLock>): KeptImages {
+export function createKeptImages(locks: ReadonlyMap<string, ImageSetLock>) {
   const reasons = new Map<string, string>();
   for (const [file, { images }] of locks) {
     for (const image of images) {
@@ -22,8 +17,10 @@ export function createKeptImages(locks: ReadonlyMap<string, ImageSetLock>): Kept
     }
   }
   return {
-    reasonFor: (digest) => (digest === undefined ? undefined : reasons.get(digest)),
-    reasonForName: ({ repository, tag }) => reasons.get(`${repository}:${tag}`),
+    /** Returns the reason to keep a manifest; undefined for none. */
+    reasonFor: (digest: string | undefined) => (digest === undefined ? undefined : reasons.get(digest)),
+    /** Returns the reason to keep an image by its name below a target; undefined for none. */
+    reasonForName: ({ repository, tag }: ImageName) => reasons.get(`${repository}:${tag}`),
   };
 }
 

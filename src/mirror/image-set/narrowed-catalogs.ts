@@ -1,7 +1,7 @@
 import { ErrorList } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
 import { readContents } from '../../oci/image/contents.js';
-import { type OpenedReference, holdOpen } from '../../oci/image/open.js';
+import { holdOpen } from '../../oci/image/open.js';
 import type { Repository } from '../../oci/registry/repository.js';
 import type { SourceSession } from '../../source/session.js';
 import { type ImageSetLock, type LockedCatalog, type LockedImage, isSameName } from '../lock/lock.js';
@@ -11,12 +11,7 @@ import { getCatalogTarget } from './image-set-config.js';
 import type { ImageSetPlan, PlannedCatalog } from './image-set-plan.js';
 
 /** The lock of an archive with catalogs filtered by another configuration. */
-export interface NarrowedCatalogs {
-  lock: ImageSetLock;
-  /** Returns a function that opens a rebuilt catalog; undefined for an image of the archive. */
-  getOpener(image: LockedImage): (() => Promise<OpenedReference>) | undefined;
-  close(): Promise<void>;
-}
+export type NarrowedCatalogs = Awaited<ReturnType<typeof narrowCatalogs>>;
 
 /**
  * Rebuilds the catalogs of an archive that contain more bundles than a configuration requests, on the image in the
@@ -29,7 +24,7 @@ export async function narrowCatalogs(
   plan: ImageSetPlan,
   contentOf: (image: LockedImage) => Repository,
   session: SourceSession,
-): Promise<NarrowedCatalogs> {
+) {
   const narrowed = lock.catalogs.flatMap((locked) => {
     const planned = plan.catalogs.find(({ name }) => isSameName(name, locked));
     return planned !== undefined && hasFewerBundles(planned, locked) ? [planned] : [];
@@ -61,7 +56,8 @@ export async function narrowCatalogs(
     }
     return {
       lock: narrowed.length === 0 ? lock : { ...lock, images: withoutStraySignatures(images) },
-      getOpener(image) {
+      /** Returns a function that opens a rebuilt catalog; undefined for an image of the archive. */
+      getOpener(image: LockedImage) {
         const catalog = rebuilt.get(image);
         return catalog && (() => Promise.resolve(holdOpen(catalog)));
       },

@@ -65,7 +65,7 @@ export function createImageCollection(config: ImageSetConfiguration, options: Co
   const collected = new Map<string, PlannedImage>();
   const blocked = new Map<string, string>();
   const findBlocking = createBlockedImages(config.blockedImages);
-  return { addCatalogImages, addCatalog, addAdditional, addCharts, addReleases, finish };
+  return { addImage, addCatalogImages, addAdditional, addCharts, addReleases, finish };
 
   /** Adds the images of selected bundles, and returns their number. Throws OpmateError with all invalid references. */
   async function addCatalogImages(
@@ -109,15 +109,6 @@ export function createImageCollection(config: ImageSetConfiguration, options: Co
     }
     const planned = addUnlessBlocked(kind, reference, getImageName(reference), platforms);
     planned?.bundles.push({ package: packageName, bundle });
-  }
-
-  /** Adds a catalog, which `blockedImages` does not apply to. */
-  function addCatalog(
-    reference: Reference,
-    name: ImageName,
-    platforms: readonly PlatformConfig[],
-  ): PlannedImage {
-    return add('catalog', reference, name, platforms);
   }
 
   function addAdditional(
@@ -167,7 +158,7 @@ export function createImageCollection(config: ImageSetConfiguration, options: Co
 
   function addBuilt(kind: 'chart' | 'graph', name: ImageName, open: () => Promise<OpenedReference>): void {
     const { repository: path, tag } = name;
-    add(kind, { transport: 'oci', text: `oci:${path}:${tag}`, path, tag }, name, []).open = open;
+    addImage(kind, { transport: 'oci', text: `oci:${path}:${tag}`, path, tag }, name, []).open = open;
   }
 
   function addUnlessBlocked(
@@ -178,7 +169,7 @@ export function createImageCollection(config: ImageSetConfiguration, options: Co
   ): PlannedImage | undefined {
     const { destination } = locate(name);
     const pattern = findBlocking([formatReference(reference), destination]);
-    if (pattern === undefined) return add(kind, reference, name, platforms);
+    if (pattern === undefined) return addImage(kind, reference, name, platforms);
     blocked.set(formatSource(reference), pattern);
     return undefined;
   }
@@ -188,7 +179,8 @@ export function createImageCollection(config: ImageSetConfiguration, options: Co
     return { repository: path, destination: getDestination(target, path, tag) };
   }
 
-  function add(
+  /** Adds an image, which `blockedImages` does not apply to. */
+  function addImage(
     kind: PlannedImage['kind'],
     reference: Reference,
     name: ImageName,

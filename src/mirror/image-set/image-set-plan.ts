@@ -148,7 +148,7 @@ async function planCatalog(
     );
   }
   const name = { repository, tag: tag ?? toDigestTag(targetDigest) };
-  const { destination } = images.addCatalog(reference, name, platforms);
+  const { destination } = images.addImage('catalog', reference, name, platforms);
   const isDatabase = selection.isWhole && catalog.storedImages !== undefined;
   return { operator, reference, digest, destination, name, selection, catalog, isDatabase };
 }

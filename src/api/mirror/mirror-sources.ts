@@ -27,10 +27,7 @@ export async function planSources(run: ImageSetRun): Promise<MirrorPlan> {
     const templates = await readTemplates(run, config);
     renderResources(run, plan, templates);
     await mirror.prepare();
-    const bytes =
-      destination.kind === 'registry'
-        ? await mirror.surveyWithSignatures()
-        : await surveyArchive(run, mirror);
+    const bytes = destination.kind === 'registry' ? await mirror.survey() : await surveyArchive(run, mirror);
     const lock = mirror.lock(digest, getLockOptions(run), templates);
     await workspace?.writeLock(lock);
     const kept = plan.catalogs.flatMap(({ operator, selection }) =>
@@ -56,7 +53,7 @@ export async function mirrorSources(run: ImageSetRun): Promise<MirrorResult> {
     renderResources(run, plan, templates);
     await mirror.prepare();
     await verifySources(run, mirror);
-    const bytes = await mirror.surveyWithSignatures();
+    const bytes = await mirror.survey();
     run.options.onSurveyed?.(bytes);
     const { changes, ...report } = await mirror.copy();
     const lock = mirror.lock(digest, getLockOptions(run), templates);

@@ -82,7 +82,7 @@ export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirror
   /** By name in the lock. */
   let knownVerdicts: ReadonlyMap<string, Verdict> = new Map();
   return {
-    ...{ prepare, addSignatures, keepVerdicts, survey, surveyWithSignatures, copy, skip, report },
+    ...{ prepare, addSignatures, keepVerdicts, survey, copy, skip, report },
     ...{ mirrored, lockedImages, transfers, lock, close },
   };
 
@@ -132,16 +132,16 @@ export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirror
     knownVerdicts = verdicts;
   }
 
-  /** Surveys the target, and returns the size of the copy. */
+  /**
+   * Surveys the target, and returns the size of the copy. Finds signatures, also of present images, which may have been
+   * signed since.
+   */
   async function survey(): Promise<BytePlan> {
-    await addSurveyed(transfers());
-    return planSurveyed(lockedImages(), surveyedTransfers);
-  }
-
-  /** Surveys the target and finds signatures, also of present images, which may have been signed since. */
-  async function surveyWithSignatures(): Promise<BytePlan> {
-    if (!options.signatures) return survey();
     const pinned = transfers();
+    if (!options.signatures) {
+      await addSurveyed(pinned);
+      return planSurveyed(lockedImages(), surveyedTransfers);
+    }
     const [matches] = await Promise.all([addSignaturesOf(pinned), addSurveyed(pinned)]);
     const before = new Map(pinned.map(({ targetName, contents }) => [targetName, contents]));
     const surveyed = new Set(surveyedTransfers.map(({ targetName }) => targetName));

@@ -30,16 +30,16 @@ export async function checkValues(
   { maxMilliseconds = 10_000 }: Pick<RenderOptions, 'maxMilliseconds'> = {},
 ): Promise<SchemaFaults> {
   const result: SchemaFaults = { faults: [], unchecked: [] };
-  for (const { chart, values: own } of chartsWithSchema(root, values)) {
-    const file = `${chart.name}: values.schema.json`;
+  for (const { name, schema: text, values: own } of chartsWithSchema(root, values)) {
+    const file = `${name}: values.schema.json`;
     const fault = (problem: string): void => {
       result.faults.push(`${file}: ${problem}`);
     };
-    if (Buffer.byteLength(chart.schema) > maxSchemaBytes) {
+    if (Buffer.byteLength(text) > maxSchemaBytes) {
       fault(`larger than ${maxSchemaBytes} bytes`);
       continue;
     }
-    const schema = parseSchema(chart.schema);
+    const schema = parseSchema(text);
     if (schema === undefined) {
       fault('not a JSON schema');
       continue;
@@ -70,14 +70,11 @@ export async function checkValues(
   return result;
 }
 
-interface ChartSchema {
-  chart: { name: string; schema: string };
-  values: GoMap;
-}
-
-function* chartsWithSchema({ chart, charts }: EnabledChart, values: GoMap): Iterable<ChartSchema> {
-  const { name, schema } = chart;
-  if (schema !== undefined) yield { chart: { name, schema }, values };
+function* chartsWithSchema(
+  { chart: { name, schema }, charts }: EnabledChart,
+  values: GoMap,
+): Iterable<{ name: string; schema: string; values: GoMap }> {
+  if (schema !== undefined) yield { name, schema, values };
   for (const inner of charts) {
     const own = getKey(values, inner.name);
     if (isGoMap(own)) yield* chartsWithSchema(inner, own);

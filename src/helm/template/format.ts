@@ -132,18 +132,8 @@ function formatInt(verb: string, value: bigint, flags: string): string | undefin
   const bases: Readonly<Record<string, number>> = { d: 10, b: 2, o: 8, O: 8, x: 16, X: 16 };
   const base = bases[verb];
   if (base !== undefined) {
-    const prefix =
-      verb === 'O'
-        ? '0o'
-        : !flags.includes('#')
-          ? ''
-          : base === 16
-            ? `0${verb}`
-            : base === 8
-              ? '0'
-              : base === 2
-                ? '0b'
-                : '';
+    const alternate: Readonly<Record<number, string>> = { 2: '0b', 8: '0', 16: `0${verb}` };
+    const prefix = verb === 'O' ? '0o' : flags.includes('#') ? (alternate[base] ?? '') : '';
     const digits = (value < 0n ? -value : value).toString(base);
     const text = `${value < 0n ? '-' : ''}${prefix}${verb === 'X' ? digits.toUpperCase() : digits}`;
     return signed(text, value, flags);
@@ -164,26 +154,13 @@ function formatNumber(
 ): string | undefined {
   const digits = Math.min(precision ?? 6, 100);
   const exponent = (text: string): string => text.replace(/e([+-])(\d)$/, 'e$10$2');
-  switch (verb) {
-    case 'f':
-    case 'F':
-      return signed(value.toFixed(digits), value, flags);
-    case 'e':
-      return signed(exponent(value.toExponential(digits)), value, flags);
-    case 'E':
-      return signed(exponent(value.toExponential(digits)).toUpperCase(), value, flags);
-    case 'g':
-    case 'G':
-      return signed(
-        precision === undefined
-          ? formatFloat(value)
-          : exponent(String(Number(value.toPrecision(Math.max(1, digits))))),
-        value,
-        flags,
-      );
-    default:
-      return undefined;
-  }
+  let text: string;
+  if (verb === 'f' || verb === 'F') text = value.toFixed(digits);
+  else if (verb === 'e' || verb === 'E') text = exponent(value.toExponential(digits));
+  else if (verb !== 'g' && verb !== 'G') return undefined;
+  else if (precision === undefined) text = formatFloat(value);
+  else text = exponent(String(Number(value.toPrecision(Math.max(1, digits)))));
+  return signed(verb === 'E' ? text.toUpperCase() : text, value, flags);
 }
 
 function goSyntax(value: GoValue): string {

@@ -63,17 +63,24 @@ const installModes = structList(
   'v1alpha1.InstallMode',
 );
 
-/** A version, whose last parts may be missing. */
-export const version: TextType<string, undefined> = {
-  read: (value) => (typeof value === 'string' && findProblem(value) === undefined ? value : undefined),
-  zero: undefined,
-  expected: 'a version such as 1.2.3',
-  explain: (value) =>
-    (typeof value === 'string' ? findProblem(value) : undefined) ??
-    `expected a string with a version, got ${describeKind(value)}`,
-};
+/** Returns the type of strings for which `findProblem` returns undefined. */
+function checkedText(
+  noun: string,
+  examples: string,
+  findProblem: (text: string) => string | undefined,
+): TextType<string, undefined> {
+  return {
+    read: (value) => (typeof value === 'string' && findProblem(value) === undefined ? value : undefined),
+    zero: undefined,
+    expected: `a ${noun} such as ${examples}`,
+    explain: (value) =>
+      (typeof value === 'string' ? findProblem(value) : undefined) ??
+      `expected a string with a ${noun}, got ${describeKind(value)}`,
+  };
+}
 
-function findProblem(text: string): string | undefined {
+/** A version, whose last parts may be missing. */
+export const version = checkedText('version', '1.2.3', (text) => {
   try {
     parseTolerantVersion(text);
     return undefined;
@@ -81,21 +88,12 @@ function findProblem(text: string): string | undefined {
     if (error instanceof SemverError) return error.message;
     throw error;
   }
-}
+});
 
-const release: TextType<string, undefined> = {
-  read: (value) => (typeof value === 'string' && badReleasePart(value) === undefined ? value : undefined),
-  zero: undefined,
-  expected: 'a release such as 1 or 2.alpha',
-  explain: (value) =>
-    typeof value === 'string'
-      ? `${JSON.stringify(badReleasePart(value))} is not a release identifier`
-      : `expected a string with a release, got ${describeKind(value)}`,
-};
-
-function badReleasePart(text: string): string | undefined {
-  return text.split('.').find((part) => part === '' || tryParse(parseRelease, part) === undefined);
-}
+const release = checkedText('release', '1 or 2.alpha', (text) => {
+  const wrong = text.split('.').find((part) => part === '' || tryParse(parseRelease, part) === undefined);
+  return wrong === undefined ? undefined : `${JSON.stringify(wrong)} is not a release identifier`;
+});
 
 const descriptorFields = {
   ...fields('string', 'path', 'displayName?', 'description?'),

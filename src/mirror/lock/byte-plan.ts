@@ -1,6 +1,6 @@
 import { getOrAdd } from '../../core/groups.js';
 import { compareBytes } from '../../core/order.js';
-import type { SurveyedTransfer } from '../transfer/transfer-types.js';
+import { type SurveyedTransfer, getPresentBlobs } from '../transfer/transfer-types.js';
 import type { LockedImage } from './lock.js';
 
 /** Size of a copy before any blob is read; each blob counts once. */
@@ -93,11 +93,6 @@ export function planSurveyed(
  */
 export function createPresence(surveyed: readonly SurveyedTransfer[]): (digest: string) => boolean {
   const lacking = new Set(surveyed.flatMap(({ blobs }) => blobs.map(({ digest }) => digest)));
-  const present = new Set<string>();
-  for (const { contents, blobs } of surveyed) {
-    const missing = new Set(blobs.map(({ digest }) => digest));
-    for (const { digest } of contents.manifests.flatMap((manifest) => manifest.blobs))
-      if (!missing.has(digest)) present.add(digest);
-  }
+  const present = new Set(surveyed.flatMap(getPresentBlobs).map(({ digest }) => digest));
   return (digest) => present.has(digest) || !lacking.has(digest);
 }

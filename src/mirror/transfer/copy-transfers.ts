@@ -22,6 +22,7 @@ import {
   type SurveyedTransfer,
   type TransferOptions,
   type TransferReport,
+  getPresentBlobs,
   isComplete,
 } from './transfer-types.js';
 
@@ -189,12 +190,9 @@ function addSparseHint(error: unknown): unknown {
 
 /** Notes the repositories that already have blobs, to mount these from there. */
 export function noteKnown(surveyed: readonly SurveyedTransfer[], shared: SharedBlobs): void {
-  for (const { target, contents, blobs } of surveyed) {
-    const place = toBlobPlace(target);
-    const lacking = new Set(blobs.map(({ digest }) => digest));
-    for (const blob of contents.manifests.flatMap((manifest) => manifest.blobs)) {
-      // A non-distributable layer may be missing below a present manifest.
-      if (!lacking.has(blob.digest) && !isNonDistributable(blob)) shared.note(place, blob.digest);
-    }
+  for (const image of surveyed) {
+    const place = toBlobPlace(image.target);
+    // A non-distributable layer may be missing below a present manifest.
+    for (const blob of getPresentBlobs(image)) if (!isNonDistributable(blob)) shared.note(place, blob.digest);
   }
 }

@@ -49,6 +49,13 @@ export function isComplete({ manifests, isTagged }: SurveyedTransfer): boolean {
   return manifests.length === 0 && isTagged;
 }
 
+/** Returns the blobs of an image that its target repository has. */
+export function getPresentBlobs({ contents, blobs }: SurveyedTransfer): Descriptor[] {
+  const lacking = new Set(blobs.map(({ digest }) => digest));
+  const all = contents.manifests.flatMap((manifest) => manifest.blobs);
+  return all.filter(({ digest }) => !lacking.has(digest));
+}
+
 /** Failures of a step that continues after errors. */
 export interface StepFaults {
   /** Images not found at the source. */

@@ -86,43 +86,31 @@ interface BundleName {
   bundle: string;
 }
 
-interface Contents {
-  packages: Set<string>;
-  /** Packages and bundles by channel name. */
-  channels: Map<string, { packages: Set<string>; bundles: Set<string> }>;
-  bundles: Map<string, BundleName>;
-  images: CatalogImage[];
-  /** By bundle key. */
-  deployments: Map<string, Deployments>;
-}
+type Contents = Awaited<ReturnType<typeof readContents>>;
 
 const toKey = (packageName: string, bundle: string): string => `${packageName}\0${bundle}`;
 
-async function readContents(
-  catalog: Catalog,
-  selection: ImageSelection,
-  options: MetasOptions,
-): Promise<Contents> {
-  const contents: Contents = {
-    packages: new Set(),
-    channels: new Map(),
-    bundles: new Map(),
-    images: [],
-    deployments: new Map(),
-  };
+async function readContents(catalog: Catalog, selection: ImageSelection, options: MetasOptions) {
+  const packages = new Set<string>();
+  /** Packages and bundles by channel name. */
+  const channels = new Map<string, { packages: Set<string>; bundles: Set<string> }>();
+  const bundles = new Map<string, BundleName>();
+  const images: CatalogImage[] = [];
+  /** By bundle key. */
+  const deployments = new Map<string, Deployments>();
   const addBundle = (packageName: string, bundle: string): void =>
-    void contents.bundles.set(toKey(packageName, bundle), { package: packageName, bundle });
+    void bundles.set(toKey(packageName, bundle), { package: packageName, bundle });
   const addMember = (packageName: string, channel: string, bundle?: string): void => {
-    const members = getOrAdd(contents.channels, channel, () => ({ packages: new Set(), bundles: new Set() }));
+    const members = getOrAdd(channels, channel, () => ({ packages: new Set(), bundles: new Set() }));
     members.packages.add(packageName);
     if (bundle !== undefined) members.bundles.add(toKey(packageName, bundle));
   };
   for (const image of catalog.storedImages?.() ?? []) {
-    contents.images.push(image);
+    images.push(image);
     addBundle(image.package, image.bundle);
   }
   for (const { package: packageName, channel, bundle } of catalog.storedMembers?.() ?? []) {
-    contents.packages.add(packageName);
+    packages.add(packageName);
     addMember(packageName, channel, bundle);
     addBundle(packageName, bundle);
   }
@@ -134,8 +122,8 @@ async function readContents(
   for await (const meta of catalog.metas({ ...options, onFault, withoutManifests: isStored })) {
     throwIfCancelled(options.signal);
     const { schema, package: packageName, name } = meta;
-    if (!isStored) contents.images.push(...(await readBlobImages(catalog, meta)));
-    if (schema === schemas.package) contents.packages.add(name);
+    if (!isStored) images.push(...(await readBlobImages(catalog, meta)));
+    if (schema === schemas.package) packages.add(name);
     else if (schema === schemas.channel) {
       addMember(packageName, name);
       for (const entry of getList(findField(meta.value, 'entries'))) {
@@ -143,15 +131,15 @@ async function readContents(
         if (typeof bundle === 'string') addMember(packageName, name, bundle);
       }
     } else if (schema === schemas.bundle) {
-      contents.packages.add(packageName);
+      packages.add(packageName);
       addBundle(packageName, name);
       if (!mayMatch(meta)) continue;
       const value = isStored ? await readStored(catalog, meta, onFault) : meta.value;
       const csv = value && findCsv(value);
-      if (csv !== undefined) contents.deployments.set(toKey(packageName, name), getDeployments(csv));
+      if (csv !== undefined) deployments.set(toKey(packageName, name), getDeployments(csv));
     }
   }
-  return contents;
+  return { packages, channels, bundles, images, deployments };
 }
 
 async function readStored(

@@ -98,7 +98,8 @@ export async function runToEnd(
 ): Promise<ProgramEnd & { stdout: Buffer }> {
   const { name, maxOutput = defaultMaxOutput } = options;
   throwIfCancelled(options.signal);
-  const program = startProgram(file, args, options);
+  // Descendants that still hold the output do not matter once the program ended.
+  const program = startProgram(file, args, options, (stdout) => stdout.destroy());
   const chunks: Buffer[] = [];
   let size = 0;
   program.stdout.on('data', (chunk: Buffer) => {
@@ -107,8 +108,6 @@ export async function runToEnd(
       program.stop(new LimitError(`prints more than ${maxOutput} bytes`, { subject: name }));
     } else chunks.push(chunk);
   });
-  // Descendants that still hold the output do not matter once the program ended.
-  program.onLingering(() => program.stdout.destroy());
   const end = await program.end;
   return { ...end, stdout: Buffer.concat(chunks) };
 }
@@ -134,21 +133,16 @@ export function streamProgram(
   return output;
 }
 
-/** A running program. */
-interface StartedProgram {
-  stdout: Readable;
-  /** Resolves when the program ended and its output is read; rejects as `runToEnd`. */
-  end: Promise<ProgramEnd>;
-  /** Ends the program and its descendants; `end` rejects with the error. */
-  stop: (error: OpmateError) => void;
-  /** Calls `fn` if the output is still open some time after the end. */
-  onLingering: (fn: () => void) => void;
-}
-
 /** Time that descendants may keep the output open after the end. */
 const lingeringMs = 2000;
 
-function startProgram(file: string, args: readonly string[], options: RunProgramOptions): StartedProgram {
+/** Starts a program; `onLingering` is called if the output is still open some time after the end. */
+function startProgram(
+  file: string,
+  args: readonly string[],
+  options: RunProgramOptions,
+  onLingering?: (stdout: Readable) => void,
+) {
   const { name, input, signal, graceMs = 0 } = options;
   const { timeoutMs = defaultTimeoutMs, timeoutCode = 'LIMIT' } = options;
   // A separate process group: descendants end with it, and Ctrl-C on a terminal reaches opmate alone.
@@ -163,12 +157,12 @@ function startProgram(file: string, args: readonly string[], options: RunProgram
   let fault: OpmateError | undefined;
   let hasEnded = false;
   let lingering: NodeJS.Timeout | undefined;
-  let whenLingering = (): void => undefined;
   const killAll = (): void => {
     killGroup(child, 'SIGKILL');
     stdout.destroy();
     stderr.destroy();
   };
+  /** Ends the program and its descendants; `end` rejects with the error. */
   const stop = (error: OpmateError): void => {
     if (fault !== undefined || hasEnded) return;
     fault = error;
@@ -195,6 +189,7 @@ function startProgram(file: string, args: readonly string[], options: RunProgram
     clearTimeout(lingering);
     unwatch();
   };
+  /** Resolves when the program ended and its output is read; rejects as `runToEnd`. */
   const end = new Promise<ProgramEnd>((resolve, reject) => {
     child.once('error', (error) => {
       finish();
@@ -204,7 +199,7 @@ function startProgram(file: string, args: readonly string[], options: RunProgram
       lingering ??= setTimeout(() => {
         killGroup(child, 'SIGKILL');
         stderr.destroy();
-        whenLingering();
+        onLingering?.(stdout);
       }, lingeringMs);
     });
     child.once('close', (code, signalName) => {
@@ -214,7 +209,7 @@ function startProgram(file: string, args: readonly string[], options: RunProgram
       else resolve({ messages: messages.toString(), code, signalName });
     });
   });
-  return { stdout, end, stop, onLingering: (fn) => (whenLingering = fn) };
+  return { stdout, end, stop };
 }
 
 function killGroup({ pid }: ChildProcess, signalName: NodeJS.Signals): void {

@@ -35,17 +35,10 @@ export function withoutIgnored(files: ChartFiles, label: string): ChartFiles {
 /** Reports whether a rule matches; a negated one ignores what it does not match. */
 function matches(rules: readonly Rule[], path: string, isDirectory: boolean): boolean {
   const base = path.slice(path.lastIndexOf('/') + 1);
-  for (const { pattern, isNegated, directoriesOnly, isWhole } of rules) {
-    const isMatch = matchGlob(pattern, isWhole ? path : base);
-    if (isNegated) {
-      if (directoriesOnly && !isDirectory) return true;
-      if (!isMatch) return true;
-      continue;
-    }
-    if (directoriesOnly && !isDirectory) continue;
-    if (isMatch) return true;
-  }
-  return false;
+  return rules.some(({ pattern, isNegated, directoriesOnly, isWhole }) => {
+    const isMatch = matchGlob(pattern, isWhole ? path : base) && (isDirectory || !directoriesOnly);
+    return isMatch !== isNegated;
+  });
 }
 
 function readRules(text: string, label: string): Rule[] {

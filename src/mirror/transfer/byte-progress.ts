@@ -8,8 +8,6 @@ import type { SurveyedTransfer } from './transfer-types.js';
 /** Approximate number of progress updates per run. */
 const progressSteps = 200;
 
-export type ByteProgress = ReturnType<typeof createByteProgress>;
-
 /** Reports the progress of a copy in bytes; each blob counts once per registry, as the others are mounted. */
 export function createByteProgress(surveyed: readonly SurveyedTransfer[], logger: Logger = silentLogger) {
   const expected = new Set<string>();

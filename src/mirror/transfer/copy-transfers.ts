@@ -5,9 +5,8 @@ import { putContents } from '../../oci/image/copy.js';
 import { type CopyBlobOptions, SharedBlobs } from '../../oci/image/shared-blobs.js';
 import type { Descriptor } from '../../oci/image/types.js';
 import { isNonDistributable } from '../../oci/image/manifest.js';
-import { type ByteProgress, createByteProgress, toBlobPlace } from './byte-progress.js';
+import { createByteProgress, toBlobPlace } from './byte-progress.js';
 import {
-  type OpenPlaces,
   createPlaces,
   defaultBlobsPerImage,
   getMaxImages,
@@ -49,22 +48,55 @@ export async function copyTransfers(
   const large = createLimiter(maxPerRegistry);
   noteKnown(surveyed, shared);
   const rounds = splitCopyOrder(surveyed);
-  const run: Run = {
-    firstBlobs: scheduleFirstBlobs(rounds.flat()),
-    options,
-    places: createPlaces(session),
-    shared,
-    progress: createByteProgress(surveyed, session.logger),
-    whenFree: (bytes, work) => (bytes > largeBlobBytes ? large : small)(work),
+  const firstBlobs = scheduleFirstBlobs(rounds.flat());
+  const places = createPlaces(session);
+  const progress = createByteProgress(surveyed, session.logger);
+  const { logger } = session;
+  const whenFree: CopyBlobOptions['whenFree'] = (bytes, work) =>
+    (bytes > largeBlobBytes ? large : small)(work);
+
+  const copyImage = async (transfer: SurveyedTransfer, { signal }: CancelOptions) => {
+    const copied = { transfer, blobs: 0, bytes: 0 };
+    if (isComplete(transfer)) return copied;
+    progress.startImage(transfer);
+    const target = await places.openTarget(transfer.target);
+    const { repository: source } = await places.openSource(transfer);
+    const copyBlob = async (blob: Descriptor): Promise<void> => {
+      const onSent = progress.watch(transfer.target, blob);
+      const sending = { signal, logger, whenFree, onSent, isAbsent: true };
+      const outcome = await shared.copy(source, target, blob, sending);
+      progress.settle(transfer.target, blob, outcome === 'copied');
+      if (outcome !== 'copied') return;
+      copied.blobs++;
+      copied.bytes += blob.size;
+    };
+    try {
+      const others = await firstBlobs.copy(transfer, copyBlob);
+      await mapConcurrent(others, options.layersAtOnce ?? defaultBlobsPerImage, copyBlob, { signal });
+      await putContents(source, target, transfer.contents, transfer, getTargetVersion(transfer), {
+        signal,
+        resend: (blob) => shared.resend(source, target, blob, { signal, logger, whenFree }),
+      });
+      return copied;
+    } catch (error) {
+      // A missing blob is an error; a missing image may be skipped.
+      if (error instanceof OpmateError && error.code === 'NOT_FOUND') {
+        const { digest } = transfer.contents.root;
+        if ((await source.headManifest(digest, { signal })) === undefined) return 'missing' as const;
+      }
+      throw transfer.platforms === undefined ? error : addSparseHint(error);
+    } finally {
+      progress.endImage(transfer);
+    }
   };
+
   const reports: TransferReport[] = [];
-  run.progress.report('start');
+  progress.report('start');
   try {
     for (const round of rounds) {
       const { results, ...faults } = await runStep(
         round,
-        (transfer, limits) =>
-          copyImage(transfer, run, limits).finally(() => run.firstBlobs.release(transfer)),
+        (transfer, limits) => copyImage(transfer, limits).finally(() => firstBlobs.release(transfer)),
         { ...options, concurrency: getMaxImages(options) },
       );
       const copied = results.map(({ transfer, blobs, bytes }): TransferReport => {
@@ -74,61 +106,10 @@ export async function copyTransfers(
       reports.push(...copied, { done: [], ...faults, blobs: 0, bytes: 0 });
     }
   } finally {
-    run.progress.report('done');
-    await run.places.close();
+    progress.report('done');
+    await places.close();
   }
   return joinReports(...reports);
-}
-
-interface Run {
-  firstBlobs: ReturnType<typeof scheduleFirstBlobs>;
-  options: TransferOptions;
-  places: OpenPlaces;
-  shared: SharedBlobs;
-  progress: ByteProgress;
-  whenFree: NonNullable<CopyBlobOptions['whenFree']>;
-}
-
-async function copyImage(
-  transfer: SurveyedTransfer,
-  { firstBlobs, options, places, shared, progress, whenFree }: Run,
-  { signal }: CancelOptions,
-): Promise<{ transfer: SurveyedTransfer; blobs: number; bytes: number } | 'missing'> {
-  const copied = { transfer, blobs: 0, bytes: 0 };
-  if (isComplete(transfer)) return copied;
-  const { logger } = options.session;
-  progress.startImage(transfer);
-  const target = await places.openTarget(transfer.target);
-  const { repository: source } = await places.openSource(transfer);
-  const copyBlob = async (blob: Descriptor): Promise<void> => {
-    const onSent = progress.watch(transfer.target, blob);
-    const outcome = await shared.copy(source, target, blob, {
-      ...{ signal, logger, whenFree, onSent },
-      isAbsent: true,
-    });
-    progress.settle(transfer.target, blob, outcome === 'copied');
-    if (outcome !== 'copied') return;
-    copied.blobs++;
-    copied.bytes += blob.size;
-  };
-  try {
-    const others = await firstBlobs.copy(transfer, copyBlob);
-    await mapConcurrent(others, options.layersAtOnce ?? defaultBlobsPerImage, copyBlob, { signal });
-    await putContents(source, target, transfer.contents, transfer, getTargetVersion(transfer), {
-      signal,
-      resend: (blob) => shared.resend(source, target, blob, { signal, logger, whenFree }),
-    });
-    return copied;
-  } catch (error) {
-    // A missing blob is an error; a missing image may be skipped.
-    if (error instanceof OpmateError && error.code === 'NOT_FOUND') {
-      const { digest } = transfer.contents.root;
-      if ((await source.headManifest(digest, { signal })) === undefined) return 'missing';
-    }
-    throw transfer.platforms === undefined ? error : addSparseHint(error);
-  } finally {
-    progress.endImage(transfer);
-  }
 }
 
 /**

@@ -192,8 +192,6 @@ export function splitCopyOrder<T extends Transfer>(transfers: readonly T[]): [op
   return [transfers.filter((transfer) => !isLast(transfer)), transfers.filter(isLast)];
 }
 
-export type OpenPlaces = ReturnType<typeof createPlaces>;
-
 /** Returns sources and targets of a step. Archives and targets are opened once, and stay open until the step ends. */
 export function createPlaces(session: ImageSession) {
   /** By reference, or by the function that opens an image without one. */

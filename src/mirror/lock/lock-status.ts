@@ -23,28 +23,19 @@ export interface LockStatus {
   /** Catalogs of the lock by their names at the destination. */
   catalogs: { image: string; isComplete: boolean }[];
   /** By name. */
-  packages: PackageStatus[];
+  packages: ({ name: string } & PartStatus)[];
   /** By index, if the number of shards is set; catalogs belong to no shard. */
-  shards?: ShardStatus[] | undefined;
+  shards?: ({ shard: number } & PartStatus)[] | undefined;
   /** Names of incomplete images. */
   incomplete: string[];
   /** The archive in a directory; undefined if none is finished. */
   archive?: { id: string; base: string | undefined; isOfLock: boolean } | undefined;
 }
 
-interface PackageStatus {
-  name: string;
+interface PartStatus {
   images: number;
   complete: number;
-  /** Bytes of the blobs that its images lack, each counted once. */
-  bytesLeft: number;
-}
-
-interface ShardStatus {
-  shard: number;
-  images: number;
-  complete: number;
-  /** Bytes of the blobs that its images lack; a blob of several shards counts for each. */
+  /** Bytes of the blobs that its images lack, each counted once; a blob of several parts counts for each. */
   bytesLeft: number;
 }
 
@@ -85,7 +76,7 @@ export async function readRegistryStatus(
   };
 }
 
-function getShardStatus(lock: ImageSetLock, count: number, state: DestinationState): ShardStatus[] {
+function getShardStatus(lock: ImageSetLock, count: number, state: DestinationState): LockStatus['shards'] {
   const images = lock.images.filter(({ kind }) => kind !== 'catalog');
   const shards = assignShards(images, count);
   return Array.from({ length: count }, (_, shard) => {

@@ -3,12 +3,15 @@ import { LimitError } from '../core/errors.js';
 import { getOrAdd } from '../core/groups.js';
 import type { JsonObject } from '../document/json.js';
 import { compareBytes } from '../core/order.js';
+import { setFields } from '../kube/object.js';
 import { encodeYaml } from '../document/yaml.js';
 
 interface ObjectMetadata {
   labels?: Readonly<Record<string, string>> | undefined;
   annotations?: Readonly<Record<string, string>> | undefined;
 }
+
+const metadataFields = ['annotations', 'labels'] as const;
 
 /** Mirrors of a repository, namespace or registry, in order of preference. */
 export interface MirrorEntry {
@@ -90,7 +93,7 @@ function encodeMirrorSet(
   options: MirrorSetOptions,
 ): string {
   const { apiVersion, list } = mirrorSets[kind];
-  const metadata = { ...getMetadata(options), name: `${options.name}-${index}` };
+  const metadata = { ...setFields(options, metadataFields), name: `${options.name}-${index}` };
   return `---\n${encodeYaml({ apiVersion, kind, metadata, spec: { [list]: [...items] } })}`;
 }
 
@@ -116,7 +119,7 @@ export function encodeCatalogSource(options: CatalogSourceOptions): string {
   return encodeYaml({
     apiVersion: 'operators.coreos.com/v1alpha1',
     kind: 'CatalogSource',
-    metadata: { ...getMetadata(options), name, namespace },
+    metadata: { ...setFields(options, metadataFields), name, namespace },
     spec: {
       image,
       sourceType: 'grpc',
@@ -140,7 +143,7 @@ export function encodeClusterCatalog(options: ClusterCatalogOptions): string {
   return encodeYaml({
     apiVersion: 'olm.operatorframework.io/v1',
     kind: 'ClusterCatalog',
-    metadata: { ...getMetadata(options), name },
+    metadata: { ...setFields(options, metadataFields), name },
     spec: {
       priority: 0,
       source: {
@@ -149,13 +152,6 @@ export function encodeClusterCatalog(options: ClusterCatalogOptions): string {
       },
     },
   });
-}
-
-function getMetadata({ labels, annotations }: ObjectMetadata): JsonObject {
-  return {
-    ...(annotations !== undefined && { annotations: { ...annotations } }),
-    ...(labels !== undefined && { labels: { ...labels } }),
-  };
 }
 
 /** Maximum length of an object name, without a number appended to it. */

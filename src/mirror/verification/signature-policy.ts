@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { OpmateError, UsageError, fileError } from '../../core/errors.js';
+import { UsageError, fileError } from '../../core/errors.js';
 import { readNamedFile } from '../../files/read-file.js';
 import { parseClusterPolicies } from '../../trust/cluster-policy.js';
 import { type SignaturePolicy, signerPolicy } from '../../trust/policy.js';
@@ -36,7 +36,10 @@ export async function readSignaturePolicy(
       hint: 'use one of --policy, --key, or --certificate-identity with --trusted-root',
     });
   }
-  const read = (file: string): Promise<Buffer> => readPolicyInput(path.resolve(directory, file), file);
+  const read = (file: string): Promise<Buffer> =>
+    readNamedFile(path.resolve(directory, file), maxFileBytes).catch((error: unknown) => {
+      throw fileError(`open ${file}`, error, { file });
+    });
   if (policy !== undefined) {
     const text = (await read(policy)).toString();
     return isClusterPolicy(text) ? parseClusterPolicies(text, policy) : parsePolicyFile(text, policy, read);
@@ -57,12 +60,4 @@ export async function readSignaturePolicy(
 /** Manifests have a kind; policy.json has none. */
 function isClusterPolicy(text: string): boolean {
   return /^\s*"?kind"?\s*:/m.test(text) || /"kind"\s*:/.test(text);
-}
-
-async function readPolicyInput(file: string, name: string): Promise<Buffer> {
-  try {
-    return await readNamedFile(file, maxFileBytes);
-  } catch (error) {
-    throw error instanceof OpmateError ? error : fileError(`open ${name}`, error, { file: name });
-  }
 }

@@ -43,8 +43,7 @@ const schemaOrStrings: ChoiceType = {
 
 /** An OpenAPI v3 schema with the Kubernetes extensions. */
 export const schemaStruct: StructType = struct({
-  'id?': 'string',
-  '$schema?': 'string',
+  ...fields('string', 'id?', '$schema?'),
   '$ref?': pointerTo('string'),
   ...fields('string', 'description?', 'type?', 'format?', 'title?'),
   'default?': 'any',
@@ -52,16 +51,13 @@ export const schemaStruct: StructType = struct({
   'exclusiveMaximum?': 'bool',
   'minimum?': pointerTo('float'),
   'exclusiveMinimum?': 'bool',
-  'maxLength?': pointerTo('int64'),
-  'minLength?': pointerTo('int64'),
+  ...fields(pointerTo('int64'), 'maxLength?', 'minLength?'),
   'pattern?': 'string',
-  'maxItems?': pointerTo('int64'),
-  'minItems?': pointerTo('int64'),
+  ...fields(pointerTo('int64'), 'maxItems?', 'minItems?'),
   'uniqueItems?': 'bool',
   'multipleOf?': pointerTo('float'),
   'enum?': { list: 'any' },
-  'maxProperties?': pointerTo('int64'),
-  'minProperties?': pointerTo('int64'),
+  ...fields(pointerTo('int64'), 'maxProperties?', 'minProperties?'),
   'required?': strings,
   'items?': schemaOrList,
   ...fields({ list: schema }, 'allOf?', 'oneOf?', 'anyOf?'),
@@ -76,11 +72,9 @@ export const schemaStruct: StructType = struct({
   'example?': 'any',
   'nullable?': 'bool',
   'x-kubernetes-preserve-unknown-fields?': pointerTo('bool'),
-  'x-kubernetes-embedded-resource?': 'bool',
-  'x-kubernetes-int-or-string?': 'bool',
+  ...fields('bool', 'x-kubernetes-embedded-resource?', 'x-kubernetes-int-or-string?'),
   'x-kubernetes-list-map-keys?': strings,
-  'x-kubernetes-list-type?': pointerTo('string'),
-  'x-kubernetes-map-type?': pointerTo('string'),
+  ...fields(pointerTo('string'), 'x-kubernetes-list-type?', 'x-kubernetes-map-type?'),
   'x-kubernetes-validations?': structList({
     ...fields('string', 'rule', 'message?', 'messageExpression?'),
     'reason?': pointerTo('string'),
@@ -91,11 +85,9 @@ export const schemaStruct: StructType = struct({
 
 /** Names of the resources of a definition. */
 const crdNames = struct({
-  plural: 'string',
-  'singular?': 'string',
+  ...fields('string', 'plural', 'singular?'),
   'shortNames?': strings,
-  kind: 'string',
-  'listKind?': 'string',
+  ...fields('string', 'kind', 'listKind?'),
   'categories?': strings,
 });
 
@@ -103,8 +95,7 @@ const crdNames = struct({
 const subresources = optionalStruct({
   'status?': optionalStruct({}),
   'scale?': optionalStruct({
-    specReplicasPath: 'string',
-    statusReplicasPath: 'string',
+    ...fields('string', 'specReplicasPath', 'statusReplicasPath'),
     'labelSelectorPath?': pointerTo('string'),
   }),
 });
@@ -113,8 +104,7 @@ const subresources = optionalStruct({
 const clientConfig = optionalStruct({
   'url?': pointerTo('string'),
   'service?': optionalStruct({
-    namespace: 'string',
-    name: 'string',
+    ...fields('string', 'namespace', 'name'),
     'path?': pointerTo('string'),
     'port?': pointerTo('int32'),
   }),
@@ -125,11 +115,9 @@ const clientConfig = optionalStruct({
 const statusFields = <const F extends Fields>(changed: F) =>
   struct({
     conditions: structList({
-      type: 'string',
-      status: 'string',
+      ...fields('string', 'type', 'status'),
       ...changed,
-      'reason?': 'string',
-      'message?': 'string',
+      ...fields('string', 'reason?', 'message?'),
       'observedGeneration?': 'int64',
     }),
     acceptedNames: crdNames,
@@ -160,8 +148,7 @@ const versionsWith = <const C extends Type>(printerColumns: C) =>
 
 /** A v1 custom resource definition. */
 export const crdStruct = struct({
-  'kind?': 'string',
-  'apiVersion?': 'string',
+  ...fields('string', 'kind?', 'apiVersion?'),
   'metadata?': objectMeta,
   spec: struct({
     group: 'string',
@@ -181,12 +168,10 @@ export type Crd = Of<typeof crdStruct>;
 
 /** A v1beta1 custom resource definition. (Source: apiextensions/v1beta1.) */
 export const oldCrdStruct = struct({
-  'kind?': 'string',
-  'apiVersion?': 'string',
+  ...fields('string', 'kind?', 'apiVersion?'),
   'metadata?': objectMeta,
   spec: struct({
-    group: 'string',
-    'version?': 'string',
+    ...fields('string', 'group', 'version?'),
     names: crdNames,
     scope: 'string',
     'validation?': validation,

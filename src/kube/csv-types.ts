@@ -31,8 +31,7 @@ export const installStrategy = struct({
   strategy: 'string',
   'spec?': struct({
     deployments: { list: strategyDeployment },
-    'permissions?': permissions,
-    'clusterPermissions?': permissions,
+    ...fields(permissions, 'permissions?', 'clusterPermissions?'),
   }),
 });
 
@@ -45,14 +44,12 @@ const webhookDefinitions = structList({
     ...fields(strings, 'operations?', 'apiGroups?', 'apiVersions?', 'resources?'),
     'scope?': pointerTo('string'),
   }),
-  'failurePolicy?': pointerTo('string'),
-  'matchPolicy?': pointerTo('string'),
+  ...fields(pointerTo('string'), 'failurePolicy?', 'matchPolicy?'),
   'objectSelector?': pointerTo(labelSelector),
   sideEffects: pointerTo('string'),
   'timeoutSeconds?': pointerTo('int32'),
   admissionReviewVersions: strings,
-  'reinvocationPolicy?': pointerTo('string'),
-  'webhookPath?': pointerTo('string'),
+  ...fields(pointerTo('string'), 'reinvocationPolicy?', 'webhookPath?'),
   'conversionCRDs?': strings,
 });
 
@@ -102,8 +99,7 @@ const descriptorFields = {
 } as const satisfies Fields;
 
 const descriptionFields = {
-  'displayName?': 'string',
-  'description?': 'string',
+  ...fields('string', 'displayName?', 'description?'),
   'resources?': structList(
     { name: 'string', kind: 'string', version: 'string' },
     'v1alpha1.APIResourceReference',
@@ -144,15 +140,13 @@ export const csvMetadataType = struct(
     'annotations?': stringMap,
     'apiServiceDefinitions?': apiServiceDescriptions,
     'crdDescriptions?': crdDescriptions,
-    'description?': 'string',
-    'displayName?': 'string',
+    ...fields('string', 'description?', 'displayName?'),
     'installModes?': installModes,
     'keywords?': strings,
     'labels?': stringMap,
     'links?': { list: link },
     'maintainers?': maintainers,
-    'maturity?': 'string',
-    'minKubeVersion?': 'string',
+    ...fields('string', 'maturity?', 'minKubeVersion?'),
     'nativeAPIs?': nativeApis,
     'provider?': link,
   },
@@ -175,8 +169,7 @@ const specFields = {
   'icon?': structList({ base64data: 'string', mediatype: 'string' }),
   'installModes?': installModes,
   'replaces?': 'string',
-  'labels?': stringMap,
-  'annotations?': stringMap,
+  ...fields(stringMap, 'labels?', 'annotations?'),
   'selector?': pointerTo(labelSelector),
   'cleanup?': struct({ enabled: 'bool' }),
   'skips?': strings,
@@ -188,8 +181,7 @@ export const csvSpecType = struct({ install: installStrategy, ...specFields });
 
 const conditionFields = {
   ...fields('string', 'phase?', 'message?', 'reason?'),
-  'lastUpdateTime?': times,
-  'lastTransitionTime?': times,
+  ...fields(times, 'lastUpdateTime?', 'lastTransitionTime?'),
 } as const satisfies Fields;
 
 const dependentFields = {
@@ -198,8 +190,7 @@ const dependentFields = {
 
 /** A whole ClusterServiceVersion. */
 export const csvType = struct({
-  'kind?': 'string',
-  'apiVersion?': 'string',
+  ...fields('string', 'kind?', 'apiVersion?'),
   metadata: objectMeta,
   spec: csvSpecType,
   status: struct({
@@ -210,12 +201,10 @@ export const csvType = struct({
       name: 'string',
       'dependents?': structList(dependentFields),
     }),
-    'certsLastUpdated?': times,
-    'certsRotateAt?': times,
+    ...fields(times, 'certsLastUpdated?', 'certsRotateAt?'),
     'cleanup?': struct({
       'pendingDeletion?': structList({
-        group: 'string',
-        kind: 'string',
+        ...fields('string', 'group', 'kind'),
         instances: structList({ name: 'string', 'namespace?': 'string' }),
       }),
     }),
@@ -223,10 +212,8 @@ export const csvType = struct({
 });
 
 const container = structList({
-  name: 'string',
-  image: 'string',
-  command: strings,
-  args: strings,
+  ...fields('string', 'name', 'image'),
+  ...fields(strings, 'command', 'args'),
   workingDir: 'string',
   ports: structList({ name: 'string', containerPort: 'int32', hostPort: 'int32', protocol: 'string' }),
   env: structList({ name: 'string', value: 'string' }),
@@ -246,8 +233,7 @@ export const installImages = struct({
         template: struct({
           metadata: objectMeta,
           spec: struct({
-            containers: container,
-            initContainers: container,
+            ...fields(container, 'containers', 'initContainers'),
             serviceAccountName: 'string',
             nodeSelector: stringMap,
             priorityClassName: 'string',
@@ -262,8 +248,7 @@ export const installImages = struct({
 
 /** Parts of a ClusterServiceVersion shown for an operator. */
 export const shownCsv = struct({
-  apiVersion: 'string',
-  kind: 'string',
+  ...fields('string', 'apiVersion', 'kind'),
   metadata: objectMeta,
   spec: struct({ install: installImages, ...specFields }),
 });
@@ -277,8 +262,7 @@ export const apiDefinitions = struct({ owned: apis, required: apis });
 /** Parts of a ClusterServiceVersion that its installation depends on; others may have any form. */
 export const csvStruct = struct({
   'metadata?': objectMeta,
-  'kind?': 'string',
-  'apiVersion?': 'string',
+  ...fields('string', 'kind?', 'apiVersion?'),
   'status?': 'any',
   spec: struct({
     'installModes?': installModes,

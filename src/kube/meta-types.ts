@@ -56,12 +56,10 @@ export const objectMeta = struct({
   'creationTimestamp?': time,
   'deletionTimestamp?': pointerTo(time),
   'deletionGracePeriodSeconds?': pointerTo('int64'),
-  'labels?': stringMap,
-  'annotations?': stringMap,
+  ...fields(stringMap, 'labels?', 'annotations?'),
   'ownerReferences?': structList({
     ...fields('string', 'apiVersion', 'kind', 'name', 'uid'),
-    'controller?': pointerTo('bool'),
-    'blockOwnerDeletion?': pointerTo('bool'),
+    ...fields(pointerTo('bool'), 'controller?', 'blockOwnerDeletion?'),
   }),
   'finalizers?': strings,
   'managedFields?': structList({

@@ -24,20 +24,17 @@ const keyToPath = structList({ key: 'string', path: 'string', 'mode?': optionalI
 
 const fieldSelector = struct({ 'apiVersion?': 'string', fieldPath: 'string' });
 const resourceFieldSelector = struct({
-  'containerName?': 'string',
-  resource: 'string',
+  ...fields('string', 'containerName?', 'resource'),
   'divisor?': quantity,
 });
 const keySelector = struct({ ...localReference, key: 'string', 'optional?': optionalBool });
 
 const env = structList({
-  name: 'string',
-  'value?': 'string',
+  ...fields('string', 'name', 'value?'),
   'valueFrom?': optionalStruct({
     'fieldRef?': pointerTo(fieldSelector),
     'resourceFieldRef?': pointerTo(resourceFieldSelector),
-    'configMapKeyRef?': pointerTo(keySelector),
-    'secretKeyRef?': pointerTo(keySelector),
+    ...fields(pointerTo(keySelector), 'configMapKeyRef?', 'secretKeyRef?'),
     'fileKeyRef?': pointerTo(
       struct({ volumeName: 'string', path: 'string', key: 'string', 'optional?': optionalBool }),
     ),
@@ -47,21 +44,18 @@ const env = structList({
 const optionalSource = optionalStruct({ ...localReference, 'optional?': optionalBool });
 const envFrom = structList({
   'prefix?': 'string',
-  'configMapRef?': optionalSource,
-  'secretRef?': optionalSource,
+  ...fields(optionalSource, 'configMapRef?', 'secretRef?'),
 });
 
 const resources = struct({
-  'limits?': quantities,
-  'requests?': quantities,
+  ...fields(quantities, 'limits?', 'requests?'),
   'claims?': structList({ name: 'string', 'request?': 'string' }),
 });
 
 const httpGet = struct({
   'path?': 'string',
   port: intOrString,
-  'host?': 'string',
-  'scheme?': 'string',
+  ...fields('string', 'host?', 'scheme?'),
   'httpHeaders?': structList({ name: 'string', value: 'string' }),
 });
 const tcpSocket = struct({ port: intOrString, 'host?': 'string' });
@@ -96,36 +90,29 @@ const securityContext = optionalStruct({
   'privileged?': optionalBool,
   'seLinuxOptions?': seLinuxOptions,
   'windowsOptions?': windowsOptions,
-  'runAsUser?': optionalInt64,
-  'runAsGroup?': optionalInt64,
+  ...fields(optionalInt64, 'runAsUser?', 'runAsGroup?'),
   ...fields(optionalBool, 'runAsNonRoot?', 'readOnlyRootFilesystem?', 'allowPrivilegeEscalation?'),
   'procMount?': optionalText,
-  'seccompProfile?': profile,
-  'appArmorProfile?': profile,
+  ...fields(profile, 'seccompProfile?', 'appArmorProfile?'),
 });
 
 const volumeMounts = structList({
   name: 'string',
   'readOnly?': 'bool',
   'recursiveReadOnly?': optionalText,
-  mountPath: 'string',
-  'subPath?': 'string',
+  ...fields('string', 'mountPath', 'subPath?'),
   'mountPropagation?': optionalText,
   'subPathExpr?': 'string',
 });
 
 const containerFields = {
-  name: 'string',
-  'image?': 'string',
-  'command?': strings,
-  'args?': strings,
+  ...fields('string', 'name', 'image?'),
+  ...fields(strings, 'command?', 'args?'),
   'workingDir?': 'string',
   'ports?': structList({
     'name?': 'string',
-    'hostPort?': 'int32',
-    containerPort: 'int32',
-    'protocol?': 'string',
-    'hostIP?': 'string',
+    ...fields('int32', 'hostPort?', 'containerPort'),
+    ...fields('string', 'protocol?', 'hostIP?'),
   }),
   'envFrom?': envFrom,
   'env?': env,
@@ -140,8 +127,7 @@ const containerFields = {
   'volumeDevices?': structList({ name: 'string', devicePath: 'string' }),
   ...fields(probe, 'livenessProbe?', 'readinessProbe?', 'startupProbe?'),
   'lifecycle?': optionalStruct({
-    'postStart?': lifecycleHandler,
-    'preStop?': lifecycleHandler,
+    ...fields(lifecycleHandler, 'postStart?', 'preStop?'),
     'stopSignal?': optionalText,
   }),
   ...fields('string', 'terminationMessagePath?', 'terminationMessagePolicy?', 'imagePullPolicy?'),
@@ -161,13 +147,11 @@ const claimSpec = struct({
   'selector?': pointerTo(labelSelector),
   'resources?': struct({ 'limits?': quantities, 'requests?': quantities }),
   'volumeName?': 'string',
-  'storageClassName?': optionalText,
-  'volumeMode?': optionalText,
+  ...fields(optionalText, 'storageClassName?', 'volumeMode?'),
   'dataSource?': optionalStruct({ apiGroup: optionalText, kind: 'string', name: 'string' }),
   'dataSourceRef?': optionalStruct({
     apiGroup: optionalText,
-    kind: 'string',
-    name: 'string',
+    ...fields('string', 'kind', 'name'),
     'namespace?': optionalText,
   }),
   'volumeAttributesClassName?': optionalText,
@@ -197,15 +181,13 @@ const volumes = structList({
   }),
   'nfs?': optionalStruct({ server: 'string', path: 'string', ...readOnly }),
   'iscsi?': optionalStruct({
-    targetPortal: 'string',
-    iqn: 'string',
+    ...fields('string', 'targetPortal', 'iqn'),
     lun: 'int32',
     'iscsiInterface?': 'string',
     ...fsType,
     ...readOnly,
     'portals?': strings,
-    'chapAuthDiscovery?': 'bool',
-    'chapAuthSession?': 'bool',
+    ...fields('bool', 'chapAuthDiscovery?', 'chapAuthSession?'),
     ...secretRef,
     'initiatorName?': optionalText,
   }),
@@ -252,20 +234,16 @@ const volumes = structList({
   'vsphereVolume?': optionalStruct({
     volumePath: 'string',
     ...fsType,
-    'storagePolicyName?': 'string',
-    'storagePolicyID?': 'string',
+    ...fields('string', 'storagePolicyName?', 'storagePolicyID?'),
   }),
   'quobyte?': optionalStruct({
-    registry: 'string',
-    volume: 'string',
+    ...fields('string', 'registry', 'volume'),
     ...readOnly,
     ...fields('string', 'user?', 'group?', 'tenant?'),
   }),
   'azureDisk?': optionalStruct({
-    diskName: 'string',
-    diskURI: 'string',
-    'cachingMode?': optionalText,
-    'fsType?': optionalText,
+    ...fields('string', 'diskName', 'diskURI'),
+    ...fields(optionalText, 'cachingMode?', 'fsType?'),
     'readOnly?': optionalBool,
     'kind?': optionalText,
   }),
@@ -281,15 +259,13 @@ const volumes = structList({
         path: 'string',
       }),
       'clusterTrustBundle?': optionalStruct({
-        'name?': optionalText,
-        'signerName?': optionalText,
+        ...fields(optionalText, 'name?', 'signerName?'),
         'labelSelector?': pointerTo(labelSelector),
         'optional?': optionalBool,
         path: 'string',
       }),
       'podCertificate?': optionalStruct({
-        'signerName?': 'string',
-        'keyType?': 'string',
+        ...fields('string', 'signerName?', 'keyType?'),
         'maxExpirationSeconds?': optionalInt32,
         ...fields('string', 'credentialBundlePath?', 'keyPath?', 'certificateChainPath?'),
         'userAnnotations?': stringMap,
@@ -299,8 +275,7 @@ const volumes = structList({
   }),
   'portworxVolume?': optionalStruct({ volumeID: 'string', ...fsType, ...readOnly }),
   'scaleIO?': optionalStruct({
-    gateway: 'string',
-    system: 'string',
+    ...fields('string', 'gateway', 'system'),
     secretRef: pointerTo(localObject),
     'sslEnabled?': 'bool',
     ...fields('string', 'protectionDomain?', 'storagePool?', 'storageMode?', 'volumeName?'),
@@ -308,8 +283,7 @@ const volumes = structList({
     ...readOnly,
   }),
   'storageos?': optionalStruct({
-    'volumeName?': 'string',
-    'volumeNamespace?': 'string',
+    ...fields('string', 'volumeName?', 'volumeNamespace?'),
     ...fsType,
     ...readOnly,
     ...secretRef,
@@ -334,8 +308,7 @@ const podAffinityTerm = {
   'namespaces?': strings,
   topologyKey: 'string',
   'namespaceSelector?': pointerTo(labelSelector),
-  'matchLabelKeys?': strings,
-  'mismatchLabelKeys?': strings,
+  ...fields(strings, 'matchLabelKeys?', 'mismatchLabelKeys?'),
 } as const;
 const podAffinity = optionalStruct({
   'requiredDuringSchedulingIgnoredDuringExecution?': structList(podAffinityTerm),
@@ -355,8 +328,7 @@ const affinity = optionalStruct({
       preference: struct(nodeSelectorTerm),
     }),
   }),
-  'podAffinity?': podAffinity,
-  'podAntiAffinity?': podAffinity,
+  ...fields(podAffinity, 'podAffinity?', 'podAntiAffinity?'),
 });
 
 const tolerations = structList({
@@ -371,12 +343,10 @@ const podSpec = struct({
   containers: structList(containerFields),
   'ephemeralContainers?': structList({ ...containerFields, 'targetContainerName?': 'string' }),
   'restartPolicy?': 'string',
-  'terminationGracePeriodSeconds?': optionalInt64,
-  'activeDeadlineSeconds?': optionalInt64,
+  ...fields(optionalInt64, 'terminationGracePeriodSeconds?', 'activeDeadlineSeconds?'),
   'dnsPolicy?': 'string',
   'nodeSelector?': stringMap,
-  'serviceAccountName?': 'string',
-  'serviceAccount?': 'string',
+  ...fields('string', 'serviceAccountName?', 'serviceAccount?'),
   'automountServiceAccountToken?': optionalBool,
   'nodeName?': 'string',
   ...fields('bool', 'hostNetwork?', 'hostPID?', 'hostIPC?'),
@@ -384,21 +354,18 @@ const podSpec = struct({
   'securityContext?': optionalStruct({
     'seLinuxOptions?': seLinuxOptions,
     'windowsOptions?': windowsOptions,
-    'runAsUser?': optionalInt64,
-    'runAsGroup?': optionalInt64,
+    ...fields(optionalInt64, 'runAsUser?', 'runAsGroup?'),
     'runAsNonRoot?': optionalBool,
     'supplementalGroups?': { list: 'int64' },
     'supplementalGroupsPolicy?': optionalText,
     'fsGroup?': optionalInt64,
     'sysctls?': structList({ name: 'string', value: 'string' }),
     'fsGroupChangePolicy?': optionalText,
-    'seccompProfile?': profile,
-    'appArmorProfile?': profile,
+    ...fields(profile, 'seccompProfile?', 'appArmorProfile?'),
     'seLinuxChangePolicy?': optionalText,
   }),
   'imagePullSecrets?': { list: localObject },
-  'hostname?': 'string',
-  'subdomain?': 'string',
+  ...fields('string', 'hostname?', 'subdomain?'),
   'affinity?': affinity,
   'schedulerName?': 'string',
   'tolerations?': tolerations,
@@ -406,8 +373,7 @@ const podSpec = struct({
   'priorityClassName?': 'string',
   'priority?': optionalInt32,
   'dnsConfig?': optionalStruct({
-    'nameservers?': strings,
-    'searches?': strings,
+    ...fields(strings, 'nameservers?', 'searches?'),
     'options?': structList({ 'name?': 'string', 'value?': optionalText }),
   }),
   'readinessGates?': structList({ conditionType: 'string' }),
@@ -417,12 +383,10 @@ const podSpec = struct({
   'overhead?': quantities,
   'topologySpreadConstraints?': structList({
     maxSkew: 'int32',
-    topologyKey: 'string',
-    whenUnsatisfiable: 'string',
+    ...fields('string', 'topologyKey', 'whenUnsatisfiable'),
     'labelSelector?': pointerTo(labelSelector),
     'minDomains?': optionalInt32,
-    'nodeAffinityPolicy?': optionalText,
-    'nodeTaintsPolicy?': optionalText,
+    ...fields(optionalText, 'nodeAffinityPolicy?', 'nodeTaintsPolicy?'),
     'matchLabelKeys?': strings,
   }),
   'setHostnameAsFQDN?': optionalBool,
@@ -431,8 +395,7 @@ const podSpec = struct({
   'schedulingGates?': structList({ name: 'string' }),
   'resourceClaims?': structList({
     name: 'string',
-    'resourceClaimName?': optionalText,
-    'resourceClaimTemplateName?': optionalText,
+    ...fields(optionalText, 'resourceClaimName?', 'resourceClaimTemplateName?'),
   }),
   'resources?': pointerTo(resources),
   'hostnameOverride?': optionalText,
@@ -449,10 +412,7 @@ export const deploymentSpec = struct({
   template: struct({ 'metadata?': objectMeta, 'spec?': podSpec }),
   'strategy?': struct({
     'type?': 'string',
-    'rollingUpdate?': optionalStruct({
-      'maxUnavailable?': pointerTo(intOrString),
-      'maxSurge?': pointerTo(intOrString),
-    }),
+    'rollingUpdate?': optionalStruct({ ...fields(pointerTo(intOrString), 'maxUnavailable?', 'maxSurge?') }),
   }),
   'minReadySeconds?': 'int32',
   'revisionHistoryLimit?': optionalInt32,

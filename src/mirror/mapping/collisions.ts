@@ -14,7 +14,7 @@ export function findSharedRepositories(images: Iterable<{ source: string; target
     .sort(compareBytes);
 }
 
-/** How images are named and compared. */
+/** Rules for the names and tags of images. */
 interface TagRules<T> {
   /** Returns the tag at the target; undefined for an image without one. */
   getTag: (image: T) => string | undefined;

@@ -6,7 +6,8 @@ export const tarEnd: Buffer = Buffer.alloc(2 * tarBlockSize);
 
 /** Maximum size in eleven octal digits: 8 GiB - 1. */
 const maxPlainSize = 0o77777777777;
-const maxPlainName = 100;
+/** Maximum length of a name in a header. */
+export const maxTarName = 100;
 
 /** Returns the bytes of content in an archive, padded to whole blocks. */
 export function paddedSize(size: number): number {
@@ -24,44 +25,63 @@ export function tarHeaderSize(path: string, size: number): number {
  * of at most 256 characters.
  */
 export function tarFileHeader(path: string, size: number): Buffer {
-  if (isPlain(path, size)) return header(path, size, '0');
+  if (isPlain(path, size)) return encodeTarHeader({ name: path, size, type: '0' });
   const records = Buffer.alloc(tarBlockSize);
-  const text = `${path.length > maxPlainName ? record('path', path) : ''}${record('size', String(size))}`;
+  const text = `${path.length > maxTarName ? encodePaxRecord('path', path) : ''}${encodePaxRecord('size', String(size))}`;
   const length = records.write(text, 'latin1');
-  const name = path.slice(0, maxPlainName);
+  const name = path.slice(0, maxTarName);
   return Buffer.concat([
-    header(`PaxHeader/${name.slice(0, 80)}`, length, 'x'),
+    encodeTarHeader({ name: `PaxHeader/${name.slice(0, 80)}`, size: length, type: 'x' }),
     records,
-    header(name, size <= maxPlainSize ? size : 0, '0'),
+    encodeTarHeader({ name, size: size <= maxPlainSize ? size : 0, type: '0' }),
   ]);
 }
 
 function isPlain(path: string, size: number): boolean {
-  return path.length <= maxPlainName && size <= maxPlainSize;
+  return path.length <= maxTarName && size <= maxPlainSize;
 }
 
-/** Returns the PAX record `LENGTH KEY=VALUE\n` with the length of the whole record. */
-function record(key: string, value: string): string {
+/** Returns the PAX record `LENGTH KEY=VALUE\n` with the length of the whole record in bytes. */
+export function encodePaxRecord(key: string, value: string): string {
   const rest = ` ${key}=${value}\n`;
-  let length = rest.length + 1;
-  while (`${length}${rest}`.length !== length) length++;
+  const size = Buffer.byteLength(rest);
+  let length = size + 1;
+  while (size + String(length).length !== length) length++;
   return `${length}${rest}`;
 }
 
-function header(name: string, size: number, type: '0' | 'x'): Buffer {
+interface TarHeader {
+  /** ASCII; cut at 100 characters. */
+  name: string;
+  prefix?: string;
+  /** Default 0644. */
+  mode?: number;
+  size: number;
+  /** A file, a directory, or PAX records. */
+  type: '0' | '5' | 'x';
+  /** Write device numbers, as zeros; default true. */
+  hasDevices?: boolean;
+}
+
+/** Returns a ustar header with owner and group 0 and modification time 1970. */
+export function encodeTarHeader(fields: TarHeader): Buffer {
+  const { name, prefix = '', mode = 0o644, size, type, hasDevices = true } = fields;
   const block = Buffer.alloc(tarBlockSize);
   const octal = (value: number, digits: number, position: number) =>
     void block.write(value.toString(8).padStart(digits, '0'), position, 'latin1');
-  block.write(name, 0, 'latin1');
-  octal(0o644, 7, 100);
+  block.write(name.slice(0, maxTarName), 0, 'latin1');
+  octal(mode, 7, 100);
   octal(0, 7, 108);
   octal(0, 7, 116);
   octal(size, 11, 124);
   octal(0, 11, 136);
   block.write(type, 156, 'latin1');
   block.write('ustar\u000000', 257, 'latin1');
-  octal(0, 7, 329);
-  octal(0, 7, 337);
+  if (hasDevices) {
+    octal(0, 7, 329);
+    octal(0, 7, 337);
+  }
+  block.write(prefix, 345, 'latin1');
   // The checksum reads its own field as spaces.
   block.fill(0x20, 148, 156);
   octal(

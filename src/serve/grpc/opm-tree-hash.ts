@@ -1,3 +1,10 @@
+import {
+  encodePaxRecord,
+  encodeTarHeader,
+  maxTarName,
+  paddedSize,
+  tarEnd,
+} from '../../archive/tar-header.js';
 import { withOpen } from '../../core/concurrency.js';
 import { throwIfCancelled } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
@@ -29,9 +36,9 @@ export async function hashOpmTrees(
           throwIfCancelled(signal);
           hash.update(piece);
         }
-        hash.update(Buffer.alloc(getPadding(file.size)));
+        hash.update(getPadding(file.size));
       }
-      hash.update(Buffer.alloc(2 * blockSize));
+      hash.update(tarEnd);
     }
   });
   return hash.digest();
@@ -51,13 +58,10 @@ function toWalkOrder(files: readonly HashedFile[]): { path: string; file?: Hashe
   return keyed.map(({ path, file }) => (file === undefined ? { path } : { path, file }));
 }
 
-const blockSize = 512;
-/** Lengths of the fields for names. */
-const nameLength = 100;
-const prefixLength = 155;
+const maxPrefix = 155;
 
-function getPadding(size: number): number {
-  return (blockSize - (size % blockSize)) % blockSize;
+function getPadding(size: number): Buffer {
+  return Buffer.alloc(paddedSize(size) - size);
 }
 
 /** Returns the bytes before the content of an entry. */
@@ -65,22 +69,20 @@ function getHeader(path: string, { isDirectory, size }: { isDirectory: boolean; 
   const type = isDirectory ? '5' : '0';
   const mode = isDirectory ? 0o755 : 0o644;
   const isPlain = /^[\u0000-\u007f]*$/.test(path);
-  const split = isPlain && path.length > nameLength ? splitName(path) : { prefix: '', name: path };
-  if (isPlain && split !== undefined) return headerBlock({ ...split, mode, size, type, hasDevices: true });
+  const split = isPlain && path.length > maxTarName ? splitName(path) : { prefix: '', name: path };
+  if (isPlain && split !== undefined) return encodeTarHeader({ ...split, mode, size, type });
   const slash = path.lastIndexOf('/') + 1;
-  const record = Buffer.from(paxRecord('path', path));
-  const extended = headerBlock({
-    name: toAscii(`${path.slice(0, slash)}PaxHeaders.0/${path.slice(slash)}`)
-      .slice(0, nameLength)
-      .replace(/\/+$/, ''),
-    prefix: '',
+  const record = Buffer.from(encodePaxRecord('path', path));
+  const extendedName = toAscii(`${path.slice(0, slash)}PaxHeaders.0/${path.slice(slash)}`);
+  const extended = encodeTarHeader({
+    name: extendedName.slice(0, maxTarName).replace(/\/+$/, ''),
     mode: 0,
     size: record.length,
     type: 'x',
     hasDevices: false,
   });
-  const header = headerBlock({ name: toAscii(path), prefix: '', mode, size, type, hasDevices: true });
-  return Buffer.concat([extended, record, Buffer.alloc(getPadding(record.length)), header]);
+  const header = encodeTarHeader({ name: toAscii(path), mode, size, type });
+  return Buffer.concat([extended, record, getPadding(record.length), header]);
 }
 
 function toAscii(text: string): string {
@@ -89,52 +91,9 @@ function toAscii(text: string): string {
 
 /** Splits a long name for the ustar fields; undefined where it does not fit. */
 function splitName(path: string): { prefix: string; name: string } | undefined {
-  const slash = path.slice(0, prefixLength + 1).lastIndexOf('/');
-  if (slash <= 0 || path.length - slash - 1 > nameLength || slash > prefixLength) return undefined;
+  const slash = path.slice(0, maxPrefix + 1).lastIndexOf('/');
+  if (slash <= 0 || path.length - slash - 1 > maxTarName || slash > maxPrefix) return undefined;
   return { prefix: path.slice(0, slash), name: path.slice(slash + 1) };
-}
-
-/** Returns `LENGTH KEY=VALUE\n`; the length includes itself. */
-function paxRecord(key: string, value: string): string {
-  const rest = Buffer.byteLength(` ${key}=${value}\n`);
-  let length = rest + String(rest).length;
-  if (rest + String(length).length !== length) length = rest + String(length).length;
-  return `${length} ${key}=${value}\n`;
-}
-
-interface HeaderFields {
-  name: string;
-  prefix: string;
-  mode: number;
-  size: number;
-  type: string;
-  /** Write device numbers, as zeros. */
-  hasDevices: boolean;
-}
-
-function headerBlock({ name, prefix, mode, size, type, hasDevices }: HeaderFields): Buffer {
-  const block = Buffer.alloc(blockSize);
-  const octal = (value: number, position: number, length: number): void =>
-    void block.write(value.toString(8).padStart(length - 1, '0'), position, 'latin1');
-  block.write(name.slice(0, nameLength), 0, 'latin1');
-  octal(mode, 100, 8);
-  octal(0, 108, 8);
-  octal(0, 116, 8);
-  octal(size, 124, 12);
-  octal(0, 136, 12);
-  block.write(type, 156, 'latin1');
-  block.write('ustar\u000000', 257, 'latin1');
-  if (hasDevices) {
-    octal(0, 329, 8);
-    octal(0, 337, 8);
-  }
-  block.write(prefix, 345, 'latin1');
-  block.fill(' ', 148, 156);
-  let sum = 0;
-  for (const byte of block) sum += byte;
-  octal(sum, 148, 7);
-  block[154] = 0;
-  return block;
 }
 
 /** 64-bit FNV-1a in two halves: a BigInt per byte would take a minute for a large catalog. */

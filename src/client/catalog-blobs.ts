@@ -1,5 +1,5 @@
 import { LimitError, OpmateError } from '../core/errors.js';
-import { decodeUtf8, parseGoJson, quoteGo } from '../document/go-json.js';
+import { quoteGo } from '../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../document/json.js';
 import { toMeta } from '../catalog/meta.js';
 import {
@@ -12,7 +12,7 @@ import {
 import { decodeBundle, decodeChannel, decodeDeprecations, decodePackage } from '../model/decode.js';
 import { describeKind } from '../document/field.js';
 import { oneLine } from '../oci/transport/transport-responses.js';
-import { maxShownText } from './client-options.js';
+import { readServerJson } from './client-options.js';
 
 /** Content of any blob: its names, empty if missing, and its value. */
 export interface BlobContent {
@@ -75,8 +75,7 @@ export function requireMatch(blob: CatalogBlob, query: BlobQuery, label: string)
 }
 
 function readBlob(line: Buffer, where: string): CatalogBlob {
-  try {
-    const value = parseGoJson(decodeUtf8(line));
+  return readServerJson(line, where, (value) => {
     if (!isJsonObject(value))
       throw new OpmateError('INVALID', `expected an object, got ${describeKind(value)}`);
     const origin = { file: where, offset: 0, length: line.length, syntax: 'json' } as const;
@@ -94,10 +93,7 @@ function readBlob(line: Buffer, where: string): CatalogBlob {
       default:
         return { kind: 'other', ...content };
     }
-  } catch (error) {
-    if (!(error instanceof OpmateError)) throw error;
-    throw new OpmateError(error.code, oneLine(error.message, maxShownText), { subject: where });
-  }
+  });
 }
 
 const lineFeed = 0x0a;

@@ -1,8 +1,6 @@
 import { OpmateError } from '../core/errors.js';
-import { decodeUtf8, parseGoJson } from '../document/go-json.js';
 import { structList, readTyped, stringMap, struct } from '../kube/struct.js';
-import { oneLine } from '../oci/transport/transport-responses.js';
-import { maxShownText } from './client-options.js';
+import { readServerJson } from './client-options.js';
 
 /** A catalog in the list of a server. */
 export interface ListedCatalog {
@@ -39,8 +37,8 @@ const listingType = struct({
 
 /** Reads the list of catalogs of a server. Throws OpmateError SYNTAX or INVALID that starts with `label`. */
 export function readListing(bytes: Buffer, label: string): ListedCatalog[] {
-  try {
-    const { catalogs } = readTyped(parseGoJson(decodeUtf8(bytes)), listingType);
+  return readServerJson(bytes, label, (value) => {
+    const { catalogs } = readTyped(value, listingType);
     if (catalogs === null) throw new OpmateError('INVALID', 'not a list of catalogs');
     return catalogs.map((catalog) => ({
       ...catalog,
@@ -49,8 +47,5 @@ export function readListing(bytes: Buffer, label: string): ListedCatalog[] {
       count: Number(catalog.count),
       packages: Number(catalog.packages),
     }));
-  } catch (error) {
-    if (!(error instanceof OpmateError)) throw error;
-    throw new OpmateError(error.code, oneLine(error.message, maxShownText), { subject: label });
-  }
+  });
 }

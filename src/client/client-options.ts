@@ -1,5 +1,8 @@
 import { X509Certificate } from 'node:crypto';
 import { OpmateError } from '../core/errors.js';
+import { decodeUtf8, parseGoJson } from '../document/go-json.js';
+import type { JsonValue } from '../document/json.js';
+import { oneLine } from '../oci/transport/transport-responses.js';
 
 /** Options of clients of both APIs. */
 export interface ClientOptions {
@@ -15,16 +18,32 @@ export interface ClientOptions {
   random?: (() => number) | undefined;
 }
 
-export const defaultIdleTimeoutMs = 30_000;
-export const defaultMaxAttempts = 3;
-export const defaultRetryDelayMs = 500;
-export const defaultRandom = (): number => 0.5;
+/** Returns waits and attempts of a client, with defaults. */
+export function resolveWaits({ idleTimeoutMs, maxAttempts, retryDelayMs, random }: ClientOptions) {
+  return {
+    idleTimeoutMs: idleTimeoutMs ?? 30_000,
+    maxAttempts: maxAttempts ?? 3,
+    retryDelayMs: retryDelayMs ?? 500,
+    random: random ?? (() => 0.5),
+  };
+}
+
 /** Maximum bytes of a response that is returned whole, such as all package names. */
 export const maxCollectedBytes = 256 * 1024 * 1024;
 /** Maximum characters of a server's text in a message. */
 export const maxShownText = 300;
 /** Hint for an untrusted certificate. */
 export const certificateHint = 'set the option ca to its certificate authority';
+
+/** Reads JSON of a server. Errors start with `subject`, and show little of the server's text. */
+export function readServerJson<T>(bytes: Buffer, subject: string, read: (value: JsonValue) => T): T {
+  try {
+    return read(parseGoJson(decodeUtf8(bytes)));
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    throw new OpmateError(error.code, oneLine(error.message, maxShownText), { subject });
+  }
+}
 
 /** Throws OpmateError INVALID for invalid certificates, which Node.js would read as an empty list. */
 export function checkAuthorities(ca: string | Buffer | undefined): void {

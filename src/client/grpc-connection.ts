@@ -11,6 +11,7 @@ import {
 import { onAbort } from '../core/concurrency.js';
 import {
   CancelledError,
+  type ErrorCode,
   LimitError,
   OpmateError,
   getMessage,
@@ -19,15 +20,7 @@ import {
 } from '../core/errors.js';
 import { oneLine } from '../oci/transport/transport-responses.js';
 import { NetworkError } from '../oci/transport/transport-faults.js';
-import {
-  type ClientOptions,
-  certificateHint,
-  defaultIdleTimeoutMs,
-  defaultMaxAttempts,
-  defaultRandom,
-  defaultRetryDelayMs,
-  maxShownText,
-} from './client-options.js';
+import { type ClientOptions, certificateHint, maxShownText, resolveWaits } from './client-options.js';
 
 interface GrpcConnectionOptions extends ClientOptions {
   tls: boolean;
@@ -51,20 +44,14 @@ const maxReconnectMs = 5_000;
 export class GrpcConnection {
   readonly #client: Client;
   readonly #address: string;
-  readonly #idleTimeoutMs: number;
-  readonly #maxAttempts: number;
-  readonly #retryDelayMs: number;
-  readonly #random: () => number;
+  readonly #waits: ReturnType<typeof resolveWaits>;
 
   constructor(address: string, options: GrpcConnectionOptions) {
     // Failures are thrown; the library would print them.
     setLogVerbosity(logVerbosity.NONE);
     this.#address = address;
-    this.#idleTimeoutMs = options.idleTimeoutMs ?? defaultIdleTimeoutMs;
-    this.#maxAttempts = options.maxAttempts ?? defaultMaxAttempts;
-    this.#retryDelayMs = options.retryDelayMs ?? defaultRetryDelayMs;
-    this.#random = options.random ?? defaultRandom;
-    const reconnectMs = Math.max(1, Math.min(this.#retryDelayMs, maxReconnectMs));
+    this.#waits = resolveWaits(options);
+    const reconnectMs = Math.max(1, Math.min(this.#waits.retryDelayMs, maxReconnectMs));
     this.#client = new Client(address, getCredentials(options), {
       'grpc.max_receive_message_length': options.maxMessageBytes,
       'grpc.initial_reconnect_backoff_ms': reconnectMs,
@@ -118,6 +105,7 @@ export class GrpcConnection {
    * cancels the call.
    */
   async *stream(call: GrpcCall): AsyncGenerator<Buffer, void, undefined> {
+    const { maxAttempts, retryDelayMs, random } = this.#waits;
     for (let attempt = 1; ; attempt++) {
       let hasStarted = false;
       try {
@@ -129,12 +117,12 @@ export class GrpcConnection {
       } catch (error) {
         const isTemporary = error instanceof NetworkError && error.temporary && !hasStarted;
         if (!isTemporary) throw error;
-        if (attempt >= this.#maxAttempts) {
+        if (attempt >= maxAttempts) {
           if (attempt === 1) throw error;
           const { message, hint, cause } = error;
           throw new NetworkError(`${message} (after ${attempt} attempts)`, { temporary: true, hint, cause });
         }
-        const delay = this.#retryDelayMs * 2 ** (attempt - 1) * (0.5 + this.#random() / 2);
+        const delay = retryDelayMs * 2 ** (attempt - 1) * (0.5 + random() / 2);
         await sleep(delay, undefined, { signal: call.signal }).catch(() => undefined);
       }
     }
@@ -156,7 +144,7 @@ export class GrpcConnection {
         const timer = setTimeout(() => {
           isStalled = true;
           call.cancel();
-        }, this.#idleTimeoutMs);
+        }, this.#waits.idleTimeoutMs);
         let next: IteratorResult<Buffer>;
         try {
           next = await messages.next();
@@ -185,7 +173,7 @@ export class GrpcConnection {
   }
 
   #createStallError(): NetworkError {
-    const seconds = Number((this.#idleTimeoutMs / 1000).toPrecision(3));
+    const seconds = Number((this.#waits.idleTimeoutMs / 1000).toPrecision(3));
     return new NetworkError(`nothing received for ${seconds} s`, {
       subject: this.#address,
       temporary: false,
@@ -206,25 +194,26 @@ export class GrpcConnection {
         return new NetworkError(message, { temporary: false, cause });
       case status.CANCELLED:
         return new CancelledError(message, { cause });
-      case status.NOT_FOUND:
-        return new OpmateError('NOT_FOUND', message, { cause });
-      case status.UNKNOWN:
-        // The API uses this code for missing content, and for all errors without another code.
-        return new OpmateError(isNotFound(text) ? 'NOT_FOUND' : 'REGISTRY', message, { cause });
       case status.RESOURCE_EXHAUSTED:
         return new LimitError(message, { cause });
-      case status.INVALID_ARGUMENT:
-        return new OpmateError('USAGE', message, { cause });
-      case status.UNIMPLEMENTED:
-        return new OpmateError('UNSUPPORTED', message, { cause });
-      case status.UNAUTHENTICATED:
-      case status.PERMISSION_DENIED:
-        return new OpmateError('AUTH', message, { cause });
-      default:
-        return new OpmateError('REGISTRY', message, { cause });
+      default: {
+        // The API uses UNKNOWN for missing content, and for all errors without another code.
+        const isMissing = code === status.UNKNOWN && isNotFound(text);
+        return new OpmateError(isMissing ? 'NOT_FOUND' : (errorCodes.get(code) ?? 'REGISTRY'), message, {
+          cause,
+        });
+      }
     }
   }
 }
+
+const errorCodes: ReadonlyMap<status | undefined, ErrorCode> = new Map([
+  [status.NOT_FOUND, 'NOT_FOUND'],
+  [status.INVALID_ARGUMENT, 'USAGE'],
+  [status.UNIMPLEMENTED, 'UNSUPPORTED'],
+  [status.UNAUTHENTICATED, 'AUTH'],
+  [status.PERMISSION_DENIED, 'AUTH'],
+]);
 
 /** Reports whether a text of opm's servers means not found. */
 function isNotFound(text: string): boolean {

@@ -13,15 +13,7 @@ import {
   createHttpTransport,
   withRedirects,
 } from '../oci/transport/transport.js';
-import {
-  type ClientOptions,
-  certificateHint,
-  checkAuthorities,
-  defaultIdleTimeoutMs,
-  defaultMaxAttempts,
-  defaultRandom,
-  defaultRetryDelayMs,
-} from './client-options.js';
+import { type ClientOptions, certificateHint, checkAuthorities, resolveWaits } from './client-options.js';
 
 /** Maximum time from the first attempt to the last, unless one attempt may take longer. */
 const retryMs = 60_000;
@@ -47,14 +39,9 @@ export class HttpRequests {
   readonly #agents = new Map<string, HttpAgent>();
 
   /** Throws OpmateError INVALID for invalid certificate authorities. */
-  constructor({
-    ca,
-    idleTimeoutMs = defaultIdleTimeoutMs,
-    maxAttempts,
-    retryDelayMs,
-    random,
-  }: ClientOptions) {
+  constructor({ ca, ...options }: ClientOptions) {
     checkAuthorities(ca);
+    const { idleTimeoutMs, maxAttempts, retryDelayMs, random } = resolveWaits(options);
     const tls = { minVersion: 'TLSv1.2' as const, ...(ca !== undefined && { ca }) };
     const getAgent = (protocol: string, lead: RedirectSource | undefined): HttpAgent => {
       const key = `${protocol} ${lead?.kind}`;
@@ -76,10 +63,10 @@ export class HttpRequests {
       exchange: fetchExchange,
     });
     this.#transport = withRetry(withRedirects(http), {
-      maxAttempts: maxAttempts ?? defaultMaxAttempts,
+      maxAttempts,
       timeoutMs: Math.max(retryMs, idleTimeoutMs),
-      baseDelayMs: retryDelayMs ?? defaultRetryDelayMs,
-      random: random ?? defaultRandom,
+      baseDelayMs: retryDelayMs,
+      random,
       now: () => performance.now(),
     });
   }
@@ -103,9 +90,7 @@ export class HttpRequests {
     if (isExpected && (status === 304 || coding === 'identity')) return response;
     response.discard();
     if (isExpected) {
-      throw new OpmateError('INVALID', 'unexpected content encoding in the response', {
-        subject: label,
-      });
+      throw new OpmateError('INVALID', 'unexpected content encoding in the response', { subject: label });
     }
     throw toResponseError(label, status);
   }
@@ -134,20 +119,20 @@ export function usableValidators(etag: unknown, lastModified: unknown): Validato
 
 function toResponseError(label: string, status: number, cause?: RegistryError): RegistryError {
   const text = `server returned ${status} ${STATUS_CODES[status] ?? ''}`.trimEnd();
-  if (status === 404) {
-    return new RegistryError('not found', {
-      subject: label,
-      status,
-      cause,
-      code: 'NOT_FOUND',
-      hint: 'check the catalog name, and that the server supports this part of the API',
-    });
+  const context = { subject: label, status, cause };
+  switch (status) {
+    case 404: {
+      const hint = 'check the catalog name, and that the server supports this part of the API';
+      return new RegistryError('not found', { ...context, code: 'NOT_FOUND', hint });
+    }
+    case 304:
+      return new RegistryError(`${text} to an unconditional request`, context);
+    case 401:
+    case 403:
+      return new RegistryError(text, { ...context, code: 'AUTH' });
+    default:
+      return new RegistryError(text, context);
   }
-  if (status === 304)
-    return new RegistryError(`${text} to an unconditional request`, { subject: label, status });
-  if (status === 401 || status === 403)
-    return new RegistryError(text, { subject: label, status, cause, code: 'AUTH' });
-  return new RegistryError(text, { subject: label, status, cause });
 }
 
 /** Replaces the registry terms and command-line flags in errors of the transport. */

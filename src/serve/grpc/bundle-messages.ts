@@ -28,14 +28,20 @@ interface ChannelPart {
   entry: ChannelEntry;
   /** Include `replaces` and `skips`, which only a list of all bundles has. */
   withUpgrades: boolean;
-  deprecation?: { message: string } | undefined;
+  /** Deprecation message of the bundle. */
+  deprecation: string | undefined;
+}
+
+/** Returns a deprecation for an encoded message. */
+export function toDeprecation(message: string | undefined): { message: string } | undefined {
+  return message === undefined ? undefined : { message };
 }
 
 /** Encodes the fields of a bundle that depend on the channel. */
 export function encodeChannelPart({ channelName, entry, withUpgrades, deprecation }: ChannelPart): Buffer {
   const { replaces, skips, skipRange } = entry;
   const upgrades = withUpgrades ? { replaces, skips } : {};
-  return bundleType.encode({ channelName, skipRange, ...upgrades, deprecation });
+  return bundleType.encode({ channelName, skipRange, ...upgrades, deprecation: toDeprecation(deprecation) });
 }
 
 /** Encodes the fields of a bundle from its blob, without manifests. Throws OpmateError INVALID for a malformed property. */
@@ -107,7 +113,7 @@ function readField(input: EncodableJson, field: string): EncodableJson | undefin
  * Encodes the manifests of a bundle: `csvJson` and `object`. Without a ClusterServiceVersion among its objects, one is
  * synthesized from a single `olm.csv.metadata`.
  */
-export function encodeManifests(blob: BundleBlob, owner: () => Promise<PackageBlob>): Promise<Buffer> {
+export async function encodeManifests(blob: BundleBlob, owner: () => Promise<PackageBlob>): Promise<Buffer> {
   const objects = blob.properties
     .filter(({ type }) => type === propertyTypes.bundleObject)
     .map(({ value }) => toObject(value));
@@ -115,16 +121,10 @@ export function encodeManifests(blob: BundleBlob, owner: () => Promise<PackageBl
   const metadata = blob.properties.filter(({ type }) => type === propertyTypes.csvMetadata);
   const [only] = metadata;
   if (csv !== undefined || only === undefined || metadata.length > 1) {
-    return Promise.resolve(encodeFields(csv, objects));
+    return bundleType.encode({ csvJson: csv, object: objects });
   }
-  return owner().then((packageBlob) => {
-    const synthesized = Buffer.from(synthesizeCsv(blob, only.value, packageBlob));
-    return encodeFields(synthesized, objects.length === 0 ? [synthesized] : objects);
-  });
-}
-
-function encodeFields(csv: Buffer | undefined, objects: readonly Buffer[]): Buffer {
-  return bundleType.encode({ csvJson: csv, object: objects });
+  const synthesized = Buffer.from(synthesizeCsv(blob, only.value, await owner()));
+  return bundleType.encode({ csvJson: synthesized, object: objects.length === 0 ? [synthesized] : objects });
 }
 
 /** Returns an object as JSON: unchanged JSON or converted YAML. */

@@ -67,29 +67,22 @@ async function readIndex(records: RecordFile, hash: string): Promise<CatalogInde
 }
 
 /** A cache being written; records are appended to `records` and readable from there. */
-export class CacheWriter {
-  readonly records: RecordFile;
-  readonly #directory: string;
-  readonly #staging: string;
+export type CacheWriter = Awaited<ReturnType<typeof createCache>>;
 
-  private constructor(records: RecordFile, directory: string, staging: string) {
-    this.records = records;
-    this.#directory = directory;
-    this.#staging = staging;
-  }
+/** Throws the error of the file system, for instance for a read-only directory. */
+export async function createCache(directory: string) {
+  await makeDirectory(directory);
+  await sweepLeftovers(directory);
+  const staging = path.join(directory, stagingName());
+  const records = new RecordFile(await open(staging, 'wx+', 0o600), staging);
 
-  /** Throws the error of the file system, for instance for a read-only directory. */
-  static async create(directory: string): Promise<CacheWriter> {
-    await makeDirectory(directory);
-    await sweepLeftovers(directory);
-    const staging = path.join(directory, stagingName());
-    const handle = await open(staging, 'wx+', 0o600);
-    return new CacheWriter(new RecordFile(handle, staging), directory, staging);
+  /** Removes the name; `records` stays usable until it is closed. */
+  async function discard(): Promise<void> {
+    await rm(staging, { force: true }).catch(() => undefined);
   }
 
   /** Gives the finished file its name; `records` stays open. Throws the error of the file system after removing the file. */
-  async publish(hash: string, index: CatalogIndex): Promise<void> {
-    const { records } = this;
+  async function publish(hash: string, index: CatalogIndex): Promise<void> {
     try {
       const body = Buffer.from(JSON.stringify({ content: hash, index: withoutOrigins(index) }));
       const { offset, length, digest } = await records.append(body);
@@ -100,18 +93,15 @@ export class CacheWriter {
       // The file may become an image layer, which another user reads.
       await records.makeReadable();
       await records.sync();
-      await moveWhole(this.#staging, path.join(this.#directory, `opmate-${hash}.cache`));
+      await moveWhole(staging, path.join(directory, `opmate-${hash}.cache`));
     } catch (error) {
-      await this.discard();
+      await discard();
       throw error;
     }
-    await removeStale(this.#directory, hash).catch(() => undefined);
+    await removeStale(directory, hash).catch(() => undefined);
   }
 
-  /** Removes the name; `records` stays usable until it is closed. */
-  async discard(): Promise<void> {
-    await rm(this.#staging, { force: true }).catch(() => undefined);
-  }
+  return { records, publish, discard };
 }
 
 function withoutOrigins(index: CatalogIndex): CatalogIndex {

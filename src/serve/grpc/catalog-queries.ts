@@ -6,8 +6,8 @@ import { quoteGo } from '../../document/go-json.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { compareBytes } from '../../core/order.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
-import { encodeChannelPart } from './bundle-messages.js';
-import { CacheWriter, openCache } from './catalog-cache.js';
+import { encodeChannelPart, toDeprecation } from './bundle-messages.js';
+import { type CacheWriter, createCache, openCache } from './catalog-cache.js';
 import {
   CatalogContent,
   DamagedRecordError,
@@ -159,7 +159,7 @@ class OpenedCatalog {
   async #createCache(): Promise<CacheWriter | undefined> {
     const directory = this.#options.cacheDirectory as string;
     try {
-      return await CacheWriter.create(directory);
+      return await createCache(directory);
     } catch (error) {
       const reason = systemReason(error);
       this.#logger.log('warn', `cache ${directory} cannot be written: ${reason}`);
@@ -279,10 +279,10 @@ class ContentQueries implements CatalogQueries {
       channels: owner.indexed.channels.map(({ name: channel, head, deprecation }) => ({
         name: channel,
         csvName: head,
-        deprecation: findDeprecation(deprecation),
+        deprecation: toDeprecation(deprecation),
       })),
       defaultChannelName: owner.indexed.defaultChannel,
-      deprecation: findDeprecation(owner.indexed.deprecation),
+      deprecation: toDeprecation(owner.indexed.deprecation),
     });
     return owner.message;
   }
@@ -437,7 +437,7 @@ class ContentQueries implements CatalogQueries {
       channelName: place.channel.name,
       entry: place.entry,
       withUpgrades: form === 'listed',
-      deprecation: findDeprecation(bundle.deprecation),
+      deprecation: bundle.deprecation,
     });
     return content.getMessage(bundle, part, form === 'single' || !bundle.hasImage);
   }
@@ -466,10 +466,6 @@ function toEntryMessage(place: Placed, replaces: string): ChannelEntryMessage {
     bundleName: place.entry.name,
     replaces,
   };
-}
-
-function findDeprecation(message: string | undefined): { message: string } | undefined {
-  return message === undefined ? undefined : { message };
 }
 
 function formatChannel(packageName: string, channelName: string): string {

@@ -128,13 +128,12 @@ async function writeBundles(content: CatalogContent, write: Write): Promise<void
       placesByName.delete(bundle.name);
       if (places.length === 0) continue;
       const common = encodeFields(await content.encodeMessage(bundle));
-      const { deprecation } = bundle;
       for (const { channelName, entry, name } of places) {
         const part = encodeChannelPart({
           channelName,
           entry,
           withUpgrades: true,
-          deprecation: deprecation === undefined ? undefined : { message: deprecation },
+          deprecation: bundle.deprecation,
         });
         await write(`cache/${name}`, joinFields(common, encodeFields(part)));
       }

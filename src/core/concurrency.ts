@@ -183,14 +183,14 @@ export async function withOpen<R extends { close(): unknown }, T>(
   }
 }
 
-const maxTimerMs = 2 ** 31 - 1;
-
-/** Work with a deadline. */
 interface Expiring {
+  /** Called at the deadline. */
   expire(): void;
 }
 
-/** Ends calls at their deadlines with a single timer, which costs less than one each: nearly all end long before. */
+const maxTimerMs = 2 ** 31 - 1;
+
+/** Deadlines of all calls or requests with a single timer: nearly all of them end long before. */
 export class Deadlines {
   /** Deadlines on the clock of `performance.now`. */
   readonly #ends = new Map<Expiring, number>();
@@ -198,7 +198,7 @@ export class Deadlines {
   /** Time at which the timer fires; removing a call does not move it. */
   #firesAt = Infinity;
 
-  /** Ends `call` after `ms` unless it is removed first; never if `ms` exceeds the maximum of timers, 24 days. */
+  /** Expires `call` after `ms` unless it is removed first; never if `ms` exceeds the maximum of timers, 24 days. */
   add(call: Expiring, ms: number): void {
     if (ms > maxTimerMs) return;
     const end = performance.now() + ms;

@@ -1,4 +1,4 @@
-/** Time limits of running requests for their progress. */
+/** Time limits of running requests for progress. */
 import { NetworkError } from './transport-faults.js';
 
 /** Minimum rate over four idle periods. */

@@ -89,13 +89,13 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
         stop(new CancelledError('cancelled', { cause: request.signal?.reason })),
       );
       const watch = watchProgress(url.host, options.idleTimeoutMs, ticker, stop);
-      const timeout = { expire: () => stop(new CancelledError('no response in time')) };
-      if (request.deadline !== undefined) deadlines.add(timeout, request.deadline - performance.now());
+      const expiry = { expire: () => stop(new CancelledError('no response in time')) };
+      if (request.deadline !== undefined) deadlines.add(expiry, request.deadline - performance.now());
       let upload: Readable | Buffer | undefined;
       function release(): void {
         watch.end();
         unwatch();
-        deadlines.remove(timeout);
+        deadlines.remove(expiry);
         // An early response leaves an unsent rest of the body.
         if (upload && !Buffer.isBuffer(upload)) upload.destroy();
       }
@@ -125,7 +125,7 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
           },
         });
         if (status === 407) throw proxyFault(url.host, route.proxy ?? 'proxy', 407);
-        deadlines.remove(timeout);
+        deadlines.remove(expiry);
         const length = headers.get('content-length');
         const address = route.proxy === undefined ? peer : undefined;
         const received = receiveResponse(

@@ -20,7 +20,7 @@ interface VerifyMessageOptions {
 }
 
 const defaultLimit = 1024 * 1024;
-/** Maximum size of a signed message beyond its content, and of a detached signature. */
+/** Maximum size of a signed message beyond its content. */
 const maxEnvelope = 256 * 1024;
 const maxSignatures = 16;
 
@@ -37,37 +37,21 @@ export function verifySignedMessage(
   { subject, now, limit = defaultLimit }: VerifyMessageOptions,
 ): VerifiedSignature & { content: Buffer } {
   return inContext({ subject }, () => {
-    const { content, signatures } = readSignedContent(readMessage(message, 'MESSAGE', limit));
+    const { content, signatures } = readSignedContent(readMessage(message, limit));
     if (content.length > limit) throw new LimitError(`signed content of more than ${limit} bytes`);
     return { content, ...findValidSignature(signatures, content, keyring, now) };
   });
 }
 
-/** Verifies a detached signature, binary or ASCII-armored, over `content`. Otherwise like `verifySignedMessage`. */
-export function verifyDetachedSignature(
-  content: Buffer,
-  signature: Buffer,
-  keyring: OpenPgpKeyring,
-  { subject, now }: Omit<VerifyMessageOptions, 'limit'>,
-): VerifiedSignature {
-  return inContext({ subject }, () => {
-    const packets = readMessage(signature, 'SIGNATURE', maxEnvelope);
-    if (packets.some(({ type }) => type !== packetType.signature)) {
-      throw new OpmateError('INVALID', 'expected a detached signature, got an OpenPGP message');
-    }
-    return findValidSignature(readSignatures(packets), content, keyring, now);
-  });
-}
-
-function readMessage(bytes: Buffer, kind: 'MESSAGE' | 'SIGNATURE', limit: number): Packet[] {
+function readMessage(bytes: Buffer, limit: number): Packet[] {
   // Armor is a third larger than its content.
   if (bytes.length > (limit + maxEnvelope) * 1.4) {
-    throw new LimitError(`OpenPGP ${kind.toLowerCase()} of more than ${limit} bytes`);
+    throw new LimitError(`OpenPGP message of more than ${limit} bytes`);
   }
   const blocks = readArmor(bytes);
-  if (blocks !== undefined && (blocks.length !== 1 || blocks[0]?.kind !== kind)) {
+  if (blocks !== undefined && (blocks.length !== 1 || blocks[0]?.kind !== 'MESSAGE')) {
     const kinds = blocks.map((block) => `"${block.kind.toLowerCase()}"`).join(', ');
-    throw new OpmateError('INVALID', `expected an OpenPGP ${kind.toLowerCase()}, got ${kinds}`);
+    throw new OpmateError('INVALID', `expected an OpenPGP message, got ${kinds}`);
   }
   const packets = readMessagePackets(blocks?.[0]?.bytes ?? bytes, limit + maxEnvelope);
   if (packets.length === 0) throw new OpmateError('SYNTAX', 'empty OpenPGP message');

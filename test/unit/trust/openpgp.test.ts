@@ -4,7 +4,7 @@ import path from 'node:path';
 import { deflateRawSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type OpenPgpKeyring, parseKeyring } from '../../../src/trust/openpgp-keyring.js';
-import { verifyDetachedSignature, verifySignedMessage } from '../../../src/trust/openpgp.js';
+import { verifySignedMessage } from '../../../src/trust/openpgp.js';
 import { Gpg, faked } from '../../support/gpg.js';
 
 const gpg = new Gpg();
@@ -216,23 +216,6 @@ describe('verifySignedMessage', () => {
     expect(verify(message, parseKeyring(key.ring, 'key'))).toBe(text);
     message.write('BY', message.indexOf('by'));
     expect(() => verify(message, parseKeyring(key.ring, 'key'))).toThrow(/does not match the content$/);
-  });
-});
-
-describe('verifyDetachedSignature', () => {
-  it.each([[[]], [['--armor']]])('verifies over the content alone %j', (args) => {
-    const signature = gpg.sign('release', text, ...args, '--detach-sign');
-    const check = (content: string) =>
-      verifyDetachedSignature(Buffer.from(content), signature, ring, { subject, now });
-    expect(check(text).keyId).toBe(gpg.fingerprints('release')[0]?.slice(-16));
-    expect(() => check(`${text} `)).toThrow(/does not match the content$/);
-  });
-
-  it('refuses a message with content', () => {
-    const message = gpg.sign('release', text);
-    expect(() => verifyDetachedSignature(Buffer.from(text), message, ring, { subject, now })).toThrow(
-      'signature-1: expected a detached signature, got an OpenPGP message',
-    );
   });
 });
 

@@ -34,7 +34,7 @@ export async function verifyLoggedPayload(
     throw new OpmateError('INVALID', 'no transparency log entry');
   }
   const bundle = toBundle(signature, signature.logEntry);
-  return verifyWith(bundle, signer, signature.payload, signature.chain);
+  return verifySigner(bundle, signer, signature.payload, signature.chain);
 }
 
 /** Verifies a Sigstore bundle with a signed statement. Returns the statement and the signer's name. */
@@ -50,34 +50,30 @@ export async function verifyBundle(
   if (payloadType !== 'application/vnd.in-toto+json') {
     throw new OpmateError('INVALID', `bundle with a payload of type "${payloadType.slice(0, 100)}"`);
   }
-  return { statement: payload, signer: verifyWith(bundle, signer) };
+  return { statement: payload, signer: verifySigner(bundle, signer) };
 }
 
 /** Returns the name of the signer. */
-function verifyWith(...args: Parameters<typeof verifySigner>): string {
+function verifySigner(bundle: Bundle, signer: SigstoreSigner, payload?: Buffer, chain?: string): string {
   try {
-    return verifySigner(...args);
+    if (signer.kind === 'key') {
+      const isLogged = signer.rekorKeys.length > 0;
+      const own = isLogged ? bundle : withoutLogEntries(bundle);
+      verifyByKeys(own, signer.keys, signer.rekorKeys, isLogged ? 1 : 0, payload);
+      return 'key';
+    }
+    if (bundle.verificationMaterial.content.$case === 'publicKey') {
+      throw new OpmateError('INVALID', 'signed with a key, not with a certificate');
+    }
+    const match =
+      signer.trust.kind === 'trusted-root'
+        ? verifyByTrustedRoot(bundle, signer.trust.json, payload)
+        : verifyByAuthorities(bundle, signer.trust, payload, chain);
+    return requireIdentity(match, signer);
   } catch (error) {
     // The library throws many kinds of errors for damaged certificates.
     throw error instanceof OpmateError ? error : refused(error);
   }
-}
-
-function verifySigner(bundle: Bundle, signer: SigstoreSigner, payload?: Buffer, chain?: string): string {
-  if (signer.kind === 'key') {
-    const isLogged = signer.rekorKeys.length > 0;
-    const own = isLogged ? bundle : withoutLogEntries(bundle);
-    verifyByKeys(own, signer.keys, signer.rekorKeys, isLogged ? 1 : 0, payload);
-    return 'key';
-  }
-  if (bundle.verificationMaterial.content.$case === 'publicKey') {
-    throw new OpmateError('INVALID', 'signed with a key, not with a certificate');
-  }
-  const match =
-    signer.trust.kind === 'trusted-root'
-      ? verifyByTrustedRoot(bundle, signer.trust.json, payload)
-      : verifyByAuthorities(bundle, signer.trust, payload, chain);
-  return requireIdentity(match, signer);
 }
 
 /** Removes log entries, which the library checks if present; without log keys they are meaningless. */

@@ -17,7 +17,7 @@ interface FieldTable {
 }
 
 /** A `.proto` file with its `google.protobuf.FileDescriptorProto`. */
-export interface ProtoFile {
+interface ProtoFile {
   name: string;
   imports: string[];
   /** Full names of all declarations, methods included. */

@@ -1,5 +1,5 @@
-import { compareBytes } from '../../core/order.js';
-import { type ProtoFile, messageType, readProtoFiles } from './protobuf.js';
+import { sortedByBytes } from '../../core/order.js';
+import { messageType, readProtoFiles } from './protobuf.js';
 
 const notFound = 5;
 
@@ -20,48 +20,42 @@ interface ReflectionResponse {
   errorResponse: { errorCode: number; errorMessage: string };
 }
 
-/** Responds to messages of the reflection API; v1 and v1alpha differ in their names only. */
-export class Reflection {
-  readonly #services: readonly string[];
-  readonly #requestType = messageType<ReflectionRequest>('grpc.reflection.v1.ServerReflectionRequest');
-  readonly #responseType = messageType<ReflectionResponse>('grpc.reflection.v1.ServerReflectionResponse');
-  readonly #files = new Map<string, ProtoFile>();
-  readonly #filesBySymbol = new Map<string, ProtoFile>();
+/**
+ * Returns a function that responds to messages of the reflection API; v1 and v1alpha differ in their names only.
+ * `services` are the full names of the server's services. The response throws OpmateError SYNTAX.
+ */
+export function createReflection(services: readonly string[]): (bytes: Uint8Array) => Buffer {
+  const requestType = messageType<ReflectionRequest>('grpc.reflection.v1.ServerReflectionRequest');
+  const responseType = messageType<ReflectionResponse>('grpc.reflection.v1.ServerReflectionResponse');
+  const service = sortedByBytes(services).map((name) => ({ name }));
+  const protoFiles = readProtoFiles();
+  const files = new Map(protoFiles.map((file) => [file.name, file]));
+  const filesBySymbol = new Map(
+    protoFiles.flatMap((file) => file.symbols.map((symbol) => [symbol, file] as const)),
+  );
 
-  /** `services` are the full names of the server's services. */
-  constructor(services: readonly string[]) {
-    this.#services = [...services].sort(compareBytes);
-    for (const file of readProtoFiles()) {
-      this.#files.set(file.name, file);
-      for (const symbol of file.symbols) this.#filesBySymbol.set(symbol, file);
-    }
-  }
-
-  /** Returns the response to one `ServerReflectionRequest`. Throws OpmateError SYNTAX. */
-  respond(bytes: Uint8Array): Buffer {
-    const request = this.#requestType.decode(bytes);
-    return this.#responseType.encode({
+  return (bytes) => {
+    const request = requestType.decode(bytes);
+    return responseType.encode({
       validHost: request.host,
       originalRequest: bytes,
-      ...this.#createResponse(request),
+      ...createResponse(request),
     });
-  }
+  };
 
-  #createResponse(request: ReflectionRequest): Partial<ReflectionResponse> {
+  function createResponse(request: ReflectionRequest): Partial<ReflectionResponse> {
     const { fileByFilename: name, fileContainingSymbol: symbol, allExtensionNumbersOfType: type } = request;
-    if (request.listServices !== undefined) {
-      return { listServicesResponse: { service: this.#services.map((service) => ({ name: service })) } };
-    }
-    if (type !== undefined && this.#filesBySymbol.has(type)) {
+    if (request.listServices !== undefined) return { listServicesResponse: { service } };
+    if (type !== undefined && filesBySymbol.has(type)) {
       return { allExtensionNumbersResponse: { baseTypeName: type } };
     }
-    const file = name !== undefined ? this.#files.get(name) : this.#filesBySymbol.get(symbol ?? '');
+    const file = name !== undefined ? files.get(name) : filesBySymbol.get(symbol ?? '');
     if (file === undefined) {
       const errorMessage = `${truncate(name ?? symbol ?? type ?? 'extension')} not found`;
       return { errorResponse: { errorCode: notFound, errorMessage } };
     }
-    const files = [file, ...file.imports.flatMap((imported) => this.#files.get(imported) ?? [])];
-    return { fileDescriptorResponse: { fileDescriptorProto: files.map(({ descriptor }) => descriptor) } };
+    const sent = [file, ...file.imports.flatMap((imported) => files.get(imported) ?? [])];
+    return { fileDescriptorResponse: { fileDescriptorProto: sent.map(({ descriptor }) => descriptor) } };
   }
 }
 

@@ -5,7 +5,7 @@ import type { GrpcService } from './transport/transport.js';
 import { channelEntryType, encodeStruct, packageNameType, requestTypes } from './messages.js';
 import type { RegistryQueriesSet } from './named-queries.js';
 import { type Encodable, type MessageType, messageType } from './protobuf.js';
-import { Reflection } from './reflection.js';
+import { createReflection } from './reflection.js';
 import type { RegistryQueries } from './registry-queries.js';
 
 /** Creates the services of a registry; custom schemas only for catalogs with blobs. */
@@ -15,8 +15,9 @@ export function createRegistryServices(queries: RegistryQueries | RegistryQuerie
   if ('lease' in queries || queries.listCustomSchemas !== undefined)
     services.push(createExperimentalService(find));
   const versions = ['grpc.reflection.v1.ServerReflection', 'grpc.reflection.v1alpha.ServerReflection'];
-  const reflection = new Reflection([...services.map(({ name }) => name), ...versions]);
-  return [...services, ...versions.map((name) => createReflectionService(name, reflection))];
+  const reply = createReflection([...services.map(({ name }) => name), ...versions]);
+  const methods = { ServerReflectionInfo: { kind: 'bidi-stream', level: 'debug', reply } } as const;
+  return [...services, ...versions.map((name) => ({ name, methods }))];
 }
 
 function* encodeAll<T extends object>(
@@ -155,9 +156,4 @@ function createHealthService(): GrpcService {
     name: 'grpc.health.v1.Health',
     methods: { Check: { kind: 'unary', level: 'debug', reply: () => serving } },
   };
-}
-
-function createReflectionService(name: string, reflection: Reflection): GrpcService {
-  const reply = (request: Buffer): Uint8Array => reflection.respond(request);
-  return { name, methods: { ServerReflectionInfo: { kind: 'bidi-stream', level: 'debug', reply } } };
 }

@@ -7,7 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { OpmateError } from '../../../../src/core/errors.js';
 import type { LogFields, Logger } from '../../../../src/core/log.js';
 import { bundleType, packageNameType } from '../../../../src/serve/grpc/messages.js';
-import { Reflection } from '../../../../src/serve/grpc/reflection.js';
+import { createReflection } from '../../../../src/serve/grpc/reflection.js';
 import type { RegistryQueries } from '../../../../src/serve/grpc/registry-queries.js';
 import {
   type RegistryServerOptions,
@@ -371,7 +371,7 @@ describe('serve/grpc/server', () => {
 describe('serve/grpc/reflection', () => {
   const schemas = path.join(projectRoot, 'schemas');
   const ask = (field: number, value: string): Buffer =>
-    new Reflection(['b.B', 'a.A']).respond(lengthDelimited(field, Buffer.from(value)));
+    createReflection(['b.B', 'a.A'])(lengthDelimited(field, Buffer.from(value)));
 
   it('describes every file as @grpc/proto-loader does', async () => {
     const files = (await readdir(schemas, { recursive: true })).filter(

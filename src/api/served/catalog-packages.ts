@@ -13,7 +13,14 @@ import { getText } from '../../document/json-fields.js';
 import { readRegularFile } from '../../files/read-file.js';
 import { CatalogRecords, getContentsDirectory } from '../../serve/catalogs/catalog-records.js';
 import type { Session } from '../../source/session.js';
-import { type ServedCatalogs, labelsAt, listing, listingOfDirectory, readUrl } from './catalog-statuses.js';
+import {
+  type ServedCatalogs,
+  labelsAt,
+  listing,
+  listingOfDirectory,
+  priorityAt,
+  readUrl,
+} from './catalog-statuses.js';
 
 /** A package of a served catalog. */
 export interface ServedPackage {
@@ -87,30 +94,31 @@ async function packagesStored(storage: string, { signal }: Session): Promise<Ser
   return listed;
 }
 
-async function packagesServed(url: string, session: Session): Promise<ServedPackage[]> {
-  const root = url.replace(/\/+$/, '').replace(/\/catalogs$/, '');
+async function packagesServed(server: string, session: Session): Promise<ServedPackage[]> {
+  const root = server.replace(/\/+$/, '').replace(/\/catalogs$/, '');
   const listed: ServedPackage[] = [];
   for (const value of await listing(root, session)) {
     const name = getText(value, 'name');
-    const names = isJsonObject(value['urls'] ?? null)
-      ? await namesServed(`${root}/catalogs/${name}/api/v1/metas?schema=olm.package`, session)
-      : await namesPublished(`${root}/${catalogPath(name, catalogIndexName)}`, session);
-    listed.push(...toPackages(value, names));
+    const isServed = isJsonObject(value['urls'] ?? null);
+    const url = isServed
+      ? `${root}/catalogs/${name}/api/v1/metas?schema=olm.package`
+      : `${root}/${catalogPath(name, catalogIndexName)}`;
+    const text = await readUrl(url, session);
+    listed.push(...toPackages(value, isServed ? namesServed(text) : namesPublished(Buffer.from(text), url)));
   }
   return sorted(listed);
 }
 
-async function namesServed(url: string, session: Session): Promise<string[]> {
-  const lines = (await readUrl(url, session)).split('\n').filter((line) => line !== '');
+function namesServed(text: string): string[] {
+  const lines = text.split('\n').filter((line) => line !== '');
   return lines.flatMap((line) => {
     const value = parseGoJson(line);
     return isJsonObject(value) ? [getText(value, 'name')] : [];
   });
 }
 
-async function namesPublished(url: string, session: Session): Promise<string[]> {
-  const { packages } = parsePublishedCatalog(Buffer.from(await readUrl(url, session)), url);
-  return packages.map(({ name }) => name);
+function namesPublished(bytes: Buffer, place: string): string[] {
+  return parsePublishedCatalog(bytes, place).packages.map(({ name }) => name);
 }
 
 async function packagesOfDirectory(directory: string): Promise<ServedPackage[]> {
@@ -118,25 +126,14 @@ async function packagesOfDirectory(directory: string): Promise<ServedPackage[]> 
   for (const value of await listingOfDirectory(directory)) {
     const file = path.join(directory, catalogPath(getText(value, 'name'), catalogIndexName));
     const bytes = await readRegularFile(file, maxPublishedIndexBytes).catch(throwFileError(file, { file }));
-    const { packages } = parsePublishedCatalog(bytes, file);
-    listed.push(
-      ...toPackages(
-        value,
-        packages.map(({ name }) => name),
-      ),
-    );
+    listed.push(...toPackages(value, namesPublished(bytes, file)));
   }
   return sorted(listed);
 }
 
 function toPackages(listed: JsonObject, names: readonly string[]): ServedPackage[] {
-  const priority = typeof listed['priority'] === 'number' ? listed['priority'] : 0;
-  return names.map((name) => ({
-    catalog: getText(listed, 'name'),
-    name,
-    labels: labelsAt(listed),
-    priority,
-  }));
+  const owner = { catalog: getText(listed, 'name'), labels: labelsAt(listed), priority: priorityAt(listed) };
+  return names.map((name) => ({ ...owner, name }));
 }
 
 function sorted(listed: readonly ServedPackage[]): ServedPackage[] {

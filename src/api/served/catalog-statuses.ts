@@ -9,7 +9,7 @@ import { inContext } from '../../core/diagnostics-error.js';
 import { OpmateError, UsageError, throwFileError } from '../../core/errors.js';
 import { parseGoJson } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
-import { getText, getValue } from '../../document/json-fields.js';
+import { getObject, getObjects, getText, getValue } from '../../document/json-fields.js';
 import { readRegularFile } from '../../files/read-file.js';
 import { readLimited } from '../../oci/image/read-limited.js';
 import { CatalogRecords, readServerUrl } from '../../serve/catalogs/catalog-records.js';
@@ -64,11 +64,10 @@ function statusOfListed(value: JsonObject, root: string): JsonObject {
   const name = getText(value, 'name');
   const changedAt = getText(value, 'changedAt');
   const lastUnpacked = changedAt === '' ? undefined : `${changedAt.slice(0, 19)}Z`;
-  const { priority } = value;
   const record = {
     name,
     labels: labelsAt(value),
-    priority: typeof priority === 'number' ? priority : 0,
+    priority: priorityAt(value),
     isAvailable: true,
     sourceType: '',
     contentHash: getText(value, 'hash'),
@@ -160,14 +159,16 @@ export function getName(status: JsonObject): string {
 }
 
 export function findCondition(status: JsonObject, type: string): JsonObject | undefined {
-  const conditions = (status['status'] as JsonObject)['conditions'] as JsonObject[];
-  return conditions.find((condition) => condition['type'] === type);
+  return getObjects(status, 'status', 'conditions').find((condition) => condition['type'] === type);
+}
+
+export function priorityAt({ priority }: JsonObject): number {
+  return typeof priority === 'number' ? priority : 0;
 }
 
 export function labelsAt(object: JsonObject): Record<string, string> {
-  const labels = object['labels'];
-  if (!isJsonObject(labels ?? null)) return {};
+  const labels = Object.entries(getObject(object, 'labels'));
   return Object.fromEntries(
-    Object.entries(labels as JsonObject).filter(([, value]) => typeof value === 'string'),
-  ) as Record<string, string>;
+    labels.filter((label): label is [string, string] => typeof label[1] === 'string'),
+  );
 }

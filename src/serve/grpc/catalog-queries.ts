@@ -54,34 +54,28 @@ export async function openCatalogQueries(
   catalog: Catalog,
   options: CatalogQueriesOptions,
 ): Promise<CatalogQueries> {
-  const opened = new OpenedCatalog(catalog, options);
+  const opened = createOpener(catalog, options);
   return new ContentQueries(opened, await opened.open());
 }
 
-/** Opens content from the cache, or from the catalog, which then becomes the cache. */
-class OpenedCatalog {
-  readonly #catalog: Catalog;
-  readonly #options: CatalogQueriesOptions;
-  readonly #logger: Logger;
-  readonly #stop = new AbortController();
-  #noCache = 'no cache';
-  encoded: Promise<EncodeResult> = Promise.resolve({ isCached: true });
+/** Returns what opens content from the cache, or from the catalog, which then becomes the cache. */
+function createOpener(catalog: Catalog, options: CatalogQueriesOptions) {
+  const { logger = silentLogger } = options;
+  const stopping = new AbortController();
+  let noCache = 'no cache';
+  let encoded: Promise<EncodeResult> = Promise.resolve({ isCached: true });
 
-  constructor(catalog: Catalog, options: CatalogQueriesOptions) {
-    this.#catalog = catalog;
-    this.#options = options;
-    this.#logger = options.logger ?? silentLogger;
-  }
+  return { open, replace, stop, getEncoded: () => encoded };
 
-  async open(): Promise<CatalogContent> {
-    const { cacheDirectory, requireCache, now, signal } = this.#options;
-    if (cacheDirectory === undefined) return this.read();
+  async function open(): Promise<CatalogContent> {
+    const { cacheDirectory, requireCache, now, signal } = options;
+    if (cacheDirectory === undefined) return read();
     if (!requireCache) {
-      const known = await findKnownHash(this.#catalog, cacheDirectory, { signal });
+      const known = await findKnownHash(catalog, cacheDirectory, { signal });
       const match = known === undefined ? undefined : await openCache(cacheDirectory, known);
       if (match !== undefined && 'index' in match) return new CatalogContent(match.index, match.records);
     }
-    const hashed = await hashWithState(this.#catalog, { now, signal });
+    const hashed = await hashWithState(catalog, { now, signal });
     if (hashed !== undefined) {
       const match = await openCache(cacheDirectory, hashed.hash);
       if ('index' in match) {
@@ -97,84 +91,84 @@ class OpenedCatalog {
           },
         );
       }
-      this.#logger.log('info', 'creating the cache', { directory: cacheDirectory, reason: match.missing });
+      logger.log('info', 'creating the cache', { directory: cacheDirectory, reason: match.missing });
     }
-    return this.read(hashed?.hash);
+    return read(hashed?.hash);
   }
 
   /** Reads the catalog; encoding continues after the return. */
-  async read(hash?: string): Promise<CatalogContent> {
-    const { signal } = this.#options;
-    const writer = hash === undefined ? undefined : await this.#createCache();
-    const records = writer?.records ?? (await this.#createTemporary());
+  async function read(hash?: string): Promise<CatalogContent> {
+    const { signal } = options;
+    const writer = hash === undefined ? undefined : await createWriter();
+    const records = writer?.records ?? (await createTemporary());
     let content: CatalogContent;
     try {
-      content = await CatalogContent.read(this.#catalog, records, { signal, logger: this.#logger });
+      content = await CatalogContent.read(catalog, records, { signal, logger });
     } catch (error) {
       await writer?.discard();
       await records?.close();
       throw error;
     }
-    this.encoded = this.#encode(content, writer, hash);
+    encoded = encode(content, writer, hash);
     return content;
   }
 
   /** Reads the catalog again in place of damaged content, and creates the cache again. */
-  async replace(damage: DamagedRecordError): Promise<CatalogContent> {
-    this.#logger.log('warn', `${damage.message}; reading the catalog again`);
-    return this.read(await hashCatalog(this.#catalog, { signal: this.#options.signal }));
+  async function replace(damage: DamagedRecordError): Promise<CatalogContent> {
+    logger.log('warn', `${damage.message}; reading the catalog again`);
+    return read(await hashCatalog(catalog, { signal: options.signal }));
   }
 
-  async stop(): Promise<void> {
-    this.#stop.abort();
-    await this.encoded;
+  async function stop(): Promise<void> {
+    stopping.abort();
+    await encoded;
   }
 
-  async #encode(
+  async function encode(
     content: CatalogContent,
     writer: CacheWriter | undefined,
     hash: string | undefined,
   ): Promise<EncodeResult> {
-    const { signal } = this.#stop;
+    const { signal } = stopping;
     try {
       const isWhole = await content.encodeAll({ signal });
-      if (writer === undefined || hash === undefined) return { isCached: false, reason: this.#noCache };
+      if (writer === undefined || hash === undefined) return { isCached: false, reason: noCache };
       if (!isWhole) throw new OpmateError('IO', 'the disk is full or failing');
       // The encoded catalog must be the hashed one.
-      const hashed = await hashWithState(this.#catalog, { now: this.#options.now, signal });
+      const hashed = await hashWithState(catalog, { now: options.now, signal });
       if (hashed?.hash !== hash) throw new OpmateError('IO', 'the catalog has changed since');
       await writer.publish(hash, content.index);
-      await keepState(this.#options.cacheDirectory as string, hashed);
+      await keepState(options.cacheDirectory as string, hashed);
       return { isCached: true };
     } catch (error) {
       await writer?.discard();
       const reason = getMessage(error);
       if (signal.aborted) return { isCached: false, reason: 'stopped' };
       const problem = writer === undefined ? 'cannot encode bundles' : 'cache not kept';
-      this.#logger.log('warn', `${problem}: ${reason}`);
+      logger.log('warn', `${problem}: ${reason}`);
       return { isCached: false, reason };
     }
   }
 
-  async #createCache(): Promise<CacheWriter | undefined> {
-    const directory = this.#options.cacheDirectory as string;
+  async function createWriter(): Promise<CacheWriter | undefined> {
+    const directory = options.cacheDirectory as string;
     try {
       return await createCache(directory);
     } catch (error) {
       const reason = systemReason(error);
-      this.#logger.log('warn', `cache ${directory} cannot be written: ${reason}`);
-      this.#noCache = `it cannot be written: ${reason}`;
+      logger.log('warn', `cache ${directory} cannot be written: ${reason}`);
+      noCache = `it cannot be written: ${reason}`;
       return undefined;
     }
   }
 
-  async #createTemporary(): Promise<RecordFile | undefined> {
-    const { temporaryDirectory } = this.#options;
+  async function createTemporary(): Promise<RecordFile | undefined> {
+    const { temporaryDirectory } = options;
     try {
       return await RecordFile.unnamed(temporaryDirectory);
     } catch (error) {
       const reason = `${temporaryDirectory} cannot be written: ${systemReason(error)}`;
-      this.#logger.log('info', `${reason}; bundles are encoded on each request`);
+      logger.log('info', `${reason}; bundles are encoded on each request`);
       return undefined;
     }
   }
@@ -255,17 +249,17 @@ interface ChannelLookup {
 }
 
 class ContentQueries implements CatalogQueries {
-  readonly #opened: OpenedCatalog;
+  readonly #opened: ReturnType<typeof createOpener>;
   #lookup: Lookup;
   #rereading: Promise<void> | undefined;
 
-  constructor(opened: OpenedCatalog, content: CatalogContent) {
+  constructor(opened: ReturnType<typeof createOpener>, content: CatalogContent) {
     this.#opened = opened;
     this.#lookup = new Lookup(content);
   }
 
   get encoded(): Promise<EncodeResult> {
-    return this.#opened.encoded;
+    return this.#opened.getEncoded();
   }
 
   listPackages(): string[] {

@@ -20,7 +20,7 @@ import {
 import type { BundleKey, CatalogQueries, CatalogEntry, CatalogPackage } from './catalog-queries.js';
 import { type ListedCatalog, readListing } from './catalog-listing.js';
 import { type ClientOptions, maxCollectedBytes } from './client-options.js';
-import { ContentCopy } from './content-copy.js';
+import { type ContentCopy, createContentCopy } from './content-copy.js';
 import { HttpRequests, type Validators, formatLabel, getValidators } from './http-requests.js';
 
 export interface HttpClientOptions extends ClientOptions {
@@ -66,7 +66,7 @@ export class HttpCatalogClient implements CatalogQueries<BundleBlob> {
     this.#copy =
       cacheDirectory === undefined || this.#catalog === undefined
         ? undefined
-        : new ContentCopy(cacheDirectory, this.#url('all'), maxBytes);
+        : createContentCopy(cacheDirectory, this.#url('all'), maxBytes);
   }
 
   /** Lists the catalogs of the server. Supported by opmate only. */

@@ -34,7 +34,12 @@ import { CatalogIndex } from './catalog-index.js';
 import { type ComparedCatalogs, compareCatalogs } from './compared-catalogs.js';
 import { type Icon, type PackageHeading, readBlob, readIcon, readPackageHeading } from './package-heading.js';
 import { type SearchIndex, type SearchedPackage, searchCatalog } from './search.js';
-import { PackageGraph, type PackageGraphFacts, countBySeverity, deprecationKey } from './package-graph.js';
+import {
+  type PackageGraphFacts,
+  countBySeverity,
+  createPackageGraph,
+  deprecationKey,
+} from './package-graph.js';
 import { type ProblemFilter, compareSeverity, selectProblems } from './problem-window.js';
 import {
   type ViewedPackage,
@@ -238,7 +243,7 @@ export async function openCatalogView(
     search: (query: string): SearchResult => searchCatalog(getSearchIndex(), query),
     searchIndex: getSearchIndex,
     graphFacts,
-    graph: (packageName: string): PackageGraph => new PackageGraph(graphFacts(packageName)),
+    graph: (packageName: string) => createPackageGraph(graphFacts(packageName)),
 
     async package(name: string): Promise<PackageDetails> {
       const viewedPackage = requirePackage(name);

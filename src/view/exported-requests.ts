@@ -7,7 +7,7 @@ import type {
   LocatedProblem,
   ProblemWindow,
 } from './responses.js';
-import { PackageGraph, type PackageGraphFacts } from './package-graph.js';
+import { type PackageGraphFacts, createPackageGraph } from './package-graph.js';
 import { selectProblems } from './problem-window.js';
 import { type SearchIndex, searchCatalog } from './search.js';
 
@@ -58,9 +58,9 @@ export const handleExportedRequest: ExportedRequestHandler = async (page, addres
     const channels = query.getAll('channel');
     switch (path) {
       case 'api/channel':
-        return await new PackageGraph(graph).channel(channels, query.get('compare') === 'yes');
+        return await createPackageGraph(graph).channel(channels, query.get('compare') === 'yes');
       case 'api/path':
-        return new PackageGraph(graph).path(channels, query.get('from') ?? '', query.get('to') ?? '');
+        return createPackageGraph(graph).path(channels, query.get('from') ?? '', query.get('to') ?? '');
     }
     if (Object.hasOwn(responses, address)) return responses[address];
     throw notFound(

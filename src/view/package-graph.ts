@@ -3,7 +3,7 @@ import type { Severity } from '../core/diagnostic.js';
 import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { groupBy, pushTo } from '../core/groups.js';
-import { type Version, parseVersion, tryParse } from '../core/semver.js';
+import { parseVersion, tryParse } from '../core/semver.js';
 import { notFound } from '../core/suggest.js';
 import { formatBundleVersion, parseBundleVersion } from '../graph/bundle-version.js';
 import { type ChannelGraph, describeGraphFault, readGraph } from '../graph/channel-graph.js';
@@ -48,69 +48,29 @@ export function countBySeverity(problems: readonly { severity: Severity }[]): {
   return { errors: count('error'), warnings: count('warning') };
 }
 
-/** Graphs and update paths of a package. Runs in the server and in browsers. */
-export class PackageGraph {
-  readonly #facts: PackageGraphFacts;
-  readonly #channels: ReadonlyMap<string, ChannelEntries>;
-  readonly #bundles: ReadonlyMap<string, PackageGraphFacts['bundles'][number]>;
-  readonly #deprecations: ReadonlyMap<string, string>;
-
-  constructor(facts: PackageGraphFacts) {
-    this.#facts = facts;
-    this.#channels = new Map(facts.channels.map((channel) => [channel.name, channel]));
-    this.#bundles = new Map(facts.bundles.map((bundle) => [bundle.name, bundle]));
-    this.#deprecations = new Map(facts.deprecations);
-  }
-
-  /**
-   * Lays out one or several channels as one graph; with `isCompared`, including bundles and edges of the other catalog.
-   * Throws OpmateError NOT_FOUND.
-   */
-  async channel(names: readonly string[], isCompared = false): Promise<ChannelLayout> {
-    const { package: packageName, defaultChannel, before } = this.#facts;
-    const channels = this.#requireChannels(names);
-    const [first] = channels as [ChannelEntries];
-    const graphs = channels.map((channel) => readGraph(channel.entries));
-    const entriesBefore = channels.flatMap(({ name }) =>
-      isCompared ? (before.find((channel) => channel.name === name)?.entries ?? []) : [],
-    );
-    const joined = joinEntries(
-      graphs.flatMap((graph) => [...graph.entries.values()]),
-      entriesBefore,
-    );
-    const laid = await layOutChannel(joined.entries, (bundle) => this.#version(bundle), {
-      moreReplaces: joined.moreReplaces,
-      chain: graphs[0]?.chain ?? [],
+/** Returns the graphs and update paths of a package. Runs in the server and in browsers. */
+export function createPackageGraph(facts: PackageGraphFacts) {
+  const { package: packageName, defaultChannel, before } = facts;
+  const byName = new Map(facts.channels.map((channel) => [channel.name, channel]));
+  const bundles = new Map(facts.bundles.map((bundle) => [bundle.name, bundle]));
+  const deprecations = new Map(facts.deprecations);
+  const scope = `package ${quoteGo(packageName)}`;
+  const requireChannels = (names: readonly string[]): ChannelEntries[] =>
+    [...new Set(names)].slice(0, maxChannels).map((name) => {
+      const channel = byName.get(name);
+      if (channel !== undefined) return channel;
+      throw notFound('channel', name, byName.keys(), { scope });
     });
-    const faults = graphs.flatMap((graph) => describeGraphFault(graph) ?? []);
-    const deprecation = this.#deprecations.get(deprecationKey(schemas.channel, first.name));
-    const rows = await this.#describeRows(laid.rows, channels, graphs, joined.edgesBefore);
-    const edges = laid.edges.map((edge): GraphEdge => {
-      if (!isCompared) return edge;
-      const change = compareEdge(rows[edge.from], rows[edge.to]?.name ?? '', joined.edgesBefore);
-      return change === undefined ? edge : { ...edge, change };
-    });
-    const { lanes, brackets, bracketColumns, hiddenBrackets } = laid;
-    return {
-      package: packageName,
-      channel: first.name,
-      channels: channels.map(({ name }) => name),
-      isDefault: defaultChannel === first.name,
-      ...(deprecation !== undefined && { deprecation }),
-      ...(faults[0] !== undefined && { fault: faults[0] }),
-      ...{ rows, lanes, edges, brackets, bracketColumns, hiddenBrackets },
-    };
-  }
 
-  async #describeRows(
+  const describeRows = async (
     laid: Awaited<ReturnType<typeof layOutChannel>>['rows'],
     channels: readonly ChannelEntries[],
     graphs: readonly ChannelGraph[],
     edgesBefore: ReadonlyMap<string, ChannelEntry>,
-  ): Promise<GraphRow[]> {
+  ): Promise<GraphRow[]> => {
     const names = new Set(channels.map(({ name }) => name));
     const problems = groupBy(
-      this.#facts.problems.filter(({ channel }) => channel === undefined || names.has(channel)),
+      facts.problems.filter(({ channel }) => channel === undefined || names.has(channel)),
       ({ bundle }) => bundle ?? '',
     );
     const stranded = graphs.map((graph) => new Set(graph.stranded));
@@ -118,8 +78,8 @@ export class PackageGraph {
     for (const { entry, lane, older, newer, skippedBy } of laid) {
       const { name, replaces, skips, skipRange } = entry;
       const inChannels = graphs.flatMap((graph, place) => (graph.entries.has(name) ? [place] : []));
-      const bundle = this.#bundles.get(name);
-      const deprecation = this.#deprecations.get(deprecationKey(schemas.bundle, name));
+      const bundle = bundles.get(name);
+      const deprecation = deprecations.get(deprecationKey(schemas.bundle, name));
       const isInAny = (has: (graph: ChannelGraph) => boolean): boolean =>
         inChannels.some((place) => has(graphs[place] as ChannelGraph));
       const old = edgesBefore.get(name);
@@ -149,65 +109,94 @@ export class PackageGraph {
       await takeTurn();
     }
     return rows;
-  }
+  };
 
-  /**
-   * Finds the updates from an installed bundle to another one in some channels; both are names or versions, and the
-   * installed version may be missing in the catalog. Throws OpmateError NOT_FOUND, USAGE for an invalid version.
-   */
-  path(names: readonly string[], fromText: string, toText: string): UpgradePath {
-    const channels = this.#requireChannels(names);
-    const bundles = new Map(
-      [...this.#bundles.values()].map(({ name, version, release }): [string, PackageBundle] => {
-        const parsed = tryParse((text) => parseBundleVersion(text, release || undefined), version);
-        return [name, { name, image: '', version: parsed ?? '', dependencies: [] }];
-      }),
-    );
-    const find = (text: string): PackageBundle | undefined =>
-      bundles.get(text) ??
-      [...bundles.values()].find(({ version }) => typeof version !== 'string' && version.text === text);
-    const installed = find(fromText);
-    const version =
-      installed === undefined ? tryParse(parseBundleVersion, fromText) : findReadableVersion(installed);
-    if (installed === undefined && version === undefined) {
-      throw new OpmateError('USAGE', `from: expected a bundle or version, got ${quoteGo(fromText)}`);
-    }
-    const to = find(toText);
-    if (to === undefined) throw notFound('bundle', toText, bundles.keys(), { scope: this.#scope });
-    const from = { name: installed?.name ?? '', version };
-    const graph = new UpgradeGraph(channels);
-    const edges = shortestPath(graph, bundles, from, ({ name }) => name === to.name);
-    const longest = edges === undefined ? undefined : longestPath(graph, bundles, from, to.name)?.length;
-    const steps = edges?.map(({ to: name, channel, kind, range }, place): PathStep => ({
-      from: edges[place - 1]?.to ?? installed?.name ?? fromText,
-      to: name,
-      version: findReadableVersion(bundles.get(name))?.text ?? '',
-      ...{ channel, kind },
-      ...(range !== undefined && { range }),
-    }));
-    return {
-      from: installed?.name ?? fromText,
-      to: to.name,
-      ...(steps !== undefined && { steps }),
-      ...(longest !== undefined && { longest }),
-    };
-  }
+  return {
+    /**
+     * Lays out one or several channels as one graph; with `isCompared`, including bundles and edges of the other catalog.
+     * Throws OpmateError NOT_FOUND.
+     */
+    async channel(names: readonly string[], isCompared = false): Promise<ChannelLayout> {
+      const channels = requireChannels(names);
+      const [first] = channels as [ChannelEntries];
+      const graphs = channels.map((channel) => readGraph(channel.entries));
+      const entriesBefore = channels.flatMap(({ name }) =>
+        isCompared ? (before.find((channel) => channel.name === name)?.entries ?? []) : [],
+      );
+      const joined = joinEntries(
+        graphs.flatMap((graph) => [...graph.entries.values()]),
+        entriesBefore,
+      );
+      const laid = await layOutChannel(
+        joined.entries,
+        (bundle) => tryParse(parseVersion, bundles.get(bundle)?.version ?? ''),
+        {
+          moreReplaces: joined.moreReplaces,
+          chain: graphs[0]?.chain ?? [],
+        },
+      );
+      const faults = graphs.flatMap((graph) => describeGraphFault(graph) ?? []);
+      const deprecation = deprecations.get(deprecationKey(schemas.channel, first.name));
+      const rows = await describeRows(laid.rows, channels, graphs, joined.edgesBefore);
+      const edges = laid.edges.map((edge): GraphEdge => {
+        if (!isCompared) return edge;
+        const change = compareEdge(rows[edge.from], rows[edge.to]?.name ?? '', joined.edgesBefore);
+        return change === undefined ? edge : { ...edge, change };
+      });
+      const { lanes, brackets, bracketColumns, hiddenBrackets } = laid;
+      return {
+        package: packageName,
+        channel: first.name,
+        channels: channels.map(({ name }) => name),
+        isDefault: defaultChannel === first.name,
+        ...(deprecation !== undefined && { deprecation }),
+        ...(faults[0] !== undefined && { fault: faults[0] }),
+        ...{ rows, lanes, edges, brackets, bracketColumns, hiddenBrackets },
+      };
+    },
 
-  get #scope(): string {
-    return `package ${quoteGo(this.#facts.package)}`;
-  }
-
-  #requireChannels(names: readonly string[]): ChannelEntries[] {
-    return [...new Set(names)].slice(0, maxChannels).map((name) => {
-      const channel = this.#channels.get(name);
-      if (channel !== undefined) return channel;
-      throw notFound('channel', name, this.#channels.keys(), { scope: this.#scope });
-    });
-  }
-
-  #version(bundle: string): Version | undefined {
-    return tryParse(parseVersion, this.#bundles.get(bundle)?.version ?? '');
-  }
+    /**
+     * Finds the updates from an installed bundle to another one in some channels; both are names or versions, and the
+     * installed version may be missing in the catalog. Throws OpmateError NOT_FOUND, USAGE for an invalid version.
+     */
+    path(names: readonly string[], fromText: string, toText: string): UpgradePath {
+      const channels = requireChannels(names);
+      const resolved = new Map(
+        facts.bundles.map(({ name, version, release }): [string, PackageBundle] => {
+          const parsed = tryParse((text) => parseBundleVersion(text, release || undefined), version);
+          return [name, { name, image: '', version: parsed ?? '', dependencies: [] }];
+        }),
+      );
+      const find = (text: string): PackageBundle | undefined =>
+        resolved.get(text) ??
+        [...resolved.values()].find(({ version }) => typeof version !== 'string' && version.text === text);
+      const installed = find(fromText);
+      const version =
+        installed === undefined ? tryParse(parseBundleVersion, fromText) : findReadableVersion(installed);
+      if (installed === undefined && version === undefined) {
+        throw new OpmateError('USAGE', `from: expected a bundle or version, got ${quoteGo(fromText)}`);
+      }
+      const to = find(toText);
+      if (to === undefined) throw notFound('bundle', toText, resolved.keys(), { scope });
+      const from = { name: installed?.name ?? '', version };
+      const graph = new UpgradeGraph(channels);
+      const edges = shortestPath(graph, resolved, from, ({ name }) => name === to.name);
+      const longest = edges === undefined ? undefined : longestPath(graph, resolved, from, to.name)?.length;
+      const steps = edges?.map(({ to: name, channel, kind, range }, place): PathStep => ({
+        from: edges[place - 1]?.to ?? installed?.name ?? fromText,
+        to: name,
+        version: findReadableVersion(resolved.get(name))?.text ?? '',
+        ...{ channel, kind },
+        ...(range !== undefined && { range }),
+      }));
+      return {
+        from: installed?.name ?? fromText,
+        to: to.name,
+        ...(steps !== undefined && { steps }),
+        ...(longest !== undefined && { longest }),
+      };
+    },
+  };
 }
 
 /**

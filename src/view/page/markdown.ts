@@ -1,17 +1,11 @@
-/** Inline element. */
-export type Inline =
+/** Text or an element; `url` is set for links. */
+export type MarkdownNode =
   | string
-  | { kind: 'code'; text: string }
-  | { kind: 'strong' | 'emphasis'; content: Inline[] }
-  | { kind: 'link'; url: string; content: Inline[] };
-
-/** Block element. */
-export type Block =
-  | { kind: 'heading'; level: number; content: Inline[] }
-  | { kind: 'paragraph'; content: Inline[] }
-  | { kind: 'list'; isOrdered: boolean; items: Inline[][] }
-  | { kind: 'code'; text: string }
-  | { kind: 'rule' };
+  | {
+      tag: 'a' | 'code' | 'em' | 'h4' | 'h5' | 'h6' | 'hr' | 'li' | 'ol' | 'p' | 'pre' | 'strong' | 'ul';
+      content: MarkdownNode[];
+      url?: string;
+    };
 
 /** Maximum characters of an inline element; longer ones are plain text. */
 const maxInlineLength = 2_000;
@@ -21,16 +15,18 @@ const item = /^\s{0,12}(?:[-*+]|(\d{1,9})[.)])\s+(.*)$/;
 
 /**
  * Parses the Markdown that descriptions of operators use: headings, paragraphs, lists, code, emphasis, and links to http
- * and https. Everything else, HTML in particular, is text. Takes linear time.
+ * and https, with headings below those of the page. Everything else, HTML in particular, is text. Takes linear time.
  */
-export function parseMarkdown(text: string): Block[] {
-  const blocks: Block[] = [];
+export function parseMarkdown(text: string): MarkdownNode[] {
+  const blocks: MarkdownNode[] = [];
+  const addHeading = (level: number, title: string): void => {
+    const tag = level === 1 ? 'h4' : level === 2 ? 'h5' : 'h6';
+    blocks.push({ tag, content: parseInline(title) });
+  };
   const lines = text.replace(/\r\n?/g, '\n').split('\n');
   let paragraph: string[] = [];
   const endParagraph = (): void => {
-    if (paragraph.length > 0) {
-      blocks.push({ kind: 'paragraph', content: parseInline(paragraph.join(' ')) });
-    }
+    if (paragraph.length > 0) blocks.push({ tag: 'p', content: parseInline(paragraph.join(' ')) });
     paragraph = [];
   };
   for (let index = 0; index < lines.length; index++) {
@@ -44,20 +40,19 @@ export function parseMarkdown(text: string): Block[] {
       while (++index < lines.length && !(lines[index] as string).trimStart().startsWith(fence)) {
         code.push(lines[index] as string);
       }
-      blocks.push({ kind: 'code', text: code.join('\n') });
+      blocks.push({ tag: 'pre', content: [{ tag: 'code', content: [code.join('\n')] }] });
     } else if (line.trim() === '') {
       endParagraph();
     } else if (heading !== null) {
       endParagraph();
       const [, marks = '', title = ''] = heading;
-      blocks.push({ kind: 'heading', level: marks.length, content: parseInline(title) });
+      addHeading(marks.length, title);
     } else if (paragraph.length === 1 && /^\s{0,3}(=+|-{2,})\s*$/.test(line)) {
-      const level = line.trim().startsWith('=') ? 1 : 2;
-      blocks.push({ kind: 'heading', level, content: parseInline(paragraph.join(' ')) });
+      addHeading(line.trim().startsWith('=') ? 1 : 2, paragraph.join(' '));
       paragraph = [];
     } else if (/^\s{0,3}([-*_])(\s*\1){2,}\s*$/.test(line)) {
       endParagraph();
-      blocks.push({ kind: 'rule' });
+      blocks.push({ tag: 'hr', content: [] });
     } else if (listed !== null) {
       endParagraph();
       const isOrdered = listed[1] !== undefined;
@@ -71,7 +66,8 @@ export function parseMarkdown(text: string): Block[] {
           items[items.length - 1] += ` ${next.trim()}`;
         } else break;
       }
-      blocks.push({ kind: 'list', isOrdered, items: items.map((name) => parseInline(name)) });
+      const content = items.map((name): MarkdownNode => ({ tag: 'li', content: parseInline(name) }));
+      blocks.push({ tag: isOrdered ? 'ol' : 'ul', content });
     } else {
       paragraph.push(line.trim());
     }
@@ -81,10 +77,10 @@ export function parseMarkdown(text: string): Block[] {
 }
 
 /** Parses the inline elements of a text. */
-export function parseInline(text: string, depth = 0): Inline[] {
-  const pieces: Inline[] = [];
+export function parseInline(text: string, depth = 0): MarkdownNode[] {
+  const pieces: MarkdownNode[] = [];
   let plain = '';
-  const add = (piece: Inline): void => {
+  const add = (piece: MarkdownNode): void => {
     if (plain !== '') pieces.push(plain);
     plain = '';
     pieces.push(piece);
@@ -118,7 +114,7 @@ export function parseInline(text: string, depth = 0): Inline[] {
 }
 
 interface InlineMatch {
-  piece: Inline;
+  piece: MarkdownNode;
   end: number;
 }
 
@@ -132,7 +128,7 @@ function matchCode(text: string, position: number): InlineMatch | undefined {
   const end = findNear(text, marks, position + marks.length);
   if (end <= position + marks.length) return undefined;
   return {
-    piece: { kind: 'code', text: text.slice(position + marks.length, end).trim() },
+    piece: { tag: 'code', content: [text.slice(position + marks.length, end).trim()] },
     end: end + marks.length,
   };
 }
@@ -153,7 +149,7 @@ function matchLink(text: string, position: number, depth: number): InlineMatch |
   );
   // Images are external: show their text instead.
   if (url === undefined || open !== position) return { piece: label, end: end + 1 };
-  return { piece: { kind: 'link', url, content: parseInline(label, depth + 1) }, end: end + 1 };
+  return { piece: { tag: 'a', url, content: parseInline(label, depth + 1) }, end: end + 1 };
 }
 
 function matchEmphasis(text: string, position: number, depth: number): InlineMatch | undefined {
@@ -166,9 +162,9 @@ function matchEmphasis(text: string, position: number, depth: number): InlineMat
   const end = findNear(text, marks, start);
   if (end <= start || /\s/.test(text[end - 1] as string)) return undefined;
   if (mark === '_' && /\w/.test(text[end + marks.length] ?? '')) return undefined;
-  const kind = marks.length === 2 ? 'strong' : 'emphasis';
+  const tag = marks.length === 2 ? 'strong' : 'em';
   return {
-    piece: { kind, content: parseInline(text.slice(start, end), depth + 1) },
+    piece: { tag, content: parseInline(text.slice(start, end), depth + 1) },
     end: end + marks.length,
   };
 }
@@ -183,7 +179,7 @@ function matchUrl(text: string, position: number): InlineMatch | undefined {
   const url = toWebUrl(shown);
   if (url === undefined) return undefined;
   const end = start + shown.length + (isBracketed ? 1 : 0);
-  return { piece: { kind: 'link', url, content: [shown] }, end };
+  return { piece: { tag: 'a', url, content: [shown] }, end };
 }
 
 /** Returns a normalized http or https URL; undefined for any other, such as `javascript:`. */

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import type { CatalogComparison, ComparedPackage, PackageDifferences, Difference } from '../responses.js';
 import { toApiUrl, useResponse } from './requests.js';
-import { Badge, MoreButton, PageHeading, Waiting } from './parts.js';
+import { Badge, MoreButton, PageHeading, TableHead, Waiting } from './parts.js';
 import { getUrl, getPackageUrl } from './route.js';
 
 /** Differences and details that are shown at first. */
@@ -28,14 +28,7 @@ export function CompareView({ package: name }: { package: string }) {
         <>
           <table class="sums-table">
             <caption class="unseen">Number of differences</caption>
-            <thead>
-              <tr>
-                <th scope="col">Kind</th>
-                <th scope="col">Added</th>
-                <th scope="col">Removed</th>
-                <th scope="col">Changed</th>
-              </tr>
-            </thead>
+            <TableHead columns={['Kind', 'Added', 'Removed', 'Changed']} />
             <tbody>
               {sums.map(({ kind, added, removed, changed }) => (
                 <tr key={kind}>

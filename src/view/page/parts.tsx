@@ -304,6 +304,60 @@ export function ImageButtons({
   );
 }
 
+/** Collapsed section. */
+export function Fold({
+  title,
+  amount,
+  badge,
+  children,
+}: {
+  title: ComponentChildren;
+  amount?: number | string;
+  badge?: ComponentChildren;
+  children: ComponentChildren;
+}) {
+  return (
+    <details class="fold">
+      <summary>
+        {title}
+        {amount !== undefined && (
+          <>
+            {' '}
+            <small>{amount}</small>
+          </>
+        )}
+        {badge}
+      </summary>
+      {children}
+    </details>
+  );
+}
+
+/** Term of a description list with its description. */
+export function Item({ term, children }: { term: string; children: ComponentChildren }) {
+  return (
+    <div>
+      <dt>{term}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+/** Head of a table. */
+export function TableHead({ columns }: { columns: string[] }) {
+  return (
+    <thead>
+      <tr>
+        {columns.map((column) => (
+          <th key={column} scope="col">
+            {column}
+          </th>
+        ))}
+      </tr>
+    </thead>
+  );
+}
+
 /** Section of a panel. */
 export function Part({
   title,

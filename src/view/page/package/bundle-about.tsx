@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import type { BundleDetails } from '../../responses.js';
 import { toWebUrl } from '../markdown.js';
 import { Markdown } from '../markdown-view.js';
-import { Part } from '../parts.js';
+import { Fold, Item, Part } from '../parts.js';
 
 /** Links, description, annotations, manifests and properties of a bundle. */
 export function About({ bundle }: { bundle: BundleDetails }) {
@@ -13,56 +13,40 @@ export function About({ bundle }: { bundle: BundleDetails }) {
         <Part title="About">
           <dl>
             {facts.map(({ name, value }) => (
-              <div key={name}>
-                <dt>{name}</dt>
-                <dd>
-                  <WebLink url={value}>{value}</WebLink>
-                </dd>
-              </div>
+              <Item key={name} term={name}>
+                <WebLink url={value}>{value}</WebLink>
+              </Item>
             ))}
             {links.length > 0 && (
-              <div>
-                <dt>Links</dt>
-                <dd>
-                  <ul class="names">
-                    {links.map(({ name, url }, index) => (
-                      <li key={index}>
-                        <WebLink url={url}>{name || url}</WebLink>
-                      </li>
-                    ))}
-                  </ul>
-                </dd>
-              </div>
+              <Item term="Links">
+                <ul class="names">
+                  {links.map(({ name, url }, index) => (
+                    <li key={index}>
+                      <WebLink url={url}>{name || url}</WebLink>
+                    </li>
+                  ))}
+                </ul>
+              </Item>
             )}
-            {keywords.length > 0 && (
-              <div>
-                <dt>Keywords</dt>
-                <dd>{keywords.join(', ')}</dd>
-              </div>
-            )}
+            {keywords.length > 0 && <Item term="Keywords">{keywords.join(', ')}</Item>}
           </dl>
         </Part>
       )}
       {description !== '' && (
-        <details class="fold">
-          <summary>Description</summary>
+        <Fold title="Description">
           <Markdown text={description} />
-        </details>
+        </Fold>
       )}
       {annotations.length > 0 && (
-        <details class="fold">
-          <summary>
-            Annotations <small>{annotations.length}</small>
-          </summary>
+        <Fold title="Annotations" amount={annotations.length}>
           <dl class="wide">
             {annotations.map(({ name, value }) => (
-              <div key={name}>
-                <dt>{name}</dt>
-                <dd>{value}</dd>
-              </div>
+              <Item key={name} term={name}>
+                {value}
+              </Item>
             ))}
           </dl>
-        </details>
+        </Fold>
       )}
       <Counts title="Manifests in the catalog" counts={manifests.map(({ kind, count: n }) => [kind, n])} />
       <Counts title="Properties" counts={properties.map(({ type, count: n }) => [type, n])} />
@@ -73,10 +57,7 @@ export function About({ bundle }: { bundle: BundleDetails }) {
 function Counts({ title, counts }: { title: string; counts: [string, number][] }) {
   if (counts.length === 0) return null;
   return (
-    <details class="fold">
-      <summary>
-        {title} <small>{counts.reduce((sum, [, amount]) => sum + amount, 0)}</small>
-      </summary>
+    <Fold title={title} amount={counts.reduce((sum, [, amount]) => sum + amount, 0)}>
       <ul class="apis">
         {counts.map(([name, amount]) => (
           <li key={name}>
@@ -84,7 +65,7 @@ function Counts({ title, counts }: { title: string; counts: [string, number][] }
           </li>
         ))}
       </ul>
-    </details>
+    </Fold>
   );
 }
 

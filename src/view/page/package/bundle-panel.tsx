@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { BundleApi, BundleDetails, BundlePlace, LifecycleSupport } from '../../responses.js';
 import { SupportLine } from './lifecycle.js';
-import { CopyButton, Copyable, Part, ProblemList, SaveButton, count } from '../parts.js';
+import { CopyButton, Copyable, Fold, Item, Part, ProblemList, SaveButton, count } from '../parts.js';
 import { getPackageUrl } from '../route.js';
 import { About } from './bundle-about.js';
 import { Permissions } from './bundle-permissions.js';
@@ -73,12 +73,9 @@ export function BundlePanel({
       <Permissions bundle={bundle} />
       <About bundle={bundle} />
       {notices.length > 0 && (
-        <details class="fold">
-          <summary>
-            Notices <small>{notices.length}</small>
-          </summary>
+        <Fold title="Notices" amount={notices.length}>
           <ProblemList problems={notices} />
-        </details>
+        </Fold>
       )}
     </div>
   );
@@ -93,50 +90,32 @@ function Updates({ bundle, place }: { bundle: BundleDetails; place: BundlePlace 
   return (
     <Part title={`Updates in ${channel}`}>
       <dl>
-        <dt>Next</dt>
-        <dd>{updatesTo.length === 0 ? 'none' : names(updatesTo)}</dd>
-        <dt>From</dt>
-        <dd>{updatesFrom.length === 0 ? 'none' : names(updatesFrom)}</dd>
-        {replaces !== '' && (
-          <>
-            <dt>Replaces</dt>
-            <dd>{names([replaces])}</dd>
-          </>
-        )}
-        {skips.length > 0 && (
-          <>
-            <dt>Skips</dt>
-            <dd>{names(skips)}</dd>
-          </>
-        )}
+        <Item term="Next">{updatesTo.length === 0 ? 'none' : names(updatesTo)}</Item>
+        <Item term="From">{updatesFrom.length === 0 ? 'none' : names(updatesFrom)}</Item>
+        {replaces !== '' && <Item term="Replaces">{names([replaces])}</Item>}
+        {skips.length > 0 && <Item term="Skips">{names(skips)}</Item>}
         {skipRange !== '' && (
-          <>
-            <dt>Skip range</dt>
-            <dd>
-              <code>{skipRange}</code>{' '}
-              <small>
-                {covered.length === 0
-                  ? 'no bundle of this channel'
-                  : `${count(covered.length, 'bundle')} of this channel`}
-              </small>
-            </dd>
-          </>
+          <Item term="Skip range">
+            <code>{skipRange}</code>{' '}
+            <small>
+              {covered.length === 0
+                ? 'no bundle of this channel'
+                : `${count(covered.length, 'bundle')} of this channel`}
+            </small>
+          </Item>
         )}
         {others.length > 0 && (
-          <>
-            <dt>Also in</dt>
-            <dd>
-              <ul class="names">
-                {others.map((bundlePlace) => (
-                  <li key={bundlePlace.channel}>
-                    <a href={getPackageUrl(bundle.package, bundlePlace.channel, bundle.name)}>
-                      {bundlePlace.channel}
-                    </a>
-                  </li>
-                ))}
-              </ul>
-            </dd>
-          </>
+          <Item term="Also in">
+            <ul class="names">
+              {others.map((bundlePlace) => (
+                <li key={bundlePlace.channel}>
+                  <a href={getPackageUrl(bundle.package, bundlePlace.channel, bundle.name)}>
+                    {bundlePlace.channel}
+                  </a>
+                </li>
+              ))}
+            </ul>
+          </Item>
         )}
       </dl>
     </Part>

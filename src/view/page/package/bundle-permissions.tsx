@@ -1,5 +1,5 @@
 import type { BundleDetails, BundlePermission } from '../../responses.js';
-import { Badge, Part, count } from '../parts.js';
+import { Badge, Fold, Part, TableHead, count } from '../parts.js';
 
 /** Permissions of the service accounts of a bundle, if the catalog contains its manifests. */
 export function Permissions({ bundle: { permissions, image, deployments } }: { bundle: BundleDetails }) {
@@ -28,21 +28,15 @@ export function Permissions({ bundle: { permissions, image, deployments } }: { b
       {groups
         .filter(({ rules }) => rules.length > 0)
         .map(({ title, rules }) => (
-          <details key={title} class="fold">
-            <summary>
-              {title} <small>{count(rules.length, 'rule')}</small>
-              {rules.some(isBroad) && <Badge kind="warning">with wildcards</Badge>}
-            </summary>
+          <Fold
+            key={title}
+            title={title}
+            amount={count(rules.length, 'rule')}
+            badge={rules.some(isBroad) && <Badge kind="warning">with wildcards</Badge>}
+          >
             <div class="table-box" tabIndex={0} role="region" aria-label={title}>
               <table>
-                <thead>
-                  <tr>
-                    <th scope="col">Account</th>
-                    <th scope="col">Group</th>
-                    <th scope="col">Resources</th>
-                    <th scope="col">Verbs</th>
-                  </tr>
-                </thead>
+                <TableHead columns={['Account', 'Group', 'Resources', 'Verbs']} />
                 <tbody>
                   {rules.map((rule, index) => (
                     <tr key={index} class={isBroad(rule) ? 'broad' : undefined}>
@@ -58,7 +52,7 @@ export function Permissions({ bundle: { permissions, image, deployments } }: { b
                 </tbody>
               </table>
             </div>
-          </details>
+          </Fold>
         ))}
     </Part>
   );

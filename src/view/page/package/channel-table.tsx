@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import type { ChannelLayout } from '../../responses.js';
-import { MoreButton } from '../parts.js';
+import { MoreButton, TableHead } from '../parts.js';
 import { RowMarks } from './marks.js';
 import { getPackageUrl } from '../route.js';
 
@@ -17,16 +17,7 @@ export function ChannelTable({ channel, selected }: { channel: ChannelLayout; se
         <caption class="unseen">
           Bundles of <bdi>{channel.channel}</bdi>, newest first
         </caption>
-        <thead>
-          <tr>
-            <th scope="col">Version</th>
-            <th scope="col">Bundle</th>
-            <th scope="col">Replaces</th>
-            <th scope="col">Skips</th>
-            <th scope="col">Skip range</th>
-            <th scope="col">State</th>
-          </tr>
-        </thead>
+        <TableHead columns={['Version', 'Bundle', 'Replaces', 'Skips', 'Skip range', 'State']} />
         <tbody>
           {rows.slice(0, limit).map((row) => (
             <tr key={row.name} class={row.name === selected ? 'chosen' : undefined}>

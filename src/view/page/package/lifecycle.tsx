@@ -1,5 +1,5 @@
 import type { LifecycleSupport } from '../../responses.js';
-import { Badge } from '../parts.js';
+import { Badge, Fold, TableHead } from '../parts.js';
 
 type Phase = LifecycleSupport['phases'][number];
 
@@ -8,19 +8,10 @@ export function LifecycleFold({ lifecycle }: { lifecycle: LifecycleSupport[] }) 
   if (lifecycle.length === 0) return null;
   const today = getToday();
   return (
-    <details class="fold">
-      <summary>
-        Lifecycle <small>{lifecycle.length}</small>
-      </summary>
+    <Fold title="Lifecycle" amount={lifecycle.length}>
       <div class="table-box" tabIndex={0} role="region" aria-label="Lifecycle of the versions">
         <table>
-          <thead>
-            <tr>
-              <th scope="col">Version</th>
-              <th scope="col">Phases</th>
-              <th scope="col">Platforms</th>
-            </tr>
-          </thead>
+          <TableHead columns={['Version', 'Phases', 'Platforms']} />
           <tbody>
             {lifecycle.map(({ version, phases, platforms }, index) => (
               <tr key={index}>
@@ -50,7 +41,7 @@ export function LifecycleFold({ lifecycle }: { lifecycle: LifecycleSupport[] }) 
           </tbody>
         </table>
       </div>
-    </details>
+    </Fold>
   );
 }
 

@@ -19,6 +19,7 @@ import { Markdown } from '../markdown-view.js';
 import { PackageIcon } from '../packages-view.js';
 import {
   Badge,
+  Fold,
   Missing,
   PageHeading,
   ProblemBadges,
@@ -145,11 +146,10 @@ function PackageHeader({ package: details, run }: { package: PackageDetails; run
         </p>
       )}
       {problemCount > 0 && (
-        <details class="fold">
-          <summary>
-            {count(problemCount, 'finding')}
-            {problems.some(({ severity }) => severity === 'error') && <Badge kind="error">errors</Badge>}
-          </summary>
+        <Fold
+          title={count(problemCount, 'finding')}
+          badge={problems.some(({ severity }) => severity === 'error') && <Badge kind="error">errors</Badge>}
+        >
           <ProblemList problems={problems.slice(0, 8)} showPackage />
           {problemCount > 8 && (
             <p class="links">
@@ -158,16 +158,19 @@ function PackageHeader({ package: details, run }: { package: PackageDetails; run
               </a>
             </p>
           )}
-        </details>
+        </Fold>
       )}
       <LifecycleFold lifecycle={details.lifecycle} />
       {description !== '' && (
-        <details class="fold">
-          <summary>
-            About <bdi>{displayName || name}</bdi>
-          </summary>
+        <Fold
+          title={
+            <>
+              About <bdi>{displayName || name}</bdi>
+            </>
+          }
+        >
           <Markdown text={description} />
-        </details>
+        </Fold>
       )}
     </>
   );

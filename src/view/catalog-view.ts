@@ -30,7 +30,7 @@ import type {
   ViewState,
 } from './responses.js';
 import { readBundleDetails, readBundleHeading } from './bundle-details.js';
-import { CatalogIndex } from './catalog-index.js';
+import { type CatalogIndex, createCatalogIndex } from './catalog-index.js';
 import { type ComparedCatalogs, compareCatalogs } from './compared-catalogs.js';
 import { type Icon, type PackageHeading, readBlob, readIcon, readPackageHeading } from './package-heading.js';
 import { type SearchIndex, type SearchedPackage, searchCatalog } from './search.js';
@@ -81,7 +81,7 @@ export async function openCatalogView(
   { compareWith, signal, logger = silentLogger }: CatalogViewOptions = {},
 ) {
   const faults: OpmateError[] = [];
-  const index = new CatalogIndex();
+  const index = createCatalogIndex();
   const readOptions = {
     signal,
     logger,

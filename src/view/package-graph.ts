@@ -10,7 +10,15 @@ import { type ChannelGraph, describeGraphFault, readGraph } from '../graph/chann
 import type { PackageBundle } from '../graph/resolve-content.js';
 import { UpgradeGraph, longestPath, findReadableVersion, shortestPath } from '../graph/upgrade-graph.js';
 import { type ChannelEntry, schemas } from '../model/declarative-config.js';
-import type { ChannelLayout, GraphEdge, GraphRow, UpgradePath, PathStep, RowMark } from './responses.js';
+import type {
+  ChannelLayout,
+  GraphEdge,
+  GraphRow,
+  UpgradePath,
+  PathStep,
+  ProblemCounts,
+  RowMark,
+} from './responses.js';
 import { layOutChannel } from './channel-rows.js';
 
 /** Maximum channels of a graph. */
@@ -40,10 +48,7 @@ export function deprecationKey(schema: string, name: string): string {
 }
 
 /** Counts errors and warnings; notices are not counted. */
-export function countBySeverity(problems: readonly { severity: Severity }[]): {
-  errors: number;
-  warnings: number;
-} {
+export function countBySeverity(problems: readonly { severity: Severity }[]): ProblemCounts {
   const count = (wanted: Severity): number => problems.filter(({ severity }) => severity === wanted).length;
   return { errors: count('error'), warnings: count('warning') };
 }

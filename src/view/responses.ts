@@ -16,16 +16,20 @@ export interface ViewState {
   isChecking: boolean;
 }
 
+/** Numbers of problems, without notices. */
+export interface ProblemCounts {
+  errors: number;
+  warnings: number;
+}
+
 /** Response of `GET api/catalog`: the packages and totals. */
-export interface CatalogOverview extends ViewState {
+export interface CatalogOverview extends ViewState, ProblemCounts {
   /** Reference of the catalog, as the user wrote it. */
   name: string;
   /** Reference of the catalog to compare with, as the user wrote it. */
   comparedWith?: string;
   bundles: number;
   channels: number;
-  errors: number;
-  warnings: number;
   /** By name. */
   packages: PackageSummary[];
   /** Set if the page may write selections: destination file and catalog image, empty if unknown. */
@@ -33,7 +37,7 @@ export interface CatalogOverview extends ViewState {
 }
 
 /** Package in the list of packages. */
-export interface PackageSummary {
+export interface PackageSummary extends ProblemCounts {
   name: string;
   displayName: string;
   /** Start of the description, without Markdown. */
@@ -51,8 +55,6 @@ export interface PackageSummary {
   categories: string[];
   /** Minor versions of OpenShift 4 that the head supports, inclusive; an absent bound is unlimited. */
   openshift?: { min?: number; max?: number };
-  errors: number;
-  warnings: number;
   /** Difference from the other catalog. */
   change?: 'added' | 'changed';
 }
@@ -111,7 +113,7 @@ export interface LifecycleSupport {
 }
 
 /** Channel in the list of a package. */
-export interface ChannelSummary {
+export interface ChannelSummary extends ProblemCounts {
   name: string;
   isDefault: boolean;
   /** Empty unless there is exactly one head. */
@@ -119,8 +121,6 @@ export interface ChannelSummary {
   version: string;
   entries: number;
   deprecation?: string;
-  errors: number;
-  warnings: number;
 }
 
 /**
@@ -151,7 +151,7 @@ export type RowMark =
   'head' | 'skipped' | 'stranded' | 'deprecated' | 'undefined' | 'added' | 'changed' | 'rewired' | 'removed';
 
 /** Row of a graph: a bundle in a channel. */
-export interface GraphRow {
+export interface GraphRow extends ProblemCounts {
   name: string;
   version: string;
   lane: number;
@@ -171,8 +171,6 @@ export interface GraphRow {
   /** Row of the newest bundle that skips it. */
   skippedBy?: number;
   deprecation?: string;
-  errors: number;
-  warnings: number;
 }
 
 /** Edge to a replaced bundle: rows of both ends, and the lane in between. */

@@ -1,7 +1,7 @@
 import { type ComponentChildren, Fragment } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { printable } from '../../core/printable.js';
-import type { LocatedProblem, SelectionImages } from '../responses.js';
+import type { LocatedProblem, ProblemCounts, SelectionImages } from '../responses.js';
 import { foldNames } from './fold-names.js';
 import { getUrl, getPackageUrl, allPackages } from './route.js';
 
@@ -139,7 +139,7 @@ export function Badge({
 }
 
 /** Numbers of errors and warnings, if any. */
-export function ProblemBadges({ errors, warnings }: { errors: number; warnings: number }) {
+export function ProblemBadges({ errors, warnings }: ProblemCounts) {
   return (
     <>
       {errors > 0 && <Badge kind="error">{count(errors, 'error')}</Badge>}

@@ -2,7 +2,7 @@ import { defineCommand } from '../command/declaration.js';
 import { flag } from '../command/flags.js';
 import { authorFlags, imageBuilderFlag, parseRequest } from './author-flags.js';
 import { finishBundle, tellPrepared } from './bundle-ending.js';
-import { tellFindings } from './findings.js';
+import { endWithFindings } from './findings.js';
 import { buildBundle } from '../../api/bundle/build-bundle.js';
 import { OpmateError } from '../../core/errors.js';
 import { exitCodes } from '../exit-codes.js';
@@ -52,11 +52,7 @@ export const command = defineCommand({
       overwrite: options.overwrite,
       onPrepared: (prepared) => tellPrepared(session, prepared),
     });
-    if (built.findings.length > 0) {
-      session.logger.close();
-      await tellFindings(context, built.findings);
-      return tool === undefined ? exitCodes.findings : exitCodes.failed;
-    }
+    if (built.findings.length > 0) return endWithFindings({ context, session, tool }, built.findings);
     await finishBundle(context, session, built, outputs[0] as ImageOutput);
     return exitCodes.done;
   },

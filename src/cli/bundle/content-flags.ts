@@ -1,3 +1,4 @@
+import { UsageError } from '../../core/errors.js';
 import { certificateProviders } from '../../bundle/plain/registry-v1/certificates.js';
 import { choice, flag, grouped, repeated, text } from '../command/flags.js';
 
@@ -32,6 +33,14 @@ export const scopeFlags = grouped('Cluster', {
   installNamespace: text('namespace', 'namespace to install the operator in'),
   watchNamespace: repeated('namespace', 'namespace to watch (default: all, if supported)'),
 });
+
+/** Returns the namespace to install in. Throws UsageError without one. */
+export function requireInstallNamespace(namespace: string | undefined): string {
+  if (namespace !== undefined && namespace !== '') return namespace;
+  throw new UsageError('--install-namespace: missing', {
+    hint: 'set the namespace to install the operator in, e.g. --install-namespace widget-system',
+  });
+}
 
 /** Flag for the certificate provider of webhooks. */
 export const certificateFlags = {

@@ -12,7 +12,7 @@ import { extractBundle } from '../../api/bundle/extract-bundle.js';
 import { inSource } from '../../api/bundle/bundle-sources.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
-import { tellFindings, tellWarnings } from './findings.js';
+import { endWithFindings, tellWarnings } from './findings.js';
 
 /** `opmate bundle extract`; `alpha bundle extract` reads `/` by default, as in a bundle image. */
 export const command = defineCommand({
@@ -50,8 +50,7 @@ export const command = defineCommand({
   ],
   async runInSession({ context, args: [source], options, tool, session }) {
     const { output } = options;
-    const isAlpha = tool !== undefined;
-    const reference = getSource(source, options.manifestsdir, isAlpha);
+    const reference = getSource(source, options.manifestsdir, tool !== undefined);
     const { signal } = session;
     const { configMaps, findings, warnings, isInPlace } = await extractBundle(reference, session, {
       ...options,
@@ -62,10 +61,7 @@ export const command = defineCommand({
     const named = inSource(redact(reference), isInPlace);
     tellWarnings(session, warnings.map(named));
     session.logger.close();
-    if (findings.length > 0) {
-      await tellFindings(context, findings.map(named));
-      return isAlpha ? exitCodes.failed : exitCodes.findings;
-    }
+    if (findings.length > 0) return endWithFindings({ context, session, tool }, findings.map(named));
     const text = formatText(configMaps, output);
     if (options.to === undefined) await writeAll(context.stdout, text, signal);
     else await replaceFile(options.to, text);

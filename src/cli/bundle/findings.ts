@@ -1,6 +1,7 @@
 import { redact } from '../../core/errors.js';
 import { type Diagnostic, formatDiagnostic } from '../../core/diagnostic.js';
 import type { CommandContext } from '../context.js';
+import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { countMore, printable } from '../printable.js';
 import type { CommandSession } from '../session.js';
@@ -23,6 +24,16 @@ export async function tellFindings(
   const more = findings.length - limit;
   if (more > 0) lines.push(`… and ${countMore(more, 'finding')}`);
   await writeAll(context.stderr, lines.map((line) => `${printable(redact(line))}\n`).join(''));
+}
+
+/** Prints the findings that end a command. Returns its exit code, which is 1 in place of another tool. */
+export async function endWithFindings(
+  { context, session, tool }: { context: CommandContext; session: CommandSession; tool?: string | undefined },
+  findings: readonly Diagnostic[],
+): Promise<number> {
+  session.logger.close();
+  await tellFindings(context, findings);
+  return tool === undefined ? exitCodes.findings : exitCodes.failed;
 }
 
 /** Logs warnings. */

@@ -1,7 +1,7 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { type FlagValues, grouped, list, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
-import { contentFlags, scopeFlags, sourceForms } from './content-flags.js';
+import { contentFlags, requireInstallNamespace, scopeFlags, sourceForms } from './content-flags.js';
 import { type MissingRule, heldRules, missingRules } from '../../bundle/plain/rights/can-install.js';
 import { type CloudPermission, isCloudWildcard } from '../../bundle/plain/rights/cloud-permissions.js';
 import { formatDiagnostic } from '../../core/diagnostic.js';
@@ -63,8 +63,9 @@ export const command = defineCommand({
   ],
   async runInSession({ context, args: [reference], options, session }) {
     const { output } = options;
+    const installNamespace = requireInstallNamespace(options.installNamespace);
     checkOptions(options, output);
-    const { installNamespace = '', watchNamespace: watchNamespaces, diff } = options;
+    const { watchNamespace: watchNamespaces, diff } = options;
     const read = { ...options, installNamespace, watchNamespaces, older: diff };
     const current = await readBundlePermissions(reference, session, read);
     const { older, pins } = current;
@@ -262,11 +263,6 @@ function describeCloud({ provider, effect, actions, resources, roles }: CloudPer
 }
 
 function checkOptions(options: FlagValues<typeof permissionFlags>, output: string): void {
-  if (options.installNamespace === undefined || options.installNamespace === '') {
-    throw new UsageError('--install-namespace: missing', {
-      hint: 'set the namespace to install the operator in, e.g. --install-namespace widget-system',
-    });
-  }
   if (options.diff !== undefined && (output === 'rbac' || output === 'installer')) {
     throw new UsageError(`--diff: not with -o ${output}`, { hint: 'use table, json or yaml' });
   }

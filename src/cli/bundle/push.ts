@@ -6,7 +6,7 @@ import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { nextAfterImage, readSignBy, signByFlag } from '../index/image-output.js';
 import { finishBundle, nextAfterBundle, tellPrepared } from './bundle-ending.js';
-import { tellFindings } from './findings.js';
+import { endWithFindings } from './findings.js';
 
 /** `opmate bundle push`; prints the image by digest. */
 export const command = defineCommand({
@@ -32,11 +32,7 @@ export const command = defineCommand({
       signingKey,
       onPrepared: (prepared) => tellPrepared(session, prepared),
     });
-    if (findings.length > 0) {
-      session.logger.close();
-      await tellFindings(context, findings);
-      return exitCodes.findings;
-    }
+    if (findings.length > 0) return endWithFindings({ context, session }, findings);
     const to = parseReference(target);
     if (built !== undefined) await finishBundle(context, session, { files: [], images: [built] }, { to });
     else {

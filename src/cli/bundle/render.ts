@@ -1,7 +1,14 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { type FlagValues, grouped, optionalList, text } from '../command/flags.js';
 import { objectDirectory, outputFormat } from '../command/shared-flags.js';
-import { certificateFlags, composeFlags, contentFlags, scopeFlags, sourceForms } from './content-flags.js';
+import {
+  certificateFlags,
+  composeFlags,
+  contentFlags,
+  requireInstallNamespace,
+  scopeFlags,
+  sourceForms,
+} from './content-flags.js';
 import { parseAvailableApis, withAvailableApis } from '../../bundle/plain/available-apis.js';
 import { isFormatName } from '../../bundle/plain/external-format.js';
 import { knownFormats } from '../../bundle/plain/render-content.js';
@@ -16,7 +23,7 @@ import { readInput } from '../input.js';
 import { writeAll } from '../output.js';
 import { reportEnding } from '../ending.js';
 import { count, shellWord } from '../printable.js';
-import { tellFindings, tellWarnings } from './findings.js';
+import { endWithFindings, tellWarnings } from './findings.js';
 
 const renderFlags = {
   ...contentFlags,
@@ -89,10 +96,7 @@ export const command = defineCommand({
       }
     }
     session.logger.close();
-    if (findings.length > 0) {
-      await tellFindings(context, findings.map(named));
-      return exitCodes.findings;
-    }
+    if (findings.length > 0) return endWithFindings({ context, session }, findings.map(named));
     const { signal } = session;
     if (options.to === undefined) {
       await writeAll(context.stdout, writeObjects(objects, output, { signal }), signal);
@@ -124,10 +128,7 @@ function checkOptions(options: FlagValues<typeof renderFlags>): void {
       hint: 'remove the flag, or specify a bundle of the format registry-v1',
     });
   }
-  if (format === 'plain' || (installNamespace !== undefined && installNamespace !== '')) return;
-  throw new UsageError('--install-namespace: missing', {
-    hint: 'set the namespace to install the operator in, e.g. --install-namespace widget-system',
-  });
+  if (format !== 'plain') requireInstallNamespace(installNamespace);
 }
 
 const needlessReasons = {

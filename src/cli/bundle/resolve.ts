@@ -21,7 +21,7 @@ import { type NamedCatalog, parseNamedCatalog } from '../../api/named-catalogs.j
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { formatTable } from '../table.js';
-import { tellFindings } from './findings.js';
+import { endWithFindings } from './findings.js';
 
 const maxRange = 64;
 const maxChannels = 256;
@@ -78,8 +78,7 @@ export const command = defineCommand({
     await writeAll(context.stdout, text, session.signal);
     if (resolution.outcome !== 'resolved') {
       const finding = createFault('resolution', resolution.reason, { hint: findHint(resolution) });
-      await tellFindings(context, [finding]);
-      return exitCodes.findings;
+      return endWithFindings({ context, session }, [finding]);
     }
     const isOutdated = resolution.deprecations.some(({ kind }) => kind !== 'installed');
     return options.failOnDeprecated && isOutdated ? exitCodes.findings : exitCodes.done;

@@ -13,7 +13,7 @@ import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { count } from '../printable.js';
 import { formatTable } from '../table.js';
-import { tellFindings } from './findings.js';
+import { endWithFindings } from './findings.js';
 import {
   channelFlags,
   checkPackageName,
@@ -64,8 +64,7 @@ export const command = defineCommand({
     );
     if (pathTo === undefined || path !== undefined) return exitCodes.done;
     const problem = `no upgrade path from ${report.bundle.name} to ${options.pathTo}`;
-    await tellFindings(context, [createFault('no-upgrade', problem)]);
-    return exitCodes.findings;
+    return endWithFindings({ context, session }, [createFault('no-upgrade', problem)]);
   },
 });
 

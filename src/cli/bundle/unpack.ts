@@ -8,7 +8,7 @@ import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
 import { useSession } from '../session.js';
 import { contentFlags, sourceForms } from './content-flags.js';
-import { tellFindings } from './findings.js';
+import { endWithFindings } from './findings.js';
 
 /** `opmate bundle unpack`; extracts all files or none, and never replaces an existing one. */
 export const command = defineCommand({
@@ -48,9 +48,8 @@ export const command = defineCommand({
         );
         return exitCodes.done;
       }
-      session.logger.close();
-      await tellFindings(context, findings.map(inSource(redact(reference), isInPlace)));
-      return tool !== undefined ? exitCodes.failed : exitCodes.findings;
+      const named = findings.map(inSource(redact(reference), isInPlace));
+      return endWithFindings({ context, session, tool }, named);
     });
   },
 });

@@ -4,7 +4,7 @@ import { defaultCatalogBase } from '../../catalog/dockerfile.js';
 import { UsageError } from '../../core/errors.js';
 import { formatPlatform, parsePlatform } from '../../oci/image/platform.js';
 import type { Platform } from '../../oci/image/types.js';
-import { tellFindings } from '../bundle/findings.js';
+import { endWithFindings } from '../bundle/findings.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag, list, repeated, text } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
@@ -74,11 +74,7 @@ export const command = defineCommand({
       },
     });
     const [first] = images;
-    if (first === undefined) {
-      logger.close();
-      await tellFindings(context, findings);
-      return exitCodes.findings;
-    }
+    if (first === undefined) return endWithFindings({ context, session }, findings);
     const all = first.platforms.map(formatPlatform).join(', ');
     const built = `built ${count(first.platforms.length, 'image')} from ${count(files, 'file')}: ${all}`;
     const next = nextAfterImage(first, (image) => `opmate serve ${image}`);

@@ -105,7 +105,7 @@ async function findTargets(
   options: DeleteOptions,
 ): Promise<Target[]> {
   const { keep, session } = options;
-  const places = new OpenPlaces(session);
+  const places = createPlaces(session);
   const matches = await mapShown('look up images', items, options, async ({ reference }) => {
     const repository = await places.openTarget(reference);
     const name = getName(reference);

@@ -1,4 +1,7 @@
+import { randomInt } from 'node:crypto';
 import path from 'node:path';
+import { performance } from 'node:perf_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type PublishedCatalog,
   type PublishedIcon,
@@ -16,11 +19,12 @@ import { type Logger, silentLogger } from '../../core/log.js';
 import { compareBytes } from '../../core/order.js';
 import { encodeGoJson, parseGoJson } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
+import { readdirIfPresent } from '../../files/file-status.js';
 import { fillDirectory, requireEmptyDirectory } from '../../files/fill-directory.js';
 import { waitForChange } from '../../files/journal.js';
 import { withLock } from '../../files/lock.js';
 import { type OutputFile, replaceFiles } from '../../files/replace-file.js';
-import { sweepLeftovers } from '../../files/staging.js';
+import { isStagingName, journalName, sweepLeftovers } from '../../files/staging.js';
 import { schemas } from '../../model/declarative-config.js';
 import { type ContentReader, type StoredContent, readSection } from '../catalogs/stored-content.js';
 import { availableCodings } from '../http/encoding.js';
@@ -72,17 +76,9 @@ export async function publishContent(
   directory: string,
   options: PublishContentOptions,
 ): Promise<Publication> {
-  const { update = false, signal } = options;
-  // Another publisher may be filling the same directory.
-  if (update) await waitForChange(directory, { waitMilliseconds: maxLockWaitMs, signal });
-  if (await isUnused(directory)) {
-    const publication = await publishNew(content, directory, options);
-    if (publication !== undefined) return publication;
-  } else if (!update) {
-    const hint = 'add --update to a published directory, or specify a directory that does not exist yet';
-    throw new OpmateError('INVALID', 'not empty', { subject: directory, hint });
-  }
-  await requirePublished(directory);
+  const { signal } = options;
+  const first = await publishFirst(content, directory, options);
+  if (first !== undefined) return first;
   const lock = { task: 'opmate catalog publish', waitMilliseconds: maxLockWaitMs, signal };
   return withLock(directory, lock, async () => {
     await sweepLeftovers(directory, options.now());
@@ -93,24 +89,49 @@ export async function publishContent(
   });
 }
 
-/** Publishes the first catalog of a directory; undefined if another publisher was faster during an update. */
-async function publishNew(
+/**
+ * Publishes the first catalog of a directory; undefined for a published one. An update waits for others that fill the
+ * directory, and fills it if they fail.
+ */
+async function publishFirst(
   content: StoredContent,
   directory: string,
   options: PublishContentOptions,
 ): Promise<Publication | undefined> {
-  let publication: Publication | undefined;
-  try {
-    await fillDirectory(directory, async (staging) => {
-      publication = await publishInto(content, staging, options);
-    });
-  } catch (error) {
-    if (options.update !== true) throw error;
-    await waitForChange(directory, { waitMilliseconds: maxLockWaitMs, signal: options.signal });
-    if (await isUnused(directory)) throw error;
-    return undefined;
+  const { update = false, signal } = options;
+  const deadline = performance.now() + maxLockWaitMs;
+  for (let failures = 0; ; failures++) {
+    if (update) await waitForChange(directory, { waitMilliseconds: maxLockWaitMs, signal });
+    let publication: Publication | undefined;
+    let fault: unknown;
+    try {
+      if (await isUnused(directory)) {
+        await fillDirectory(directory, async (staging) => {
+          publication = await publishInto(content, staging, options).catch((error: unknown) => {
+            fault = error;
+            throw error;
+          });
+        });
+        return publication;
+      }
+      if (!update) {
+        const hint = 'add --update to a published directory, or specify a directory that does not exist yet';
+        throw new OpmateError('INVALID', 'not empty', { subject: directory, hint });
+      }
+      await requirePublished(directory);
+      return undefined;
+    } catch (error) {
+      // Two that start at once may each find the files of the other, and both fail.
+      const isContended = failures < 3 || (await isBeingFilled(directory));
+      if (!update || fault !== undefined || !isContended || performance.now() >= deadline) throw error;
+    }
+    await sleep(randomInt(100), undefined, { signal }).catch(() => throwIfCancelled(signal));
   }
-  return publication;
+}
+
+async function isBeingFilled(directory: string): Promise<boolean> {
+  const names = await readdirIfPresent(directory).catch(() => []);
+  return names.some((name) => name === journalName || isStagingName(name));
 }
 
 async function isUnused(directory: string): Promise<boolean> {

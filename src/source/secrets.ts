@@ -1,6 +1,7 @@
 import { type Manifest, readManifests } from '../kube/manifests.js';
 import { readFileWithin } from '../bundle/read.js';
 import { findBase64Error } from '../core/base64.js';
+import { ErrorList } from '../core/diagnostics-error.js';
 import { LimitError, OpmateError } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../document/json.js';
@@ -46,6 +47,7 @@ const supportedTypes: Readonly<Record<CredentialsKind, readonly string[]>> = {
  */
 export async function readSecrets(directory: string, options: LinkOptions = {}): Promise<Secrets> {
   const manifests: Manifest[] = [];
+  const errors = new ErrorList();
   for (const file of await listManifestFiles(directory, maxFiles)) {
     await requireWithin(directory, file, { followLinks: options.followLinks });
     const content = await readFileWithin(file, (size) => {
@@ -53,51 +55,46 @@ export async function readSecrets(directory: string, options: LinkOptions = {}):
     });
     if (content === undefined) continue;
     const read = readManifests([{ name: file, content }], { prefix: '' });
-    const [finding] = read.findings;
     // The parser's message may quote secret values.
-    if (finding !== undefined) {
-      throw new OpmateError('SYNTAX', 'invalid manifest', {
-        subject: formatPosition(file, finding.line),
-        file,
-      });
-    }
+    for (const { line } of read.findings)
+      errors.add(
+        new OpmateError('SYNTAX', 'invalid manifest', { subject: formatPosition(file, line), file }),
+      );
     manifests.push(...read.manifests);
   }
+  errors.throwIfAny();
   return secretsIn(manifests);
 }
 
-/** Selects the Secrets from manifests. Throws OpmateError for duplicate or missing names. */
+/** Selects the Secrets from manifests. Throws OpmateError for all duplicate and missing names. */
 export function secretsIn(manifests: Iterable<Manifest>): Secrets {
   const secrets = new Map<string, Secret>();
+  const errors = new ErrorList();
   for (const manifest of manifests) {
-    const { file } = manifest;
     if (manifest.kind !== 'Secret' || manifest.apiVersion !== 'v1') continue;
-    const secret = toSecret(manifest, file);
+    const secret = toSecret(manifest);
     const key = toKey(secret);
+    const { place, file } = secret;
     const other = secrets.get(key);
-    if (other !== undefined) {
-      throw new OpmateError('INVALID', `duplicate Secret ${key}, first defined in ${other.place}`, {
-        subject: secret.place,
-        file,
-      });
-    }
-    secrets.set(key, secret);
+    if (secret.name === '') {
+      const hint = 'set the name that sources reference, e.g. metadata: {name: registry}';
+      const line = manifest.lineOf();
+      errors.add(
+        new OpmateError('INVALID', 'Secret: missing metadata.name', { subject: place, file, line, hint }),
+      );
+    } else if (other !== undefined) {
+      const problem = `duplicate Secret ${key}, first defined in ${other.place}`;
+      errors.add(new OpmateError('INVALID', problem, { subject: place, file }));
+    } else secrets.set(key, secret);
   }
+  errors.throwIfAny();
   return secrets;
 }
 
-function toSecret(manifest: Manifest, file: string): Secret {
-  const { name, namespace } = manifest;
+function toSecret(manifest: Manifest): Secret {
+  const { name, namespace, file } = manifest;
   const { type } = manifest.load();
   const place = formatPosition(file, manifest.lineOf());
-  if (name === '') {
-    throw new OpmateError('INVALID', 'Secret: missing metadata.name', {
-      subject: place,
-      file,
-      line: manifest.lineOf(),
-      hint: 'set the name that sources reference, e.g. metadata: {name: registry}',
-    });
-  }
   return { name, namespace, type: typeof type === 'string' ? type : 'Opaque', place, file, manifest };
 }
 

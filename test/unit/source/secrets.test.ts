@@ -99,6 +99,24 @@ describe('source/secrets', () => {
 });
 
 describe('source/secrets: a manifest without metadata', () => {
+  it('is reported with all others that are wrong', async () => {
+    const nameless = 'apiVersion: v1\nkind: Secret\n';
+    const named = `${nameless}metadata: {name: one}\n`;
+    const directory = await directoryWith({
+      'a.yaml': nameless,
+      'b.yaml': named,
+      'c.yaml': named,
+      'd.yaml': nameless,
+    });
+    await expect(readSecrets(directory)).rejects.toMatchObject({
+      diagnostics: [
+        { problem: 'Secret: missing metadata.name', file: `${directory}/a.yaml`, line: 1 },
+        { problem: `duplicate Secret one, first defined in ${directory}/b.yaml:1` },
+        { problem: 'Secret: missing metadata.name' },
+      ],
+    });
+  });
+
   it('is refused with its place and what is missing', async () => {
     const directory = await directoryWith({ 'a.yaml': '# a\napiVersion: v1\nkind: Secret\n' });
     await expect(readSecrets(directory)).rejects.toMatchObject({

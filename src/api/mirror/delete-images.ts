@@ -9,7 +9,6 @@ import { readDeleteImageSetConfiguration } from '../../mirror/image-set/image-se
 import { parseMirrorTarget } from '../../mirror/image-set/image-set-names.js';
 import { planImageSet } from '../../mirror/image-set/image-set-plan.js';
 import { type KeptImages, createKeptImages } from '../../mirror/image-set/kept-images.js';
-import type { ImageSetLock } from '../../mirror/lock/lock.js';
 import { readLock } from '../../mirror/lock/parse-lock.js';
 import { type MirrorOptions, resolveMaxPerRegistry } from './image-set-run.js';
 import type { Session } from '../../source/session.js';
@@ -108,7 +107,7 @@ export async function deleteMirrored(
 }
 
 async function readKept(files: readonly string[], { workingDirectory }: Session): Promise<KeptImages> {
-  const locks = new Map<string, ImageSetLock>();
-  for (const file of files) locks.set(file, await readLock(path.resolve(workingDirectory, file), file));
-  return createKeptImages(locks);
+  const kept = createKeptImages();
+  for (const file of files) kept.add(await readLock(path.resolve(workingDirectory, file), file), file);
+  return kept;
 }

@@ -112,17 +112,18 @@ export async function mirrorCatalog(
   // A catalog in a directory can only be looked for where its name says.
   const getSource = ({ source: from, isCatalog }: CatalogMirrorPlan['images'][number]) =>
     (isCatalog ? opened.image : undefined) ?? getReference(from, roots.from);
-  const transfers = plan.images.map((image) => ({
+  // Names that nothing can copy may still be in the mapping.
+  const toTransfer = (image: CatalogMirrorPlan['images'][number]) => ({
     source: getSource(image),
     target: getTargetReference(image.target, roots.to),
     sourceName: formatTypedReference(image.source),
     targetName: formatTarget(image.target),
     isLast: image.isCatalog,
-  }));
+  });
   const { referrers, maxPerRegistry = 4 } = options;
   const report = manifestsOnly
     ? undefined
-    : await transferImages(transfers, {
+    : await transferImages(plan.images.map(toTransfer), {
         ...{ session, maxPerRegistry, continueOnError, skipMissing: true, dryRun, referrers },
       });
   await writeOutputFiles(directory, files);

@@ -92,9 +92,9 @@ export function openArchiveDirectory(directory: string, index: ArchiveIndex, log
       if (error.code !== 'NOT_FOUND') logger.log('warn', `${getMessage(error)}: not used`);
     });
     if (index === undefined) return undefined;
+    const names = getPartNames(index, key);
     const files: (string | undefined)[] = [];
-    for (const [i, { size }] of index.parts.entries())
-      files.push(await findFile(getPartNames(index, i, key), size));
+    for (const [i, { size }] of index.parts.entries()) files.push(await findFile(names[i] ?? [], size));
     return { key, index, files };
   }
 
@@ -236,13 +236,14 @@ async function readIndex(
   }
 }
 
-/** Returns the names that a part may have; the key is that of an unfinished set. */
-function getPartNames(index: ArchiveIndex, i: number, key: string | undefined): string[] {
-  const partial = key === undefined ? [] : [partialName(i + 1, key)];
-  if (!isComplete(index)) return partial;
-  // Some parts may have been renamed already.
-  const { file } = index.parts[i] as { file: string };
-  return [...partial, stagedName(i + 1, key ?? toPlanKey(index)), file];
+/** Returns the names that each part may have; the key is that of an unfinished set. */
+function getPartNames(index: ArchiveIndex, key: string | undefined): string[][] {
+  const stagedKey = isComplete(index) ? (key ?? toPlanKey(index)) : undefined;
+  return index.parts.map(({ file }, i) => [
+    ...(key === undefined ? [] : [partialName(i + 1, key)]),
+    // Some parts may have been renamed already.
+    ...(stagedKey === undefined ? [] : [stagedName(i + 1, stagedKey), file]),
+  ]);
 }
 
 /**
@@ -266,9 +267,10 @@ export async function readUnfinishedArchives(
     const blobs: PlacedBlob[][] = index.parts.map(() => []);
     for (const [digest, { size, part, offset }] of index.blobs)
       blobs[part - 1]?.push({ digest, size, offset });
+    const partNames = getPartNames(index, key);
     for (const [i, { size }] of index.parts.entries()) {
       throwIfCancelled(signal);
-      const files = getPartNames(index, i, key).map((part) => path.join(directory, part));
+      const files = (partNames[i] ?? []).map((part) => path.join(directory, part));
       for (const digest of await readHeaders(files, size, blobs[i] ?? [])) written.add(digest);
     }
     archives.push({ index, written });

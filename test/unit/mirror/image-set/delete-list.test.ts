@@ -36,7 +36,7 @@ const images = [
   planned('catalog', 'quay.io/acme/index:v1'),
 ];
 const target = { registry: 'reg.test', path: 'ocm' };
-const options = { target, signatures: false, v1Tags: false, keep: createKeptImages(new Map()) };
+const options = { target, signatures: false, v1Tags: false, keep: createKeptImages() };
 const listed = (more: Partial<typeof options> = {}): string[] =>
   listDeletions({ images }, { ...options, ...more }).items.map(({ imageReference, type }) => {
     return `${imageReference} ${type}`;

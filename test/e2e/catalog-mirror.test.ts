@@ -157,6 +157,15 @@ describe('opmate catalog mirror', () => {
     }
   });
 
+  it('writes the mapping of an image that no registry can have', async () => {
+    await sandbox.write({ 'odd/catalog.json': catalogOf('registry.example:99999') });
+    const flags = ['--source-name', 'quay.io/acme/x:v1', '--manifests-only', '--to-manifests=odd-out'];
+    expect(await mirror('odd', 'reg.example', ...flags)).toMatchObject({ code: 0 });
+    expect(await readFile(at('odd-out/mapping.txt'), 'utf8')).toContain(
+      'registry.example:99999/acme/bundle:v1=',
+    );
+  });
+
   it('writes mapping and manifests of a directory without a registry', async () => {
     await sandbox.write({ 'catalog/widget/catalog.json': catalogText });
     const flags = ['--source-name', 'quay.io/Acme/x', '--manifests-only'];

@@ -157,18 +157,23 @@ function evaluate(
 
   const runRange = ({ pipe, body, otherwise }: ControlNode, dot: GoValue): Flow => {
     const mark = variables.length;
+    const value = runCommands(pipe, dot);
+    // Variables of the pipeline are visible in all rounds.
+    const inner = variables.length;
     let isEmpty = true;
-    for (const [key, item] of iterateItems(runCommands(pipe, dot))) {
+    for (const [key, item] of iterateItems(value)) {
       isEmpty = false;
       budget.countSteps(1);
       const values = pipe.variables.length > 1 ? [key, item] : [item];
       for (const [i, name] of pipe.variables.entries())
         setVariable(name, values[i] as GoValue, pipe.isAssignment);
       const flow = runList(body, item);
-      variables.length = mark;
+      variables.length = inner;
       if (flow === 'break') break;
     }
-    return isEmpty ? runList(otherwise, dot) : 'next';
+    const flow = isEmpty ? runList(otherwise, dot) : 'next';
+    variables.length = mark;
+    return flow;
   };
 
   const getValue = (pipe: Pipeline, dot: GoValue): GoValue => {

@@ -50,6 +50,10 @@ const printed: [template: string, text: string][] = [
     '{{ range .Values.missing }}x{{ else }}none{{ end }} {{ with .Values.image }}{{ .registry }}/{{ .repository }}:{{ .tag }}{{ end }}',
     'none quay.io/acme/app:1.2',
   ],
+  [
+    '{{ $x := 1 }}{{ range ($x := list 1 2) }}{{ $x }};{{ end }}{{ range ($x := list) }}{{ end }}{{ $x }}',
+    '[1 2];[1 2];1',
+  ],
   ['{{ $x := 1 }}{{ range .Values.list }}{{ $x = add $x 1 }}{{ end }}{{ $x }}', '4'],
   [
     '{{ range until 5 }}{{ if eq . 3 }}{{ break }}{{ end }}{{ if eq . 1 }}{{ continue }}{{ end }}{{ . }}{{ end }}',

@@ -311,13 +311,12 @@ function refuseEmptyPaths(flags: Flags, raw: Readonly<Record<string, unknown>>):
 
 /** Throws UsageError for missing flags, in the words of `opm`, and for flags without those that they need or exclude. */
 function checkCombinations(flags: Flags, values: Readonly<Record<string, unknown>>): void {
-  const isGiven = (key: string): boolean =>
-    ![undefined, false, ''].includes(values[key] as string | undefined);
+  const isGiven = (key: string): boolean => ![undefined, false].includes(values[key] as boolean | undefined);
   for (const [key, { isRequired = false, needs, excludes = [] }] of Object.entries(flags)) {
-    if (!isGiven(key)) {
-      if (isRequired) throw new UsageError(`required flag(s) "${longName(key).slice(2)}" not set`);
-      continue;
-    }
+    // An empty value, as of an unset variable, is refused beside flags that exclude it.
+    if (isRequired && (!isGiven(key) || values[key] === ''))
+      throw new UsageError(`required flag(s) "${longName(key).slice(2)}" not set`);
+    if (!isGiven(key)) continue;
     if (needs !== undefined && !isGiven(needs)) {
       const value = flags[needs]?.value?.replace(/<(.*)>/, ' $1').toUpperCase() ?? '';
       const hint = `add ${longName(needs)}${value}`;

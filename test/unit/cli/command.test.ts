@@ -77,6 +77,8 @@ async function refuse(line: string): Promise<unknown> {
       cacheOnly: flag('only the cache', { needs: 'cacheDir' }),
       latest: list('count', 'newest', { excludes: ['headsOnly'] }),
       headsOnly: flag('heads'),
+      name: text('name', 'name', { excludes: ['prefix'] }),
+      prefix: text('name', 'prefix'),
     },
     run: () => Promise.resolve(),
   });
@@ -103,6 +105,7 @@ describe('cli/command', () => {
   it.each([
     ['--heads-only', 'required flag(s) "from" not set', undefined],
     ['--from a --cache-only', '--cache-only: needs --cache-dir', 'add --cache-dir DIRECTORY'],
+    ['--from a --name= --prefix=', '--name and --prefix cannot be used together', 'keep one of them'],
     [
       '--from a --latest 1 --heads-only',
       '--latest and --heads-only cannot be used together',

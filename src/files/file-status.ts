@@ -70,7 +70,7 @@ export async function listDirectory(
 /** Returns the YAML and JSON files of a directory, in order; hidden ones are omitted. Throws LimitError beyond `max`. */
 export async function listManifestFiles(directory: string, max: number): Promise<string[]> {
   const entries = await listDirectory(directory);
-  const names = entries.map(({ name }) => name).filter((name) => /^[^.].*\.(?:ya?ml|json)$/i.test(name));
+  const names = entries.map(({ name }) => name).filter((name) => /^[^.].*\.(?:ya?ml|json)$/is.test(name));
   if (names.length > max) throw new LimitError(`more than ${max} manifests`, { subject: directory });
   return names.map((name) => path.join(directory, name));
 }

@@ -73,7 +73,7 @@ export async function renderTemplate(
       else await addEntry(blob, position, getOrigin(position));
     }
     const bundles = new Map<number, BundleFacts>();
-    await fetch(images, async (blob, _csvText, ...places) => {
+    await fetch(images, async (blob, _csvText, places) => {
       for (const place of places) {
         const { position } = images[place] as { position: number };
         bundles.set(position, describeBundle(blob, getOrigin(position)));
@@ -87,7 +87,7 @@ export async function renderTemplate(
   async function renderSemver(template: SemverTemplate, spool: Spool): Promise<void> {
     const { bundles } = template;
     const rendered = new Map<string, { facts: BundleFacts; csv: SpoolSlot }>();
-    await fetch(bundles, async (blob, csvText, place) => {
+    await fetch(bundles, async (blob, csvText, [place]) => {
       const { image } = bundles[place] as TemplateImage;
       // The bundle that describes the package is known only after all are fetched.
       const csv = await spool.append(csvText ?? '');
@@ -201,7 +201,7 @@ export async function renderTemplate(
     };
     await fetch(
       images,
-      async (blob, csvText, place) => {
+      async (blob, csvText, [place]) => {
         const { name } = template.substitutions[place] as Substitution;
         const version = keepOutcome(() => readVersionRelease(blob, csvText));
         substitutes.set(name, { facts: describeBundle(blob), version });
@@ -304,7 +304,7 @@ export async function renderTemplate(
    */
   async function fetch(
     images: readonly TemplateImage[],
-    use: (blob: BundleBlob, csvText: string | undefined, ...places: Places) => Promise<void>,
+    use: (blob: BundleBlob, csvText: string | undefined, places: Places) => Promise<void>,
     getContext?: (place: number) => string,
   ): Promise<void> {
     const byImage = groupBy(images.keys(), (place) => (images[place] as TemplateImage).image);
@@ -321,7 +321,7 @@ export async function renderTemplate(
       try {
         const blob = await readBundleImage(image, session);
         const csvText = findCsvText(blob);
-        await use(migrateBundle(blob, options.migrationLevel, csvText), csvText, ...places);
+        await use(migrateBundle(blob, options.migrationLevel, csvText), csvText, places);
       } catch (error) {
         const failure = inReference(error, image);
         if (!(failure instanceof OpmateError) || failure instanceof CancelledError) throw failure;

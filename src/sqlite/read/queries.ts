@@ -155,9 +155,9 @@ export function createIndexQueries(database: Database, lookups = createLookupTab
           name: text(row.name),
           target: toText(row.target),
         }));
-      headDepth ??= database.get<{ depth: number }>(
-        'SELECT coalesce(min(depth), 0) AS depth FROM channel_entry',
-      )?.depth;
+      headDepth ??= Number(
+        database.get('SELECT coalesce(min(depth), 0) AS depth FROM channel_entry')?.['depth'],
+      );
       const starts = rows.filter(({ depth }) => depth === headDepth);
       // Entries may name bundles that are not in the index.
       const ids = new Map(rows.flatMap(({ name, bundle }) => (bundle === null ? [] : [[name, bundle]])));

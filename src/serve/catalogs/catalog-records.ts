@@ -106,7 +106,8 @@ function toRecord(root: Field<never>): CatalogRecord {
   const problems = root.field('problems');
   return {
     name: root.field('name').text(),
-    labels: root.field('labels').optionalTexts() ?? {},
+    // One more than a manifest may have: the name of the catalog.
+    labels: root.field('labels').optionalTexts(Infinity) ?? {},
     priority: root.field('priority').integer(-(2 ** 31), 2 ** 31 - 1),
     isAvailable: root.field('isAvailable').boolean(),
     sourceType: root.field('sourceType').anyText(),
@@ -125,6 +126,10 @@ function toRecord(root: Field<never>): CatalogRecord {
     conditions: root
       .field('conditions')
       .list()
+      // Later versions may have other reasons; the content is still that of the catalog.
+      .filter((condition) =>
+        conditionReasons.some((reason) => reason === condition.field('reason').anyText()),
+      )
       .map((condition) => ({
         type: condition.field('type').choice(['Progressing', 'Serving']),
         status: condition.field('status').choice(['True', 'False']),

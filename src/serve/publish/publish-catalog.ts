@@ -131,7 +131,7 @@ async function publishFirst(
 
 async function isBeingFilled(directory: string): Promise<boolean> {
   const names = await readdirIfPresent(directory).catch(() => []);
-  return names.some((name) => name === journalName || isStagingName(name));
+  return names.length > 0 && names.every((name) => name === journalName || isStagingName(name));
 }
 
 async function isUnused(directory: string): Promise<boolean> {

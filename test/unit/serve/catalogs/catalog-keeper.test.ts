@@ -11,6 +11,7 @@ import { type CatalogKeeper, createCatalogKeeper } from '../../../../src/serve/c
 import type { KeeperClock } from '../../../../src/serve/catalogs/kept-catalog.js';
 import type { CatalogManifest } from '../../../../src/serve/catalogs/catalog-manifest.js';
 import { readCatalogManifests } from '../../../../src/serve/catalogs/catalog-manifests.js';
+import type { CatalogRecord } from '../../../../src/serve/catalogs/catalog-status.js';
 import { CatalogRecords } from '../../../../src/serve/catalogs/catalog-records.js';
 import { type CatalogSet, createCatalogSet } from '../../../../src/serve/catalogs/catalog-set.js';
 import { createCatalogStatus } from '../../../../src/serve/catalogs/catalog-status.js';
@@ -550,6 +551,23 @@ describe('serve/catalogs/catalog-keeper', () => {
     expect(conditionsOf(setup, 'first')).toContain('Progressing=True Succeeded');
     await setup.keeper.apply(await manifestsOf(clusterCatalog('first', imageSource())));
     await until(() => setup.held.find('first') !== undefined);
+  });
+
+  it('reads records with as many labels as a manifest may have, and with reasons of later versions', async () => {
+    const storage = await directoryWith();
+    const records = new CatalogRecords(storage);
+    const labels = Object.fromEntries(Array.from({ length: 10_001 }, (_, i) => [`l${i}`, '']));
+    const condition = { status: 'True', message: '', lastTransitionTime: '2026-01-01T00:00:00Z' } as const;
+    await records.write({
+      ...{ name: 'first', labels, priority: 0, isAvailable: true, sourceType: 'Image' },
+      conditions: [
+        { ...condition, type: 'Progressing', reason: 'Succeeded' },
+        { ...condition, type: 'Serving', reason: 'Later' as 'Available' },
+      ],
+    } as unknown as CatalogRecord);
+    const [record] = await records.list();
+    expect(record?.labels).toEqual(labels);
+    expect(record?.conditions.map(({ reason }) => reason)).toEqual(['Succeeded']);
   });
 
   it('serves stored content after a restart, also while the registry is down', async () => {

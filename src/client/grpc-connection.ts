@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import {
   Client,
   ChannelCredentials,
@@ -8,7 +7,7 @@ import {
   setLogVerbosity,
   status,
 } from '@grpc/grpc-js';
-import { onAbort } from '../core/concurrency.js';
+import { onAbort, sleep } from '../core/concurrency.js';
 import {
   CancelledError,
   type ErrorCode,
@@ -123,7 +122,7 @@ export class GrpcConnection {
           throw new NetworkError(`${message} (after ${attempt} attempts)`, { temporary: true, hint, cause });
         }
         const delay = retryDelayMs * 2 ** (attempt - 1) * (0.5 + random() / 2);
-        await sleep(delay, undefined, { signal: call.signal }).catch(() => undefined);
+        await sleep(delay, call.signal);
       }
     }
   }

@@ -65,17 +65,11 @@ export async function openTogether<T>(
   const close = async (): Promise<void> => {
     for (const item of opened.splice(0).reverse()) await item.close();
   };
-  try {
-    const result = await open(opened);
-    return { ...result, close: closeOnAbort(signal, close) };
-  } catch (error) {
-    await close();
-    throw error;
-  }
+  return keepOpen({ close }, async () => ({ ...(await open(opened)), close: closeOnAbort(signal, close) }));
 }
 
 /** Resolves after `ms` milliseconds, or as soon as `signal` is aborted. */
-export function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
+export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     let unwatch = (): void => undefined;
     const end = (): void => {

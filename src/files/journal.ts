@@ -1,7 +1,6 @@
 import { readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { CancelOptions } from '../core/concurrency.js';
+import { type CancelOptions, sleep } from '../core/concurrency.js';
 import { OpmateError, systemCode, throwIfCancelled } from '../core/errors.js';
 import { isJsonObject } from '../document/json.js';
 import { lstatIfPresent } from './file-status.js';

@@ -3,8 +3,7 @@ import { type FileHandle, readdir, rename, rm, utimes, writeFile } from 'node:fs
 import os from 'node:os';
 import path from 'node:path';
 import { performance } from 'node:perf_hooks';
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { CancelOptions } from '../core/concurrency.js';
+import { type CancelOptions, sleep } from '../core/concurrency.js';
 import { OpmateError, fileError, throwFileError, systemCode, throwIfCancelled } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { isJsonObject } from '../document/json.js';

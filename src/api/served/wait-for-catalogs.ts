@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { sleep } from '../../core/concurrency.js';
 import { OpmateError, getMessage, throwIfCancelled } from '../../core/errors.js';
 import type { Session } from '../../source/session.js';
 import { type ServedCatalogs, findCondition, getName, readCatalogStatuses } from './catalog-statuses.js';
@@ -51,6 +51,6 @@ export async function waitForCatalogs(
         hint: 'run opmate catalogs status to see the reason, or increase --timeout',
       });
     }
-    await sleep(pollMs, undefined, { signal }).catch(() => undefined);
+    await sleep(pollMs, signal);
   }
 }

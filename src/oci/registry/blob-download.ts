@@ -1,7 +1,6 @@
 import { addContext } from '../../core/diagnostics-error.js';
 import { pipeline, Readable } from 'node:stream';
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { CancelOptions } from '../../core/concurrency.js';
+import { type CancelOptions, sleep } from '../../core/concurrency.js';
 import { computeDigest, parseDigest, verifyContent } from '../../core/digest.js';
 import { DigestMismatchError, LimitError, OpmateError, redact, throwIfCancelled } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
@@ -76,7 +75,7 @@ async function openDownload(
         });
       }
       options.logger.log('debug', `${subject}: cut after ${offset} of ${size} bytes, resuming there`);
-      if (useless > 1) await sleep(100 * 2 ** (useless - 2), undefined, options).catch(() => undefined);
+      if (useless > 1) await sleep(100 * 2 ** (useless - 2), options.signal);
       ({ response, skip } = await resume(requester, descriptor, offset, etag, subject, options));
     }
   }

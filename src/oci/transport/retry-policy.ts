@@ -1,6 +1,5 @@
 /** Rules for retries, without timers or HTTP. */
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { CancelOptions } from '../../core/concurrency.js';
+import { type CancelOptions, sleep } from '../../core/concurrency.js';
 import { getMessage, OpmateError, throwIfCancelled } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 
@@ -89,10 +88,6 @@ export async function pauseBeforeAttempt(attempt: number, { signal }: CancelOpti
 /** Waits. Throws CancelledError if `signal` is aborted. */
 export async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
   throwIfCancelled(signal);
-  try {
-    await sleep(ms, undefined, signal ? { signal } : {});
-  } catch (error) {
-    throwIfCancelled(signal);
-    throw error;
-  }
+  await sleep(ms, signal);
+  throwIfCancelled(signal);
 }

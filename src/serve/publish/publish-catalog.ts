@@ -1,7 +1,6 @@
 import { randomInt } from 'node:crypto';
 import path from 'node:path';
 import { performance } from 'node:perf_hooks';
-import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type PublishedCatalog,
   type PublishedIcon,
@@ -13,7 +12,7 @@ import {
   encodePublishedCatalog,
   linesPath,
 } from '../../catalog/published/published-index.js';
-import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
+import { type CancelOptions, mapConcurrent, sleep } from '../../core/concurrency.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { compareBytes } from '../../core/order.js';
@@ -125,7 +124,8 @@ async function publishFirst(
       const isContended = failures < 3 || (await isBeingFilled(directory));
       if (!update || fault !== undefined || !isContended || performance.now() >= deadline) throw error;
     }
-    await sleep(randomInt(100), undefined, { signal }).catch(() => throwIfCancelled(signal));
+    await sleep(randomInt(100), signal);
+    throwIfCancelled(signal);
   }
 }
 

@@ -1,3 +1,4 @@
+import { withOpen } from '../core/concurrency.js';
 import { writeCatalogDirectory } from '../catalog/directory-writer.js';
 import { requireEmptyDirectory } from '../files/fill-directory.js';
 import { wrapped } from '../source/reference-error.js';
@@ -22,10 +23,8 @@ export async function migrateCatalog(
   const rendered = await renderReferences([reference], session, options).catch((error: unknown) => {
     throw wrapped(error, 'render catalog image');
   });
-  try {
-    await writeCatalogDirectory(rendered.assembly, directory, format, session);
-    return rendered.assembly.packages().filter((name) => name !== '');
-  } finally {
-    await rendered.close();
-  }
+  return withOpen(rendered, async ({ assembly }) => {
+    await writeCatalogDirectory(assembly, directory, format, session);
+    return assembly.packages().filter((name) => name !== '');
+  });
 }

@@ -35,14 +35,10 @@ export async function listImages(
   selection: ImageSelection = {},
 ): Promise<CatalogImageList> {
   const { source, archive } = await openListed(from, session);
-  try {
-    const list = await listCatalogImages(source.catalog, selection, session);
-    const findCatalogImage = (): Promise<string | undefined> =>
-      archive === undefined ? findPullable(from) : findNameInArchive(archive, session);
-    return { ...list, findCatalogImage };
-  } finally {
-    await source.close();
-  }
+  const list = await withOpen(source, ({ catalog }) => listCatalogImages(catalog, selection, session));
+  const findCatalogImage = (): Promise<string | undefined> =>
+    archive === undefined ? findPullable(from) : findNameInArchive(archive, session);
+  return { ...list, findCatalogImage };
 }
 
 /** A catalog, and the archive or layout that its image is in, if it is in one. */

@@ -1,3 +1,4 @@
+import { withOpen } from '../../core/concurrency.js';
 import path from 'node:path';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { type Reference, looksLikePath, missingRegistry, parseReference } from '../../core/reference.js';
@@ -96,15 +97,12 @@ export async function mirrorCatalog(
   const opened = await openCatalog(local ?? getReference(name, roots.from), {
     ...{ session, platformPattern, path: options.path },
   });
-  let plan: CatalogMirrorPlan;
-  try {
-    const { maxComponents = 2, mergeRepositories } = options;
-    plan = await planCatalogMirror(opened.catalog, {
+  const { maxComponents = 2, mergeRepositories } = options;
+  const plan = await withOpen(opened, ({ catalog }) =>
+    planCatalogMirror(catalog, {
       ...{ logger, signal, source: name, destination: target, maxComponents, mergeRepositories },
-    });
-  } finally {
-    await opened.close();
-  }
+    }),
+  );
   const [fault] = plan.faults;
   if (fault !== undefined && !continueOnError) throw fault;
   options.onPlanned?.(plan);

@@ -1,6 +1,6 @@
 import type { Catalog } from '../../catalog/catalog.js';
 import { collectFacts } from '../../catalog/facts.js';
-import { type CancelOptions } from '../../core/concurrency.js';
+import { type CancelOptions, withOpen } from '../../core/concurrency.js';
 import { ErrorList } from '../../core/diagnostics-error.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { type Logger } from '../../core/log.js';
@@ -87,13 +87,10 @@ export async function openPinnedCatalog(
     reference.transport === 'docker' && reference.digest === undefined
       ? { ...reference, tag: reference.tag ?? 'latest' }
       : reference;
-  const opened = await openReference(named, session);
-  let digest: string;
-  try {
-    digest = (await opened.repository.getManifest(opened.reference, session)).descriptor.digest;
-  } finally {
-    await opened.close();
-  }
+  const digest = await withOpen(openReference(named, session), async (opened) => {
+    const { descriptor } = await opened.repository.getManifest(opened.reference, session);
+    return descriptor.digest;
+  });
   const text = formatSource({ ...reference, digest });
   const source = await openSource(text, session, { catalogs: true, bundles: false });
   if (source.kind === 'catalog') return { catalog: source.catalog, digest, close: () => source.close() };

@@ -1,3 +1,4 @@
+import { withOpen } from '../../core/concurrency.js';
 import { readdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { openInTemporaryDirectory } from '../../files/temporary-directory.js';
@@ -43,26 +44,18 @@ export async function openCatalogImage(
   options: OpenCatalogOptions,
 ): Promise<OpenedCatalog> {
   const { session, platformPattern } = options;
-  const opened = await openReference(reference, session);
-  let pinned: Reference;
-  let platform: Platform | undefined;
-  try {
+  const { pinned, platform } = await withOpen(openReference(reference, session), async (opened) => {
     const { descriptor, bytes } = await opened.repository.getManifest(opened.reference, session);
-    pinned = { ...reference, digest: descriptor.digest };
     const subject = getSubject(opened.repository.name, opened.reference);
     const parsed = parseManifest(bytes, { subject, mediaType: descriptor.mediaType });
-    if (parsed.kind === 'index' && session.platform === undefined) {
-      const entries = parsed.index.manifests.filter((entry) => !isAttestation(entry));
-      platform = matchPlatform(
-        entries.flatMap((entry) => entry.platform ?? []),
-        platformPattern,
-        reference.text,
-      );
-    }
-  } finally {
-    await opened.close();
-  }
-  const chosen = withChanges(session, { platform: platform ?? session.platform });
+    const pinned = { ...reference, digest: descriptor.digest };
+    if (parsed.kind !== 'index' || session.platform !== undefined)
+      return { pinned, platform: session.platform };
+    const entries = parsed.index.manifests.filter((entry) => !isAttestation(entry));
+    const platforms = entries.flatMap((entry) => entry.platform ?? []);
+    return { pinned, platform: matchPlatform(platforms, platformPattern, reference.text) };
+  });
+  const chosen = withChanges(session, { platform });
   if (options.path !== undefined) return openUnpacked(pinned, options.path, chosen);
   const source = await openImageSource(pinned, chosen, { bundles: false, catalogs: true });
   if (source.kind !== 'catalog')

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { UsageError, fileError } from '../../core/errors.js';
+import { UsageError, throwFileError } from '../../core/errors.js';
 import { readNamedFile } from '../../files/read-file.js';
 import { parseClusterPolicies } from '../../trust/cluster-policy.js';
 import { type SignaturePolicy, signerPolicy } from '../../trust/policy.js';
@@ -37,9 +37,9 @@ export async function readSignaturePolicy(
     });
   }
   const read = (file: string): Promise<Buffer> =>
-    readNamedFile(path.resolve(directory, file), maxFileBytes).catch((error: unknown) => {
-      throw fileError(`open ${file}`, error, { file });
-    });
+    readNamedFile(path.resolve(directory, file), maxFileBytes).catch(
+      throwFileError(`open ${file}`, { file }),
+    );
   if (policy !== undefined) {
     const text = (await read(policy)).toString();
     return isClusterPolicy(text) ? parseClusterPolicies(text, policy) : parsePolicyFile(text, policy, read);

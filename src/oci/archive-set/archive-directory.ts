@@ -1,7 +1,7 @@
 import { type FileHandle, constants, open, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { CancelOptions } from '../../core/concurrency.js';
-import { OpmateError, fileError, getMessage, throwIfCancelled } from '../../core/errors.js';
+import { OpmateError, fileError, getMessage, throwIfCancelled, throwFileError } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 import { sortedByBytes } from '../../core/order.js';
 import { readBytes } from '../../files/file-region.js';
@@ -255,9 +255,7 @@ export async function readUnfinishedArchives(
   directory: string,
   { signal }: CancelOptions = {},
 ): Promise<{ index: ArchiveIndex; written: ReadonlySet<string> }[]> {
-  const names = await readdir(directory).catch((error: unknown) => {
-    throw fileError(directory, error);
-  });
+  const names = await readdir(directory).catch(throwFileError(directory));
   const archives: { index: ArchiveIndex; written: ReadonlySet<string> }[] = [];
   for (const name of sortedByBytes(names)) {
     const key = planPattern.exec(name)?.[1];

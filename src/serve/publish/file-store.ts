@@ -11,7 +11,7 @@ import {
 } from '../../catalog/published/published-index.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { digestPieces } from '../../core/digest.js';
-import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
+import { OpmateError, fileError, throwIfCancelled, throwFileError } from '../../core/errors.js';
 import { lstatIfPresent } from '../../files/file-status.js';
 import { makeDirectory, missingDirectories, removeEmptyDirectories } from '../../files/make-directory.js';
 import { moveWhole } from '../../files/move-whole.js';
@@ -34,9 +34,7 @@ export async function openFileStore(root: string, { signal }: CancelOptions) {
   const added = new Set<string>();
   const createdDirectories: string[] = [];
   let files = 0;
-  await makeDirectory(staging, 0o700).catch((error: unknown) => {
-    throw fileError(root, error);
-  });
+  await makeDirectory(staging, 0o700).catch(throwFileError(root));
 
   async function add(
     pieces: AsyncIterable<Buffer> | Iterable<Buffer>,

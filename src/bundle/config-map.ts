@@ -183,14 +183,14 @@ class Reader extends Report {
       if (missing.length > 0) {
         const problem = `is one of ${listed.length} parts, and ${missing.map(quoteGo).join(', ')} is missing`;
         this.#refuse(map, problem, path, 'add all parts to one file');
-      } else if (!listed.includes(map.name)) this.#refuse(map, 'is none of the parts that it names', path);
+      } else if (!listed.includes(map.name)) this.#refuse(map, 'is not one of the parts that it names', path);
     }
   }
 
   *#iterateValues(map: Manifest): Generator<Value> {
     const object = map.load();
     if (object['immutable'] !== true) {
-      const problem = 'not immutable, so that the bundle may change after it was reviewed';
+      const problem = 'not immutable: the bundle may change after review';
       this.warn('mutable-config-map', problem, locateIn(map, ['immutable']));
     }
     const isGzip = getAnnotations(map)[storageAnnotations.encoding] === gzipEncoding;

@@ -171,7 +171,7 @@ function readManifests(origin: Origin) {
       continue;
     }
     if (!isKubernetesObject(value)) {
-      const reason = value === null ? 'its first document is empty' : 'no Kubernetes object (it has no kind)';
+      const reason = value === null ? 'its first document is empty' : 'not a Kubernetes object: missing kind';
       skippedFiles.push({ file, reason, line: undefined });
       continue;
     }

@@ -53,7 +53,7 @@ export function objectWarnings(objects: readonly PlainObject[]): Diagnostic[] {
       warnings.push(createWarning('removed-api', problem, place));
     }
     if (estimateSize(object.load(), maxStored) > maxStored) {
-      const problem = 'larger than 1 MiB, so that a cluster may not be able to store it';
+      const problem = 'larger than 1 MiB: clusters may refuse to store it';
       warnings.push(createWarning('limit', problem, { ...place, hint: 'reduce its size, or split it' }));
     }
     return warnings;

@@ -25,7 +25,7 @@ export const command = defineCommand({
       const missing = bundles.filter(({ image }) => image === '');
       references.delete('');
       for (const { name } of missing) {
-        session.logger.log('warn', `${printableLine(name)}: left out, for the index has no image of it`);
+        session.logger.log('warn', `${printableLine(name)}: skipped: no image in the index`);
       }
       const lines = sortedByBytes(references).map((reference) => `${printableLine(reference)}\n`);
       await writePieces(context, session, lines.join(''));

@@ -1,3 +1,4 @@
+import { catalogForms } from '../../api/open-catalog.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag, grouped, list, text } from '../command/flags.js';
 import { readFacts } from '../../api/read-facts.js';
@@ -24,7 +25,7 @@ const flags = {
 /** `opmate graph`; `opm alpha render-graph` draws every link of every range. */
 export const command = defineCommand({
   summary: 'draw the upgrade graph as Mermaid text, SVG or JSON',
-  arguments: [argument('<reference...>', 'catalog or bundle: directory or image')],
+  arguments: [argument('<reference...>', `bundle or catalog: ${catalogForms}`)],
   flags,
   examples: [
     ['Draw the upgrade graph of one package', 'opmate graph ./catalog -p demo'],

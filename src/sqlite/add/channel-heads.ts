@@ -98,7 +98,7 @@ export function chooseHeads(
   } else if (!channels.has(defaultChannel)) {
     fail(
       `unable to determine default channel among channel heads of package ${packageName}: ${
-        defaultChannel === '' ? 'no bundle names one' : `${defaultChannel} is none of its channels`
+        defaultChannel === '' ? 'no bundle names one' : `${defaultChannel} is not one of its channels`
       }`,
       `set the default channel in the annotations of its newest bundle to one of ${names.join(', ')}`,
     );

@@ -111,7 +111,7 @@ function definitionObject(
 ): PlainObject {
   const converted = findConversion(bundle, crd.name, installNamespace);
   if (converted !== undefined && getObject(crd.load(), 'spec')['preserveUnknownFields'] === true) {
-    report.fault('crd-conversion', 'preserveUnknownFields is true, so that no webhook can convert it', {
+    report.fault('crd-conversion', 'preserveUnknownFields is true: webhooks cannot convert it', {
       ...locateIn(crd, ['spec', 'preserveUnknownFields']),
       hint: 'set spec.preserveUnknownFields to false',
     });

@@ -62,7 +62,7 @@ export function readRegistryV1(
   const others = manifests.filter(({ kind }) => !readKinds.has(kind));
   for (const other of others) {
     if (other.apiVersion !== '') continue;
-    const problem = 'apiVersion is missing, so that no cluster will take it';
+    const problem = 'missing apiVersion: clusters refuse it';
     report.warn('missing-field', problem, locateIn(other, ['kind']));
   }
   checkKinds(others, report);

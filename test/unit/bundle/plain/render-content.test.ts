@@ -113,7 +113,7 @@ describe('bundle/plain/render-content', () => {
     });
     const { warnings } = await render(directory, 'plain');
     expect(warnings.map(({ file, ...finding }) => `${file}: ${formatMessage(finding)}`)).toEqual([
-      'b.json: ConfigMap "large": larger than 1 MiB, so that a cluster may not be able to store it',
+      'b.json: ConfigMap "large": larger than 1 MiB: clusters may refuse to store it',
       'a.yaml: PodDisruptionBudget "old": policy/v1beta1 was removed in Kubernetes 1.25',
     ]);
   });

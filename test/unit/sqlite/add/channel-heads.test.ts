@@ -46,7 +46,7 @@ describe('sqlite/channel-heads', () => {
       /^more than one potential channel head for b: v1\.0\.0, x of package p$/,
     ],
     [[member('1.0.0', 'a,b')], /^unable to determine default channel .* no bundle names one$/],
-    [[member('1.0.0', 'a', 'c')], /^unable to determine default channel .* c is none of its channels$/],
+    [[member('1.0.0', 'a', 'c')], /^unable to determine default channel .* c is not one of its channels$/],
     [
       [member('1'), member('1.0.0+01'), member('1.0.0')],
       /^\[error parsing bundle v1 version 1: No Major.*, error parsing bundle v1\.0\.0 version 1\.0\.0: .*leading zeroes "01"\]$/,

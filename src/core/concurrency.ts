@@ -68,9 +68,10 @@ export async function openTogether<T>(
   return keepOpen({ close }, async () => ({ ...(await open(opened)), close: closeOnAbort(signal, close) }));
 }
 
-/** Resolves after `ms` milliseconds, or as soon as `signal` is aborted. */
-export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
+/** Resolves after `ms` milliseconds. Throws CancelledError as soon as `signal` is aborted. */
+export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+  throwIfCancelled(signal);
+  await new Promise<void>((resolve) => {
     let unwatch = (): void => undefined;
     const end = (): void => {
       clearTimeout(timer);
@@ -80,6 +81,7 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
     const timer = setTimeout(end, ms);
     unwatch = onAbort(signal, end);
   });
+  throwIfCancelled(signal);
 }
 
 /**

@@ -142,6 +142,6 @@ export async function watch(
       delay = delayAfter(failures, intervalMs);
       logger.log('error', `${getMessage(error)}: tried again in ${Math.ceil(delay / 1000)} s`);
     }
-    await pause(delay, signal);
+    await pause(delay, signal).catch(() => undefined);
   }
 }

@@ -175,6 +175,6 @@ const longestTimer = 2 ** 31 - 1;
 /** Waits, longer than one timer can, or until the signal fires. */
 async function wait(ms: number, signal: AbortSignal): Promise<void> {
   for (let left = ms; left > 0 && !signal.aborted; left -= longestTimer) {
-    await sleep(Math.min(left, longestTimer), signal);
+    await sleep(Math.min(left, longestTimer), signal).catch(() => undefined);
   }
 }

@@ -60,8 +60,12 @@ export async function runWorkers(
     stopStopping();
     if (signal.aborted) return code;
     logger.log('warn', `worker process ${worker.process.pid} ended with ${code}: starting another one`);
-    await sleep(Math.max(0, restartMs - (performance.now() - started)), signal);
-    if (signal.aborted) return exitCodes.done;
+    const pauseMs = Math.max(0, restartMs - (performance.now() - started));
+    const isStopped = await sleep(pauseMs, signal).then(
+      () => false,
+      () => true,
+    );
+    if (isStopped) return exitCodes.done;
     const next = cluster.fork();
     return keep(next, getExitCode(next));
   };

@@ -192,7 +192,6 @@ async function waitForDefinitions(
       throw new OpmateError('INVALID', `${describeId(first)}: not established after ${establishMs / 1000} s`);
     }
     await sleep(establishStepMs, signal);
-    throwIfCancelled(signal);
   }
 }
 

@@ -1,11 +1,10 @@
-import { mapConcurrent } from '../../core/concurrency.js';
+import { mapConcurrent, sleep } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
 import { parseReference } from '../../core/reference.js';
 import type { OpenedArchive } from '../../oci/archive-set/archive-set-reader.js';
 import { SharedBlobs } from '../../oci/image/shared-blobs.js';
 import type { Descriptor } from '../../oci/image/types.js';
-import { pause } from '../../oci/transport/retry-policy.js';
 import { type MirrorTarget, getDestination, pathBelow } from '../image-set/image-set-names.js';
 import type { MirroredSet } from '../image-set/image-set-resources.js';
 import type { NamedImage } from '../image-set/planned-image.js';
@@ -70,7 +69,7 @@ export function createLockMirror(lock: ImageSetLock, options: LockMirrorOptions)
     let left = await countIncomplete(pinned);
     let lastProgress = performance.now();
     while (left > 0 && performance.now() - lastProgress < limitMs) {
-      await pause(Math.min(pollMs, limitMs), transfer.session.signal);
+      await sleep(Math.min(pollMs, limitMs), transfer.session.signal);
       const now = await countIncomplete(pinned);
       if (now < left) lastProgress = performance.now();
       left = now;

@@ -1,10 +1,9 @@
-import { mapConcurrent } from '../../core/concurrency.js';
+import { mapConcurrent, sleep } from '../../core/concurrency.js';
 import { getOrAdd } from '../../core/groups.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import type { Reference, RegistryReference } from '../../core/reference.js';
 import type { SharedBlobs } from '../../oci/image/shared-blobs.js';
 import type { Descriptor } from '../../oci/image/types.js';
-import { pause } from '../../oci/transport/retry-policy.js';
 import { toBlobPlace } from '../transfer/byte-progress.js';
 import { copyTransfers, noteKnown } from '../transfer/copy-transfers.js';
 import { createPlaces, joinReports } from '../transfer/transfer-step.js';
@@ -149,7 +148,7 @@ export async function copyShard(
       }
       if (now - lastProgress >= waitMs) break;
       if (pollMs === firstPollMs) logger?.log('debug', `waiting for ${left.length} blobs of other shards`);
-      await pause(Math.min(pollMs, waitMs), signal);
+      await sleep(Math.min(pollMs, waitMs), signal);
       pollMs = Math.min(pollMs * 2, maxPollMs);
     }
     logger?.log('info', `${left.length} blobs of other shards missing after the wait: copying them here`);

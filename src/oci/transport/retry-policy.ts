@@ -1,6 +1,6 @@
 /** Rules for retries, without timers or HTTP. */
 import { type CancelOptions, sleep } from '../../core/concurrency.js';
-import { getMessage, OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { getMessage, OpmateError } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 
 /** Statuses of 500 and above for which another attempt is useless. */
@@ -82,12 +82,5 @@ export async function retryDamaged<T>(
 
 /** Waits before content is read or stored again: 100 ms, doubling. */
 export async function pauseBeforeAttempt(attempt: number, { signal }: CancelOptions): Promise<void> {
-  await pause(100 * 2 ** (attempt - 2), signal);
-}
-
-/** Waits. Throws CancelledError if `signal` is aborted. */
-export async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  throwIfCancelled(signal);
-  await sleep(ms, signal);
-  throwIfCancelled(signal);
+  await sleep(100 * 2 ** (attempt - 2), signal);
 }

@@ -1,7 +1,8 @@
+import { sleep } from '../../core/concurrency.js';
 import { addNote } from '../../core/diagnostics-error.js';
 import { CancelledError, OpmateError, RegistryError } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
-import { decideRetry, isRetryStatus, pause, type RetryBudget } from './retry-policy.js';
+import { decideRetry, isRetryStatus, type RetryBudget } from './retry-policy.js';
 import { readRegistryErrors, formatRequestSubject } from './transport-responses.js';
 import { isShortBody, type Transport, type TransportRequest, type TransportResponse } from './transport.js';
 import { NetworkError } from './transport-faults.js';
@@ -65,7 +66,7 @@ export function withRetry(next: Transport, options: RetryOptions): Transport {
         );
         if ('waitMs' in decision) {
           logRetry(failure, attempt, decision.waitMs, elapsedMs);
-          await pause(decision.waitMs, request.signal);
+          await sleep(decision.waitMs, request.signal);
           continue;
         }
         if (decision.giveUp === 'asked for longer') {

@@ -125,7 +125,6 @@ async function publishFirst(
       if (!update || fault !== undefined || !isContended || performance.now() >= deadline) throw error;
     }
     await sleep(randomInt(100), signal);
-    throwIfCancelled(signal);
   }
 }
 

@@ -112,12 +112,10 @@ async function editing<T>(
   input: { mayBegin?: boolean } = {},
 ): Promise<T> {
   const catalog = await readEditableCatalog(directory, session);
-  try {
+  return withOpen(catalog.catalog, () => {
     requireValidInput(catalog, input);
-    return await work(catalog);
-  } finally {
-    await catalog.catalog.close();
-  }
+    return work(catalog);
+  });
 }
 
 async function apply(

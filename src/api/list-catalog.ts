@@ -1,3 +1,4 @@
+import { withOpen } from '../core/concurrency.js';
 import { readDisplayNames } from '../catalog/facts.js';
 import type { Criteria } from '../catalog/selection/catalog-filter.js';
 import { OpmateError } from '../core/errors.js';
@@ -45,11 +46,11 @@ export async function listCatalog<K extends keyof CatalogRows>(
   session: Session,
   { packages = [], channels, versions, onFacts }: ListCatalogOptions = {},
 ): Promise<CatalogRows[K][]> {
-  const catalog = await loadCatalog(reference, session, {
+  const refusal = {
     problem: 'cannot list non-index',
     hint: 'specify a catalog, or inspect the bundle with opmate render',
-  });
-  try {
+  };
+  return withOpen(loadCatalog(reference, session, refusal), async (catalog) => {
     const facts = await catalog.facts();
     const { passed, message = 'invalid index' } = await validateInTurns(facts, session);
     if (!passed) {
@@ -69,9 +70,7 @@ export async function listCatalog<K extends keyof CatalogRows>(
       const isOfChannel = !('channel' in row) || (channels?.includes(row.channel) ?? true);
       return isOfChannel && (packages.length === 0 || packages.includes(name)) && isInRange(row);
     });
-  } finally {
-    await catalog.close();
-  }
+  });
 }
 
 /** Returns a test of a row's bundle for a range of versions; without a range all rows pass. */

@@ -431,13 +431,10 @@ async function readBundleImage(image: string, session: SourceSession): Promise<B
       hint: 'use an image that clusters can pull: REGISTRY/REPOSITORY:TAG or @sha256:…',
     });
   }
-  const source = await openSource(image, session, { bundles: true, catalogs: false });
-  try {
+  return withOpen(openSource(image, session, { bundles: true, catalogs: false }), (source) => {
     if (source.kind === 'bundle') return renderBundleSource(source, image, { migrationLevel: 'none' });
-  } finally {
-    await source.close();
-  }
-  throw new OpmateError('UNSUPPORTED', 'is a catalog, not a bundle');
+    throw new OpmateError('UNSUPPORTED', 'is a catalog, not a bundle');
+  });
 }
 
 /** Reads the package metadata of a ClusterServiceVersion: its description and first icon. */

@@ -1,4 +1,4 @@
-import { mapConcurrent, type CancelOptions } from '../../core/concurrency.js';
+import { type CancelOptions, mapConcurrent, withOpen } from '../../core/concurrency.js';
 import { ErrorList } from '../../core/diagnostics-error.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { type Reference, parseReference } from '../../core/reference.js';
@@ -57,8 +57,9 @@ export async function verifyLock(
         const { digest } = image.contents.root;
         const reference = { ...parseReference(image.reference), digest };
         const isOfRelease = needsSignature && (image.kind === 'release' || image.kind === 'component');
-        const opened = await options.open(image, digest);
-        return await verifyOpened(reference, opened, image.contents, { ...options, isOfRelease });
+        return await withOpen(options.open(image, digest), ({ repository }) =>
+          verifyContents(reference, repository, image.contents, { ...options, isOfRelease }),
+        );
       } catch (error) {
         throwIfCancelled(options.signal);
         if (!isImageFailure(error)) throw error;
@@ -84,9 +85,10 @@ async function verifyFiltered(
     };
   }
   const reference = { ...parseReference(image.reference), digest: sourceDigest };
-  const opened = await options.openCatalog(reference);
-  const contents = await readContents(opened.repository, sourceDigest, options);
-  const verdict = await verifyOpened(reference, opened, contents, options);
+  const verdict = await withOpen(options.openCatalog(reference), async ({ repository }) => {
+    const contents = await readContents(repository, sourceDigest, options);
+    return verifyContents(reference, repository, contents, options);
+  });
   return { ...verdict, reason: `rebuilt from ${sourceDigest}: ${verdict.reason}` };
 }
 
@@ -99,25 +101,21 @@ function requiresSignatures(version: string): boolean {
   return !version.includes('okd') && (Number(major) > 4 || (Number(major) === 4 && Number(minor) >= 21));
 }
 
-async function verifyOpened(
+async function verifyContents(
   reference: Reference,
-  opened: OpenedReference,
+  repository: OpenedReference['repository'],
   contents: LockedImage['contents'],
   { policy, now, signal, readOpenPgp, isOfRelease = false }: VerifyLockOptions & { isOfRelease?: boolean },
 ): Promise<Verdict> {
-  try {
-    const verdict = await verifyImage(opened.repository, contents, {
-      ...{ policy, reference, now, signal },
-      readOpenPgp: (digest) => readOpenPgp(reference, digest),
-    });
-    if (!isOfRelease || verdict.status !== 'accepted') return verdict;
-    const unsigned = await findUnsignedManifest(opened.repository, contents, { signal });
-    if (unsigned === undefined) return verdict;
-    const reason = `no signature of ${unsigned}, which clusters require of releases from 4.21 on`;
-    return { status: 'unsigned', reason };
-  } finally {
-    await opened.close();
-  }
+  const verdict = await verifyImage(repository, contents, {
+    ...{ policy, reference, now, signal },
+    readOpenPgp: (digest) => readOpenPgp(reference, digest),
+  });
+  if (!isOfRelease || verdict.status !== 'accepted') return verdict;
+  const unsigned = await findUnsignedManifest(repository, contents, { signal });
+  if (unsigned === undefined) return verdict;
+  const reason = `no signature of ${unsigned}, which clusters require of releases from 4.21 on`;
+  return { status: 'unsigned', reason };
 }
 
 /** Adds verdicts to a set. */

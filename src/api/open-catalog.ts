@@ -7,7 +7,8 @@ import { openSource } from '../source/source.js';
 
 /** References that name a catalog, in words. */
 export const catalogForms =
-  'directory, image, sqlite index, or URL of a served catalog, archive or git repository';
+  'directory, image, sqlite index, tar archive, configmap:FILE[#NAME], ' +
+  'or URL of a served catalog, archive or git repository';
 
 /**
  * Opens the catalog that a reference names while `work` runs; errors name the reference. Throws OpmateError, UNSUPPORTED

@@ -6,6 +6,7 @@ import { isDigest } from '../core/digest.js';
 import { type Reference, looksLikePath, parseReference } from '../core/reference.js';
 import { quoteGo } from '../document/go-json.js';
 import { statIfPresent } from '../files/file-status.js';
+import { isDatabaseFile } from '../sqlite/schema/database.js';
 import type { PlacedSource } from './content/content-types.js';
 import {
   type ContentPlace,
@@ -32,8 +33,8 @@ interface ParsePlaceOptions {
  * - `git+https://HOST/REPO[@REF]` or `…[#[REF][:DIRECTORY]]`; `git+ssh`, `git+file` and `git+http` alike
  * - `https://HOST/ARCHIVE[#sha256:HEX]` or `…[@sha256:HEX]`; `http` alike
  * - for a catalog: any other `https://HOST/PATH` as the base URL of a served one, e.g. `https://HOST/catalogs/NAME`
- * - for content: `configmap:FILE[#NAME]`
- * - a path: a directory; for a catalog, a sqlite index file; for content, a tar archive or a file with ConfigMaps
+ * - `configmap:FILE[#NAME]`
+ * - a path: a directory, a tar archive or a file with ConfigMaps; for a catalog, also a sqlite index file
  * - otherwise an image, as in `parseReference`
  *
  * An existing path takes precedence over an image. Throws OpmateError, which never contains credentials.
@@ -52,7 +53,7 @@ export async function parsePlace(text: string, options: ParsePlaceOptions): Prom
   if (/^https?:\/\//i.test(text)) {
     return isContent || isArchiveUrl(text) ? parseArchiveUrl(text) : parseServed(text);
   }
-  if (isContent && text.startsWith('configmap:')) {
+  if (text.startsWith('configmap:')) {
     const [, file = '', name] = /^configmap:(.+?)(?:#([^#/]+))?$/s.exec(text) ?? [];
     if (file === '')
       throw new UsageError('missing file name', { subject: text, hint: 'use configmap:FILE[#NAME]' });
@@ -67,13 +68,17 @@ export async function parsePlace(text: string, options: ParsePlaceOptions): Prom
     parseImageReference(text);
     return { kind: 'image', ref: text };
   }
-  if (stats.isDirectory()) return { kind: 'directory', path: absolute(text) };
-  if (!isContent) return { kind: 'database', path: absolute(text) };
+  const file = absolute(text);
+  if (stats.isDirectory()) return { kind: 'directory', path: file };
+  if (!isContent && (!stats.isFile() || (await isDatabaseFile(file))))
+    return { kind: 'database', path: file };
   if (!stats.isFile()) throw new OpmateError('INVALID', 'expected a file or directory', { subject: text });
   const { contentFileKind } = await import('./content/file-kind.js');
-  const kind = await contentFileKind(absolute(text));
-  if (kind === 'archive') return { kind: 'archive', path: absolute(text) };
-  if (kind === 'configMaps') return { kind: 'configMaps', file: absolute(text) };
+  const kind = await contentFileKind(file);
+  if (kind === 'archive') return { kind: 'archive', path: file };
+  if (kind === 'configMaps') return { kind: 'configMaps', file };
+  // Opening it as a database fails in the words of opm.
+  if (!isContent) return { kind: 'database', path: file };
   throw new OpmateError('UNSUPPORTED', 'expected a tar archive or a file with ConfigMaps', {
     subject: text,
     hint: 'use oci-archive:FILE or docker-archive:FILE for an image in a file',

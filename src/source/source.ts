@@ -28,11 +28,12 @@ export async function localStateReader(
   options: LinkOptions,
 ): Promise<(() => Promise<string>) | undefined> {
   const place = await parsePlace(reference, { purpose: 'catalog' });
-  if (place.kind === 'directory' || place.kind === 'database') {
+  const file = place.kind === 'configMaps' ? place.file : 'path' in place ? place.path : undefined;
+  if (file !== undefined) {
     return async () => {
-      await fileVersion(reference);
+      await fileVersion(file);
       // An invalid directory needs a state too, so that its page is updated when it is fixed.
-      return pathVersion(reference, options).catch((error: unknown) => getMessage(error));
+      return pathVersion(file, options).catch((error: unknown) => getMessage(error));
     };
   }
   if (place.kind !== 'image') return undefined;

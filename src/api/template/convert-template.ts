@@ -12,6 +12,7 @@ import type { Session } from '../../source/session.js';
 import { catalogsOnly } from '../../source/source-types.js';
 import { openSource } from '../../source/source.js';
 import { isDatabaseFile } from '../../sqlite/schema/database.js';
+import { isArchive } from '../../source/content/file-kind.js';
 import type { CatalogOutput } from '../catalog-output.js';
 import { requireCatalog } from '../open-catalog.js';
 
@@ -98,5 +99,5 @@ async function isStream(reference: string): Promise<boolean> {
     });
   }
   if (stats === undefined || stats.isDirectory()) return false;
-  return !(stats.isFile() && (await isDatabaseFile(reference)));
+  return !(stats.isFile() && ((await isDatabaseFile(reference)) || (await isArchive(reference))));
 }

@@ -1,6 +1,7 @@
 import { catalogForms } from '../../api/open-catalog.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag, grouped, list, text } from '../command/flags.js';
+import { catalogForms } from '../../api/open-catalog.js';
 import { readFacts } from '../../api/read-facts.js';
 import { drawGraph, drawingLimits } from '../../graph/mermaid.js';
 import { readGraph } from '../../graph/channel-graph.js';

@@ -12,7 +12,8 @@ export const command = defineCommand({
     argument(
       '<reference...>',
       'bundle or catalog: directory, image, oci:DIR[:TAG], oci-archive:FILE, docker-archive:FILE, sqlite index, ' +
-        'https://HOST/catalogs/NAME, https://HOST/ARCHIVE.tgz or git+https://HOST/REPOSITORY[#REF[:DIRECTORY]]',
+        'tar archive, configmap:FILE[#NAME], https://HOST/catalogs/NAME, https://HOST/ARCHIVE.tgz or ' +
+        'git+https://HOST/REPOSITORY[#REF[:DIRECTORY]]',
     ),
   ],
   flags: {

@@ -7,6 +7,7 @@ import { quoteGo } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';
 import type { Logger } from '../../core/log.js';
 import { type CatalogDiagnostic, formatCatalogMessage } from '../../model/catalog-diagnostic.js';
+import { contentFileKind } from '../../source/content/file-kind.js';
 import { isDatabaseFile } from '../../sqlite/schema/database.js';
 import { statIfPresent } from '../../files/file-status.js';
 import { exitCodes } from '../exit-codes.js';
@@ -41,19 +42,23 @@ export const command = defineCommand({
   },
 });
 
-/** Throws OpmateError for files other than databases, and for missing paths. */
+/** Throws OpmateError for files that are no catalogs, and for missing paths. */
 async function checkDirectory(reference: string): Promise<void> {
   const stats = await statIfPresent(reference);
   if (stats?.isDirectory() === true) return;
-  if (stats?.isFile() === true && (await isDatabaseFile(reference))) return;
+  if (stats?.isFile() === true && (await isCatalogFile(reference))) return;
   if (stats !== undefined) {
     throw new OpmateError('UNSUPPORTED', `${quoteGo(reference)} is not a directory`, {
-      hint: 'specify a catalog directory',
+      hint: `specify a catalog: ${catalogForms}`,
     });
   }
   if (!/[:@]/.test(reference)) {
     throw new OpmateError('NOT_FOUND', `stat ${reference}: no such file or directory`);
   }
+}
+
+async function isCatalogFile(file: string): Promise<boolean> {
+  return (await isDatabaseFile(file)) || (await contentFileKind(file)) !== undefined;
 }
 
 /** Logs each finding with its place. */

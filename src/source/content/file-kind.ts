@@ -10,8 +10,8 @@ export async function contentFileKind(file: string): Promise<'archive' | 'config
   return (await holdsConfigMaps(file)) ? 'configMaps' : undefined;
 }
 
-/** Reports whether a file starts with the signature of a tar archive or of compressed data. */
-async function isArchive(file: string): Promise<boolean> {
+/** Reports whether a file starts with the signature of a tar archive or of compressed data. Throws OpmateError. */
+export async function isArchive(file: string): Promise<boolean> {
   const head = await withOpen(openRegularFile(file), (handle) => readBytes(handle, 0, 512)).catch(
     throwFileError(file, { file }),
   );

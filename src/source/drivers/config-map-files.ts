@@ -7,14 +7,16 @@ import { readFileWithin } from '../../bundle/read.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { LimitError, OpmateError, throwIfCancelled } from '../../core/errors.js';
 import type { JsonObject } from '../../document/json.js';
+import { statIfPresent } from '../../files/file-status.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { ContentFindingsError } from '../content/content-findings.js';
 import type { ConfigMapsPlace } from '../place.js';
 
 const maxFileSize = 64 * 1024 * 1024;
 
-/** Reports whether all objects in a file are ConfigMaps. Throws OpmateError for an unreadable file. */
+/** Reports whether all objects in a file are ConfigMaps, up to 64 MiB. Throws OpmateError for an unreadable file. */
 export async function holdsConfigMaps(file: string): Promise<boolean> {
+  if (((await statIfPresent(file))?.size ?? 0) > maxFileSize) return false;
   const { manifests } = await readObjects(file);
   return (
     manifests.length > 0 &&

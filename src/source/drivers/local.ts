@@ -50,7 +50,7 @@ export async function openPath(
     return toSource(await openDatabase(file, file, session));
   }
   throw new OpmateError('UNSUPPORTED', `ref ${quoteGo(file)} is not a directory: not allowed`, {
-    hint: 'specify a catalog directory, the file of a sqlite index, or oci-archive:FILE for an image in a file',
+    hint: 'specify a directory, sqlite index, tar archive or file of ConfigMaps, or oci-archive:FILE for an image in a file',
   });
 }
 
@@ -212,6 +212,19 @@ export async function resolveArchive(
     await confirmTree(path.dirname(file), before, readOptions).catch((error: unknown) => {
       throw error instanceof OpmateError && error.code === 'IO' ? changed(label) : error;
     });
+    await refuseImage(destination, label);
     return problems;
+  });
+}
+
+/** Throws OpmateError UNSUPPORTED for the unpacked files of an image archive. */
+async function refuseImage(directory: string, label: string): Promise<void> {
+  const holds = async (name: string): Promise<boolean> =>
+    (await statIfPresent(path.join(directory, name))) !== undefined;
+  const isLayout = await holds('oci-layout');
+  if (!isLayout && !((await holds('manifest.json')) && (await holds('repositories')))) return;
+  throw new OpmateError('UNSUPPORTED', 'contains an image, not its files', {
+    subject: label,
+    hint: `use ${isLayout ? 'oci-archive' : 'docker-archive'}:${label}`,
   });
 }

@@ -1,5 +1,6 @@
 import { readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { imageLabels } from '../../../src/model/image-labels.js';
 import type { BuiltImage } from '../../../src/oci/image/image-builder.js';
@@ -11,6 +12,7 @@ import { makeBundleImage, makeCatalogImage, makeImage, storeImage } from '../../
 import { bundlesDirectory } from '../../support/command-line.js';
 import { failureOf } from '../../support/connect.js';
 import { indexFile } from '../../support/index-file.js';
+import { rawTar } from '../../support/tar.js';
 import { directoryWith } from '../../support/temporary.js';
 import { sessionOptions } from './session-options.js';
 
@@ -45,6 +47,59 @@ describe('source/source', () => {
       await source.close();
     }
     expect(found).toEqual(['bundle', 'catalog', 'catalog', 'catalog', 'bundle', 'catalog']);
+    await session.close();
+  });
+
+  it('opens tar archives and files of ConfigMaps as catalogs and bundles', async () => {
+    const session = await openSession(await sessionOptions());
+    const csv = {
+      apiVersion: 'operators.coreos.com/v1alpha1',
+      kind: 'ClusterServiceVersion',
+      metadata: { name: 'w' },
+    };
+    const configMap = (name: string, data: Record<string, string>): string =>
+      JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data, immutable: true });
+    const annotations = 'annotations:\n  operators.operatorframework.io.bundle.package.v1: w\n';
+    const directory = await directoryWith({
+      'catalog.tar': rawTar([{ name: 'all.json', content: widgetCatalog }]),
+      'bundle.tgz': gzipSync(
+        rawTar([
+          { name: 'manifests/csv.json', content: JSON.stringify(csv) },
+          { name: 'metadata/annotations.yaml', content: annotations },
+        ]),
+      ),
+      'catalog.json': configMap('c', { 'all.json': widgetCatalog }),
+      'bundle.json': configMap('b', { 'csv.json': JSON.stringify(csv), 'annotations.yaml': annotations }),
+    });
+    const kindOf = async (name: string): Promise<string> => {
+      const source = await openSource(name, session);
+      await source.close();
+      return source.kind;
+    };
+    expect(await kindOf(path.join(directory, 'catalog.tar'))).toBe('catalog');
+    expect(await kindOf(path.join(directory, 'bundle.tgz'))).toBe('bundle');
+    expect(await kindOf(path.join(directory, 'catalog.json'))).toBe('catalog');
+    expect(await kindOf(`configmap:${directory}/catalog.json#c`)).toBe('catalog');
+    expect(await kindOf(path.join(directory, 'bundle.json'))).toBe('bundle');
+    await session.close();
+  });
+
+  it('refuses image archives without their transport, which it names', async () => {
+    const session = await openSession(await sessionOptions());
+    const directory = await directoryWith({
+      'oci.tar': rawTar([{ name: 'oci-layout', content: '{}' }]),
+      'docker.tar': rawTar([
+        { name: 'manifest.json', content: '[]' },
+        { name: 'repositories', content: '{}' },
+      ]),
+    });
+    for (const transport of ['oci', 'docker']) {
+      const file = path.join(directory, `${transport}.tar`);
+      expect(await failureOf(openSource(file, session))).toMatchObject({
+        problem: 'contains an image, not its files',
+        hint: `use ${transport}-archive:${file}`,
+      });
+    }
     await session.close();
   });
 

@@ -41,7 +41,7 @@ export type Reference = RegistryReference | LayoutReference;
  * cannot be written without `docker://`.
  *
  * - `[docker://][REGISTRY/]REPOSITORY[:TAG][@DIGEST]`; without registry it is docker.io
- * - `oci:DIR[:TAG][@DIGEST]`, `oci-archive:FILE[:TAG][@DIGEST]`: the tag follows the last colon, unless a   slash
+ * - `oci:DIR[:TAG][@DIGEST]`, `oci-archive:FILE[:TAG][@DIGEST]`: the tag follows the last colon, unless a slash
  *   comes after that, so a path may hold colons in all but its last part
  * - `docker-archive:FILE[:REFERENCE]`: FILE ends at the first colon
  *
@@ -59,7 +59,7 @@ export function parseReference(text: string): Reference {
   return { transport: 'docker', text, ...parts };
 }
 
-/** Returns a parsed reference; undefined for an invalidReference one. */
+/** Returns a parsed reference; undefined for an invalid one. */
 export function findReference(text: string): Reference | undefined {
   try {
     return parseReference(text);
@@ -142,7 +142,7 @@ const maxNameLength = 255;
 
 /**
  * Splits a registry reference, with docker.io as the default registry; returns a string with the problem of an
- * invalidReference one.
+ * invalid one.
  */
 function splitNormalized(text: string): NameParts | string {
   if (/^[a-f0-9]{64}$/.test(text)) {
@@ -239,8 +239,10 @@ function parseDockerArchive(text: string, rest: string): LayoutReference {
 
 function hintFor(name: string): string {
   if (hasCredentials(name)) return 'move credentials from the reference to an auth file';
-  const scheme = /^[a-z][a-z0-9+.-]*:\/\//i.exec(name)?.[0];
+  const scheme = /^https?:\/\//i.exec(name)?.[0];
   if (scheme !== undefined) return `remove ${scheme}`;
+  if (looksLikePath(name))
+    return 'use oci:DIR[:TAG], oci-archive:FILE or docker-archive:FILE for an image on disk';
   if (/[A-Z]/.test(name)) return 'use lower case for the repository name';
   return 'use REGISTRY/REPOSITORY:TAG or REGISTRY/REPOSITORY@sha256:DIGEST';
 }

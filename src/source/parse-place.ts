@@ -88,7 +88,7 @@ export async function parsePlace(text: string, options: ParsePlaceOptions): Prom
 /** Parses an image reference. Throws OpmateError for one that looks like a path, or has neither tag nor digest. */
 export function parseImageReference(reference: string): Reference {
   // Existing paths were opened before.
-  if (looksLikePath(reference)) {
+  if (looksLikePath(reference) || /^[^:]*\/$/.test(reference)) {
     throw new OpmateError('NOT_FOUND', 'no such file or directory', { subject: reference });
   }
   const parsed = parseReference(reference);

@@ -334,6 +334,11 @@ describe('opmate serve', () => {
     await withServer(['index.db'], async (client) => {
       expect(await client.call('ListBundles')).toHaveLength(1);
     });
+    const cached = await sandbox.run(['serve', 'index.db', '--cache-dir', 'cache', '--cache-only']);
+    expect(cached.code).toBe(1);
+    expect(cached.stderr).toContain(
+      'index.db: a sqlite index is served without a cache\nhint: remove --cache-only',
+    );
     const content = await readFile(at('index.db'));
     const image = await buildImage({
       layers: [await layerOf([{ path: 'database/index.db', content }])],

@@ -107,11 +107,17 @@ export async function buildServeCache(
     await withOpen(cache, async (answers) => {
       // An interrupted build leaves no cache.
       const stopWaiting = onAbort(session.signal, () => void answers.close());
-      const { isCached, reason } = (await answers.encoded) ?? { isCached: false, reason: 'it needs none' };
+      const cached = await answers.encoded;
       stopWaiting();
       throwIfCancelled(session.signal);
-      if (isCached) return;
-      throw new OpmateError('IO', `${cacheDirectory}: cannot write the cache: ${reason}`, {
+      if (cached === undefined) {
+        throw new OpmateError('UNSUPPORTED', 'a sqlite index is served without a cache', {
+          subject: reference,
+          hint: 'remove --cache-only',
+        });
+      }
+      if (cached.isCached) return;
+      throw new OpmateError('IO', `${cacheDirectory}: cannot write the cache: ${cached.reason}`, {
         hint: 'specify a writable directory with space for the bundles of the catalog',
       });
     });

@@ -85,6 +85,16 @@ describe('parseReference', () => {
     ['quay.io/Ns/x', 'repository name must be lowercase', 'use lower case for the repository name'],
     ['https://quay.io/ns/x', 'invalid reference format', 'remove https://'],
     [
+      'git+https://h/x',
+      'invalid reference format',
+      'use REGISTRY/REPOSITORY:TAG or REGISTRY/REPOSITORY@sha256:DIGEST',
+    ],
+    [
+      './x',
+      'invalid reference format',
+      'use oci:DIR[:TAG], oci-archive:FILE or docker-archive:FILE for an image on disk',
+    ],
+    [
       'quay.io/ns/x:',
       'invalid reference format',
       'use REGISTRY/REPOSITORY:TAG or REGISTRY/REPOSITORY@sha256:DIGEST',

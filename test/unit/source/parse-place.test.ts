@@ -59,6 +59,7 @@ describe('source/parse-place', () => {
     ['https://a.example/x#main', 'invalid checksum'],
     ['configmap:', 'missing file name'],
     ['./none', 'no such file or directory'],
+    ['none/', 'no such file or directory'],
     ['quay.io/ns/a', 'missing tag or digest'],
     ['', 'invalid reference'],
   ])('refuses %s', async (text, problem) => {

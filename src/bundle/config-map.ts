@@ -190,7 +190,7 @@ class Reader extends Report {
   *#iterateValues(map: Manifest): Generator<Value> {
     const object = map.load();
     if (object['immutable'] !== true) {
-      const problem = 'not immutable, so that its content may change after it was reviewed';
+      const problem = 'not immutable: its content may change after review';
       this.warn('mutable-config-map', problem, locateIn(map, ['immutable']));
     }
     const isGzip = getAnnotations(map)[storageAnnotations.encoding] === gzipEncoding;

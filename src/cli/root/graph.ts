@@ -1,4 +1,3 @@
-import { catalogForms } from '../../api/open-catalog.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag, grouped, list, text } from '../command/flags.js';
 import { catalogForms } from '../../api/open-catalog.js';

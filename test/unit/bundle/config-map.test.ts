@@ -244,7 +244,7 @@ describe('bundle/config-map', () => {
     const content = read(JSON.stringify({ apiVersion: 'v1', kind: 'List', items: [map] }));
     expect(content.findings).toEqual([]);
     expect(content.warnings.map(formatDiagnostic)).toEqual([
-      expect.stringMatching(/^maps.yaml:1: ConfigMap "up": not immutable: the bundle may change/),
+      expect.stringMatching(/^maps.yaml:1: ConfigMap "up": not immutable: its content may change/),
     ]);
     expect(textsOf(content)).toEqual({
       'manifests/s.yaml': service,

@@ -239,7 +239,7 @@ function parseDockerArchive(text: string, rest: string): LayoutReference {
 
 function hintFor(name: string): string {
   if (hasCredentials(name)) return 'move credentials from the reference to an auth file';
-  const scheme = /^https?:\/\//i.exec(name)?.[0];
+  const scheme = /^(?:https?|file):\/\//i.exec(name)?.[0];
   if (scheme !== undefined) return `remove ${scheme}`;
   if (looksLikePath(name))
     return 'use oci:DIR[:TAG], oci-archive:FILE or docker-archive:FILE for an image on disk';

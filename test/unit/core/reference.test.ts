@@ -84,6 +84,7 @@ describe('parseReference', () => {
   it.each([
     ['quay.io/Ns/x', 'repository name must be lowercase', 'use lower case for the repository name'],
     ['https://quay.io/ns/x', 'invalid reference format', 'remove https://'],
+    ['file:///a/b', 'invalid reference format', 'remove file://'],
     [
       'git+https://h/x',
       'invalid reference format',

@@ -141,6 +141,14 @@ describe('opmate catalog doctor', () => {
     expect(stdout).toMatch(/\n\d warnings, \d notices\n$/);
   });
 
+  it('shows a package name with a line feed on one line', async () => {
+    await sandbox.write({
+      'odd/catalog.json': '{"schema":"olm.package","name":"a\\nb","defaultChannel":"c"}',
+    });
+    const { stdout } = await sandbox.run(['catalog', 'doctor', 'odd']);
+    expect(stdout).toMatch(/^a\\x0ab\n {2}error invalid: /);
+  });
+
   it('writes reproducible JSON that matches the published schema', async () => {
     const first = await sandbox.run(['catalog', 'doctor', 'sick dir', '-o', 'json']);
     const report = JSON.parse(first.stdout) as Report;

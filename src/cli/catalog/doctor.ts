@@ -17,7 +17,7 @@ import { quoteGo } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';
 import type { CatalogDiagnostic } from '../../model/catalog-diagnostic.js';
 import { exitCodes } from '../exit-codes.js';
-import { count, countMore, printable } from '../printable.js';
+import { count, countMore, printable, printableLine } from '../printable.js';
 import { type Report, pickFields, writeReport } from '../reports/report.js';
 import type { ReportRule } from '../reports/sarif.js';
 import { useSession } from '../session.js';
@@ -109,7 +109,7 @@ async function* describe(findings: readonly Finding[]): AsyncGenerator<string, v
   const sections = groupBy(findings, ({ severity, package: name = '' }) => `${severity} ${name}`);
   const ordered = [...sections.values()];
   for (const section of ordered.slice(0, maxSections)) {
-    const lines = [section[0]?.package || 'catalog'];
+    const lines = [printableLine(section[0]?.package || 'catalog')];
     for (const ofCheck of groupBy(section, ({ code }) => code).values()) {
       for (const finding of ofCheck.slice(0, maxShown)) lines.push(...describeFinding(finding));
       const more = ofCheck.length - maxShown;

@@ -81,10 +81,21 @@ export function unknownCommand(command: Command, word: string, referenceCommand?
   const elsewhere = command.parent === null ? findElsewhere(command, word) : findOutside(command, word);
   const withReference =
     referenceCommand === undefined ? undefined : `${path} ${referenceCommand} ${shellWord(word)}`;
-  const best = near === undefined ? (withReference ?? elsewhere) : `${path} ${near}`;
+  const best =
+    near === undefined ? (findNested(command, word) ?? withReference ?? elsewhere) : `${path} ${near}`;
   return new UsageError(`unknown command ${quoteGo(word)}`, {
     hint: best === undefined ? `see ${path} --help` : `did you mean ${quoteGo(best)}? see ${path} --help`,
   });
+}
+
+/** Returns the command of this name in a group of the same name below another, as `list` in `mirror list`. */
+function findNested(group: Command, word: string): string | undefined {
+  for (const parent of group.parent?.commands ?? []) {
+    const nested = parent.commands.find((sub) => sub.name() === group.name());
+    const exact = nested?.commands.find((sub) => sub.name() === word);
+    if (exact !== undefined) return commandPath(exact);
+  }
+  return undefined;
 }
 
 /** Words up to this length are similar to too many others. */

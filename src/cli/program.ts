@@ -66,9 +66,10 @@ export async function runProgram(
       return exitCodes.done;
     }
     state.debug = program.opts<GlobalOptions>().debug === true;
-    const [word] = named.args;
+    const reached = findReached(program);
+    const [word] = reached.args;
     if (error.code === 'commander.unknownCommand' && word !== undefined) {
-      throw unknownCommand(named, word, commandLine.findReferenceCommand(named));
+      throw unknownCommand(reached, word, commandLine.findReferenceCommand(reached));
     }
     const help = `see ${commandPath(named)} --help`;
     if (error.code === 'commander.excessArguments') {
@@ -79,6 +80,13 @@ export async function runProgram(
     throw wrongUsage(error, help);
   }
   return exitCode;
+}
+
+/** Returns the command that commander parsed last: an argument may have the name of a command. */
+function findReached(command: Command): Command {
+  const [word] = command.args;
+  const next = word === undefined ? undefined : findCommand(command, word);
+  return next === undefined ? command : findReached(next);
 }
 
 /**

@@ -141,6 +141,8 @@ describe('cli/main', () => {
   it.each([
     [['help', 'catalog', 'flter'], 2, 'unknown command "flter"', 'did you mean "opmate catalog filter"?'],
     [['help', 'nope'], 2, 'unknown command "nope"', 'see opmate --help'],
+    [['rendr', 'catalogs'], 2, 'unknown command "rendr"', 'did you mean "opmate render"? see opmate --help'],
+    [['list', 'operators'], 2, 'unknown command "operators"', 'did you mean "opmate mirror list operators"?'],
     [['doctor'], 2, 'unknown command "doctor"', 'did you mean "opmate catalog doctor"?'],
     [['mirror', 'plna'], 1, 'unknown command "plna"', 'did you mean "opmate mirror plan"?'],
     [

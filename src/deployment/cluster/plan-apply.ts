@@ -47,7 +47,7 @@ export interface ApplyOptions {
   /** Revision of the render. */
   rollbackTo?: number;
   now: () => Date;
-  /** Resolves after this time, or as soon as `signal` is aborted. */
+  /** Resolves after this time. Throws CancelledError as soon as `signal` is aborted. */
   sleep: (ms: number, signal: AbortSignal | undefined) => Promise<void>;
   logger: Logger;
   signal?: AbortSignal | undefined;

@@ -1,4 +1,4 @@
-import { mkdir, readFile, readdir } from 'node:fs/promises';
+import { mkdir, readFile, readdir, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { load } from 'js-yaml';
 import { describe, expect, it } from 'vitest';
@@ -185,6 +185,12 @@ describe('opmate generate dockerfile', () => {
     expect(code).toBe(1);
     expect(stderr).toContain('three.Dockerfile": file already exists');
     expect(await read('three.Dockerfile')).toBe('mine');
+  });
+
+  it('names the path of a link loop once', async () => {
+    await symlink('loop', path.join(sandbox.work, 'loop'));
+    const { code, stderr } = await sandbox.run(['generate', 'dockerfile', 'loop']);
+    expect({ code, stderr }).toEqual({ code: 1, stderr: 'stat loop: too many levels of symbolic links\n' });
   });
 
   it.each([

@@ -4,7 +4,7 @@ import { repeated, text } from '../command/flags.js';
 import { open, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { catalogDockerfile, defaultCatalogBase } from '../../catalog/dockerfile.js';
-import { OpmateError, getMessage, systemCode } from '../../core/errors.js';
+import { OpmateError, getMessage, systemCode, throwFileError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { parseLabels } from './image-labels.js';
 
@@ -38,10 +38,7 @@ export const command = defineCommand({
       });
     }
     const labels = parseLabels(options.extraLabels ?? []);
-    const stats = await stat(directory).catch((error: unknown) => {
-      const reason = systemCode(error) === 'ENOENT' ? 'no such file or directory' : getMessage(error);
-      throw new OpmateError('NOT_FOUND', `stat ${directory}: ${reason}`, { cause: error });
-    });
+    const stats = await stat(directory).catch(throwFileError(`stat ${directory}`));
     if (!stats.isDirectory()) {
       throw new OpmateError('INVALID', `provided root path ${quoteGo(directory)} is not a directory`);
     }

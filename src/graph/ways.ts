@@ -1,5 +1,6 @@
+import type { Version } from '../core/semver.js';
 import type { ChannelEntry } from '../model/declarative-config.js';
-import type { UpgradeRules } from './upgrade-rules.js';
+import { SkipRanges } from './skip-ranges.js';
 
 /** Paths to some bundles of a channel. */
 interface Ways {
@@ -10,8 +11,10 @@ interface Ways {
 }
 
 interface WayOptions {
-  /** Follow ranges as well as `replaces` and `skips`. */
-  rules?: UpgradeRules;
+  /** Versions of bundles: follow ranges as well as `replaces` and `skips`. */
+  versions?: ReadonlyMap<string, Version>;
+  /** Ranges parsed before. */
+  ranges?: SkipRanges;
   /** Names that may upgrade by a range; default: all entries. */
   candidates?: Iterable<string>;
   /** Names that may upgrade; default: all entries. */
@@ -29,11 +32,12 @@ export function findWaysTo(
   entries: ReadonlyMap<string, ChannelEntry>,
   options: WayOptions = {},
 ): Ways {
-  const { rules, candidates = entries.keys(), isKnown = (name) => entries.has(name), budget } = options;
+  const { versions, ranges = new SkipRanges(), budget } = options;
+  const { candidates = entries.keys(), isKnown = (name) => entries.has(name) } = options;
   const reached = new Set(targets);
   const next = new Map<string, string>();
   const queue = [...reached];
-  const open = new Set(rules === undefined ? [] : candidates);
+  const open = new Set(versions === undefined ? [] : candidates);
   for (const name of reached) open.delete(name);
   const take = (name: string, to: string): void => {
     if (reached.has(name) || !isKnown(name)) return;
@@ -51,17 +55,19 @@ export function findWaysTo(
     }
   };
   takeNamed();
-  const ranges = new Set<string>();
+  const compared = new Set<string>();
   // A set may be changed during iteration.
-  for (const to of rules === undefined ? [] : reached) {
-    if (open.size === 0) break;
+  for (const to of reached) {
+    if (versions === undefined || open.size === 0) break;
     const entry = entries.get(to);
-    if (entry === undefined || ranges.has(entry.skipRange)) continue;
-    ranges.add(entry.skipRange);
-    if (rules?.ranges.get(entry.skipRange) === undefined) continue;
+    if (entry === undefined || compared.has(entry.skipRange)) continue;
+    compared.add(entry.skipRange);
+    const range = ranges.get(entry.skipRange);
+    if (range === undefined) continue;
     if (budget !== undefined && (budget.left -= open.size) < 0) break;
     for (const name of open) {
-      if (!rules.isInSkipRange(name, entry)) continue;
+      const version = versions.get(name);
+      if (version === undefined || !range.contains(version)) continue;
       take(name, to);
       takeNamed();
     }

@@ -1,25 +1,28 @@
-import { readBundleVersion, readBundleVersions } from '../graph/bundle-version.js';
+import { readBundleVersions } from '../graph/bundle-version.js';
 import { UpgradeGraph } from '../graph/upgrade-graph.js';
-import { UpgradeRules } from '../graph/upgrade-rules.js';
+import { SkipRanges } from '../graph/skip-ranges.js';
 import { readGraph } from '../graph/channel-graph.js';
 import type { BundlePlace } from './responses.js';
 import type { ViewedPackage } from './viewed-package.js';
 
 /** Returns the entries of a bundle in the channels of its package, with its updates in each. */
 export function findPlaces({ channels, bundles, facts }: ViewedPackage, name: string): BundlePlace[] {
-  const rules = new UpgradeRules(readBundleVersions(bundles.values()));
-  const version = readBundleVersion(bundles.get(name));
+  const ranges = new SkipRanges();
+  const versions = readBundleVersions(bundles.values());
+  const version = versions.get(name);
   const source = { name, version: version && { version } };
   return [...channels.values()].flatMap((channel): BundlePlace[] => {
     const entry = channel.entries.find((other) => other.name === name);
     if (entry === undefined) return [];
     const others = channel.entries.filter((other) => other.name !== name);
-    const covered = others
-      .filter((other) => rules.isInSkipRange(other.name, entry))
-      .map((other) => other.name);
+    const range = ranges.get(entry.skipRange);
+    const covered = others.flatMap((other) => {
+      const known = versions.get(other.name);
+      return known !== undefined && range?.contains(known) === true ? [other.name] : [];
+    });
     // OLM installs a skipped bundle only if no other update exists.
     const { skipped } = readGraph(channel.entries);
-    const edges = new UpgradeGraph([channel], rules.ranges).edgesFrom(source);
+    const edges = new UpgradeGraph([channel], ranges).edgesFrom(source);
     const targets = edges.map(({ to }) => to).filter((to) => to !== name);
     const unskipped = targets.filter((other) => !skipped.has(other));
     const updatesTo = unskipped.length > 0 ? unskipped : targets;

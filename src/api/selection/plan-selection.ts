@@ -9,8 +9,7 @@ import { parseVersion, tryParse } from '../../core/semver.js';
 import { quoteGo } from '../../core/go-json-quote.js';
 import { encodeYaml } from '../../document/yaml.js';
 import { readBundleVersions } from '../../graph/bundle-version.js';
-import { findHead } from '../../graph/channel-graph.js';
-import { UpgradeRules } from '../../graph/upgrade-rules.js';
+import { getOnlyHead, readGraph } from '../../graph/channel-graph.js';
 import { findWaysTo } from '../../graph/ways.js';
 import { closeDependencies } from '../../mirror/selection/dependencies.js';
 import {
@@ -205,13 +204,14 @@ function describeUpgrades(
   whole: ChannelFacts,
   versions: ReturnType<typeof readBundleVersions>,
 ): PlannedChannel {
-  const head = findHead(kept.entries);
+  const graph = readGraph(kept.entries);
+  const head = getOnlyHead(graph) ?? '';
   const described = { name: kept.name, head, entries: kept.entries.length };
   const names = new Set([...kept.entries, ...whole.entries].map(({ name }) => name));
   const budget = { left: maxComparisons };
   // A bundle that is not kept may be installed, but no update passes through it: it has no entry.
-  const { reached } = findWaysTo([head], new Map(kept.entries.map((entry) => [entry.name, entry])), {
-    rules: new UpgradeRules(versions),
+  const { reached } = findWaysTo([head], graph.entries, {
+    versions,
     candidates: names,
     isKnown: (name) => names.has(name),
     budget,

@@ -5,7 +5,7 @@ import { type Version, compareVersions, formatVersion, parseVersion } from '../.
 import type { ChannelEntry } from '../../model/declarative-config.js';
 import type { ChannelFacts } from '../../model/facts.js';
 import { type ChannelGraph, describeGraphFault } from '../../graph/channel-graph.js';
-import { UpgradeRules } from '../../graph/upgrade-rules.js';
+import { SkipRanges } from '../../graph/skip-ranges.js';
 import { findWaysTo } from '../../graph/ways.js';
 import type { CatalogSubject } from '../../model/catalog-diagnostic.js';
 import type { FindingList } from './finding-list.js';
@@ -28,7 +28,7 @@ export async function examineChannel(
 ): Promise<void> {
   const at = new Map<string, number>();
   const comparisons = { left: maxComparisons };
-  const rules = new UpgradeRules(versions);
+  const ranges = new SkipRanges();
   for (const [index, { name }] of channel.entries.entries()) if (!at.has(name)) at.set(name, index);
   /** Entries with a known version, lowest first. */
   const ordered: { name: string; version: Version }[] = [...graph.entries.keys()]
@@ -99,7 +99,7 @@ export async function examineChannel(
 
   function examineRange(entry: ChannelEntry, own: Version): void {
     const { name, skipRange } = entry;
-    const range = rules.ranges.get(skipRange);
+    const range = ranges.get(skipRange);
     if (range === undefined) return;
     comparisons.left -= ordered.length;
     if (comparisons.left < 0) return;
@@ -140,7 +140,7 @@ export async function examineChannel(
 
   /** Reports whether a valid range contains none of the versions around its bounds. */
   function isEmpty(text: string): boolean {
-    const range = rules.ranges.get(text);
+    const range = ranges.get(text);
     if (range === undefined || text.length > 1000) return false;
     const bounds = text.match(/\d+(\.(\d+|x)){1,2}[^\s<>=!|]*/g) ?? [];
     const versions = [...bounds, '0.0.0', '99999999.0.0'].map(around);
@@ -161,7 +161,7 @@ export async function examineChannel(
   /** Reports entries without a path to the head. */
   function examineWays(head: string): void {
     const { entries } = graph;
-    const { reached } = findWaysTo([head], entries, { rules: rules, budget: comparisons });
+    const { reached } = findWaysTo([head], entries, { versions, ranges, budget: comparisons });
     if (comparisons.left < 0) return;
     for (const name of entries.keys()) {
       if (reached.has(name)) continue;

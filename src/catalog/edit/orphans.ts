@@ -2,7 +2,7 @@ import type { Version } from '../../core/semver.js';
 import { sortedByBytes } from '../../core/order.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
 import { readGraph } from '../../graph/channel-graph.js';
-import { UpgradeRules } from '../../graph/upgrade-rules.js';
+import { SkipRanges } from '../../graph/skip-ranges.js';
 import { findWaysTo } from '../../graph/ways.js';
 
 /** Bundles that lost their upgrade path to the head of their channel. */
@@ -22,17 +22,24 @@ export function findOrphans(
   after: ReadonlyMap<string, readonly ChannelEntry[]>,
   versions: ReadonlyMap<string, Version>,
 ): Orphans[] {
-  const rules = new UpgradeRules(versions);
+  const ranges = new SkipRanges();
+  /** Returns the names from which the head of a channel is reachable, including the head. */
+  const leadingToHead = (list: readonly ChannelEntry[], names: ReadonlySet<string>): string[] => {
+    const graph = readGraph(list);
+    const { reached } = findWaysTo(graph.heads, graph.entries, {
+      ...{ versions, ranges },
+      candidates: new Set([...names, ...graph.entries.keys()]),
+      isKnown: (name) => name !== '',
+    });
+    return [...reached].filter((name) => names.has(name));
+  };
   const orphans: Orphans[] = [];
   for (const [channel, entries] of before) {
     const left = after.get(channel);
     const names = new Set([...namesIn(entries), ...versions.keys()]);
-    const had = leadingToHead(entries, names, rules);
-    const has =
-      left === undefined
-        ? new Set([...after.values()].flatMap((other) => [...leadingToHead(other, names, rules)]))
-        : leadingToHead(left, names, rules);
-    const bundles = sortedByBytes([...had].filter((name) => !has.has(name)));
+    const remaining = left === undefined ? [...after.values()] : [left];
+    const has = new Set(remaining.flatMap((list) => leadingToHead(list, names)));
+    const bundles = sortedByBytes(leadingToHead(entries, names).filter((name) => !has.has(name)));
     if (bundles.length > 0) orphans.push({ channel, bundles });
   }
   return orphans;
@@ -42,19 +49,4 @@ function namesIn(entries: readonly ChannelEntry[]): Set<string> {
   const names = new Set(entries.flatMap(({ name, replaces, skips }) => [name, replaces, ...skips]));
   names.delete('');
   return names;
-}
-
-/** Returns the names from which the head of a channel is reachable, including the head. */
-function leadingToHead(
-  entries: readonly ChannelEntry[],
-  names: ReadonlySet<string>,
-  rules: UpgradeRules,
-): Set<string> {
-  const graph = readGraph(entries);
-  const { reached } = findWaysTo(graph.heads, graph.entries, {
-    rules,
-    candidates: new Set([...names, ...graph.entries.keys()]),
-    isKnown: (name) => name !== '',
-  });
-  return new Set([...reached].filter((name) => names.has(name)));
 }

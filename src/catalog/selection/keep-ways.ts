@@ -6,7 +6,7 @@ import type { ChannelEntry } from '../../model/declarative-config.js';
 import { describeGraphFault, followReplaces, getOnlyHead, readGraph } from '../../graph/channel-graph.js';
 import { sortNewestFirst } from '../../graph/bundle-version.js';
 import { UpgradeGraph, type UpgradeSource, walkUpgrades } from '../../graph/upgrade-graph.js';
-import { UpgradeRules } from '../../graph/upgrade-rules.js';
+import { SkipRanges } from '../../graph/skip-ranges.js';
 import { findWaysTo } from '../../graph/ways.js';
 import { type KeptEntries, describeBetween } from './keep-chain.js';
 
@@ -25,7 +25,7 @@ export class ChannelWays {
   readonly #list: readonly ChannelEntry[];
   readonly #entries: ReadonlyMap<string, ChannelEntry>;
   readonly #versions: ReadonlyMap<string, Version>;
-  readonly #rules: UpgradeRules;
+  readonly #ranges = new SkipRanges();
   readonly #skippers = new Map<string, string[]>();
 
   constructor(list: readonly ChannelEntry[], versions: ReadonlyMap<string, Version>) {
@@ -34,7 +34,6 @@ export class ChannelWays {
     this.#list = list;
     this.#entries = entries;
     this.#versions = versions;
-    this.#rules = new UpgradeRules(versions);
     this.head = getOnlyHead(graph);
     if (this.head !== undefined) this.chain = followReplaces(graph).names.filter((name) => entries.has(name));
     for (const { name, skips } of entries.values()) {
@@ -89,7 +88,7 @@ export class ChannelWays {
       const known = this.#versions.get(name) ?? version;
       return { name, version: known && { version: known } };
     };
-    const graph = new UpgradeGraph([{ name: '', entries: this.#list }], this.#rules.ranges);
+    const graph = new UpgradeGraph([{ name: '', entries: this.#list }], this.#ranges);
     // A range covers the version under any name.
     const sources = [...installed, ''].map(getSource);
     const running = [...installed].filter((name) => this.#entries.has(name) && isOnWay(name));
@@ -197,13 +196,14 @@ export class ChannelWays {
   }
 
   #waysTo(target: string): WaysTo {
-    return { target, next: findWaysTo([target], this.#entries, { rules: this.#rules }).next };
+    const options = { versions: this.#versions, ranges: this.#ranges };
+    return { target, next: findWaysTo([target], this.#entries, options).next };
   }
 
   /** Returns those of `names` that lead to an entry through these only. */
   #reaching(target: string, names: ReadonlySet<string>): ReadonlySet<string> {
     return findWaysTo([target], this.#entries, {
-      rules: this.#rules,
+      ...{ versions: this.#versions, ranges: this.#ranges },
       candidates: names,
       isKnown: (name) => names.has(name),
     }).reached;

@@ -6,7 +6,7 @@ import type { ChannelEntry } from '../../model/declarative-config.js';
 import { getOnlyHead, readGraph } from '../../graph/channel-graph.js';
 import { sortNewestFirst } from '../../graph/bundle-version.js';
 import { UpgradeGraph, walkUpgrades } from '../../graph/upgrade-graph.js';
-import { UpgradeRules } from '../../graph/upgrade-rules.js';
+import { SkipRanges } from '../../graph/skip-ranges.js';
 import { findWaysTo } from '../../graph/ways.js';
 
 /** Remaining entries of a channel, with one sentence per change. */
@@ -45,7 +45,7 @@ export function repairChannel(
   let upgrades: UpgradeGraph | undefined;
   let takenOver = 0;
 
-  const rules = new UpgradeRules(versions);
+  const ranges = new SkipRanges();
   for (const entry of before) {
     const { name } = entry;
     if (gone.has(name)) removed.set(name, entry);
@@ -53,16 +53,16 @@ export function repairChannel(
   }
 
   if (kept.size === 0) return { entries: [], changes: [] };
-  const oldHead = getOnlyHead(readGraph(before));
-  const hadWay = oldHead === undefined ? new Set<string>() : leadingTo(oldHead, before);
+  const graph = readGraph(before);
+  const oldHead = getOnlyHead(graph);
+  const hadWay = oldHead === undefined ? new Set<string>() : leadingTo(oldHead, graph.entries);
   for (const entry of [...kept.values()]) kept.set(entry.name, withoutGone(entry));
   const head = chooseHead(oldHead);
   // An only head has a chain; the entry after a lost one may be lost too.
   for (const skipper of ['next', 'next', 'head']) {
     cutCycle();
-    const entries = [...kept.values()];
-    const { heads, stranded } = readGraph(entries);
-    const hasWay = leadingTo(head, entries);
+    const { heads, stranded } = readGraph([...kept.values()]);
+    const hasWay = leadingTo(head, kept);
     const lost = [...kept.keys()].filter((name) => hadWay.has(name) && !hasWay.has(name));
     for (const name of new Set([...heads, ...stranded, ...lost])) {
       if (name === head) continue;
@@ -115,17 +115,16 @@ export function repairChannel(
 
   /** Joins two ranges, the second only if it adds something. */
   function joinRanges(first: string, second: string): string {
-    if (second === '' || rules.ranges.get(second) === undefined) return first;
+    if (second === '' || ranges.get(second) === undefined) return first;
     if (first === '') return second;
     const parts = first.split('||').map((part) => part.trim());
-    if (parts.includes(second.trim()) || rules.ranges.get(first) === undefined) return first;
+    if (parts.includes(second.trim()) || ranges.get(first) === undefined) return first;
     return `${first} || ${second}`;
   }
 
   /** Returns the entries from which `head` is reachable, including itself. */
-  function leadingTo(head: string, entries: readonly ChannelEntry[]): ReadonlySet<string> {
-    const byName = new Map(entries.map((entry) => [entry.name, entry]));
-    return findWaysTo([head], byName, { rules: rules }).reached;
+  function leadingTo(head: string, entries: ReadonlyMap<string, ChannelEntry>): ReadonlySet<string> {
+    return findWaysTo([head], entries, { versions, ranges }).reached;
   }
 
   function chooseHead(oldHead: string | undefined): string {
@@ -159,7 +158,7 @@ export function repairChannel(
 
   /** Returns the first remaining entry on the former upgrade path, past removed ones. */
   function nextAfter(from: string): string | undefined {
-    upgrades ??= new UpgradeGraph([{ name: '', entries: before }], rules.ranges);
+    upgrades ??= new UpgradeGraph([{ name: '', entries: before }], ranges);
     const version = versions.get(from);
     const source = { name: from, version: version && { version } };
     for (const name of walkUpgrades(upgrades, [source], versions)) {

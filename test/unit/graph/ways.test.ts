@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { type Version, parseVersion } from '../../../src/core/semver.js';
 import { followReplaces, readGraph } from '../../../src/graph/channel-graph.js';
 import { UpgradeGraph, walkUpgrades } from '../../../src/graph/upgrade-graph.js';
-import { UpgradeRules } from '../../../src/graph/upgrade-rules.js';
+import { SkipRanges } from '../../../src/graph/skip-ranges.js';
 import { findWaysTo } from '../../../src/graph/ways.js';
 import type { ChannelEntry } from '../../../src/model/declarative-config.js';
 
@@ -20,12 +20,13 @@ const entries = fc.uniqueArray(
 const versions = new Map<string, Version>(
   Array.from({ length: 8 }, (_, minor) => [`a.v1.${minor}.0`, parseVersion(`1.${minor}.0`)] as const),
 );
-const rules = new UpgradeRules(versions);
+const ranges = new SkipRanges();
 
 const isNamed = (from: string, { replaces, skips }: ChannelEntry): boolean =>
   replaces === from || skips.includes(from);
 const leads = (from: string, to: ChannelEntry): boolean =>
-  from !== to.name && (isNamed(from, to) || rules.isInSkipRange(from, to));
+  from !== to.name &&
+  (isNamed(from, to) || ranges.get(to.skipRange)?.contains(versions.get(from) as Version) === true);
 
 /** Adds whatever leads to something that was found, until nothing does. */
 function closure(
@@ -44,13 +45,13 @@ function closure(
 }
 
 describe('graph/ways findWaysTo', () => {
-  it('finds all that leads to a target by name, and with rules by range', () => {
+  it('finds all that leads to a target by name, and with versions by range', () => {
     fc.assert(
       fc.property(entries, name, (list, target) => {
         const byName = new Map(list.map((entry) => [entry.name, entry]));
         const named = findWaysTo([target], byName).reached;
         expect(named).toEqual(closure(list, target, isNamed));
-        const { reached, next } = findWaysTo([target], byName, { rules });
+        const { reached, next } = findWaysTo([target], byName, { versions, ranges });
         expect(reached).toEqual(closure(list, target, leads));
         expect(new Set([target, ...next.keys()])).toEqual(reached);
         for (const [from, to] of next) expect(leads(from, byName.get(to) as ChannelEntry)).toBe(true);
@@ -68,9 +69,12 @@ describe('graph/ways findWaysTo', () => {
         const leading = [...byName.keys()].filter(
           (to) =>
             to !== from &&
-            findWaysTo([to], byName, { rules, isKnown: () => true, candidates: versions.keys() }).reached.has(
-              from,
-            ),
+            findWaysTo([to], byName, {
+              versions,
+              ranges,
+              isKnown: () => true,
+              candidates: versions.keys(),
+            }).reached.has(from),
         );
         expect(new Set(found)).toEqual(new Set(leading));
       }),
@@ -83,7 +87,9 @@ describe('graph/ways findWaysTo', () => {
       return [one, { name: one, replaces: '', skips: [], skipRange }];
     });
     const budget = { left: 1 };
-    expect([...findWaysTo(['a.v1.3.0'], new Map(list), { rules, budget }).reached]).toEqual(['a.v1.3.0']);
+    expect([...findWaysTo(['a.v1.3.0'], new Map(list), { versions, ranges, budget }).reached]).toEqual([
+      'a.v1.3.0',
+    ]);
     expect(budget.left).toBe(-1);
   });
 });

@@ -180,7 +180,7 @@ function judgeCatalog(
   }
   const upgrades = new Map<string, UpgradeEdge>();
   if (installed !== undefined) {
-    for (const edge of new UpgradeGraph(channels).edgesFrom(installed)) {
+    for (const edge of new UpgradeGraph(channels).edgesFrom(installed.name, installed.version.version)) {
       const known = upgrades.get(edge.to);
       if (known === undefined || compareBytes(edge.channel, known.channel) < 0) upgrades.set(edge.to, edge);
     }
@@ -341,7 +341,10 @@ function streamSuccessors(
   if (installed === undefined) return [];
   const providers = catalogs.flatMap(({ name: catalog, content }) => {
     const channelsByBundle = new Map<string, string[]>();
-    for (const { to, channel } of new UpgradeGraph(content.channels).edgesFrom(installed)) {
+    for (const { to, channel } of new UpgradeGraph(content.channels).edgesFrom(
+      installed.name,
+      installed.version.version,
+    )) {
       pushTo(channelsByBundle, to, channel);
     }
     const deprecations = bundleDeprecations(content);

@@ -13,12 +13,6 @@ export interface UpgradeFrom {
   version: BundleVersion | undefined;
 }
 
-/** Start of an upgrade, without the text of its version. */
-export interface UpgradeSource {
-  name: string;
-  version: { version: Version } | undefined;
-}
-
 /** An upgrade edge, defined by a channel entry. */
 export interface UpgradeEdge {
   /** Name of the new bundle. */
@@ -67,15 +61,14 @@ export class UpgradeGraph {
 
   /**
    * Returns the direct edges from a bundle, in order of channels and entries, of each entry the first matching kind.
-   * Throws LimitError for a graph that would take minutes.
+   * Without a version, ranges are not evaluated. Throws LimitError for a graph that would take minutes.
    */
-  edgesFrom(from: UpgradeSource): UpgradeEdge[] {
+  edgesFrom(name: string, version: Version | undefined): UpgradeEdge[] {
     const edges = new Map<Target, UpgradeEdge>();
-    for (const { target, kind } of this.#byName.get(from.name) ?? []) {
+    for (const { target, kind } of this.#byName.get(name) ?? []) {
       const { to, channel } = target;
       if (!edges.has(target)) edges.set(target, { to, channel, kind });
     }
-    const version = from.version?.version;
     for (const { text, range } of version === undefined ? [] : this.#ranges) {
       this.#count(1);
       if (version === undefined || !range.contains(version)) continue;
@@ -99,24 +92,22 @@ export class UpgradeGraph {
 }
 
 /**
- * Yields the bundles reachable by upgrades, each once, without the start. Only known bundles are passed. `versions`
- * are the known ones by bundle name.
+ * Yields the bundles reachable by upgrades, each once, without the start: names with their versions. Only known bundles
+ * are passed. `versions` are the known ones by bundle name.
  */
 export function* walkUpgrades(
   graph: UpgradeGraph,
-  from: Iterable<UpgradeSource>,
+  from: Iterable<readonly [string, Version | undefined]>,
   versions: ReadonlyMap<string, Version>,
   isKnown: (name: string) => boolean = () => true,
 ): Generator<string, void, undefined> {
-  const sources = [...from];
-  const seen = new Set(sources.map(({ name }) => name));
-  for (const source of sources) {
-    for (const { to: name } of graph.edgesFrom(source)) {
-      if (seen.has(name) || !isKnown(name)) continue;
-      seen.add(name);
+  const reached = new Map(from);
+  // A map may be extended during iteration.
+  for (const [source, version] of reached) {
+    for (const { to: name } of graph.edgesFrom(source, version)) {
+      if (reached.has(name) || !isKnown(name)) continue;
+      reached.set(name, versions.get(name));
       yield name;
-      const version = versions.get(name);
-      sources.push({ name, version: version && { version } });
     }
   }
 }
@@ -167,7 +158,7 @@ export function shortestPath(
   while (reached.length > 0) {
     const next: UpgradeFrom[] = [];
     for (const upgradeFrom of reached) {
-      for (const edge of sortedEdges(graph.edgesFrom(upgradeFrom))) {
+      for (const edge of sortedEdges(graph.edgesFrom(upgradeFrom.name, upgradeFrom.version?.version))) {
         const bundle = bundles.get(edge.to);
         if (bundle === undefined || seen.has(edge.to)) continue;
         seen.add(edge.to);
@@ -223,7 +214,7 @@ export function longestPath(
   for (const item of [{ name: from.name, version: start }, ...higher]) {
     const length = lengths.get(item.name);
     if (length === undefined) continue;
-    for (const edge of sortedEdges(graph.edgesFrom(item))) {
+    for (const edge of sortedEdges(graph.edgesFrom(item.name, item.version.version))) {
       const version = versions.get(edge.to);
       if (version === undefined || compareVersionReleases(version, item.version) <= 0) continue;
       if ((lengths.get(edge.to) ?? 0) >= length + 1) continue;

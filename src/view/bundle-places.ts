@@ -10,7 +10,6 @@ export function findPlaces({ channels, bundles, facts }: ViewedPackage, name: st
   const ranges = new SkipRanges();
   const versions = readBundleVersions(bundles.values());
   const version = versions.get(name);
-  const source = { name, version: version && { version } };
   return [...channels.values()].flatMap((channel): BundlePlace[] => {
     const entry = channel.entries.find((other) => other.name === name);
     if (entry === undefined) return [];
@@ -22,7 +21,7 @@ export function findPlaces({ channels, bundles, facts }: ViewedPackage, name: st
     });
     // OLM installs a skipped bundle only if no other update exists.
     const { skipped } = readGraph(channel.entries);
-    const edges = new UpgradeGraph([channel], ranges).edgesFrom(source);
+    const edges = new UpgradeGraph([channel], ranges).edgesFrom(name, version);
     const targets = edges.map(({ to }) => to).filter((to) => to !== name);
     const unskipped = targets.filter((other) => !skipped.has(other));
     const updatesTo = unskipped.length > 0 ? unskipped : targets;

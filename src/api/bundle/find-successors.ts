@@ -110,7 +110,7 @@ export async function findSuccessors(
     const graph = new UpgradeGraph([channel]);
     const head = findHead(channel.entries);
     const direct = graph
-      .edgesFrom(from)
+      .edgesFrom(from.name, from.version?.version)
       .sort((a, b) => compareNewestFirst(versionOf(a.to), versionOf(b.to)) || compareBytes(a.to, b.to));
     const longest = head === '' ? undefined : longestPath(graph, bundles, from, head);
     const shortest =

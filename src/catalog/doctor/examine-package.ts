@@ -157,9 +157,9 @@ export async function examinePackage(
         if (before.name?.major !== next.name?.major || compareVersions(before.version, next.version) >= 0)
           continue;
         const { head } = before;
-        const source = { name: head, version: { version: before.version } };
         const isListed = next.facts.entries.some((entry) => entry.name === head);
-        if (isListed || new UpgradeGraph([next.facts], ranges).edgesFrom(source).length > 0) continue;
+        const graph = new UpgradeGraph([next.facts], ranges);
+        if (isListed || graph.edgesFrom(head, before.version).length > 0) continue;
         const message = `head ${quoteGo(head)} of channel ${quoteGo(before.facts.name)} has no upgrade in this channel`;
         const hint =
           'replace it in an entry, or cover it with a skipRange: clusters that switch to this channel cannot upgrade';

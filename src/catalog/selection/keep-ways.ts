@@ -5,7 +5,7 @@ import type { Version } from '../../core/semver.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
 import { describeGraphFault, followReplaces, getOnlyHead, readGraph } from '../../graph/channel-graph.js';
 import { sortNewestFirst } from '../../graph/bundle-version.js';
-import { UpgradeGraph, type UpgradeSource, walkUpgrades } from '../../graph/upgrade-graph.js';
+import { UpgradeGraph, walkUpgrades } from '../../graph/upgrade-graph.js';
 import { SkipRanges } from '../../graph/skip-ranges.js';
 import { findWaysTo } from '../../graph/ways.js';
 import { type KeptEntries, describeBetween } from './keep-chain.js';
@@ -84,13 +84,9 @@ export class ChannelWays {
     if (this.head === undefined) return new Set();
     const leadsUp = this.#waysTo(this.head).next;
     const isOnWay = (name: string): boolean => name === this.head || leadsUp.has(name);
-    const getSource = (name: string): UpgradeSource => {
-      const known = this.#versions.get(name) ?? version;
-      return { name, version: known && { version: known } };
-    };
     const graph = new UpgradeGraph([{ name: '', entries: this.#list }], this.#ranges);
     // A range covers the version under any name.
-    const sources = [...installed, ''].map(getSource);
+    const sources = [...installed, ''].map((name) => [name, this.#versions.get(name) ?? version] as const);
     const running = [...installed].filter((name) => this.#entries.has(name) && isOnWay(name));
     return new Set([...running, ...walkUpgrades(graph, sources, this.#versions, isOnWay)]);
   }

@@ -159,9 +159,7 @@ export function repairChannel(
   /** Returns the first remaining entry on the former upgrade path, past removed ones. */
   function nextAfter(from: string): string | undefined {
     upgrades ??= new UpgradeGraph([{ name: '', entries: before }], ranges);
-    const version = versions.get(from);
-    const source = { name: from, version: version && { version } };
-    for (const name of walkUpgrades(upgrades, [source], versions)) {
+    for (const name of walkUpgrades(upgrades, [[from, versions.get(from)]], versions)) {
       if (kept.has(name)) return name;
     }
     return undefined;

@@ -50,13 +50,17 @@ const stable = channel(
 describe('graph/upgrade-graph', () => {
   it('finds direct successors, each entry once and with the first kind that holds', () => {
     const graph = new UpgradeGraph([stable, channel('fast', { name: 'w.v2.0.0', skipRange: '<2.0.0' })]);
-    expect(graph.edgesFrom(from('1.0.1')).map((edge) => `${edge.to} ${describeEdge(edge)}`)).toEqual([
+    expect(
+      graph
+        .edgesFrom('w.v1.0.1', from('1.0.1').version?.version)
+        .map((edge) => `${edge.to} ${describeEdge(edge)}`),
+    ).toEqual([
       'w.v1.1.0 replaces the installed bundle in channel stable',
       'w.v1.2.0 skips the installed bundle in channel stable',
       'w.v2.0.0 skips the range "<2.0.0" in channel fast',
     ]);
-    expect(graph.edgesFrom({ name: 'other', version: undefined })).toEqual([]);
-    expect(graph.edgesFrom({ name: '', version: undefined })).toEqual([]);
+    expect(graph.edgesFrom('other', undefined)).toEqual([]);
+    expect(graph.edgesFrom('', undefined)).toEqual([]);
   });
 
   it('finds the fewest and the most upgrades', () => {
@@ -108,7 +112,9 @@ describe('graph/upgrade-graph', () => {
         for (const path of [fewest, most]) {
           let at = start;
           for (const { to } of path ?? []) {
-            expect(graph.edgesFrom(from(at.slice(3))).map((edge) => edge.to)).toContain(to);
+            expect(graph.edgesFrom(at, from(at.slice(3)).version?.version).map((edge) => edge.to)).toContain(
+              to,
+            );
             at = to;
           }
           if (path !== undefined) expect(at).toBe(end);

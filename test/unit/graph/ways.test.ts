@@ -65,7 +65,7 @@ describe('graph/ways findWaysTo', () => {
         const byName = new Map(list.map((entry) => [entry.name, entry]));
         const version = versions.get(from);
         const graph = new UpgradeGraph([{ name: 'stable', entries: list }]);
-        const found = walkUpgrades(graph, [{ name: from, version: version && { version } }], versions);
+        const found = walkUpgrades(graph, [[from, version]], versions);
         const leading = [...byName.keys()].filter(
           (to) =>
             to !== from &&

@@ -1,8 +1,8 @@
 import { type CancelOptions, takeTurn } from '../core/concurrency.js';
 import { throwIfCancelled } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
-import { groupBy, pushTo } from '../core/groups.js';
-import { compareBytes, sortedByBytes } from '../core/order.js';
+import { pushTo } from '../core/groups.js';
+import { compareBytes } from '../core/order.js';
 import { type Version, compareVersions } from '../core/semver.js';
 import { type ChannelEntry, schemas } from '../model/declarative-config.js';
 import { type ErrorTree, errorLines, joinErrorLines } from '../model/error-tree.js';
@@ -593,12 +593,5 @@ function unlistedMessage({ package: packageName, name }: BundleFacts): string {
 function sortFindings(findings: CatalogDiagnostic[]): void {
   const rank = ({ channel, bundle }: CatalogDiagnostic): number =>
     channel !== undefined ? 1 : bundle !== undefined ? 2 : 0;
-  const byPackage = groupBy(findings, (finding) => finding.package ?? '');
-  findings.length = 0;
-  for (const name of sortedByBytes(byPackage.keys())) {
-    const group = byPackage.get(name) ?? [];
-    for (const wanted of [0, 1, 2]) {
-      for (const finding of group) if (rank(finding) === wanted) findings.push(finding);
-    }
-  }
+  findings.sort((a, b) => compareBytes(a.package ?? '', b.package ?? '') || rank(a) - rank(b));
 }

@@ -10,6 +10,7 @@ import { quoteGo } from '../../core/go-json-quote.js';
 import { encodeYaml } from '../../document/yaml.js';
 import { readBundleVersions } from '../../graph/bundle-version.js';
 import { getOnlyHead, readGraph } from '../../graph/channel-graph.js';
+import { readPackages } from '../../graph/package-model.js';
 import { findWaysTo } from '../../graph/ways.js';
 import { closeDependencies } from '../../mirror/selection/dependencies.js';
 import {
@@ -170,8 +171,7 @@ function describeSelection(
   { facts: kept, packages, kept: reasons, warnings, changes }: CatalogSelection,
   getImages: SelectableCatalog['getImages'],
 ): Omit<SelectionPlan, 'text' | 'unmet' | 'missingPackages'> {
-  const whole = new Map(facts.channels.map((channel) => [`${channel.package}\0${channel.name}`, channel]));
-  const versions = groupBy(facts.bundles, (bundle) => bundle.package);
+  const whole = readPackages(facts);
   const images = new Map<string, SelectionPlan['images'][number]>();
   for (const { package: name, name: bundle } of kept.bundles) {
     for (const image of getImages(name, bundle)) {
@@ -181,11 +181,12 @@ function describeSelection(
   const channels = groupBy(kept.channels, (channel) => channel.package);
   return {
     packages: packages.map(({ name, defaultChannel, bundles }) => {
-      const known = readBundleVersions(versions.get(name) ?? []);
+      const model = whole.get(name);
+      const known = readBundleVersions(model?.bundles.values() ?? []);
       return {
         ...{ name, defaultChannel, bundles },
         channels: (channels.get(name) ?? []).map((channel) =>
-          describeUpgrades(channel, whole.get(`${name}\0${channel.name}`) ?? channel, known),
+          describeUpgrades(channel, model?.channels.get(channel.name) ?? channel, known),
         ),
       };
     }),

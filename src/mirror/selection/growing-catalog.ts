@@ -1,5 +1,5 @@
 import type { Catalog } from '../../catalog/catalog.js';
-import type { CatalogSelection } from '../../catalog/selection/selection.js';
+import { type CatalogSelection, keepChannels } from '../../catalog/selection/selection.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
@@ -8,6 +8,7 @@ import { compareVersions, formatVersion } from '../../core/semver.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { readBundleVersion } from '../../graph/bundle-version.js';
 import { readGraph } from '../../graph/channel-graph.js';
+import { type PackageModel, readPackages } from '../../graph/package-model.js';
 import { schemas } from '../../model/declarative-config.js';
 import {
   type Need,
@@ -52,8 +53,8 @@ export type GrowingCatalog = ReturnType<typeof createGrowingCatalog>;
 /** Returns a catalog with the selection of the configuration in `file`. */
 export function createGrowingCatalog(origin: DependencyCatalog, file: string) {
   const { catalog, facts: allFacts, operator } = origin;
-  const packages = splitByPackage(allFacts);
-  const selected = new Map<string, { channels: ReadonlySet<string>; bundles: ReadonlySet<string> }>();
+  const packages = readPackages(allFacts);
+  const selected = readPackages(origin.selection.facts);
   /** Bundles added to the selection of the configuration, by package and channel. */
   const added = new Map<string, Map<string, Set<string>>>();
   /** APIs of all bundles; complete after `index`. */
@@ -62,7 +63,6 @@ export function createGrowingCatalog(origin: DependencyCatalog, file: string) {
   const packagesByApi = new Map<string, Set<string>>();
   const offersByPackage = new Map<string, ReadonlyMap<string, readonly BundleOffer[]>>();
   let isIndexed = false;
-  for (const part of splitByPackage(origin.selection.facts)) note(...part);
   return {
     ...{ origin, name: operator.catalog, hasGrown: () => added.size > 0, select, isSelected, add },
     ...{ findCandidates, findVersions, readBundles, index, getDefaultChannel, getApis },
@@ -77,46 +77,41 @@ export function createGrowingCatalog(origin: DependencyCatalog, file: string) {
     return selected.has(packageName);
   }
 
-  function note(name: string, { channels, bundles }: CatalogFacts): void {
-    selected.set(name, {
-      channels: new Set(channels.map((channel) => channel.name)),
-      bundles: new Set(bundles.map((bundle) => bundle.name)),
-    });
-  }
-
   /** Selects a bundle, and returns newly selected bundles; undefined if no valid selection contains it. */
   function add({
     package: name,
     channel,
     bundle,
   }: Candidate): { bundles: BundleFacts[]; defaultChannel: string } | undefined {
-    const before = selected.get(name)?.bundles ?? new Set();
+    const before = selected.get(name)?.bundles ?? new Map<string, BundleFacts>();
     const also = new Map([...(added.get(name) ?? [])].map(([key, names]) => [key, new Set(names)]));
     also.set(channel, new Set(also.get(channel)).add(bundle.name));
-    let facts = trySelection(name, also);
-    if (facts !== undefined && !containsAll(facts, before)) {
+    let after = trySelection(name, also);
+    if (after !== undefined && !containsAll(after, before.keys())) {
       // Bundles that only kept the previous graph valid stay selected.
-      for (const channelFacts of packages.get(name)?.channels ?? []) {
+      for (const channelFacts of packages.get(name)?.channels.values() ?? []) {
         if (selected.get(name)?.channels.has(channelFacts.name) !== true) continue;
         const names = channelFacts.entries.map((entry) => entry.name).filter((entry) => before.has(entry));
         also.set(channelFacts.name, new Set([...(also.get(channelFacts.name) ?? []), ...names]));
       }
-      facts = trySelection(name, also);
+      after = trySelection(name, also);
     }
-    if (facts === undefined || !containsAll(facts, [...before, bundle.name])) return undefined;
+    if (after === undefined || !containsAll(after, [...before.keys(), bundle.name])) return undefined;
     added.set(name, also);
-    note(name, facts);
-    const defaultChannel = facts.packages[0]?.defaultChannel ?? '';
-    return { bundles: facts.bundles.filter((bundleFacts) => !before.has(bundleFacts.name)), defaultChannel };
+    selected.set(name, after);
+    const bundles = [...after.bundles.values()].filter((other) => !before.has(other.name));
+    return { bundles, defaultChannel: after.facts.defaultChannel };
   }
 
-  function trySelection(name: string, also: Map<string, Set<string>>): CatalogFacts | undefined {
+  function trySelection(name: string, also: Map<string, Set<string>>): PackageModel | undefined {
     const wanted = operator.packages?.filter((packageConfig) => packageConfig.name === name);
     // Without a list of packages, all are selected.
     const operatorConfig: OperatorConfig = { ...operator, packages: wanted };
     try {
-      const facts = packages.get(name) as CatalogFacts;
-      return selectOperators(facts, operatorConfig, file, new Map([[name, also]])).facts;
+      const model = packages.get(name) as PackageModel;
+      const { facts } = keepChannels(model, [...model.channels.values()], model.facts.defaultChannel);
+      const selection = selectOperators(facts, operatorConfig, file, new Map([[name, also]]));
+      return readPackages(selection.facts).get(name);
     } catch (error) {
       if (error instanceof OpmateError && error.code !== 'INTERNAL') return undefined;
       throw error;
@@ -133,13 +128,13 @@ export function createGrowingCatalog(origin: DependencyCatalog, file: string) {
   }
 
   function* findInPackage(name: string, need: SingleNeed): Generator<Candidate, void, undefined> {
-    const part = packages.get(name);
-    if (part === undefined) return;
-    const defaultChannel = part.packages[0]?.defaultChannel;
+    const model = packages.get(name);
+    if (model === undefined) return;
+    const { defaultChannel } = model.facts;
     const own = selected.get(name)?.channels;
     const rank = (channel: string): number =>
       (own?.has(channel) === true ? 0 : 2) + (channel === defaultChannel ? 0 : 1);
-    const channels = [...getOffers(name, part)].sort(([a], [b]) => rank(a) - rank(b) || compareBytes(a, b));
+    const channels = [...getOffers(name, model)].sort(([a], [b]) => rank(a) - rank(b) || compareBytes(a, b));
     for (const [channel, offers] of channels) {
       const bundleOffer = offers.find(({ offer }) => need.isMetBy(offer));
       // A channel that is invalid for one entry is invalid for the others.
@@ -148,12 +143,11 @@ export function createGrowingCatalog(origin: DependencyCatalog, file: string) {
   }
 
   /** Returns what the bundles of each channel provide, from the head down, each before its skipped ones. */
-  function getOffers(name: string, part: CatalogFacts): ReadonlyMap<string, readonly BundleOffer[]> {
+  function getOffers(name: string, model: PackageModel): ReadonlyMap<string, readonly BundleOffer[]> {
     const known = offersByPackage.get(name);
     if (known !== undefined) return known;
     const bundles = new Map<string, BundleOffer>();
-    for (const bundle of part.bundles) {
-      if (bundles.has(bundle.name)) continue;
+    for (const bundle of model.bundles.values()) {
       const apis = getApis(toKey(name, bundle.name));
       bundles.set(bundle.name, {
         bundle,
@@ -161,8 +155,7 @@ export function createGrowingCatalog(origin: DependencyCatalog, file: string) {
       });
     }
     const offers = new Map<string, BundleOffer[]>();
-    for (const channel of part.channels) {
-      if (offers.has(channel.name)) continue;
+    for (const channel of model.channels.values()) {
       const { chain, entries } = readGraph(channel.entries);
       const names = new Set(chain.flatMap((entry) => [entry, ...(entries.get(entry)?.skips ?? [])]));
       const reached = [...names].map((entry) => (entries.has(entry) ? bundles.get(entry) : undefined));
@@ -178,7 +171,7 @@ export function createGrowingCatalog(origin: DependencyCatalog, file: string) {
   /** Returns the version range of a package; undefined if the catalog lacks it. */
   function findVersions(name: string): string | undefined {
     const bundles = packages.get(name)?.bundles;
-    return bundles && formatVersionRange(bundles);
+    return bundles && formatVersionRange([...bundles.values()]);
   }
 
   /** Reads the properties of bundles, one by one. */
@@ -217,7 +210,7 @@ export function createGrowingCatalog(origin: DependencyCatalog, file: string) {
   }
 
   function getDefaultChannel(name: string): string | undefined {
-    return packages.get(name)?.packages[0]?.defaultChannel;
+    return packages.get(name)?.facts.defaultChannel;
   }
 
   function getApis(key: string): readonly string[] {
@@ -256,26 +249,8 @@ function readProperties(value: JsonObject, withNeeds: boolean): BundleProperties
   return bundleProperties;
 }
 
-/** Splits a catalog by package. */
-function splitByPackage({
-  packages,
-  channels,
-  bundles,
-  deprecations,
-}: CatalogFacts): Map<string, CatalogFacts> {
-  const parts = new Map<string, CatalogFacts>();
-  for (const item of packages) {
-    getOrAdd(parts, item.name, () => ({ packages: [item], channels: [], bundles: [], deprecations: [] }));
-  }
-  for (const channel of channels) parts.get(channel.package)?.channels.push(channel);
-  for (const bundle of bundles) parts.get(bundle.package)?.bundles.push(bundle);
-  for (const item of deprecations) parts.get(item.package)?.deprecations.push(item);
-  return parts;
-}
-
-function containsAll({ bundles }: CatalogFacts, names: Iterable<string>): boolean {
-  const contained = new Set(bundles.map(({ name }) => name));
-  return [...names].every((name) => contained.has(name));
+function containsAll({ bundles }: PackageModel, names: Iterable<string>): boolean {
+  return [...names].every((name) => bundles.has(name));
 }
 
 /** Returns a key of names. */

@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { withOpen } from '../core/concurrency.js';
 import { inContext } from '../core/diagnostics-error.js';
 import { throwFileError } from '../core/errors.js';
 import { statIfPresent } from '../files/file-status.js';
@@ -29,13 +30,9 @@ export async function readUrl(
   if (url.protocol === 'file:') return readLocal(fileURLToPath(url), maxBytes, label);
   return inContext({ subject: label }, async () => {
     checkUrl({ kind: 'http', url: url.href }, session.network);
-    const { response, close } = await requestPlace({ url, headers }, {}, session);
-    try {
-      return await readLimited(response.body, maxBytes, formatUrl(url));
-    } finally {
-      response.body.destroy();
-      close();
-    }
+    return withOpen(requestPlace({ url, headers }, {}, session), ({ response }) =>
+      readLimited(response.body, maxBytes, formatUrl(url)),
+    );
   });
 }
 

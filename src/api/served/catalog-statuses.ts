@@ -5,6 +5,7 @@ import {
   parseCatalogList,
   publishedKind,
 } from '../../catalog/published/published-index.js';
+import { withOpen } from '../../core/concurrency.js';
 import { inContext } from '../../core/diagnostics-error.js';
 import { OpmateError, UsageError, throwFileError } from '../../core/errors.js';
 import { parseGoJson } from '../../document/go-json.js';
@@ -122,7 +123,7 @@ function parseJson(text: string, subject: string): JsonValue {
   return inContext({ subject }, () => parseGoJson(text));
 }
 
-const maxAnswerBytes = 64 * 1024 * 1024;
+const maxResponseBytes = 64 * 1024 * 1024;
 
 /**
  * Returns what a server has at a URL; undefined for a 404 where `mayBeAbsent`. Credentials of the auth file are sent
@@ -141,13 +142,11 @@ export async function readUrl(
   const target = checkUrl({ kind: 'http', url }, network);
   const isAnonymous = target.protocol === 'http:' && !session.network.allowHttp;
   try {
-    const { response, close } = await requestPlace({ url: target, isAnonymous }, {}, session);
-    try {
-      return (await readLimited(response.body, maxAnswerBytes, formatUrl(target))).toString();
-    } finally {
-      response.body.destroy();
-      close();
-    }
+    const request = requestPlace({ url: target, isAnonymous }, {}, session);
+    const bytes = await withOpen(request, ({ response }) =>
+      readLimited(response.body, maxResponseBytes, formatUrl(target)),
+    );
+    return bytes.toString();
   } catch (error) {
     if (mayBeAbsent && error instanceof OpmateError && error.code === 'NOT_FOUND') return undefined;
     throw error;

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 import { ArchiveMeter } from '../../archive/limits.js';
 import { gzipBytes, writeTar } from '../../archive/tar-writer.js';
-import { mapConcurrent } from '../../core/concurrency.js';
+import { mapConcurrent, withOpen } from '../../core/concurrency.js';
 import { ErrorList, addContext, inContext } from '../../core/diagnostics-error.js';
 import { computeDigest } from '../../core/digest.js';
 import { LimitError, OpmateError, throwFileError } from '../../core/errors.js';
@@ -244,17 +244,13 @@ async function readCharts(helm: HelmConfig, directory: string, session: Session)
     const shown = formatUrl(url);
     const limits = { ...chartLimits, maxUnpackedSize: limit };
     const file = path.join(directory, `download-${fileCount++}`);
-    await inContext({ subject: label }, async () => {
-      const { response, close } = await requestPlace({ url }, {}, session);
-      try {
+    await inContext({ subject: label }, () =>
+      withOpen(requestPlace({ url }, {}, session), async ({ response }) => {
         const received = await receiveFile(response, shown, file, { ...session, limits });
         if (digest !== undefined && digest !== received)
           throw new OpmateError('DIGEST', `${shown}: expected ${digest}, got ${received}`);
-      } finally {
-        response.body.destroy();
-        close();
-      }
-    });
+      }),
+    );
     return readRegularFile(file, limit, { name: shown });
   }
 

@@ -4,6 +4,7 @@ import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { decompress } from '../../archive/decompress.js';
 import { defaultArchiveLimits, showSize } from '../../archive/limits.js';
+import { withOpen } from '../../core/concurrency.js';
 import { LimitError, OpmateError } from '../../core/errors.js';
 import { openInTemporaryDirectory } from '../../files/temporary-directory.js';
 import type { TransportResponse } from '../../oci/transport/transport.js';
@@ -62,7 +63,7 @@ interface PlaceRequest {
 
 /**
  * Sends a GET request with the credentials of the place, or else those of the auth file for the host. Resolves to a
- * response 200, or 304 if a state is known; the caller reads or destroys the body. Throws OpmateError.
+ * response 200, or 304 if a state is known; closing it ends the response and its connection. Throws OpmateError.
  */
 export async function requestPlace(
   { url, known, headers, isAnonymous = false }: PlaceRequest,
@@ -73,7 +74,9 @@ export async function requestPlace(
   const connection = isOwn
     ? await session.connectAnew(insecureSkipTlsVerify === true ? { skipTlsVerify: true } : {})
     : await session.connect();
+  let response: TransportResponse | undefined;
   const close = (): void => {
+    response?.body.destroy();
     if (isOwn) connection.close();
   };
   try {
@@ -84,7 +87,6 @@ export async function requestPlace(
       headers: { ...headers, ...getConditions(known) },
       signal,
     };
-    let response: TransportResponse;
     if (credentials?.type === 'basic') {
       const { username, password } = credentials;
       const authorization = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
@@ -101,7 +103,6 @@ export async function requestPlace(
     }
     if (response.status === 200 || (response.status === 304 && known !== undefined))
       return { response, close };
-    response.body.destroy();
     throw toStatusError(formatUrl(url), response.status, credentials !== undefined);
   } catch (error) {
     close();
@@ -120,19 +121,16 @@ interface Download {
  * Resolves a response with `use`, which downloads to a temporary directory kept until the place is closed; a response
  * 304 resolves to the known state. Ends the response and closes its connection.
  */
-export async function withDownload(
-  { response, shown, close }: Download,
+export function withDownload(
+  download: Download,
   known: PlaceState | undefined,
   session: SourceSession,
   use: (response: TransportResponse, directory: string) => Promise<ResolvedPlace>,
 ): Promise<ResolvedPlace> {
-  try {
+  return withOpen(download, ({ response, shown }) => {
     if (response.status === 304 && known !== undefined) return toUnchanged(known, shown);
-    return await openInTemporaryDirectory(session, (directory) => use(response, directory));
-  } finally {
-    response.body.destroy();
-    close();
-  }
+    return openInTemporaryDirectory(session, (directory) => use(response, directory));
+  });
 }
 
 /** Returns the place for an unchanged state; it has no download to open. */

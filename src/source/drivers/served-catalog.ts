@@ -117,15 +117,11 @@ async function findPublished(
 ): Promise<PublishedFile | undefined> {
   const reply = await send(catalogIndexName).catch(ignoreMissing);
   if (reply === undefined) return undefined;
-  const { response, shown, close } = reply;
-  try {
+  return withOpen(reply, async ({ response, shown }) => {
     const bytes = await readLimited(response.body, maxPublishedIndexBytes, shown);
     if (publishedKind(bytes) !== 'catalog') return undefined;
     return parsePublishedCatalog(bytes, shown).packages.find(({ name }) => name === packageName);
-  } finally {
-    response.body.destroy();
-    close();
-  }
+  });
 }
 
 /** Returns undefined for missing files, for which buckets without list permission return 403; else throws the error. */

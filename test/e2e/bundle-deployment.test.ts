@@ -305,7 +305,7 @@ describe('opmate bundle deployment', () => {
   });
 
   it.each([
-    [['render'], '-f is missing'],
+    [['render'], '--file: missing'],
     [['render', '-f', 'a', '-f', 'a'], 'named twice'],
     [['diff', '-f', 'a'], '"against" not set'],
     [['render', '-f', 'a', '--update-lock'], 'needs --lock'],

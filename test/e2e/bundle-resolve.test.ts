@@ -131,7 +131,7 @@ describe('opmate bundle resolve', () => {
   });
 
   it.each([
-    [['widget'], 2, '--catalog is missing'],
+    [['widget'], 2, '--catalog: missing'],
     [['Widget', '--catalog=plain'], 2, 'package "Widget": not a DNS-1123 subdomain'],
     [
       ['widget', '--catalog=plain', '--version=>>1'],
@@ -200,7 +200,7 @@ describe('opmate bundle successors', () => {
       1,
       'channel "x" not found in package "widget"',
     ],
-    [['widget', 'widget.v1.3.0'], 2, '--catalog is missing'],
+    [['widget', 'widget.v1.3.0'], 2, '--catalog: missing'],
     [['widget', 'widget.v1.3.0', '--catalog=plain', '--path-to=x'], 2, '--path-to x: '],
   ])('says why not: %j', async (args, wanted, said) => {
     const { code, stderr } = await sandbox.run(['bundle', 'successors', ...args]);

@@ -206,7 +206,7 @@ describe('mirror delete --generate', () => {
   });
 
   it.each([
-    [['--generate'], '--generate needs a configuration'],
+    [['--generate'], '--generate: needs --config'],
     [[], 'use either --generate or --delete-yaml-file FILE'],
     [['--generate', '--delete-yaml-file', 'x.yaml'], 'use either --generate or --delete-yaml-file FILE'],
     [

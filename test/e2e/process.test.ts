@@ -81,7 +81,7 @@ describe('usage', () => {
     [
       ['registry', 'build', '--db-only'],
       2,
-      '--db-only needs --save DIR',
+      '--db-only: needs --save',
       'specify the directory to write bundles.db to',
     ],
     [['index', 'build'], 2, 'missing required argument "database"', 'see opmate index build --help'],

@@ -149,7 +149,7 @@ describe('opmate serve', () => {
     ],
     [['catalog', '--cache-only'], '--cache-only: needs --cache-dir'],
     [['catalog', '--tls-cert', 'x'], '--tls-cert and --tls-key must be used together'],
-    [[], 'missing required argument "catalog"'],
+    [[], 'missing required argument "catalog"\nhint: see opmate serve --help'],
   ])('%j is wrong usage', async (args, message) => {
     const result = await sandbox.run(['serve', ...args]);
     expect(result).toMatchObject({ code: 1, stdout: '' });

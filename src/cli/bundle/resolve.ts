@@ -113,7 +113,7 @@ function readRequest(
 function chooseCatalogs(options: FlagValues<typeof resolveFlags>): NamedCatalog[] {
   const catalogs = (options.catalog ?? []).map(parseNamedCatalog);
   if (catalogs.length === 0) {
-    throw new UsageError('--catalog is missing', { hint: 'specify at least one, e.g. --catalog ./catalog' });
+    throw new UsageError('--catalog: missing', { hint: 'specify at least one, e.g. --catalog ./catalog' });
   }
   const names = catalogs.map(({ name }) => name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);

@@ -50,7 +50,7 @@ export const command = defineCommand({
     const pathTo =
       options.pathTo === undefined ? undefined : readVersion(options.pathTo, `--path-to ${options.pathTo}`);
     if (options.catalog === undefined) {
-      throw new UsageError('--catalog is missing', { hint: 'specify one, e.g. --catalog ./catalog' });
+      throw new UsageError('--catalog: missing', { hint: 'specify one, e.g. --catalog ./catalog' });
     }
     const catalog = parseNamedCatalog(options.catalog);
     const request = { packageName, bundle, channels: channel, pathTo };

@@ -197,7 +197,7 @@ function requireName(
   text: string | undefined,
   fault: (text: string) => string | undefined,
 ): string {
-  if (text === undefined || text === '') throw new UsageError(`${what} is missing`);
+  if (text === undefined || text === '') throw new UsageError(`${what}: missing`);
   const wrong = fault(text);
   if (wrong === undefined) return text;
   throw new UsageError(`${what} ${quoteGo(text)}: ${wrong}`);

@@ -41,7 +41,7 @@ function checkOptions(options: DeploymentOptions): void {
     throw new UsageError(`--install-namespace ${quoteGo(installNamespace ?? '')}: ${fault}`);
   }
   if (file.length === 0) {
-    throw new UsageError('-f is missing', { hint: 'specify a file with deployments, or - for stdin' });
+    throw new UsageError('--file: missing', { hint: 'specify a file with deployments, or - for stdin' });
   }
   if (new Set(file).size < file.length || (config === '-' && file.includes('-'))) {
     throw new UsageError('-f: a file is named twice', { hint: 'specify each file once' });

@@ -82,7 +82,7 @@ async function generateList(
 ): Promise<number> {
   const { config: file, deleteId } = options;
   if (file === undefined) {
-    throw new UsageError('--generate needs a configuration', {
+    throw new UsageError('--generate: needs --config', {
       hint: 'add --config FILE, a DeleteImageSetConfiguration',
     });
   }

@@ -135,7 +135,7 @@ async function parseOutput(
 ): Promise<BuildIndexOptions['output']> {
   const { to, save, dbOnly } = options;
   if (dbOnly && save === undefined)
-    throw new UsageError('--db-only needs --save DIR', {
+    throw new UsageError('--db-only: needs --save', {
       hint: 'specify the directory to write bundles.db to',
     });
   if (dbOnly && to !== undefined)

@@ -71,8 +71,9 @@ export const command = defineCommand({
       const { serveManifests } = await import('../serve/catalogs.js');
       return serveManifests(context, catalogs, options);
     }
-    if (options.grpc !== undefined) throw new UsageError('--grpc needs --catalogs', { hint: 'use --port' });
-    if (reference === undefined) throw new UsageError('missing required argument "catalog"');
+    if (options.grpc !== undefined) throw new UsageError('--grpc: needs --catalogs', { hint: 'use --port' });
+    if (reference === undefined)
+      throw new UsageError('missing required argument "catalog"', { hint: 'see opmate serve --help' });
     const { workers = 1 } = options;
     if (workers === 1) {
       await serveReference(context, reference, options);

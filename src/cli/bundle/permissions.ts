@@ -35,7 +35,7 @@ const permissionFlags = {
   ...scopeFlags,
   ...grouped('Input', {
     diff: text('source', 'show the difference from this older bundle'),
-    canI: text('file', 'show permissions that an installer with the roles in this file lacks; - for stdin'),
+    canI: text('file', 'show permissions that the roles in this file lack; - for stdin'),
   }),
   failOn: list('risk', 'exit with 3 on these risks, e.g. cluster-admin,wildcard,secrets,escalate,host', {
     group: 'Behavior',

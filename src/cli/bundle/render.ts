@@ -32,11 +32,10 @@ const renderFlags = {
   ...certificateFlags,
   ...grouped('Input', {
     config: text('file', 'configuration as in a ClusterExtension, or chart values; - for stdin'),
-    format: text(
-      'format',
-      'source format: registry-v1, plain, helm, or NAME of a program opmate-format-NAME',
-      { choices: ['registry-v1', 'plain', 'helm'], default: 'registry-v1' },
-    ),
+    format: text('format', 'source format, or NAME of a program opmate-format-NAME', {
+      choices: ['registry-v1', 'plain', 'helm'],
+      default: 'registry-v1',
+    }),
   }),
   ...grouped('Cluster', {
     releaseName: text('name', 'Helm release name (default: the chart name)'),

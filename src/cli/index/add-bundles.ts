@@ -16,16 +16,17 @@ import { count } from '../printable.js';
 import { permissiveFlag } from '../registry/database.js';
 import { formatNames } from './edit-commands.js';
 
+/** `--pull-from` of the commands that add bundles or replace them. */
+export const pullFrom = list('prefix=other', 'pull images of one prefix from another; names do not change', {
+  group: 'Registry',
+});
+
 /** Flags of the commands that add bundles to a database or index image. */
 export const addFlags = {
   fromFile: text('file', 'file with one bundle per line, # begins a comment; - for stdin', {
     group: 'Input',
   }),
-  pullFrom: list(
-    'prefix=other',
-    'pull images of one prefix from another; the index keeps the original name',
-    { group: 'Registry' },
-  ),
+  pullFrom,
   ...grouped('Behavior', {
     requireDigest: flag('refuse images without a digest'),
     // The value is checked by `planAdd`, in the words of opm.

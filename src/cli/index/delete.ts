@@ -9,7 +9,7 @@ import {
 } from '../../sqlite/remove/delete-bundle.js';
 import type { Database } from '../../sqlite/schema/database.js';
 import { argument } from '../command/declaration.js';
-import { type FlagValues, flag, list, text } from '../command/flags.js';
+import { type FlagValues, flag, text } from '../command/flags.js';
 import { summarizeItems } from '../ending.js';
 import {
   type EditedDatabase,
@@ -18,11 +18,8 @@ import {
   formatNames,
   logRemoved,
 } from './edit-commands.js';
+import { pullFrom } from './add-bundles.js';
 import { planRemove, readPackages, removeArguments, removeFlags } from './rm.js';
-
-const pullFrom = list('prefix=other', 'pull bundles from another registry or repository', {
-  group: 'Registry',
-});
 
 const flags = {
   ...removeFlags,

@@ -12,12 +12,12 @@ export const command = defineCommand({
   tool: 'opm',
   flags: {
     index: required(text('image', 'index image, or a database file', { short: 'i', group: 'Input' })),
-    package: list('package', 'packages to export (default: all)', {
+    package: list('name', 'packages to export (default: all)', {
       short: 'p',
       aliases: ['packages'],
       group: 'Selection',
     }),
-    xpackage: list('package', 'the old name of --package', {
+    xpackage: list('name', 'the old name of --package', {
       aliases: ['o'],
       hidden: true,
       replacement: 'package',

@@ -24,7 +24,7 @@ export const imageOutputFlags = {
   ...grouped('Output', {
     tag: text('reference', 'image reference; pushed to it unless --save is given', { short: 't' }),
     push: flag('also push the image to --tag when --save is given'),
-    save: text('place', 'save the image to oci:DIR[:TAG], oci-archive:FILE[:TAG] or docker-archive:FILE'),
+    save: text('place', 'save to oci:DIR[:TAG], oci-archive:FILE[:TAG] or docker-archive:FILE'),
   }),
   signBy: signByFlag,
 };

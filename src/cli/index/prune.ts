@@ -11,7 +11,7 @@ export const { registryCommand, command } = editCommands(
     tool: 'opm',
     flags: {
       package: required(
-        list('package', 'packages to keep', { short: 'p', aliases: ['packages'], group: 'Selection' }),
+        list('name', 'packages to keep', { short: 'p', aliases: ['packages'], group: 'Selection' }),
       ),
       permissive: permissiveFlag,
     },

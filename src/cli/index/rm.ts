@@ -14,7 +14,7 @@ import {
 
 /** Flags of the commands that remove packages; `-o` is their name in `opm`. */
 export const removeFlags = {
-  package: list('package', 'packages to remove', {
+  package: list('name', 'packages to remove', {
     aliases: ['packages', 'operators', 'o'],
     group: 'Selection',
   }),

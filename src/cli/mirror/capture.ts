@@ -21,7 +21,7 @@ export const command = defineCommand({
   flags: {
     catalog: repeated(
       '[image=]reference',
-      'check against this catalog; IMAGE is its name in the cluster, if different',
+      'check against this catalog, named IMAGE in the cluster if different',
       { group: 'Input' },
     ),
     to: text('file', 'write to this file (default: stdout)', { group: 'Output' }),

@@ -78,10 +78,7 @@ const imageSetRunFlags = {
     config: text('file', 'mirror an ImageSetConfiguration to docker://REGISTRY[/PATH] or file://DIR', {
       short: 'c',
     }),
-    from: repeated(
-      'archive',
-      'mirror from an archive on disk, and its base archives; --config limits its content',
-    ),
+    from: repeated('archive', 'mirror from an archive and its base archives; --config limits content'),
   }),
   ...archiveProofFlags,
   ...imageSetFlags,

@@ -23,8 +23,8 @@ const flags = {
     fromDb: text('file', databaseSummary),
   }),
   ...grouped('Selection', {
-    package: list('package', 'select these packages', { aliases: ['packages'] }),
-    channel: list('channel', 'select bundles in these channels', { aliases: ['channels'] }),
+    package: list('name', 'select these packages', { aliases: ['packages'] }),
+    channel: list('name', 'select bundles in these channels', { aliases: ['channels'] }),
     bundle: list('name', 'select these bundles', { aliases: ['bundles'] }),
     includeUndeclared: flag(
       'add images named only in deployments (RELATED_IMAGE_* variables, init containers)',
@@ -37,9 +37,7 @@ const flags = {
       'reference',
       'catalog image in catalogsource.yaml (default: --from, or its name in the archive)',
     ),
-    idms: flag(
-      'write imagedigestmirrorset.yaml and imagetagmirrorset.yaml instead of imagecontentsourcepolicy.yaml',
-    ),
+    idms: flag('write imagedigestmirrorset.yaml and imagetagmirrorset.yaml instead'),
     tagDigests: flag(
       'tag every digest at the target, like oc adm catalog mirror (default: only where several share a repository)',
     ),

@@ -27,11 +27,8 @@ const flags = {
   ...registryServerFlags,
   ...catalogServerFlags,
   ...grouped('Input', {
-    catalogs: text('directory', 'serve the catalogs described by the manifests in this directory, over HTTP'),
-    secrets: text(
-      'directory',
-      'with --catalogs: directory with manifests of Secrets for Git and HTTP sources',
-    ),
+    catalogs: text('directory', 'serve the catalogs described by manifests in this directory, over HTTP'),
+    secrets: text('directory', 'with --catalogs: directory with manifests of referenced Secrets'),
   }),
   grpc: optional(
     'address',

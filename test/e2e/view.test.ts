@@ -1183,6 +1183,12 @@ withBrowser('the page', () => {
     await command.stop('SIGTERM');
     await alert.getByText('opmate does not respond').waitFor({ timeout: 15_000 });
     expect(await page.locator('.panel h2').innerText()).toBe('gadget.v0.1.0');
+    await page.goto(`${url}#/package/widget`);
+    await page
+      .locator('p.note.error')
+      .filter({ hasText: /^opmate does not respond/ })
+      .waitFor();
+    expect(await page.getByRole('heading', { name: 'Not found' }).count()).toBe(0);
     await page.close();
     // The browser has said of each poll that it failed.
     faults.splice(0, faults.length, ...faults.filter((text) => !text.startsWith('Failed to load resource')));

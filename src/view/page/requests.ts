@@ -20,6 +20,8 @@ const listeners = new Set<() => void>();
 export interface Loaded<T> {
   value?: T;
   error?: string;
+  /** Set if the server is unreachable, so that nothing is known about the requested thing. */
+  isUnreachable?: boolean;
 }
 
 /** Returns the URL of a request with its parameters. */
@@ -50,7 +52,7 @@ export function useResponse<T>(url: string | undefined): Loaded<T> {
         setLoaded((before) =>
           before.url === url && before.value !== undefined && isUnreachable(error)
             ? before
-            : { url, error: describeError(error) },
+            : { url, error: describeError(error), isUnreachable: isUnreachable(error) },
         );
       },
     );

@@ -33,7 +33,7 @@ import { type PackageRoute, getUrl, getPackageUrl, allPackages, go } from '../ro
 /** Package with its channels, the graph of a channel, and the details of a bundle. */
 export function PackageView({ route, catalog }: { route: PackageRoute; catalog: CatalogOverview }) {
   const { package: name } = route;
-  const { value, error } = useResponse<PackageDetails>(toApiUrl('package', { package: name }));
+  const { value, error, isUnreachable } = useResponse<PackageDetails>(toApiUrl('package', { package: name }));
   // By default, select the head of the channel.
   const bundle =
     route.bundle ||
@@ -55,7 +55,8 @@ export function PackageView({ route, catalog }: { route: PackageRoute; catalog: 
     hasPath ? toApiUrl('path', { package: name, channel: shown, from: route.from, to: route.to }) : undefined,
   );
   if (value === undefined) {
-    return error === undefined ? <Waiting error={undefined} /> : <Missing error={error} search={name} />;
+    const isMissing = error !== undefined && isUnreachable !== true;
+    return isMissing ? <Missing error={error} search={name} /> : <Waiting error={error} />;
   }
   return (
     <>

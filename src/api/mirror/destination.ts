@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
+import { withoutCredentials } from '../../core/reference.js';
 import {
   type MirrorTarget,
   archiveTarget,
@@ -20,18 +21,20 @@ export function parseDestination(
   { workingDirectory }: Pick<Session, 'workingDirectory'>,
   maxNestedPaths?: number,
 ): MirrorDestination {
-  if (!text.startsWith('file://'))
+  if (text.startsWith('docker://'))
     return { kind: 'registry', target: parseMirrorTarget(text, maxNestedPaths) };
   const directory = parseDirectoryUrl(text, workingDirectory);
   if (directory !== undefined)
     return { kind: 'disk', directory, target: { ...archiveTarget, maxNestedPaths } };
-  throw new UsageError(`${quoteGo(text)}: not a directory`, { hint: 'use file://DIRECTORY' });
+  throw new UsageError(`${quoteGo(withoutCredentials(text))}: neither a registry nor a directory`, {
+    hint: 'use docker://REGISTRY[/PATH] or file://DIRECTORY',
+  });
 }
 
 /** Returns a destination unless it is a directory, for which it throws UsageError. */
 export function requireRegistry(text: string): string {
   if (!text.startsWith('file://')) return text;
-  throw new UsageError(`${text}: not a registry`, { hint: 'use docker://REGISTRY[/PATH]' });
+  throw new UsageError(`${quoteGo(text)}: not a registry`, { hint: 'use docker://REGISTRY[/PATH]' });
 }
 
 /** Returns the directory, absolute, that `file://DIRECTORY` names; undefined for another text. */

@@ -1,3 +1,4 @@
+import { firstBy } from '../core/groups.js';
 import { formatPlace } from '../core/diagnostic.js';
 import { addContext } from '../core/diagnostics-error.js';
 import { encodeGoJson, parseGoJson } from '../document/go-json.js';
@@ -335,12 +336,7 @@ export function annotatedProperties(annotations: JsonObject): RawProperty[] {
 }
 
 function distinctProperties(properties: RawProperty[]): RawProperty[] {
-  const byKey = new Map<string, RawProperty>();
-  for (const property of properties) {
-    const key = `${property.type}\0${property.text ?? ''}`;
-    if (!byKey.has(key)) byKey.set(key, property);
-  }
-  return [...byKey.values()];
+  return [...firstBy(properties, ({ type, text = '' }) => `${type}\0${text}`).values()];
 }
 
 /** Reads string fields of the value of a property. Throws OpmateError INVALID. */

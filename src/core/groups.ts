@@ -16,3 +16,13 @@ export function groupBy<K, T>(items: Iterable<T>, keyOf: (item: T) => K): Map<K,
   for (const item of items) pushTo(groups, keyOf(item), item);
   return groups;
 }
+
+/** Returns items by key, the first of duplicates. */
+export function firstBy<K, T>(items: Iterable<T>, keyOf: (item: T) => K): Map<K, T> {
+  const first = new Map<K, T>();
+  for (const item of items) {
+    const key = keyOf(item);
+    if (!first.has(key)) first.set(key, item);
+  }
+  return first;
+}

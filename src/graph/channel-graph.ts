@@ -1,4 +1,5 @@
 import type { ChannelEntry } from '../model/declarative-config.js';
+import { firstBy } from '../core/groups.js';
 import { compareBytes } from '../core/order.js';
 
 /**
@@ -25,8 +26,7 @@ export interface ChannelGraph {
 
 /** Builds the graph in linear time and memory. */
 export function readGraph(list: readonly ChannelEntry[]): ChannelGraph {
-  const entries = new Map<string, ChannelEntry>();
-  for (const entry of list) if (!entries.has(entry.name)) entries.set(entry.name, entry);
+  const entries = firstBy(list, ({ name }) => name);
   const skipped = new Set<string>();
   const replaced = new Set<string>();
   for (const entry of entries.values()) {

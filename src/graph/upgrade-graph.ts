@@ -128,13 +128,6 @@ export function findStream(from: BundleVersion | undefined, to: BundleVersion): 
   return isSame('minor') ? 'z' : 'y';
 }
 
-/** Returns bundles by name, the first of duplicates. */
-export function bundlesByName(bundles: readonly PackageBundle[]): Map<string, PackageBundle> {
-  const byName = new Map<string, PackageBundle>();
-  for (const bundle of bundles) if (!byName.has(bundle.name)) byName.set(bundle.name, bundle);
-  return byName;
-}
-
 /** Returns the version of a bundle; undefined if invalid. */
 export function findReadableVersion(bundle: PackageBundle | undefined): BundleVersion | undefined {
   return bundle === undefined || typeof bundle.version === 'string' ? undefined : bundle.version;

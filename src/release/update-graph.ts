@@ -1,6 +1,6 @@
 import { LimitError, OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
-import { getOrAdd } from '../core/groups.js';
+import { firstBy, getOrAdd } from '../core/groups.js';
 import { formatReference } from '../core/reference.js';
 import { compareVersions, parseVersion } from '../core/semver.js';
 import { openValue } from '../document/document.js';
@@ -56,8 +56,7 @@ export function parseUpdateGraph(text: string, label: string): UpdateGraph {
   const top = openValue(value, { name: label, kind: 'reference' });
   const lists = top.object(['nodes', 'edges', 'conditionalEdges'], { unknown: 'ignore' });
   const listed = lists.nodes.optionalList(maxNodes).map(readNode);
-  const byVersion = new Map<string, ReleaseNode>();
-  for (const node of listed) if (!byVersion.has(node.version)) byVersion.set(node.version, node);
+  const byVersion = firstBy(listed, ({ version }) => version);
   const edges = createEdgeTable(byVersion, label);
   for (const item of lists.edges.optionalList(maxEdges)) {
     const [from, to, ...more] = item.list(3).map((field) => listed[field.integer(0, listed.length - 1)]);

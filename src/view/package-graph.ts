@@ -2,7 +2,7 @@ import { takeTurn } from '../core/concurrency.js';
 import type { Severity } from '../core/diagnostic.js';
 import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
-import { groupBy, pushTo } from '../core/groups.js';
+import { firstBy, groupBy, pushTo } from '../core/groups.js';
 import { parseVersion, tryParse } from '../core/semver.js';
 import { notFound } from '../core/suggest.js';
 import { formatBundleVersion, parseBundleVersion } from '../graph/bundle-version.js';
@@ -233,9 +233,8 @@ function joinEntries(
       skipRange: known.skipRange || entry.skipRange,
     });
   }
-  const edgesBefore = new Map<string, ChannelEntry>();
+  const edgesBefore = firstBy(before, ({ name }) => name);
   for (const entry of before) {
-    if (!edgesBefore.has(entry.name)) edgesBefore.set(entry.name, entry);
     const known = entries.get(entry.name);
     if (known === undefined) entries.set(entry.name, { ...entry, skips: [] });
     else if (entry.replaces !== '' && entry.replaces !== known.replaces) {

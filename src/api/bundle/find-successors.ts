@@ -1,3 +1,4 @@
+import { firstBy } from '../../core/groups.js';
 import { describeMissing, notFound } from '../../core/suggest.js';
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
@@ -19,7 +20,6 @@ import {
   type UpgradeEdge,
   type UpgradeFrom,
   UpgradeGraph,
-  bundlesByName,
   longestPath,
   findReadableVersion,
   shortestPath,
@@ -83,7 +83,7 @@ export async function findSuccessors(
   session: Session,
 ): Promise<BundleSuccessors> {
   const { content } = await readNamedCatalog(catalog, packageName, session);
-  const bundles = bundlesByName(content.bundles);
+  const bundles = firstBy(content.bundles, ({ name }) => name);
   const deprecations = bundleDeprecations(content);
   const from = getStart(bundle, content, bundles, packageName, catalog.name);
   const channels = chooseChannels(content, wanted, packageName);

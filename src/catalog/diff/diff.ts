@@ -1,7 +1,7 @@
 import { throwIfCancelled } from '../../core/errors.js';
 import { encodeGoJson } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';
-import { pushTo } from '../../core/groups.js';
+import { firstBy, pushTo } from '../../core/groups.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import {
   type BundleBlob,
@@ -308,16 +308,6 @@ function listDeprecations({ package: of, entries }: DeprecationsFacts): [string,
 
 function toOtherBlob({ package: of, schema, name }: OtherBlob): OtherBlob {
   return { package: of, schema, name };
-}
-
-/** Returns items by key, the first of duplicates. */
-function firstBy<T>(list: readonly T[], keyOfOne: (item: T) => string): Map<string, T> {
-  const items = new Map<string, T>();
-  for (const item of list) {
-    const key = keyOfOne(item);
-    if (!items.has(key)) items.set(key, item);
-  }
-  return items;
 }
 
 function findChange(from: string, to: string): Change | undefined {

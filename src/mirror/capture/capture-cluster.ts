@@ -1,4 +1,4 @@
-import { compareKnownVersions } from '../../graph/bundle-version.js';
+import { compareKnownVersions, readBundleVersions } from '../../graph/bundle-version.js';
 import { SkipRanges } from '../../graph/skip-ranges.js';
 import { OpmateError } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
@@ -327,11 +327,8 @@ export function captureCluster(
         `${image} has no channel ${quoteShort(name)}`,
         `use another channel, such as ${defaultChannel}`,
       );
-    const versions = new Map<string, Version | undefined>();
-    for (const { name, package: own, packageProperties } of facts.bundles) {
-      if (own !== request.package) continue;
-      versions.set(name, tryParse(parseVersion, packageProperties[0]?.version ?? ''));
-    }
+    const bundles = facts.bundles.filter((item) => item.package === request.package);
+    const versions = readBundleVersions(bundles);
     const isReached = ({ entries }: ChannelFacts): boolean =>
       request.version === undefined ||
       entries.some(({ name }) => {

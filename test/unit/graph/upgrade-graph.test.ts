@@ -1,10 +1,10 @@
 import fc from 'fast-check';
+import { firstBy } from '../../../src/core/groups.js';
 import { describe, expect, it } from 'vitest';
 import { parseBundleVersion } from '../../../src/graph/bundle-version.js';
 import {
   type UpgradeFrom,
   UpgradeGraph,
-  bundlesByName,
   describeEdge,
   longestPath,
   shortestPath,
@@ -25,13 +25,14 @@ function channel(name: string, ...entries: Entry[]) {
   };
 }
 
-const bundles = bundlesByName(
+const bundles = firstBy(
   ['1.0.0', '1.0.1', '1.1.0', '1.2.0', '2.0.0'].map((version) => ({
     name: `w.v${version}`,
     image: '',
     version: parseBundleVersion(version),
     dependencies: [],
   })),
+  ({ name }) => name,
 );
 
 function from(version: string): UpgradeFrom {

@@ -1,4 +1,4 @@
-import { withOpen } from '../core/concurrency.js';
+import { keepOpen, withOpen } from '../core/concurrency.js';
 import { Assembly } from '../catalog/assemble.js';
 import { writeCatalogDirectory } from '../catalog/directory-writer.js';
 import { collectFacts } from '../catalog/facts.js';
@@ -37,9 +37,8 @@ export async function filterCatalog(
   filter: CatalogFilter,
   session: Session,
 ): Promise<FilteredCatalog> {
-  const source = await openCatalog(reference, session);
-  const { catalog } = source;
-  try {
+  return keepOpen(openCatalog(reference, session), async (source) => {
+    const { catalog } = source;
     const chosen = await select(catalog, filter, reference, session);
     return {
       before: chosen.before,
@@ -59,10 +58,7 @@ export async function filterCatalog(
       },
       close: () => source.close(),
     };
-  } catch (error) {
-    await source.close();
-    throw error;
-  }
+  });
 }
 
 interface Chosen {

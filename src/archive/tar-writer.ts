@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
-import type { CancelOptions } from '../core/concurrency.js';
+import { type CancelOptions, withOpen } from '../core/concurrency.js';
 import { OpmateError, fileError, systemCode, throwIfCancelled } from '../core/errors.js';
 import { compareBytes } from '../core/order.js';
 import { type FilePart, FilePartReader } from '../files/file-parts.js';
@@ -86,12 +86,11 @@ async function orderInputs(entries: AsyncIterable<TarInput> | Iterable<TarInput>
 }
 
 async function fill(archive: Pack, inputs: TarInput[], mtime: Date): Promise<void> {
-  const reader = new FilePartReader();
   const add = (header: Parameters<Pack['entry']>[0], bytes: Buffer): Promise<void> =>
     new Promise((resolve, reject) => {
       archive.entry(header, bytes, (error) => (error ? reject(error) : resolve()));
     });
-  try {
+  await withOpen(new FilePartReader(), async (reader) => {
     for (const { path, type = 'file', content = Buffer.alloc(0), mode } of inputs) {
       const header = { name: path, type, mtime, mode: mode ?? (type === 'directory' ? 0o755 : 0o644) };
       if (type === 'directory') archive.entry({ ...header, name: `${path}/` });
@@ -102,9 +101,7 @@ async function fill(archive: Pack, inputs: TarInput[], mtime: Date): Promise<voi
         await add(header, pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces));
       } else await pipeline(reader.read(content, path), archive.entry({ ...header, size: content.size }));
     }
-  } finally {
-    await reader.close();
-  }
+  });
   archive.finalize();
 }
 
@@ -168,16 +165,13 @@ export async function writeLayer(
   options: WriteTarOptions & CancelOptions = {},
 ): Promise<LayerFile> {
   try {
-    const handle = await open(file, 'wx', 0o600);
-    try {
+    return await withOpen(open(file, 'wx', 0o600), async (handle) => {
       const facts = await compress(entries, options, async (chunk) => {
         throwIfCancelled(options.signal);
         await handle.writeFile(chunk);
       });
       return { file, ...facts };
-    } finally {
-      await handle.close();
-    }
+    });
   } catch (error) {
     throw systemCode(error) === undefined ? error : fileError(file, error, { file });
   }

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { type ImageFile, listFiles } from '../../bundle/image-files.js';
 import { buildCatalogImages, catalogPlatforms } from '../../catalog/image/build.js';
 import { defaultCatalogBase } from '../../catalog/dockerfile.js';
+import { withOpen } from '../../core/concurrency.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { isWithin } from '../../files/directory-root.js';
@@ -87,8 +88,8 @@ export async function buildCatalogImage(
   if (files.length === 0) logger.log('warn', `${directory}: is empty, and so is the catalog`);
   else if (!options.skipValidation && !(await isValid(directory, session, options))) return refused;
   return withTemporaryDirectory(session, async (temporary) => {
-    const base = await openBase(session, options.baseImage, '--base-image', defaultCatalogBase);
-    try {
+    const opening = openBase(session, options.baseImage, '--base-image', defaultCatalogBase);
+    return withOpen(opening, async (base) => {
       const { platforms } = options;
       const name = options.baseImage || defaultCatalogBase;
       const built = await buildCatalogImages(files, {
@@ -109,9 +110,7 @@ export async function buildCatalogImage(
       for (const output of outputs)
         images.push(await putImages(session, { ...output, sbom }, built, temporary));
       return { images, files: files.length, findings: [] };
-    } finally {
-      await base.close();
-    }
+    });
   });
 }
 

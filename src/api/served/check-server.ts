@@ -1,7 +1,7 @@
 import { checkAuthorities } from '../../client/client-options.js';
 import { GrpcConnection } from '../../client/grpc-connection.js';
 import { type HealthStatus, checkHealth } from '../../client/health.js';
-import type { CancelOptions } from '../../core/concurrency.js';
+import { type CancelOptions, withOpen } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 
 /** Options of checking the health of a server. */
@@ -38,12 +38,10 @@ export async function checkServer(address: string, options: CheckServerOptions =
     maxAttempts: 1,
     maxMessageBytes: 64 * 1024,
   });
-  try {
+  return withOpen(connection, async () => {
     options.onState?.('connecting');
     await connection.ready(connectTimeoutMs, options.signal);
     options.onState?.('connected');
-    return await checkHealth(connection, service, options);
-  } finally {
-    connection.close();
-  }
+    return checkHealth(connection, service, options);
+  });
 }

@@ -1,6 +1,6 @@
-import { type FileHandle, mkdir, open, realpath } from 'node:fs/promises';
+import { mkdir, open, realpath } from 'node:fs/promises';
 import path from 'node:path';
-import type { CancelOptions } from '../../core/concurrency.js';
+import { type CancelOptions, withOpen } from '../../core/concurrency.js';
 import { OpmateError, fileError, throwFileError, throwIfCancelled } from '../../core/errors.js';
 import { changeDirectory } from '../../files/change-directory.js';
 import { isWithin } from '../../files/directory-root.js';
@@ -186,30 +186,26 @@ async function writeSpliced(
   target: string,
   { signal }: ApplyOptions,
 ): Promise<void> {
-  const from = await openFile(source, source);
-  let to: FileHandle | undefined;
-  try {
+  await withOpen(openFile(source, source), async (from) => {
     const { size, mode } = await from.stat();
-    to = await open(target, 'wx', mode & 0o777);
-    await to.chmod(mode & 0o777);
-    const buffer = Buffer.allocUnsafe(Math.min(copySize, size));
-    let position = 0;
-    for (const { offset, length, text } of [...splices, { offset: size, length: 0, text: '' }]) {
-      while (position < offset) {
-        throwIfCancelled(signal);
-        const part = buffer.subarray(0, Math.min(buffer.length, offset - position));
-        if ((await readFully(from, part, position, source)) < part.length) throw changedMeanwhile(source);
-        await to.writeFile(part);
-        position += part.length;
+    await withOpen(open(target, 'wx', mode & 0o777), async (to) => {
+      await to.chmod(mode & 0o777);
+      const buffer = Buffer.allocUnsafe(Math.min(copySize, size));
+      let position = 0;
+      for (const { offset, length, text } of [...splices, { offset: size, length: 0, text: '' }]) {
+        while (position < offset) {
+          throwIfCancelled(signal);
+          const part = buffer.subarray(0, Math.min(buffer.length, offset - position));
+          if ((await readFully(from, part, position, source)) < part.length) throw changedMeanwhile(source);
+          await to.writeFile(part);
+          position += part.length;
+        }
+        if (text !== '') await to.writeFile(text);
+        position = offset + length;
       }
-      if (text !== '') await to.writeFile(text);
-      position = offset + length;
-    }
-    await to.sync();
-  } finally {
-    await to?.close();
-    await from.close();
-  }
+      await to.sync();
+    });
+  });
 }
 
 /** Reads the staged files and validates the resulting catalog. */
@@ -221,9 +217,8 @@ async function validateResult(
   const edited = new Map<string, { facts: CatalogFacts }>();
   for (const { plan, staged: file } of staged) {
     if (plan.kind === 'remove') continue;
-    const catalog = new DirectoryCatalog(path.dirname(file), name);
-    const facts = emptyFacts();
-    try {
+    await withOpen(new DirectoryCatalog(path.dirname(file), name), async (catalog) => {
+      const facts = emptyFacts();
       let blobs = 0;
       for await (const meta of catalog.metas({ signal })) {
         addFacts(facts, meta);
@@ -235,9 +230,7 @@ async function validateResult(
         });
       }
       edited.set(getName(plan), { facts });
-    } finally {
-      await catalog.close();
-    }
+    });
   }
   const touched = new Set(staged.map(({ plan }) => getName(plan)));
   const kept = files.filter((file) => !touched.has(file.name));

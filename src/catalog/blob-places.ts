@@ -11,7 +11,7 @@ export type LinesDownTo = (path: BlobPath) => number;
  * Finds the lines of parts of one blob. Caches what was read of objects, arrays and blocks, so that many paths take
  * little longer than one pass over the text.
  */
-export function findPlaces(text: string, syntax: 'json' | 'yaml'): LinesDownTo {
+export function findBlobLines(text: string, syntax: 'json' | 'yaml'): LinesDownTo {
   const getOffset = syntax === 'json' ? findJsonPlaces(text) : findYamlPlaces(text);
   let lineBreaks: number[] | undefined;
   return (path) => {

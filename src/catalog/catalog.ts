@@ -9,7 +9,7 @@ import type { LinkOptions } from '../files/directory-root.js';
 import type { BlobOrigin } from '../model/facts.js';
 import { LineCounter, type OpenFile, readDocumentAt, readDocuments } from './documents.js';
 import { changed, openFile, readAgain } from './file-access.js';
-import { type LinesDownTo, findPlaces } from './blob-places.js';
+import { type LinesDownTo, findBlobLines } from './blob-places.js';
 import { type Meta, MissingSchemaError, toMeta } from './meta.js';
 import { type CatalogFile, listCatalogFiles } from './walk.js';
 
@@ -158,7 +158,7 @@ export class DirectoryCatalog implements Catalog {
     if (path.length === 0) return line;
     if (this.#places?.file !== file || this.#places.offset !== offset) {
       const bytes = await readAgain(handle, origin);
-      this.#places = { file, offset, linesDownTo: findPlaces(bytes.toString('utf8'), syntax) };
+      this.#places = { file, offset, linesDownTo: findBlobLines(bytes.toString('utf8'), syntax) };
     }
     return line + this.#places.linesDownTo(path);
   }

@@ -6,7 +6,7 @@ import type { BundlePlace } from './responses.js';
 import type { ViewedPackage } from './viewed-package.js';
 
 /** Returns the entries of a bundle in the channels of its package, with its updates in each. */
-export function findPlaces({ channels, bundles, facts }: ViewedPackage, name: string): BundlePlace[] {
+export function findBundlePlaces({ channels, bundles, facts }: ViewedPackage, name: string): BundlePlace[] {
   const ranges = new SkipRanges();
   const versions = readBundleVersions(bundles.values());
   const version = versions.get(name);

@@ -48,7 +48,7 @@ import {
   findDefaultHead,
   summarizeChannels,
 } from './viewed-package.js';
-import { findPlaces } from './bundle-places.js';
+import { findBundlePlaces } from './bundle-places.js';
 
 /** Maximum problems in the response for a package or bundle. */
 const maxProblems = 50;
@@ -282,7 +282,7 @@ export async function openCatalogView(
     async bundle(packageName: string, name: string): Promise<BundleDetails> {
       const viewedPackage = requirePackage(packageName);
       const bundleFacts = viewedPackage.bundles.get(name);
-      const places = findPlaces(viewedPackage, name);
+      const places = findBundlePlaces(viewedPackage, name);
       if (bundleFacts === undefined && places.length === 0) {
         throw notFound('bundle', name, viewedPackage.bundles.keys(), {
           scope: `package ${quoteGo(packageName)}`,

@@ -1,7 +1,7 @@
 import type { DocumentPath, Severity } from '../../core/diagnostic.js';
 import type { CatalogDiagnostic, CatalogSubject } from '../../model/catalog-diagnostic.js';
 import type { BlobOrigin } from '../../model/facts.js';
-import { type LinesDownTo, findPlaces } from '../blob-places.js';
+import { type LinesDownTo, findBlobLines } from '../blob-places.js';
 import { type CheckName, checks } from './checks.js';
 
 /** Adds a finding about the value at a path of a blob. */
@@ -30,7 +30,7 @@ export class FindingList {
     this.#blob =
       blob?.text === undefined
         ? undefined
-        : { origin: blob.origin, linesDownTo: findPlaces(blob.text, blob.origin.syntax) };
+        : { origin: blob.origin, linesDownTo: findBlobLines(blob.text, blob.origin.syntax) };
   }
 
   /** Reports whether findings of a check are selected. */

@@ -9,7 +9,7 @@ import { type JsonObject, type JsonValue, isJsonObject } from '../../document/js
 import { parseYamlWithPlaces } from '../../document/yaml.js';
 import type { YamlPath } from '../../document/yaml-full.js';
 import { getList } from '../../document/json-fields.js';
-import { findPlaces } from '../blob-places.js';
+import { findBlobLines } from '../blob-places.js';
 import { decodeMeta } from '../blob.js';
 import { type CatalogDocument, LineCounter, type OpenFile, readDocuments } from '../documents.js';
 import { readAgain } from '../file-access.js';
@@ -122,7 +122,7 @@ function lineFinder(
     const first = await new LineCounter(file.label).lineOf(file.handle, offset);
     const text = decodeUtf8(await readAgain(file.handle, { file: file.label, offset, length }));
     if (syntax === 'json') {
-      const linesDownTo = findPlaces(text, syntax);
+      const linesDownTo = findBlobLines(text, syntax);
       return (path) => first + linesDownTo(path);
     }
     const placed = parseYamlWithPlaces(text.endsWith('\n') ? text : `${text}\n`);

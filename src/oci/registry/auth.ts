@@ -12,7 +12,7 @@ import {
 } from '../transport/network-policy.js';
 import { oneLine, readRegistryErrors, formatRequestSubject } from '../transport/transport-responses.js';
 import { isRetryStatus } from '../transport/retry-policy.js';
-import { retryAfterMs, TemporaryAnswerError } from '../transport/transport-retry.js';
+import { retryAfterMs, TemporaryResponseError } from '../transport/transport-retry.js';
 import { type Transport, type TransportRequest, type TransportResponse } from '../transport/transport.js';
 
 /** A challenge of a `WWW-Authenticate` header; scheme and parameter names in lower case. */
@@ -150,7 +150,7 @@ export function withAuth(next: Transport, options: AuthOptions): Transport {
     }
     const { summary, codes: registryCodes } = await readRegistryErrors(response);
     const problem = `${subject} ${summary.replace(/^registry /, '')}`;
-    if (isRetryStatus(status)) throw new TemporaryAnswerError(problem, status, retryAfterMs(response));
+    if (isRetryStatus(status)) throw new TemporaryResponseError(problem, status, retryAfterMs(response));
     const code = status < 500 ? 'AUTH' : 'REGISTRY';
     throw new RegistryError(problem, { status, registryCodes, code, hint: getLoginHint(credentials) });
   }

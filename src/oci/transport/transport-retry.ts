@@ -19,8 +19,8 @@ const noticeAfterMs = 3_000;
 const noticeEveryMs = 30_000;
 
 /** A temporary error response, where no response can be returned. */
-export class TemporaryAnswerError extends RegistryError {
-  override readonly name: string = 'TemporaryAnswerError';
+export class TemporaryResponseError extends RegistryError {
+  override readonly name: string = 'TemporaryResponseError';
   /** Delay that it requests. */
   readonly retryAfterMs: number | undefined;
   constructor(message: string, status: number, retryAfterMs: number | undefined) {
@@ -140,7 +140,7 @@ async function tryOnce(next: Transport, request: TransportRequest, timeMs: numbe
     if (error instanceof NetworkError && error.temporary) {
       return { failure: error, status: undefined, retryAfterMs: undefined };
     }
-    if (error instanceof TemporaryAnswerError) {
+    if (error instanceof TemporaryResponseError) {
       return { failure: error, status: error.status, retryAfterMs: error.retryAfterMs };
     }
     if (error instanceof CancelledError && isLate() && !request.signal?.aborted) {

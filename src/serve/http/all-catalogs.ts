@@ -97,7 +97,7 @@ function selectCatalogs(
   const catalog = parameters.get('catalog') ?? '';
   const slash = query.package.indexOf('/');
   const qualifier = slash < 0 ? '' : query.package.slice(0, slash);
-  const labels = parseSelector(parameters.get('selector') ?? '');
+  const labels = parseLabels(parameters.get('selector') ?? '');
   return catalogs
     .list()
     .filter(({ name }) => (catalog === '' || name === catalog) && (qualifier === '' || name === qualifier))
@@ -112,7 +112,7 @@ function withoutCatalog(text: string): string {
 }
 
 /** Parses `KEY=VALUE,KEY=VALUE`. */
-function parseSelector(text: string): [string, string][] {
+function parseLabels(text: string): [string, string][] {
   if (text === '') return [];
   return text.split(',').map((part) => {
     const equals = part.indexOf('=');

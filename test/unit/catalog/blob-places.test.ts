@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import { findPlaces } from '../../../src/catalog/blob-places.js';
+import { findBlobLines } from '../../../src/catalog/blob-places.js';
 
 const json = `{
     "schema": "olm.channel",
@@ -36,8 +36,8 @@ describe('catalog/blob-places', () => {
     [['entries', 1, 'missing'], 4, 10],
     [['missing'], 0, 0],
   ])('finds the line of %j', (path, inJson, inYaml) => {
-    expect(findPlaces(json, 'json')(path)).toBe(inJson);
-    expect(findPlaces(yaml, 'yaml')(path)).toBe(inYaml);
+    expect(findBlobLines(json, 'json')(path)).toBe(inJson);
+    expect(findBlobLines(yaml, 'yaml')(path)).toBe(inYaml);
   });
 });
 
@@ -48,8 +48,8 @@ describe('catalog/blob-places: any number of places', () => {
   const block = `schema: olm.channel\nentries:\n${entries.map(({ name }) => `- name: ${name}\n  skips:\n  - a\n`).join('')}`;
 
   it('finds the line of every entry, from the last to the first', () => {
-    const json = findPlaces(pretty, 'json');
-    const yaml = findPlaces(block, 'yaml');
+    const json = findBlobLines(pretty, 'json');
+    const yaml = findBlobLines(block, 'yaml');
     for (let index = count - 1; index >= 0; index--) {
       const path = ['entries', index, 'skips', 0];
       expect([json(path), yaml(path)]).toEqual([6 + index * 6, 4 + index * 3]);
@@ -57,7 +57,7 @@ describe('catalog/blob-places: any number of places', () => {
   });
 
   it('reads the keys of a blob once, however many places are asked for', () => {
-    const places = findPlaces(pretty, 'json');
+    const places = findBlobLines(pretty, 'json');
     const parse = vi.spyOn(JSON, 'parse');
     try {
       for (let index = 0; index < count; index++) places(['entries', index, 'name']);

@@ -13,16 +13,16 @@ export interface GrpcServerOptions extends ListenAddress {
   maxConnections?: number | undefined;
 }
 
-/** Serves answers until it is closed, which finishes open calls. Throws OpmateError IO. */
+/** Serves queries until it is closed, which finishes open calls. Throws OpmateError IO. */
 export async function startGrpcServer(
-  answers: RegistryQueries | RegistryQueriesSet,
+  queries: RegistryQueries | RegistryQueriesSet,
   name: string,
   { host, port, tls, maxConnections }: GrpcServerOptions,
   logger: Logger,
 ): Promise<{ port: number; close(): Promise<void> }> {
   const files = await openCertificateFiles(tls, logger);
   const { certificate } = files;
-  const server = await startRegistryServer({ answers, host, port, certificate, maxConnections, logger });
+  const server = await startRegistryServer({ queries, host, port, certificate, maxConnections, logger });
   files.follow((next) => server.replaceCertificate(next));
   logger.log('info', 'serving registry', { catalog: name, port: server.port, tls: tls !== undefined });
   return {

@@ -53,13 +53,13 @@ export async function serveCatalog(
     const source = await openCatalog(reference, session);
     opened.push(source);
     const { catalog } = source;
-    let answers: RegistryQueries | undefined;
+    let queries: RegistryQueries | undefined;
     if (grpc !== undefined) {
-      answers = await openAnswers(catalog, reference, session, {
+      queries = await openQueries(catalog, reference, session, {
         cacheDirectory: cacheDirectory && path.resolve(session.workingDirectory, cacheDirectory),
         requireCache,
       });
-      opened.push(answers);
+      opened.push(queries);
     }
     const url = http && (await startHttp(catalog, session, options, http, opened));
     let pageUrl: string | undefined;
@@ -70,7 +70,7 @@ export async function serveCatalog(
       opened.push(served);
       pageUrl = served.url;
     }
-    const grpcPort = grpc && answers && (await startGrpc(answers, reference, session, grpc, opened));
+    const grpcPort = grpc && queries && (await startGrpc(queries, reference, session, grpc, opened));
     return { grpcPort, url, pageUrl };
   });
 }
@@ -86,9 +86,9 @@ export async function serveIndex(
 ): Promise<Pick<ServedCatalog, 'close'> & { grpcPort: number }> {
   return openTogether(session.signal, async (opened) => {
     const { openSqliteQueries } = await import('../../serve/grpc/sqlite-queries.js');
-    const answers = await openSqliteQueries(file, session, { name });
-    opened.push(answers);
-    return { grpcPort: await startGrpc(answers, name, session, grpc, opened) };
+    const queries = await openSqliteQueries(file, session, { name });
+    opened.push(queries);
+    return { grpcPort: await startGrpc(queries, name, session, grpc, opened) };
   });
 }
 
@@ -103,11 +103,11 @@ export async function buildServeCache(
 ): Promise<void> {
   await withCatalog(reference, session, async ({ catalog }) => {
     const directory = path.resolve(session.workingDirectory, cacheDirectory);
-    const cache = openAnswers(catalog, reference, session, { cacheDirectory: directory });
-    await withOpen(cache, async (answers) => {
+    const cache = openQueries(catalog, reference, session, { cacheDirectory: directory });
+    await withOpen(cache, async (queries) => {
       // An interrupted build leaves no cache.
-      const stopWaiting = onAbort(session.signal, () => void answers.close());
-      const cached = await answers.encoded;
+      const stopWaiting = onAbort(session.signal, () => void queries.close());
+      const cached = await queries.encoded;
       stopWaiting();
       throwIfCancelled(session.signal);
       if (cached === undefined) {
@@ -125,7 +125,7 @@ export async function buildServeCache(
 }
 
 /** Opens a file-based catalog or sqlite index for the gRPC registry API. */
-async function openAnswers(
+async function openQueries(
   catalog: Catalog,
   reference: string,
   session: Session,
@@ -141,14 +141,14 @@ async function openAnswers(
 }
 
 async function startGrpc(
-  answers: RegistryQueries,
+  queries: RegistryQueries,
   name: string,
   { logger }: Session,
   options: GrpcServerOptions,
   opened: Opened,
 ): Promise<number> {
   const { startGrpcServer } = await import('./grpc-server.js');
-  const server = await startGrpcServer(answers, name, options, logger);
+  const server = await startGrpcServer(queries, name, options, logger);
   opened.push(server);
   return server.port;
 }

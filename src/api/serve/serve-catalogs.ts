@@ -123,13 +123,13 @@ async function startRegistry(
 ): Promise<{ port: number; close(): Promise<void> }> {
   const { NamedQueries } = await import('../../serve/grpc/named-queries.js');
   const { startGrpcServer } = await import('./grpc-server.js');
-  const answers = new NamedQueries({ catalogs, temporaryDirectory, now, logger });
-  const server = await startGrpcServer(answers, name, options, logger);
+  const queries = new NamedQueries({ catalogs, temporaryDirectory, now, logger });
+  const server = await startGrpcServer(queries, name, options, logger);
   return {
     port: server.port,
     async close() {
       await server.close();
-      await answers.close();
+      await queries.close();
     },
   };
 }

@@ -17,7 +17,7 @@ export interface RegistryQueriesSet {
   lease(authority: string): Promise<QueriesLease>;
 }
 
-interface NamedAnswersOptions extends Pick<CatalogQueriesOptions, 'temporaryDirectory' | 'now' | 'logger'> {
+interface NamedQueriesOptions extends Pick<CatalogQueriesOptions, 'temporaryDirectory' | 'now' | 'logger'> {
   catalogs: CatalogSet;
   /** Catalogs to keep open between calls; default 8. */
   maxOpen?: number | undefined;
@@ -36,13 +36,13 @@ interface Opened {
  * its first call, and again when its content changes; calls in progress keep the old content.
  */
 export class NamedQueries implements RegistryQueriesSet {
-  readonly #options: NamedAnswersOptions;
+  readonly #options: NamedQueriesOptions;
   readonly #maxOpen: number;
   /** By catalog name, least recently used first. */
   readonly #opened = new Map<string, Opened>();
   readonly #closing = new Set<Promise<void>>();
 
-  constructor(options: NamedAnswersOptions) {
+  constructor(options: NamedQueriesOptions) {
     this.#options = options;
     this.#maxOpen = options.maxOpen ?? 8;
   }

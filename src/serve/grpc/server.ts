@@ -10,7 +10,7 @@ import { createRegistryServices } from './registry-services.js';
 
 export interface RegistryServerOptions {
   /** Queries of one catalog, or of several by the `:authority` of calls. */
-  answers: RegistryQueries | RegistryQueriesSet;
+  queries: RegistryQueries | RegistryQueriesSet;
   /** Address to listen on; default all, including IPv6. */
   host?: string | undefined;
   /** 0 selects a free port. */
@@ -33,9 +33,9 @@ export interface RegistryServer {
 
 /** Serves `api.Registry`, `api.ExperimentalRegistry` for catalogs with blobs, health and reflection. Throws OpmateError IO. */
 export async function startRegistryServer(options: RegistryServerOptions): Promise<RegistryServer> {
-  const { answers, certificate, maxConnections = defaultMaxConnections, logger = silentLogger } = options;
+  const { queries, certificate, maxConnections = defaultMaxConnections, logger = silentLogger } = options;
   const transport = new GrpcTransport({
-    services: createRegistryServices(answers),
+    services: createRegistryServices(queries),
     certificate,
     maxConnections,
     logger,

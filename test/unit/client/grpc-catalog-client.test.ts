@@ -32,7 +32,7 @@ async function widgets(options: Partial<RegistryServerOptions> = {}, clientOptio
     temporaryDirectory: directory,
     now: () => new Date(0),
   });
-  const server = await startRegistryServer({ answers, host: '127.0.0.1', port: 0, ...options });
+  const server = await startRegistryServer({ queries: answers, host: '127.0.0.1', port: 0, ...options });
   onTestFinished(async () => {
     await server.close();
     await answers.close();

@@ -91,7 +91,7 @@ async function open(
 }
 
 async function clientOf(answers: CatalogQueries, service?: string): Promise<RegistryClient> {
-  const server = await startRegistryServer({ answers, host: '127.0.0.1', port: 0 });
+  const server = await startRegistryServer({ queries: answers, host: '127.0.0.1', port: 0 });
   const client = registryClient(server.port, service === undefined ? {} : { service });
   onTestFinished(async () => {
     client.close();

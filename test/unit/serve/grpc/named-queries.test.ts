@@ -19,7 +19,7 @@ async function setUp(maxOpen?: number): Promise<Setup> {
   const held = createCatalogSet();
   const temporaryDirectory = await directoryWith();
   const answers = new NamedQueries({ catalogs: held, temporaryDirectory, now: () => new Date(), maxOpen });
-  const server: RegistryServer = await startRegistryServer({ answers, host: '127.0.0.1', port: 0 });
+  const server: RegistryServer = await startRegistryServer({ queries: answers, host: '127.0.0.1', port: 0 });
   onTestFinished(async () => {
     await server.close();
     await answers.close();

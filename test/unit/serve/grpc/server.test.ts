@@ -47,7 +47,7 @@ async function start(
   options: Partial<RegistryServerOptions> = {},
 ): Promise<RegistryServer> {
   const answers = answersOf(some);
-  const server = await startRegistryServer({ answers, host: '127.0.0.1', port: 0, ...options });
+  const server = await startRegistryServer({ queries: answers, host: '127.0.0.1', port: 0, ...options });
   onTestFinished(() => server.close());
   return server;
 }
@@ -322,7 +322,7 @@ describe('serve/grpc/server', () => {
   });
 
   it('listens on all addresses, IPv4 and IPv6', async () => {
-    const { port } = await startRegistryServer({ answers: answersOf({}), port: 0 }).then((server) => {
+    const { port } = await startRegistryServer({ queries: answersOf({}), port: 0 }).then((server) => {
       onTestFinished(() => server.close());
       return server;
     });

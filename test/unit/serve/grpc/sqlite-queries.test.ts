@@ -31,7 +31,7 @@ async function open(file: string): Promise<RegistryQueries> {
 
 /** A client of a server of a database file. */
 async function serveFile(file: string): Promise<RegistryClient> {
-  const server = await startRegistryServer({ answers: await open(file), host: '127.0.0.1', port: 0 });
+  const server = await startRegistryServer({ queries: await open(file), host: '127.0.0.1', port: 0 });
   onTestFinished(() => server.close());
   const client = registryClient(server.port);
   onTestFinished(() => client.close());

@@ -91,7 +91,7 @@ export async function useSources<T>(
   try {
     const result = await work({
       open,
-      readBundle: (reference) => readBundleOf(reference, open, session),
+      readBundle: (reference) => readBundleFrom(reference, open, session),
       pins,
     });
     for (const content of opened) await content.confirm();
@@ -132,7 +132,7 @@ async function placedSources(
   return placed;
 }
 
-async function readBundleOf(
+async function readBundleFrom(
   reference: string,
   open: SourceOpener['open'],
   session: Session,

@@ -50,7 +50,7 @@ interface ListedCatalog {
 async function openListed(from: string | { archive: string }, session: Session): Promise<ListedCatalog> {
   if (typeof from !== 'string') return openArchive(from.archive, session);
   if ((await statIfPresent(path.join(from, 'oci-layout'))) !== undefined) {
-    return openArchiveOf('oci', from, session);
+    return openArchiveAs('oci', from, session);
   }
   const source = await requireListed(await openSource(from, session), from);
   return { source, archive: await findArchive(from) };
@@ -66,16 +66,16 @@ async function openArchive(text: string, session: Session): Promise<ListedCatalo
       hint: 'specify a file of docker save or of an OCI layout, or a layout directory',
     });
   }
-  if (stats.isDirectory()) return openArchiveOf('oci', text, session);
+  if (stats.isDirectory()) return openArchiveAs('oci', text, session);
   try {
-    return await openArchiveOf('docker-archive', text, session);
+    return await openArchiveAs('docker-archive', text, session);
   } catch (error) {
     if (!(error instanceof NotDockerArchiveError)) throw error;
   }
-  return openArchiveOf('oci-archive', text, session);
+  return openArchiveAs('oci-archive', text, session);
 }
 
-function openArchiveOf(
+function openArchiveAs(
   transport: 'oci' | 'oci-archive' | 'docker-archive',
   file: string,
   session: Session,

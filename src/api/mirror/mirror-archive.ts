@@ -99,13 +99,13 @@ async function withArchives<T>(
     const { config, digest } = await readConfiguration(run);
     const isOther = digest !== lock.configuration;
     const templates = await readTemplates(run, config);
-    const contentOf = ({ repository }: LockedImage) =>
+    const findContent = ({ repository }: LockedImage) =>
       base.repository(repository, pathBelow(target, repository));
-    const planning = planArchivedSet(config, { ...getPlanOptions(run), session, lock, contentOf });
+    const planning = planArchivedSet(config, { ...getPlanOptions(run), session, lock, findContent });
     return withOpen(planning, async (plan) => {
       const limited = limitArchive(run, lock, wanted, plan, isOther);
       if (!isOther) return work({ archive, base, templates, ...limited });
-      const narrowing = narrowCatalogs(limited.locked, plan, contentOf, session);
+      const narrowing = narrowCatalogs(limited.locked, plan, findContent, session);
       return withOpen(narrowing, (narrowed) => work({ archive, base, templates, ...limited, narrowed }));
     });
   });

@@ -11,7 +11,7 @@ import { type OpenedChart, type OpenedCharts, maxChartBytes, readPackedChart } f
 
 interface ArchivedChartsOptions extends CancelOptions {
   lock: ImageSetLock;
-  contentOf: (image: LockedImage) => Repository;
+  findContent: (image: LockedImage) => Repository;
 }
 
 /** Reads the charts of a configuration from an archive only. Throws OpmateError NOT_FOUND for missing charts. */
@@ -65,13 +65,13 @@ async function openArchived(
     locked,
     repository,
   }: { config: ChartConfig; locked: LockedChart; repository: string | undefined },
-  { lock, contentOf, signal }: ArchivedChartsOptions,
+  { lock, findContent, signal }: ArchivedChartsOptions,
 ): Promise<OpenedChart> {
   const label = `chart ${repository === undefined ? locked.source : `${repository}/${locked.name}`} ${locked.version}`;
   const image = lock.images.find(({ kind, ...name }) => kind === 'chart' && isSameName(name, locked));
   const layer = image?.contents.manifests[0]?.blobs[1];
   if (image === undefined || layer === undefined) throw notInArchive(label);
-  const stream = await contentOf(image).openBlob(layer, { signal });
+  const stream = await findContent(image).openBlob(layer, { signal });
   const bytes = await readLimited(stream, maxChartBytes, label);
   const chart = await readPackedChart(bytes, label, { signal });
   const { name, version, metadata } = chart;

@@ -24,7 +24,7 @@ interface ArchivedSetOptions extends Omit<
   lock: ImageSetLock;
   session: Session;
   /** Returns the content of an image, including content of the base. */
-  contentOf: (image: LockedImage) => Repository;
+  findContent: (image: LockedImage) => Repository;
 }
 
 /** Throws OpmateError INVALID for images of an archive that its lock does not list. */
@@ -52,7 +52,7 @@ export async function planArchivedSet(
   config: ImageSetConfiguration,
   options: ArchivedSetOptions,
 ): Promise<ImageSetPlan> {
-  const { lock, session, contentOf } = options;
+  const { lock, session, findContent } = options;
   const images = new Map(
     config.operators.map((operator) => [operator.reference.text, findCatalogImage(operator, lock)]),
   );
@@ -62,7 +62,7 @@ export async function planArchivedSet(
       const image = images.get(reference.text);
       if (image === undefined) throw notInArchive(reference.text);
       const { digest } = image.contents.root;
-      const { catalog, close } = await openCatalogIn(contentOf(image), digest, reference, session);
+      const { catalog, close } = await openCatalogIn(findContent(image), digest, reference, session);
       return { catalog, digest, close };
     },
     openCharts: (helm) => openArchivedCharts(helm, options),
@@ -105,12 +105,12 @@ function findCatalogImage(operator: OperatorConfig, lock: ImageSetLock): LockedI
   return image;
 }
 
-function openReleaseImage(digest: string, text: string, { lock, contentOf }: ArchivedSetOptions) {
+function openReleaseImage(digest: string, text: string, { lock, findContent }: ArchivedSetOptions) {
   const image = lock.images.find(
     ({ kind, contents }) => kind === 'release' && contents.root.digest === digest,
   );
   if (image === undefined) throw notInArchive(text);
-  return holdOpen({ repository: contentOf(image), digest });
+  return holdOpen({ repository: findContent(image), digest });
 }
 
 /** Returns a lock without releases that a plan lacks, their images and signatures. */

@@ -15,14 +15,14 @@ export type NarrowedCatalogs = Awaited<ReturnType<typeof narrowCatalogs>>;
 
 /**
  * Rebuilds the catalogs of an archive that contain more bundles than a configuration requests, on the image in the
- * archive, whose content `contentOf` returns; equal archives and configurations have equal digests. Signatures of
+ * archive, whose content `findContent` returns; equal archives and configurations have equal digests. Signatures of
  * replaced images are omitted. Throws OpmateError INVALID for catalogs whose tag is their digest, and errors of
  * rebuilding.
  */
 export async function narrowCatalogs(
   lock: ImageSetLock,
   plan: ImageSetPlan,
-  contentOf: (image: LockedImage) => Repository,
+  findContent: (image: LockedImage) => Repository,
   session: SourceSession,
 ) {
   const narrowed = lock.catalogs.flatMap((locked) => {
@@ -40,7 +40,7 @@ export async function narrowCatalogs(
     for (const { operator, catalog, selection, name, destination } of narrowed) {
       const image = images.find((locked) => locked.kind === 'catalog' && isSameName(name, locked));
       if (image === undefined) continue;
-      const base = { repository: contentOf(image), digest: image.contents.root.digest };
+      const base = { repository: findContent(image), digest: image.contents.root.digest };
       const { platforms } = plan.images.find((planned) => planned.destination === destination) ?? {};
       const { facts, packages } = selection;
       const result = await rebuildCatalog(catalog, facts, base, {

@@ -211,7 +211,7 @@ export async function openServedIndex(
       }
       csvPlaces.set(id, place);
     }
-    const texts = objects.map(utf8Of);
+    const texts = objects.map(toUtf8);
     return { objects: texts, csv: texts[place] ?? Buffer.alloc(0) };
   }
 
@@ -251,7 +251,7 @@ export async function openServedIndex(
         const id = channel && queries.findBundle(channel.head);
         if (channel === undefined || id === undefined) return undefined;
         const row = database.get('SELECT csv FROM operatorbundle WHERE rowid = ?', id);
-        return { name: channel.head, csv: utf8Of(toBytes(row?.['csv'] ?? null)) };
+        return { name: channel.head, csv: toUtf8(toBytes(row?.['csv'] ?? null)) };
       });
     },
 
@@ -383,7 +383,7 @@ function parseApi(value: string): ApiKey | undefined {
 }
 
 /** Decodes text; protocol buffers require UTF-8. */
-function utf8Of(bytes: Buffer): Buffer {
+function toUtf8(bytes: Buffer): Buffer {
   return isUtf8(bytes) ? bytes : Buffer.from(decodeUtf8(bytes));
 }
 

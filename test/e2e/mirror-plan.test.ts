@@ -328,7 +328,7 @@ describe('mirror --config --dry-run', () => {
   });
 
   it.each([
-    [['registry.test/ocm', '--dry-run'], '"registry.test/ocm": neither a registry nor a directory'],
+    [['registry.test/ocm', '--dry-run'], '"registry.test/ocm": not a registry or directory'],
     [['docker://registry.test/a', 'docker://registry.test/b', '--dry-run'], 'expected one destination'],
     [['docker://registry.test/a', '--dry-run', '--name', 'No_name'], '--name "No_name": invalid object name'],
     [['docker://registry.test/a', '--dry-run', '--prefix', '-'], '--prefix "-": invalid name prefix'],

@@ -36,7 +36,7 @@ describe('indexes as catalogs, and registry images and bundles', () => {
       expect(own).toBe('quay.io/widget/bundle:1.1.0\nquay.io/widget/operand:1.1.0\n');
       const { code, stdout, stderr } = await sandbox.run(['registry', 'bundles', reference]);
       expect(stdout).toBe('quay.io/widget/bundle:1.1.0\nquay.io/widget/bundle:1.2.0\n');
-      expect(stderr).toContain('widget.v1.0.0: left out');
+      expect(stderr).toContain('widget.v1.0.0: skipped: no image in the index');
       expect(code).toBe(4);
     }
     const [file = ''] = await references("DELETE FROM operatorbundle WHERE bundlepath = ''");

@@ -26,7 +26,7 @@ export function parseDestination(
   const directory = parseDirectoryUrl(text, workingDirectory);
   if (directory !== undefined)
     return { kind: 'disk', directory, target: { ...archiveTarget, maxNestedPaths } };
-  throw new UsageError(`${quoteGo(withoutCredentials(text))}: neither a registry nor a directory`, {
+  throw new UsageError(`${quoteGo(withoutCredentials(text))}: not a registry or directory`, {
     hint: 'use docker://REGISTRY[/PATH] or file://DIRECTORY',
   });
 }

@@ -55,7 +55,9 @@ describe('sources of opmate bundle', () => {
     }
     const followed = await render(`git+${repository.url}#main:deploy`);
     expect(followed).toMatchObject({ code: 0, stdout: expected });
-    expect(followed.stderr).toBe(`info: git+${repository.url}#main:deploy: is ${repository.url}@${commit}\n`);
+    expect(followed.stderr).toBe(
+      `info: git+${repository.url}#main:deploy: is git+${repository.url}#${commit}:deploy\n`,
+    );
     const refused = await render(`git+${repository.url}#main:deploy`, '--require-digest');
     expect(refused).toMatchObject({ code: 1, stdout: '' });
     expect(refused.stderr).toContain('git source is not pinned by commit');
@@ -114,6 +116,13 @@ describe('sources of opmate bundle', () => {
       stderr: '',
     });
     expect(await readFile(file, 'utf8')).toBe(text);
+    // Older locks have the commit after the repository.
+    const older = text.replace(/"git\+(.*)#([0-9a-f]{40}):deploy"/, '"$1@$2"');
+    expect(older).not.toBe(text);
+    await sandbox.write({ 'older.lock': older });
+    expect(await render(source, '--lock', 'older.lock')).toMatchObject({ code: 0, stdout: expected });
+    const whole = await sandbox.run(['bundle', 'unpack', source, '--lock', 'older.lock', '-o', 'out']);
+    expect(whole.code).toBe(0);
     const updated = await render(source, ...lock, '--update-lock');
     expect(updated.code).toBe(0);
     expect(updated.stdout).not.toBe(expected);

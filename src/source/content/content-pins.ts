@@ -64,7 +64,7 @@ export function pinnedSource({ name, source }: PlacedSource, pin: Pin): ContentP
   if (pin.type !== source.kind || (pin.source !== undefined && pin.source !== requested)) {
     throw drift(name, pin.source ?? pin.type, requested);
   }
-  const state = pin.ref.slice(pin.ref.lastIndexOf('@') + 1);
+  const state = getPinnedState(pin);
   switch (source.kind) {
     case 'image': {
       const reference = parseImageReference(source.ref);
@@ -87,6 +87,12 @@ export function pinnedSource({ name, source }: PlacedSource, pin: Pin): ContentP
     default:
       return source;
   }
+}
+
+/** Returns the digest, commit or checksum of a pin; older locks have `REPOSITORY@COMMIT`. */
+export function getPinnedState({ type, ref }: Pin): string {
+  const commit = type === 'git' ? /[#@]([0-9a-f]{40,64})(?::.*)?$/s.exec(ref)?.[1] : undefined;
+  return commit ?? ref.slice(ref.lastIndexOf('@') + 1);
 }
 
 /** Returns the error for a source that differs from its lock entry. */

@@ -15,7 +15,7 @@ import { isLocal } from '../place.js';
 import { resolvePlace } from '../resolve-place.js';
 import type { SourceSession } from '../session.js';
 import { ContentFindingsError } from './content-findings.js';
-import { describeSource, drift, findUnpinned, pinnedSource } from './content-pins.js';
+import { describeSource, drift, findUnpinned, getPinnedState, pinnedSource } from './content-pins.js';
 import type { ContentOptions, OpenedContent, Pin, PlacedSource } from './content-types.js';
 
 export type * from './content-types.js';
@@ -169,7 +169,7 @@ function checkContent(pin: Pin, { source }: PlacedSource, options: ContentOption
     const problem = `lock entry covers ${covered}, expected the paths that this command reads`;
     const hint = 'use a separate lock, or update this one with --update-lock';
     throw new OpmateError('INVALID', problem, { subject: pin.name, hint });
-  } else if (known.ref !== pin.ref) throw drift(pin.name, known.ref, pin.ref);
+  } else if (getPinnedState(known) !== getPinnedState(pin)) throw drift(pin.name, known.ref, pin.ref);
 }
 
 async function fetchPinned(

@@ -29,7 +29,7 @@ export async function resolveGit(place: GitPlace, session: SourceSession): Promi
   const { repository } = place;
   const below = getDirectory(place);
   const commit = await commitOfGit(place, session);
-  const ref = `${redact(repository)}@${commit}`;
+  const ref = formatPinnedGit(place, commit);
   const state = { id: `git ${repository} ${commit}`, ref };
   return toUnpackedPlace(state, session, { directory: below }, async (destination, roots) => {
     const wanted = roots.map((root) => normalizeEntryPath(`${below}/${root}`, ref));
@@ -37,6 +37,11 @@ export async function resolveGit(place: GitPlace, session: SourceSession): Promi
     if (!roots.includes('')) await makeDirectory(path.join(destination, below), 0o700);
     return problems;
   });
+}
+
+/** Returns the reference of a commit, as `parsePlace` takes it. */
+function formatPinnedGit({ repository, directory }: GitPlace, commit: string): string {
+  return `git+${redact(repository)}#${commit}${directory === undefined ? '' : `:${directory}`}`;
 }
 
 /**
@@ -152,14 +157,13 @@ async function fetchGit(
   roots: readonly string[],
   session: SourceSession,
 ): Promise<ExtractedLayers> {
-  const { repository } = source;
   return withGit(source, session, (git) =>
     withTemporaryDirectory(session, async (temporary) => {
       const run = { timeoutMs: fetchTimeoutMs, directory: temporary };
       const format = commit.length === 64 ? ['--object-format=sha256'] : [];
       await git.run(['init', '--quiet', '--bare', ...format], run);
       await fetchCommit(git, source, commit, run);
-      const label = `${redact(repository)}@${commit}`;
+      const label = formatPinnedGit(source, commit);
       const unpack = (paths: readonly string[]): Promise<ExtractedLayers> => {
         // Attributes of the repository would exclude or change files.
         const args = ['archive', '--format=tar', '--worktree-attributes', commit, ...paths];

@@ -12,6 +12,7 @@ import { imageLabels } from '../../../src/model/image-labels.js';
 import { mediaTypes } from '../../../src/oci/image/types.js';
 import { type CatalogPlace, isPinned } from '../../../src/source/place.js';
 import { openResolved, resolvePlace } from '../../../src/source/resolve-place.js';
+import { parsePlace } from '../../../src/source/parse-place.js';
 import type { ResolvedPlace } from '../../../src/source/drivers/driver.js';
 import type { SourceSession } from '../../../src/source/session.js';
 import { type Workbench, failureOf, openWorkbench } from '../../support/connect.js';
@@ -170,7 +171,13 @@ describe('source/resolve-place of a git repository', () => {
     const { url, git, directory } = await repository();
     const origin: CatalogPlace = { kind: 'git', repository: url, branch: 'main', directory: 'catalog' };
     const first = await look(origin);
-    expect(first.state.ref).toBe(`${url}@${git('rev-parse', 'HEAD')}`);
+    expect(first.state.ref).toBe(`git+${url}#${git('rev-parse', 'HEAD')}:catalog`);
+    expect(await parsePlace(first.state.ref, { purpose: 'catalog' })).toEqual({
+      kind: 'git',
+      repository: url,
+      commit: git('rev-parse', 'HEAD'),
+      directory: 'catalog',
+    });
     expect(await packagesIn(first)).toEqual(['widget']);
     expect((await look(origin, first)).state).toEqual(first.state);
     await writeFile(path.join(directory, 'catalog/c.json'), blob('gadget'));
@@ -188,7 +195,7 @@ describe('source/resolve-place of a git repository', () => {
     git('tag', '-am', 'message', 'object');
     for (const which of [{ tag: 'plain' }, { tag: 'object' }, {}, { commit }]) {
       const found = await look({ kind: 'git', repository: url, directory: 'catalog', ...which });
-      expect(found.state.ref).toBe(`${url}@${commit}`);
+      expect(found.state.ref).toBe(`git+${url}#${commit}:catalog`);
       expect(await packagesIn(found)).toEqual(['widget']);
     }
     expect(isPinned({ kind: 'git', repository: url, commit })).toBe(true);

@@ -102,7 +102,7 @@ async function sourcesOfAllKinds(): Promise<{ source: ContentPlace; ref: RegExp 
     { source: { kind: 'image', ref: `oci:${layout}:v1` }, ref: /^oci:.*layout@sha256:[0-9a-f]{64}$/ },
     {
       source: { kind: 'git', repository: repository.url, branch: 'main', directory: 'deploy' },
-      ref: new RegExp(`^file://.*@${commit}$`),
+      ref: new RegExp(`^git\\+file://.*#${commit}:deploy$`),
     },
     {
       source: { kind: 'http', url: `${server.origin}/b.tar?token=s3cret` },

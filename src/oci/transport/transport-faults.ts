@@ -66,6 +66,9 @@ const connectionFaults: Readonly<Record<string, { text: string; temporary: boole
   ERR_STREAM_PREMATURE_CLOSE: { text: 'connection closed before the end of the response', temporary: true },
 };
 
+/** Faults of the HTTP parser, except for a response that ends early. */
+const notHttp = /^HPE_(?!INVALID_EOF_STATE)/;
+
 /**
  * Returns a NetworkError with the problem and a hint for an error of the HTTP library. May connect to the host with a TLS
  * greeting only, to name the issuer of a refused certificate or to detect the protocol of the port.
@@ -95,6 +98,10 @@ export async function describeFault(error: unknown, url: URL, route: Route): Pro
   if (url.protocol === 'https:' && isTlsCode(code)) return tlsFault(host, code, reason, cause, route);
   const isReset = url.protocol === 'http:' && code === 'ECONNRESET' && route.proxy === undefined;
   if (isReset && (await greet(url, route))) return speaksTls(host, route, cause);
+  if (notHttp.test(code)) {
+    const problem = `invalid HTTP response: ${reason}`;
+    return new NetworkError(problem, { subject: host, temporary: false, cause });
+  }
   const known = connectionFaults[code];
   const via = route.proxy === undefined || !code.startsWith('E') ? '' : ` (through proxy ${route.proxy})`;
   const problem = known ? `${known.text}${via}` : `request failed${via}: ${reason}`;

@@ -27,6 +27,8 @@ describe('oci/transport-faults', () => {
     ['EPROTO', ssl('unsupported protocol'), false, 'unsupported protocol'],
     ['EPROTO', ssl('wrong version number'), false, 'speaks plain HTTP'],
     ['CERT_HAS_EXPIRED', 'certificate has expired', false, 'the certificate has expired'],
+    ['HPE_INVALID_CONSTANT', 'Parse Error: Expected HTTP/', false, 'invalid HTTP response: Parse Error'],
+    ['HPE_INVALID_EOF_STATE', 'Parse Error', true, 'request failed'],
     ['', 'something new', true, 'request failed'],
   ])('%s, %s: temporary %s', async (code, reason, temporary, text) => {
     const error = Object.assign(new Error(`request to https://u:secret@x/?sig=y failed, reason: ${reason}`), {

@@ -20,7 +20,7 @@ import { describeVerdict } from './verdict.js';
 export const command = defineCommand({
   summary: 'check a catalog and report every problem',
   tool: 'opm',
-  arguments: [argument('<directory>', `catalog: ${catalogForms}`)],
+  arguments: [argument('<catalog>', `catalog: ${catalogForms}`)],
   flags: { output: reportOutput },
   examples: [
     ['Check a catalog directory', 'opmate validate ./catalog'],

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import type { ArchiveLimits } from '../archive/limits.js';
-import { UsageError } from '../core/errors.js';
+import { invalidValue } from '../core/errors.js';
 import { parsePlatform } from '../oci/image/platform.js';
 import type { Platform } from '../oci/image/types.js';
 import { type Session, openSession, withChanges } from '../source/session.js';
@@ -94,7 +94,7 @@ function parseLimits(options: GlobalOptions): Partial<ArchiveLimits> {
 function requirePlatform(text: string): Platform {
   const platform = parsePlatform(text);
   if (platform !== undefined) return platform;
-  throw new UsageError(`--platform ${text}: not a platform`, {
+  throw invalidValue('--platform', text, 'not a platform', {
     hint: 'use os/architecture[/variant], e.g. linux/arm64',
   });
 }

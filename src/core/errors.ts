@@ -1,4 +1,5 @@
 import { type Diagnostic, type DocumentPath, formatMessage } from './diagnostic.js';
+import { quoteGo } from './go-json-quote.js';
 
 /**
  * The errors that opmate reports.
@@ -84,6 +85,16 @@ export class UsageError extends OpmateError {
   constructor(message: string, details: ErrorDetails = {}) {
     super('USAGE', message, details);
   }
+}
+
+/** Returns the error for a value of a flag or argument: `--port "x": not a port`. */
+export function invalidValue(
+  name: string,
+  value: string,
+  problem: string,
+  details: Omit<ErrorDetails, 'subject'> = {},
+): UsageError {
+  return new UsageError(problem, { subject: `${name} ${quoteGo(value)}`, ...details });
 }
 
 /** A limit is exceeded; the message names the limit and the hint the flag that raises it. */

@@ -6,12 +6,13 @@ import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
 import { addContext } from '../core/diagnostics-error.js';
 import {
   DigestMismatchError,
+  fileError,
+  invalidValue,
   LimitError,
   OpmateError,
   RegistryError,
-  UsageError,
-  fileError,
   throwIfCancelled,
+  UsageError,
 } from '../core/errors.js';
 import { compareBytes } from '../core/order.js';
 import { compareVersions, parseTolerantVersion, tryParse } from '../core/semver.js';
@@ -60,7 +61,7 @@ export function parseAppRegistryNamespace(
   const host = hasHost ? (parts.shift() as string) : undefined;
   const namespace = parts.pop() ?? '';
   if (!namePattern.test(namespace) || (host === undefined && parts.length > 0) || parts.includes('')) {
-    throw new UsageError(`--appregistry-namespace ${JSON.stringify(text)}: invalid app registry namespace`, {
+    throw invalidValue('--appregistry-namespace', text, 'invalid app registry namespace', {
       hint: 'use NAMESPACE or HOST/NAMESPACE, e.g. quay.io/community-operators',
     });
   }

@@ -3,7 +3,7 @@ import { addContext } from '../core/diagnostics-error.js';
 import { parseBundle } from '../bundle/parse.js';
 import { type BundleFiles, readBundleDirectory } from '../bundle/read.js';
 import { mapConcurrent, withOpen } from '../core/concurrency.js';
-import { CancelledError, OpmateError, UsageError, throwIfCancelled } from '../core/errors.js';
+import { CancelledError, invalidValue, OpmateError, throwIfCancelled, UsageError } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import {
   findReference,
@@ -195,15 +195,17 @@ export function parsePullFrom(texts: readonly string[]): PullFrom[] {
   for (const text of texts) {
     const [prefix, other, ...more] = text.split('=').map((part) => part.trim().replace(/\/+$/, ''));
     if (prefix === undefined || other === undefined || more.length > 0 || prefix === '' || other === '') {
-      throw new UsageError(`--pull-from ${text}: expected PREFIX=OTHER`, {
+      throw invalidValue('--pull-from', text, 'expected PREFIX=OTHER', {
         hint: 'use a pair such as --pull-from quay.io/prod=registry.internal/staging',
       });
     }
     for (const place of [prefix, other]) checkPrefix(text, place);
     const same = rules.find((rule) => rule.prefix === prefix);
     if (same !== undefined && same.other !== other) {
-      throw new UsageError(
-        `--pull-from ${text}: duplicate prefix ${prefix}, already pulled from ${same.other}`,
+      throw invalidValue(
+        '--pull-from',
+        text,
+        `duplicate prefix ${prefix}, already pulled from ${same.other}`,
       );
     }
     rules.push({ prefix, other });
@@ -214,7 +216,7 @@ export function parsePullFrom(texts: readonly string[]): PullFrom[] {
 function checkPrefix(text: string, place: string): void {
   const host = place.split('/', 1)[0] as string;
   const fail = (problem: string, hint: string): UsageError =>
-    new UsageError(`--pull-from ${text}: ${place} ${problem}`, { hint });
+    invalidValue('--pull-from', text, `${place} ${problem}`, { hint });
   if (host !== 'localhost' && !/[.:]/.test(host)) {
     throw fail('missing registry', `use docker.io/${place} for Docker Hub`);
   }

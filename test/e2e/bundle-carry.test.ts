@@ -83,7 +83,7 @@ describe('opmate bundle extract', () => {
       const { code, stderr } = await sandbox.run(['bundle', 'extract', ...args]);
       return [code, stderr.split('\n')[0] as string];
     };
-    expect(await run('large')).toEqual([2, 'required flag(s) "configmapname" not set']);
+    expect(await run('large')).toEqual([2, '--configmapname: missing']);
     expect(await run('-c', 'x')).toEqual([2, 'no bundle is named']);
     expect(await run('large', '-c', 'x', '-m', 'other')).toEqual([2, 'large: --manifestsdir says "other"']);
     expect((await run('large', '-c', 'x', '-l', '1M'))[0]).toBe(2);

@@ -307,7 +307,7 @@ describe('opmate bundle deployment', () => {
   it.each([
     [['render'], '--file: missing'],
     [['render', '-f', 'a', '-f', 'a'], 'named twice'],
-    [['diff', '-f', 'a'], '"against" not set'],
+    [['diff', '-f', 'a'], '--against: missing'],
     [['render', '-f', 'a', '--update-lock'], 'needs --lock'],
     [['render', '-f', 'a', '--install-namespace=../x'], '--install-namespace "../x": not a DNS-1123 label'],
     [['render', '-f', 'a', '--install-namespace='], '--install-namespace "": '],

@@ -145,12 +145,12 @@ describe('opmate bundle resolve', () => {
     ],
     [['widget', '--catalog=plain', '--policy=x'], 2, 'invalid --policy value "x"'],
     [['widget', '--catalog=plain', '-o', 'table'], 2, 'invalid --output value "table"'],
-    [['widget', '--catalog=plain', '--installed=a@b'], 2, '--installed a@b: version "b": '],
+    [['widget', '--catalog=plain', '--installed=a@b'], 2, '--installed "a@b": version "b": '],
     [['widget', '--catalog=plain', '--installed=a'], 1, 'installed bundle "a": not found in any catalog'],
-    [['widget', '--catalog=plain', '--catalog=plain'], 2, '--catalog: duplicate name plain'],
+    [['widget', '--catalog=plain', '--catalog=plain'], 2, '--catalog "plain": duplicate name'],
     [['widget', '--catalog=a=plain,priority=x'], 2, 'priority "x" is not a number of 32 bits'],
     [['widget', '--catalog=a=plain,labels=x'], 2, 'label "x" is not KEY=VALUE'],
-    [['widget', '--catalog=a=plain', '--selector=x=y'], 2, '--selector x=y: no catalog has such labels'],
+    [['widget', '--catalog=a=plain', '--selector=x=y'], 2, '--selector "x=y": no catalog has such labels'],
     [['widget', '--catalog=a=plain', '--selector=x y'], 2, '--selector "x y": invalid requirement'],
     [['widget', '--catalog=./none'], 1, './none: no such file or directory'],
     [['widget', '--catalog=plain', '--catalog=broken'], 1, 'at: broken/catalog.json:1'],
@@ -201,7 +201,7 @@ describe('opmate bundle successors', () => {
       'channel "x" not found in package "widget"',
     ],
     [['widget', 'widget.v1.3.0'], 2, '--catalog: missing'],
-    [['widget', 'widget.v1.3.0', '--catalog=plain', '--path-to=x'], 2, '--path-to x: '],
+    [['widget', 'widget.v1.3.0', '--catalog=plain', '--path-to=x'], 2, '--path-to "x": '],
   ])('says why not: %j', async (args, wanted, said) => {
     const { code, stderr } = await sandbox.run(['bundle', 'successors', ...args]);
     expect(code).toBe(wanted);

@@ -66,7 +66,10 @@ describe('opmate bundle validate', () => {
 
   it('names the flag that opm requires, below alpha', async () => {
     const { code, stderr } = await sandbox.run(['alpha', 'bundle', 'validate']);
-    expect({ code, stderr }).toEqual({ code: 1, stderr: 'required flag(s) "tag" not set\n' });
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: 'required flag(s) "tag" not set\nhint: add --tag IMAGE\n',
+    });
   });
 
   it.each<[string[], RegExp]>([

@@ -252,12 +252,12 @@ describe('opmate catalog build: refusals', () => {
   it.each<[string[], number, RegExp]>([
     [['catalog'], 2, /no destination for the image.*\nhint: add --tag/],
     [['catalog', '--push', ...out], 2, /--push: missing --tag/],
-    [['catalog', '-t', 'example.com/x'], 2, /--tag example\.com\/x: missing tag/],
+    [['catalog', '-t', 'example.com/x'], 2, /--tag "example\.com\/x": missing tag/],
     [['catalog', '-t', 'oci:x:v1'], 2, /not a place in a registry\nhint: save the image there with --save/],
     [['catalog', '--save', 'example.com/x:v1'], 2, /not a place for an image/],
     [['catalog', '--save', 'oci:catalog/out:v1'], 2, /lies in the catalog/],
     [['catalog', '--save', 'oci-archive:none/x.tar'], 1, /its directory "none"/],
-    [['catalog', ...out, '--created', 'yesterday'], 2, /--created yesterday: not a time/],
+    [['catalog', ...out, '--created', 'yesterday'], 2, /--created "yesterday": not a time/],
     [['catalog', ...out, '--platforms', 'linux'], 2, /invalid platform/],
     [['catalog', ...out, '--platforms', ','], 2, /expected at least one item/],
     [

@@ -260,10 +260,10 @@ describe('opmate catalog mirror', () => {
 
   it.each([
     [['reg.example', '--max-components', '1'], '--max-components 1'],
-    [['reg.example', '--max-components=-1'], '--max-components -1'],
-    [['reg.example', '--icsp-scope=cluster'], '--icsp-scope cluster: expected repository or registry'],
-    [['reg.example', '--max-idms-size=250001'], '--max-idms-size 250001'],
-    [['reg.example', '--path', 'x'], '--path x: expected IN:OUT'],
+    [['reg.example', '--max-components=-1'], '--max-components "-1"'],
+    [['reg.example', '--icsp-scope=cluster'], '--icsp-scope "cluster": expected repository or registry'],
+    [['reg.example', '--max-idms-size=250001'], '--max-idms-size "250001"'],
+    [['reg.example', '--path', 'x'], '--path "x": expected IN:OUT'],
     [['reg.example', '--index-filter-by-os', '('], 'not a regular expression'],
     [['reg.example/a:v1'], 'a destination has neither tag nor digest'],
     [['myhost:5000'], 'a destination has neither tag nor digest'],

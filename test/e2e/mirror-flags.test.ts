@@ -60,7 +60,10 @@ describe('opmate mirror with wrong flags', () => {
   it.each([
     [['-c', 'one.yaml', '--continue-on-error', registry], '--continue-on-error: not with --config'],
     [['-c', 'one.yaml', '--skip-missing', registry], '--skip-missing: not with --config'],
-    [['-c', 'one.yaml', '--max-per-registry', '0', '--dry-run', registry], '--max-per-registry 0: expected'],
+    [
+      ['-c', 'one.yaml', '--max-per-registry', '0', '--dry-run', registry],
+      '--max-per-registry "0": expected',
+    ],
     [['--locked', registry], '--locked: only with --config'],
     [['--on-error', 'skip-image', 'a.test/b:c=d.test/e:f'], '--on-error: only with --config'],
     [['-c', 'one.yaml', '--locked', registry], 'working-dir/opmate.lock.json: lock not found'],

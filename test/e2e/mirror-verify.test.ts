@@ -207,7 +207,7 @@ describe.skipIf(!hasDockerRegistry)('mirror --verify', () => {
   });
 
   it.each([
-    [['--verify', 'strict'], '--verify strict: no signature policy'],
+    [['--verify', 'strict'], '--verify "strict": no signature policy'],
     [['--key', 'own.pub', '--remove-signatures'], '--verify and --remove-signatures cannot be used together'],
     [['--policy', 'none.json'], 'none.json: no such file or directory'],
     [['--verify', 'sometimes'], 'sometimes'],

@@ -84,7 +84,7 @@ describe('opmate probe', () => {
   });
 
   it.each<[string[], RegExp]>([
-    [['--addr', 'x'], /--addr x: not the address of a server\nhint: /],
+    [['--addr', 'x'], /--addr "x": not the address of a server\nhint: /],
     [['--addr', ':99999'], /not the address/],
     [['--unknown'], /unknown option "--unknown"/],
     [['--tls-ca-cert', 'ca.pem'], /--tls-ca-cert: needs --tls/],

@@ -183,7 +183,7 @@ describe('opmate registry add', () => {
     ],
     [['--minimal', '--all-in-one'], '--minimal and --all-in-one cannot be used together', 'keep one'],
     [['--skip-tls-verify', '--ca-file', 'x'], '--skip-tls-verify must be false when --ca-file is set', ''],
-    [['--pull-from', 'quay.io'], '--pull-from quay.io: expected PREFIX=OTHER', '--pull-from quay.io/prod'],
+    [['--pull-from', 'quay.io'], '--pull-from "quay.io": expected PREFIX=OTHER', '--pull-from quay.io/prod'],
     [['a:v1', 'x.db', '-b', 'b:v1'], 'a:v1: bundles are named by --bundle-images already', '--database a:v1'],
     [['a:v1', 'x.db', '-d', 'y.db'], 'x.db: --database says y.db', 'once'],
     [['--from-file', 'nowhere.txt'], 'nowhere.txt: no such file', ''],

@@ -313,7 +313,7 @@ describe('registry build', () => {
     ['--manifests a', 'no destination for the catalog'],
     ['--manifests a --to x.test/a:1 --db-only', '--db-only: needs --save'],
     ['--manifests a --to x.test/a:1 --db-only --save d', '--db-only and --to cannot be used together'],
-    ['--manifests a --to quay.io/a/b', '--to quay.io/a/b: missing tag'],
+    ['--manifests a --to quay.io/a/b', '--to "quay.io/a/b": missing tag'],
     ['--manifests a --to docker-archive:x.tar', 'use --save FILE'],
     [
       '--manifests a --to x.test/a:1 --auth-token t',

@@ -449,10 +449,10 @@ describe('registry images', () => {
     ['', 'expected one of --from, --from-archive and --from-db'],
     ['--from a:1 --from-db b', 'expected one of --from, --from-archive and --from-db'],
     ['--from a:1 --tag-digests', '--tag-digests goes with --to'],
-    ['--from a:1 --to mirror.io/ns:v1', '--to mirror.io/ns:v1: has a tag or digest'],
-    ['--from a:1 --to b.c --catalog-image a.b/C:1', '--catalog-image a.b/C:1: invalid reference'],
-    ['--from a:1 --to ns', '--to ns: missing registry'],
-    ['--from a:1 --to file://x', '--to file://x: not a registry'],
+    ['--from a:1 --to mirror.io/ns:v1', '--to "mirror.io/ns:v1": has a tag or digest'],
+    ['--from a:1 --to b.c --catalog-image a.b/C:1', '--catalog-image "a.b/C:1": invalid reference'],
+    ['--from a:1 --to ns', '--to "ns": missing registry'],
+    ['--from a:1 --to file://x', '--to "file://x": not a registry'],
   ])('refuses %s', async (args, message) => {
     const { code, stderr } = await sandbox.run(`registry images ${args}`.trim().split(' '));
     expect(code).toBe(2);

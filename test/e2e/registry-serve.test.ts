@@ -142,9 +142,9 @@ describe('opmate registry serve', () => {
       ['-d', 'a.db', '--configmap', 'b'],
       'expected one of --database, --configmap and --appregistry-namespace',
     ],
-    [['-p', 'x'], '--port x: not a port'],
-    [['--timeout-seconds', '65536'], '--timeout-seconds 65536: not a number of seconds'],
-    [['--timeout-seconds', '-1'], '--timeout-seconds -1: not a number of seconds'],
+    [['-p', 'x'], '--port "x": not a port'],
+    [['--timeout-seconds', '65536'], '--timeout-seconds "65536": not a number of seconds'],
+    [['--timeout-seconds', '-1'], '--timeout-seconds "-1": not a number of seconds'],
     [['--unknown'], 'unknown option "--unknown"'],
   ])('refuses %j with exit code 1, as opm', async (args, said) => {
     const { code, stderr } = await sandbox.run(['registry', 'serve', ...args]);

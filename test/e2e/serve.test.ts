@@ -140,9 +140,9 @@ describe('opmate serve', () => {
   });
 
   it.each([
-    [['catalog', '-p', 'x'], '--port x: not a port'],
-    [['catalog', '-p', '65536'], '--port 65536: not a port'],
-    [['catalog', '-p', '0x1F'], '--port 0x1F: not a port'],
+    [['catalog', '-p', 'x'], '--port "x": not a port'],
+    [['catalog', '-p', '65536'], '--port "65536": not a port'],
+    [['catalog', '-p', '0x1F'], '--port "0x1F": not a port'],
     [
       ['catalog', '--cache-enforce-integrity'],
       '--cache-dir must be specified with --cache-enforce-integrity',
@@ -318,7 +318,7 @@ describe('opmate serve', () => {
     }
     const wrong = await sandbox.run(['serve', 'catalog', '--http', '0', '--name', '../x', '-p', '0']);
     expect(wrong).toMatchObject({ code: 1, stdout: '' });
-    expect(wrong.stderr).toContain('--name ../x: must be a DNS-1123 subdomain');
+    expect(wrong.stderr).toContain('--name "../x": must be a DNS-1123 subdomain');
   });
 
   it('serves the file of a sqlite index, and an image of one', async () => {

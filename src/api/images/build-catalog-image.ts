@@ -5,7 +5,7 @@ import { buildCatalogImages, catalogPlatforms } from '../../catalog/image/build.
 import { defaultCatalogBase } from '../../catalog/dockerfile.js';
 import { withOpen } from '../../core/concurrency.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
-import { OpmateError, UsageError } from '../../core/errors.js';
+import { invalidValue, OpmateError } from '../../core/errors.js';
 import { isWithin } from '../../files/directory-root.js';
 import { statIfPresent } from '../../files/file-status.js';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
@@ -132,7 +132,7 @@ async function checkPlaces(directory: string, outputs: readonly ImageOutput[]): 
     await checkImageOutput(output);
     const { to } = output;
     if (to.transport === 'docker' || !isWithin(root, await realPlace(to.path))) continue;
-    throw new UsageError(`--save ${to.text}: lies in the catalog, and would be part of the next image`, {
+    throw invalidValue('--save', to.text, 'lies in the catalog, and would be part of the next image', {
       hint: 'save the image elsewhere',
     });
   }

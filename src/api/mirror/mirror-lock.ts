@@ -1,5 +1,6 @@
 import { withOpen } from '../../core/concurrency.js';
-import { OpmateError, UsageError } from '../../core/errors.js';
+import { invalidValue, OpmateError, UsageError } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json-quote.js';
 import { quoteShort } from '../../document/field.js';
 import type { ImageSetConfiguration } from '../../mirror/image-set/image-set-config.js';
 import { archiveTarget } from '../../mirror/image-set/image-set-names.js';
@@ -89,11 +90,12 @@ async function requireSame(run: ImageSetRun, lock: ImageSetLock): Promise<ImageS
   const wanted = getLockOptions(run);
   for (const key of ['dependencies', 'platform']) {
     if (wanted[key] === lock.options[key]) continue;
-    const had = lock.options[key] ?? 'not given';
-    const problem = `--${key} ${wanted[key] ?? 'not given'}: the lock was made with ${had}`;
-    throw new UsageError(problem, {
-      hint: 'use the same value, or mirror without --locked to create a new lock',
-    });
+    const [value, had] = [wanted[key], lock.options[key]];
+    const problem = `the lock was made ${had === undefined ? 'without it' : `with ${quoteGo(had)}`}`;
+    const hint = 'use the same value, or mirror without --locked to create a new lock';
+    throw value === undefined
+      ? new UsageError(problem, { subject: `--${key}`, hint })
+      : invalidValue(`--${key}`, value, problem, { hint });
   }
   const { signatures } = lock.options;
   const hint = 'create a new lock with opmate mirror plan';

@@ -7,7 +7,7 @@ import {
 } from '../../catalog/published/published-index.js';
 import { withOpen } from '../../core/concurrency.js';
 import { inContext } from '../../core/diagnostics-error.js';
-import { OpmateError, UsageError, throwFileError } from '../../core/errors.js';
+import { invalidValue, OpmateError, throwFileError } from '../../core/errors.js';
 import { parseGoJson } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { getObject, getObjects, getText, getValue } from '../../document/json-fields.js';
@@ -137,7 +137,7 @@ export async function readUrl(
   mayBeAbsent = false,
 ): Promise<string | undefined> {
   if (!URL.canParse(url) || !/^https?:/.test(url))
-    throw new UsageError(`--url ${url}: not an http or https URL`);
+    throw invalidValue('--url', url, 'not an http or https URL');
   const network = { ...session.network, allowHttp: true };
   const target = checkUrl({ kind: 'http', url }, network);
   const isAnonymous = target.protocol === 'http:' && !session.network.allowHttp;

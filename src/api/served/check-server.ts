@@ -2,7 +2,7 @@ import { checkAuthorities } from '../../client/client-options.js';
 import { GrpcConnection } from '../../client/grpc-connection.js';
 import { type HealthStatus, checkHealth } from '../../client/health.js';
 import { type CancelOptions, withOpen } from '../../core/concurrency.js';
-import { OpmateError } from '../../core/errors.js';
+import { invalidValue } from '../../core/errors.js';
 
 /** Options of checking the health of a server. */
 export interface CheckServerOptions extends CancelOptions {
@@ -28,7 +28,7 @@ export async function checkServer(address: string, options: CheckServerOptions =
   const { service = '', tls = false, ca, connectTimeoutMs = 1000, responseTimeoutMs = 1000 } = options;
   const [, host = '', port] = /^(\[[\da-fA-F:.]+\]|[\w.-]*):(\d{1,5})$/.exec(address) ?? [];
   if (port === undefined || Number(port) > 65_535) {
-    throw new OpmateError('USAGE', `--addr ${address}: not the address of a server`, {
+    throw invalidValue('--addr', address, 'not the address of a server', {
       hint: 'use HOST:PORT or :PORT, e.g. localhost:50051',
     });
   }

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { isDigest } from '../../core/digest.js';
-import { UsageError } from '../../core/errors.js';
+import { invalidValue, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { ArchiveProof } from '../../oci/archive-set/archive-index.js';
 import { parseVerificationKey } from '../../trust/signing-key.js';
@@ -16,7 +16,7 @@ export async function readProof(
 ): Promise<ArchiveProof> {
   if (id !== undefined && !isDigest(id)) {
     const hint = 'use the ID that opmate mirror printed for the archive: sha256:…';
-    throw new UsageError(`--id ${quoteGo(id)}: not an archive ID`, { hint });
+    throw invalidValue('--id', id, 'not an archive ID', { hint });
   }
   if (verifyKey === undefined) return { id };
   const pem = await readInputFile(path.resolve(workingDirectory, verifyKey));

@@ -1,7 +1,6 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag, grouped, parsed, text, required } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
-import { InvalidArgumentError } from 'commander';
 import { contentFlags, sourceForms } from './content-flags.js';
 import type { ExtractedConfigMap } from '../../bundle/config-map-extract.js';
 import { UsageError, redact } from '../../core/errors.js';
@@ -105,7 +104,7 @@ async function* formatText(
 function byteCount(digits: string): number {
   const value = Number(digits);
   if (!/^\d+$/.test(digits) || !Number.isSafeInteger(value)) {
-    throw new InvalidArgumentError('expected a number of bytes');
+    throw new UsageError('expected a number of bytes');
   }
   return value;
 }

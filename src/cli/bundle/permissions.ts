@@ -13,7 +13,7 @@ import { type Right, rightsBeyond } from '../../bundle/plain/rights/rights.js';
 import { riskNames } from '../../bundle/plain/rights/risks.js';
 import { writeObjects } from '../../bundle/plain/write.js';
 import { createFault } from '../../core/diagnostic.js';
-import { OpmateError, UsageError } from '../../core/errors.js';
+import { invalidValue, OpmateError, UsageError } from '../../core/errors.js';
 import { type JsonObject, type JsonValue, asJson } from '../../document/json.js';
 import type { Pin } from '../../source/content/content-types.js';
 import type { CommandContext } from '../context.js';
@@ -272,6 +272,6 @@ function checkOptions(options: FlagValues<typeof permissionFlags>, output: strin
   const known: readonly string[] = [...riskNames, ...impactKinds];
   const unknown = options.failOn?.find((risk) => !known.includes(risk));
   if (unknown !== undefined) {
-    throw new UsageError(`--fail-on ${unknown}: unknown risk`, { hint: `use one of ${known.join(', ')}` });
+    throw invalidValue('--fail-on', unknown, 'unknown risk', { hint: `use one of ${known.join(', ')}` });
   }
 }

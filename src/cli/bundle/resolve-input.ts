@@ -1,5 +1,5 @@
+import { inContext } from '../../core/diagnostics-error.js';
 import { UsageError } from '../../core/errors.js';
-import { SemverError } from '../../core/semver.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type BundleVersion, parseBundleVersion } from '../../graph/bundle-version.js';
 import { list } from '../command/flags.js';
@@ -21,27 +21,17 @@ export function checkPackageName(name: string): void {
   throw new UsageError(`package ${quoteGo(name)}: not a DNS-1123 subdomain of up to 253 characters`);
 }
 
-/** Reads `NAME` or `NAME@VERSION`. Throws UsageError. */
-export function parseInstalled(
-  text: string,
-  what: string,
-): { name: string; version: BundleVersion | undefined } {
+/** Reads `NAME` or `NAME@VERSION`. Throws UsageError, and SemverError. */
+export function parseInstalled(text: string): { name: string; version: BundleVersion | undefined } {
   const position = text.lastIndexOf('@');
   const name = position < 0 ? text : text.slice(0, position);
-  if (name === '') throw new UsageError(`${what}: no bundle is named`);
+  if (name === '') throw new UsageError('no bundle is named');
   if (position < 0) return { name, version: undefined };
   const version = text.slice(position + 1);
-  return { name, version: readVersion(version, `${what}: version ${quoteGo(version)}`) };
-}
-
-/** Reads a version. Throws UsageError that starts with `what`. */
-export function readVersion(text: string, what: string): BundleVersion {
-  try {
-    return parseBundleVersion(text);
-  } catch (error) {
-    if (!(error instanceof SemverError)) throw error;
-    throw new UsageError(`${what}: ${error.message}`);
-  }
+  return {
+    name,
+    version: inContext({ subject: `version ${quoteGo(version)}` }, () => parseBundleVersion(version)),
+  };
 }
 
 /** Encodes data as JSON or YAML. */

@@ -9,12 +9,12 @@ import {
   parseInstalled,
 } from './resolve-input.js';
 import { createFault } from '../../core/diagnostic.js';
-import { UsageError } from '../../core/errors.js';
+import { invalidValue, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { sortedByBytes } from '../../core/order.js';
 import { SemverError } from '../../core/semver.js';
 import { parseVersionRange } from '../../core/semver-range.js';
-import { labelSelector } from '../command/values.js';
+import { labelSelector, readValue } from '../command/values.js';
 import { type Resolution, type ResolveRequest } from '../../graph/resolve.js';
 import { resolveBundle } from '../../api/bundle/resolve-bundle.js';
 import { type NamedCatalog, parseNamedCatalog } from '../../api/named-catalogs.js';
@@ -106,7 +106,7 @@ function readRequest(
   }
   return {
     request: { packageName, versionRange, channels, policy },
-    installed: installed === undefined ? undefined : parseInstalled(installed, `--installed ${installed}`),
+    installed: installed === undefined ? undefined : readValue('--installed', installed, parseInstalled),
   };
 }
 
@@ -117,12 +117,12 @@ function chooseCatalogs(options: FlagValues<typeof resolveFlags>): NamedCatalog[
   }
   const names = catalogs.map(({ name }) => name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
-  if (twice !== undefined) throw new UsageError(`--catalog: duplicate name ${twice}`);
+  if (twice !== undefined) throw invalidValue('--catalog', twice, 'duplicate name');
   if (options.selector === undefined) return catalogs;
   const isSelected = labelSelector(options.selector);
   const selected = catalogs.filter(({ labels }) => isSelected(labels));
   if (selected.length > 0) return selected;
-  throw new UsageError(`--selector ${options.selector}: no catalog has such labels`);
+  throw invalidValue('--selector', options.selector, 'no catalog has such labels');
 }
 
 function findHint({ outcome, successors }: Resolution): string | undefined {

@@ -1,6 +1,8 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
+import { readValue } from '../command/values.js';
+import { parseBundleVersion } from '../../graph/bundle-version.js';
 import {
   type ChannelSuccessors,
   type UpgradeStep,
@@ -20,7 +22,6 @@ import {
   getData,
   namedCatalogForms,
   parseInstalled,
-  readVersion,
 } from './resolve-input.js';
 
 /** `opmate bundle successors`; exit code 3 if no upgrade path leads to `--path-to`. */
@@ -46,9 +47,9 @@ export const command = defineCommand({
   async runInSession({ context, args: [packageName, name], options, session }) {
     const { output, channel } = options;
     checkPackageName(packageName);
-    const bundle = parseInstalled(name, name);
+    const bundle = readValue('installed bundle', name, parseInstalled);
     const pathTo =
-      options.pathTo === undefined ? undefined : readVersion(options.pathTo, `--path-to ${options.pathTo}`);
+      options.pathTo === undefined ? undefined : readValue('--path-to', options.pathTo, parseBundleVersion);
     if (options.catalog === undefined) {
       throw new UsageError('--catalog: missing', { hint: 'specify one, e.g. --catalog ./catalog' });
     }

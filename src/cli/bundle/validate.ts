@@ -60,7 +60,7 @@ export const command = defineCommand({
     if (!isOpm && options.tag === undefined && source === undefined) {
       throw new UsageError('missing source', { hint: 'specify the directory or image of a bundle' });
     }
-    const reference = requireFlag(options.tag ?? source, 'tag');
+    const reference = requireFlag(options.tag ?? source, '--tag', 'IMAGE');
     const categories = await readCategories(context.environment['OPERATOR_BUNDLE_CATEGORIES']);
     const { k8sVersion } = options;
     const checked = { ...options, optional, k8sVersion, categories };

@@ -1,7 +1,7 @@
 import { buildCatalogImage } from '../../api/images/build-catalog-image.js';
 import { requireReferrers } from '../../api/images/image-output.js';
 import { defaultCatalogBase } from '../../catalog/dockerfile.js';
-import { UsageError } from '../../core/errors.js';
+import { invalidValue, UsageError } from '../../core/errors.js';
 import { formatPlatform, parsePlatform } from '../../oci/image/platform.js';
 import type { Platform } from '../../oci/image/types.js';
 import { endWithFindings } from '../bundle/findings.js';
@@ -107,5 +107,5 @@ function findPlatforms({
 function parseTime(text: string): string {
   const isTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/.test(text);
   if (isTime && !Number.isNaN(Date.parse(text))) return text;
-  throw new UsageError(`--created ${text}: not a time`, { hint: 'use a time such as 2026-01-31T12:00:00Z' });
+  throw invalidValue('--created', text, 'not a time', { hint: 'use a time such as 2026-01-31T12:00:00Z' });
 }

@@ -8,8 +8,8 @@ import {
   parseSince,
   parseNamedRange,
 } from '../../catalog/selection/filter-criteria.js';
-import { OpmateError, UsageError } from '../../core/errors.js';
-import { quoteGo } from '../../document/go-json.js';
+import { invalidValue } from '../../core/errors.js';
+import { readValue } from '../command/values.js';
 
 const scoped = (value: string, summary: string): Flag<string[] | undefined> =>
   repeated(value, summary, { group: 'Selection' });
@@ -63,7 +63,7 @@ export function addFlags(
   ) => {
     for (const value of values ?? []) {
       const { package: of, channel, text } = parseScope(value);
-      const criteria = orUsage(`--${flag}`, text, () => read(text));
+      const criteria = readValue(`--${flag}`, text, read);
       filter.criteria.push({ package: of, channel, where: { subject: `--${flag}` }, criteria });
     }
   };
@@ -85,13 +85,13 @@ export function addFlags(
   if (flags.createdSince !== undefined) {
     const text = flags.createdSince;
     const where = { subject: '--created-since' };
-    const createdSince = orUsage(where.subject, text, () => parseSince(text, today));
+    const createdSince = readValue(where.subject, text, () => parseSince(text, today));
     filter.criteria.push({ ...everywhere, where, criteria: { createdSince } });
   }
   for (const value of flags.defaultChannel ?? []) {
     const { package: of, channel, text } = parseScope(value);
     if (of === undefined || channel !== undefined || text === '') {
-      throw new UsageError(`--default-channel ${quoteGo(value)}: expected package=channel`);
+      throw invalidValue('--default-channel', value, 'expected package=channel');
     }
     filter.defaultChannels.push({ package: of, name: text, where: { subject: '--default-channel' } });
   }
@@ -101,15 +101,6 @@ export function addFlags(
   filter.undated = flags.undated ?? filter.undated;
   filter.dropDeprecated ||= flags.dropDeprecated === true;
   if (flags.exact === true) filter.keep = 'nothing';
-}
-
-function orUsage<T>(flag: string, text: string, read: () => T): T {
-  try {
-    return read();
-  } catch (error) {
-    if (!(error instanceof OpmateError)) throw error;
-    throw new UsageError(`${flag} ${quoteGo(text)}: ${error.message}`, { hint: error.hint });
-  }
 }
 
 /** `package=…`, `package/channel=…`, or no scope. No operator of a range and no version is a package's name. */

@@ -1,5 +1,5 @@
 import { waitForCatalogs } from '../../api/served/wait-for-catalogs.js';
-import { UsageError } from '../../core/errors.js';
+import { invalidValue } from '../../core/errors.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { parsed, text } from '../command/flags.js';
 import { milliseconds } from '../command/values.js';
@@ -33,7 +33,7 @@ export const command = defineCommand({
     const condition = conditions.find((item) => item === wanted);
     const state = states.find((item) => item === value);
     if (condition === undefined || state === undefined) {
-      throw new UsageError(`--for ${options.for}: not a condition`, { hint: 'use Serving or Progressing' });
+      throw invalidValue('--for', options.for, 'not a condition', { hint: 'use Serving or Progressing' });
     }
     // Waiting asks again, within the time that is left.
     const attempts = { ...options, maxAttempts: options.maxAttempts ?? 1 };

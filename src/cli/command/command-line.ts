@@ -5,6 +5,7 @@ import type { CommandContext } from '../context.js';
 import type { AnyCommand, Argument, LoadedCommands } from './declaration.js';
 import { type Flag, type Flags, flagGroups } from './flags.js';
 import { helpFormat } from './help-format.js';
+import { missingFlag } from './require-flag.js';
 import { checkGlobalOptions, globalFlags } from './global-flags.js';
 import type { CommandNode, CommandTree } from './tree.js';
 
@@ -142,7 +143,7 @@ export class CommandLine implements LoadedCommands {
       const options = getValues(flags, raw);
       checkGlobalOptions(options);
       refuseEmptyPaths(flags, raw);
-      checkCombinations(flags, options);
+      checkCombinations(flags, options, this.findTool(command));
       const args = command.processedArgs as never;
       const context = this.#context;
       const call = { context, commands: this, tool: this.findTool(command), args, options };
@@ -309,17 +310,20 @@ function refuseEmptyPaths(flags: Flags, raw: Readonly<Record<string, unknown>>):
   }
 }
 
-/** Throws UsageError for missing flags, in the words of `opm`, and for flags without those that they need or exclude. */
-function checkCombinations(flags: Flags, values: Readonly<Record<string, unknown>>): void {
+/** Throws UsageError for missing flags, and for flags without those that they need or exclude. */
+function checkCombinations(
+  flags: Flags,
+  values: Readonly<Record<string, unknown>>,
+  tool: AnyCommand['tool'],
+): void {
   const isGiven = (key: string): boolean => ![undefined, false].includes(values[key] as boolean | undefined);
   for (const [key, { isRequired = false, needs, excludes = [] }] of Object.entries(flags)) {
     // An empty value, as of an unset variable, is refused beside flags that exclude it.
     if (isRequired && (!isGiven(key) || values[key] === ''))
-      throw new UsageError(`required flag(s) "${longName(key).slice(2)}" not set`);
+      throw missingFlag(longName(key), getPlaceholder(flags[key]), tool);
     if (!isGiven(key)) continue;
     if (needs !== undefined && !isGiven(needs)) {
-      const value = flags[needs]?.value?.replace(/<(.*)>/, ' $1').toUpperCase() ?? '';
-      const hint = `add ${longName(needs)}${value}`;
+      const hint = `add ${longName(needs)} ${getPlaceholder(flags[needs])}`.trim();
       throw new UsageError(`${longName(key)}: needs ${longName(needs)}`, { hint });
     }
     const other = excludes.find(isGiven);
@@ -327,6 +331,11 @@ function checkCombinations(flags: Flags, values: Readonly<Record<string, unknown
     const problem = `${longName(key)} and ${longName(other)} cannot be used together`;
     throw new UsageError(problem, { hint: 'keep one of them' });
   }
+}
+
+/** Returns the value of a flag for hints: `DIRECTORY`; empty for a switch. */
+function getPlaceholder({ value = '' }: Partial<Flag<unknown>> = {}): string {
+  return value.replace(/^<(.*)>$/, '$1').toUpperCase();
 }
 
 /** Reports whether a flag takes a path that must not be empty. */

@@ -1,7 +1,6 @@
-import { InvalidArgumentError } from 'commander';
-import { UsageError } from '../../core/errors.js';
+import { invalidValue, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
-import { getItems } from './values.js';
+import { getItems, readValue } from './values.js';
 
 /** Headings of options in `--help`, in this order. */
 export const flagGroups = [
@@ -51,8 +50,7 @@ export interface Flag<T> extends FlagTraits {
   readonly offered?: readonly string[];
   readonly default?: T | undefined;
   /**
-   * Reads a value; repeatable flags add to `previous`. `name` is the flag as typed. Throws InvalidArgumentError or
-   * UsageError.
+   * Reads a value; repeatable flags add to `previous`. `name` is the flag as typed. Throws UsageError.
    */
   parse?(text: string, previous: T | undefined, name: string): T;
 }
@@ -96,7 +94,12 @@ export function parsed<T, D extends T | undefined = undefined>(
   parse: (text: string) => T,
   traits: FlagTraits & { default?: D; choices?: readonly string[] } = {},
 ): Flag<T | D> {
-  return { ...traits, value: `<${value}>`, summary, parse: (value) => parse(value) };
+  return {
+    ...traits,
+    value: `<${value}>`,
+    summary,
+    parse: (text, _previous, name) => readValue(name, text, parse),
+  };
 }
 
 /** Declares a flag with a fixed set of values; undefined unless it has a default. */
@@ -150,9 +153,9 @@ export function list(
     ...traits,
     value: `<${value},…>`,
     summary: `${summary}, repeatable`,
-    parse: (value, previous) => {
+    parse: (value, previous, name) => {
       const items = getItems(value);
-      if (items.length === 0 && !mayBeNone) throw new InvalidArgumentError('expected at least one item');
+      if (items.length === 0 && !mayBeNone) throw invalidValue(name, value, 'expected at least one item');
       return [...(previous ?? []), ...items];
     },
   };

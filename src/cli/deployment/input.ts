@@ -2,8 +2,7 @@ import { type DeploymentFile, renderDeployments } from '../../api/deployment/ren
 import type { FlagValues } from '../command/flags.js';
 import type { deploymentFlags } from './flags.js';
 import { labelFault } from '../../kube/names.js';
-import { UsageError } from '../../core/errors.js';
-import { quoteGo } from '../../document/go-json.js';
+import { invalidValue, UsageError } from '../../core/errors.js';
 import type { RenderedDeployment } from '../../deployment/render-deployments.js';
 import type { CommandContext } from '../context.js';
 import { readInput } from '../input.js';
@@ -38,7 +37,7 @@ function checkOptions(options: DeploymentOptions): void {
   const { file = [], config, installNamespace } = options;
   const fault = installNamespace === undefined ? undefined : labelFault(installNamespace);
   if (fault !== undefined) {
-    throw new UsageError(`--install-namespace ${quoteGo(installNamespace ?? '')}: ${fault}`);
+    throw invalidValue('--install-namespace', installNamespace ?? '', fault);
   }
   if (file.length === 0) {
     throw new UsageError('--file: missing', { hint: 'specify a file with deployments, or - for stdin' });

@@ -2,7 +2,7 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { text } from '../command/flags.js';
 import { approvalFlags, namespaceFlags } from './flags.js';
 import { rollBackDeployment } from '../../api/deployment/deployment-history.js';
-import { UsageError } from '../../core/errors.js';
+import { invalidValue } from '../../core/errors.js';
 import { printApplied, readApproval, readCluster, readPlace } from './approval.js';
 
 /** `opmate bundle deployment rollback`; applies an earlier render as a new revision. */
@@ -27,7 +27,7 @@ export const command = defineCommand({
   async runInSession({ context, args: [nameText], options, session }) {
     const place = readPlace(nameText, options.namespace);
     if (options.toRevision !== undefined && !/^[1-9]\d{0,8}$/.test(options.toRevision)) {
-      throw new UsageError(`--to-revision ${options.toRevision}: not a revision`, {
+      throw invalidValue('--to-revision', options.toRevision, 'not a revision', {
         hint: 'run opmate bundle deployment history to list them',
       });
     }

@@ -82,7 +82,9 @@ export const command = defineCommand({
   ],
   async run({ context, options }) {
     const bundles =
-      options.fromFile === undefined ? requireFlag(options.bundles, 'bundles') : options.bundles;
+      options.fromFile === undefined
+        ? requireFlag(options.bundles, '--bundles', 'BUNDLE,…')
+        : options.bundles;
     const flags = { ...options, containerTool: 'none' };
     const plan = await planAdd(context, flags, bundles ?? []);
     let code: number = exitCodes.done;

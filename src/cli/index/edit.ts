@@ -1,6 +1,6 @@
 /** Flags and results of the commands that build index images. */
 import type { EditIndexImageOptions, MadeIndexImage } from '../../api/indexes/index-image.js';
-import { UsageError } from '../../core/errors.js';
+import { invalidValue, UsageError } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 import { parseTargetReference } from '../../core/reference.js';
 import { type FlagValues, flag, grouped, text } from '../command/flags.js';
@@ -109,12 +109,12 @@ function planOutput(flags: IndexImageFlags): EditIndexImageOptions<never>['outpu
   }
   const to = parseTargetReference(tag);
   if (to.digest !== undefined || to.tag === undefined) {
-    throw new UsageError(`--tag ${tag}: ${to.digest === undefined ? 'missing tag' : 'names a digest'}`, {
+    throw invalidValue('--tag', tag, to.digest === undefined ? 'missing tag' : 'names a digest', {
       hint: 'specify the target, e.g. registry.example.com/ns/index:v1',
     });
   }
   if (to.transport !== 'docker' && to.transport !== 'oci') {
-    throw new UsageError(`--tag ${tag}: an archive cannot be pushed to`, { hint: 'use --save FILE' });
+    throw invalidValue('--tag', tag, 'an archive cannot be pushed to', { hint: 'use --save FILE' });
   }
   return { to };
 }

@@ -6,7 +6,7 @@ import {
   readSigningKey,
   requireReferrers,
 } from '../../api/images/image-output.js';
-import { UsageError } from '../../core/errors.js';
+import { invalidValue, UsageError } from '../../core/errors.js';
 import { type RegistryReference, parseReference, parseTargetReference } from '../../core/reference.js';
 import { type FlagValues, flag, grouped, text } from '../command/flags.js';
 import type { CommandContext } from '../context.js';
@@ -56,7 +56,7 @@ export function planImageOutputs({ tag, push, save }: FlagValues<typeof imageOut
   if (save !== undefined) {
     const to = parseReference(save);
     if (to.transport === 'docker' || to.digest !== undefined) {
-      throw new UsageError(`--save ${save}: not a place for an image`, {
+      throw invalidValue('--save', save, 'not a place for an image', {
         hint: 'use oci:DIR[:TAG], oci-archive:FILE[:TAG] or docker-archive:FILE',
       });
     }
@@ -73,13 +73,13 @@ export function planImageOutputs({ tag, push, save }: FlagValues<typeof imageOut
 function parseTag(text: string): RegistryReference {
   const reference = parseReference(text);
   if (reference.transport !== 'docker') {
-    throw new UsageError(`--tag ${text}: not a place in a registry`, {
+    throw invalidValue('--tag', text, 'not a place in a registry', {
       hint: `save the image there with --save ${text}`,
     });
   }
   if (reference.digest !== undefined || reference.tag === undefined) {
     const problem = reference.digest === undefined ? 'missing tag' : 'names a digest';
-    throw new UsageError(`--tag ${text}: ${problem}`, {
+    throw invalidValue('--tag', text, problem, {
       hint: 'specify the image, e.g. registry.example.com/ns/catalog:v1',
     });
   }

@@ -53,7 +53,7 @@ export function readPackages<O extends RemoveOptions>(
 
 /** Returns the edit that removes packages. Throws UsageError if no package is named. */
 export function planRemove({ package: packages, permissive }: RemoveOptions): IndexEdit<RemoveReport> {
-  const names = requireFlag(packages, 'package');
+  const names = requireFlag(packages, '--package', 'NAME,…');
   return {
     change: (database, { signal }) => removePackages(database, names, { permissive, signal }),
     report(logger, name, report) {

@@ -1,6 +1,5 @@
 import { captureImageSet } from '../../api/mirror-capture.js';
-import { UsageError } from '../../core/errors.js';
-import { quoteGo } from '../../document/go-json.js';
+import { invalidValue } from '../../core/errors.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { repeated, text } from '../command/flags.js';
 import { exitCodes } from '../exit-codes.js';
@@ -62,7 +61,7 @@ export const command = defineCommand({
 function parseCatalog(value: string): { image: string; reference: string } {
   const [, image = '', reference = image] = /^([^=]*)(?:=(.*))?$/s.exec(value) ?? [];
   if (image !== '' && reference !== '') return { image, reference };
-  throw new UsageError(`--catalog ${quoteGo(value)}: not a catalog`, {
+  throw invalidValue('--catalog', value, 'not a catalog', {
     hint: 'use IMAGE, or IMAGE=REFERENCE',
   });
 }

@@ -2,7 +2,7 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { type FlagValues, flag, grouped, text } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import { copyFlags, maxPerRegistryFlag } from './flags.js';
-import { UsageError } from '../../core/errors.js';
+import { invalidValue, UsageError } from '../../core/errors.js';
 import { type MirrorCatalogOptions, mirrorCatalog } from '../../api/mirror/mirror-catalog.js';
 import type { CatalogMirrorPlan } from '../../mirror/mapping/catalog-mirror.js';
 import { maxMirrorSetBytes } from '../../mirror/cluster-manifests.js';
@@ -152,7 +152,7 @@ function getMaxComponents({ maxComponents }: CatalogMirrorOptions): number {
 
 function parseScope(text: string, flag: string): MirrorScope {
   if (text === 'repository' || text === 'registry') return text;
-  throw new UsageError(`--${flag} ${text}: expected repository or registry`);
+  throw invalidValue(`--${flag}`, text, 'expected repository or registry');
 }
 
 function parsePlatformPattern({ filterByOs, indexFilterByOs }: CatalogMirrorOptions): RegExp {
@@ -160,7 +160,7 @@ function parsePlatformPattern({ filterByOs, indexFilterByOs }: CatalogMirrorOpti
   try {
     return new RegExp(pattern);
   } catch {
-    throw new UsageError(`--index-filter-by-os ${pattern}: not a regular expression`);
+    throw invalidValue('--index-filter-by-os', pattern, 'not a regular expression');
   }
 }
 
@@ -169,6 +169,6 @@ function pathOption({
 }: CatalogMirrorOptions): { inside: string; outside: string | undefined } | undefined {
   if (text === undefined) return undefined;
   const colon = text.indexOf(':');
-  if (colon < 0) throw new UsageError(`--path ${text}: expected IN:OUT`);
+  if (colon < 0) throw invalidValue('--path', text, 'expected IN:OUT');
   return { inside: text.slice(0, colon), outside: text.slice(colon + 1) || undefined };
 }

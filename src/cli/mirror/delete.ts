@@ -3,8 +3,7 @@ import { type FlagValues, flag, grouped, repeated, text } from '../command/flags
 import { type ImageSetOptions, lockFlags, mirrorFlags } from './flags.js';
 import { readMirrorOptions, refuseFlags } from './oc-mirror-flags.js';
 import path from 'node:path';
-import { UsageError } from '../../core/errors.js';
-import { quoteGo } from '../../document/go-json.js';
+import { invalidValue, UsageError } from '../../core/errors.js';
 import { deleteMirrored, listMirrorDeletions } from '../../api/mirror/delete-images.js';
 import { parseMirrorTarget } from '../../mirror/image-set/image-set-names.js';
 import { requireNoLinks, writeOutputFiles } from '../../mirror/output-files.js';
@@ -87,7 +86,7 @@ async function generateList(
     });
   }
   if (deleteId !== undefined && !/^[A-Za-z0-9][\w.-]{0,63}$/.test(deleteId)) {
-    throw new UsageError(`--delete-id ${quoteGo(deleteId)}: not a part of a file name`, {
+    throw invalidValue('--delete-id', deleteId, 'not a part of a file name', {
       hint: 'use letters, digits, ".", "_" and "-", up to 64 characters',
     });
   }

@@ -1,8 +1,7 @@
 import path from 'node:path';
 import { parseDirectoryUrl } from '../../api/mirror/destination.js';
 import type { VerificationOptions } from '../../api/mirror/image-set-run.js';
-import { UsageError } from '../../core/errors.js';
-import { quoteGo } from '../../document/go-json.js';
+import { invalidValue, UsageError } from '../../core/errors.js';
 import { isObjectName, isObjectPrefix } from '../../mirror/image-set/image-set-resources.js';
 import type { CommandContext } from '../context.js';
 import { findPolicyRequest } from '../root/policy-flags.js';
@@ -19,7 +18,7 @@ export function getWorkspace(
   const { workspace } = flags;
   const directory = parseDirectoryUrl(workspace, context.workingDirectory);
   if (directory !== undefined) return directory;
-  throw new UsageError(`--workspace ${quoteGo(workspace)}: not a directory`, {
+  throw invalidValue('--workspace', workspace, 'not a directory', {
     hint: 'use file://DIRECTORY',
   });
 }
@@ -28,21 +27,22 @@ export function getWorkspace(
 export function findMaxNestedPaths({ maxNestedPaths: text }: ImageSetOptions): number | undefined {
   if (text === undefined || text === '0') return undefined;
   if (/^\d{1,3}$/.test(text)) return Number(text);
-  throw new UsageError(`--max-nested-paths ${text}: expected a number from 0 to 999`);
+  throw invalidValue('--max-nested-paths', text, 'expected a number from 0 to 999');
 }
 
 /** Returns names and poll interval of cluster resources. Throws UsageError. */
 export function getNaming({ name, prefix, pollInterval }: ImageSetOptions) {
   if (name !== undefined && !isObjectName(name)) {
-    throw new UsageError(`--name ${quoteGo(name)}: invalid object name`, { hint: nameHint });
+    throw invalidValue('--name', name, 'invalid object name', { hint: nameHint });
   }
   if (prefix !== undefined && !isObjectPrefix(prefix)) {
-    throw new UsageError(`--prefix ${quoteGo(prefix)}: invalid name prefix`, { hint: nameHint });
+    throw invalidValue('--prefix', prefix, 'invalid name prefix', { hint: nameHint });
   }
   const [, amount, unit] = /^(\d{1,4})([mh])$/.exec(pollInterval ?? '') ?? [];
   if (pollInterval !== undefined && (amount === undefined || Number(amount) === 0)) {
-    const problem = `--poll-interval ${quoteGo(pollInterval)}: invalid duration`;
-    throw new UsageError(problem, { hint: 'use minutes or hours, e.g. 30m or 6h' });
+    throw invalidValue('--poll-interval', pollInterval, 'invalid duration', {
+      hint: 'use minutes or hours, e.g. 30m or 6h',
+    });
   }
   const pollIntervalMinutes = amount === undefined ? undefined : Number(amount) * (unit === 'h' ? 60 : 1);
   return { catalogName: name, prefix, pollIntervalMinutes };
@@ -66,7 +66,7 @@ export function readVerification(
   if (verify === 'off') return undefined;
   if (request === undefined) {
     const hint = 'add --policy, --key, or --certificate-identity with --trusted-root';
-    throw new UsageError(`--verify ${verify}: no signature policy`, { hint });
+    throw invalidValue('--verify', verify, 'no signature policy', { hint });
   }
   if (options.removeSignatures === true && options.from === undefined) {
     const hint = 'remove one of them: the far side could not verify again';

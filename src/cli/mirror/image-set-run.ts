@@ -15,8 +15,7 @@ import type {
 } from '../../api/mirror/image-set-run.js';
 import { type MirrorDestination, parseDestination } from '../../api/mirror/destination.js';
 import { isDigest } from '../../core/digest.js';
-import { UsageError } from '../../core/errors.js';
-import { quoteGo } from '../../document/go-json.js';
+import { invalidValue, UsageError } from '../../core/errors.js';
 import { readInputFile } from '../../files/read-file.js';
 import { type Workspace, createWorkspace } from '../../mirror/image-set/workspace.js';
 import { planOf } from '../../mirror/lock/encode-lock.js';
@@ -99,7 +98,7 @@ function requireCompatibleFlags(
   const isArchive = options.from !== undefined;
   if ((isLocked || isArchive) && onError !== 'stop') {
     const hint = 'remove --on-error: locked image sets are mirrored as a whole';
-    throw new UsageError(`--on-error ${onError}: not with --locked or --from`, { hint });
+    throw invalidValue('--on-error', onError, 'not with --locked or --from', { hint });
   }
   if (hasShard && (!isLocked || kind === 'disk')) {
     const hint = 'add --locked and a target registry: every machine must use the same plan';
@@ -107,7 +106,7 @@ function requireCompatibleFlags(
   }
   if (plan !== undefined && (!isLocked || !isDigest(plan))) {
     const hint = 'use the plan ID that opmate mirror plan prints, with --locked: sha256:…';
-    throw new UsageError(`--plan ${quoteGo(plan)}: not a plan ID`, { hint });
+    throw invalidValue('--plan', plan, 'not a plan ID', { hint });
   }
   if (options.signBy !== undefined && kind === 'registry') {
     throw new UsageError('--sign-by: signs an archive', { hint: 'mirror to file://DIRECTORY' });

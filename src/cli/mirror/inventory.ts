@@ -1,6 +1,5 @@
 import { readMirrorInventory } from '../../api/mirror-inventory.js';
-import { UsageError } from '../../core/errors.js';
-import { quoteGo } from '../../document/go-json.js';
+import { invalidValue } from '../../core/errors.js';
 import { parseMirrorTarget } from '../../mirror/image-set/image-set-names.js';
 import { encodeInventory, computeInventoryId, summarizeInventory } from '../../mirror/inventory/inventory.js';
 import { isRepositoryName } from '../../oci/registry/registry-names.js';
@@ -48,7 +47,7 @@ export const command = defineCommand({
     const repositories = options.repository ?? [];
     for (const name of repositories) {
       if (isRepositoryName(name)) continue;
-      throw new UsageError(`--repository ${quoteGo(name)}: not a repository name`, {
+      throw invalidValue('--repository', name, 'not a repository name', {
         hint: 'use the path below the destination, without registry and tag: ns/name',
       });
     }

@@ -3,8 +3,7 @@ import {
   listReleaseChannels,
   listReleaseVersions,
 } from '../../api/mirror/list-releases.js';
-import { UsageError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json-quote.js';
+import { invalidValue } from '../../core/errors.js';
 import { defineCommand } from '../command/declaration.js';
 import { type FlagValues, flag, grouped, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
@@ -52,7 +51,7 @@ type ListOptions = FlagValues<typeof flags>;
 
 function checkFlags({ version }: ListOptions): void {
   if (version !== undefined && !/^\d{1,6}\.\d{1,6}$/.test(version))
-    throw new UsageError(`--version ${quoteGo(version)}: not a minor version`, {
+    throw invalidValue('--version', version, 'not a minor version', {
       hint: 'use a version such as 4.18',
     });
 }

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { UsageError, redact } from '../../core/errors.js';
+import { invalidValue, redact } from '../../core/errors.js';
 import type { Transfer, TransferReport } from '../../mirror/transfer/transfer-types.js';
 import type { JsonObject } from '../../document/json.js';
 import type { CommandContext } from '../context.js';
@@ -32,7 +32,7 @@ export function tellUnneeded(options: CopyOptions, logger: ClosableLogger): void
 /** Throws UsageError for `--filter-by-os` of some platforms. */
 export function requireAllPlatforms({ filterByOs = '.*' }: { filterByOs?: string | undefined }): void {
   if (filterByOs === '.*') return;
-  throw new UsageError(`--filter-by-os ${filterByOs}: an image is copied with all its platforms`, {
+  throw invalidValue('--filter-by-os', filterByOs, 'an image is copied with all its platforms', {
     hint: 'remove the flag, or copy the image of one platform with opmate oci copy --platform',
   });
 }
@@ -47,7 +47,7 @@ export function parseInteger(
   const value = /^-?\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
   if (value >= least && value <= most) return value;
   const range = most === Number.MAX_SAFE_INTEGER ? `from ${least}` : `from ${least} to ${most}`;
-  throw new UsageError(`--${flag} ${text}: expected a whole number ${range}`);
+  throw invalidValue(`--${flag}`, text, `expected a whole number ${range}`);
 }
 
 /** Writes text to the file of `--to`, and logs a summary and the command that usually follows; default to stdout. */

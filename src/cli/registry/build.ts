@@ -5,7 +5,7 @@ import {
   buildIndex,
 } from '../../api/indexes/build-index.js';
 import type { ImageOutput, StoredImage } from '../../api/images/image-output.js';
-import { OpmateError, UsageError } from '../../core/errors.js';
+import { invalidValue, OpmateError, UsageError } from '../../core/errors.js';
 import { type Reference, parseTargetReference } from '../../core/reference.js';
 import { statIfPresent } from '../../files/file-status.js';
 import { getTargetReference } from '../../mirror/mapping/image-location.js';
@@ -169,11 +169,11 @@ function getTarget({ workingDirectory }: CommandContext, text: string): Referenc
     ? getTargetReference(parseTypedReference(text), workingDirectory)
     : parseTargetReference(text);
   if (target.digest !== undefined)
-    throw new UsageError(`--to ${text}: names a digest`, { hint: 'specify a tag to push to' });
+    throw invalidValue('--to', text, 'names a digest', { hint: 'specify a tag to push to' });
   if (target.transport === 'docker-archive')
-    throw new UsageError(`--to ${text}: an archive cannot be pushed to`, { hint: 'use --save FILE' });
+    throw invalidValue('--to', text, 'an archive cannot be pushed to', { hint: 'use --save FILE' });
   if (target.tag !== undefined) return target;
   if (target.transport === 'docker')
-    throw new UsageError(`--to ${text}: missing tag`, { hint: `add a tag, e.g. ${text}:latest` });
+    throw invalidValue('--to', text, 'missing tag', { hint: `add a tag, e.g. ${text}:latest` });
   return { ...target, tag: 'latest' };
 }

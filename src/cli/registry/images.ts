@@ -3,7 +3,7 @@ import { flag, grouped, list, text } from '../command/flags.js';
 import { databaseSummary } from './database.js';
 import path from 'node:path';
 import { findRegistry, listImages } from '../../api/images/list-images.js';
-import { OpmateError, UsageError } from '../../core/errors.js';
+import { invalidValue, OpmateError, UsageError } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
 import { checkPullSpec } from '../../core/reference.js';
 import { type ImageName, parseImageName, parseTypedReference } from '../../mirror/mapping/image-names.js';
@@ -71,7 +71,7 @@ export const command = defineCommand({
     }
     const fault = options.catalogImage === undefined ? undefined : checkPullSpec(options.catalogImage);
     if (fault !== undefined) {
-      throw new UsageError(`--catalog-image ${options.catalogImage}: ${fault}`, {
+      throw invalidValue('--catalog-image', options.catalogImage, fault, {
         hint: 'specify an image that the cluster can pull, e.g. registry.example.com/ns/catalog:v1',
       });
     }
@@ -164,12 +164,12 @@ function getDestination(text: string): ImageName {
   const place = parseTypedReference(text.replace(/\/+$/, ''), { isPrefix: true });
   const { tag, digest, registry } = place.name;
   if (place.scheme !== 'registry')
-    throw new UsageError(`--to ${text}: not a registry`, { hint: 'use REGISTRY or REGISTRY/NAMESPACE' });
+    throw invalidValue('--to', text, 'not a registry', { hint: 'use REGISTRY or REGISTRY/NAMESPACE' });
   const isHost = registry === '' && /^\d+$/.test(tag ?? '');
   if (isHost)
     return { registry: text.replace(/\/+$/, '').replace(/^docker:\/\//, ''), namespace: '', name: '' };
   if (tag !== undefined || digest !== undefined || registry === '') {
-    throw new UsageError(`--to ${text}: ${registry === '' ? 'missing registry' : 'has a tag or digest'}`, {
+    throw invalidValue('--to', text, registry === '' ? 'missing registry' : 'has a tag or digest', {
       hint: 'use REGISTRY or REGISTRY/NAMESPACE, e.g. registry.example.com:5000/community-operators',
     });
   }

@@ -1,4 +1,4 @@
-import { UsageError } from '../../core/errors.js';
+import { invalidValue } from '../../core/errors.js';
 import { migrateDatabaseFile } from '../../sqlite/schema/edit.js';
 import { latestVersion } from '../../sqlite/schema/schema.js';
 import { argument, defineCommand } from '../command/declaration.js';
@@ -29,7 +29,7 @@ function requireVersion(text: string): number {
   const version = Number(text);
   // -1 is what a file without any table has; nobody can go back to it, but scripts may name it.
   if (/^(?:\d+|-1)$/.test(text) && version <= latestVersion) return version;
-  throw new UsageError(`--schema-version ${text}: not a schema version`, {
+  throw invalidValue('--schema-version', text, 'not a schema version', {
     hint: `use a version from 0 to ${latestVersion}`,
   });
 }

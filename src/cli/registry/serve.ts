@@ -7,7 +7,7 @@ import { loadFromFlags, manifestFlags } from './manifest-index.js';
 import path from 'node:path';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { onAbort, withOpen } from '../../core/concurrency.js';
-import { UsageError } from '../../core/errors.js';
+import { invalidValue, UsageError } from '../../core/errors.js';
 import type { CommandContext } from '../context.js';
 import { serveIndex } from '../../api/serve/serve-catalog.js';
 import { type CommandSession, useSession } from '../session.js';
@@ -75,7 +75,7 @@ function getEnd({ signal }: CommandContext, timeoutSeconds: string): AbortSignal
   if (timeoutSeconds === 'infinite') return signal;
   const seconds = /^[0-9]+$/.test(timeoutSeconds) ? Number(timeoutSeconds) : Infinity;
   if (seconds > 65535) {
-    throw new UsageError(`--timeout-seconds ${timeoutSeconds}: not a number of seconds`, {
+    throw invalidValue('--timeout-seconds', timeoutSeconds, 'not a number of seconds', {
       hint: 'use a number from 0 to 65535, or "infinite"',
     });
   }

@@ -1,4 +1,4 @@
-import { UsageError } from '../../core/errors.js';
+import { invalidValue, UsageError } from '../../core/errors.js';
 import type { PolicyRequest } from '../../mirror/verification/signature-policy.js';
 import { type FlagValues, grouped, repeated, text } from '../command/flags.js';
 
@@ -35,7 +35,7 @@ function wholeMatch(pattern: string): RegExp {
   try {
     return new RegExp(`^(?:${pattern})$`, 'u');
   } catch {
-    throw new UsageError(`--certificate-identity-regexp ${pattern}: not a regular expression`, {
+    throw invalidValue('--certificate-identity-regexp', pattern, 'not a regular expression', {
       hint: 'use a JavaScript regular expression',
     });
   }

@@ -1,7 +1,7 @@
 import { catalogForms } from '../../api/open-catalog.js';
 import { buildServeCache, serveCatalog } from '../../api/serve/serve-catalog.js';
 import { withOpen } from '../../core/concurrency.js';
-import { UsageError } from '../../core/errors.js';
+import { invalidValue, UsageError } from '../../core/errors.js';
 import { findCatalogNameFault, getDefaultCatalogName } from '../../serve/http/catalog-names.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { type Flag, type FlagValues, flag, grouped, optional, parsed, text } from '../command/flags.js';
@@ -136,5 +136,5 @@ function getName(name: string | undefined, reference: string): string {
   if (name === undefined) return getDefaultCatalogName(reference);
   const fault = findCatalogNameFault(name);
   if (fault === undefined) return name;
-  throw new UsageError(`--name ${name}: ${fault}`);
+  throw invalidValue('--name', name, fault);
 }

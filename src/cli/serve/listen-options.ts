@@ -1,4 +1,4 @@
-import { UsageError } from '../../core/errors.js';
+import { invalidValue, UsageError } from '../../core/errors.js';
 import type { HttpServerOptions } from '../../api/serve/http-server.js';
 import type { CertificateFiles } from '../../serve/server/certificate-files.js';
 import type { FlagValues } from '../command/flags.js';
@@ -17,7 +17,7 @@ export function getAddress(
   const [, bracketed, plain, port] = /^(?:\[([0-9a-fA-F:.]+)\]:|([^:[\]]*):)?(\d{1,5})$/.exec(text) ?? [];
   const number = Number(port ?? Number.NaN);
   if (!(number >= 0 && number <= 65535)) {
-    throw new UsageError(`${flag} ${text}: not an address`, { hint: 'use HOST:PORT, :PORT or PORT' });
+    throw invalidValue(flag, text, 'not an address', { hint: 'use HOST:PORT, :PORT or PORT' });
   }
   if (plain === '') return { host: '::', port: number };
   return { host: bracketed ?? plain ?? '127.0.0.1', port: number };
@@ -26,7 +26,7 @@ export function getAddress(
 /** Reads `--port`. Throws UsageError. */
 export function parsePort({ port }: { port: string }): number {
   if (/^\d{1,5}$/.test(port) && Number(port) <= 65535) return Number(port);
-  throw new UsageError(`--port ${port}: not a port`, { hint: 'use a number from 0 to 65535' });
+  throw invalidValue('--port', port, 'not a port', { hint: 'use a number from 0 to 65535' });
 }
 
 /** Returns the files of `--tls-cert` and `--tls-key`. Throws UsageError for only one of them. */

@@ -2,7 +2,7 @@ import type { Catalog } from '../../catalog/catalog.js';
 import { decodeMeta } from '../../catalog/blob.js';
 import { findCsvDisplayName } from '../../catalog/facts.js';
 import { type CancelOptions } from '../../core/concurrency.js';
-import { UsageError, throwIfCancelled } from '../../core/errors.js';
+import { invalidValue, throwIfCancelled } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { getText } from '../../document/json-fields.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
@@ -100,7 +100,7 @@ const firstWithoutMarketplace = 22;
 export function getDefaultCatalogs(version: string): string[] {
   const [, minor] = /^v?4\.(\d{1,3})$/.exec(version) ?? [];
   if (minor === undefined) {
-    throw new UsageError(`--version ${quoteGo(version)}: not a version of OpenShift`, {
+    throw invalidValue('--version', version, 'not a version of OpenShift', {
       hint: 'use MAJOR.MINOR, e.g. 4.18',
     });
   }

@@ -7,6 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { statIfPresent } from '../files/file-status.js';
 import { LineCounter, type OpenFile } from '../catalog/documents.js';
 import { makeTemporaryDirectory } from '../files/temporary-directory.js';
+import { openPipe } from '../files/read-file.js';
 import { openFile } from '../catalog/file-access.js';
 import { LimitError, OpmateError, systemReason, throwIfCancelled } from '../core/errors.js';
 import type { CommandContext } from './context.js';
@@ -26,7 +27,8 @@ export async function openInput(name: string, context: CommandContext): Promise<
   if (name === '-') return spool(context.stdin, 'standard input', context);
   // A shell's `<(…)` can be read once only.
   const stats = await statIfPresent(name);
-  if (stats?.isFIFO() || stats?.isCharacterDevice()) return spool(createReadStream(name), name, context);
+  if (stats?.isFIFO()) return spool(openPipe(name), name, context);
+  if (stats?.isCharacterDevice()) return spool(createReadStream(name), name, context);
   return keepOpen(openFile(name, name), async (handle) => {
     const stats = await handle.stat();
     if (stats.isDirectory()) {

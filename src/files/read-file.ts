@@ -1,7 +1,9 @@
-import { withOpen } from '../core/concurrency.js';
-import { constants, createReadStream } from 'node:fs';
+import { type CancelOptions, withOpen } from '../core/concurrency.js';
+import { constants, createReadStream, openSync } from 'node:fs';
 import { type FileHandle, open, stat } from 'node:fs/promises';
-import { LimitError, OpmateError, throwFileError, systemCode } from '../core/errors.js';
+import { Socket } from 'node:net';
+import { type Readable, addAbortSignal } from 'node:stream';
+import { LimitError, OpmateError, systemCode, throwFileError, throwIfCancelled } from '../core/errors.js';
 
 interface OpenRegularFileOptions {
   /** Refuse a symbolic link in the last component (ELOOP). */
@@ -82,21 +84,39 @@ export async function readRegularFile(
 
 /**
  * Reads a file of at most `limit` bytes that the user named on the command line, in a variable or by convention. It
- * may be `/dev/stdin`, `/dev/null` or a pipe (`<(…)` of a shell), whose writer is awaited. Throws LimitError, and
- * system errors unchanged.
+ * may be `/dev/stdin`, `/dev/null` or a pipe (`<(…)` of a shell), whose writer is awaited. Throws LimitError,
+ * CancelledError, and system errors unchanged.
  */
-export async function readNamedFile(file: string, limit: number): Promise<Buffer> {
+export async function readNamedFile(
+  file: string,
+  limit: number,
+  { signal }: CancelOptions = {},
+): Promise<Buffer> {
   const stats = await stat(file);
   if (stats.isFile() && stats.size > limit) throw tooLarge(file, limit);
-  return collect(createReadStream(file), file, limit);
+  const stream = stats.isFIFO() ? openPipe(file) : createReadStream(file);
+  if (signal !== undefined) addAbortSignal(signal, stream);
+  return collect(stream, file, limit).catch((error: unknown) => {
+    throwIfCancelled(signal);
+    throw error;
+  });
+}
+
+/**
+ * Opens a named pipe, whose writer is awaited. Opening it as a file would block a thread until then, and the process
+ * could not end.
+ */
+export function openPipe(file: string): Readable {
+  const fd = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
+  return new Socket({ fd, readable: true, writable: false });
 }
 
 /** Maximum size of an input file. */
 export const maxInputSize = 64 * 1024 * 1024;
 
 /** Reads an input file or pipe that the user named, of at most 64 MiB. Throws OpmateError with `open FILE`. */
-export async function readInputFile(file: string): Promise<Buffer> {
-  return readNamedFile(file, maxInputSize).catch(throwFileError(`open ${file}`, { file }));
+export async function readInputFile(file: string, options: CancelOptions = {}): Promise<Buffer> {
+  return readNamedFile(file, maxInputSize, options).catch(throwFileError(`open ${file}`, { file }));
 }
 
 async function collect(stream: AsyncIterable<unknown>, label: string, limit: number): Promise<Buffer> {

@@ -46,7 +46,9 @@ export async function renderDeployments(
   const lock = await openContentLock(options);
   const inputs: BundleFile[] = [];
   for (const file of files) {
-    inputs.push(typeof file === 'string' ? { name: file, content: await readInputFile(file) } : file);
+    inputs.push(
+      typeof file === 'string' ? { name: file, content: await readInputFile(file, session) } : file,
+    );
   }
   const documents = readDocuments(inputs);
   const input = files.find((file) => typeof file !== 'string');

@@ -109,9 +109,9 @@ export function requireReferrers(flag: string, outputs: readonly ImageOutput[], 
  */
 export async function readSigningKey(
   file: string,
-  { environment, workingDirectory }: Pick<Session, 'environment' | 'workingDirectory'>,
+  { environment, workingDirectory, signal }: Pick<Session, 'environment' | 'workingDirectory' | 'signal'>,
 ): Promise<KeyObject> {
-  const pem = await readInputFile(path.resolve(workingDirectory, file));
+  const pem = await readInputFile(path.resolve(workingDirectory, file), { signal });
   return parseSigningKey(pem, file, environment['COSIGN_PASSWORD']);
 }
 

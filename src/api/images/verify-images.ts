@@ -38,7 +38,7 @@ export async function verifyImages(
   session: Session,
   options: VerifyImagesOptions,
 ): Promise<VerifiedImage[]> {
-  const policy = await readSignaturePolicy(options, session.workingDirectory);
+  const policy = await readSignaturePolicy(options, session.workingDirectory, session);
   const { registriesDirectory } = options;
   const lookasides: LookasideConfiguration =
     registriesDirectory === undefined ? new Map<string, string>() : await readLookasides(registriesDirectory);

@@ -26,7 +26,7 @@ export async function readConfiguration(
       hint: 'specify an ImageSetConfiguration with --config',
     });
   const place = path.resolve(run.session.workingDirectory, file);
-  const bytes = await readInputFile(place);
+  const bytes = await readInputFile(place, run.session);
   return { config: readImageSetConfiguration(bytes.toString(), file), digest: computeDigest(bytes) };
 }
 

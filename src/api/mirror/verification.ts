@@ -71,7 +71,7 @@ async function judge(
   if (options.verification === undefined) return undefined;
   const { isStrict = true, registriesDirectory, ...request } = options.verification;
   const set = getSet();
-  const policy = await readSignaturePolicy(request, session.workingDirectory);
+  const policy = await readSignaturePolicy(request, session.workingDirectory, session);
   const lookasides =
     registriesDirectory === undefined ? new Map<string, string>() : await readLookasides(registriesDirectory);
   const { logger, signal } = session;

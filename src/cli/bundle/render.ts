@@ -69,7 +69,7 @@ export const command = defineCommand({
       options.availableApis === undefined
         ? undefined
         : parseAvailableApis(
-            (await readInputFile(options.availableApis)).toString('utf8'),
+            (await readInputFile(options.availableApis, session)).toString('utf8'),
             options.availableApis,
           );
     const config =

@@ -64,7 +64,7 @@ async function readRender(
     const { objects, findings } = await readPlainDirectory(place, { signal, followLinks });
     return { objects, findings: findings.map(inSource(place, true)) };
   }
-  return readPlainFiles([{ name: place, content: await readInputFile(place) }]);
+  return readPlainFiles([{ name: place, content: await readInputFile(place, { signal }) }]);
 }
 
 function titleOfChange({ kind, namespace, name }: ObjectChange): string {

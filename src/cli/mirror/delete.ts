@@ -93,7 +93,7 @@ async function generateList(
   const maxNestedPaths = findMaxNestedPaths(options);
   const workspace = getWorkspace(options, context);
   const { logger } = session;
-  const text = (await readInputFile(path.resolve(context.workingDirectory, file))).toString();
+  const text = (await readInputFile(path.resolve(context.workingDirectory, file), session)).toString();
   const { list, images, catalogs, kept, warnings } = await listMirrorDeletions(
     text,
     file,

@@ -1,4 +1,5 @@
 import path from 'node:path';
+import type { CancelOptions } from '../../core/concurrency.js';
 import { UsageError, throwFileError } from '../../core/errors.js';
 import { readNamedFile } from '../../files/read-file.js';
 import { parseClusterPolicies } from '../../trust/cluster-policy.js';
@@ -29,6 +30,7 @@ export interface PolicyRequest {
 export async function readSignaturePolicy(
   { policy, keys = [], certificate }: PolicyRequest,
   directory: string,
+  options: CancelOptions = {},
 ): Promise<SignaturePolicy> {
   const count = [policy !== undefined, keys.length > 0, certificate !== undefined].filter(Boolean).length;
   if (count !== 1) {
@@ -37,7 +39,7 @@ export async function readSignaturePolicy(
     });
   }
   const read = (file: string): Promise<Buffer> =>
-    readNamedFile(path.resolve(directory, file), maxFileBytes).catch(
+    readNamedFile(path.resolve(directory, file), maxFileBytes, options).catch(
       throwFileError(`open ${file}`, { file }),
     );
   if (policy !== undefined) {

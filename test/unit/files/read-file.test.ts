@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { CancelledError } from '../../../src/core/errors.js';
 import { openRegularFile, readNamedFile, readRegularFile } from '../../../src/files/read-file.js';
 
 let root: string;
@@ -48,6 +49,16 @@ describe('files/read-file', () => {
     await expect(readRegularFile(path.join(root, 'none'), 7)).rejects.toMatchObject({ code: 'ENOENT' });
     await expect(readRegularFile(path.join(root, 'd'), 1 << 20)).rejects.toMatchObject({ code: 'EISDIR' });
     await expect(readRegularFile(link, 7, { noFollow: true })).rejects.toMatchObject({ code: 'ELOOP' });
+  });
+
+  it('stops waiting for the writer of a pipe when it is cancelled', async () => {
+    const cancel = new AbortController();
+    const waiting = readNamedFile(pipe, 7, { signal: cancel.signal });
+    cancel.abort(new CancelledError('interrupted'));
+    await expect(waiting).rejects.toBeInstanceOf(CancelledError);
+    const reading = readNamedFile(pipe, 7, { signal: new AbortController().signal });
+    await writeFile(pipe, 'content');
+    expect(String(await reading)).toBe('content');
   });
 
   it('reads no more than the limit, whatever it is', async () => {

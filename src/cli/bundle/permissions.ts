@@ -37,7 +37,7 @@ const permissionFlags = {
     diff: text('source', 'show the difference from this older bundle'),
     canI: text('file', 'show permissions that the roles in this file lack; - for stdin'),
   }),
-  failOn: list('risk', 'exit with 3 on these risks, e.g. cluster-admin,wildcard,secrets,escalate,host', {
+  failOn: list('risk', 'exit with 3 on these risks, e.g. cluster-admin,wildcard,secrets,host', {
     group: 'Behavior',
   }),
   installer: text('name', 'service account for -o installer (default: PACKAGE-installer)', {

@@ -6,8 +6,8 @@ import { list } from '../command/flags.js';
 import { encodeData } from '../reports/encode-data.js';
 import { catalogForms } from '../../api/open-catalog.js';
 
-/** Forms of `--catalog`, for help. */
-export const namedCatalogForms = `${catalogForms}: REF or NAME=REF`;
+/** Sentence of `--help` about the value of `--catalog`. */
+export const referenceForms = `REF of --catalog is a ${catalogForms}.`;
 
 /** Flag for the channels of upgrades. */
 export const channelFlags = {

@@ -1,13 +1,7 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { type FlagValues, choice, flag, grouped, repeated, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
-import {
-  channelFlags,
-  checkPackageName,
-  getData,
-  namedCatalogForms,
-  parseInstalled,
-} from './resolve-input.js';
+import { channelFlags, checkPackageName, getData, referenceForms, parseInstalled } from './resolve-input.js';
 import { createFault } from '../../core/diagnostic.js';
 import { invalidValue, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
@@ -27,7 +21,9 @@ const maxRange = 64;
 const maxChannels = 256;
 
 const resolveFlags = {
-  catalog: repeated('catalog', `${namedCatalogForms}[,priority=N][,labels=KEY=VALUE,…]`, { group: 'Input' }),
+  catalog: repeated('catalog', 'catalog: REF or NAME=REF[,priority=N][,labels=KEY=VALUE,…]', {
+    group: 'Input',
+  }),
   version: text('range', 'version range; see "opmate help versions"', { group: 'Selection' }),
   ...channelFlags,
   installed: text('bundle', 'installed bundle: NAME, or NAME@VERSION if no catalog has it', {
@@ -48,6 +44,7 @@ const resolveFlags = {
 /** `opmate bundle resolve`; exit code 3 if no bundle is chosen, and with `--fail-on-deprecated`. */
 export const command = defineCommand({
   summary: 'print the bundle of a package that OLM v1 would install',
+  description: referenceForms,
   arguments: [argument('<package>', 'name of the package')],
   flags: resolveFlags,
   examples: [

@@ -1,5 +1,5 @@
 import { argument, defineCommand } from '../command/declaration.js';
-import { text } from '../command/flags.js';
+import { required, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { readValue } from '../command/values.js';
 import { parseBundleVersion } from '../../graph/bundle-version.js';
@@ -9,30 +9,24 @@ import {
   findSuccessors,
 } from '../../api/bundle/find-successors.js';
 import { createFault } from '../../core/diagnostic.js';
-import { UsageError } from '../../core/errors.js';
 import { parseNamedCatalog } from '../../api/named-catalogs.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { count } from '../printable.js';
 import { formatTable } from '../table.js';
 import { endWithFindings } from './findings.js';
-import {
-  channelFlags,
-  checkPackageName,
-  getData,
-  namedCatalogForms,
-  parseInstalled,
-} from './resolve-input.js';
+import { channelFlags, checkPackageName, getData, referenceForms, parseInstalled } from './resolve-input.js';
 
 /** `opmate bundle successors`; exit code 3 if no upgrade path leads to `--path-to`. */
 export const command = defineCommand({
   summary: 'show the bundles that can replace a bundle, and the upgrade path to the newest',
+  description: referenceForms,
   arguments: [
     argument('<package>', 'name of the package'),
     argument('<bundle>', 'NAME, or NAME@VERSION if the catalog does not have it'),
   ],
   flags: {
-    catalog: text('catalog', namedCatalogForms, { group: 'Input' }),
+    catalog: required(text('catalog', 'catalog: REF or NAME=REF', { group: 'Input' })),
     ...channelFlags,
     pathTo: text('version', 'show the shortest upgrade path to this version', { group: 'Selection' }),
     output: outputFormat(['text', 'json', 'yaml'], { default: 'text' }),
@@ -50,9 +44,6 @@ export const command = defineCommand({
     const bundle = readValue('installed bundle', name, parseInstalled);
     const pathTo =
       options.pathTo === undefined ? undefined : readValue('--path-to', options.pathTo, parseBundleVersion);
-    if (options.catalog === undefined) {
-      throw new UsageError('--catalog: missing', { hint: 'specify one, e.g. --catalog ./catalog' });
-    }
     const catalog = parseNamedCatalog(options.catalog);
     const request = { packageName, bundle, channels: channel, pathTo };
     const { path, ...report } = await findSuccessors(request, catalog, session);

@@ -27,12 +27,10 @@ const validateFlags = {
   ...contentFlags,
   tag: text('image', 'bundle image, instead of SOURCE', { short: 't', group: 'Input' }),
   imageBuilder: imageBuilderFlag(builders),
-  optionalValidators: list(
-    'name',
-    'additional validators: operatorhub, operatorhub/v2, standardcapabilities, standardcategories, ' +
-      'bundle-objects, install, community, good-practices, alpha-deprecated-apis',
-    { group: 'Selection' },
-  ),
+  optionalValidators: list('name', 'additional validators', {
+    offered: optionalValidators,
+    group: 'Selection',
+  }),
   output: outputFormat(reportFormats, { otherwise: 'optionalValidators' }),
   k8sVersion: text('version', 'Kubernetes version for alpha-deprecated-apis', { group: 'Selection' }),
 };
@@ -43,6 +41,7 @@ const validateFlags = {
  */
 export const command = defineCommand({
   summary: 'check that a bundle can be published and installed',
+  description: `Additional validators: ${optionalValidators.join(', ')}.`,
   arguments: [argument('[source]', sourceForms)],
   flags: validateFlags,
   examples: [

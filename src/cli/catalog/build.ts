@@ -36,7 +36,7 @@ export const command = defineCommand({
     extraLabels: repeated('key=value', 'additional labels, comma-separated', { short: 'l' }),
     cache: flag('include the serve cache in the image'),
     created: text('time', 'creation time of the image (default: 1970-01-01T00:00:00Z)'),
-    sbom: flag('attach an SBOM (SPDX 2.3) that lists packages, bundles and the images that they name', {
+    sbom: flag('attach an SBOM (SPDX 2.3) of packages, bundles and images that they name', {
       group: 'Output',
     }),
     skipValidation: flag('build an image even if the catalog is invalid'),

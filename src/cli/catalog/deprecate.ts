@@ -9,7 +9,9 @@ import type { CommandContext } from '../context.js';
 import { readInput } from '../input.js';
 
 const flags = {
-  package: required(text('name', 'package; deprecated itself if neither channel nor bundle is given')),
+  package: required(
+    text('name', 'package; deprecated itself if neither channel nor bundle is given', { short: 'p' }),
+  ),
   channel: text('name', 'channel to deprecate'),
   bundle: text('name', 'bundle to deprecate'),
   message: text('text', 'deprecation message'),

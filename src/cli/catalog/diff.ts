@@ -14,7 +14,7 @@ export const command = defineCommand({
   summary: 'show the differences between two catalogs; exit with 3 if there are any',
   arguments: [argument('<from>', `catalog: ${catalogForms}`), argument('<to>', 'the same')],
   flags: {
-    package: list('name', 'compare only these packages', { group: 'Selection' }),
+    package: list('name', 'compare only these packages', { short: 'p', group: 'Selection' }),
     output: outputFormat(['text', 'json', 'markdown'], { default: 'text' }),
   },
   examples: [

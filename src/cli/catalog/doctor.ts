@@ -34,7 +34,7 @@ export const command = defineCommand({
       openshift: text('version', 'OpenShift version that the catalog is for, e.g. 4.18'),
       check: list('name', 'run only these checks', { offered: checkNames }),
       skipCheck: list('name', 'skip these checks', { offered: checkNames }),
-      package: list('name', 'report only on these packages'),
+      package: list('name', 'report only on these packages', { short: 'p' }),
       severity: choice('severity', severities, 'minimum severity to report', { default: 'notice' }),
     }),
     failOn: choice('severity', severities, 'minimum severity of findings that set exit code 3', {

@@ -13,7 +13,9 @@ export const command = defineCommand({
     'Without --force it exits with 3, and changes nothing, if installed bundles would be stranded.',
   arguments: [argument('<directory>', 'file-based catalog')],
   flags: {
-    package: required(text('name', 'package; removed completely if neither bundles nor channels are given')),
+    package: required(
+      text('name', 'package; removed completely if neither bundles nor channels are given', { short: 'p' }),
+    ),
     bundle: list('name', 'bundles to remove'),
     channel: list('name', 'channels to remove'),
     defaultChannel: text('name', 'new default channel'),

@@ -20,7 +20,7 @@ export const deploymentFlags = {
   }),
   ...pinFlags,
   ...grouped('Input', {
-    allowLocal: flag('allow documents to use layouts, archives and repositories on this machine'),
+    allowLocal: flag('allow layouts, archives and repositories of this machine in documents'),
     allowInsecure: flag('allow documents to skip certificate verification'),
   }),
 };

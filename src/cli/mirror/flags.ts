@@ -75,7 +75,7 @@ export const imageSetFlags = {
 /** Flags of `mirror --config` and `mirror --from`. */
 const imageSetRunFlags = {
   ...grouped('Input', {
-    config: text('file', 'mirror an ImageSetConfiguration to docker://REGISTRY[/PATH] or file://DIR', {
+    config: text('file', 'mirror an image set to docker://REGISTRY[/PATH] or file://DIRECTORY', {
       short: 'c',
     }),
     from: repeated('archive', 'mirror from an archive and its base archives; --config limits content'),
@@ -104,9 +104,9 @@ const imageSetRunFlags = {
   shard: text('i/n', 'with --config and --locked: copy shard I of N (zero-based)', { group: 'Selection' }),
   ...grouped('Input', {
     plan: text('digest', 'with --locked: refuse a lock of another plan (default: $OPMATE_PLAN)'),
-    base: text('file', 'with --config and file://: omit content of this base archive or inventory'),
+    base: text('file', 'with --config and file://: omit content of this archive or inventory'),
   }),
-  signBy: text('file', 'with --config and file://: sign the archive with this private key, in PEM', {
+  signBy: text('file', 'with --config and file://: sign the archive with this PEM private key', {
     group: 'Output',
   }),
   ...policyFlags,
@@ -140,7 +140,7 @@ const sideFlags = <const S extends 'src' | 'dest'>(side: S, registries: string) 
   const traits = { group: 'Registry', hidden: true } as const;
   const flags = {
     ...grouped('Registry', {
-      TlsVerify: flag(`with =false: allow plain HTTP and any certificate for ${registries}`, {
+      TlsVerify: flag(`with =false: plain HTTP and any certificate for ${registries}`, {
         default: true,
       }),
       Authfile: text('file', `credentials file for ${registries}`),

@@ -25,7 +25,10 @@ import { formatTable } from '../table.js';
 const flags = {
   ...grouped('Selection', {
     catalog: text('reference', 'catalog image, layout or directory'),
-    package: text('name', 'with --catalog: list channels and heads of this package', { needs: 'catalog' }),
+    package: text('name', 'with --catalog: list channels and heads of this package', {
+      short: 'p',
+      needs: 'catalog',
+    }),
     channel: text('name', 'with --package: list versions in this channel', { needs: 'package' }),
     catalogs: flag('with --version: list the well-known catalogs', { needs: 'version' }),
     version: text('version', 'with --catalogs: cluster version, e.g. 4.18', { needs: 'catalogs' }),

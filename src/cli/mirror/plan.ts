@@ -25,7 +25,7 @@ export const command = defineCommand({
   inherits: mirrorFlags,
   flags: {
     config: text('file', 'ImageSetConfiguration', { short: 'c', group: 'Input' }),
-    base: text('file', 'with file://: omit content of this base archive or inventory', { group: 'Input' }),
+    base: text('file', 'with file://: omit content of this archive or inventory', { group: 'Input' }),
     ...imageSetFlags,
     output: outputFormat(['text', 'json'], { default: 'text' }),
   },

@@ -23,12 +23,10 @@ const flags = {
     fromDb: text('file', databaseSummary),
   }),
   ...grouped('Selection', {
-    package: list('name', 'select these packages', { aliases: ['packages'] }),
+    package: list('name', 'select these packages', { short: 'p', aliases: ['packages'] }),
     channel: list('name', 'select bundles in these channels', { aliases: ['channels'] }),
     bundle: list('name', 'select these bundles', { aliases: ['bundles'] }),
-    includeUndeclared: flag(
-      'add images named only in deployments (RELATED_IMAGE_* variables, init containers)',
-    ),
+    includeUndeclared: flag('add images named only in deployments, e.g. in RELATED_IMAGE_* variables'),
   }),
   ...grouped('Output', {
     to: text('registry[/namespace]', 'print SOURCE=TARGET lines for a mirror and write the manifests'),

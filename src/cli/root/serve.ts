@@ -32,7 +32,7 @@ const flags = {
   }),
   grpc: optional(
     'address',
-    'with --catalogs: also serve gRPC on HOST:PORT, each catalog by host name (default: 127.0.0.1:50051)',
+    'with --catalogs: serve gRPC on HOST:PORT too, catalogs by host name (default: 127.0.0.1:50051)',
     { group: 'Server' },
   ),
   ...grouped('Behavior', {

@@ -100,6 +100,15 @@ describe('the grammar of flags', () => {
     }
   });
 
+  it('describes each in at most 72 characters before its default', () => {
+    expect(
+      breaking(
+        (_, { summary, hidden }) =>
+          hidden === true || summary.replace(/(?: \(default.*|, repeatable)$/, '').length <= 72,
+      ),
+    ).toEqual([]);
+  });
+
   it('states a default once, as it is typed', () => {
     expect(
       breaking(

@@ -43,7 +43,7 @@ describe('cli/man-pages', () => {
     const text = pages.get('opmate-catalog.1') as string;
     expect(text).toContain('.SS opmate catalog diff\n');
     expect(text).toContain(`.TP\n.I from\ncatalog: ${catalogForms}\n`);
-    expect(text).toContain('.TP\n.B \\-\\-package <name,\\[u2026]>\n');
+    expect(text).toContain('.TP\n.B \\-p, \\-\\-package <name,\\[u2026]>\n');
     expect(text).not.toContain('.B \\-\\-authfile');
     expect(pages.get('opmate.1')).toContain('.B \\-\\-authfile <file>\n');
     expect(pages.get('opmate-mirror.1')).toContain('.B opmate mirror plan\n');

@@ -259,7 +259,11 @@ export function withoutCredentials(text: string): string {
 }
 
 function invalidReference(text: string, fault: string, hint: string): OpmateError {
+  return new OpmateError('INVALID', fault, { subject: referenceSubject(text), hint });
+}
+
+/** Returns the subject of errors of `parseReference`: the reference without credentials, and cut if it is long. */
+export function referenceSubject(text: string): string {
   const safe = withoutCredentials(text);
-  const shown = safe.length > 200 ? `${safe.slice(0, 200)}…` : safe;
-  return new OpmateError('INVALID', fault, { subject: `image reference ${quoteGo(shown)}`, hint });
+  return `image reference ${quoteGo(safe.length > 200 ? `${safe.slice(0, 200)}…` : safe)}`;
 }

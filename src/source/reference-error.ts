@@ -1,6 +1,6 @@
 import { addContext } from '../core/diagnostics-error.js';
 import { CancelledError, OpmateError } from '../core/errors.js';
-import { withoutCredentials } from '../core/reference.js';
+import { referenceSubject, withoutCredentials } from '../core/reference.js';
 import { quoteGo } from '../document/go-json.js';
 
 /** Returns the error as `opm` words it: `render reference "…": …`, with the reference once. */
@@ -18,6 +18,5 @@ export function wrapped(error: unknown, context: string, reference?: string): un
 
 /** Returns all forms in which errors name a reference. */
 export function getReferenceNames(reference: string): string[] {
-  const quoted = quoteGo(reference);
-  return [reference, `image reference ${quoted}`, `render ${quoted}`];
+  return [reference, referenceSubject(reference), `render ${quoteGo(reference)}`];
 }

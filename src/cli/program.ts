@@ -71,7 +71,11 @@ export async function runProgram(
     if (error.code === 'commander.unknownCommand' && word !== undefined) {
       throw unknownCommand(reached, word, commandLine.findReferenceCommand(reached));
     }
-    const help = `see ${commandPath(named)} --help`;
+    const [, option] = /^error: unknown option '([^']*)'/.exec(error.message) ?? [];
+    const owner =
+      option === undefined || reached !== program ? undefined : await commandLine.findOwner(option);
+    const instead = owner && `did you mean ${quoteGo(`${commandPath(owner)} ${option}`)}? `;
+    const help = `${instead ?? ''}see ${commandPath(named)} --help`;
     if (error.code === 'commander.excessArguments') {
       const unexpected = named.args.slice(named.registeredArguments.length).map(quoteGo);
       const noun = unexpected.length === 1 ? 'argument' : 'arguments';

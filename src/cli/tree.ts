@@ -192,7 +192,10 @@ export const commands: CommandTree = {
         referenceCommand: 'packages',
       }),
       'render-graph': leaf(() => import('./root/graph.js'), { tool: 'opm' }),
-      'render-template': leaf(() => import('./template/render.js'), { tool: 'opm' }),
+      'render-template': leaf(() => import('./template/render.js'), {
+        tool: 'opm',
+        aliases: ['render-veneer'],
+      }),
       'convert-template': group('create a template from a catalog', ofOpm(convert), {
         tool: 'opm',
       }),

@@ -92,6 +92,15 @@ export class CommandLine implements LoadedCommands {
     );
   }
 
+  /** Returns the only command directly below the program that has an option; undefined for none or several. */
+  async findOwner(option: string): Promise<Command | undefined> {
+    await this.loadBelow(this.program);
+    const owners = this.program.commands.filter(({ options }) =>
+      options.some(({ long, short }) => [long, short].includes(option)),
+    );
+    return owners.length === 1 ? owners[0] : undefined;
+  }
+
   async loadNamed(words: readonly string[]): Promise<Command> {
     let command = this.program;
     for (const word of words) {

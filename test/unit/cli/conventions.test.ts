@@ -238,6 +238,19 @@ describe('a mistyped word', () => {
   });
 });
 
+describe('an option without a command', () => {
+  it.each([
+    ['--v2', 'did you mean "opmate mirror --v2"? see opmate --help'],
+    ['--config', 'did you mean "opmate mirror --config"? see opmate --help'],
+    ['--log-levels', 'did you mean --log-level? see opmate --help'],
+    ['--platforms', 'did you mean --platform? see opmate --help'],
+    ['--zzzzzz', 'see opmate --help'],
+  ])('leads from %s to the only command that has it', async (option, hint) => {
+    const { code, stderr } = await opmate(option, 'x');
+    expect({ code, stderr }).toEqual({ code: 2, stderr: `unknown option "${option}"\nhint: ${hint}\n` });
+  });
+});
+
 describe('a reference in place of a command', () => {
   it.each([
     ['list', 'catalog.yaml', 'list packages'],

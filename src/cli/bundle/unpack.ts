@@ -6,7 +6,6 @@ import { inSource } from '../../api/bundle/bundle-sources.js';
 import { redact } from '../../core/errors.js';
 import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
-import { useSession } from '../session.js';
 import { contentFlags, sourceForms } from './content-flags.js';
 import { endWithFindings } from './findings.js';
 
@@ -33,24 +32,23 @@ export const command = defineCommand({
     ],
     ['Extract a bundle as it is', 'opmate bundle unpack ./bundle --to ./copy --skip-validation'],
   ],
-  async run({ context, commands, args: [reference], options: input, tool }) {
-    const options = isShortVerbose(commands.program)
-      ? { ...input, skipValidation: true, verbose: false }
-      : input;
-    const global = options.rootCa === undefined ? options : { ...options, caFile: options.rootCa };
-    return useSession(context, global, async (session) => {
-      const { findings, isInPlace } = await unpackBundle(reference, options.to, session, options);
-      if (findings.length === 0) {
-        // opm says nothing.
-        reportEnding(
-          session.logger,
-          tool === undefined ? [`unpacked ${redact(reference)} to ${options.to}`] : [],
-        );
-        return exitCodes.done;
-      }
-      const named = findings.map(inSource(redact(reference), isInPlace));
-      return endWithFindings({ context, session, tool }, named);
-    });
+  readOptions: ({ commands, options }) => ({
+    ...options,
+    caFile: options.rootCa ?? options.caFile,
+    ...(isShortVerbose(commands.program) && { skipValidation: true, verbose: false }),
+  }),
+  async runInSession({ context, args: [reference], options, tool, session }) {
+    const { findings, isInPlace } = await unpackBundle(reference, options.to, session, options);
+    if (findings.length === 0) {
+      // opm says nothing.
+      reportEnding(
+        session.logger,
+        tool === undefined ? [`unpacked ${redact(reference)} to ${options.to}`] : [],
+      );
+      return exitCodes.done;
+    }
+    const named = findings.map(inSource(redact(reference), isInPlace));
+    return endWithFindings({ context, session, tool }, named);
   },
 });
 

@@ -158,8 +158,9 @@ export class CommandLine implements LoadedCommands {
       const call = { context, commands: this, tool: this.findTool(command), args, options };
       if (declaration.runInSession === undefined) return declaration.run?.(call);
       const { useSession } = await import('../session.js');
-      return useSession(context, options, async (session) =>
-        declaration.runInSession?.({ ...call, session }),
+      const read = declaration.readOptions?.(call) ?? options;
+      return useSession(context, read, async (session) =>
+        declaration.runInSession?.({ ...call, options: read, session }),
       );
     });
   }

@@ -72,6 +72,8 @@ export interface CommandDeclaration<A extends readonly Argument[], F extends Fla
   readonly examples?: readonly Example[];
   /** Returns the exit code; 0 if undefined. A command has this method or the next one. */
   run?(call: Call<A, F, G>): Promise<number | void>;
+  /** Turns flags of other tools into global options before `runInSession`. Throws UsageError. */
+  readOptions?(call: Call<A, F, G>): Call<A, F, G>['options'];
   /** The same, with a session made from the global options, which is closed afterwards. */
   runInSession?(call: Call<A, F, G> & { readonly session: CommandSession }): Promise<number | void>;
 }

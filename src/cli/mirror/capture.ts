@@ -5,7 +5,6 @@ import { repeated, text } from '../command/flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { readInput } from '../input.js';
 import { shellWord } from '../printable.js';
-import { useSession } from '../session.js';
 import { mirrorFlags } from './flags.js';
 import { readMirrorOptions } from './oc-mirror-flags.js';
 import { writeTo } from './options.js';
@@ -36,25 +35,23 @@ export const command = defineCommand({
       'opmate mirror capture objects.yaml --catalog registry.example.com/demo/catalog:v1=./catalog',
     ],
   ],
-  async run({ context, args: [places], options: typedOptions }) {
-    const options = readMirrorOptions(typedOptions, [], context);
+  readOptions: ({ context, options }) => readMirrorOptions(options, [], context),
+  async runInSession({ context, args: [places], options, session }) {
     const catalogs = (options.catalog ?? []).map(parseCatalog);
-    return useSession(context, options, async (session) => {
-      const inputs = await Promise.all(
-        (places.length === 0 ? ['-'] : places).map(async (place) =>
-          place === '-' ? { name: 'standard input', content: await readInput('-', context) } : place,
-        ),
-      );
-      const { configuration, warnings } = await captureImageSet(inputs, session, { catalogs });
-      session.logger.close();
-      for (const { subject, problem, hint } of warnings)
-        session.logger.log('warn', `${subject}: ${problem}${hint === undefined ? '' : `; ${hint}`}`);
-      await writeTo(options.to, configuration, context, session.logger, (file) => [
-        `wrote the image set to ${file}`,
-        `opmate mirror plan -c ${shellWord(file)} docker://REGISTRY`,
-      ]);
-      return exitCodes.done;
-    });
+    const inputs = await Promise.all(
+      (places.length === 0 ? ['-'] : places).map(async (place) =>
+        place === '-' ? { name: 'standard input', content: await readInput('-', context) } : place,
+      ),
+    );
+    const { configuration, warnings } = await captureImageSet(inputs, session, { catalogs });
+    session.logger.close();
+    for (const { subject, problem, hint } of warnings)
+      session.logger.log('warn', `${subject}: ${problem}${hint === undefined ? '' : `; ${hint}`}`);
+    await writeTo(options.to, configuration, context, session.logger, (file) => [
+      `wrote the image set to ${file}`,
+      `opmate mirror plan -c ${shellWord(file)} docker://REGISTRY`,
+    ]);
+    return exitCodes.done;
   },
 });
 

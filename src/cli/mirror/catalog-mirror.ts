@@ -12,7 +12,7 @@ import type { MirrorScope } from '../../mirror/mapping/mirror-sets.js';
 import { exitCodes } from '../exit-codes.js';
 import { finishTransfer, parseGlobalOptions, parseInteger, tellUnneeded } from './options.js';
 import { count, shellWord } from '../printable.js';
-import { type CommandSession, useSession } from '../session.js';
+import type { CommandSession } from '../session.js';
 
 const flags = {
   ...grouped('Input', {
@@ -67,31 +67,29 @@ export const command = defineCommand({
       'opmate catalog mirror registry.example.com/demo/catalog:v1 registry.example.com/mirror --manifests-only',
     ],
   ],
-  async run({ context, args: [source, destination], options: typedOptions }) {
-    const options = parseGlobalOptions(typedOptions);
+  readOptions: ({ options }) => parseGlobalOptions(options),
+  async runInSession({ context, args: [source, destination], options, session }) {
     const { dryRun } = options;
     const mirrorOptions = parseMirrorOptions(options);
-    return useSession(context, options, async (session) => {
-      const { logger } = session;
-      tellUnneeded(options, logger);
-      const { plan, report, directory } = await mirrorCatalog(source, destination, session, {
-        ...mirrorOptions,
-        onPlanned: (planned) => reportPlan(planned, options, session),
-      });
-      logger.log('info', `wrote mapping and manifests to ${directory}`);
-      if (report === undefined) return plan.faults.length > 0 ? exitCodes.partly : exitCodes.done;
-      const target = plan.catalog.target;
-      const next =
-        target.scheme === 'file'
-          ? `opmate catalog mirror ${formatTarget(target)} REGISTRY/NAMESPACE`
-          : `kubectl apply -f ${shellWord(directory)}`;
-      return finishTransfer(context, logger, report, {
-        // As oc prints them.
-        output: options.output ?? 'text',
-        next: dryRun ? undefined : next,
-        dryRun,
-        faults: plan.faults.length,
-      });
+    const { logger } = session;
+    tellUnneeded(options, logger);
+    const { plan, report, directory } = await mirrorCatalog(source, destination, session, {
+      ...mirrorOptions,
+      onPlanned: (planned) => reportPlan(planned, options, session),
+    });
+    logger.log('info', `wrote mapping and manifests to ${directory}`);
+    if (report === undefined) return plan.faults.length > 0 ? exitCodes.partly : exitCodes.done;
+    const target = plan.catalog.target;
+    const next =
+      target.scheme === 'file'
+        ? `opmate catalog mirror ${formatTarget(target)} REGISTRY/NAMESPACE`
+        : `kubectl apply -f ${shellWord(directory)}`;
+    return finishTransfer(context, logger, report, {
+      // As oc prints them.
+      output: options.output ?? 'text',
+      next: dryRun ? undefined : next,
+      dryRun,
+      faults: plan.faults.length,
     });
   },
 });

@@ -14,7 +14,7 @@ import { readInputFile } from '../../files/read-file.js';
 import { writeAll } from '../output.js';
 import { reportEnding, summarizeItems } from '../ending.js';
 import { count, shellWord } from '../printable.js';
-import { type CommandSession, useSession } from '../session.js';
+import type { CommandSession } from '../session.js';
 
 const flags = {
   config: text('file', 'with --generate: DeleteImageSetConfiguration', { short: 'c', group: 'Input' }),
@@ -56,8 +56,9 @@ export const command = defineCommand({
       'opmate mirror delete --delete-yaml-file delete-images.yaml docker://registry.example.com/demo-mirror --dry-run',
     ],
   ],
-  async run({ context, args: [destination], options: input }) {
-    const options = readMirrorOptions(input, [destination], context);
+  readOptions: ({ context, args: [destination], options }) =>
+    readMirrorOptions(options, [destination], context),
+  async runInSession({ context, args: [destination], options, session }) {
     parseMirrorTarget(destination);
     const { generate, deleteYamlFile } = options;
     if (generate === (deleteYamlFile !== undefined)) {
@@ -65,11 +66,9 @@ export const command = defineCommand({
         hint: 'create a list with --generate --config FILE, then delete the listed images',
       });
     }
-    return useSession(context, options, async (session) => {
-      return deleteYamlFile === undefined
-        ? generateList(context, destination, options, session)
-        : deleteListed(context, destination, deleteYamlFile, options, session);
-    });
+    return deleteYamlFile === undefined
+      ? generateList(context, destination, options, session)
+      : deleteListed(context, destination, deleteYamlFile, options, session);
   },
 });
 

@@ -7,7 +7,6 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { grouped, repeated, text } from '../command/flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { amountOfBytes, count, shellWord } from '../printable.js';
-import { useSession } from '../session.js';
 import { lockFlags, mirrorFlags } from './flags.js';
 import { findMaxNestedPaths, getMaxPerRegistry } from './image-set-options.js';
 import { readNamedLock } from '../../api/mirror/find-lock.js';
@@ -41,8 +40,9 @@ export const command = defineCommand({
       'opmate mirror inventory docker://registry.example.com/demo-mirror --lock archive',
     ],
   ],
-  async run({ context, args: [destination], options: typedOptions }) {
-    const options = readMirrorOptions(typedOptions, [destination], context);
+  readOptions: ({ context, args: [destination], options }) =>
+    readMirrorOptions(options, [destination], context),
+  async runInSession({ context, args: [destination], options, session }) {
     parseMirrorTarget(destination);
     const repositories = options.repository ?? [];
     for (const name of repositories) {
@@ -53,26 +53,24 @@ export const command = defineCommand({
     }
     const maxNestedPaths = findMaxNestedPaths(options);
     const maxPerRegistry = getMaxPerRegistry(options);
-    return useSession(context, options, async (session) => {
-      const locks = options.lock === undefined ? undefined : [await readNamedLock(options.lock, session)];
-      const inventory = await readMirrorInventory(destination, session, {
-        repositories: repositories.length === 0 ? undefined : repositories,
-        ...{ locks, maxNestedPaths, maxPerRegistry },
-      });
-      const encoded = encodeInventory(inventory);
-      const { repositories: number, tags, manifests, blobs, bytes } = summarizeInventory(inventory);
-      session.logger.close();
-      const amounts = [
-        count(number, 'repository'),
-        ...[count(tags, 'tag'), count(manifests, 'manifest'), count(blobs, 'blob'), amountOfBytes(bytes)],
-      ];
-      const size = amountOfBytes(Buffer.byteLength(encoded));
-      session.logger.log('info', `inventory ${computeInventoryId(inventory)}: ${amounts.join(', ')}`);
-      await writeTo(options.to, encoded, context, session.logger, (file) => [
-        `wrote ${file}, ${size}`,
-        `opmate mirror -c CONFIG file://DIR --base ${shellWord(file)}`,
-      ]);
-      return exitCodes.done;
+    const locks = options.lock === undefined ? undefined : [await readNamedLock(options.lock, session)];
+    const inventory = await readMirrorInventory(destination, session, {
+      repositories: repositories.length === 0 ? undefined : repositories,
+      ...{ locks, maxNestedPaths, maxPerRegistry },
     });
+    const encoded = encodeInventory(inventory);
+    const { repositories: number, tags, manifests, blobs, bytes } = summarizeInventory(inventory);
+    session.logger.close();
+    const amounts = [
+      count(number, 'repository'),
+      ...[count(tags, 'tag'), count(manifests, 'manifest'), count(blobs, 'blob'), amountOfBytes(bytes)],
+    ];
+    const size = amountOfBytes(Buffer.byteLength(encoded));
+    session.logger.log('info', `inventory ${computeInventoryId(inventory)}: ${amounts.join(', ')}`);
+    await writeTo(options.to, encoded, context, session.logger, (file) => [
+      `wrote ${file}, ${size}`,
+      `opmate mirror -c CONFIG file://DIR --base ${shellWord(file)}`,
+    ]);
+    return exitCodes.done;
   },
 });

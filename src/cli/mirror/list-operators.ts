@@ -19,7 +19,7 @@ import { rememberNames } from '../completion/cache.js';
 import type { CommandContext } from '../context.js';
 import { encodeData } from '../reports/encode-data.js';
 import { printable } from '../printable.js';
-import { type CommandSession, useSession, writePieces } from '../session.js';
+import { type CommandSession, writePieces } from '../session.js';
 import { formatTable } from '../table.js';
 
 const flags = {
@@ -54,16 +54,14 @@ export const command = defineCommand({
       'opmate mirror list operators --catalog ./catalog --package demo --channel stable',
     ],
   ],
-  async run({ context, options: typedOptions }) {
-    const options = readMirrorOptions(typedOptions, [], context);
+  readOptions: ({ context, options }) => readMirrorOptions(options, [], context),
+  async runInSession({ context, options, session }) {
     const { catalog, catalogs, version } = options;
     checkFlags(options);
-    await useSession(context, options, async (session) => {
-      const text = catalogs
-        ? await catalogsText(version as string, options.output, session)
-        : await catalogText(catalog as string, options, context, session);
-      await writePieces(context, session, text);
-    });
+    const text = catalogs
+      ? await catalogsText(version as string, options.output, session)
+      : await catalogText(catalog as string, options, context, session);
+    await writePieces(context, session, text);
   },
 });
 

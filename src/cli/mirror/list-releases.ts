@@ -9,7 +9,7 @@ import { type FlagValues, flag, grouped, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { encodeData } from '../reports/encode-data.js';
 import { printable } from '../printable.js';
-import { type CommandSession, useSession, writePieces } from '../session.js';
+import { type CommandSession, writePieces } from '../session.js';
 import { mirrorFlags } from './flags.js';
 import { readMirrorOptions } from './oc-mirror-flags.js';
 
@@ -38,12 +38,10 @@ export const command = defineCommand({
     ['List the releases of a channel', 'opmate mirror list releases --channel stable-4.18'],
     ['List the channels of a version', 'opmate mirror list releases --channels --version 4.18'],
   ],
-  async run({ context, options: typedOptions }) {
-    const options = readMirrorOptions(typedOptions, [], context);
+  readOptions: ({ context, options }) => readMirrorOptions(options, [], context),
+  async runInSession({ context, options, session }) {
     checkFlags(options);
-    await useSession(context, options, async (session) =>
-      writePieces(context, session, await listText(options, session)),
-    );
+    await writePieces(context, session, await listText(options, session));
   },
 });
 

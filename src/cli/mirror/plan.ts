@@ -11,7 +11,6 @@ import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { amountOfBytes, count } from '../printable.js';
-import { useSession } from '../session.js';
 import { formatTable } from '../table.js';
 import { getCopyCommand, logWrittenLock, openImageSetRun, readImageSetRequest } from './image-set-run.js';
 
@@ -39,8 +38,9 @@ export const command = defineCommand({
       'opmate mirror plan -c imageset.yaml file://next --base archive',
     ],
   ],
-  async run({ context, args: [destination], options: typedOptions }) {
-    const options = readMirrorOptions(typedOptions, [destination], context);
+  readOptions: ({ context, args: [destination], options }) =>
+    readMirrorOptions(options, [destination], context),
+  async runInSession({ context, args: [destination], options, session }) {
     const hint = 'run opmate mirror status to see the remaining images';
     refuseFlags(options, ['from', 'locked'], ': a plan is made from the sources', hint);
     const { output, config } = options;
@@ -48,19 +48,17 @@ export const command = defineCommand({
       throw new UsageError('missing --config', { hint: 'specify an ImageSetConfiguration with --config' });
     }
     const request = readImageSetRequest(context, options, destination);
-    return useSession(context, options, async (session) => {
-      const mirror = await openImageSetRun(context, request, session);
-      const { bytes, lock, kept } = await planMirror(config, destination, session, mirror);
-      logWrittenLock(request.workspace, session);
-      const plan = planOf(lock);
-      reportEnding(session.logger, [`plan ${plan}`], getCopyCommand(request, '--locked', '--plan', plan));
-      const text =
-        output === 'json'
-          ? `${JSON.stringify({ destination, lock: request.workspace.shownLock, plan, ...bytes, kept }, null, 2)}\n`
-          : formatText(bytes);
-      await writeAll(context.stdout, text);
-      return exitCodes.done;
-    });
+    const mirror = await openImageSetRun(context, request, session);
+    const { bytes, lock, kept } = await planMirror(config, destination, session, mirror);
+    logWrittenLock(request.workspace, session);
+    const plan = planOf(lock);
+    reportEnding(session.logger, [`plan ${plan}`], getCopyCommand(request, '--locked', '--plan', plan));
+    const text =
+      output === 'json'
+        ? `${JSON.stringify({ destination, lock: request.workspace.shownLock, plan, ...bytes, kept }, null, 2)}\n`
+        : formatText(bytes);
+    await writeAll(context.stdout, text);
+    return exitCodes.done;
   },
 });
 

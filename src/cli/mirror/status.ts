@@ -15,7 +15,7 @@ import { parseInteger } from './options.js';
 import { maxShards } from '../../mirror/lock/shard.js';
 import { encodeData } from '../reports/encode-data.js';
 import { amountOfBytes, count, printable } from '../printable.js';
-import { useSession, writePieces } from '../session.js';
+import { writePieces } from '../session.js';
 import { formatTable } from '../table.js';
 
 /**
@@ -43,8 +43,9 @@ export const command = defineCommand({
       'opmate mirror status docker://registry.example.com/demo-mirror --workspace file://archive -o json',
     ],
   ],
-  async run({ context, args: [destination], options: typedOptions }) {
-    const options = readMirrorOptions(typedOptions, [destination], context);
+  readOptions: ({ context, args: [destination], options }) =>
+    readMirrorOptions(options, [destination], context),
+  async runInSession({ context, args: [destination], options, session }) {
     const { output } = options;
     const maxNestedPaths = findMaxNestedPaths(options);
     const maxPerRegistry = getMaxPerRegistry(options);
@@ -55,19 +56,17 @@ export const command = defineCommand({
         hint: 'use docker://REGISTRY[/PATH]',
       });
     const workspace = options.workspace === undefined ? undefined : getWorkspace(options, context);
-    return useSession(context, options, async (session) => {
-      const { lock, name } = await findMirrorLock(destination, session, { lock: options.lock, workspace });
-      const status = await readMirrorStatus(lock, destination, session, {
-        ...{ maxNestedPaths, maxPerRegistry, shards, helmCharts: options.helmCharts },
-        ...getCopyLimits(options),
-      });
-      const text =
-        output === 'json'
-          ? encodeData({ destination, lock: name, plan: planOf(lock), ...status }, output)
-          : formatText(destination, name, status, planOf(lock));
-      await writePieces(context, session, text);
-      return status.isComplete ? exitCodes.done : exitCodes.partly;
+    const { lock, name } = await findMirrorLock(destination, session, { lock: options.lock, workspace });
+    const status = await readMirrorStatus(lock, destination, session, {
+      ...{ maxNestedPaths, maxPerRegistry, shards, helmCharts: options.helmCharts },
+      ...getCopyLimits(options),
     });
+    const text =
+      output === 'json'
+        ? encodeData({ destination, lock: name, plan: planOf(lock), ...status }, output)
+        : formatText(destination, name, status, planOf(lock));
+    await writePieces(context, session, text);
+    return status.isComplete ? exitCodes.done : exitCodes.partly;
   },
 });
 

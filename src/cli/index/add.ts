@@ -80,7 +80,7 @@ export const command = defineCommand({
       'opmate index add -b registry.example.com/demo/bundle:v1.3.0 -f registry.example.com/demo/index:v1 -t registry.example.com/demo/index:v2 -i scratch',
     ],
   ],
-  async run({ context, options }) {
+  async runInSession({ context, options, session }) {
     const bundles =
       options.fromFile === undefined
         ? requireFlag(options.bundles, '--bundles', 'BUNDLE,…')
@@ -91,7 +91,8 @@ export const command = defineCommand({
     await printIndexImage<AddedBundles>(
       context,
       options,
-      (session, image, onEdited) => {
+      session,
+      (image, onEdited) => {
         warnOfFlags(flags, plan.options, session.logger);
         return addToIndexImage(plan.references, session, { ...plan.options, ...image, onEdited });
       },

@@ -16,7 +16,6 @@ export const command = defineCommand({
     ],
     ['Save the image to a file', 'opmate index build index.db --save index.tar -i scratch'],
   ],
-  async run({ context, args: [file], options }) {
-    await printIndexImage(context, options, (session, image) => buildIndexImage(file, session, image));
-  },
+  runInSession: ({ context, args: [file], options, session }) =>
+    printIndexImage(context, options, session, (image) => buildIndexImage(file, session, image)),
 });

@@ -8,7 +8,7 @@ import { type AnyCommand, type Argument, argument, defineCommand } from '../comm
 import { type FlagValues, type Flags, text, required } from '../command/flags.js';
 import { count } from '../printable.js';
 import { databaseFlag, databaseSummary, editFlags, getDatabase } from '../registry/database.js';
-import { type CommandSession, useSession } from '../session.js';
+import type { CommandSession } from '../session.js';
 import { indexImageFlags, printIndexImage, toolFlags } from './edit.js';
 
 type Words = readonly (string | undefined)[];
@@ -78,20 +78,18 @@ export function databaseEdit<F extends Flags, R>(
       ...examples.map(([purpose, words]) => [purpose, toLine(words)] as const),
       ['Write a new index instead', toLine(examples[0][1], '--output-db new.db')],
     ],
-    async run({ context, args: words, options: values }) {
+    async runInSession({ args: words, options: values, session }) {
       const { file, args, options } = read(words, values);
       const database = getDatabase(file, values.database, defaultName);
       const { change, report } = plan(options, args);
       const { outputDb } = values;
-      await useSession(context, values, async (session) => {
-        const { signal, logger } = session;
-        const edit = { outputFile: outputDb, vacuum: true, signal, logger };
-        report(
-          logger,
-          outputDb ?? database,
-          await editDatabase(database, edit, (opened) => change(opened, session)),
-        );
-      });
+      const { signal, logger } = session;
+      const edit = { outputFile: outputDb, vacuum: true, signal, logger };
+      report(
+        logger,
+        outputDb ?? database,
+        await editDatabase(database, edit, (opened) => change(opened, session)),
+      );
     },
   });
 }
@@ -122,12 +120,13 @@ export function imageEdit<F extends Flags, R>(
       ...examples.map(([purpose, words]) => [purpose, toLine(words, `-t ${exampleIndex}:v2`)] as const),
       ['Save the image to a file', toLine(examples[0][1], '--save index.tar')],
     ],
-    async run({ context, args, options }) {
+    async runInSession({ context, args, options, session }) {
       const { change, report } = plan(options, args);
       await printIndexImage(
         context,
         options,
-        (session, image, onEdited) =>
+        session,
+        (image, onEdited) =>
           editIndexImage(session, { ...image, onEdited }, (database) => change(database, session)),
         report,
       );

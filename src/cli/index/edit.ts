@@ -9,7 +9,7 @@ import type { CommandContext } from '../context.js';
 import { reportEnding } from '../ending.js';
 import { writeAll } from '../output.js';
 import { shellWord } from '../printable.js';
-import { type CommandSession, useSession } from '../session.js';
+import type { CommandSession } from '../session.js';
 import { describeOutput, nextAfterImage, readSignBy, signByFlag } from './image-output.js';
 
 /** Flags of every command that builds an index image. */
@@ -57,8 +57,8 @@ type IndexImageFlags = GlobalOptions &
 export async function printIndexImage<R>(
   context: CommandContext,
   flags: IndexImageFlags,
+  session: CommandSession,
   make: (
-    session: CommandSession,
     options: Omit<EditIndexImageOptions<R>, 'onEdited'>,
     onEdited: (result: R, name: string) => void,
   ) => Promise<MadeIndexImage & { result?: R }>,
@@ -69,24 +69,22 @@ export async function printIndexImage<R>(
   const output = 'dockerfile' in planned ? planned : { ...planned, signingKey };
   const binaryImage = flags.binaryImage || undefined;
   const fromIndex = flags.fromIndex || undefined;
-  await useSession(context, flags, async (session) => {
-    const { logger } = session;
-    noticeFlags(flags, output, logger);
-    let index = '';
-    const made = await make(session, { output, binaryImage, fromIndex }, (_, name) => (index = name));
-    report?.(logger, index, made.result as R);
-    const { image, files } = made;
-    const name = image?.name ?? (files.at(-1) as string);
-    if (image === undefined) {
-      const next = `podman build -f ${shellWord(name)} -t REGISTRY/NAME:TAG .`;
-      reportEnding(logger, [`wrote ${files.join(' and ')}`], next);
-    } else {
-      logger.log('debug', `made ${name}`);
-      const next = nextAfterImage(image, (reference) => `opmate serve ${reference}`);
-      reportEnding(logger, [describeOutput(image)], next);
-    }
-    await writeAll(context.stdout, `${name}\n`);
-  });
+  const { logger } = session;
+  noticeFlags(flags, output, logger);
+  let index = '';
+  const made = await make({ output, binaryImage, fromIndex }, (_, name) => (index = name));
+  report?.(logger, index, made.result as R);
+  const { image, files } = made;
+  const name = image?.name ?? (files.at(-1) as string);
+  if (image === undefined) {
+    const next = `podman build -f ${shellWord(name)} -t REGISTRY/NAME:TAG .`;
+    reportEnding(logger, [`wrote ${files.join(' and ')}`], next);
+  } else {
+    logger.log('debug', `made ${name}`);
+    const next = nextAfterImage(image, (reference) => `opmate serve ${reference}`);
+    reportEnding(logger, [describeOutput(image)], next);
+  }
+  await writeAll(context.stdout, `${name}\n`);
 }
 
 function planOutput(flags: IndexImageFlags): EditIndexImageOptions<never>['output'] {

@@ -26,6 +26,6 @@ export const command = defineCommand({
     ['List those in one channel', 'opmate list bundles ./catalog -p demo --channel stable'],
     ['List those in a range of versions', 'opmate list bundles ./catalog -p demo --version ">=1.1"'],
   ],
-  run: ({ context, args: [reference, packageName], options }) =>
-    printList(context, 'bundles', reference, packageName, options),
+  runInSession: ({ context, args: [reference, packageName], options, session }) =>
+    printList(context, 'bundles', reference, packageName, options, session),
 });

@@ -17,6 +17,6 @@ export const command = defineCommand({
       'opmate list channels registry.example.com/demo/catalog:v1 demo',
     ],
   ],
-  run: ({ context, args: [reference, packageName], options }) =>
-    printList(context, 'channels', reference, packageName, options),
+  runInSession: ({ context, args: [reference, packageName], options, session }) =>
+    printList(context, 'channels', reference, packageName, options, session),
 });

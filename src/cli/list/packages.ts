@@ -12,6 +12,6 @@ export const command = defineCommand({
     ['List the packages of a sqlite index', 'opmate list packages index.db'],
     ['Print them as JSON', 'opmate list packages ./catalog -o json'],
   ],
-  run: ({ context, args: [reference], options }) =>
-    printList(context, 'packages', reference, undefined, options),
+  runInSession: ({ context, args: [reference], options, session }) =>
+    printList(context, 'packages', reference, undefined, options, session),
 });

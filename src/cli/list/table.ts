@@ -2,11 +2,10 @@ import { type CatalogRows, listCatalog } from '../../api/list-catalog.js';
 import type { Criteria } from '../../catalog/selection/catalog-filter.js';
 import { rememberNames } from '../completion/cache.js';
 import type { CommandContext } from '../context.js';
-import type { GlobalOptions } from '../command/global-flags.js';
 import { type FlagValues, list } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { encodeData } from '../reports/encode-data.js';
-import { useSession, writePieces } from '../session.js';
+import { type CommandSession, writePieces } from '../session.js';
 import { formatTable } from '../table.js';
 
 /** Flags of all list commands. */
@@ -30,19 +29,18 @@ export async function printList<K extends keyof CatalogRows>(
   kind: K,
   reference: string,
   packageName: string | undefined,
-  options: GlobalOptions & ListOptions,
+  options: ListOptions,
+  session: CommandSession,
 ): Promise<void> {
-  await useSession(context, options, async (session) => {
-    const rows = await listCatalog(reference, kind, session, {
-      packages: [...(packageName ? [packageName] : []), ...(options.package ?? [])],
-      channels: options.channel,
-      versions: options.version,
-      onFacts: (facts) => rememberNames(context, reference, facts),
-    });
-    const { header, cells } = tables[kind];
-    const text = options.output === 'json' ? encodeData(rows, 'json') : formatTable(header, rows.map(cells));
-    await writePieces(context, session, text);
+  const rows = await listCatalog(reference, kind, session, {
+    packages: [...(packageName ? [packageName] : []), ...(options.package ?? [])],
+    channels: options.channel,
+    versions: options.version,
+    onFacts: (facts) => rememberNames(context, reference, facts),
   });
+  const { header, cells } = tables[kind];
+  const text = options.output === 'json' ? encodeData(rows, 'json') : formatTable(header, rows.map(cells));
+  await writePieces(context, session, text);
 }
 
 type Tables = { [K in keyof CatalogRows]: { header: string[]; cells: (row: CatalogRows[K]) => string[] } };

@@ -1,23 +1,18 @@
 import { withOpen } from '../../core/concurrency.js';
 import { convertToTemplate } from '../../api/template/convert-template.js';
 import { argument, defineCommand } from '../command/declaration.js';
-import type { FlagValues } from '../command/flags.js';
 import { catalogOutput } from '../command/shared-flags.js';
 import type { ConvertedType } from '../../catalog/template/convert.js';
 import { statIfPresent } from '../../files/file-status.js';
-import type { CommandContext } from '../context.js';
-import type { GlobalOptions } from '../command/global-flags.js';
 import { openInput } from '../opened-input.js';
-import { useSession, writePieces } from '../session.js';
-
-const flags = { output: catalogOutput };
+import { writePieces } from '../session.js';
 
 /** Declares a command that creates a template of one type. */
 function convertCommand(type: ConvertedType, summary: string) {
   return defineCommand({
     summary,
     arguments: [argument('[catalog]', 'file, directory or image (default: stdin)')],
-    flags,
+    flags: { output: catalogOutput },
     examples: [
       ['Create a template from a catalog directory', `opmate template convert ${type} ./catalog`],
       [
@@ -25,8 +20,16 @@ function convertCommand(type: ConvertedType, summary: string) {
         `opmate template convert ${type} registry.example.com/demo/catalog:v1 -o yaml`,
       ],
     ],
-    run: ({ context, args: [reference], options }) =>
-      convertTemplate(context, type, reference ?? '-', options),
+    async runInSession({ context, args: [reference = '-'], options: { output: format }, session }) {
+      const input = (await isPipe(reference)) ? await openInput(reference, context) : undefined;
+      try {
+        await withOpen(convertToTemplate(input ?? reference, session, { type, format }), async (template) => {
+          await writePieces(context, session, template.write(context));
+        });
+      } finally {
+        await input?.close();
+      }
+    },
   });
 }
 
@@ -37,26 +40,6 @@ export const substitutes = convertCommand(
   'substitutes',
   'create a substitutes template, which holds the whole catalog',
 );
-
-/** Writes a template of a catalog to stdout. */
-async function convertTemplate(
-  context: CommandContext,
-  type: ConvertedType,
-  reference: string,
-  options: FlagValues<typeof flags> & GlobalOptions,
-): Promise<void> {
-  const { output: format } = options;
-  await useSession(context, options, async (session) => {
-    const input = (await isPipe(reference)) ? await openInput(reference, context) : undefined;
-    try {
-      await withOpen(convertToTemplate(input ?? reference, session, { type, format }), async (template) => {
-        await writePieces(context, session, template.write(context));
-      });
-    } finally {
-      await input?.close();
-    }
-  });
-}
 
 /** Reports whether an input can be read only once. */
 async function isPipe(reference: string): Promise<boolean> {

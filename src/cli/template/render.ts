@@ -12,9 +12,8 @@ import { formatCatalogMessage } from '../../model/catalog-diagnostic.js';
 import { resolveMigrationLevel } from '../../model/migrations.js';
 import { renderTemplate } from '../../api/template/render-template.js';
 import type { CommandContext } from '../context.js';
-import type { GlobalOptions } from '../command/global-flags.js';
 import { type OpenedInput, openInput } from '../opened-input.js';
-import { useSession, writePieces } from '../session.js';
+import { type CommandSession, writePieces } from '../session.js';
 
 const flags = { output: outputFormat(['json', 'yaml', 'mermaid'], { default: 'json' }), migrateLevel };
 
@@ -30,40 +29,40 @@ export const command = defineCommand({
     ['Render a template as YAML', 'opmate template render template.yaml -o yaml'],
     ['Draw the upgrade graph of its catalog', 'opmate template render template.yaml -o mermaid'],
   ],
-  run: ({ context, args, options, tool }) => renderFile(context, args, options, tool === undefined),
+  runInSession: ({ context, args, options, tool, session }) =>
+    renderFile(context, args, options, tool === undefined, session),
 });
 
 async function renderFile(
   context: CommandContext,
   args: readonly (string | undefined)[],
-  options: FlagValues<typeof flags> & GlobalOptions,
+  options: FlagValues<typeof flags>,
   checks: boolean,
+  session: CommandSession,
 ): Promise<void> {
   const { type, file } = readArguments(args);
   const { output } = options;
   const { migrateLevel } = options;
   resolveMigrationLevel(migrateLevel ?? '');
-  await useSession(context, options, async (session) => {
-    const { logger } = session;
-    await withOpen(openTemplate(file, context), async (input) => {
-      const format = output === 'mermaid' ? 'json' : output;
-      await withOpen(renderTemplate(input, session, { type, format, migrateLevel }), async (rendered) => {
-        const drawing =
-          output === 'mermaid'
-            ? drawGraph(rendered.facts, {
-                drawV0Semantics: true,
-                ...(checks && drawingLimits),
-              })
-            : undefined;
-        await writePieces(context, session, drawing?.text ?? rendered.write(context));
-        for (const warning of drawing?.warnings ?? []) logger.log('warn', warning);
-        // A template need not make a valid catalog.
-        for (const problem of checks ? await rendered.validate() : []) {
-          const place = formatPlace(problem);
-          const message = `the catalog is not valid: ${formatCatalogMessage(problem)}`;
-          logger.log('warn', place === undefined ? message : `${place}: ${message}`);
-        }
-      });
+  const { logger } = session;
+  await withOpen(openTemplate(file, context), async (input) => {
+    const format = output === 'mermaid' ? 'json' : output;
+    await withOpen(renderTemplate(input, session, { type, format, migrateLevel }), async (rendered) => {
+      const drawing =
+        output === 'mermaid'
+          ? drawGraph(rendered.facts, {
+              drawV0Semantics: true,
+              ...(checks && drawingLimits),
+            })
+          : undefined;
+      await writePieces(context, session, drawing?.text ?? rendered.write(context));
+      for (const warning of drawing?.warnings ?? []) logger.log('warn', warning);
+      // A template need not make a valid catalog.
+      for (const problem of checks ? await rendered.validate() : []) {
+        const place = formatPlace(problem);
+        const message = `the catalog is not valid: ${formatCatalogMessage(problem)}`;
+        logger.log('warn', place === undefined ? message : `${place}: ${message}`);
+      }
     });
   });
 }

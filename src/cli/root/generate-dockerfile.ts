@@ -1,10 +1,11 @@
 import { createLogger } from '../logger.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { repeated, text } from '../command/flags.js';
-import { open, rm, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { catalogDockerfile, defaultCatalogBase } from '../../catalog/dockerfile.js';
-import { OpmateError, getMessage, systemCode, throwFileError } from '../../core/errors.js';
+import { OpmateError, systemCode, throwFileError } from '../../core/errors.js';
+import { writeNewFile } from '../../files/write-new-file.js';
 import { quoteGo } from '../../document/go-json.js';
 import { parseLabels } from './image-labels.js';
 
@@ -51,25 +52,10 @@ export const command = defineCommand({
       builder,
       labels,
     });
-    await writeNewFile(target, content);
+    await writeNewFile(target, content).catch((error: unknown) => {
+      if (systemCode(error) !== 'EEXIST') return throwFileError(target)(error);
+      const problem = `path ${quoteGo(target)}: file already exists`;
+      throw new OpmateError('IO', problem, { hint: 'remove it first' });
+    });
   },
 });
-
-async function writeNewFile(file: string, content: string): Promise<void> {
-  try {
-    const handle = await open(file, 'wx', 0o666);
-    try {
-      await handle.writeFile(content);
-    } catch (error) {
-      await rm(file, { force: true });
-      throw error;
-    } finally {
-      await handle.close();
-    }
-  } catch (error) {
-    if (systemCode(error) === 'EEXIST') {
-      throw new OpmateError('IO', `path ${quoteGo(file)}: file already exists`, { hint: 'remove it first' });
-    }
-    throw new OpmateError('IO', `${file}: ${getMessage(error)}`, { cause: error });
-  }
-}

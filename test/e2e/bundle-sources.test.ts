@@ -1,4 +1,4 @@
-import { cp, readFile, readdir, writeFile } from 'node:fs/promises';
+import { mkdir, symlink, cp, readFile, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -99,6 +99,20 @@ describe('sources of opmate bundle', () => {
     expect(changed.code).toBe(1);
     expect(changed.stderr).toMatch(/^more\.tgz: locked as archive@sha256:/);
     expect(await readdir(sandbox.work)).not.toContain('no');
+  });
+
+  it('names files of a directory as the user wrote it', async () => {
+    await sandbox.write({ 'mine/metadata/annotations.yaml': '' });
+    await symlink('/etc/passwd', path.join(sandbox.work, 'mine/metadata/linked.yaml'));
+    await mkdir(path.join(sandbox.work, 'mine/manifests'));
+    for (const verb of ['show', 'unpack', 'render', 'permissions']) {
+      const refused = await sandbox.run([
+        ...['bundle', verb, './mine', ...(verb === 'unpack' ? ['--to', 'out'] : [])],
+        ...(['render', 'permissions'].includes(verb) ? here : []),
+      ]);
+      expect(refused).toMatchObject({ code: 1, stdout: '' });
+      expect(refused.stderr).toMatch(/^\.\/mine\/metadata\/linked\.yaml: links to /);
+    }
   });
 
   it('writes a lock, uses it, and reports changes', async () => {

@@ -1,7 +1,8 @@
 import path from 'node:path';
 import { type BundleFiles, readBundleDirectory } from '../../bundle/read.js';
 import { type Diagnostic, withSubject } from '../../core/diagnostic.js';
-import { UsageError, redact } from '../../core/errors.js';
+import { renameDirectory } from '../../core/diagnostics-error.js';
+import { OpmateError, UsageError, redact } from '../../core/errors.js';
 import type { JsonObject } from '../../document/json.js';
 import { openContent } from '../../source/content/content.js';
 import { bundleRoots, readUnpackedBundle } from '../../source/drivers/local.js';
@@ -70,9 +71,13 @@ export async function useSources<T>(
     pins: lock.pins,
   };
   const opened: OpenedContent[] = [];
+  const local: { path: string; name: string }[] = [];
   const pins: Pin[] = [];
   const open = async (reference: string, roots?: readonly string[]): Promise<OpenedContent> => {
     const placed = await placedSources(reference, options, session);
+    for (const { name, source } of placed) {
+      if (source.kind === 'directory' || source.kind === 'archive') local.push({ path: source.path, name });
+    }
     const unpinned = new Set(
       placed.filter((source) => findUnpinned([source]).length > 0).map(({ name }) => name),
     );
@@ -97,6 +102,13 @@ export async function useSources<T>(
     for (const content of opened) await content.confirm();
     if (!isRefused(result)) await lock.write(pins);
     return result;
+  } catch (error) {
+    // Paths are absolute below, but in messages they are as the user wrote them.
+    throw local.reduce(
+      (named, { path: absolute, name }) =>
+        named instanceof OpmateError && absolute !== '/' ? renameDirectory(named, absolute, name) : named,
+      error,
+    );
   } finally {
     for (const content of opened) await content.close();
   }

@@ -101,6 +101,23 @@ export function parseImageReference(reference: string): Reference {
   return parsed;
 }
 
+/**
+ * Parses the name of an image to read, as a user wrote it. Throws OpmateError, for an existing path with the form that
+ * names it.
+ */
+export async function parseImageName(text: string): Promise<Reference> {
+  const stats = text === '' ? undefined : await statIfPresent(text);
+  if (stats === undefined) {
+    if (!looksLikePath(text)) return parseReference(text);
+    throw new OpmateError('NOT_FOUND', 'no such file or directory', { subject: text });
+  }
+  const isDirectory = stats.isDirectory();
+  throw new UsageError(isDirectory ? 'is a directory' : 'is a file', {
+    subject: text,
+    hint: isDirectory ? `use oci:${text}` : `use oci-archive:${text} or docker-archive:${text}`,
+  });
+}
+
 function parseGitReference(text: string): GitPlace {
   const [, address = '', fragment] = /^git\+([^#]*)(?:#(.*))?$/s.exec(text) ?? [];
   const [, base = '', last = ''] = /^([a-z]+:\/\/.*\/)([^/]*)$/s.exec(address) ?? [];

@@ -242,6 +242,23 @@ describe('opmate oci inspect', () => {
     expect(load((await sandbox.run(['oci', 'inspect', 'oci:one:v1', '-o', 'yaml'])).stdout)).toEqual(value);
   });
 
+  it('says how to name an image in a directory or file', async () => {
+    await sandbox.write({ 'image.tar': '' });
+    for (const command of [['inspect'], ['inspect', '--tags'], ['inspect', '--raw'], ['copy', 'oci:to:v1']]) {
+      for (const [name, problem, hint] of [
+        ['one', 'is a directory', 'use oci:one'],
+        ['./one', 'is a directory', 'use oci:./one'],
+        ['image.tar', 'is a file', 'use oci-archive:image.tar or docker-archive:image.tar'],
+      ] as const) {
+        const [verb = '', ...more] = command;
+        const refused = await sandbox.run(['oci', verb, name, ...more]);
+        expect(refused).toEqual({ code: 2, stdout: '', stderr: `${name}: ${problem}\nhint: ${hint}\n` });
+      }
+    }
+    const missing = await sandbox.run(['oci', 'inspect', './none']);
+    expect(missing).toMatchObject({ code: 1, stderr: './none: no such file or directory\n' });
+  });
+
   it('prints the manifest with --raw as it is stored', async () => {
     const { stdout } = await sandbox.run(['oci', 'inspect', 'oci:multi:v1', '--raw']);
     expect(stdout).toBe(await readFile(at('multi/blobs/sha256', multiDigest.slice(7)), 'utf8'));

@@ -3,7 +3,14 @@ import { addContext } from '../core/diagnostics-error.js';
 import { parseBundle } from '../bundle/parse.js';
 import { type BundleFiles, readBundleDirectory } from '../bundle/read.js';
 import { mapConcurrent, withOpen } from '../core/concurrency.js';
-import { CancelledError, invalidValue, OpmateError, throwIfCancelled, UsageError } from '../core/errors.js';
+import {
+  CancelledError,
+  OpmateError,
+  UsageError,
+  invalidValue,
+  redact,
+  throwIfCancelled,
+} from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import {
   findReference,
@@ -131,6 +138,12 @@ async function locateBundle(
   reference: string,
   options: Pick<StageOptions, 'pullFrom' | 'requireDigest'>,
 ): Promise<Located> {
+  if (/^(?:git\+|https?:\/\/|configmap:)/i.test(reference)) {
+    throw new OpmateError('UNSUPPORTED', 'cannot be added to an index', {
+      subject: redact(reference),
+      hint: 'use an image, oci:DIR[:TAG], oci-archive:FILE, docker-archive:FILE or directory; opmate bundle unpack extracts other sources',
+    });
+  }
   // An existing path takes precedence over an image of that name, as in every command.
   const stats = await statIfPresent(reference);
   if (stats?.isDirectory() === true) {

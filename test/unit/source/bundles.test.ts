@@ -246,6 +246,19 @@ describe('source/bundles stageBundles', () => {
     );
   });
 
+  it.each(['git+https://git.test/team/repo.git#main', 'https://files.test/b.tgz', 'configmap:maps.yaml'])(
+    'names the sources that can be added in place of %s',
+    async (reference) => {
+      const { session } = await openWorld();
+      const failure = await failureOf(stageBundles([reference], session));
+      expect(failure).toMatchObject({
+        code: 'UNSUPPORTED',
+        message: `${reference}: cannot be added to an index`,
+        hint: expect.stringMatching(/^use an image, oci:DIR\[:TAG\], .*bundle unpack/),
+      });
+    },
+  );
+
   it('stops when it is told to', async () => {
     const { session, registry } = await openWorld();
     registry.on({ path: /manifests/, respond: { hang: true } });

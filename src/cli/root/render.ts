@@ -1,6 +1,7 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag } from '../command/flags.js';
 import { catalogOutput, imageTemplate, migrateLevel } from '../command/shared-flags.js';
+import { catalogForms } from '../../api/open-catalog.js';
 import { render } from '../../api/render-catalog.js';
 import { writePieces } from '../session.js';
 
@@ -8,14 +9,7 @@ import { writePieces } from '../session.js';
 export const command = defineCommand({
   summary: 'render catalogs and bundles from any source as one catalog',
   tool: 'opm',
-  arguments: [
-    argument(
-      '<reference...>',
-      'bundle or catalog: directory, image, oci:DIR[:TAG], oci-archive:FILE, docker-archive:FILE, sqlite index, ' +
-        'tar archive, configmap:FILE[#NAME], https://HOST/catalogs/NAME, https://HOST/ARCHIVE.tgz or ' +
-        'git+https://HOST/REPOSITORY[#REF[:DIRECTORY]]',
-    ),
-  ],
+  arguments: [argument('<reference...>', `bundle or catalog: ${catalogForms}`)],
   flags: {
     output: catalogOutput,
     migrateLevel,

@@ -1,4 +1,5 @@
 import { type Command, CommanderError } from 'commander';
+import { addContext } from '../core/diagnostics-error.js';
 import { UsageError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { CommandLine, type CommandLineEvents, findCommand } from './command/command-line.js';
@@ -24,9 +25,11 @@ export async function runProgram(
   state: RunState,
 ): Promise<number> {
   let exitCode: number = exitCodes.done;
+  let isComplete = false;
   let shown: Command | undefined;
   const commandLine = createCommandLine(context, name, {
     async run(work) {
+      isComplete = true;
       exitCode = (await work()) ?? exitCodes.done;
     },
     onCommand(command) {
@@ -59,7 +62,10 @@ export async function runProgram(
     const line = args[0] === '--version' ? ['version', ...args.slice(1)] : args;
     await program.parseAsync([...line], { from: 'user' });
   } catch (error) {
-    if (!(error instanceof CommanderError)) throw error;
+    const help = `see ${commandPath(named)} --help`;
+    if (!(error instanceof CommanderError)) {
+      throw error instanceof UsageError && !isComplete ? addContext(error, { hint: help }) : error;
+    }
     // A group of commands without a command shows its help, as opm does; commander takes it for a mistake.
     if (error.exitCode === 0 || error.code === 'commander.help') {
       await writeAll(context.stdout, await helpText(commandLine, shown ?? named));
@@ -74,14 +80,13 @@ export async function runProgram(
     const [, option] = /^error: unknown option '([^']*)'/.exec(error.message) ?? [];
     const owner =
       option === undefined || reached !== program ? undefined : await commandLine.findOwner(option);
-    const instead = owner && `did you mean ${quoteGo(`${commandPath(owner)} ${option}`)}? `;
-    const help = `${instead ?? ''}see ${commandPath(named)} --help`;
+    const instead = owner === undefined ? '' : `did you mean ${quoteGo(`${commandPath(owner)} ${option}`)}? `;
     if (error.code === 'commander.excessArguments') {
       const unexpected = named.args.slice(named.registeredArguments.length).map(quoteGo);
       const noun = unexpected.length === 1 ? 'argument' : 'arguments';
       throw new UsageError(`unexpected ${noun} ${unexpected.join(', ')}`, { hint: help });
     }
-    throw wrongUsage(error, help);
+    throw wrongUsage(error, `${instead}${help}`);
   }
   return exitCode;
 }

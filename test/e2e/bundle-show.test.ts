@@ -38,7 +38,7 @@ describe('opmate bundle show', () => {
     expect([wrong.code, wrong.stdout, wrong.stderr]).toEqual([
       2,
       '',
-      'invalid --output value "xml", expected (text|json|yaml)\n',
+      'invalid --output value "xml", expected (text|json|yaml)\nhint: see opmate bundle show --help\n',
     ]);
   });
 

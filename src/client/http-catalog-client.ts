@@ -1,13 +1,10 @@
+import { deprecationKey, readDeprecations } from '../model/deprecations.js';
+import { describeDeprecations } from '../model/describe.js';
 import type { CancelOptions } from '../core/concurrency.js';
 import { OpmateError, UsageError, redact, throwIfCancelled } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
-import {
-  type BundleBlob,
-  type ChannelBlob,
-  type DeprecationsBlob,
-  schemas,
-} from '../model/declarative-config.js';
+import { type BundleBlob, type ChannelBlob, schemas } from '../model/declarative-config.js';
 import { findHead } from '../graph/channel-graph.js';
 import { readLimited } from '../oci/image/read-limited.js';
 import {
@@ -130,9 +127,13 @@ export class HttpCatalogClient implements CatalogQueries<BundleBlob> {
       this.#list({ schema: schemas.deprecations, package: name }, options),
     ]);
     if (response?.kind !== 'package') throw this.#notFound(`package ${quoteGo(name)}`);
-    const findDeprecation = getDeprecations(
-      deprecations.flatMap((blob) => (blob.kind === 'deprecations' ? blob.blob : [])),
+    const messages = readDeprecations(
+      deprecations.flatMap((item) => (item.kind === 'deprecations' ? describeDeprecations(item.blob) : [])),
     );
+    const findDeprecation = (schema: string, of?: string): { deprecation?: string } => {
+      const deprecation = messages.get(deprecationKey(schema, of));
+      return deprecation === undefined ? {} : { deprecation };
+    };
     return {
       name,
       defaultChannel: response.blob.defaultChannel,
@@ -142,7 +143,7 @@ export class HttpCatalogClient implements CatalogQueries<BundleBlob> {
           return { name: channel.name, head, ...findDeprecation(schemas.channel, channel.name) };
         })
         .sort((a, b) => compareBytes(a.name, b.name)),
-      ...findDeprecation(schemas.package, ''),
+      ...findDeprecation(schemas.package),
     };
   }
 
@@ -237,19 +238,6 @@ export class HttpCatalogClient implements CatalogQueries<BundleBlob> {
 /** Returns a copy sorted by channel, then by name. */
 export function sortEntries(entries: readonly CatalogEntry[]): CatalogEntry[] {
   return [...entries].sort((a, b) => compareBytes(a.channel, b.channel) || compareBytes(a.name, b.name));
-}
-
-/** Returns a lookup of deprecation messages of a package. */
-function getDeprecations(
-  blobs: readonly DeprecationsBlob[],
-): (schema: string, name: string) => { deprecation?: string } {
-  const entries = blobs.flatMap((blob) => blob.entries ?? []);
-  return (schema, name) => {
-    const entry = entries.find(
-      ({ reference }) => reference.schema === schema && (name === '' || reference.name === name),
-    );
-    return entry === undefined ? {} : { deprecation: entry.message };
-  };
 }
 
 /** Returns a valid URL without a trailing slash. */

@@ -1,3 +1,4 @@
+import { deprecationKey, readDeprecations } from '../model/deprecations.js';
 import { formatMessage } from '../core/diagnostic.js';
 import { OpmateError, getMessage } from '../core/errors.js';
 import { getOrAdd, groupBy } from '../core/groups.js';
@@ -112,7 +113,13 @@ export function drawGraph(facts: CatalogFacts, options: DrawOptions = {}): Graph
   return { text: { [Symbol.iterator]: writeGraph }, warnings };
 
   function* writeGraph(): Iterator<string> {
-    const deprecated = readDeprecated(facts);
+    // Of any package, as upstream.
+    const deprecations = readDeprecations(facts.deprecations);
+    const deprecatedPackages = new Set(
+      facts.deprecations
+        .filter(({ entries }) => entries.some(({ reference }) => reference.schema === schemas.package))
+        .map((blob) => blob.package),
+    );
     const classes: Record<BundleClass, string[]> = { deprecated: [], deprecatedskipped: [], skipped: [] };
     yield 'graph LR\n';
     yield '  classDef deprecated fill:#E8960F\n';
@@ -127,16 +134,18 @@ export function drawGraph(facts: CatalogFacts, options: DrawOptions = {}): Graph
       for (const plan of byPackage.get(name) ?? []) {
         const channelLinks: Links = { count: 0, skipped: [] };
         links.set(plan, channelLinks);
-        yield* writeChannel(plan, deprecated.bundles, classes, channelLinks);
+        yield* writeChannel(plan, deprecations, classes, channelLinks);
       }
       yield '  end\n';
     }
 
-    const lastDeprecated = plans.findLast((plan) => deprecated.packages.has(plan.package));
+    const lastDeprecated = plans.findLast((plan) => deprecatedPackages.has(plan.package));
     if (lastDeprecated !== undefined && lastDeprecated.package !== '') {
       yield `style ${printableLine(shorten(lastDeprecated.package))} fill:#989695\n`;
     }
-    for (const plan of plans) if (deprecated.channels.has(plan.name)) yield `style ${plan.id} fill:#DCD0FF\n`;
+    for (const plan of plans)
+      if (deprecations.has(deprecationKey(schemas.channel, plan.name)))
+        yield `style ${plan.id} fill:#DCD0FF\n`;
     for (const name of ['deprecated', 'deprecatedskipped', 'skipped'] as const) {
       if (classes[name].length === 0) continue;
       yield* writeList('class ', classes[name].sort(compareBytes), ` ${name}\n`);
@@ -151,7 +160,7 @@ export function drawGraph(facts: CatalogFacts, options: DrawOptions = {}): Graph
 
   function* writeChannel(
     plan: Plan,
-    deprecated: ReadonlySet<string>,
+    deprecations: ReadonlyMap<string, string>,
     classes: Record<BundleClass, string[]>,
     links: Links,
   ): Iterable<string> {
@@ -168,7 +177,10 @@ export function drawGraph(facts: CatalogFacts, options: DrawOptions = {}): Graph
     for (const entry of plan.newestFirst) {
       const own = node(entry.name);
       let text = `      ${own}\n`;
-      const decoration = findClass(deprecated.has(entry.name), skipped.has(entry.name));
+      const decoration = findClass(
+        deprecations.has(deprecationKey(schemas.bundle, entry.name)),
+        skipped.has(entry.name),
+      );
       if (decoration !== undefined) classes[decoration].push(nodeId(entry.name));
       const link = (from: string, label: string, leadsToSkipped: boolean): void => {
         text += `      ${from}-- ${label} --> ${own}\n`;
@@ -296,19 +308,6 @@ const maxPiece = 1 << 16;
 function findClass(deprecated: boolean, skipped: boolean): BundleClass | undefined {
   if (deprecated) return skipped ? 'deprecatedskipped' : 'deprecated';
   return skipped ? 'skipped' : undefined;
-}
-
-/** Returns deprecated channels and bundles by name, whatever their package, as upstream. */
-function readDeprecated(facts: CatalogFacts): Record<'packages' | 'channels' | 'bundles', Set<string>> {
-  const out = { packages: new Set<string>(), channels: new Set<string>(), bundles: new Set<string>() };
-  for (const deprecations of facts.deprecations) {
-    for (const { reference } of deprecations.entries) {
-      if (reference.schema === schemas.package) out.packages.add(deprecations.package);
-      else if (reference.schema === schemas.channel) out.channels.add(reference.name);
-      else if (reference.schema === schemas.bundle) out.bundles.add(reference.name);
-    }
-  }
-  return out;
 }
 
 /** Returns versions by bundle name, of the first bundle with a name, whatever its package, as upstream. */

@@ -7,13 +7,12 @@ import {
   type BundleBlob,
   type ChannelBlob,
   type ChannelEntry,
-  type DeprecationEntry,
   type DeprecationsBlob,
   type Property,
   propertyTypes,
-  schemas,
 } from '../model/declarative-config.js';
 import { dependencyTypes } from '../model/dependency-needs.js';
+import { readDeprecations } from '../model/deprecations.js';
 import { describeChannel, describeDeprecations, detach } from '../model/describe.js';
 import { findPropertyFault, parsePackageProperty, getPropertyValue } from '../model/properties.js';
 
@@ -23,8 +22,8 @@ export interface PackageContent {
   isFound: boolean;
   channels: PackageChannel[];
   bundles: PackageBundle[];
-  /** Deprecations of the first `olm.deprecations`, as OLM v1 reads them; undefined before one was read. */
-  deprecations: readonly DeprecationEntry[] | undefined;
+  /** Messages of the first `olm.deprecations`, as OLM v1 reads them, by `deprecationKey`; undefined before one was read. */
+  deprecations: ReadonlyMap<string, string> | undefined;
 }
 
 export interface PackageChannel {
@@ -64,7 +63,7 @@ export function addToContent(content: PackageContent, decoded: PackageBlobs): vo
       content.bundles.push(getBundle(decoded.blob));
       break;
     case 'deprecations':
-      content.deprecations ??= describeDeprecations(decoded.blob).entries;
+      content.deprecations ??= readDeprecations([describeDeprecations(decoded.blob)]);
       break;
     case 'package':
     case 'other':
@@ -101,24 +100,4 @@ function readVersion(properties: readonly Property[]): BundleVersion | string {
 function hasRelease({ value: properties }: Property): boolean {
   const value = getPropertyValue(properties);
   return isJsonObject(value) && findFieldKeys(value, 'release').some((key) => value[key] !== null);
-}
-
-/**
- * Returns the deprecation message of a package, channel or bundle; undefined if not deprecated. `name` is empty for
- * the package.
- */
-export function findDeprecation(content: PackageContent, schema: string, name: string): string | undefined {
-  return content.deprecations?.find(
-    ({ reference }) => reference.schema === schema && (reference.name === name || schema === schemas.package),
-  )?.message;
-}
-
-/** Returns deprecation messages by bundle name, the first of duplicates. */
-export function bundleDeprecations({ deprecations }: PackageContent): Map<string, string> {
-  const messages = new Map<string, string>();
-  for (const { reference, message } of deprecations ?? []) {
-    if (reference.schema === schemas.bundle && !messages.has(reference.name))
-      messages.set(reference.name, message);
-  }
-  return messages;
 }

@@ -1,15 +1,11 @@
+import { deprecationKey } from '../model/deprecations.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { getOrAdd, pushTo } from '../core/groups.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
 import { parseVersionRange } from '../core/semver-range.js';
 import { type VersionRange } from '../core/semver.js';
 import { type BundleVersion, compareNewestFirst, compareVersionReleases } from './bundle-version.js';
-import {
-  type PackageBundle,
-  type PackageContent,
-  bundleDeprecations,
-  findDeprecation,
-} from './resolve-content.js';
+import { type PackageBundle, type PackageContent } from './resolve-content.js';
 import {
   type Stream,
   type UpgradeEdge,
@@ -185,7 +181,6 @@ function judgeCatalog(
       if (known === undefined || compareBytes(edge.channel, known.channel) < 0) upgrades.set(edge.to, edge);
     }
   }
-  const deprecations = bundleDeprecations(content);
   const isBound = installed !== undefined && policy === 'catalog-provided';
   const judge = (bundle: PackageBundle): JudgedBundle => {
     const version = findReadableVersion(bundle);
@@ -202,7 +197,7 @@ function judgeCatalog(
       reasons.push(outOfRange(bundle, version, request.versionRange));
     }
     if (isBound && upgrade === undefined && !isInstalled) reasons.push(`no upgrade of ${installed.name}`);
-    const deprecation = deprecations.get(bundle.name);
+    const deprecation = content.deprecations?.get(deprecationKey(schemas.bundle, bundle.name));
     const how =
       upgrade !== undefined ? describeEdge(upgrade) : isInstalled ? 'version already installed' : undefined;
     return {
@@ -328,7 +323,7 @@ function getNotices(
     subjects.push(['installed', schemas.bundle, installed.name]);
   }
   return subjects.flatMap(([kind, schema, name]) => {
-    const message = findDeprecation(content, schema, name);
+    const message = content.deprecations?.get(deprecationKey(schema, name));
     return message === undefined ? [] : [{ kind, name, message }];
   });
 }
@@ -347,13 +342,12 @@ function streamSuccessors(
     )) {
       pushTo(channelsByBundle, to, channel);
     }
-    const deprecations = bundleDeprecations(content);
     return content.bundles.flatMap((bundle) => {
       const version = findReadableVersion(bundle);
       const stream = version && findStream(installed.version, version);
       const channels = channelsByBundle.get(bundle.name);
       if (version === undefined || stream === undefined || channels === undefined) return [];
-      const isDeprecated = deprecations.has(bundle.name);
+      const isDeprecated = content.deprecations?.has(deprecationKey(schemas.bundle, bundle.name)) === true;
       return [{ stream, bundle, version, catalog, channels: sortedByBytes(new Set(channels)), isDeprecated }];
     });
   });

@@ -1,3 +1,4 @@
+import { deprecationKey } from '../model/deprecations.js';
 import { notFound } from '../core/suggest.js';
 import { formatMessage } from '../core/diagnostic.js';
 import { collectFacts } from '../catalog/facts.js';
@@ -34,12 +35,7 @@ import { type CatalogIndex, createCatalogIndex } from './catalog-index.js';
 import { type ComparedCatalogs, compareCatalogs } from './compared-catalogs.js';
 import { type Icon, type PackageHeading, readBlob, readIcon, readPackageHeading } from './package-heading.js';
 import { type SearchIndex, type SearchedPackage, searchCatalog } from './search.js';
-import {
-  type PackageGraphFacts,
-  countBySeverity,
-  createPackageGraph,
-  deprecationKey,
-} from './package-graph.js';
+import { type PackageGraphFacts, countBySeverity, createPackageGraph } from './package-graph.js';
 import { type ProblemFilter, compareSeverity, selectProblems } from './problem-window.js';
 import {
   type ViewedPackage,
@@ -153,7 +149,7 @@ export async function openCatalogView(
       version: formatBundleVersion(bundles.get(head)?.packageProperties[0]),
       channels: channels.size,
       bundles: bundles.size,
-      isDeprecated: deprecations.has(deprecationKey(schemas.package, '')),
+      isDeprecated: deprecations.has(deprecationKey(schemas.package)),
       ...countBySeverity(problems),
       ...(change !== undefined && { change }),
     };
@@ -249,7 +245,7 @@ export async function openCatalogView(
       const viewedPackage = requirePackage(name);
       const { facts: packageFacts, bundles, deprecations, problems } = viewedPackage;
       const { displayName, provider, hasIcon } = getHeading(name);
-      const deprecation = deprecations.get(deprecationKey(schemas.package, ''));
+      const deprecation = deprecations.get(deprecationKey(schemas.package));
       const blob = await readBlob(catalog, packageFacts, decodePackage);
       const head = await readBlob(catalog, bundles.get(findDefaultHead(viewedPackage)), (value) =>
         readBundleHeading(decodeBundle(value)),

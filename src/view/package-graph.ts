@@ -1,3 +1,4 @@
+import { deprecationKey } from '../model/deprecations.js';
 import { takeTurn } from '../core/concurrency.js';
 import type { Severity } from '../core/diagnostic.js';
 import { OpmateError } from '../core/errors.js';
@@ -40,11 +41,6 @@ export interface PackageGraphFacts {
 interface ChannelEntries {
   name: string;
   entries: readonly ChannelEntry[];
-}
-
-/** Returns the key of a deprecation; `name` is a bundle or channel. */
-export function deprecationKey(schema: string, name: string): string {
-  return schema === schemas.package ? schema : `${schema}\0${name}`;
 }
 
 /** Counts errors and warnings; notices are not counted. */

@@ -1,11 +1,12 @@
-import { getOrAdd } from '../core/groups.js';
+import { getOrAdd, groupBy } from '../core/groups.js';
 import { schemas } from '../model/declarative-config.js';
 import type { CatalogDiagnostic } from '../model/catalog-diagnostic.js';
 import type { BundleFacts, CatalogFacts, ChannelFacts, PackageFacts } from '../model/facts.js';
 import { formatBundleVersion } from '../graph/bundle-version.js';
 import { findHead } from '../graph/channel-graph.js';
 import type { ChannelSummary } from './responses.js';
-import { countBySeverity, deprecationKey } from './package-graph.js';
+import { deprecationKey, readDeprecations } from '../model/deprecations.js';
+import { countBySeverity } from './package-graph.js';
 
 /** Package with its channels, bundles and deprecations; of duplicate names, the first. */
 export interface ViewedPackage {
@@ -28,10 +29,8 @@ export function collectPackages(facts: CatalogFacts): Map<string, ViewedPackage>
   for (const packageFacts of facts.packages) add(packageFacts.name).facts ??= packageFacts;
   for (const channel of facts.channels) getOrAdd(add(channel.package).channels, channel.name, () => channel);
   for (const bundle of facts.bundles) getOrAdd(add(bundle.package).bundles, bundle.name, () => bundle);
-  for (const { package: name, entries } of facts.deprecations) {
-    const { deprecations } = add(name);
-    for (const { reference, message } of entries)
-      getOrAdd(deprecations, deprecationKey(reference.schema, reference.name), () => message);
+  for (const [name, blobs] of groupBy(facts.deprecations, (blob) => blob.package)) {
+    add(name).deprecations = readDeprecations(blobs);
   }
   return packages;
 }

@@ -1,3 +1,5 @@
+import { deprecationKey } from '../../model/deprecations.js';
+import { schemas } from '../../model/declarative-config.js';
 import { firstBy } from '../../core/groups.js';
 import { describeMissing, notFound } from '../../core/suggest.js';
 import { OpmateError } from '../../core/errors.js';
@@ -10,12 +12,7 @@ import {
   compareNewestFirst,
   compareVersionReleases,
 } from '../../graph/bundle-version.js';
-import {
-  type PackageBundle,
-  type PackageChannel,
-  type PackageContent,
-  bundleDeprecations,
-} from '../../graph/resolve-content.js';
+import { type PackageBundle, type PackageChannel, type PackageContent } from '../../graph/resolve-content.js';
 import {
   type UpgradeEdge,
   type UpgradeFrom,
@@ -84,7 +81,6 @@ export async function findSuccessors(
 ): Promise<BundleSuccessors> {
   const { content } = await readNamedCatalog(catalog, packageName, session);
   const bundles = firstBy(content.bundles, ({ name }) => name);
-  const deprecations = bundleDeprecations(content);
   const from = getStart(bundle, content, bundles, packageName, catalog.name);
   const channels = chooseChannels(content, wanted, packageName);
   const versionOf = (name: string): BundleVersion | undefined => findReadableVersion(bundles.get(name));
@@ -92,7 +88,7 @@ export async function findSuccessors(
     let before = from.version;
     return edges.map(({ to, channel, kind, range }) => {
       const version = versionOf(to);
-      const deprecation = deprecations.get(to);
+      const deprecation = content.deprecations?.get(deprecationKey(schemas.bundle, to));
       const stream = (version && findStream(before, version)) ?? '';
       if (isPath) before = version;
       return {

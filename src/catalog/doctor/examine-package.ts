@@ -1,3 +1,4 @@
+import { deprecationKey, readDeprecations } from '../../model/deprecations.js';
 import { takeTurn } from '../../core/concurrency.js';
 import { groupBy } from '../../core/groups.js';
 import { quoteGo } from '../../document/go-json.js';
@@ -49,13 +50,8 @@ export async function examinePackage(
   findings: FindingList,
 ): Promise<void> {
   const about = { package: model.facts.name, origin: model.facts.origin };
-  const deprecated = { package: false, channels: new Set<string>(), bundles: new Set<string>() };
+  const deprecations = readDeprecations(model.deprecations);
   const versions = readBundleVersions(model.bundles.values());
-  for (const { reference } of model.deprecations.flatMap(({ entries }) => entries)) {
-    if (reference.schema === schemas.package) deprecated.package = true;
-    else if (reference.schema === schemas.channel) deprecated.channels.add(reference.name);
-    else if (reference.schema === schemas.bundle) deprecated.bundles.add(reference.name);
-  }
 
   const channels: HeadedChannel[] = [];
   for (const facts of model.channels.values()) {
@@ -64,7 +60,7 @@ export async function examinePackage(
     await examineChannel(facts, graph, versions, findings);
     const head = getOnlyHead(graph);
     if (head === undefined) continue;
-    const isDeprecated = deprecated.channels.has(facts.name);
+    const isDeprecated = deprecations.has(deprecationKey(schemas.channel, facts.name));
     const name = readVersionedName(facts.name);
     channels.push({ facts, head, version: versions.get(head), isDeprecated, name });
   }
@@ -87,7 +83,7 @@ export async function examinePackage(
   }
 
   function examineDeprecations(): void {
-    if (deprecated.package) return;
+    if (deprecations.has(deprecationKey(schemas.package))) return;
     const origin = model.deprecations[0]?.origin;
     const subject = { ...about, origin };
     if (channels.length > 0 && channels.every(({ isDeprecated }) => isDeprecated)) {
@@ -102,7 +98,7 @@ export async function examinePackage(
         const subject = { ...about, channel: facts.name, path: ['defaultChannel'] };
         findings.add('default-channel-deprecated', subject, 'the default channel is deprecated', hint);
       }
-      if (!isDeprecated && deprecated.bundles.has(head)) {
+      if (!isDeprecated && deprecations.has(deprecationKey(schemas.bundle, head))) {
         const message = `its head ${quoteGo(head)} is deprecated, and the channel is not`;
         const hint = 'add a supported head, or deprecate the channel';
         findings.add('head-deprecated', { ...ofChannel(channel), bundle: head, origin }, message, hint);

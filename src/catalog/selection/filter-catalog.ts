@@ -1,3 +1,4 @@
+import { deprecationKey, readDeprecations } from '../../model/deprecations.js';
 import { NameIndex, describeMissing, joinNames, listNames, suggestName } from '../../core/suggest.js';
 import { type Diagnostic, compareDiagnostics, formatMessage, withSubject } from '../../core/diagnostic.js';
 import { DiagnosticsError } from '../../core/diagnostics-error.js';
@@ -198,6 +199,7 @@ function filterPackage(
     isAtFault = true;
     report(where, fault);
   };
+  const deprecations = readDeprecations(model.deprecations);
   const selected = isDeprecated(schemas.package, '') ? [] : chooseChannels();
   if (selected.length === 0) {
     leaveOut();
@@ -285,12 +287,7 @@ function filterPackage(
 
   /** Reports whether it is dropped as deprecated. */
   function isDeprecated(schema: string, name: string): boolean {
-    if (!filter.dropDeprecated) return false;
-    return model.deprecations.some(({ entries }) =>
-      entries.some(({ reference }) => {
-        return reference.schema === schema && (schema === schemas.package || reference.name === name);
-      }),
-    );
+    return filter.dropDeprecated && deprecations.has(deprecationKey(schema, name));
   }
 
   function repair(channel: ChannelFacts, gone: ReadonlySet<string>): ChannelFacts {

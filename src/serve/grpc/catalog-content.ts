@@ -389,7 +389,7 @@ function addPackages(index: CatalogIndex, facts: CatalogFacts): void {
           : reference.schema === schemas.channel
             ? indexedPackage?.channels.find(({ name }) => name === reference.name)
             : bundles.get(getBundleKey(owner, reference.name));
-      if (target !== undefined) target.deprecation = message;
+      if (target !== undefined) target.deprecation ??= message;
     }
   }
   index.packages = [...packages.values()].sort((a, b) => compareBytes(a.name, b.name));

@@ -3,7 +3,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { formatWithHint } from '../core/diagnostic.js';
 import { OpmateError, getMessage, redact } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
-import { HostRule, isCrossSite } from '../serve/server/host-rule.js';
+import { createHostRule, isCrossSite } from '../serve/server/host-rule.js';
 import { createHttpServer } from '../serve/server/http-server.js';
 import { readBody } from '../serve/server/request-body.js';
 import {
@@ -112,7 +112,7 @@ export async function createViewServer(options: ViewServerOptions): Promise<Serv
       });
       send(response, reply, method);
     },
-    hosts: new HostRule({ names: [host], everywhere: true }),
+    allowsHost: createHostRule({ names: [host], everywhere: true }),
     refuse: ({ status, message, hint }, { method }, response) =>
       send(response, json({ error: message, hint }, status), method),
     idleMs,

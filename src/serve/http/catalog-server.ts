@@ -7,7 +7,7 @@ import type { JsonValue } from '../../document/json.js';
 import type { MetasQuery } from '../catalogs/content-index.js';
 import type { CatalogSet, ServedCatalog } from '../catalogs/catalog-set.js';
 import type { QueryLimits } from '../graphql/catalog-query.js';
-import { HostRule } from '../server/host-rule.js';
+import { createHostRule } from '../server/host-rule.js';
 import { type RequestRefusal, type ServerCertificate, createHttpServer } from '../server/http-server.js';
 import { Refusal } from '../server/refusal.js';
 import { sendFromAll } from './all-catalogs.js';
@@ -33,7 +33,7 @@ export interface CatalogServerOptions {
   /** Prefix of URLs in responses, such as `https://catalogs.example`; default the address of the socket. */
   externalUrl?: string | undefined;
   certificate?: ServerCertificate | undefined;
-  /** Listening host, and further host names of requests; see HostRule. */
+  /** Listening host, and further host names of requests; see `createHostRule`. */
   host?: string | undefined;
   allowedHosts?: readonly string[] | undefined;
   maxConnections?: number | undefined;
@@ -55,11 +55,11 @@ export function createCatalogServers(options: CatalogServerOptions) {
   const externalUrl = options.externalUrl === undefined ? undefined : parseExternalUrl(options.externalUrl);
   const externalHost = externalUrl === undefined ? undefined : new URL(externalUrl).hostname;
   const { handle, handleMetrics } = createHandlers({ ...options, externalUrl, logger });
-  const hosts = new HostRule({
+  const allowsHost = createHostRule({
     names: [host, externalHost, ...allowedHosts],
     everywhere: allowedHosts.length > 0,
   });
-  const shared = { hosts, refuse: refuseRequest, maxConnections, logger };
+  const shared = { allowsHost, refuse: refuseRequest, maxConnections, logger };
   return {
     api: createHttpServer({ ...shared, certificate, handle }),
     metrics: createHttpServer({ ...shared, handle: handleMetrics }),

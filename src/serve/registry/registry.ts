@@ -5,7 +5,7 @@ import { UsageError, getMessage, throwIfCancelled } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import type { ArchiveProof } from '../../oci/archive-set/archive-index.js';
 import { toRepositoryName } from '../../oci/registry/registry-names.js';
-import { HostRule, isLoopbackHost } from '../server/host-rule.js';
+import { createHostRule, isLoopbackHost } from '../server/host-rule.js';
 import { openPasswordFile } from '../server/htpasswd.js';
 import {
   type ServerCertificate,
@@ -44,7 +44,7 @@ export interface RegistryOptions extends CancelOptions {
   readOnly?: boolean | undefined;
   /** Maximum bytes of blobs and uploads together; default unlimited. */
   maxSize?: number | undefined;
-  /** Host names of requests, checked on every address; see HostRule. */
+  /** Host names of requests, checked on every address; see `createHostRule`. */
   allowedHosts?: readonly string[] | undefined;
   maxConnections?: number | undefined;
   logger?: Logger;
@@ -88,7 +88,7 @@ export async function startRegistry(options: RegistryOptions): Promise<Registry>
   const server = createHttpServer({
     handle: createRegistryHandler({ repositories, uploads, limit, passwords, logger }),
     refuse: refuseRegistryRequest,
-    hosts: new HostRule({ names: [host, ...allowedHosts], everywhere: allowedHosts.length > 0 }),
+    allowsHost: createHostRule({ names: [host, ...allowedHosts], everywhere: allowedHosts.length > 0 }),
     certificate: tls,
     // Large uploads take any time; idle connections are limited.
     requestMs: 0,

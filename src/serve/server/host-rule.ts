@@ -8,27 +8,23 @@ interface HostRuleOptions {
   everywhere?: boolean;
 }
 
+/** Reports whether the host of a request is allowed. */
+export type HostRule = (request: IncomingMessage) => boolean;
+
 /**
- * Checks the `Host` header of requests against DNS rebinding by web pages. Addresses always pass, as they cannot be
+ * Returns a check of the `Host` header of requests against DNS rebinding by web pages. Addresses always pass, as they cannot be
  * rebound. So do connections to a network address, whose names only the network knows, unless `everywhere`.
  */
-export class HostRule {
-  readonly #names: ReadonlySet<string>;
-  readonly #everywhere: boolean;
-
-  constructor({ names = [], everywhere = false }: HostRuleOptions = {}) {
-    const known = names.filter((name): name is string => name !== undefined && name !== '');
-    this.#names = new Set(['localhost', ...known.map((name) => name.toLowerCase())]);
-    this.#everywhere = everywhere;
-  }
-
-  allows({ headers, socket }: IncomingMessage): boolean {
-    if (!this.#everywhere && !isLoopbackAddress(socket.localAddress ?? '')) return true;
+export function createHostRule({ names = [], everywhere = false }: HostRuleOptions): HostRule {
+  const known = names.filter((name): name is string => name !== undefined && name !== '');
+  const allowed: ReadonlySet<string> = new Set(['localhost', ...known.map((name) => name.toLowerCase())]);
+  return ({ headers, socket }) => {
+    if (!everywhere && !isLoopbackAddress(socket.localAddress ?? '')) return true;
     const [, bracketed, plain = ''] = /^(?:\[([^\]]+)\]|([^:[\]]+))(?::\d+)?$/.exec(headers.host ?? '') ?? [];
     if (bracketed !== undefined) return isIP(bracketed) === 6;
     const name = plain.toLowerCase().replace(/\.$/, '');
-    return isIP(name) === 4 || this.#names.has(name);
-  }
+    return isIP(name) === 4 || allowed.has(name);
+  };
 }
 
 /** Reports whether a listening address is reachable from this machine only. */

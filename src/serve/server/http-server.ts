@@ -46,8 +46,8 @@ export interface RequestRefusal {
 export interface HttpServerOptions {
   /** Handles a request, one at a time per connection. Its errors end the connection. */
   handle: (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
-  /** Allowed host names of requests; `refuse` responds to others. */
-  hosts: HostRule;
+  /** Called for each request; `refuse` responds if its host is not allowed. */
+  allowsHost: HostRule;
   refuse: (refusal: RequestRefusal, request: IncomingMessage, response: ServerResponse) => void;
   /** Default plain HTTP. */
   certificate?: ServerCertificate | undefined;
@@ -145,7 +145,7 @@ function manageConnections(
   server: Server,
   {
     handle,
-    hosts,
+    allowsHost,
     refuse,
     maxConnections = defaultMaxConnections,
     stalledMs,
@@ -258,7 +258,7 @@ function manageConnections(
     connection.current = response;
     response.once('close', () => end(connection));
     if (closing !== undefined) response.setHeader('Connection', 'close');
-    if (!hosts.allows(request)) {
+    if (!allowsHost(request)) {
       response.setHeader('Connection', 'close');
       return refuse(foreignHost, request, response);
     }

@@ -9,7 +9,7 @@ import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { startRegistry } from '../../../src/serve/registry/registry.js';
-import { HostRule, isCrossSite, isLoopbackHost } from '../../../src/serve/server/host-rule.js';
+import { createHostRule, isCrossSite, isLoopbackHost } from '../../../src/serve/server/host-rule.js';
 import {
   type HttpServerOptions,
   closeHttpServer,
@@ -24,7 +24,7 @@ async function serverOf(
 ): Promise<{ port: number; close: (graceMs?: number) => Promise<void> }> {
   const server = createHttpServer({
     handle,
-    hosts: new HostRule({ names: ['catalogs.example'] }),
+    allowsHost: createHostRule({ names: ['catalogs.example'] }),
     refuse: ({ status, message }, _request, response) => void response.writeHead(status).end(message),
     ...options,
   });
@@ -157,7 +157,7 @@ describe('serve/server/http-server', () => {
   it('parses few of thousands of pipelined requests on many connections', async () => {
     const server = createHttpServer({
       handle: () => undefined,
-      hosts: new HostRule({}),
+      allowsHost: createHostRule({}),
       refuse: () => undefined,
     });
     let [parsed, closed] = [0, 0];

@@ -77,16 +77,16 @@ export async function listFiles(
         pending.push({ parent: name, depth: depth + 1 });
       } else {
         const isLink = entry.isSymbolicLink();
-        const found = await findFile(path.join(root, name));
-        if (typeof found === 'string') {
-          refuse('unreadable-file', `${isLink ? 'a link: ' : ''}${found}`, 'remove or fix it');
-        } else if (isLink && !followLinks && !isWithin(root, found.file)) {
+        const target = await findFile(path.join(root, name));
+        if (typeof target === 'string') {
+          refuse('unreadable-file', `${isLink ? 'a link: ' : ''}${target}`, 'remove or fix it');
+        } else if (isLink && !followLinks && !isWithin(root, target.file)) {
           const hint = 'replace the link with the file, or allow such links with --follow-links';
-          refuse('link', `a link to ${quoteGo(found.file)}, outside of the directory`, hint);
-        } else if (found.stats.isDirectory()) {
+          refuse('link', `a link to ${quoteGo(target.file)}, outside of the directory`, hint);
+        } else if (target.stats.isDirectory()) {
           refuse('link', 'a link to a directory', 'replace it with the directory itself');
-        } else if (!found.stats.isFile()) refuse('file-type', 'is not a regular file', 'remove it');
-        else files.push({ path: name, file: found.file, size: found.stats.size, mode: found.stats.mode });
+        } else if (!target.stats.isFile()) refuse('file-type', 'is not a regular file', 'remove it');
+        else files.push({ path: name, file: target.file, size: target.stats.size, mode: target.stats.mode });
       }
     }
   }

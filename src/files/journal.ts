@@ -86,11 +86,11 @@ export async function writeJournal(
  * paths outside of it.
  */
 export async function recoverDirectory(root: string): Promise<void> {
-  const found = await readJournal(root);
-  if (found !== undefined) {
-    const pid = getProcessId(found.writer);
-    if (await mayRun(root, found)) throw busy(root, pid === undefined ? '' : ` (process ${pid})`);
-    await undo(root, found.journal);
+  const change = await readJournal(root);
+  if (change !== undefined) {
+    const pid = getProcessId(change.writer);
+    if (await mayRun(root, change)) throw busy(root, pid === undefined ? '' : ` (process ${pid})`);
+    await undo(root, change.journal);
   }
   await sweepLeftovers(root);
   await sweepLeftovers(path.dirname(root));
@@ -106,8 +106,8 @@ export async function waitForChange(
 ): Promise<void> {
   const deadline = performance.now() + waitMilliseconds;
   for (;;) {
-    const found = await readJournal(root);
-    if (found === undefined || !(await mayRun(root, found)) || performance.now() >= deadline) return;
+    const change = await readJournal(root);
+    if (change === undefined || !(await mayRun(root, change)) || performance.now() >= deadline) return;
     throwIfCancelled(signal);
     await sleep(100);
   }

@@ -226,8 +226,8 @@ export function conform<T extends Type>(
 ): Conformed<Nullable<T>> {
   const faults: TypeMismatchError[] = [];
   const dropped: (string | number)[][] = [];
-  const found = readRoot(value, type, options, { fail: (fault) => void faults.push(fault), dropped });
-  return { value: found as Nullable<T>, faults, dropped };
+  const read = readRoot(value, type, options, { fail: (fault) => void faults.push(fault), dropped });
+  return { value: read as Nullable<T>, faults, dropped };
 }
 
 /**

@@ -63,16 +63,16 @@ export function checkRemovedApis(
     const since = parseTolerantVersion(release);
     const isError = [target, minimum].some((item) => item !== undefined && compareVersions(item, since) >= 0);
     const { uses, granted } = getUses(content, release);
-    for (const [found, details] of [
+    for (const [apis, details] of [
       [uses, isError ? {} : warning],
       [granted, warning],
     ] as const) {
-      const [first] = found;
+      const [first] = apis;
       if (first === undefined) continue;
       const problem =
         `this bundle is using APIs which were deprecated and removed in v${release}. More info: ` +
         `https://kubernetes.io/docs/reference/using-api/deprecation-guide/#v${release.replace('.', '-')}. ` +
-        `Migrate the API(s) for ${describeUses(found)}`;
+        `Migrate the API(s) for ${describeUses(apis)}`;
       report([], problem, { ...details, file: first.file });
     }
   }

@@ -94,10 +94,10 @@ export function validateBundle(files: BundleFiles, options: ValidateOptions = {}
   const lineOf = placesIn(files);
   const seen = new Set<string>();
   return diagnostics
-    .map(({ line, ...found }): ValidationDiagnostic => ({
-      ...found,
-      line: line ?? (found.file === undefined ? undefined : lineOf(found.file, found.path ?? [])),
-      ...(found.severity === 'warning' && quiet.has(found.code) && { isUnreported: true }),
+    .map(({ line, ...rest }): ValidationDiagnostic => ({
+      ...rest,
+      line: line ?? (rest.file === undefined ? undefined : lineOf(rest.file, rest.path ?? [])),
+      ...(rest.severity === 'warning' && quiet.has(rest.code) && { isUnreported: true }),
     }))
     .sort(compareFindings)
     .filter(({ severity, problem, file = '', line = 0 }) => {

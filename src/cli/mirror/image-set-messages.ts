@@ -12,10 +12,10 @@ export function describePlan(
 ): void {
   for (const catalog of plan.catalogs) describeCatalog(catalog, plan, logger, itemLevel);
   for (const { chart } of plan.charts) {
-    const guesses = chart.found.images.filter(({ isGuess }) => isGuess).length;
+    const guesses = chart.needed.images.filter(({ isGuess }) => isGuess).length;
     const guessed = guesses === 0 ? '' : `, ${guesses} of them not from rendered manifests`;
-    logger.log('info', `${chart.label}: ${count(chart.found.images.length, 'image')}${guessed}`);
-    for (const { text, file, isGuess } of chart.found.images)
+    logger.log('info', `${chart.label}: ${count(chart.needed.images.length, 'image')}${guessed}`);
+    for (const { text, file, isGuess } of chart.needed.images)
       logger.log(itemLevel, `  ${text} (${file}${isGuess ? ', not rendered' : ''})`);
   }
   for (const { label, selected, components, image } of plan.releases) {

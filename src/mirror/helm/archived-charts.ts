@@ -79,6 +79,6 @@ async function openArchived(
   return {
     ...{ config, label, source: locked.source, repository },
     packed: { ...{ name, version, metadata, digest, size }, file: '' },
-    found: await findChartImages(chart, label, { paths: config.imagePaths }),
+    needed: await findChartImages(chart, label, { paths: config.imagePaths }),
   };
 }

@@ -51,7 +51,7 @@ export interface OpenedChart {
   /** Name of its repository; undefined for a local chart. */
   repository: string | undefined;
   packed: PackedChart;
-  found: ChartImages;
+  needed: ChartImages;
 }
 
 /** The charts of an image set. */
@@ -254,11 +254,11 @@ async function readCharts(helm: HelmConfig, directory: string, session: Session)
     return readRegularFile(file, limit, { name: shown });
   }
 
-  async function toOpened(chart: Omit<OpenedChart, 'found'>, loaded: Chart): Promise<OpenedChart> {
+  async function toOpened(chart: Omit<OpenedChart, 'needed'>, loaded: Chart): Promise<OpenedChart> {
     const { label, config } = chart;
     const { logger } = session;
     logger?.progress({ task: 'read charts', state: 'update', current: fileCount, unit: 'items' });
-    return { ...chart, found: await findChartImages(loaded, label, { paths: config.imagePaths }) };
+    return { ...chart, needed: await findChartImages(loaded, label, { paths: config.imagePaths }) };
   }
 }
 

@@ -126,8 +126,8 @@ export function createImageCollection(config: ImageSetConfiguration, options: Co
   function addCharts(charts: readonly OpenedChart[]): PlannedChart[] {
     const digests = new Map<string, string>();
     return charts.map((chart) => {
-      const { config, packed, found } = chart;
-      for (const { text } of found.images) {
+      const { config, packed, needed } = chart;
+      for (const { text } of needed.images) {
         const reference = parseReference(text);
         const image = addUnlessBlocked('helm', reference, getImageName(reference), config.platforms);
         if (image !== undefined) image.isRequested = true;

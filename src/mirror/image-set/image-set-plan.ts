@@ -117,7 +117,7 @@ export async function planImageSet(
         ...config.warnings,
         ...catalogs.flatMap(({ selection }) => selection.warnings),
         ...unmet,
-        ...charts.flatMap(({ found }) => found.warnings),
+        ...charts.flatMap(({ needed }) => needed.warnings),
         ...warnings,
       ]),
     };

@@ -186,13 +186,13 @@ async function readRepository(
     const all = [...blobs.values()];
     if (all.length > maxInventoryItems)
       throw new LimitError(`more than ${maxInventoryItems} blobs`, { subject: source.name });
-    const found = await mapConcurrent(all, concurrency, (blob) => source.hasBlob(blob, options), options);
-    const missing = all.filter((blob, i) => found[i] !== true && !isNonDistributable(blob));
+    const isPresent = await mapConcurrent(all, concurrency, (blob) => source.hasBlob(blob, options), options);
+    const missing = all.filter((blob, i) => isPresent[i] !== true && !isNonDistributable(blob));
     if (missing.length > 0) {
       const problem = `${count(missing.length, 'blob')} missing, e.g. ${missing[0]?.digest ?? ''}`;
       options.logger.log('warn', `${source.name}: ${problem}: left out of the inventory`);
     }
-    return new Map(all.filter((_, i) => found[i] === true).map(({ digest, size }) => [digest, size]));
+    return new Map(all.filter((_, i) => isPresent[i] === true).map(({ digest, size }) => [digest, size]));
   }
 }
 

@@ -128,7 +128,7 @@ function isSameManifest(a: ContentManifest, b: ContentManifest): boolean {
   return (
     a === b ||
     (isSameContent(a.descriptor, b.descriptor) &&
-      isEqualList(a.manifests, b.manifests, (one, other) => one === other) &&
+      isEqualList(a.manifests, b.manifests, (child, other) => child === other) &&
       isEqualList(a.blobs, b.blobs, isSameContent))
   );
 }

@@ -60,8 +60,8 @@ export function createLockMirror(lock: ImageSetLock, options: LockMirrorOptions)
   let surveyed: SurveyedTransfer[] = [];
 
   const countIncomplete = async (pinned: readonly PinnedTransfer[]): Promise<number> => {
-    const found = await surveyTransfers(pinned, transfer);
-    return found.surveyed.filter((image) => !isComplete(image)).length;
+    const survey = await surveyTransfers(pinned, transfer);
+    return survey.surveyed.filter((image) => !isComplete(image)).length;
   };
 
   /** Waits until all are complete, or no further one was for `limitMs`. Returns the number of incomplete ones. */

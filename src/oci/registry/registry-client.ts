@@ -74,11 +74,11 @@ export function createRegistryRepository(options: RegistryRepositoryOptions): Re
   ): Promise<readonly RegistryRequester[]> {
     const key = `${byDigest} ${withoutMirrors}`;
     const choice = { byDigest, withoutMirrors, signal };
-    const found =
+    const readers =
       requesters.get(key) ??
       (await connection.endpoints(registry, repository, choice)).map((each) => createRequester(each, name));
-    requesters.set(key, found);
-    return found;
+    requesters.set(key, readers);
+    return readers;
   }
 
   /** Returns the registry itself. */

@@ -200,12 +200,12 @@ function edgeChecker(
     const { packageName } = record;
     const problems: string[] = [];
     for (const name of namesIn(record)) {
-      const found = packages.get(name) ?? none();
+      const candidates = packages.get(name) ?? none();
       // The bundle itself determines its package.
       const own = owners.get(name);
-      if (found.size > 1 && !(own?.size === 1 && own.has(packageName))) {
+      if (candidates.size > 1 && !(own?.size === 1 && own.has(packageName))) {
         problems.push(
-          `bundle ${name} must belong to exactly one package, found on: [${sortedByBytes(found).join(' ')}]`,
+          `bundle ${name} must belong to exactly one package, found on: [${sortedByBytes(candidates).join(' ')}]`,
         );
       }
       const indexed = getOrAdd(inIndex, name, () => findPackages(database, name));

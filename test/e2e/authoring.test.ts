@@ -45,6 +45,11 @@ describe('opmate init', () => {
     expect(JSON.parse(stdout)).toMatchObject({ icon: { mediatype: type } });
   });
 
+  it('takes an empty file name for no file', async () => {
+    const { stdout } = await sandbox.run(['init', 'widget', '-i', '', '-d', '']);
+    expect(JSON.parse(stdout)).toEqual({ schema: 'olm.package', name: 'widget', defaultChannel: '' });
+  });
+
   it('refuses an icon that is not an image, and missing files', async () => {
     await sandbox.write({ 'icon.svg': 'hello', 'empty.svg': '' });
     const cases = [
@@ -196,6 +201,8 @@ describe('opmate generate dockerfile', () => {
   it.each([
     [['none'], 'stat none: no such file or directory'],
     [['four/all.json'], 'provided root path "four/all.json" is not a directory'],
+    [['four', '-i', ''], 'base image is unset'],
+    [['four', '-b', ''], 'builder image is unset'],
     [['four', '-b', 'scratch'], 'invalid builder image: "scratch"'],
     [['four', '-l', 'novalue'], 'invalid label "novalue"'],
     [['four', '-i', 'a', '--binary-image', 'b'], '--binary-image and --base-image cannot be used together'],

@@ -32,7 +32,10 @@ export const command = defineCommand({
       const problem = '--binary-image is the old name of --base-image and --builder-image';
       createLogger(context, options).log('warn', problem);
     }
+    const base = baseImage ?? binaryImage ?? defaultCatalogBase;
     const builder = builderImage ?? binaryImage ?? defaultCatalogBase;
+    if (base === '') throw new OpmateError('INVALID', 'base image is unset');
+    if (builder === '') throw new OpmateError('INVALID', 'builder image is unset');
     if (builder === 'scratch') {
       throw new OpmateError('INVALID', 'invalid builder image: "scratch"', {
         hint: 'use scratch only as --base-image: the builder image runs a command',
@@ -48,7 +51,7 @@ export const command = defineCommand({
     const target = path.join(path.dirname(clean), `${name}.Dockerfile`);
     const content = catalogDockerfile({
       name,
-      base: baseImage ?? binaryImage ?? defaultCatalogBase,
+      base,
       builder,
       labels,
     });

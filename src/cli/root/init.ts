@@ -21,12 +21,12 @@ export const command = defineCommand({
     ['Add a description and an icon', 'opmate init demo -c stable -d README.md -i icon.svg'],
   ],
   async run({ context, args: [packageName], options }) {
-    const { output: format } = options;
-    const { defaultChannel, description, icon } = options;
+    const { output: format, defaultChannel, description, icon } = options;
+    // An empty name is no file, as in opm.
     const blob = await createPackage(packageName, {
       defaultChannel,
-      descriptionFile: description,
-      iconFile: icon,
+      descriptionFile: description === '' ? undefined : description,
+      iconFile: icon === '' ? undefined : icon,
     });
     if (packageName !== '') await writeAll(context.stdout, encodeBlob({ kind: 'package', blob }, format));
   },

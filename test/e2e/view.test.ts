@@ -307,6 +307,27 @@ describe('opmate view', () => {
     expect((await command.stop('SIGTERM')).code).toBe(0);
   });
 
+  it('names the file of a selection by what is written by default', async () => {
+    const { url, command } = await view('catalog', '--edit');
+    const { origin, searchParams } = new URL(url);
+    const headers = {
+      'Opmate-Token': searchParams.get('token') ?? '',
+      'Content-Type': 'application/json',
+    };
+    const content = JSON.stringify({
+      kind: 'filter',
+      catalog: '',
+      picks: [{ package: 'widget' }],
+      fileDigest: '',
+    });
+    const { status } = await ask(`${origin}/`, { method: 'POST', path: 'api/edit/write', headers, content });
+    expect(status).toBe(200);
+    expect(await readFile(path.join(sandbox.work, 'catalog-filter.yaml'), 'utf8')).toContain(
+      'kind: CatalogFilter',
+    );
+    expect((await command.stop('SIGTERM')).code).toBe(0);
+  });
+
   it('plans and writes a selection for its own page only', async () => {
     const { url, command } = await view('catalog', '--edit', '--to', 'written.yaml');
     const { origin, searchParams, hash } = new URL(url);

@@ -22,13 +22,15 @@ const maxFileBytes = 64 * 1024 * 1024;
 
 /**
  * Returns actions that plan a selection of the page with the engines of `mirror` and `catalog filter`, and write it to
- * a file on request.
+ * a file on request; `true` names it by what is written by default.
  */
 export async function createEditActions(
   reference: string,
-  file: string,
+  to: string | true,
   session: Session,
 ): Promise<EditActions> {
+  const catalog = await imageOfCatalog(reference);
+  const file = to !== true ? to : catalog === '' ? 'catalog-filter.yaml' : 'imageset-config.yaml';
   const outputPath = path.resolve(session.workingDirectory, file);
   const sizes = new ImageSizes(session);
   const plan = (view: CatalogView, request: unknown): Promise<SelectionPlan> =>
@@ -45,7 +47,7 @@ export async function createEditActions(
   return {
     token: randomBytes(16).toString('hex'),
     file,
-    catalog: await imageOfCatalog(reference),
+    catalog,
     actions: {
       async plan(view, request): Promise<SelectionSummary> {
         const planned = await plan(view, request);

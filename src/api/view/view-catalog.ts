@@ -20,8 +20,11 @@ export interface ViewCatalogOptions extends ExportViewOptions {
   host?: string | undefined;
   /** Default 0, a free port. */
   port?: number | undefined;
-  /** File that selections in the page are written to; by default the page writes nothing. */
-  edit?: string | undefined;
+  /**
+   * File that selections in the page are written to; with `true` `imageset-config.yaml`, or `catalog-filter.yaml` for
+   * a catalog that is not an image. By default the page writes nothing.
+   */
+  edit?: string | true | undefined;
 }
 
 /**

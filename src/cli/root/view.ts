@@ -17,7 +17,7 @@ export const command = defineCommand({
     open: flag('open the page in the browser'),
     export: text('directory', 'write the page as static files to this directory, and exit'),
     edit: flag('select packages, channels and versions in the page; write to --to'),
-    to: text('file', 'with --edit: file to write', { default: 'imageset-config.yaml' }),
+    to: text('file', 'with --edit: file to write (default: by the kind of catalog)', { needs: 'edit' }),
     port: portFlag('0'),
     host: loopbackHostFlag,
   },
@@ -39,7 +39,7 @@ export const command = defineCommand({
       logger.log('info', `exported ${directory}: open ${directory}/index.html`);
       return;
     }
-    const edit = options.edit ? options.to : undefined;
+    const edit = options.edit ? (options.to ?? true) : undefined;
     await withOpen(viewCatalog(reference, session, { compare, host, port, edit }), async ({ url }) => {
       await writeAll(context.stdout, `${url}\n`);
       if (options.open) openBrowser(url, context.environment, logger);

@@ -1,12 +1,11 @@
 import { useState } from 'preact/hooks';
 import type { CatalogComparison, ComparedPackage, PackageDifferences, Difference } from '../responses.js';
 import { toApiUrl, useResponse } from './requests.js';
-import { Badge, MoreButton, PageHeading, TableHead, Waiting } from './parts.js';
+import { Badge, Lines, MoreButton, PageHeading, TableHead, Waiting } from './parts.js';
 import { getUrl, getPackageUrl } from './route.js';
 
-/** Differences and details that are shown at first. */
+/** Differences that are shown at first. */
 const firstDifferences = 100;
-const firstDetails = 12;
 
 /** Differences between two catalogs: totals, then by package. */
 export function CompareView({ package: name }: { package: string }) {
@@ -124,14 +123,12 @@ function Differences({ package: name, isPresent }: { package: string; isPresent:
 }
 
 function DifferenceItem({ package: packageName, difference }: { package: string; difference: Difference }) {
-  const [isWhole, setWhole] = useState(false);
   const { sign, kind, name, details } = difference;
   const urls: Partial<Record<Difference['kind'], string>> = {
     channel: getPackageUrl(packageName, name),
     bundle: getPackageUrl(packageName, '', name),
   };
   const url = sign === 'removed' ? undefined : urls[kind];
-  const shown = isWhole ? details : details.slice(0, firstDetails);
   return (
     <li class={sign}>
       <p>
@@ -141,18 +138,7 @@ function DifferenceItem({ package: packageName, difference }: { package: string;
         <span class="unseen">{sign} </span>
         <span class="kind">{kind}</span> {url === undefined ? <b>{name}</b> : <a href={url}>{name}</a>}
       </p>
-      {shown.length > 0 && (
-        <ul>
-          {shown.map((text, index) => (
-            <li key={index}>{text}</li>
-          ))}
-        </ul>
-      )}
-      {details.length > shown.length && (
-        <button type="button" class="quiet" onClick={() => setWhole(true)}>
-          {details.length - shown.length} more
-        </button>
-      )}
+      {details.length > 0 && <Lines lines={details} />}
     </li>
   );
 }

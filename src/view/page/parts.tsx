@@ -275,6 +275,28 @@ export function Choice({
   );
 }
 
+const firstLines = 12;
+
+/** Shows the first 12 texts of a list, and a button for the others. */
+export function Lines({ lines, class: name }: { lines: readonly string[]; class?: string }) {
+  const [isWhole, setWhole] = useState(false);
+  const shown = isWhole ? lines : lines.slice(0, firstLines);
+  return (
+    <>
+      <ul class={name}>
+        {shown.map((line, index) => (
+          <li key={index}>{line}</li>
+        ))}
+      </ul>
+      {lines.length > shown.length && (
+        <button type="button" class="quiet" onClick={() => setWhole(true)}>
+          {lines.length - shown.length} more
+        </button>
+      )}
+    </>
+  );
+}
+
 /** Button that shows more items of a long list. */
 export function MoreButton({ shown, total, onClick }: { shown: number; total: number; onClick: () => void }) {
   return (

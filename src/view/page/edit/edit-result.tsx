@@ -7,12 +7,9 @@ import type {
   WrittenFile,
   SelectionWrite,
 } from '../../responses.js';
-import { CopyButton, ImageButtons, Part, count } from '../parts.js';
+import { CopyButton, ImageButtons, Lines, Part, count } from '../parts.js';
 import { describeError } from '../requests.js';
 import { post, usePosted } from './post.js';
-
-/** Lines of a list that are shown at first. */
-const firstNames = 12;
 
 /** Contents of a selection, with buttons that write and copy its document. */
 export function Result({
@@ -59,7 +56,7 @@ export function Result({
       <Bytes request={request} images={plan.images} />
       {plan.unmet.length > 0 && (
         <Part title="Unmet dependencies">
-          <Lines lines={plan.unmet} />
+          <Lines class="apis" lines={plan.unmet} />
           {plan.missingPackages.map((name) => (
             <button key={name} type="button" onClick={() => onAdd(name)}>
               Add {name}
@@ -83,7 +80,7 @@ export function Result({
                   {channel.strandedCount > 0 && (
                     <details>
                       <summary>{count(channel.strandedCount, 'version')} without an upgrade</summary>
-                      <Lines lines={channel.stranded} />
+                      <Lines class="apis" lines={channel.stranded} />
                     </details>
                   )}
                 </li>
@@ -94,12 +91,12 @@ export function Result({
       )}
       {plan.kept.length > 0 && (
         <Part title="Kept in addition">
-          <Lines lines={plan.kept.map(({ bundle, reason }) => `${bundle} ${reason}`)} />
+          <Lines class="apis" lines={plan.kept.map(({ bundle, reason }) => `${bundle} ${reason}`)} />
         </Part>
       )}
       {plan.warnings.length + plan.changes.length > 0 && (
         <Part title="Warnings and changes">
-          <Lines lines={[...plan.warnings, ...plan.changes]} />
+          <Lines class="apis" lines={[...plan.warnings, ...plan.changes]} />
         </Part>
       )}
       <Part title="Document">
@@ -161,31 +158,15 @@ function Bytes({ request, images }: { request: SelectionRequest; images: number 
           {value.unavailableCount > 0 && (
             <details>
               <summary>{count(value.unavailableCount, 'image')} unavailable, not counted</summary>
-              <Lines lines={value.unavailable.map(({ image, reason }) => `${image}: ${reason}`)} />
+              <Lines
+                class="apis"
+                lines={value.unavailable.map(({ image, reason }) => `${image}: ${reason}`)}
+              />
             </details>
           )}
         </>
       )}
     </Part>
-  );
-}
-
-function Lines({ lines }: { lines: readonly string[] }) {
-  const [isWhole, setWhole] = useState(false);
-  const shown = isWhole ? lines : lines.slice(0, firstNames);
-  return (
-    <>
-      <ul class="apis">
-        {shown.map((line, index) => (
-          <li key={index}>{line}</li>
-        ))}
-      </ul>
-      {lines.length > shown.length && (
-        <button type="button" class="quiet" onClick={() => setWhole(true)}>
-          {lines.length - shown.length} more
-        </button>
-      )}
-    </>
   );
 }
 

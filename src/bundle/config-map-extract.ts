@@ -1,4 +1,4 @@
-import { diagnoseSyntax } from '../core/diagnostics-error.js';
+import { diagnoseSyntax } from '../document/document.js';
 import { isUtf8 } from 'node:buffer';
 import { gzipBytes } from '../archive/tar-writer.js';
 import type { CancelOptions } from '../core/concurrency.js';

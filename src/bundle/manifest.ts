@@ -1,9 +1,9 @@
-import { isUtf8 } from 'node:buffer';
 import { addContext } from '../core/diagnostics-error.js';
 import { GoJsonError, decodeUtf8, encodeGoJson, parseGoJson, sortKeysDeep } from '../document/go-json.js';
 import { LimitError, OpmateError } from '../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { findPlaces, nearestPlace } from '../document/places.js';
+import { decodeFile } from '../document/document.js';
 import { parseYaml } from '../document/yaml.js';
 import { endOfValue, skipSpace } from '../document/raw-json.js';
 import { checkSeparator, yamlText } from '../kube/manifests.js';
@@ -25,8 +25,7 @@ const lookAhead = 30;
 export function parseFirstDocument(content: Buffer): FirstDocument {
   const text = decodeUtf8(content);
   if (!/^[ \t\n\v\f\r]*\{/.test(text.slice(0, lookAhead))) {
-    if (!isUtf8(content)) throw new OpmateError('SYNTAX', 'invalid UTF-8');
-    return { value: parseYaml(firstYaml(text)), json: undefined };
+    return { value: parseYaml(firstYaml(decodeFile(content))), json: undefined };
   }
   const start = skipSpace(text, 0);
   const json = text.slice(start, endOfValue(text, start));

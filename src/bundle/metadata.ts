@@ -1,7 +1,6 @@
-import { diagnoseSyntax } from '../core/diagnostics-error.js';
 import { type Diagnostic, type DocumentPath, createFault } from '../core/diagnostic.js';
 import { OpmateError } from '../core/errors.js';
-import { diagnoseDuplicates } from '../document/document.js';
+import { diagnoseDuplicates, diagnoseSyntax } from '../document/document.js';
 import { describeKind } from '../document/field.js';
 import { decodeUtf8, encodeGoJson, sortKeysDeep } from '../document/go-json.js';
 import { findField, findFieldKeys, foldFieldName } from '../document/go-json-fold.js';

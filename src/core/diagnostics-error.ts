@@ -40,11 +40,6 @@ export function diagnosticsFrom(error: OpmateError): readonly Diagnostic[] {
   return [{ severity: 'error', code, subject, problem, file, line, column, path, hint }];
 }
 
-/** Returns a diagnostic for a file that does not parse, at the line of the error unless it is known. */
-export function diagnoseSyntax(error: OpmateError, file: string, line = error.line): Diagnostic {
-  return { severity: 'error', code: 'syntax', problem: error.message, file, line };
-}
-
 /** Reports whether the message of an error, or of the error it wraps, starts with its line. */
 export function namesLine(error: OpmateError): boolean {
   const place = formatPlace(error);

@@ -74,7 +74,8 @@ export function readDocuments(files: readonly BundleFile[]): Documents {
   const { manifests, findings: unread } = readManifests(files, { prefix: '' });
   const report = new Report();
   for (const finding of unread) {
-    report.findings.push({ ...finding, hint: 'use Kubernetes objects only, such as a BundleDeployment' });
+    const hint = 'use Kubernetes objects only, such as a BundleDeployment';
+    report.findings.push(finding.code === 'syntax' ? finding : { ...finding, hint });
   }
   const ofKind = (kind: string): Manifest[] =>
     manifests.filter((manifest) => manifest.kind === kind && isOurs(manifest));

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import {
   type Diagnostic,
   type DocumentPath,
@@ -70,6 +71,24 @@ interface DocumentOptions extends Omit<FieldReport, 'report'> {
   subject?: string | undefined;
   /** Code of thrown errors; default: that of the diagnostic. */
   failureCode?: ErrorCode | undefined;
+}
+
+/** Returns the text of a file. Throws OpmateError SYNTAX with the line of the first bytes that are not UTF-8. */
+export function decodeFile(bytes: Buffer, file?: string): string {
+  if (isUtf8(bytes)) return bytes.toString();
+  let [line, start] = [1, 0];
+  for (;;) {
+    const end = bytes.indexOf(0x0a, start);
+    if (end < 0 || !isUtf8(bytes.subarray(start, end))) break;
+    [line, start] = [line + 1, end + 1];
+  }
+  throw new OpmateError('SYNTAX', 'invalid UTF-8', { subject: formatPlace({ file, line }), file, line });
+}
+
+/** Returns a diagnostic for a file that does not parse, at the line of the error unless it is known. */
+export function diagnoseSyntax(error: OpmateError, file: string, line = error.line): Diagnostic {
+  const problem = error instanceof YamlError ? error.withoutLine : error.message;
+  return createFault('syntax', problem, { file, line });
 }
 
 /** Parses the JSON of a file as Go does. Throws OpmateError SYNTAX with the file and line of the error. */

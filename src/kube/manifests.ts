@@ -1,5 +1,4 @@
-import { diagnoseSyntax } from '../core/diagnostics-error.js';
-import { isUtf8 } from 'node:buffer';
+import { decodeFile, diagnoseSyntax } from '../document/document.js';
 import { decodeUtf8, parseGoJson, quoteGo } from '../document/go-json.js';
 import { LimitError, OpmateError } from '../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
@@ -91,7 +90,7 @@ function jsonDocuments(content: Buffer): Document[] {
 }
 
 function yamlDocuments(content: Buffer): Document[] {
-  if (!isUtf8(content)) throw new OpmateError('SYNTAX', 'invalid UTF-8');
+  decodeFile(content);
   const documents: Document[] = [];
   let line = 1;
   let start = 0;
@@ -166,7 +165,8 @@ function addObjects(
     const { apiVersion, kind, metadata } = object;
     if (typeof kind !== 'string' || kind === '') {
       findings.push(
-        createFault('missing-field', "Object 'Kind' is missing", {
+        createFault('missing-field', 'missing', {
+          subject: 'kind',
           file,
           line: lineIn(document, [...path, 'kind']),
           hint: 'use Kubernetes objects only in manifests/',

@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { computeDigest } from '../../core/digest.js';
 import { UsageError } from '../../core/errors.js';
+import { decodeFile } from '../../document/document.js';
 import { readInputFile } from '../../files/read-file.js';
 import {
   type ImageSetConfiguration,
@@ -27,7 +28,7 @@ export async function readConfiguration(
     });
   const place = path.resolve(run.session.workingDirectory, file);
   const bytes = await readInputFile(place, run.session);
-  return { config: readImageSetConfiguration(bytes.toString(), file), digest: computeDigest(bytes) };
+  return { config: readImageSetConfiguration(decodeFile(bytes, file), file), digest: computeDigest(bytes) };
 }
 
 /** Reads the templates of catalog sources that the configuration names. */

@@ -1,5 +1,5 @@
 import { getGroup } from '../../kube/object.js';
-import { diagnoseSyntax } from '../../core/diagnostics-error.js';
+import { diagnoseSyntax } from '../../document/document.js';
 import path from 'node:path';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';

@@ -1,4 +1,4 @@
-import { diagnoseSyntax } from '../../core/diagnostics-error.js';
+import { diagnoseSyntax } from '../../document/document.js';
 import { readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { makeDirectory } from '../../files/make-directory.js';

@@ -14,6 +14,7 @@ import { isFormatName } from '../../bundle/plain/external-format.js';
 import { knownFormats } from '../../bundle/plain/render-content.js';
 import { writeObjectDirectory, writeObjects } from '../../bundle/plain/write.js';
 import { UsageError, redact } from '../../core/errors.js';
+import { decodeFile } from '../../document/document.js';
 import { quoteGo } from '../../document/go-json.js';
 import { renderBundle } from '../../api/bundle/render-bundle.js';
 import { inSource } from '../../api/bundle/bundle-sources.js';
@@ -75,7 +76,10 @@ export const command = defineCommand({
     const config =
       options.config === undefined
         ? undefined
-        : { text: (await readInput(options.config, context)).toString('utf8'), file: options.config };
+        : {
+            text: decodeFile(await readInput(options.config, context), options.config),
+            file: options.config,
+          };
     const { installNamespace = '', watchNamespace: watchNamespaces, releaseName } = options;
     const install = { installNamespace, watchNamespaces, releaseName, provider, config };
     const made = await renderBundle(reference, session, { ...options, ...install });

@@ -9,7 +9,8 @@ import { type CatalogFilter, emptyFilter } from '../../catalog/selection/catalog
 import { filterCatalog } from '../../api/filter-catalog.js';
 import type { CatalogSelection } from '../../catalog/selection/selection.js';
 import { UsageError, throwFileError } from '../../core/errors.js';
-import { decodeUtf8, quoteGo } from '../../document/go-json.js';
+import { decodeFile } from '../../document/document.js';
+import { quoteGo } from '../../document/go-json.js';
 import { withoutCredentials } from '../../core/reference.js';
 import { resolveMigrationLevel } from '../../model/migrations.js';
 import { requireEmptyDirectory } from '../../files/fill-directory.js';
@@ -109,10 +110,11 @@ async function readFilter(
 ): Promise<CatalogFilter> {
   const { filter: file } = options;
   const today = context.now();
+  const label = file === '-' ? 'stdin' : file;
   const filter =
-    file === undefined
+    file === undefined || label === undefined
       ? emptyFilter()
-      : readFilterFile(decodeUtf8(await readInput(file, context)), file === '-' ? 'stdin' : file, today);
+      : readFilterFile(decodeFile(await readInput(file, context), label), label, today);
   addFlags(filter, options, today);
   return filter;
 }

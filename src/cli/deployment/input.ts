@@ -3,6 +3,7 @@ import type { FlagValues } from '../command/flags.js';
 import type { deploymentFlags } from './flags.js';
 import { labelFault } from '../../kube/names.js';
 import { invalidValue, UsageError } from '../../core/errors.js';
+import { decodeFile } from '../../document/document.js';
 import type { RenderedDeployment } from '../../deployment/render-deployments.js';
 import type { CommandContext } from '../context.js';
 import { readInput } from '../input.js';
@@ -29,7 +30,7 @@ export async function renderDeploymentFile(
   const config =
     configFile === undefined
       ? undefined
-      : { text: (await readInput(configFile, context)).toString('utf8'), file: configFile };
+      : { text: decodeFile(await readInput(configFile, context), configFile), file: configFile };
   return renderDeployments(files, session, { ...options, provider, watchNamespaces, config });
 }
 

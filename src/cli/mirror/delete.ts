@@ -4,6 +4,7 @@ import { type ImageSetOptions, lockFlags, mirrorFlags } from './flags.js';
 import { readMirrorOptions, refuseFlags } from './oc-mirror-flags.js';
 import path from 'node:path';
 import { invalidValue, UsageError } from '../../core/errors.js';
+import { decodeFile } from '../../document/document.js';
 import { deleteMirrored, listMirrorDeletions } from '../../api/mirror/delete-images.js';
 import { parseMirrorTarget } from '../../mirror/image-set/image-set-names.js';
 import { requireNoLinks, writeOutputFiles } from '../../mirror/output-files.js';
@@ -92,7 +93,8 @@ async function generateList(
   const maxNestedPaths = findMaxNestedPaths(options);
   const workspace = getWorkspace(options, context);
   const { logger } = session;
-  const text = (await readInputFile(path.resolve(context.workingDirectory, file), session)).toString();
+  const bytes = await readInputFile(path.resolve(context.workingDirectory, file), session);
+  const text = decodeFile(bytes, file);
   const { list, images, catalogs, kept, warnings } = await listMirrorDeletions(
     text,
     file,
@@ -137,7 +139,7 @@ async function deleteListed(
   const hint = 'remove the flag: the list defines the images to delete';
   refuseFlags(options, ['deleteId', 'deleteV1Images', 'config'], ' belongs to --generate', hint);
   const { logger } = session;
-  const text = (await readInputFile(path.resolve(context.workingDirectory, file))).toString();
+  const text = decodeFile(await readInputFile(path.resolve(context.workingDirectory, file)), file);
   const dryRun = options.dryRun === true;
   const report = await deleteMirrored(text, file, destination, session, {
     ...{ dryRun, keep: options.keep, signatures: options.deleteSignatures },

@@ -1,9 +1,8 @@
-import { isUtf8 } from 'node:buffer';
 import { computeDigest, isDigest } from '../../core/digest.js';
-import { LimitError, OpmateError, throwFileError } from '../../core/errors.js';
+import { LimitError, throwFileError } from '../../core/errors.js';
 import { pushTo } from '../../core/groups.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
-import { openValue, parseJsonFile } from '../../document/document.js';
+import { decodeFile, openValue, parseJsonFile } from '../../document/document.js';
 import { type Field, quoteShort } from '../../document/field.js';
 import { readRegularFile } from '../../files/read-file.js';
 import type { ArchiveBase } from '../../oci/archive-set/archive-index.js';
@@ -89,8 +88,7 @@ export async function readInventoryFile(place: string, file = place): Promise<In
     throwFileError(`open ${file}`, { file }),
   );
   if (!isInventory(bytes.subarray(0, 1000).toString())) return undefined;
-  if (!isUtf8(bytes)) throw new OpmateError('SYNTAX', 'not UTF-8', { subject: file, file });
-  return parseInventory(bytes.toString(), file);
+  return parseInventory(decodeFile(bytes, file), file);
 }
 
 /**

@@ -1,7 +1,6 @@
-import { isUtf8 } from 'node:buffer';
 import { LimitError, OpmateError, throwFileError } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
-import { openValue, parseJsonFile } from '../../document/document.js';
+import { decodeFile, openValue, parseJsonFile } from '../../document/document.js';
 import { type Field, quoteShort } from '../../document/field.js';
 import { type JsonValue, setJsonKey } from '../../document/json.js';
 import { readRegularFile } from '../../files/read-file.js';
@@ -43,8 +42,7 @@ export async function readLock(place: string, file = place): Promise<ImageSetLoc
   const bytes = await readRegularFile(place, lockLimits.bytes, { name: file, label: `open ${file}` }).catch(
     throwFileError(`open ${file}`, { file }),
   );
-  if (!isUtf8(bytes)) throw new OpmateError('SYNTAX', 'not UTF-8', { subject: file, file });
-  return parseLock(bytes.toString(), file);
+  return parseLock(decodeFile(bytes, file), file);
 }
 
 /** Parses a lock and checks all of it. Throws OpmateError SYNTAX, INVALID, LIMIT or UNSUPPORTED (newer version). */

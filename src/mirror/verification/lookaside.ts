@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url';
 import { OpmateError, fileError, throwFileError, systemCode } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
 import type { Reference, RegistryReference } from '../../core/reference.js';
-import { readDocument } from '../../document/document.js';
+import { decodeFile, readDocument } from '../../document/document.js';
 import { readRegularFile } from '../../files/read-file.js';
 import { readUrl } from '../../release/update-service.js';
 import type { SourceSession } from '../../source/session.js';
@@ -37,7 +37,9 @@ async function readConfiguration(file: string, lookasides: Map<string, string>):
   const bytes = await readRegularFile(file, maxConfigurationLength).catch(
     throwFileError(`open ${file}`, { file }),
   );
-  const { root, diagnostics } = readDocument(bytes.toString(), file, { maxLength: maxConfigurationLength });
+  const { root, diagnostics } = readDocument(decodeFile(bytes, file), file, {
+    maxLength: maxConfigurationLength,
+  });
   const add = (scope: string, entry: typeof root): void => {
     const url = entry.field('lookaside').optionalText() ?? entry.field('sigstore').optionalText();
     if (url !== undefined) lookasides.set(scope, url);

@@ -1,6 +1,7 @@
 import path from 'node:path';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { UsageError, throwFileError } from '../../core/errors.js';
+import { decodeFile } from '../../document/document.js';
 import { readNamedFile } from '../../files/read-file.js';
 import { parseClusterPolicies } from '../../trust/cluster-policy.js';
 import { type SignaturePolicy, signerPolicy } from '../../trust/policy.js';
@@ -43,7 +44,7 @@ export async function readSignaturePolicy(
       throwFileError(`open ${file}`, { file }),
     );
   if (policy !== undefined) {
-    const text = (await read(policy)).toString();
+    const text = decodeFile(await read(policy), policy);
     return isClusterPolicy(text) ? parseClusterPolicies(text, policy) : parsePolicyFile(text, policy, read);
   }
   if (certificate !== undefined) {

@@ -378,6 +378,23 @@ spec:
     expect(unlikeSchema(text())).toHaveLength(1);
   });
 
+  it('reports the line of YAML and bytes that do not parse once, without a hint about objects', () => {
+    const { findings } = readDocuments([
+      { name: 'a.yaml', content: Buffer.from('a: [b\nc: }\n') },
+      { name: 'b.yaml', content: Buffer.from('kind: A\nname: \xff\n', 'latin1') },
+    ]);
+    expect(findings).toEqual([
+      {
+        severity: 'error',
+        code: 'syntax',
+        problem: expect.stringMatching(/^yaml: did not/) as string,
+        file: 'a.yaml',
+        line: 2,
+      },
+      { severity: 'error', code: 'syntax', problem: 'invalid UTF-8', file: 'b.yaml', line: 2 },
+    ]);
+  });
+
   it('ignores other documents and refuses duplicate deployments', () => {
     const documents = read(
       proposal,

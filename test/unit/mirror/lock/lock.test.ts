@@ -319,6 +319,6 @@ describe('mirror/lock', () => {
     expect(await failure('')).toMatchObject({ code: 'IO' });
     execFileSync('mkfifo', [`${directory}/pipe`]);
     expect(await failure('pipe')).toMatchObject({ code: 'IO', message: 'open pipe: not an ordinary file' });
-    expect(await failure('binary')).toMatchObject({ code: 'SYNTAX', message: 'binary: not UTF-8' });
+    expect(await failure('binary')).toMatchObject({ code: 'SYNTAX', message: 'binary:1: invalid UTF-8' });
   });
 });

@@ -295,7 +295,7 @@ describe('bundle/plain/registry-v1/convert', () => {
     has('manifests/a.yaml:1: Job "run": bundles must not hold objects of this kind');
     has('manifests/b.yaml:1: expected an object, got a string');
     has(/^manifests\/c\.yaml:\d+: yaml: /);
-    has("manifests/d.yaml:1: Object 'Kind' is missing");
+    has('manifests/d.yaml:1: kind: missing');
     has(
       'CustomResourceDefinition "old.example.com": apiVersion apiextensions.k8s.io/v1beta1 is not supported',
     );

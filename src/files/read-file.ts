@@ -2,6 +2,7 @@ import { type CancelOptions, withOpen } from '../core/concurrency.js';
 import { constants, createReadStream, openSync } from 'node:fs';
 import { type FileHandle, open, stat } from 'node:fs/promises';
 import { Socket } from 'node:net';
+import path from 'node:path';
 import { type Readable, addAbortSignal } from 'node:stream';
 import { LimitError, OpmateError, systemCode, throwFileError, throwIfCancelled } from '../core/errors.js';
 
@@ -114,9 +115,16 @@ export function openPipe(file: string): Readable {
 /** Maximum size of an input file. */
 export const maxInputSize = 64 * 1024 * 1024;
 
-/** Reads an input file or pipe that the user named, of at most 64 MiB. Throws OpmateError with `open FILE`. */
-export async function readInputFile(file: string, options: CancelOptions = {}): Promise<Buffer> {
-  return readNamedFile(file, maxInputSize, options).catch(throwFileError(`open ${file}`, { file }));
+/**
+ * Reads an input file or pipe that the user named, of at most 64 MiB. Throws OpmateError, with `open FILE` as the user
+ * wrote it.
+ */
+export async function readInputFile(
+  file: string,
+  { workingDirectory = '.', signal }: CancelOptions & { workingDirectory?: string } = {},
+): Promise<Buffer> {
+  const place = path.resolve(workingDirectory, file);
+  return readNamedFile(place, maxInputSize, { signal }).catch(throwFileError(`open ${file}`, { file }));
 }
 
 async function collect(stream: AsyncIterable<unknown>, label: string, limit: number): Promise<Buffer> {

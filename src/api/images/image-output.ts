@@ -111,7 +111,7 @@ export async function readSigningKey(
   file: string,
   { environment, workingDirectory, signal }: Pick<Session, 'environment' | 'workingDirectory' | 'signal'>,
 ): Promise<KeyObject> {
-  const pem = await readInputFile(path.resolve(workingDirectory, file), { signal });
+  const pem = await readInputFile(file, { workingDirectory, signal });
   return parseSigningKey(pem, file, environment['COSIGN_PASSWORD']);
 }
 

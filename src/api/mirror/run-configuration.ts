@@ -1,4 +1,3 @@
-import path from 'node:path';
 import { computeDigest } from '../../core/digest.js';
 import { UsageError } from '../../core/errors.js';
 import { decodeFile } from '../../document/document.js';
@@ -26,8 +25,7 @@ export async function readConfiguration(
     throw new UsageError('missing --config', {
       hint: 'specify an ImageSetConfiguration with --config',
     });
-  const place = path.resolve(run.session.workingDirectory, file);
-  const bytes = await readInputFile(place, run.session);
+  const bytes = await readInputFile(file, run.session);
   return { config: readImageSetConfiguration(decodeFile(bytes, file), file), digest: computeDigest(bytes) };
 }
 

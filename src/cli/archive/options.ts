@@ -19,7 +19,7 @@ export async function readProof(
     throw invalidValue('--id', id, 'not an archive ID', { hint });
   }
   if (verifyKey === undefined) return { id };
-  const pem = await readInputFile(path.resolve(workingDirectory, verifyKey));
+  const pem = await readInputFile(verifyKey, { workingDirectory });
   return { id, key: parseVerificationKey(pem, verifyKey) };
 }
 

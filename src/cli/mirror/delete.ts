@@ -93,7 +93,7 @@ async function generateList(
   const maxNestedPaths = findMaxNestedPaths(options);
   const workspace = getWorkspace(options, context);
   const { logger } = session;
-  const bytes = await readInputFile(path.resolve(context.workingDirectory, file), session);
+  const bytes = await readInputFile(file, session);
   const text = decodeFile(bytes, file);
   const { list, images, catalogs, kept, warnings } = await listMirrorDeletions(
     text,
@@ -139,7 +139,7 @@ async function deleteListed(
   const hint = 'remove the flag: the list defines the images to delete';
   refuseFlags(options, ['deleteId', 'deleteV1Images', 'config'], ' belongs to --generate', hint);
   const { logger } = session;
-  const text = decodeFile(await readInputFile(path.resolve(context.workingDirectory, file)), file);
+  const text = decodeFile(await readInputFile(file, context), file);
   const dryRun = options.dryRun === true;
   const report = await deleteMirrored(text, file, destination, session, {
     ...{ dryRun, keep: options.keep, signatures: options.deleteSignatures },

@@ -140,7 +140,7 @@ export async function openImageSetRun(
       signBy === undefined
         ? undefined
         : await parseSigningKey(
-            await readInputFile(path.resolve(workingDirectory, signBy)),
+            await readInputFile(signBy, { workingDirectory }),
             signBy,
             environment['COSIGN_PASSWORD'],
           ),

@@ -1,7 +1,7 @@
 import { type KeyObject, createHash, createPublicKey } from 'node:crypto';
 import { OpmateError, getMessage } from '../core/errors.js';
 import { decodeUtf8, parseGoJson } from '../document/go-json.js';
-import { openValue } from '../document/document.js';
+import { openValue, parseJsonFile } from '../document/document.js';
 import {
   TrustedRoot,
   Verifier,
@@ -115,21 +115,22 @@ function verifyByKeys(
   throw failures[0];
 }
 
-/** Reads a Sigstore trusted_root.json. Throws OpmateError SYNTAX, or INVALID without authorities. */
+/** Checks a Sigstore trusted_root.json. Throws OpmateError SYNTAX, or INVALID for other JSON or without authorities. */
 export function checkTrustedRoot(json: string, subject: string): void {
   const root = readTrustedRoot(json, subject);
   if (root.certificateAuthorities.length > 0) return;
-  throw new OpmateError('INVALID', 'no certificate authorities', {
-    subject,
-    hint: 'specify a trusted_root.json of Sigstore',
-  });
+  throw new OpmateError('INVALID', 'no certificate authorities', { subject, hint: trustedRootHint });
 }
 
+const trustedRootHint = 'specify a trusted_root.json of Sigstore';
+
 function readTrustedRoot(json: string, subject: string): TrustMaterial {
+  const value = parseJsonFile(json, subject);
   try {
-    return toTrustMaterial(TrustedRoot.fromJSON(JSON.parse(json)));
+    return toTrustMaterial(TrustedRoot.fromJSON(value));
   } catch (cause) {
-    throw new OpmateError('SYNTAX', 'not a trusted_root.json of Sigstore', { subject, cause });
+    const details = { subject, cause, hint: trustedRootHint };
+    throw new OpmateError('INVALID', 'not a trusted_root.json of Sigstore', details);
   }
 }
 

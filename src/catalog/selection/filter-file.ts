@@ -44,7 +44,7 @@ export function readFilterFile(text: string, file: string, today: Date): Catalog
   const filter = emptyFilter();
   const { root } = document;
   if (!root.isPresent) root.fail('expected kind: CatalogFilter');
-  const fields = root.isPresent ? root.object(rootKeys) : undefined;
+  const fields = root.isPresent ? root.object(rootKeys, { hints: { apiVersion: 'remove it' } }) : undefined;
   if (fields !== undefined) readRoot(fields);
   document.diagnostics.throwIfErrors();
   return filter;

@@ -49,7 +49,7 @@ export async function readSignaturePolicy(
   }
   if (certificate !== undefined) {
     const { identity, oidcIssuer, trustedRoot } = certificate;
-    const json = (await read(trustedRoot)).toString();
+    const json = decodeFile(await read(trustedRoot), trustedRoot);
     const { checkTrustedRoot } = await import('../../trust/sigstore-verifier.js');
     checkTrustedRoot(json, trustedRoot);
     const trust = { kind: 'trusted-root' as const, json };

@@ -1,5 +1,6 @@
 import { createPrivateKey, createPublicKey, sign } from 'node:crypto';
 import { afterAll, describe, expect, it } from 'vitest';
+import { checkTrustedRoot } from '../../../src/trust/sigstore-verifier.js';
 import { verifySigstoreSignature } from '../../../src/trust/sigstore-signature.js';
 import type { SigstoreSignature, SigstoreSigner } from '../../../src/trust/sigstore-types.js';
 import { type IssuedCertificate, SigstoreWorld, pemPair } from '../../support/sigstore.js';
@@ -212,4 +213,16 @@ it('refuses certificates that are not for code signing', async () => {
   await expect(verify(byCertificate(server), authoritySigner)).rejects.toThrow(
     /certificate not for code signing$/,
   );
+});
+
+describe('a trusted root', () => {
+  it.each([
+    ['{\n  "a": [', /^root\.json:\d+: /, 'SYNTAX'],
+    ['{"mediaType": 1, "certificateAuthorities": [1]}', /^root\.json: not a trusted_root\.json/, 'INVALID'],
+    ['{}', /^root\.json: /, 'INVALID'],
+  ])('is refused with its file: %s', (text, message, code) => {
+    expect(() => checkTrustedRoot(text, 'root.json')).toThrow(
+      expect.objectContaining({ code, message: expect.stringMatching(message) as string }) as Error,
+    );
+  });
 });

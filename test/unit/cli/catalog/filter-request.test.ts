@@ -133,4 +133,12 @@ exact: true
     expect(() => read(text)).toThrow(message);
     expect(matchesSchema(load(text))).toBe(false);
   });
+
+  it('suggests no other field for apiVersion, which a filter does not have', () => {
+    expect(() => read('apiVersion: v1\nkind: CatalogFilter')).toThrow(
+      expect.objectContaining({
+        diagnostics: [expect.objectContaining({ path: ['apiVersion'], hint: 'remove it' })],
+      }) as Error,
+    );
+  });
 });

@@ -28,7 +28,8 @@ export async function parsePolicyFile(
 ): Promise<SignaturePolicy> {
   const { root, diagnostics } = readDocument(text, file, { maxLength: maxPolicyLength, noun: 'policy' });
   const readRequirements = createRequirementReader(readFile);
-  const fields = root.object(['default', 'transports']);
+  if (!root.isPresent) root.fail('expected default: and its requirements');
+  const fields = root.isPresent ? root.object(['default', 'transports']) : undefined;
   const byDefault = fields === undefined ? [] : await readRequirements(fields.default);
   const transports = new Map<string, Map<string, PolicyRequirement[]>>();
   for (const [transport, field] of fields?.transports.isPresent

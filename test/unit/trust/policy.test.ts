@@ -80,6 +80,7 @@ describe('parsePolicyFile', () => {
       { default: [{ type: 'reject', keyPath: '/x' }] },
       'default[0].keyPath: unknown field',
     ],
+    ['nothing', null, 'policy.json:1:1: expected default: and its requirements'],
     ['no default', { transports: {} }, 'default: missing'],
     ['an empty rule', { default: [] }, 'default: expected at least one requirement, got none'],
     ['no key', { default: [{ type: 'sigstoreSigned' }] }, 'default[0]: missing key'],

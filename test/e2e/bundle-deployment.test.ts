@@ -82,7 +82,7 @@ describe('opmate bundle deployment', () => {
     expect(keys).toEqual([...keys].sort());
     expect(keys).toContain('ConfigMap here a');
     expect(keys).toContain('Deployment skupper-operator-system skupper-site-controller');
-    expect(stderr).toContain(`file://${sandbox.work}/operator@${commits['operator']}`);
+    expect(stderr).toContain(`git+file://${sandbox.work}/operator#${commits['operator']}`);
     expect(stderr).toMatch(/a-operator: rendered namespace=skupper-operator-system hash=sha256:[0-9a-f]{64}/);
     const again = await sandbox.run(['bundle', 'deployment', 'render', '--allow-local', '-f', '-'], {
       stdin: `${operator}---\n${plain}`,

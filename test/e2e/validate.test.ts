@@ -95,7 +95,7 @@ describe('opmate validate', () => {
     [['nowhere'], 'stat nowhere: no such file or directory'],
     [['valid/catalog.json'], '"valid/catalog.json" is not a directory'],
     [[path.join(bundlesDirectory, 'microcks/0.3.0')], 'is a bundle, not a catalog'],
-    [[], 'missing required argument "directory"'],
+    [[], 'missing required argument "catalog"'],
     [['valid', 'cycle'], 'unexpected argument "cycle"'],
   ])('refuses %j', async (args, message) => {
     const { code, stdout, stderr } = await sandbox.run(['validate', ...args]);

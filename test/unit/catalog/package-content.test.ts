@@ -52,7 +52,7 @@ describe('catalog/package-content', () => {
           dependencies: ['olm.gvk.required'],
         },
       ],
-      deprecations: [{ message: 'a' }],
+      deprecations: new Map([['olm.package', 'a']]),
     });
     expect((await read({ schema: 'olm.package', name: 'x' })).isFound).toBe(false);
   });

@@ -3,7 +3,7 @@ import { GoJsonError, decodeUtf8, encodeGoJson, parseGoJson, sortKeysDeep } from
 import { LimitError, OpmateError } from '../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { findPlaces, nearestPlace } from '../document/places.js';
-import { decodeFile } from '../document/document.js';
+import { requireUtf8 } from '../document/document.js';
 import { parseYaml } from '../document/yaml.js';
 import { endOfValue, skipSpace } from '../document/raw-json.js';
 import { checkSeparator, yamlText } from '../kube/manifests.js';
@@ -25,7 +25,8 @@ const lookAhead = 30;
 export function parseFirstDocument(content: Buffer): FirstDocument {
   const text = decodeUtf8(content);
   if (!/^[ \t\n\v\f\r]*\{/.test(text.slice(0, lookAhead))) {
-    return { value: parseYaml(firstYaml(decodeFile(content))), json: undefined };
+    requireUtf8(content);
+    return { value: parseYaml(firstYaml(text)), json: undefined };
   }
   const start = skipSpace(text, 0);
   const json = text.slice(start, endOfValue(text, start));

@@ -74,8 +74,14 @@ interface DocumentOptions extends Omit<FieldReport, 'report'> {
 }
 
 /** Returns the text of a file. Throws OpmateError SYNTAX with the line of the first bytes that are not UTF-8. */
-export function decodeFile(bytes: Buffer, file?: string): string {
-  if (isUtf8(bytes)) return bytes.toString();
+export function decodeFile(bytes: Buffer, file: string): string {
+  requireUtf8(bytes, file);
+  return bytes.toString();
+}
+
+/** Throws OpmateError SYNTAX with the line of the first bytes that are not UTF-8. */
+export function requireUtf8(bytes: Buffer, file?: string): void {
+  if (isUtf8(bytes)) return;
   let [line, start] = [1, 0];
   for (;;) {
     const end = bytes.indexOf(0x0a, start);

@@ -92,8 +92,8 @@ export class UpgradeGraph {
 }
 
 /**
- * Yields the bundles reachable by upgrades, each once, without the start: names with their versions. Only known bundles
- * are passed. `versions` are the known ones by bundle name.
+ * Yields the names of the bundles reachable by upgrades, each once, without the start. Only known bundles are passed.
+ * `versions` are the known ones by bundle name.
  */
 export function* walkUpgrades(
   graph: UpgradeGraph,

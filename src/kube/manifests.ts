@@ -1,4 +1,4 @@
-import { decodeFile, diagnoseSyntax } from '../document/document.js';
+import { diagnoseSyntax, requireUtf8 } from '../document/document.js';
 import { decodeUtf8, parseGoJson, quoteGo } from '../document/go-json.js';
 import { LimitError, OpmateError } from '../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
@@ -90,7 +90,7 @@ function jsonDocuments(content: Buffer): Document[] {
 }
 
 function yamlDocuments(content: Buffer): Document[] {
-  decodeFile(content);
+  requireUtf8(content);
   const documents: Document[] = [];
   let line = 1;
   let start = 0;

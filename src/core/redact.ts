@@ -20,17 +20,12 @@ const value = String.raw`(?:\\"[^"\\]*(?:\\[^"][^"\\]*)*(?:\\")?|"[^"\\]*(?:\\.[
 /** Words after `subject:` that start a problem rather than a value. */
 const problem =
   '(?!(?:no such|not |expected |unknown |missing |must |is |are |has |have |holds |lacks |there |needs |cannot |' +
-  'could |does |was |were |invalid |duplicate |unsupported |unavailable|permission |already |neither |wrong |ref "))';
-
-/** Before a name that is no part of an absolute path, or of one that starts with `./`, `../` or `~/`. */
-const noPath = String.raw`(?<!(?:^|[\s"'=(])(?:\.{0,2}|~)/[^\s"']{0,200})`;
-/** Blanks after a label, or none, unless the label is the end of an image repository and the value its tag. */
-const afterLabel = String.raw`(?:[ \t]+|(?<!/[\w.-]{0,200}:))`;
+  'could |does |was |were |invalid |duplicate |unsupported |unavailable|permission |already |neither |wrong ))';
 
 const assigned = new RegExp(`(${secretName}["']?[ \\t]*(?:=>?|:=)[ \\t]*)(?!\\s)${value}`, 'gi');
-const quotedKey = new RegExp(`(${noPath}${secretName}\\\\?["'][ \\t]*:\\s*)${problem}(?!\\s)${value}`, 'gi');
+const quotedKey = new RegExp(`(${secretName}\\\\?["'][ \\t]*:\\s*)${problem}(?!\\s)${value}`, 'gi');
 const labeled = new RegExp(
-  `(${noPath}(?:${passwordNames}|(?<![a-z0-9])${secretNames}|${authNames}):${afterLabel})${problem}(?!\\s)${value}`,
+  `((?:${passwordNames}|(?<![a-z0-9])${secretNames}|${authNames}):[ \\t]*)${problem}(?!\\s)${value}`,
   'gi',
 );
 /** Flags with their value; an upper-case value is the placeholder of a hint. */

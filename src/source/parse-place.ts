@@ -88,9 +88,7 @@ export async function parsePlace(text: string, options: ParsePlaceOptions): Prom
 /** Parses an image reference. Throws OpmateError for one that looks like a path, or has neither tag nor digest. */
 export function parseImageReference(reference: string): Reference {
   // Existing paths were opened before.
-  if (looksLikePath(reference) || /^[^:]*\/$/.test(reference)) {
-    throw new OpmateError('NOT_FOUND', 'no such file or directory', { subject: reference });
-  }
+  refuseMissingPath(reference);
   const parsed = parseReference(reference);
   if (parsed.transport === 'docker' && parsed.tag === undefined && parsed.digest === undefined) {
     throw new OpmateError('INVALID', 'missing tag or digest', {
@@ -105,17 +103,23 @@ export function parseImageReference(reference: string): Reference {
  * Parses the name of an image to read, as a user wrote it. Throws OpmateError, for an existing path with the form that
  * names it.
  */
-export async function parseImageName(text: string): Promise<Reference> {
+export async function parseSourceImage(text: string): Promise<Reference> {
   const stats = text === '' ? undefined : await statIfPresent(text);
   if (stats === undefined) {
-    if (!looksLikePath(text)) return parseReference(text);
-    throw new OpmateError('NOT_FOUND', 'no such file or directory', { subject: text });
+    refuseMissingPath(text);
+    return parseReference(text);
   }
   const isDirectory = stats.isDirectory();
   throw new UsageError(isDirectory ? 'is a directory' : 'is a file', {
     subject: text,
     hint: isDirectory ? `use oci:${text}` : `use oci-archive:${text} or docker-archive:${text}`,
   });
+}
+
+/** Throws OpmateError NOT_FOUND for a reference that can only be a path. */
+function refuseMissingPath(reference: string): void {
+  if (!looksLikePath(reference) && !/^[^:]*\/$/.test(reference)) return;
+  throw new OpmateError('NOT_FOUND', 'no such file or directory', { subject: reference });
 }
 
 function parseGitReference(text: string): GitPlace {

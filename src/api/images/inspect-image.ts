@@ -3,7 +3,7 @@ import { compareBytes } from '../../core/order.js';
 import { openImage } from '../../oci/image/image.js';
 import { openReference } from '../../oci/image/open.js';
 import type { Descriptor, Platform } from '../../oci/image/types.js';
-import { parseImageName } from '../../source/parse-place.js';
+import { parseSourceImage } from '../../source/parse-place.js';
 import type { Session } from '../../source/session.js';
 
 /** An image, without the content of its layers. */
@@ -25,7 +25,7 @@ export interface InspectedImage {
 /** Reads manifest and configuration of an image; its layers are not read. Throws OpmateError. */
 export async function inspectImage(reference: string, session: Session): Promise<InspectedImage> {
   return withOpen(
-    openReference(await parseImageName(reference), session),
+    openReference(await parseSourceImage(reference), session),
     async ({ repository, reference: name }) => {
       const { root, descriptor, manifest, config, ...image } = await openImage(repository, name, session);
       return {
@@ -47,7 +47,7 @@ export async function listTags(
   reference: string,
   session: Session,
 ): Promise<{ name: string; tags: string[] }> {
-  const parsed = await parseImageName(reference);
+  const parsed = await parseSourceImage(reference);
   const needsTag = parsed.tag === undefined && parsed.digest === undefined;
   const named = needsTag ? { ...parsed, tag: 'latest' } : parsed;
   return withOpen(openReference(named, session), async ({ repository }) => ({
@@ -59,7 +59,7 @@ export async function listTags(
 /** Reads the manifest or image index that a reference names, byte for byte. Throws OpmateError. */
 export async function readManifest(reference: string, session: Session): Promise<Buffer> {
   return withOpen(
-    openReference(await parseImageName(reference), session),
+    openReference(await parseSourceImage(reference), session),
     async ({ repository, reference: name }) => (await repository.getManifest(name, session)).bytes,
   );
 }

@@ -2,7 +2,7 @@ import { withOpen } from '../../core/concurrency.js';
 import type { FileTree } from '../../archive/file-tree.js';
 import { type Image, openImage, readImage } from '../../oci/image/image.js';
 import { openReference } from '../../oci/image/open.js';
-import { parseImageName } from '../../source/parse-place.js';
+import { parseSourceImage } from '../../source/parse-place.js';
 import type { Session } from '../../source/session.js';
 
 /** Content of an image, or of directories of it. */
@@ -22,7 +22,7 @@ export async function pullImage(
   options: { roots?: readonly string[] } = {},
 ): Promise<PulledImage> {
   const { limits, logger, signal } = session;
-  return withOpen(openReference(await parseImageName(reference), session), async (opened) => {
+  return withOpen(openReference(await parseSourceImage(reference), session), async (opened) => {
     const image = await openImage(opened.repository, opened.reference, session);
     const files = await readImage(image, { roots: options.roots ?? [''], limits, logger, signal });
     return { image, files };

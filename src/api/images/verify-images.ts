@@ -8,7 +8,7 @@ import { type PolicyRequest, readSignaturePolicy } from '../../mirror/verificati
 import { readContents } from '../../oci/image/contents.js';
 import { openReference } from '../../oci/image/open.js';
 import { type Verdict, verifyImage } from '../../oci/signatures/verify-image.js';
-import { parseImageName } from '../../source/parse-place.js';
+import { parseSourceImage } from '../../source/parse-place.js';
 import type { Session } from '../../source/session.js';
 
 /** Signature policy for images. */
@@ -43,7 +43,7 @@ export async function verifyImages(
   const lookasides: LookasideConfiguration =
     registriesDirectory === undefined ? new Map<string, string>() : await readLookasides(registriesDirectory);
   return mapConcurrent(
-    await Promise.all(references.map(parseImageName)),
+    await Promise.all(references.map(parseSourceImage)),
     concurrency,
     async (reference) => {
       return withOpen(openReference(reference, session), async (opened) => {

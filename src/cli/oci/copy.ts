@@ -4,7 +4,7 @@ import { withOpen } from '../../core/concurrency.js';
 import { UsageError } from '../../core/errors.js';
 import { isDigest } from '../../core/digest.js';
 import { type Reference, parseTargetReference } from '../../core/reference.js';
-import { parseImageName } from '../../source/parse-place.js';
+import { parseSourceImage } from '../../source/parse-place.js';
 import { copyImage } from '../../oci/image/copy.js';
 import { openImage } from '../../oci/image/image.js';
 import { openReference, openTarget } from '../../oci/image/open.js';
@@ -32,7 +32,7 @@ export const command = defineCommand({
   async runInSession({ context, args: [source, target], options, session }) {
     const parsedTarget = parseTargetReference(target);
     const { logger, signal, platform } = session;
-    await withOpen(openReference(await parseImageName(source), session), async (from) => {
+    await withOpen(openReference(await parseSourceImage(source), session), async (from) => {
       const named = setTag(parsedTarget, from.reference);
       // Read before the target is opened, which makes a layout: there is nothing to make it for otherwise.
       // One platform's image is copied alone: an index without its other images is of no use.

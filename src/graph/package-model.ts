@@ -43,6 +43,16 @@ export function readPackages(facts: CatalogFacts): Map<string, PackageModel> {
   return models;
 }
 
+/** Returns a catalog of one package. */
+export function toFacts({ facts, channels, bundles, deprecations }: PackageModel): CatalogFacts {
+  return {
+    packages: [facts],
+    channels: [...channels.values()],
+    bundles: [...bundles.values()],
+    deprecations: [...deprecations],
+  };
+}
+
 /** Reports whether a package has an `olm.package` blob only. */
 export function isOnlyBegun({ channels, bundles, deprecations }: PackageModel): boolean {
   return channels.size === 0 && bundles.size === 0 && deprecations.length === 0;

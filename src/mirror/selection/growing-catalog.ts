@@ -1,5 +1,5 @@
 import type { Catalog } from '../../catalog/catalog.js';
-import { type CatalogSelection, keepChannels } from '../../catalog/selection/selection.js';
+import type { CatalogSelection } from '../../catalog/selection/selection.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
@@ -8,7 +8,7 @@ import { compareVersions, formatVersion } from '../../core/semver.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { readBundleVersion } from '../../graph/bundle-version.js';
 import { readGraph } from '../../graph/channel-graph.js';
-import { type PackageModel, readPackages } from '../../graph/package-model.js';
+import { type PackageModel, readPackages, toFacts } from '../../graph/package-model.js';
 import { schemas } from '../../model/declarative-config.js';
 import {
   type Need,
@@ -108,8 +108,7 @@ export function createGrowingCatalog(origin: DependencyCatalog, file: string) {
     // Without a list of packages, all are selected.
     const operatorConfig: OperatorConfig = { ...operator, packages: wanted };
     try {
-      const model = packages.get(name) as PackageModel;
-      const { facts } = keepChannels(model, [...model.channels.values()], model.facts.defaultChannel);
+      const facts = toFacts(packages.get(name) as PackageModel);
       const selection = selectOperators(facts, operatorConfig, file, new Map([[name, also]]));
       return readPackages(selection.facts).get(name);
     } catch (error) {

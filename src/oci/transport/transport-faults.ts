@@ -66,8 +66,8 @@ const connectionFaults: Readonly<Record<string, { text: string; temporary: boole
   ERR_STREAM_PREMATURE_CLOSE: { text: 'connection closed before the end of the response', temporary: true },
 };
 
-/** Faults of the HTTP parser, except for a response that ends early. */
-const notHttp = /^HPE_(?!INVALID_EOF_STATE)/;
+/** Faults of the HTTP parser in the status line; later ones are damage on the way. */
+const notHttp = /^HPE_INVALID_(?:CONSTANT|VERSION|STATUS)$/;
 
 /**
  * Returns a NetworkError with the problem and a hint for an error of the HTTP library. May connect to the host with a TLS

@@ -29,6 +29,7 @@ describe('oci/transport-faults', () => {
     ['CERT_HAS_EXPIRED', 'certificate has expired', false, 'the certificate has expired'],
     ['HPE_INVALID_CONSTANT', 'Parse Error: Expected HTTP/', false, 'invalid HTTP response: Parse Error'],
     ['HPE_INVALID_EOF_STATE', 'Parse Error', true, 'request failed'],
+    ['HPE_INVALID_CHUNK_SIZE', 'Parse Error', true, 'request failed'],
     ['', 'something new', true, 'request failed'],
   ])('%s, %s: temporary %s', async (code, reason, temporary, text) => {
     const error = Object.assign(new Error(`request to https://u:secret@x/?sig=y failed, reason: ${reason}`), {

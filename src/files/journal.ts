@@ -1,7 +1,7 @@
 import { readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { type CancelOptions, sleep } from '../core/concurrency.js';
-import { OpmateError, systemCode, throwIfCancelled } from '../core/errors.js';
+import { OpmateError, systemCode } from '../core/errors.js';
 import { isJsonObject } from '../document/json.js';
 import { lstatIfPresent } from './file-status.js';
 import { makeDirectory, removeEmptyDirectories, syncDirectory } from './make-directory.js';
@@ -108,8 +108,7 @@ export async function waitForChange(
   for (;;) {
     const change = await readJournal(root);
     if (change === undefined || !(await mayRun(root, change)) || performance.now() >= deadline) return;
-    throwIfCancelled(signal);
-    await sleep(100);
+    await sleep(100, signal);
   }
 }
 

@@ -152,10 +152,11 @@ export class CommandLine implements LoadedCommands {
       const options = getValues(flags, raw);
       checkGlobalOptions(options);
       refuseEmptyPaths(flags, raw);
-      checkCombinations(flags, options, this.findTool(command));
+      const tool = this.findTool(command);
+      checkCombinations(flags, options, tool);
       const args = command.processedArgs as never;
       const context = this.#context;
-      const call = { context, commands: this, tool: this.findTool(command), args, options };
+      const call = { context, commands: this, tool, args, options };
       if (declaration.runInSession === undefined) return declaration.run?.(call);
       const { useSession } = await import('../session.js');
       const read = declaration.readOptions?.(call) ?? options;

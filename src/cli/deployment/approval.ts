@@ -8,8 +8,7 @@ import {
 } from '../../api/deployment/apply-deployment.js';
 import { type Cluster, openCluster } from '../../api/deployment/cluster.js';
 import { getRights } from '../../bundle/plain/rights/rights.js';
-import { CancelledError, OpmateError, UsageError } from '../../core/errors.js';
-import { quoteGo } from '../../document/go-json.js';
+import { CancelledError, OpmateError, UsageError, invalidValue } from '../../core/errors.js';
 import type { ApplyReport } from '../../deployment/cluster/apply.js';
 import type { Applicable, ApplyPlan, ObjectChange } from '../../deployment/cluster/plan-apply.js';
 import type { InventoryPlace } from '../../deployment/cluster/inventory.js';
@@ -200,5 +199,5 @@ function requireName(
   if (text === undefined || text === '') throw new UsageError(`${what}: missing`);
   const wrong = fault(text);
   if (wrong === undefined) return text;
-  throw new UsageError(`${what} ${quoteGo(text)}: ${wrong}`);
+  throw invalidValue(what, text, wrong);
 }

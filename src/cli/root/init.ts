@@ -22,7 +22,7 @@ export const command = defineCommand({
   ],
   async run({ context, args: [packageName], options }) {
     const { output: format, defaultChannel, description, icon } = options;
-    // An empty name is no file, as in opm.
+    // opm ignores empty names.
     const blob = await createPackage(packageName, {
       defaultChannel,
       descriptionFile: description === '' ? undefined : description,

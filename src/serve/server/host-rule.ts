@@ -12,8 +12,8 @@ interface HostRuleOptions {
 export type HostRule = (request: IncomingMessage) => boolean;
 
 /**
- * Returns a check of the `Host` header of requests against DNS rebinding by web pages. Addresses always pass, as they cannot be
- * rebound. So do connections to a network address, whose names only the network knows, unless `everywhere`.
+ * Returns a check of the `Host` header of requests against DNS rebinding by web pages. Addresses always pass, as they
+ * cannot be rebound. So do connections to a network address, whose names only the network knows, unless `everywhere`.
  */
 export function createHostRule({ names = [], everywhere = false }: HostRuleOptions): HostRule {
   const known = names.filter((name): name is string => name !== undefined && name !== '');

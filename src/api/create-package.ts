@@ -1,3 +1,4 @@
+import type { CancelOptions } from '../core/concurrency.js';
 import { OpmateError } from '../core/errors.js';
 import { decodeUtf8, quoteGo } from '../document/go-json.js';
 import { readInputFile } from '../files/read-file.js';
@@ -5,7 +6,7 @@ import { type PackageBlob, schemas } from '../model/declarative-config.js';
 import { detectImageType } from '../model/image-type.js';
 
 /** Options of `createPackage`. */
-export interface CreatePackageOptions {
+export interface CreatePackageOptions extends CancelOptions {
   defaultChannel?: string | undefined;
   /** File whose content becomes the description. */
   descriptionFile?: string | undefined;
@@ -26,9 +27,10 @@ export async function createPackage(name: string, options: CreatePackageOptions 
     description: '',
     properties: [],
   };
-  if (descriptionFile !== undefined) blob.description = decodeUtf8(await readInputFile(descriptionFile));
+  if (descriptionFile !== undefined)
+    blob.description = decodeUtf8(await readInputFile(descriptionFile, options));
   if (iconFile !== undefined) {
-    const data = await readInputFile(iconFile);
+    const data = await readInputFile(iconFile, options);
     blob.icon = { base64data: data.toString('base64'), mediatype: iconType(iconFile, data) };
   }
   return blob;

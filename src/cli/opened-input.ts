@@ -1,5 +1,5 @@
 import { keepOpen } from '../core/concurrency.js';
-import { createReadStream, createWriteStream } from 'node:fs';
+import { createWriteStream } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
@@ -7,7 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { statIfPresent } from '../files/file-status.js';
 import { LineCounter, type OpenFile } from '../catalog/documents.js';
 import { makeTemporaryDirectory } from '../files/temporary-directory.js';
-import { openPipe } from '../files/read-file.js';
+import { openStream } from '../files/read-file.js';
 import { openFile } from '../catalog/file-access.js';
 import { LimitError, OpmateError, systemReason, throwIfCancelled } from '../core/errors.js';
 import type { CommandContext } from './context.js';
@@ -27,8 +27,7 @@ export async function openInput(name: string, context: CommandContext): Promise<
   if (name === '-') return spool(context.stdin, 'standard input', context);
   // A shell's `<(…)` can be read once only.
   const stats = await statIfPresent(name);
-  if (stats?.isFIFO()) return spool(openPipe(name), name, context);
-  if (stats?.isCharacterDevice()) return spool(createReadStream(name), name, context);
+  if (stats?.isFIFO() || stats?.isCharacterDevice()) return spool(openStream(name, stats), name, context);
   return keepOpen(openFile(name, name), async (handle) => {
     const stats = await handle.stat();
     if (stats.isDirectory()) {

@@ -1,5 +1,5 @@
 import { type CancelOptions, withOpen } from '../core/concurrency.js';
-import { constants, createReadStream, openSync } from 'node:fs';
+import { type Stats, constants, createReadStream, openSync } from 'node:fs';
 import { type FileHandle, open, stat } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import path from 'node:path';
@@ -95,7 +95,7 @@ export async function readNamedFile(
 ): Promise<Buffer> {
   const stats = await stat(file);
   if (stats.isFile() && stats.size > limit) throw tooLarge(file, limit);
-  const stream = stats.isFIFO() ? openPipe(file) : createReadStream(file);
+  const stream = openStream(file, stats);
   if (signal !== undefined) addAbortSignal(signal, stream);
   return collect(stream, file, limit).catch((error: unknown) => {
     throwIfCancelled(signal);
@@ -103,11 +103,10 @@ export async function readNamedFile(
   });
 }
 
-/**
- * Opens a named pipe, whose writer is awaited. Opening it as a file would block a thread until then, and the process
- * could not end.
- */
-export function openPipe(file: string): Readable {
+/** Opens a file or device as a stream, or a named pipe, whose writer is awaited. */
+export function openStream(file: string, stats: Stats): Readable {
+  if (!stats.isFIFO()) return createReadStream(file);
+  // Opening it as a file would block a thread until there is a writer, and the process could not end.
   const fd = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
   return new Socket({ fd, readable: true, writable: false });
 }
@@ -121,7 +120,7 @@ export const maxInputSize = 64 * 1024 * 1024;
  */
 export async function readInputFile(
   file: string,
-  { workingDirectory = '.', signal }: CancelOptions & { workingDirectory?: string } = {},
+  { workingDirectory = '.', signal }: CancelOptions & { workingDirectory?: string },
 ): Promise<Buffer> {
   const place = path.resolve(workingDirectory, file);
   return readNamedFile(place, maxInputSize, { signal }).catch(throwFileError(`open ${file}`, { file }));

@@ -6,6 +6,7 @@ import {
   storedVersionWarnings,
 } from '../../bundle/plain/crd-upgrade/crd-upgrade.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
+import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 import { statIfPresent } from '../../files/file-status.js';
 import { readInputFile } from '../../files/read-file.js';
@@ -46,8 +47,8 @@ export async function checkCrdUpgrade(
   options: BundleSourceOptions = {},
 ): Promise<CrdUpgrade> {
   const { before, after, pins } = await useSources(session, options, async (sources) => ({
-    before: await readDefinitions(older, sources),
-    after: await readDefinitions(newer, sources),
+    before: await readDefinitions(older, sources, session),
+    after: await readDefinitions(newer, sources, session),
     pins: sources.pins,
   }));
   const findings: Diagnostic[] = [...before.findings, ...after.findings];
@@ -79,6 +80,7 @@ export async function checkCrdUpgrade(
 async function readDefinitions(
   reference: string,
   sources: SourceOpener,
+  { signal }: CancelOptions,
 ): Promise<{ definitions: Manifest[]; findings: Diagnostic[] }> {
   const isFile =
     (await statIfPresent(reference))?.isFile() === true && (await contentFileKind(reference)) !== 'archive';
@@ -90,7 +92,7 @@ async function readDefinitions(
       .map((manifest) => ({ ...manifest, file: fileInSource(reference, manifest.file, isInPlace) }));
     return { definitions, findings: findings.map(inSource(reference, isInPlace)) };
   }
-  const files = [{ name: path.basename(reference), content: await readInputFile(reference) }];
+  const files = [{ name: path.basename(reference), content: await readInputFile(reference, { signal }) }];
   const prefix = path.join(path.dirname(reference), '/');
   const { manifests, findings } = readManifests(files, { prefix: prefix === './' ? '' : prefix });
   const definitions = manifests.filter(isDefinition);

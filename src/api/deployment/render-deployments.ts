@@ -110,13 +110,16 @@ const nobody = {
   hash: '',
 };
 
-async function readConfigMaps(directory: string | undefined, { followLinks }: Session): Promise<Manifest[]> {
+async function readConfigMaps(
+  directory: string | undefined,
+  { followLinks, signal }: Session,
+): Promise<Manifest[]> {
   if (directory === undefined) return [];
   const files: BundleFile[] = [];
   for (const file of await listManifestFiles(directory, maxFiles)) {
     if (!(await stat(file)).isFile()) continue;
     await requireWithin(directory, file, { followLinks });
-    files.push({ name: file, content: await readInputFile(file) });
+    files.push({ name: file, content: await readInputFile(file, { signal }) });
   }
   const { manifests, findings } = readManifests(files, { prefix: '' });
   if (findings.length > 0) throw new DiagnosticsError(findings);

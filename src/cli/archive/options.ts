@@ -12,14 +12,14 @@ import { readInputFile } from '../../files/read-file.js';
 /** Reads the ID and key that an archive must have. Throws UsageError, and OpmateError for an unreadable key. */
 export async function readProof(
   { id, verifyKey }: Partial<FlagValues<typeof archiveProofFlags>>,
-  { workingDirectory }: CommandContext,
+  context: CommandContext,
 ): Promise<ArchiveProof> {
   if (id !== undefined && !isDigest(id)) {
     const hint = 'use the ID that opmate mirror printed for the archive: sha256:…';
     throw invalidValue('--id', id, 'not an archive ID', { hint });
   }
   if (verifyKey === undefined) return { id };
-  const pem = await readInputFile(verifyKey, { workingDirectory });
+  const pem = await readInputFile(verifyKey, context);
   return { id, key: parseVerificationKey(pem, verifyKey) };
 }
 

@@ -9,6 +9,7 @@ import {
   optionalValidators,
 } from '../../bundle/validate/validate-bundle.js';
 import { formatMessage, withSubject } from '../../core/diagnostic.js';
+import type { CommandContext } from '../context.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { GoJsonError, parseGoJson, quoteGo } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
@@ -60,7 +61,7 @@ export const command = defineCommand({
       throw new UsageError('missing source', { hint: 'specify the directory or image of a bundle' });
     }
     const reference = requireFlag(options.tag ?? source, '--tag', 'IMAGE');
-    const categories = await readCategories(context.environment['OPERATOR_BUNDLE_CATEGORIES']);
+    const categories = await readCategories(context);
     const { k8sVersion } = options;
     const checked = { ...options, optional, k8sVersion, categories };
     const { findings: all, isInPlace } = await validateBundle(reference, session, checked);
@@ -106,9 +107,13 @@ function checkOptions(
 }
 
 /** Reads categories that replace those of operatorhub.io from a file `{"categories": […]}`. Throws OpmateError. */
-async function readCategories(file: string | undefined): Promise<ReadonlySet<string> | undefined> {
+async function readCategories({
+  environment,
+  signal,
+}: CommandContext): Promise<ReadonlySet<string> | undefined> {
+  const file = environment['OPERATOR_BUNDLE_CATEGORIES'];
   if (file === undefined || file === '') return undefined;
-  const content = await readInputFile(file);
+  const content = await readInputFile(file, { signal });
   const fail = (problem: string): OpmateError =>
     new OpmateError('INVALID', `${file}: ${problem}`, {
       hint: 'set OPERATOR_BUNDLE_CATEGORIES to a file such as {"categories": ["Database"]}',

@@ -93,8 +93,7 @@ async function generateList(
   const maxNestedPaths = findMaxNestedPaths(options);
   const workspace = getWorkspace(options, context);
   const { logger } = session;
-  const bytes = await readInputFile(file, session);
-  const text = decodeFile(bytes, file);
+  const text = decodeFile(await readInputFile(file, session), file);
   const { list, images, catalogs, kept, warnings } = await listMirrorDeletions(
     text,
     file,

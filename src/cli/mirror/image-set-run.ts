@@ -14,13 +14,12 @@ import type {
   MirrorResult,
 } from '../../api/mirror/image-set-run.js';
 import { type MirrorDestination, parseDestination } from '../../api/mirror/destination.js';
+import { readSigningKey } from '../../api/images/image-output.js';
 import { isDigest } from '../../core/digest.js';
 import { invalidValue, UsageError } from '../../core/errors.js';
-import { readInputFile } from '../../files/read-file.js';
 import { type Workspace, createWorkspace } from '../../mirror/image-set/workspace.js';
 import { planOf } from '../../mirror/lock/encode-lock.js';
 import { parseShard } from '../../mirror/lock/shard.js';
-import { parseSigningKey } from '../../trust/signing-key.js';
 import { getArchiveDirectory, readProof } from '../archive/options.js';
 import type { CommandContext } from '../context.js';
 import { reportEnding } from '../ending.js';
@@ -128,7 +127,7 @@ function requireCompatibleFlags(
 
 /** Returns the options of a run that reports its plan and copies on stderr. Throws OpmateError for an invalid key. */
 export async function openImageSetRun(
-  { workingDirectory, environment }: CommandContext,
+  context: CommandContext,
   { options, mirror }: ImageSetRequest,
   { logger }: CommandSession,
 ): Promise<MirrorOptions> {
@@ -136,14 +135,7 @@ export async function openImageSetRun(
   const itemLevel = options.dryRun === true ? 'info' : 'debug';
   return {
     ...mirror,
-    signingKey:
-      signBy === undefined
-        ? undefined
-        : await parseSigningKey(
-            await readInputFile(signBy, { workingDirectory }),
-            signBy,
-            environment['COSIGN_PASSWORD'],
-          ),
+    signingKey: signBy === undefined ? undefined : await readSigningKey(signBy, context),
     onPlanned: (plan) => describePlan(plan, logger, { icsp, itemLevel }),
     onSurveyed: (bytes) => describeBytes(bytes, logger),
   };

@@ -27,6 +27,7 @@ export const command = defineCommand({
       defaultChannel,
       descriptionFile: description === '' ? undefined : description,
       iconFile: icon === '' ? undefined : icon,
+      signal: context.signal,
     });
     if (packageName !== '') await writeAll(context.stdout, encodeBlob({ kind: 'package', blob }, format));
   },

@@ -66,6 +66,28 @@ describe('cli: files that users name', () => {
     expect(await running).toMatchObject({ code: 0, stdout: expect.stringContaining('"name": "p"') });
   });
 
+  it.each([
+    [['init', 'demo', '-d']],
+    [['init', 'demo', '-i']],
+    [['archive', 'verify', 'archive', '--verify-key']],
+    [['mirror', '--config', '/dev/null', 'file://out', '--sign-by']],
+    [['mirror', 'delete', 'docker://localhost:1', '--delete-yaml-file']],
+    [['catalog', 'filter', 'catalog', '--to', '-', '-f']],
+    [['template', 'render', 'basic']],
+  ])('ends while it waits for the writer of a pipe: %j', async (args) => {
+    const pipe = path.join(root, `silent-${number++}`);
+    execFileSync('mkfifo', [pipe]);
+    const stopping = new AbortController();
+    const world = createWorld({
+      temporaryDirectory: root,
+      workingDirectory: root,
+      signal: stopping.signal,
+    });
+    const running = run([...args, pipe], world);
+    setTimeout(() => stopping.abort(), 50);
+    expect(await running, world.stderr.text).toBe(130);
+  });
+
   it('refuses a configuration without end', async () => {
     const { code, stderr } = await opmate(
       'mirror',

@@ -1,3 +1,4 @@
+import { decodeFile } from '../document/document.js';
 import { maxInputSize, readInputFile } from '../files/read-file.js';
 import { readLimited } from '../oci/image/read-limited.js';
 import type { CommandContext } from './context.js';
@@ -7,4 +8,13 @@ export function readInput(name: string, context: CommandContext): Promise<Buffer
   return name === '-'
     ? readLimited(context.stdin, maxInputSize, 'standard input')
     : readInputFile(name, context);
+}
+
+/** Reads a text as `readInput` does, with the name of its file for messages. Throws OpmateError SYNTAX for other data. */
+export async function readTextInput(
+  name: string,
+  context: CommandContext,
+): Promise<{ text: string; file: string }> {
+  const file = name === '-' ? 'stdin' : name;
+  return { text: decodeFile(await readInput(name, context), file), file };
 }

@@ -14,13 +14,12 @@ import { isFormatName } from '../../bundle/plain/external-format.js';
 import { knownFormats } from '../../bundle/plain/render-content.js';
 import { writeObjectDirectory, writeObjects } from '../../bundle/plain/write.js';
 import { UsageError, redact } from '../../core/errors.js';
-import { decodeFile } from '../../document/document.js';
 import { quoteGo } from '../../document/go-json.js';
 import { renderBundle } from '../../api/bundle/render-bundle.js';
 import { inSource } from '../../api/bundle/bundle-sources.js';
 import { exitCodes } from '../exit-codes.js';
 import { readInputFile } from '../../files/read-file.js';
-import { readInput } from '../input.js';
+import { readTextInput } from '../input.js';
 import { writeAll } from '../output.js';
 import { reportEnding } from '../ending.js';
 import { count, shellWord } from '../printable.js';
@@ -73,13 +72,7 @@ export const command = defineCommand({
             (await readInputFile(options.availableApis, session)).toString('utf8'),
             options.availableApis,
           );
-    const config =
-      options.config === undefined
-        ? undefined
-        : {
-            text: decodeFile(await readInput(options.config, context), options.config),
-            file: options.config,
-          };
+    const config = options.config === undefined ? undefined : await readTextInput(options.config, context);
     const { installNamespace = '', watchNamespace: watchNamespaces, releaseName } = options;
     const install = { installNamespace, watchNamespaces, releaseName, provider, config };
     const made = await renderBundle(reference, session, { ...options, ...install });

@@ -9,7 +9,6 @@ import { type CatalogFilter, emptyFilter } from '../../catalog/selection/catalog
 import { filterCatalog } from '../../api/filter-catalog.js';
 import type { CatalogSelection } from '../../catalog/selection/selection.js';
 import { UsageError, throwFileError } from '../../core/errors.js';
-import { decodeFile } from '../../document/document.js';
 import { quoteGo } from '../../document/go-json.js';
 import { withoutCredentials } from '../../core/reference.js';
 import { resolveMigrationLevel } from '../../model/migrations.js';
@@ -19,7 +18,7 @@ import { readFilterFile } from '../../catalog/selection/filter-file.js';
 import { addFlags, filterFlags } from './filter-request.js';
 import { type FilterReport, filterReport, filterText } from './filter-text.js';
 import type { CommandContext } from '../context.js';
-import { readInput } from '../input.js';
+import { readTextInput } from '../input.js';
 import { reportEnding, summarizeItems } from '../ending.js';
 import { encodeData } from '../reports/encode-data.js';
 import { count, shellWord } from '../printable.js';
@@ -110,11 +109,8 @@ async function readFilter(
 ): Promise<CatalogFilter> {
   const { filter: file } = options;
   const today = context.now();
-  const label = file === '-' ? 'stdin' : file;
-  const filter =
-    file === undefined || label === undefined
-      ? emptyFilter()
-      : readFilterFile(decodeFile(await readInput(file, context), label), label, today);
+  const input = file === undefined ? undefined : await readTextInput(file, context);
+  const filter = input === undefined ? emptyFilter() : readFilterFile(input.text, input.file, today);
   addFlags(filter, options, today);
   return filter;
 }

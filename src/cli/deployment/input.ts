@@ -3,10 +3,9 @@ import type { FlagValues } from '../command/flags.js';
 import type { deploymentFlags } from './flags.js';
 import { labelFault } from '../../kube/names.js';
 import { invalidValue, UsageError } from '../../core/errors.js';
-import { decodeFile } from '../../document/document.js';
 import type { RenderedDeployment } from '../../deployment/render-deployments.js';
 import type { CommandContext } from '../context.js';
-import { readInput } from '../input.js';
+import { readInput, readTextInput } from '../input.js';
 import type { CommandSession } from '../session.js';
 import { checkDuplicates } from '../../bundle/plain/duplicates.js';
 import { Report } from '../../bundle/report.js';
@@ -27,10 +26,7 @@ export async function renderDeploymentFile(
     files.push(name === '-' ? { name: 'stdin', content: await readInput(name, context) } : name);
   }
   const { certProvider: provider, watchNamespace: watchNamespaces, config: configFile } = options;
-  const config =
-    configFile === undefined
-      ? undefined
-      : { text: decodeFile(await readInput(configFile, context), configFile), file: configFile };
+  const config = configFile === undefined ? undefined : await readTextInput(configFile, context);
   return renderDeployments(files, session, { ...options, provider, watchNamespaces, config });
 }
 

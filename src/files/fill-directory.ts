@@ -6,7 +6,7 @@ import { changeDirectory } from './change-directory.js';
 import { statIfPresent } from './file-status.js';
 import { recoverDirectory } from './journal.js';
 import { makeDirectory, missingDirectories, removeEmptyDirectories } from './make-directory.js';
-import { stagingBeside, sweepLeftovers } from './staging.js';
+import { isChangeName, stagingBeside, sweepLeftovers } from './staging.js';
 
 /** Requires that a directory is missing or empty, after removing what a killed run left in it. Throws OpmateError. */
 export async function requireEmptyDirectory(directory: string): Promise<void> {
@@ -86,10 +86,9 @@ async function fillExisting(
 ): Promise<void> {
   await changeDirectory(target, { filling: !isShared, subject: directory }, async ({ staging, add }) => {
     await write(staging);
-    const there = new Set(await readdir(target));
+    const there = new Set((await readdir(target)).filter((name) => !isChangeName(name)));
     const names = await readdir(staging);
-    // The journal and the staging directory.
-    if (!isShared && there.size > 2) throw notEmpty(directory);
+    if (!isShared && there.size > 0) throw notEmpty(directory);
     const taken = names.find((name) => there.has(name));
     if (taken !== undefined) {
       throw new OpmateError('INVALID', `output dir ${quoteGo(target)}: ${quoteGo(taken)} already exists`, {

@@ -1,5 +1,5 @@
 import { randomBytes, randomInt } from 'node:crypto';
-import { type FileHandle, readdir, rename, rm, utimes, writeFile } from 'node:fs/promises';
+import { type FileHandle, readdir, rename, rm, utimes } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { performance } from 'node:perf_hooks';
@@ -9,6 +9,8 @@ import { quoteGo } from '../core/go-json-quote.js';
 import { isJsonObject } from '../document/json.js';
 import { getProcessId, isRunning, ownProcess } from './process-identity.js';
 import { openRegularFile } from './read-file.js';
+import { stagingName, sweepLeftovers } from './staging.js';
+import { writeNewFile } from './write-new-file.js';
 
 /** Renewal interval of a holder, and age at which a lock of another host is stale. */
 const renewalMilliseconds = 10_000;
@@ -17,8 +19,7 @@ const staleMilliseconds = 300_000;
 const maxTies = 20;
 const maxLockBytes = 4096;
 
-/** Name of a lock, or of a file that becomes one. */
-const lockPattern = /^\.opmate\.lock-[0-9a-f]{16}(?<unfinished>\.new)?$/;
+const lockPattern = /^\.opmate\.lock-[0-9a-f]{16}$/;
 
 interface LockOptions extends CancelOptions {
   /** Work of the holder, shown to others: `opmate mirror`. */
@@ -57,9 +58,9 @@ export async function withLock<T>(
 
 /**
  * Acquires the lock of an existing directory, which has one holder at a time across processes. Locks of ended
- * processes are taken over, those of other hosts after five minutes without renewal. Contenders publish separate
- * files and then look for others, so that only files of ended processes are removed and two never hold the lock.
- * Throws OpmateError IO, naming the holder, and NOT_FOUND.
+ * processes are taken over, with a sweep of what they left, those of other hosts after five minutes without renewal.
+ * Contenders publish separate files and then look for others, so that only files of ended processes are removed and two
+ * never hold the lock. Throws OpmateError IO, naming the holder, and NOT_FOUND.
  */
 export async function acquireLock(directory: string, options: LockOptions): Promise<DirectoryLock> {
   const deadline = performance.now() + (options.waitMilliseconds ?? 0);
@@ -107,16 +108,17 @@ function hold(file: string): DirectoryLock {
   };
 }
 
-/** Publishes a complete lock file under its own name. */
+/** Publishes a complete lock file, and sweeps what killed processes left beside it. */
 async function publish(directory: string, file: string, holder: Holder): Promise<void> {
-  const unfinished = `${file}.new`;
+  const staging = path.join(directory, stagingName());
   try {
-    await writeFile(unfinished, `${JSON.stringify(holder)}\n`, { flag: 'wx', mode: 0o644 });
-    await rename(unfinished, file);
+    await writeNewFile(staging, `${JSON.stringify(holder)}\n`, { mode: 0o644 });
+    await rename(staging, file);
   } catch (error) {
-    await rm(unfinished, { force: true }).catch(() => undefined);
+    await rm(staging, { force: true }).catch(() => undefined);
     throw fileError(directory, error);
   }
+  await sweepLeftovers(directory);
 }
 
 interface FoundLock {
@@ -131,16 +133,15 @@ async function findHolder(directory: string, ownName: string | undefined): Promi
   let held: FoundLock | undefined;
   for (const name of names.sort()) {
     if (name === ownName) continue;
+    if (!lockPattern.test(name)) continue;
     const file = path.join(directory, name);
-    const match = lockPattern.exec(name);
-    const lock = match === null ? undefined : await readLockFile(file);
+    const lock = await readLockFile(file);
     if (lock === undefined) continue;
     const { holder, modified } = lock;
     const age = new Date().getTime() - modified;
     const isAlive = (holder && isRunning(holder.process)) ?? age < staleMilliseconds;
-    // Only a file with its final name is a lock.
-    if (isAlive && match?.groups?.['unfinished'] === undefined) held ??= { file, holder };
-    if (!isAlive) await rm(file, { force: true }).catch(() => undefined);
+    if (isAlive) held ??= { file, holder };
+    else await rm(file, { force: true }).catch(() => undefined);
   }
   return held;
 }

@@ -39,6 +39,11 @@ export function isStagingName(name: string): boolean {
   return namePattern.test(name);
 }
 
+/** Reports whether a file name belongs to a change of its directory: the journal, or staged content. */
+export function isChangeName(name: string): boolean {
+  return name === journalName || isStagingName(name);
+}
+
 /**
  * Removes what killed processes of this user left in a directory: immediately if the process is known to have ended,
  * otherwise, as those of other machines, containers or boots, after `maxAgeMs` without change, by default a week. Never

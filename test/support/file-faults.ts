@@ -299,8 +299,8 @@ function rowsOf(file: string): string {
   }
 }
 
-/** What else a killed command may leave: the lock of a layout, and the journal of a database, each taken over by the next. */
-const sweptNames = /^index\.json\.lock$|\.db-journal$/;
+/** What else a command may leave: locks, and the journal of a database, each taken over by the next. */
+const sweptNames = /^index\.json\.lock$|^\.opmate\.lock-[0-9a-f]{16}$|\.db-journal$/;
 
 function isLeftover(name: string): boolean {
   return name

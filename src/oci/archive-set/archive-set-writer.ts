@@ -19,7 +19,6 @@ import { type Logger, runTask, silentLogger } from '../../core/log.js';
 import { readBytes, readRegion, writeBytes } from '../../files/file-region.js';
 import { withLock } from '../../files/lock.js';
 import { makeDirectory } from '../../files/make-directory.js';
-import { sweepLeftovers } from '../../files/staging.js';
 import type { Descriptor } from '../image/types.js';
 import { retryDamaged } from '../transport/retry-policy.js';
 import { type OldArchive, openArchiveDirectory } from './archive-directory.js';
@@ -210,7 +209,6 @@ async function writePlanned(
   let lastReported = 0;
 
   async function write(): Promise<ArchiveIndex> {
-    await sweepLeftovers(directory);
     const current = await files.readCurrent();
     if (current !== undefined && (await isUnchanged(current))) {
       kept = total;

@@ -23,7 +23,7 @@ import { fillDirectory, requireEmptyDirectory } from '../../files/fill-directory
 import { waitForChange } from '../../files/journal.js';
 import { withLock } from '../../files/lock.js';
 import { type OutputFile, replaceFiles } from '../../files/replace-file.js';
-import { isStagingName, journalName, sweepLeftovers } from '../../files/staging.js';
+import { isChangeName } from '../../files/staging.js';
 import { schemas } from '../../model/declarative-config.js';
 import { type ContentReader, type StoredContent, readSection } from '../catalogs/stored-content.js';
 import { availableCodings } from '../http/encoding.js';
@@ -80,7 +80,6 @@ export async function publishContent(
   if (first !== undefined) return first;
   const lock = { task: 'opmate catalog publish', waitMilliseconds: maxLockWaitMs, signal };
   return withLock(directory, lock, async () => {
-    await sweepLeftovers(directory, options.now());
     const publication = await publishInto(content, directory, options);
     const { pruneMs } = options;
     const removed = pruneMs === undefined ? 0 : await pruneFiles(directory, pruneMs, options.now());
@@ -130,7 +129,7 @@ async function publishFirst(
 
 async function isBeingFilled(directory: string): Promise<boolean> {
   const names = await readdirIfPresent(directory).catch(() => []);
-  return names.length > 0 && names.every((name) => name === journalName || isStagingName(name));
+  return names.length > 0 && names.every(isChangeName);
 }
 
 async function isUnused(directory: string): Promise<boolean> {

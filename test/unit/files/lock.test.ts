@@ -4,6 +4,8 @@ import { readFile, readdir, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { acquireLock, withLock } from '../../../src/files/lock.js';
+import { openNamelessFile } from '../../../src/files/nameless-file.js';
+import { deadName } from '../../support/dead-process.js';
 import { directoryWith } from '../../support/temporary.js';
 
 const task = 'opmate mirror';
@@ -77,6 +79,12 @@ describe('the lock of a directory', () => {
     expect(await readdir(directory)).toEqual([]);
   });
 
+  it('is acquired with a sweep of the locks that ended processes did not finish', async () => {
+    const directory = await directoryWith({ [await deadName()]: '' });
+    await withLock(directory, { task }, async () => expect(await readdir(directory)).toHaveLength(1));
+    expect(await readdir(directory)).toEqual([]);
+  });
+
   it('of another host is taken over once it is not renewed any more', async () => {
     const directory = await directoryWith();
     const holder = { process: '01234567-7-1', host: 'other\u001b[31m', since: '2026-01-01T00:00:00Z', task };
@@ -90,4 +98,11 @@ describe('the lock of a directory', () => {
     await writeFile(file, 'no holder');
     await expect(acquireLock(directory, { task })).rejects.toThrow('in use by another process');
   });
+});
+
+it('a nameless file is opened with a sweep of those that ended processes could not remove', async () => {
+  const directory = await directoryWith({ [await deadName()]: 'left' });
+  const handle = await openNamelessFile(directory);
+  expect(await readdir(directory)).toEqual([]);
+  await handle.close();
 });

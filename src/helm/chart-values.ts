@@ -3,7 +3,7 @@ import { parseConstraint } from '../core/semver-range.js';
 import { tryParse } from '../core/semver.js';
 import type { JsonObject, JsonValue } from '../document/json.js';
 import type { Chart, ChartDependency } from './chart.js';
-import { type GoMap, deepCopy, getKey, isGoMap, setKey } from './template/go-values.js';
+import { type GoMap, deepCopy, fromJsonValue, getKey, isGoMap, setKey } from './template/go-values.js';
 import { parseLooseVersion } from './template/functions/versions.js';
 
 /** A chart to render, under its alias, with its enabled sub-charts. */
@@ -38,7 +38,7 @@ export function prepareChart(chart: Chart): PreparedChart {
 
 /** Returns all sub-charts by alias, including unlisted ones, without disabled ones, from the top down. */
 function enable(chart: Chart, name: string, values: GoMap, absent: PreparedChart['absent']): EnabledChart {
-  const made: EnabledChart = { chart, name, values: deepCopy(chart.values) as JsonObject, charts: [] };
+  const made: EnabledChart = { chart, name, values: fromJsonValue(chart.values) as JsonObject, charts: [] };
   const named = new Set(chart.dependencies.map((dependency) => dependency.name));
   const candidates: { chart: Chart; name: string; dependency: ChartDependency | undefined }[] = chart.charts
     .filter((item) => !named.has(item.name))

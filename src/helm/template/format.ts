@@ -37,16 +37,26 @@ export function sprintf(format: string, args: readonly GoValue[]): string {
       where: string | undefined,
       verb: string,
     ) => {
-      const amount = (written: string | undefined): number | undefined => {
+      let fault = '';
+      const amount = (written: string | undefined, name: string): number | undefined => {
         if (written === undefined) return undefined;
-        return Math.min(Math.abs(Number(written === '*' ? (take() ?? 0) : written || 0)), maxWidth);
+        const value = written === '*' ? take() : BigInt(written || 0);
+        if (typeof value !== 'bigint') fault += `%!(BAD${name})`;
+        else return Math.min(Math.abs(Number(value)), maxWidth);
+        return undefined;
       };
-      const directive: Directive = { flags, width: amount(width), precision: amount(precision), verb };
+      const directive: Directive = {
+        flags,
+        width: amount(width, 'WIDTH'),
+        precision: amount(precision, 'PREC'),
+        verb,
+      };
       if (verb === '%') return '%';
       if (verb === '') return '%!(NOVERB)';
       if (where !== undefined) next = Number(where) - 1;
-      if (isMissing()) return `%!${verb}(MISSING)`;
-      const made = pad(formatOne(directive, take() as GoValue), directive);
+      if (next < 0 || (where !== undefined && isMissing())) return `%!${verb}(BADINDEX)`;
+      if (isMissing()) return `${fault}%!${verb}(MISSING)`;
+      const made = fault + formatArgument(directive, take() as GoValue);
       length += made.length;
       requireTextLength(length);
       return made;
@@ -76,37 +86,46 @@ function print(value: GoValue): string {
   return value === null ? '<nil>' : printValue(value);
 }
 
-function pad(text: string, { flags, width = 0, verb }: Directive): string {
-  if ([...text].length >= width) return text;
-  if (flags.includes('-')) return text + ' '.repeat(width - [...text].length);
-  const isZero = flags.includes('0') && verb !== 'v';
-  const fill = (isZero ? '0' : ' ').repeat(width - [...text].length);
-  const isSigned = isZero && /^[+-]/.test(text) && verb !== 's' && verb !== 'q';
-  return isSigned ? `${text[0]}${fill}${text.slice(1)}` : fill + text;
+function pad(text: string, { flags, width = 0, precision }: Directive): string {
+  const missing = width - [...text].length;
+  if (missing <= 0) return text;
+  if (flags.includes('-')) return text + ' '.repeat(missing);
+  const isZero = flags.includes('0') && precision === undefined;
+  if (!isZero) return ' '.repeat(missing) + text;
+  return /^[+-]/.test(text) ? `${text[0]}${'0'.repeat(missing)}${text.slice(1)}` : '0'.repeat(missing) + text;
 }
 
-function formatOne(directive: Directive, value: GoValue): string {
+function formatArgument(directive: Directive, value: GoValue): string {
+  const { verb, flags } = directive;
+  if (verb === 'T') return pad(getType(value), directive);
+  if (value === null) return verb === 'v' ? pad('<nil>', directive) : `%!${verb}(<nil>)`;
+  if (verb === 'w') return mismatch(directive, value);
+  if (verb !== 'v') return formatPart(directive, value);
+  if (flags.includes('#')) return goSyntax(value);
+  return formatPart({ ...directive, flags: flags.replaceAll('+', '') }, value);
+}
+
+/** Formats a value; width and precision apply to the parts of lists and maps. */
+function formatPart(directive: Directive, value: GoValue): string {
   const { verb, flags, precision } = directive;
-  if (verb === 'T') return getType(value);
-  if (verb === 'v') return flags.includes('#') ? goSyntax(value) : signed(print(value), value, flags);
-  if (value === null) return `%!${verb}(<nil>)`;
-  if (Array.isArray(value)) return `[${value.map((item) => formatOne(directive, item)).join(' ')}]`;
+  if (value === null) return '<nil>';
+  if (Array.isArray(value)) return `[${value.map((item) => formatPart(directive, item)).join(' ')}]`;
   if (isGoMap(value))
     return `map[${getKeys(value)
-      .map((key) => `${formatOne(directive, key)}:${formatOne(directive, value[key] as GoValue)}`)
+      .map((key) => `${formatPart(directive, key)}:${formatPart(directive, value[key] as GoValue)}`)
       .join(' ')}]`;
   if (value instanceof GoStruct) return print(value);
-  const made =
-    typeof value === 'string'
-      ? formatText(verb, value, precision, flags)
-      : typeof value === 'boolean'
-        ? verb === 't'
-          ? String(value)
-          : undefined
-        : typeof value === 'bigint'
-          ? formatInt(verb, value, flags)
-          : formatNumber(verb, value, precision, flags);
-  return made ?? `%!${verb}(${getType(value)}=${print(value)})`;
+  let made: string | undefined;
+  if (typeof value === 'string') made = formatText(verb, value, precision, flags);
+  else if (typeof value === 'boolean') made = 'tv'.includes(verb) ? String(value) : undefined;
+  else if (typeof value === 'bigint') made = formatInt(verb, value, precision, flags);
+  else made = formatNumber(verb, value, precision, flags);
+  return made === undefined ? mismatch(directive, value) : pad(made, directive);
+}
+
+/** Returns a value whose type does not fit the verb, as Go prints it. */
+function mismatch(directive: Directive, value: GoValue): string {
+  return `%!${directive.verb}(${getType(value)}=${formatPart({ ...directive, verb: 'v' }, value)})`;
 }
 
 function signed(text: string, value: GoValue, flags: string): string {
@@ -121,27 +140,35 @@ function formatText(
   flags: string,
 ): string | undefined {
   const cut = precision === undefined ? text : [...text].slice(0, precision).join('');
-  if (verb === 's') return cut;
+  if (verb === 's' || verb === 'v') return cut;
   if (verb === 'q') return flags.includes('#') && !/[`\p{Cc}]/u.test(cut) ? `\`${cut}\`` : quoteGo(cut);
   if (verb !== 'x' && verb !== 'X') return undefined;
-  const hex = Buffer.from(cut).toString('hex');
+  const bytes = [...Buffer.from(cut)].map((byte) => byte.toString(16).padStart(2, '0'));
+  const hex = bytes.join(flags.includes(' ') ? ' ' : '');
   return verb === 'x' ? hex : hex.toUpperCase();
 }
 
-function formatInt(verb: string, value: bigint, flags: string): string | undefined {
-  const bases: Readonly<Record<string, number>> = { d: 10, b: 2, o: 8, O: 8, x: 16, X: 16 };
+function formatInt(
+  verb: string,
+  value: bigint,
+  precision: number | undefined,
+  flags: string,
+): string | undefined {
+  const bases: Readonly<Record<string, number>> = { d: 10, v: 10, b: 2, o: 8, O: 8, x: 16, X: 16 };
   const base = bases[verb];
   if (base !== undefined) {
     const alternate: Readonly<Record<number, string>> = { 2: '0b', 8: '0', 16: `0${verb}` };
     const prefix = verb === 'O' ? '0o' : flags.includes('#') ? (alternate[base] ?? '') : '';
-    const digits = (value < 0n ? -value : value).toString(base);
+    const digits = (value < 0n ? -value : value).toString(base).padStart(precision ?? 1, '0');
     const text = `${value < 0n ? '-' : ''}${prefix}${verb === 'X' ? digits.toUpperCase() : digits}`;
     return signed(text, value, flags);
   }
   if (verb === 'c' || verb === 'q' || verb === 'U') {
     const code = value >= 0n && value <= 0x10ffffn ? Number(value) : 0xfffd;
     if (verb === 'U') return `U+${code.toString(16).toUpperCase().padStart(4, '0')}`;
-    return verb === 'c' ? String.fromCodePoint(code) : `'${String.fromCodePoint(code)}'`;
+    return verb === 'c'
+      ? String.fromCodePoint(code)
+      : `'${quoteGo(String.fromCodePoint(code)).slice(1, -1)}'`;
   }
   return undefined;
 }
@@ -157,7 +184,7 @@ function formatNumber(
   let text: string;
   if (verb === 'f' || verb === 'F') text = value.toFixed(digits);
   else if (verb === 'e' || verb === 'E') text = exponent(value.toExponential(digits));
-  else if (verb !== 'g' && verb !== 'G') return undefined;
+  else if (verb !== 'g' && verb !== 'G' && verb !== 'v') return undefined;
   else if (precision === undefined) text = formatFloat(value);
   else text = exponent(String(Number(value.toPrecision(Math.max(1, digits)))));
   return signed(verb === 'E' ? text.toUpperCase() : text, value, flags);

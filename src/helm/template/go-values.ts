@@ -76,13 +76,18 @@ export function toJsonValue(value: GoValue): JsonValue {
   return copy(value, 0);
 }
 
-/** Returns a copy that shares nothing. Throws as `toJsonValue`. */
-export function deepCopy(value: GoValue): GoValue {
+/** Returns parsed JSON or YAML as values that share nothing with it; all numbers are floats. Throws as `toJsonValue`. */
+export function fromJsonValue(value: JsonValue): GoValue {
+  return deepCopy(value as GoValue, (entry) => (typeof entry === 'bigint' ? Number(entry) : entry));
+}
+
+/** Returns a copy that shares nothing, with `convert` applied to what is no list or map. Throws as `toJsonValue`. */
+export function deepCopy(value: GoValue, convert = (entry: GoValue): GoValue => entry): GoValue {
   let nodes = 0;
   const copy = (entry: GoValue, depth: number): GoValue => {
     if (++nodes > maxNodes || depth > maxDepth) throw limitFault('a value too large to copy');
     if (Array.isArray(entry)) return entry.map((item) => copy(item, depth + 1));
-    if (!isGoMap(entry)) return entry;
+    if (!isGoMap(entry)) return convert(entry);
     const made: GoMap = {};
     for (const [key, item] of Object.entries(entry)) setKey(made, key, copy(item, depth + 1));
     return made;
@@ -168,28 +173,62 @@ export function toText(value: GoValue): string {
   return value === null ? '<nil>' : printValue(value);
 }
 
-/** Returns a value as int64, like cast.ToInt64: 0 unless numeric. */
-export function toInt(value: GoValue): bigint {
-  if (typeof value === 'bigint') return value;
-  if (typeof value === 'number') return Number.isFinite(value) ? BigInt(Math.trunc(value)) : 0n;
-  if (typeof value === 'boolean') return value ? 1n : 0n;
-  if (typeof value !== 'string' || !/^[+-]?(?:0[xX][0-9a-fA-F]+|[0-9]+)$/.test(value)) return 0n;
-  const [, sign, digits = '0'] = /^([+-]?)(.*)$/.exec(value) as RegExpExecArray;
-  const number = BigInt(/^0x/i.test(digits) ? digits : digits.replace(/^0+(?=\d)/, ''));
-  return sign === '-' ? -number : number;
+const minInt = -(2n ** 63n);
+
+export function isInt64(value: bigint): boolean {
+  return BigInt.asIntN(64, value) === value;
 }
 
+/** Returns a value as int64, like cast.ToInt64: 0 unless numeric, the minimum for floats beyond its range. */
+export function toInt(value: GoValue): bigint {
+  if (typeof value === 'bigint') return value;
+  if (typeof value === 'number') {
+    const whole = Number.isFinite(value) ? BigInt(Math.trunc(value)) : minInt;
+    return isInt64(whole) ? whole : minInt;
+  }
+  if (typeof value === 'boolean') return value ? 1n : 0n;
+  return typeof value === 'string' ? (parseInt64(value.replace(/\.0+$/, '')) ?? 0n) : 0n;
+}
+
+/** Parses an integer with the prefixes and underscores of Go literals. (Source: strconv.ParseInt with base 0.) */
+function parseInt64(text: string): bigint | undefined {
+  const pattern =
+    /^([+-]?)(0[xX](?:_?[0-9a-fA-F])+|0[bB](?:_?[01])+|0[oO](?:_?[0-7])+|0(?:_?[0-7])*|[1-9](?:_?\d)*)$/;
+  const [, sign, digits = ''] = pattern.exec(text) ?? [];
+  if (sign === undefined) return undefined;
+  const plain = digits.replaceAll('_', '');
+  const number = BigInt(/^0\d/.test(plain) ? `0o${plain}` : plain.toLowerCase());
+  const signed = sign === '-' ? -number : number;
+  return isInt64(signed) ? signed : undefined;
+}
+
+/** Returns a value as float64, like cast.ToFloat64: 0 unless numeric. */
 export function toFloat(value: GoValue): number {
-  if (typeof value === 'string') return /^[+-]?[\d.]+(?:[eE][+-]?\d+)?$/.test(value) ? Number(value) : 0;
+  if (typeof value === 'string')
+    return /^[+-]?(?:\d(?:_?\d)*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/.test(value)
+      ? Number(value.replaceAll('_', ''))
+      : 0;
   if (typeof value === 'bigint' || typeof value === 'number') return Number(value);
   return value === true ? 1 : 0;
 }
 
-/** Reports whether two values are deeply equal; an int equals a float of the same value. */
+/** Reports whether two values are deeply equal, with the same types. (Source: reflect.DeepEqual.) */
 export function isEqual(a: GoValue, b: GoValue): boolean {
-  if (isNumber(a) && isNumber(b)) return Number(a) === Number(b);
-  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return a === b;
-  return JSON.stringify(toJsonValue(a)) === JSON.stringify(toJsonValue(b));
+  let nodes = 0;
+  const areEqual = (x: GoValue, y: GoValue, depth: number): boolean => {
+    if (++nodes > maxNodes || depth > maxDepth) throw limitFault('values too large to compare');
+    if (Array.isArray(x) && Array.isArray(y))
+      return x.length === y.length && x.every((item, i) => areEqual(item, y[i] as GoValue, depth + 1));
+    if (x instanceof GoStruct && y instanceof GoStruct)
+      return x.type === y.type && areEqual(x.content, y.content, depth + 1);
+    if (!isGoMap(x) || !isGoMap(y)) return x === y;
+    const keys = Object.keys(x);
+    return (
+      keys.length === Object.keys(y).length &&
+      keys.every((key) => Object.hasOwn(y, key) && areEqual(x[key] as GoValue, y[key] as GoValue, depth + 1))
+    );
+  };
+  return areEqual(a, b, 0);
 }
 
 export function isNumber(value: GoValue): value is number | bigint {

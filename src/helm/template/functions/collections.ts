@@ -13,6 +13,7 @@ import {
   getKeys,
   getKind,
   setKey,
+  toInt,
   toText,
   getType,
 } from '../go-values.js';
@@ -45,19 +46,31 @@ const mergeOverwrite = define('mm*', ([target, ...sources]) =>
 
 const asList = (value: GoValue): GoValue[] => {
   if (Array.isArray(value)) return value;
-  if (value === null) return [];
   if (value instanceof GoStruct && Array.isArray(value.content)) return value.content;
   throw evaluationFault(`type ${getType(value)} is not a list`);
 };
 
 const push = define('aa', ([items, item]) => [...asList(items), item]);
 
-function slice(items: GoValue, indexes: readonly GoValue[]): GoValue {
-  const [start = 0n, end] = indexes;
-  const whole = typeof items === 'string' ? items : asList(items);
-  const [from, to] = [Number(start), end === undefined ? whole.length : Number(end)];
+/** Returns a part of a list; nil of an empty one. */
+function slice(items: GoValue, [start = 0n, end]: readonly GoValue[]): GoValue {
+  const whole = asList(items);
+  if (whole.length === 0) return null;
+  const [from, to] = [Number(toInt(start)), end === undefined ? whole.length : Number(toInt(end))];
   if (!(from >= 0 && to >= from && to <= whole.length)) throw evaluationFault('slice: index out of range');
   return whole.slice(from, to);
+}
+
+/** Returns the value at a path of nested maps; `otherwise` if one of its keys is missing. */
+function dig(args: readonly GoValue[]): GoValue {
+  const [map = null, otherwise = null] = args.slice(-2).reverse();
+  return (
+    args.slice(0, -2).reduce<GoValue | undefined>((value, key) => {
+      if (value === undefined) return undefined;
+      if (!isGoMap(value)) throw evaluationFault(`a ${getType(value)} is no map`);
+      return getKey(value, toText(key));
+    }, map) ?? otherwise
+  );
 }
 
 function index(value: GoValue, keys: readonly GoValue[]): GoValue {
@@ -70,9 +83,10 @@ function index(value: GoValue, keys: readonly GoValue[]): GoValue {
     }
     if (!Array.isArray(value) && typeof value !== 'string')
       throw evaluationFault(`can't index item of type ${getType(value)}`);
+    if (typeof key !== 'bigint') throw evaluationFault(`cannot index slice/array with type ${getType(key)}`);
     const position = Number(key);
-    if (!Number.isInteger(position) || position < 0 || position >= value.length)
-      throw evaluationFault(`index out of range: ${toText(key)}`);
+    const length = typeof value === 'string' ? Buffer.byteLength(value) : value.length;
+    if (position < 0 || position >= length) throw evaluationFault(`index out of range: ${toText(key)}`);
     return typeof value === 'string'
       ? BigInt(Buffer.from(value)[position] ?? 0)
       : (value[position] as GoValue);
@@ -106,17 +120,7 @@ export const collectionFunctions: FunctionTable = {
     const left = new Set(keys.map(toText));
     return dict(Object.entries(map).flatMap(([key, value]) => (left.has(key) ? [] : [key, value])));
   }),
-  dig: define('a*', (args) => {
-    const [map = null, otherwise = null] = args.slice(-2).reverse();
-    let value: GoValue = map;
-    for (const key of args.slice(0, -2)) {
-      if (!isGoMap(value)) return otherwise;
-      const next = getKey(value, toText(key));
-      if (next === undefined) return otherwise;
-      value = next;
-    }
-    return value;
-  }),
+  dig: define('aaa*', dig),
   ...withMust({
     merge,
     mergeOverwrite,
@@ -124,9 +128,7 @@ export const collectionFunctions: FunctionTable = {
     push: push,
     append: push,
     prepend: define('aa', ([items, item]) => [item, ...asList(items)]),
-    first: define('a', ([items]) =>
-      typeof items === 'string' ? items.slice(0, 1) : (asList(items)[0] ?? null),
-    ),
+    first: define('a', ([items]) => asList(items)[0] ?? null),
     last: define('a', ([items]) => asList(items).at(-1) ?? null),
     rest: define('a', ([items]) => asList(items).slice(1)),
     initial: define('a', ([items]) => asList(items).slice(0, -1)),
@@ -142,14 +144,17 @@ export const collectionFunctions: FunctionTable = {
     without: define('aa*', ([items, ...gone]) =>
       asList(items).filter((item) => !gone.some((entry) => isEqual(entry, item))),
     ),
-    has: define('aa', ([item, items]) => asList(items).some((entry) => isEqual(entry, item))),
+    has: define(
+      'aa',
+      ([item, items]) => items !== null && asList(items).some((entry) => isEqual(entry, item)),
+    ),
     compact: define('a', ([items]) => asList(items).filter(isTrue)),
     slice: define('aa*', ([items, ...indexes]) => slice(items, indexes)),
     chunk: define('ia', ([size, items]) => {
       const all = asList(items);
+      if (size < 1) throw evaluationFault('chunk: size out of range');
       const chunks: GoValue[] = [];
-      for (let i = 0; i < all.length; i += Math.max(1, size))
-        chunks.push(all.slice(i, i + Math.max(1, size)));
+      for (let i = 0; i < all.length; i += size) chunks.push(all.slice(i, i + size));
       return chunks;
     }),
   }),

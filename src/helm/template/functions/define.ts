@@ -6,7 +6,7 @@ import { type GoMap, type GoValue, isGoMap, getType } from '../go-values.js';
 interface Kinds {
   /** A string. */
   s: string;
-  /** An int, or a whole float, for which Go requires a conversion. */
+  /** An int; floats are no ints. */
   i: number;
   l: GoValue[];
   m: GoMap;
@@ -45,9 +45,9 @@ export function define<const S extends string>(
 
 function convert(value: GoValue, kind: keyof Kinds): unknown {
   if (kind === 'a') return value;
-  if (kind === 'i' && (typeof value === 'bigint' || Number.isInteger(value))) return Number(value);
-  // Nil is an empty map or list where one is expected.
-  if (value === null && (kind === 'm' || kind === 'l')) return kind === 'm' ? {} : [];
+  if (kind === 'i' && typeof value === 'bigint') return Number(value);
+  // Nil is an empty map where one is expected.
+  if (value === null && kind === 'm') return {};
   const isOfKind =
     (kind === 's' && typeof value === 'string') ||
     (kind === 'b' && typeof value === 'boolean') ||

@@ -3,8 +3,16 @@ import { getMessage } from '../../../core/errors.js';
 import { encodeGoJson, parseGoJson } from '../../../document/go-json.js';
 import type { JsonValue } from '../../../document/json.js';
 import { encodeYaml, parseYaml } from '../../../document/yaml.js';
-import { evaluationFault } from '../fault.js';
-import { type GoValue, isGoMap, toJsonValue, toText } from '../go-values.js';
+import { TemplateFault, evaluationFault } from '../fault.js';
+import {
+  type GoValue,
+  fromJsonValue,
+  getType,
+  isGoMap,
+  isNumber,
+  toJsonValue,
+  toText,
+} from '../go-values.js';
 import { sprint, sprintf, sprintln } from '../format.js';
 import { type FunctionTable, define, lacking, withMust } from './define.js';
 
@@ -12,33 +20,62 @@ function toYaml(value: GoValue): string {
   return encodeYaml(toJsonValue(value)).replace(/\n$/, '');
 }
 
-/** Parses YAML or JSON like Helm: invalid text becomes a map with the error. */
-function readMap(text: string, parse: (text: string) => JsonValue): GoValue {
-  try {
-    const value = parse(text);
-    if (value === null) return {};
-    return isGoMap(value) ? value : { Error: 'cannot unmarshal into a map' };
-  } catch (error) {
-    return { Error: getMessage(error) };
-  }
+/** A parser of text, with what Go's errors start with. */
+interface Reader {
+  parse(text: string): JsonValue;
+  syntax: string;
+  mismatch: string;
 }
 
-function readList(text: string, parse: (text: string) => JsonValue): GoValue {
+const yamlReader: Reader = {
+  parse: parseYaml,
+  syntax: 'error converting YAML to JSON: ',
+  mismatch: 'error unmarshaling JSON: while decoding JSON: ',
+};
+const jsonReader: Reader = { parse: parseGoJson, syntax: '', mismatch: '' };
+
+/** Parses text like Helm: nil and invalid text become what `toResult` makes of nothing, or of an error. */
+function read(
+  text: string,
+  { parse, syntax, mismatch }: Reader,
+  type: string,
+  toResult: (fault: string | undefined) => GoValue,
+): GoValue {
+  let value: GoValue;
   try {
-    const value = parse(text);
-    return Array.isArray(value) ? value : value === null ? [] : ['cannot unmarshal into a list'];
+    value = fromJsonValue(parse(text));
   } catch (error) {
-    return [getMessage(error)];
+    if (error instanceof TemplateFault) throw error;
+    return toResult(syntax + getMessage(error));
   }
+  if (value === null || getType(value) === type) return value ?? toResult(undefined);
+  const kind = Array.isArray(value)
+    ? 'array'
+    : isGoMap(value)
+      ? 'object'
+      : isNumber(value)
+        ? 'number'
+        : getType(value);
+  return toResult(`${mismatch}json: cannot unmarshal ${kind} into Go value of type ${type}`);
 }
+
+const readMap = (reader: Reader) =>
+  define('s', ([text]) =>
+    read(text, reader, 'map[string]interface {}', (fault) => (fault === undefined ? {} : { Error: fault })),
+  );
+const readList = (reader: Reader) =>
+  define('s', ([text]) =>
+    read(text, reader, '[]interface {}', (fault) => (fault === undefined ? [] : [fault])),
+  );
 
 const json = (indent: number, escapeHtml: boolean) =>
   define('a', ([value]) => encodeGoJson(toJsonValue(value), { indent, escapeHtml }));
 
 const parseJson = define('s', ([text]) => {
   try {
-    return parseGoJson(text);
+    return fromJsonValue(parseGoJson(text));
   } catch (error) {
+    if (error instanceof TemplateFault) throw error;
     throw evaluationFault(getMessage(error));
   }
 });
@@ -55,7 +92,20 @@ function toBase32(text: string): string {
   return letters.padEnd(Math.ceil(letters.length / 8) * 8, '=');
 }
 
-function fromBase32(text: string): string {
+/** Returns the offset of the first character that is not in an encoding in groups of `size`; undefined if there is none. */
+function findIllegal(text: string, letters: RegExp, size: number): number | undefined {
+  const end = text.search(/=*$/);
+  const illegal = [...text.slice(0, end)].findIndex((letter) => !letters.test(letter));
+  if (illegal >= 0) return Buffer.byteLength(text.slice(0, illegal));
+  return text.length % size === 0 && text.length - end < size
+    ? undefined
+    : text.length - (text.length % size);
+}
+
+function fromBase32(written: string): string {
+  const text = written.replace(/[\r\n]/g, '');
+  const illegal = findIllegal(text, /[A-Z2-7]/, 8);
+  if (illegal !== undefined) return `illegal base32 data at input byte ${illegal}`;
   const bits = [...text.replace(/=+$/, '')]
     .map((name) => base32Letters.indexOf(name).toString(2).padStart(5, '0'))
     .join('');
@@ -71,14 +121,15 @@ function adler32(text: string): string {
   return String(b * 65536 + a);
 }
 
-const decode = (from: BufferEncoding) =>
-  define('s', ([text]) =>
-    /^[A-Za-z0-9+/=\r\n]*$/.test(text)
-      ? Buffer.from(text, from).toString()
-      : 'illegal base64 data at input byte 0',
-  );
+function fromBase64(written: string): string {
+  const text = written.replace(/[\r\n]/g, '');
+  const illegal = findIllegal(text, /[A-Za-z0-9+/]/, 4);
+  if (illegal !== undefined) return `illegal base64 data at input byte ${illegal}`;
+  return Buffer.from(text, 'base64').toString();
+}
 
 const html: Readonly<Record<string, string>> = {
+  '\0': '\ufffd',
   '&': '&amp;',
   '<': '&lt;',
   '>': '&gt;',
@@ -86,13 +137,19 @@ const html: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
+/** Returns a character as scripts write it. (Source: text/template, JSEscape.) */
+function escapeJs(name: string): string {
+  if (name === '\\' || name === "'" || name === '"') return `\\${name}`;
+  return `\\u${name.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}`;
+}
+
 /** Functions that print and encode. */
 export const encodingFunctions: FunctionTable = {
   toYamlPretty: define('a', ([value]) => toYaml(value)),
-  fromYaml: define('s', ([text]) => readMap(text, parseYaml)),
-  fromYamlArray: define('s', ([text]) => readList(text, parseYaml)),
-  fromJson: define('s', ([text]) => readMap(text, parseGoJson)),
-  fromJsonArray: define('s', ([text]) => readList(text, parseGoJson)),
+  fromYaml: readMap(yamlReader),
+  fromYamlArray: readList(yamlReader),
+  fromJson: readMap(jsonReader),
+  fromJsonArray: readList(jsonReader),
   mustFromJson: parseJson,
   ...withMust({
     toYaml: define('a', ([value]) => toYaml(value)),
@@ -104,7 +161,7 @@ export const encodingFunctions: FunctionTable = {
   mustToToml: lacking('mustToToml', 'TOML is not supported'),
   fromToml: lacking('fromToml', 'TOML is not supported'),
   b64enc: define('s', ([text]) => Buffer.from(text).toString('base64')),
-  b64dec: decode('base64'),
+  b64dec: define('s', ([text]) => fromBase64(text)),
   b32enc: define('s', ([text]) => toBase32(text)),
   b32dec: define('s', ([text]) => fromBase32(text)),
   sha1sum: hash('sha1'),
@@ -114,7 +171,11 @@ export const encodingFunctions: FunctionTable = {
   print: define('a*', (values) => sprint(values)),
   println: define('a*', (values) => sprintln(values)),
   printf: define('sa*', ([format, ...values]) => sprintf(format, values)),
-  html: define('a*', (values) => sprint(values).replace(/[&<>"']/g, (name) => html[name] as string)),
-  js: define('a*', (values) => JSON.stringify(sprint(values)).slice(1, -1)),
-  urlquery: define('a*', (values) => encodeURIComponent(values.map(toText).join('')).replaceAll('%20', '+')),
+  html: define('a*', (values) => sprint(values).replace(/[\0&<>"']/g, (name) => html[name] as string)),
+  js: define('a*', (values) => sprint(values).replace(/[\\'"<>&=\p{Cc}]/gu, escapeJs)),
+  urlquery: define('a*', (values) =>
+    encodeURIComponent(values.map(toText).join(''))
+      .replaceAll('%20', '+')
+      .replace(/[!'()*]/g, (name) => `%${name.charCodeAt(0).toString(16).toUpperCase()}`),
+  ),
 };

@@ -21,9 +21,10 @@ export function compilePattern(pattern: string, flags = ''): RegExp {
     .replaceAll('(?P<', '(?<')
     .replace(/\\z/g, '$(?![\\s\\S])')
     .replace(/\\A/g, '^')
-    .replace(/\[:(\w+):\]/g, (all, name: string) => classes[name] ?? all);
+    .replace(/\[:(\w+):\]/g, (all, name: string) => classes[name] ?? all)
+    .replace(/\\([pP])([A-Z])/g, '\\$1{$2}');
   try {
-    return new RegExp(source, flags + own.replace('U', ''));
+    return new RegExp(source, flags + own.replace('U', '') + (/\\[pP]\{/.test(source) ? 'u' : ''));
   } catch {
     throw evaluationFault(`error parsing regexp: ${pattern.slice(0, 200)}`);
   }
@@ -31,32 +32,44 @@ export function compilePattern(pattern: string, flags = ''): RegExp {
 
 function matches(pattern: string, text: string, count: number, budget: Budget): RegExpExecArray[] {
   const results: RegExpExecArray[] = [];
+  let end = -1;
   for (const match of text.matchAll(compilePattern(pattern, 'g'))) {
     if (count >= 0 && results.length >= count) break;
     budget.countSteps(1);
-    results.push(match);
+    // In Go, an empty match does not follow another match directly.
+    if (match[0] !== '' || match.index !== end) results.push(match);
+    end = match.index + match[0].length;
   }
   return results;
 }
 
 function replaceAll(pattern: string, text: string, template: string, budget: Budget): string {
-  let length = text.length;
-  return text.replace(compilePattern(pattern, 'g'), (...args: unknown[]) => {
-    const last = args.at(-1);
-    const groups = typeof last === 'object' ? (last as Record<string, string | undefined>) : {};
-    const made = template.replace(
+  return replaceMatches(pattern, text, budget, (match) =>
+    template.replace(
       /\$(?:\$|\{(\w+)\}|(\w+))/g,
-      (all, braced: string | undefined, plain: string | undefined) => {
+      (_all, braced: string | undefined, plain: string | undefined) => {
         const name = braced ?? plain;
-        if (name === undefined) return all === '$$' ? '$' : all;
-        const group = /^\d+$/.test(name) ? args[Number(name)] : groups[name];
-        return typeof group === 'string' ? group : '';
+        if (name === undefined) return '$';
+        return (/^\d+$/.test(name) ? match[Number(name)] : match.groups?.[name]) ?? '';
       },
-    );
-    length += made.length;
-    budget.requireLength(length);
-    return made;
-  });
+    ),
+  );
+}
+
+function replaceMatches(
+  pattern: string,
+  text: string,
+  budget: Budget,
+  replace: (match: RegExpExecArray) => string,
+): string {
+  let made = '';
+  let from = 0;
+  for (const match of matches(pattern, text, -1, budget)) {
+    made += text.slice(from, match.index) + replace(match);
+    from = match.index + match[0].length;
+    budget.requireLength(made.length + text.length);
+  }
+  return made + text.slice(from);
 }
 
 /** Functions with regular expressions. */
@@ -70,10 +83,9 @@ export const patternFunctions: FunctionTable = {
     regexReplaceAll: define('sss', ([pattern, text, by], { budget }) =>
       replaceAll(pattern, text, by, budget),
     ),
-    regexReplaceAllLiteral: define('sss', ([pattern, text, by], { budget }) => {
-      budget.requireLength((text.length + 1) * (by.length + 1));
-      return text.replace(compilePattern(pattern, 'g'), () => by);
-    }),
+    regexReplaceAllLiteral: define('sss', ([pattern, text, by], { budget }) =>
+      replaceMatches(pattern, text, budget, () => by),
+    ),
     regexSplit: define('ssi', ([pattern, text, count], { budget }) => {
       const parts: string[] = [];
       let from = 0;

@@ -1,9 +1,15 @@
 import { quoteGo } from '../../../core/go-json-quote.js';
+import { sortedByBytes } from '../../../core/order.js';
 import { type GoMap, type GoValue, isTrue, setKey, toText } from '../go-values.js';
 import { evaluationFault } from '../fault.js';
 import { type FunctionTable, define } from './define.js';
 
 const list = (value: GoValue): GoValue[] => (Array.isArray(value) ? value : value === null ? [] : [value]);
+/** Returns a count of characters. Throws TemplateFault if negative. */
+const requireCount = (count: number): number => {
+  if (count < 0) throw evaluationFault('negative count');
+  return count;
+};
 /** Returns values other than nil as text. */
 const toTexts = (values: readonly GoValue[]): string[] => values.filter((item) => item !== null).map(toText);
 const texts = (value: GoValue): string[] => toTexts(list(value));
@@ -26,8 +32,8 @@ const trimAll = define('ss', ([cutset, text]) => trimEnd(trimStart(text, cutset)
 
 const indentAfter = (start: string) =>
   define('is', ([spaces, text], { budget }) => {
-    budget.requireLength(text.length + spaces * text.split('\n').length);
-    const pad = ' '.repeat(Math.max(0, Math.min(spaces, 10_000)));
+    budget.requireLength(text.length + requireCount(spaces) * text.split('\n').length);
+    const pad = ' '.repeat(spaces);
     return start + pad + text.replaceAll('\n', `\n${pad}`);
   });
 
@@ -80,7 +86,7 @@ export const textFunctions: FunctionTable = {
   lower: define('s', ([text]) => text.toLowerCase()),
   title: define('s', ([text]) =>
     text.replace(
-      /(^|[\s\p{P}])(\p{Ll})/gu,
+      /(^|[^\p{L}\p{N}_])(\p{Ll})/gu,
       (_all, before: string, letter: string) => before + letter.toUpperCase(),
     ),
   ),
@@ -88,13 +94,14 @@ export const textFunctions: FunctionTable = {
     text.replace(/(^|\s)(\p{Lu})/gu, (_all, before: string, letter: string) => before + letter.toLowerCase()),
   ),
   repeat: define('is', ([count, text], { budget }) => {
-    budget.requireLength(Math.max(0, count) * text.length);
-    return text.repeat(Math.max(0, count));
+    budget.requireLength(requireCount(count) * text.length);
+    return text.repeat(count);
   }),
   substr: define('iis', ([start, end, text]) => {
     const bytes = Buffer.byteLength(text);
-    if (start < 0) return byteSlice(text, 0, Math.max(0, end));
-    return byteSlice(text, start, end < 0 || end > bytes ? bytes : end);
+    const [from, to] = start < 0 ? [0, end] : [start, end < 0 || end > bytes ? bytes : end];
+    if (to < from || to > bytes) throw evaluationFault('slice bounds out of range');
+    return byteSlice(text, from, to);
   }),
   trunc: define('is', ([length, text]) => truncate(length, text)),
   abbrev: define('is', ([width, text]) =>
@@ -139,7 +146,7 @@ export const textFunctions: FunctionTable = {
   nindent: indentAfter('\n'),
   replace: define('sss', ([from, to, text], { budget }) => {
     if (to.length > from.length) budget.requireLength((text.length + 1) * (to.length + 1));
-    return text.split(from).join(to);
+    return from === '' ? to + [...text].map((letter) => letter + to).join('') : text.split(from).join(to);
   }),
   plural: define('ssi', ([name, many, count]) => (count === 1 ? name : many)),
   join: define('sa', ([separator, value], { budget }) => {
@@ -147,10 +154,10 @@ export const textFunctions: FunctionTable = {
     budget.requireLength(parts.reduce((sum, part) => sum + part.length + separator.length, 0));
     return parts.join(separator);
   }),
-  sortAlpha: define('a', ([value]) => texts(value).sort((a, b) => (a < b ? -1 : 1))),
+  sortAlpha: define('a', ([value]) => (Array.isArray(value) ? sortedByBytes(texts(value)) : [toText(value)])),
   split: define('ss', ([separator, text]) => numbered(text.split(separator))),
   splitn: define('sis', ([separator, count, text]) => {
-    const parts = text.split(separator);
+    const parts = count === 0 ? [] : text.split(separator);
     if (count > 0 && parts.length > count) parts.push(parts.splice(count - 1).join(separator));
     return numbered(parts);
   }),
@@ -200,10 +207,13 @@ export const pathFunctions: FunctionTable = {
       /^(?:([A-Za-z][\w+.-]*):)?(?:\/\/(?:([^/?#@]*)@)?([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?$/s.exec(
         text,
       );
-    if (match === null) throw evaluationFault('unable to parse url');
-    const [, scheme = '', userinfo = '', host = '', path = '', query = '', fragment = ''] = match;
+    if (match === null || /\p{Cc}|%(?![0-9a-f]{2})/iu.test(text))
+      throw evaluationFault('unable to parse url');
+    const [, scheme = '', userinfo = '', host = '', rest = '', query = '', fragment = ''] = match;
+    const isOpaque = scheme !== '' && host === '' && rest !== '' && !rest.startsWith('/');
+    const [path, opaque] = isOpaque ? ['', rest] : [rest, ''];
     const hostname = host.replace(/:\d*$/, '').replace(/^\[|\]$/g, '');
-    return { scheme, userinfo, host, hostname, path, query, fragment, opaque: '' };
+    return { scheme, userinfo, host, hostname, path, query, fragment, opaque };
   }),
   urlJoin: define('m', ([parts]) => {
     const part = (name: string): string => (typeof parts[name] === 'string' ? parts[name] : '');

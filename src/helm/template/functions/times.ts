@@ -1,4 +1,4 @@
-import { type GoValue, GoStruct, toInt, toText } from '../go-values.js';
+import { type GoValue, GoStruct, toText } from '../go-values.js';
 import { type FunctionTable, define } from './define.js';
 
 const months = 'January February March April May June July August September October November December'.split(
@@ -31,9 +31,12 @@ function formatTime(layout: string, time: Date): string {
 /** Constant time, so that charts that print the time render reproducibly. */
 const epoch = new Date(0);
 
+/** Returns a time in milliseconds; that of `now` beyond the range of dates. */
+const validTime = (time: number): Date => (Number.isNaN(new Date(time).getTime()) ? epoch : new Date(time));
+
 const parseTime = (value: GoValue): Date => {
   if (value instanceof GoStruct && typeof value.content === 'string') return new Date(value.content);
-  return typeof value === 'number' || typeof value === 'bigint' ? new Date(Number(value) * 1000) : epoch;
+  return typeof value === 'bigint' ? validTime(Number(value) * 1000) : epoch;
 };
 
 function timeStruct(time: Date): GoStruct {
@@ -67,15 +70,11 @@ function durationText(seconds: number): string {
   return hours > 0 ? `${hours}h${minutes}m${rest}` : minutes > 0 ? `${minutes}m${rest}` : rest;
 }
 
-const modify = define('sa', ([change, time]) => {
-  const moved = new Date(parseTime(time).getTime() + getSeconds(change) * 1000);
-  return timeStruct(Number.isNaN(moved.getTime()) ? epoch : moved);
-});
+const modify = define('sa', ([change, time]) =>
+  timeStruct(validTime(parseTime(time).getTime() + getSeconds(change) * 1000)),
+);
 const inZone = define('sas', ([layout, time]) => formatTime(layout, parseTime(time)));
-const toDate = define('ss', ([, text]) => {
-  const time = new Date(text);
-  return timeStruct(Number.isNaN(time.getTime()) ? epoch : time);
-});
+const toDate = define('ss', ([, text]) => timeStruct(validTime(Date.parse(text))));
 
 /** Functions for times; `now` is the start of 1970. */
 export const timeFunctions: FunctionTable = {
@@ -90,7 +89,7 @@ export const timeFunctions: FunctionTable = {
   ago: define('a', () => '0s'),
   // sprig ignores an int.
   duration: define('a', ([seconds]) =>
-    durationText(typeof seconds === 'string' ? Number(toInt(seconds)) : 0),
+    durationText(typeof seconds === 'string' && /^[+-]?\d{1,18}$/.test(seconds) ? Number(seconds) : 0),
   ),
   durationRound: define('a', ([value]) =>
     typeof value === 'string' ? durationText(getSeconds(value)) : '0s',

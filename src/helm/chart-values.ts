@@ -1,9 +1,18 @@
 import { OpmateError } from '../core/errors.js';
 import { parseConstraint } from '../core/semver-range.js';
 import { tryParse } from '../core/semver.js';
-import type { JsonObject, JsonValue } from '../document/json.js';
+import { isJsonObject } from '../document/json.js';
 import type { Chart, ChartDependency } from './chart.js';
-import { type GoMap, deepCopy, fromJsonValue, getKey, isGoMap, setKey } from './template/go-values.js';
+import {
+  type GoMap,
+  type GoValue,
+  deepCopy,
+  fromJsonValue,
+  getKey,
+  isGoMap,
+  setKey,
+  toText,
+} from './template/go-values.js';
 import { parseLooseVersion } from './template/functions/versions.js';
 
 /** A chart to render, under its alias, with its enabled sub-charts. */
@@ -12,8 +21,10 @@ export interface EnabledChart {
   /** Alias, or name without one. */
   name: string;
   /** Default values, including imported ones. */
-  values: JsonObject;
+  values: GoMap;
   charts: EnabledChart[];
+  /** Enabled dependencies of Chart.yaml; all of them before conditions are checked. */
+  dependencies: ChartDependency[];
 }
 
 export interface PreparedChart {
@@ -24,60 +35,65 @@ export interface PreparedChart {
 }
 
 /**
- * Applies aliases, conditions, tags and imports of dependencies, and merges default values downwards. (Source: Helm
- * 3, chartutil.ProcessDependencies and CoalesceValues.)
+ * Applies aliases, conditions, tags and imports of dependencies, and merges default values downwards. Throws
+ * OpmateError for values of a sub-chart that are no object. (Source: Helm 3, chartutil.ProcessDependenciesWithMerge and
+ * CoalesceValues.)
  */
 export function prepareChart(chart: Chart): PreparedChart {
   const absent: PreparedChart['absent'] = [];
-  const root = enable(chart, chart.name, {}, absent);
+  const root = everything(chart, chart.name);
+  enable(root, {}, '', absent);
   importValues(root);
-  const values: GoMap = {};
-  coalesce(root, values);
-  return { root, values, absent };
-}
-
-/** Returns all sub-charts by alias, including unlisted ones, without disabled ones, from the top down. */
-function enable(chart: Chart, name: string, values: GoMap, absent: PreparedChart['absent']): EnabledChart {
-  const made: EnabledChart = { chart, name, values: fromJsonValue(chart.values) as JsonObject, charts: [] };
-  const named = new Set(chart.dependencies.map((dependency) => dependency.name));
-  const candidates: { chart: Chart; name: string; dependency: ChartDependency | undefined }[] = chart.charts
-    .filter((item) => !named.has(item.name))
-    .map((item) => ({ chart: item, name: item.name, dependency: undefined }));
-  for (const dependency of chart.dependencies) {
-    const subchart = chart.charts.find(
-      (item) => item.name === dependency.name && fits(item.version, dependency.version),
-    );
-    if (subchart === undefined) absent.push({ chart: chart.name, name: dependency.name });
-    else candidates.push({ chart: subchart, name: dependency.alias ?? dependency.name, dependency });
-  }
-  // Conditions see the values from above over those of this chart and all charts below.
-  const merged = deepCopy(values) as GoMap;
-  coalesce({ ...made, charts: candidates.map((item) => everything(item.chart, item.name)) }, merged);
-  for (const { chart: inner, name: alias, dependency } of candidates) {
-    if (dependency !== undefined && !isEnabled(dependency, merged)) continue;
-    const own = getKey(merged, alias);
-    made.charts.push(enable(inner, alias, isGoMap(own) ? own : {}, absent));
-  }
-  return made;
+  return { root, values: coalesce(root, {}), absent };
 }
 
 function everything(chart: Chart, name: string): EnabledChart {
   const charts = chart.charts.map((item) => everything(item, item.name));
-  return { chart, name, values: chart.values, charts };
+  return {
+    chart,
+    name,
+    values: fromJsonValue(chart.values) as GoMap,
+    charts,
+    dependencies: chart.dependencies,
+  };
 }
 
-function fits(version: string, constraint: string): boolean {
-  if (constraint === '' || version === constraint) return true;
-  const range = tryParse(parseConstraint, constraint);
+const getAlias = ({ alias, name }: ChartDependency): string => alias ?? name;
+
+/**
+ * Keeps the enabled sub-charts, from the top down; unlisted ones come first. `values` are those of the parent, in which
+ * conditions start at `path`.
+ */
+function enable(made: EnabledChart, values: GoMap, path: string, absent: PreparedChart['absent']): void {
+  const { chart, dependencies } = made;
+  if (dependencies.length === 0) return;
+  const listed: EnabledChart[] = [];
+  for (const dependency of dependencies) {
+    const inner = chart.charts.find((item) => isMatch(item, dependency));
+    if (inner === undefined) absent.push({ chart: chart.name, name: dependency.name });
+    else listed.push(everything(inner, getAlias(dependency)));
+  }
+  const unlisted = made.charts.filter((item) => !dependencies.some((entry) => isMatch(item.chart, entry)));
+  made.charts = [...unlisted, ...listed];
+  const merged = coalesce(made, values);
+  const disabled = new Set(dependencies.filter((entry) => !isEnabled(entry, merged, path)).map(getAlias));
+  made.dependencies = dependencies.filter((entry) => !disabled.has(getAlias(entry)));
+  made.charts = made.charts.filter(({ name }) => !disabled.has(name));
+  for (const inner of made.charts) enable(inner, merged, `${path}${inner.name}.`, absent);
+}
+
+function isMatch({ name, version }: Chart, dependency: ChartDependency): boolean {
+  if (name !== dependency.name) return false;
+  const range = tryParse(parseConstraint, dependency.version);
   const parsed = tryParse(parseLooseVersion, version);
   return range !== undefined && parsed !== undefined && range.contains(parsed);
 }
 
 /** Reports whether a dependency is enabled; a set condition takes precedence over tags. */
-function isEnabled({ conditions, tags }: ChartDependency, values: GoMap): boolean {
-  for (const path of conditions) {
-    const switched = valueAt(values, path);
-    if (typeof switched === 'boolean') return switched;
+function isEnabled({ conditions, tags }: ChartDependency, values: GoMap, path: string): boolean {
+  for (const condition of conditions) {
+    const value = valueAt(values, path + condition);
+    if (typeof value === 'boolean') return value;
   }
   const table = getKey(values, 'tags');
   if (!isGoMap(table)) return true;
@@ -85,83 +101,100 @@ function isEnabled({ conditions, tags }: ChartDependency, values: GoMap): boolea
   return set.length === 0 || set.includes(true);
 }
 
-function valueAt(values: GoMap, path: string): unknown {
+function valueAt(values: GoMap, path: string): GoValue | undefined {
   return path
     .split('.')
-    .reduce<unknown>(
-      (value, key) => (isGoMap(value as JsonValue) ? getKey(value as GoMap, key) : undefined),
-      values,
-    );
+    .reduce<GoValue | undefined>((value, key) => (isGoMap(value) ? getKey(value, key) : undefined), values);
 }
 
 /** Copies values of sub-charts into those of their parents, from the bottom up. */
-function importValues(chart: EnabledChart): void {
-  for (const inner of chart.charts) importValues(inner);
-  for (const dependency of chart.chart.dependencies) {
-    const inner = chart.charts.find(
-      (enabledChart) => enabledChart.name === (dependency.alias ?? dependency.name),
-    );
-    if (inner === undefined) continue;
+function importValues(made: EnabledChart): void {
+  for (const inner of made.charts) importValues(inner);
+  if (made.dependencies.length === 0) return;
+  const values = merge(made, {});
+  const imported: GoMap = {};
+  for (const dependency of made.dependencies) {
     for (const rule of dependency.importValues) {
+      if (typeof rule !== 'string' && !isJsonObject(rule)) continue;
       const [from, to] =
         typeof rule === 'string'
           ? [`exports.${rule}`, '.']
-          : isGoMap(rule)
-            ? [rule['child'], rule['parent']]
-            : [];
-      const value = typeof from === 'string' ? valueAt(inner.values, from) : undefined;
-      if (typeof to !== 'string' || !isGoMap(value as JsonValue)) continue;
-      const table = to === '.' ? chart.values : tableAt(chart.values, to);
-      fill(table, deepCopy(value as GoMap) as GoMap);
+          : [toText(rule['child'] ?? null), toText(rule['parent'] ?? null)];
+      const table = valueAt(values, `${getAlias(dependency)}.${from}`);
+      if (isGoMap(table)) fillTable(imported, to === '.' ? table : tableAt(to, table), true);
     }
   }
+  made.values = fillTable(deepCopy(values) as GoMap, imported, true);
 }
 
-function tableAt(values: GoMap, path: string): GoMap {
-  let table = values;
-  for (const key of path.split('.')) {
-    const next = getKey(table, key);
-    const made: GoMap = isGoMap(next) ? next : {};
-    setKey(table, key, made);
-    table = made;
-  }
-  return table;
+/** Returns a map in maps of the keys of a path. */
+function tableAt(path: string, table: GoMap): GoMap {
+  return path.split('.').reduceRight<GoMap>((inner, key) => toMap(key, inner), table);
 }
 
-/** Fills `values` with the defaults of a chart and, below their names, of its sub-charts. */
-function coalesce(chart: EnabledChart, values: GoMap, depth = 0): void {
+function toMap(key: string, value: GoValue): GoMap {
+  const made: GoMap = {};
+  setKey(made, key, value);
+  return made;
+}
+
+/** Returns values with the defaults of a chart and, below their names, of its sub-charts; a null takes a default away. */
+function coalesce(chart: EnabledChart, values: GoMap): GoMap {
+  return fillChart(chart, deepCopy(values) as GoMap, false);
+}
+
+/** Returns values as `coalesce` does, but with all nulls. */
+function merge(chart: EnabledChart, values: GoMap): GoMap {
+  return fillChart(chart, deepCopy(values) as GoMap, true);
+}
+
+function fillChart(chart: EnabledChart, values: GoMap, keepsNull: boolean, depth = 0): GoMap {
   if (depth > 50) throw new OpmateError('LIMIT', `chart ${chart.name}: values nested too deeply`);
-  for (const [key, value] of Object.entries(chart.values)) {
+  const isSubchart = (key: string): boolean => chart.charts.some(({ name }) => name === key);
+  for (const [key, value] of Object.entries(deepCopy(chart.values) as GoMap)) {
     const own = getKey(values, key);
-    if (!Object.hasOwn(values, key)) setKey(values, key, deepCopy(value));
-    // A null takes a default away.
-    else if (own === null) delete values[key];
-    else if (isGoMap(own) && isGoMap(value)) fill(own, deepCopy(value) as GoMap);
+    if (own === undefined) setKey(values, key, value);
+    else if (own === null && !keepsNull) delete values[key];
+    else if (isGoMap(own) && isGoMap(value)) fillTable(own, value, keepsNull || isSubchart(key));
   }
   for (const inner of chart.charts) {
-    const own = getKey(values, inner.name);
-    if (own !== undefined && own !== null && !isGoMap(own))
+    const own = Object.hasOwn(values, inner.name) ? (values[inner.name] as GoValue) : {};
+    if (!isGoMap(own))
       throw new OpmateError('INVALID', `chart ${chart.name}: values of ${inner.name}: expected an object`);
-    const table: GoMap = isGoMap(own) ? own : {};
-    setKey(values, inner.name, table);
-    shareGlobals(values, table);
-    coalesce(inner, table, depth + 1);
+    setKey(values, inner.name, own);
+    shareGlobals(values, own);
+    fillChart(inner, own, keepsNull, depth + 1);
   }
+  return values;
 }
 
-/** Copies globals of a parent, which take precedence. */
+/** Copies globals of a parent, which take precedence; both must be objects where they exist. */
 function shareGlobals(from: GoMap, to: GoMap): void {
-  const [parent, own] = [getKey(from, 'global'), getKey(to, 'global')];
-  const made = isGoMap(parent) ? (deepCopy(parent) as GoMap) : {};
-  if (isGoMap(own)) fill(made, own);
-  setKey(to, 'global', made);
+  const [parent, own] = [getKey(from, 'global'), getKey(to, 'global')].map((value) =>
+    value === undefined ? {} : value,
+  );
+  if (!isGoMap(parent) || !isGoMap(own)) return;
+  for (const [key, value] of Object.entries(parent)) {
+    const known = getKey(own, key);
+    if (!isGoMap(value)) {
+      if (!isGoMap(known)) setKey(own, key, value);
+    } else if (known === undefined || isGoMap(known)) {
+      setKey(own, key, fillTable({ ...value }, known ?? {}, true));
+    }
+  }
+  setKey(to, 'global', own);
 }
 
-function fill(target: GoMap, source: GoMap): void {
+/**
+ * Fills a map with the keys of another that it lacks, and maps in it likewise; returns it. Without `keepsNull`, a null
+ * in it takes away a key that is not null in the other. May change both.
+ */
+function fillTable(target: GoMap, source: GoMap, keepsNull: boolean): GoMap {
   for (const [key, value] of Object.entries(source)) {
     const own = getKey(target, key);
     if (own === undefined) setKey(target, key, value);
-    else if (own === null) delete target[key];
-    else if (isGoMap(own) && isGoMap(value)) fill(own, value);
+    else if (own === null && value !== null && !keepsNull) delete target[key];
+    else if (isGoMap(own) && isGoMap(value)) fillTable(own, value, keepsNull);
   }
+  return target;
 }

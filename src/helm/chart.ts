@@ -7,9 +7,11 @@ import { LimitError, OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { getOrAdd } from '../core/groups.js';
 import { sortedByBytes } from '../core/order.js';
+import { tryParse } from '../core/semver.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { parseYaml } from '../document/yaml.js';
 import { getList } from '../document/json-fields.js';
+import { parseLooseVersion } from './template/functions/versions.js';
 
 /** A chart with its sub-charts as packed, before conditions and aliases. */
 export interface Chart {
@@ -62,6 +64,8 @@ const maxDepth = 20;
 const maxDependencies = 1000;
 /** Files that templates cannot read. */
 const special = /^(?:Chart\.(?:yaml|lock)|values\.(?:yaml|schema\.json)|requirements\.(?:yaml|lock))$/;
+/** Special files that templates of `v1` charts see as files. */
+const requirementsFile = /^requirements\./;
 
 /**
  * Reads the files of a packed chart, whose paths start with the name of the chart. Throws OpmateError for other
@@ -100,10 +104,19 @@ export async function loadChart(
   const metadata = readObject(files, 'Chart.yaml', label);
   if (metadata === undefined) throw new OpmateError('INVALID', `${label}: Chart.yaml: not found`);
   const [name, version] = [toVersionText(metadata['name']), toVersionText(metadata['version'])];
-  if (name === '' || version === '')
-    throw new OpmateError('INVALID', `${label}: Chart.yaml: missing ${name === '' ? 'name' : 'version'}`);
+  const refuse = (problem: string): never => {
+    throw new OpmateError('INVALID', `${label}: Chart.yaml: ${problem}`);
+  };
+  if (name === '' || version === '') refuse(`missing ${name === '' ? 'name' : 'version'}`);
+  if (/^\.{0,2}$|\//.test(name)) refuse(`name ${quoteGo(name)}: invalid`);
+  if (tryParse(parseLooseVersion, version) === undefined) refuse(`version ${quoteGo(version)}: invalid`);
+  const type = metadata['type'] ?? '';
+  if (type !== '' && type !== 'application' && type !== 'library')
+    refuse('type: expected application or library');
+  // Charts of Helm 2 have no version of the API.
+  const isFirstVersion = [undefined, null, '', 'v1'].includes(metadata['apiVersion'] as string | undefined);
   const requirements = readObject(files, 'requirements.yaml', label);
-  const listed = metadata['dependencies'] ?? requirements?.['dependencies'] ?? null;
+  const listed = requirements?.['dependencies'] ?? metadata['dependencies'] ?? null;
   const templates = new Map<string, string>();
   const crds = new Map<string, string>();
   const others = new Map<string, Buffer>();
@@ -115,7 +128,7 @@ export async function loadChart(
       const [part = '', ...rest] = path.slice('charts/'.length).split('/');
       if (/^[_.]/.test(part)) continue;
       getOrAdd(inner, part, () => new Map<string, Buffer>()).set(rest.join('/'), bytes);
-    } else if (!special.test(path)) {
+    } else if (!special.test(path) || (requirementsFile.test(path) && isFirstVersion)) {
       others.set(path, bytes);
       if (/^crds\/.*\.(?:ya?ml|json)$/.test(path)) crds.set(path, toText(bytes));
     }
@@ -135,7 +148,7 @@ export async function loadChart(
   }
   return {
     ...{ name, version, metadata, templates, crds, charts },
-    isLibrary: metadata['type'] === 'library',
+    isLibrary: type === 'library',
     values: readObject(files, 'values.yaml', label) ?? {},
     schema: schema && toText(schema),
     dependencies: readDependencies(listed, label),
@@ -147,17 +160,28 @@ function readDependencies(listed: JsonValue, label: string): ChartDependency[] {
   if (listed === null) return [];
   if (!Array.isArray(listed) || listed.length > maxDependencies)
     throw new OpmateError('INVALID', `${label}: dependencies: expected a list of at most ${maxDependencies}`);
-  return listed.filter(isJsonObject).map((value) => ({
+  const dependencies = listed.filter(isJsonObject).map((value) => ({
     name: toVersionText(value['name']),
     version: toVersionText(value['version']),
     alias: toVersionText(value['alias']) || undefined,
     conditions: toVersionText(value['condition'])
+      .trim()
       .split(',')
-      .map((path) => path.trim())
       .filter((path) => path !== ''),
     tags: Array.isArray(value['tags']) ? value['tags'].map(toVersionText) : [],
     importValues: getList(value, 'import-values'),
   }));
+  const names = new Set<string>();
+  for (const { name, alias = name } of dependencies) {
+    const problem = names.has(alias)
+      ? `more than one dependency with name or alias ${quoteGo(alias)}`
+      : alias !== name && !/^[\w-]+$/.test(alias)
+        ? `dependency ${quoteGo(name)}: invalid alias ${quoteGo(alias)}`
+        : undefined;
+    if (problem !== undefined) throw new OpmateError('INVALID', `${label}: Chart.yaml: ${problem}`);
+    names.add(alias);
+  }
+  return dependencies;
 }
 
 function readObject(files: ChartFiles, path: string, label: string): JsonObject | undefined {

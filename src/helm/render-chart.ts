@@ -209,8 +209,7 @@ function getFiles(files: ReadonlyMap<string, Buffer>): GoStruct {
     for (const [name, bytes] of files) setKey(made, name.slice(name.lastIndexOf('/') + 1), encode(bytes));
     return made;
   };
-  const asYaml = (value: GoMap): string =>
-    files.size === 0 ? '' : encodeYaml(value as JsonObject).replace(/\n$/, '');
+  const asYaml = (value: GoMap): string => encodeYaml(value as JsonObject).replace(/\n$/, '');
   return new GoStruct(
     'engine.files',
     {

@@ -1,18 +1,25 @@
 import { OpmateError } from '../../../core/errors.js';
+import { quoteGo } from '../../../core/go-json-quote.js';
 import { parseConstraint } from '../../../core/semver-range.js';
-import { type Version, compareVersions, formatVersion, parseVersion } from '../../../core/semver.js';
+import {
+  SemverError,
+  type Version,
+  compareVersions,
+  formatVersion,
+  parseVersion,
+} from '../../../core/semver.js';
 import { evaluationFault } from '../fault.js';
 import { GoStruct, toText } from '../go-values.js';
 import { type FunctionTable, define } from './define.js';
 
 /**
- * Parses a version with an optional leading `v`, and optional minor and patch. Throws OpmateError. (Source:
+ * Parses a version with an optional leading `v`, and optional minor and patch. Throws SemverError. (Source:
  * Masterminds/semver v3, NewVersion.)
  */
 export function parseLooseVersion(text: string): Version {
   const match = /^v?(\d+)(?:\.(\d+))?(?:\.(\d+))?((?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?)$/.exec(text);
   const [, major, minor = '0', patch = '0', rest] = match ?? [];
-  if (match === null) throw new OpmateError('INVALID', `invalid semantic version ${JSON.stringify(text)}`);
+  if (match === null) throw new SemverError(`invalid semantic version ${quoteGo(text)}`);
   const number = (digits: string | undefined): string => String(BigInt(digits ?? '0'));
   return parseVersion(`${number(major)}.${number(minor)}.${number(patch)}${rest}`);
 }

@@ -1,0 +1,132 @@
+import { describe, expect, it } from 'vitest';
+import { prepareChart } from '../../../src/helm/chart-values.js';
+import { type Chart, loadChart } from '../../../src/helm/chart.js';
+import { renderChart } from '../../../src/helm/render-chart.js';
+
+function load(files: Readonly<Record<string, string>>): Promise<Chart> {
+  return loadChart(new Map(Object.entries(files).map(([path, text]) => [path, Buffer.from(text)])), 'chart');
+}
+
+/** Files of a chart, and the values that Helm 3.21.4 renders each template with. */
+const rendered: [what: string, files: Record<string, string>, values: Record<string, unknown>][] = [
+  [
+    'takes a default of a sub-chart away by null',
+    {
+      'Chart.yaml':
+        '{"apiVersion": "v2", "name": "root", "version": "1.0.0", "dependencies": [{"name": "a", "version": "1.x"}]}',
+      'values.yaml': 'a: {x: null, w: {z: null}, own: null}\n',
+      'charts/a/Chart.yaml': '{"apiVersion": "v2", "name": "a", "version": "1.0.0"}',
+      'charts/a/values.yaml': '{x: 1, w: {z: 2, q: 3}, v: null}',
+      'charts/a/templates/t.yaml': '{{ toJson .Values }}',
+    },
+    { 'charts/a/templates/t.yaml': { global: {}, own: null, w: { q: 3 } } },
+  ],
+  [
+    'keeps a sub-chart whose version no dependency allows, whatever its condition',
+    {
+      'Chart.yaml':
+        '{"apiVersion": "v2", "name": "root", "version": "1.0.0", "dependencies": [{"name": "a", "version": "2.x", "condition": "a.enabled"}]}',
+      'values.yaml': 'a: {enabled: false}',
+      'charts/a/Chart.yaml': '{"apiVersion": "v2", "name": "a", "version": "1.0.0"}',
+      'charts/a/templates/t.yaml': '{{ toJson .Values }}',
+    },
+    {},
+  ],
+  [
+    'applies tags of the root at all depths, and conditions from the root',
+    {
+      'Chart.yaml':
+        '{"apiVersion": "v2", "name": "root", "version": "1.0.0", "dependencies": [{"name": "a", "version": "*"}]}',
+      'values.yaml': 'tags: {db: false}\na: {c: {enabled: true}}\n',
+      'charts/a/Chart.yaml':
+        '{"apiVersion": "v2", "name": "a", "version": "1.0.0", "dependencies": [{"name": "b", "version": "*", "tags": ["db"]}, {"name": "c", "version": "*", "tags": ["db"], "condition": "c.enabled"}]}',
+      'charts/a/charts/b/Chart.yaml': '{"apiVersion": "v2", "name": "b", "version": "1.0.0"}',
+      'charts/a/charts/b/templates/t.yaml': '{{ toJson .Values }}',
+      'charts/a/charts/c/Chart.yaml': '{"apiVersion": "v2", "name": "c", "version": "1.0.0"}',
+      'charts/a/charts/c/templates/t.yaml': '{{ toJson .Values }}',
+    },
+    { 'charts/a/charts/c/templates/t.yaml': { enabled: true, global: {} } },
+  ],
+  [
+    'checks no conditions below a chart without dependencies',
+    {
+      'Chart.yaml': '{"apiVersion": "v2", "name": "root", "version": "1.0.0"}',
+      'values.yaml': 'a: {b: {enabled: false}}\n',
+      'charts/a/Chart.yaml':
+        '{"apiVersion": "v2", "name": "a", "version": "1.0.0", "dependencies": [{"name": "b", "version": "*", "condition": "b.enabled"}]}',
+      'charts/a/charts/b/Chart.yaml': '{"apiVersion": "v2", "name": "b", "version": "1.0.0"}',
+      'charts/a/charts/b/templates/t.yaml': '{{ toJson .Values }}',
+    },
+    { 'charts/a/charts/b/templates/t.yaml': { enabled: false, global: {} } },
+  ],
+  [
+    'imports values of sub-charts, which those of the chart override',
+    {
+      'Chart.yaml':
+        '{"apiVersion": "v2", "name": "root", "version": "1.0.0", "dependencies": [{"name": "a", "version": "*", "alias": "x", "import-values": ["data", {"child": "sub.deep", "parent": "at.here"}]}]}',
+      'values.yaml': 'k: root\n',
+      'templates/t.yaml': '{{ toJson .Values }}',
+      'charts/a/Chart.yaml': '{"apiVersion": "v2", "name": "a", "version": "1.0.0"}',
+      'charts/a/values.yaml': '{exports: {data: {k: a, l: [1]}}, sub: {deep: {m: 1}}}',
+    },
+    {
+      'templates/t.yaml': {
+        at: { here: { m: 1 } },
+        k: 'root',
+        l: [1],
+        x: { exports: { data: { k: 'a', l: [1] } }, global: {}, sub: { deep: { m: 1 } } },
+      },
+    },
+  ],
+  [
+    'shares globals downwards, those of the parent first',
+    {
+      'Chart.yaml':
+        '{"apiVersion": "v2", "name": "root", "version": "1.0.0", "dependencies": [{"name": "a", "version": "*"}]}',
+      'values.yaml': 'global: {r: {h: root}, g1: 1}\na: {global: {r: {h: sub, i: 2}}}\n',
+      'charts/a/Chart.yaml': '{"apiVersion": "v2", "name": "a", "version": "1.0.0"}',
+      'charts/a/values.yaml': 'global: {g1: 2, o: {p: null}}',
+      'charts/a/templates/t.yaml': '{{ toJson .Values }}',
+    },
+    { 'charts/a/templates/t.yaml': { global: { g1: 1, o: { p: null }, r: { h: 'root', i: 2 } } } },
+  ],
+];
+
+describe('the values of a chart', () => {
+  it.each(rendered)('%s', async (_what, files, values) => {
+    const { files: made, faulty } = renderChart(prepareChart(await load(files)));
+    expect(faulty).toEqual([]);
+    const texts = made.map(({ path, text }) => [path.replace('root/', ''), JSON.parse(text)] as const);
+    expect(Object.fromEntries(texts)).toEqual(values);
+  });
+
+  it('that are no object where a sub-chart has its own are refused', async () => {
+    const chart = await load({
+      'Chart.yaml': '{name: root, version: 1.0.0}',
+      'values.yaml': 'a: null',
+      'charts/a/Chart.yaml': '{name: a, version: 1.0.0}',
+    });
+    expect(() => prepareChart(chart)).toThrow('chart root: values of a: expected an object');
+  });
+});
+
+describe('Chart.yaml', () => {
+  it.each([
+    ['{version: 1.0.0}', 'missing name'],
+    ['{name: root}', 'missing version'],
+    ['{name: a/b, version: 1.0.0}', 'name "a/b": invalid'],
+    ['{name: .., version: 1.0.0}', 'name "..": invalid'],
+    ['{name: root, version: one}', 'version "one": invalid'],
+    ['{name: root, version: 1.0.0, type: other}', 'type: expected application or library'],
+    [
+      '{name: root, version: 1.0.0, dependencies: [{name: a}, {name: b, alias: a}]}',
+      'more than one dependency with name or alias "a"',
+    ],
+    [
+      '{name: root, version: 1.0.0, dependencies: [{name: a, alias: a/b}]}',
+      'dependency "a": invalid alias "a/b"',
+    ],
+  ])('is refused: %s', async (text, problem) => {
+    await expect(load({ 'Chart.yaml': text })).rejects.toThrow(`chart: Chart.yaml: ${problem}`);
+  });
+});

@@ -13,10 +13,11 @@ import { DiagnosticsError } from '../core/diagnostics-error.js';
 import { type ErrorCode, OpmateError } from '../core/errors.js';
 import { GoJsonError, parseGoJson } from './go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from './json.js';
-import { nearestPlace } from './places.js';
+import { findPlaces, nearestPlace } from './places.js';
+import { findDuplicateKey } from './raw-json.js';
 import { YamlError, parseYaml, parseYamlWithPlaces } from './yaml.js';
 import type { PlacedYaml } from './yaml-full.js';
-import { Field, type FieldReport } from './field.js';
+import { Field, type FieldReport, quoteShort } from './field.js';
 
 /** Maximum number of diagnostics kept per document; further ones are counted only. */
 const maxKept = 1000;
@@ -97,15 +98,41 @@ export function diagnoseSyntax(error: OpmateError, file: string, line = error.li
   return createFault('syntax', problem, { file, line });
 }
 
-/** Parses the JSON of a file as Go does. Throws OpmateError SYNTAX with the file and line of the error. */
-export function parseJsonFile(text: string, file: string): JsonValue {
+/** Parses JSON as Go does. Throws OpmateError SYNTAX with the line of the error. */
+function parseNamedJson(text: string, name: string, kind: 'file' | 'reference'): JsonValue {
   try {
     return parseGoJson(text);
   } catch (error) {
     if (!(error instanceof GoJsonError)) throw error;
     const line = text.slice(0, error.offset).split('\n').length;
-    throw new OpmateError('SYNTAX', `not JSON: ${error.message}`, { subject: `${file}:${line}`, file, line });
+    const place = kind === 'file' ? { subject: `${name}:${line}`, file: name, line } : { subject: name };
+    throw new OpmateError('SYNTAX', `invalid JSON: ${error.message}`, place);
   }
+}
+
+/** Maximum length of a JSON text in which the lines of its fields are found. */
+const maxPlacedLength = 16 * 1024 * 1024;
+
+/**
+ * Opens JSON that a program writes and people may edit: the first error is thrown, and so is a duplicate key; those of a
+ * file have their line. Throws OpmateError SYNTAX.
+ */
+export function openJsonFile(text: string, name: string, kind: 'file' | 'reference' = 'file'): Field<never> {
+  const json = text.startsWith('\ufeff') ? text.slice(1) : text;
+  const value = parseNamedJson(json, name, kind);
+  let placed: PlacedYaml | undefined;
+  const getPlaces = (): PlacedYaml | undefined =>
+    kind === 'reference' || json.length > maxPlacedLength ? undefined : (placed ??= findPlaces(json));
+  const findPlace = (path: DocumentPath): Partial<Place> => {
+    const places = getPlaces();
+    return places === undefined ? {} : (nearestPlace(places, path) ?? { line: 1, column: 1 });
+  };
+  const root = openValue(value, { name, kind, findPlace });
+  const duplicate = findDuplicateKey(json);
+  if (duplicate === undefined) return root;
+  const diagnostics = diagnoseDuplicates(getPlaces(), name);
+  if (diagnostics.length > 0) throw new DiagnosticsError(diagnostics);
+  return root.fail(`duplicate key ${quoteShort(duplicate)}`, { code: 'duplicate-key' });
 }
 
 /** Parses the YAML of a file as Go does. Throws OpmateError SYNTAX with the file and line of the error. */
@@ -140,7 +167,7 @@ export function openJson(bytes: Uint8Array, options: JsonOptions): Field<never> 
     value = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString()) as JsonValue;
   } catch (cause) {
     const place = { subject: name, ...(kind === 'file' && { file: name }) };
-    throw new OpmateError(code, 'not valid JSON', { ...place, hint, cause });
+    throw new OpmateError(code, 'invalid JSON', { ...place, hint, cause });
   }
   return openValue(value, options);
 }
@@ -207,8 +234,12 @@ export function readDocument(
 }
 
 /** Returns a fault for each duplicate key. `linesBefore` precede the document in its file. */
-export function diagnoseDuplicates(document: PlacedYaml, file: string, linesBefore = 0): Diagnostic[] {
-  return document.duplicates.map(({ path, place, first }) =>
+export function diagnoseDuplicates(
+  document: PlacedYaml | undefined,
+  file: string,
+  linesBefore = 0,
+): Diagnostic[] {
+  return (document?.duplicates ?? []).map(({ path, place, first }) =>
     createFault('duplicate-key', `duplicate key, first defined on line ${linesBefore + first.line}`, {
       subject: formatPath(path),
       file,

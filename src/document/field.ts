@@ -125,8 +125,10 @@ export class Field<Failure extends undefined = undefined> {
 
   /** Reports a type mismatch: `expected X, got Y`. */
   mismatch(expected: string, hint?: string): Failure {
-    if (!this.isPresent) return this.missing(hint);
-    const got = describeKind(this.value as JsonValue);
+    // Only fields with a name can be missing.
+    if (!this.isPresent && this.#parent !== undefined && typeof this.#key === 'string')
+      return this.missing(hint);
+    const got = describeKind(this.value ?? null);
     return this.fail(`expected ${expected}, got ${got}`, { code: 'wrong-type', hint });
   }
 
@@ -295,6 +297,15 @@ export class Field<Failure extends undefined = undefined> {
     else if (this.value !== expected) {
       this.fail(`expected ${expected}, got ${quoteShort(this.value)}`, { hint });
     }
+  }
+
+  /** Requires the version of a format that opmate writes. */
+  formatVersion(expected: number): void {
+    const { value } = this;
+    if (value === expected) return;
+    const hint = `use the version of opmate that wrote it, or a newer one: this one reads version ${expected}`;
+    if (typeof value !== 'number') this.mismatch(`the number ${expected}`, hint);
+    else this.fail(`unsupported value ${value}`, { code: 'unsupported', hint });
   }
 
   /** Returns a boolean. */

@@ -69,3 +69,25 @@ export function endOfString(text: string, from: number): number {
   }
   return text.length;
 }
+
+/** Returns the first duplicate key of an object in valid JSON. */
+export function findDuplicateKey(text: string): string | undefined {
+  const objects: Set<string>[] = [];
+  for (let i = 0; i < text.length; i++) {
+    const char = text[i];
+    if (char === '{') objects.push(new Set());
+    else if (char === '}') objects.pop();
+    else if (char === '"') {
+      const start = i++;
+      while (text[i] !== '"') i += text[i] === '\\' ? 2 : 1;
+      let next = i + 1;
+      while (' \t\r\n'.includes(text[next] ?? '.')) next++;
+      if (text[next] !== ':') continue;
+      const key = JSON.parse(text.slice(start, i + 1)) as string;
+      const keys = objects.at(-1);
+      if (keys?.has(key)) return key;
+      keys?.add(key);
+    }
+  }
+  return undefined;
+}

@@ -143,7 +143,7 @@ export function openAppRegistry(
     try {
       return JSON.parse(bytes.toString());
     } catch (cause) {
-      throw new OpmateError('SYNTAX', 'response is not JSON', { subject, cause, hint: endpointHint });
+      throw new OpmateError('SYNTAX', 'response: invalid JSON', { subject, cause, hint: endpointHint });
     }
   }
 

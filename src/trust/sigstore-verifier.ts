@@ -1,7 +1,7 @@
 import { type KeyObject, createHash, createPublicKey } from 'node:crypto';
 import { OpmateError, getMessage } from '../core/errors.js';
 import { decodeUtf8, parseGoJson } from '../document/go-json.js';
-import { openValue, parseJsonFile } from '../document/document.js';
+import { openJsonFile, openValue } from '../document/document.js';
 import {
   TrustedRoot,
   Verifier,
@@ -125,7 +125,7 @@ export function checkTrustedRoot(json: string, subject: string): void {
 const trustedRootHint = 'specify a trusted_root.json of Sigstore';
 
 function readTrustedRoot(json: string, subject: string): TrustMaterial {
-  const value = parseJsonFile(json, subject);
+  const value = openJsonFile(json, subject).value;
   try {
     return toTrustMaterial(TrustedRoot.fromJSON(value));
   } catch (cause) {

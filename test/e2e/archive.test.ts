@@ -85,7 +85,7 @@ describe('opmate archive verify', () => {
     const broken = await sandbox.run(['archive', 'verify', 'damaged']);
     expect([broken.code, broken.stderr]).toEqual([3, '']);
     expect(broken.stdout).toMatch(
-      /^damaged\/mirror_archive\.json: not valid JSON\ndamaged: 1 problem found\n$/,
+      /^damaged\/mirror_archive\.json: invalid JSON\ndamaged: 1 problem found\n$/,
     );
   });
 

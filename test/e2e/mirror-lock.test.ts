@@ -96,7 +96,7 @@ images
   it.each([
     [['a.lock', 'nowhere'], 1, 'open nowhere: no such file or directory\n'],
     [['a.lock', 'empty'], 1, 'empty: no archive or lock found\nhint: specify a lock file'],
-    [['a.lock', 'bad.lock'], 1, 'bad.lock: images: missing\n'],
+    [['a.lock', 'bad.lock'], 1, 'bad.lock:1:1: images: missing\n'],
     [['a.lock', 'b', '-o', 'yaml'], 2, 'invalid --output value "yaml", expected (text|json)\n'],
     [['a.lock'], 2, 'missing required argument "to"'],
   ])('refuses %j', async (args, code, message) => {

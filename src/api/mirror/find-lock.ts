@@ -87,5 +87,5 @@ export async function readNamedLock(
 }
 
 async function readArchivedLock(place: string, shown: string): Promise<ImageSetLock> {
-  return parseLock((await readArchiveIndex(place)).lock, `${shown}: the lock of the archive`);
+  return parseLock((await readArchiveIndex(place)).lock, `${shown}: the lock of the archive`, 'reference');
 }

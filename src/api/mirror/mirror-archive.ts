@@ -88,7 +88,7 @@ async function withArchives<T>(
   return withOpen(openArchiveSets(directories, proof), async (archive) => {
     await workspace?.requireWritable();
     const base = createBaseContent(archive, target.registry, session);
-    const lock = parseLock(archive.index.lock, 'the lock of the archive');
+    const lock = parseLock(archive.index.lock, 'the lock of the archive', 'reference');
     requireListedImages(archive, lock);
     const wanted = options.helmCharts === true ? lock : withoutCharts(lock);
     if (run.configFile === undefined) {

@@ -159,13 +159,7 @@ export function parseCatalogList(bytes: Buffer, label: string): ListedPublicatio
 function openDocument(bytes: Buffer, label: string, kind: string): Field<never> {
   const root = openJson(bytes, { name: label, kind: 'reference' });
   root.field('kind').constant(kind);
-  if (root.field('version').value !== version) {
-    const match = JSON.stringify(root.field('version').value)?.slice(0, 100) ?? 'none';
-    root.field('version').fail(`${match} is not supported`, {
-      code: 'unsupported',
-      hint: 'check whether it needs a newer version of opmate',
-    });
-  }
+  root.field('version').formatVersion(version);
   return root;
 }
 

@@ -2,11 +2,11 @@ import { computeDigest, isDigest } from '../../core/digest.js';
 import { LimitError, throwFileError } from '../../core/errors.js';
 import { pushTo } from '../../core/groups.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
-import { decodeFile, openValue, parseJsonFile } from '../../document/document.js';
+import { decodeFile, openJsonFile } from '../../document/document.js';
 import { type Field, quoteShort } from '../../document/field.js';
 import { readRegularFile } from '../../files/read-file.js';
 import type { ArchiveBase } from '../../oci/archive-set/archive-index.js';
-import { findRepeatedKey } from '../../oci/image/manifest.js';
+
 import { maxManifestBytes } from '../../oci/image/types.js';
 import { isRepositoryName, isTag } from '../../oci/registry/registry-names.js';
 
@@ -98,19 +98,11 @@ export async function readInventoryFile(place: string, file = place): Promise<In
 export function parseInventory(text: string, file: string): Inventory {
   if (text.length > maxInventoryBytes)
     throw new LimitError(`more than ${maxInventoryBytes} bytes`, { subject: file, file });
-  const value = parseJsonFile(text, file);
-  const top = openValue(value, { name: file });
+  const top = openJsonFile(text, file);
   const keys = ['kind', 'version', 'id', 'registry', 'repositories', 'manifests', 'blobs'] as const;
   const fields = top.object(keys, { unknown: 'ignore' });
   fields.kind.constant(kind);
-  if (fields.version.value !== formatVersion) {
-    const shown = JSON.stringify(fields.version.value)?.slice(0, 100) ?? 'none';
-    const hint = 'use the version of opmate that wrote it, or a newer one';
-    return top.fail(`version ${shown} of inventories is not supported`, { code: 'unsupported', hint });
-  }
-  const repeated = findRepeatedKey(text);
-  if (repeated !== undefined)
-    return top.fail(`duplicate key ${quoteShort(repeated)}`, { code: 'duplicate-key' });
+  fields.version.formatVersion(formatVersion);
   const manifests = readSizes(fields.manifests, maxManifestBytes);
   const blobs = readSizes(fields.blobs, Number.MAX_SAFE_INTEGER);
   const inventory: Inventory = {

@@ -24,7 +24,7 @@ import { parseLock } from './parse-lock.js';
 export function encodeLock(lock: ImageSetLock): string {
   const { version, ...content } = encodeContent(lock);
   const text = `${formatJson({ version, plan: planOf(lock), ...content }, '')}\n`;
-  parseLock(text, 'lock');
+  parseLock(text, 'lock', 'reference');
   return text;
 }
 

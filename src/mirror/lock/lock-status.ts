@@ -130,7 +130,10 @@ export async function readArchiveStatus(
 }
 
 function isSameLock(text: string, lock: ImageSetLock): boolean {
-  return text === encodeLock(lock) || planOf(parseLock(text, 'the lock of the archive')) === planOf(lock);
+  return (
+    text === encodeLock(lock) ||
+    planOf(parseLock(text, 'the lock of the archive', 'reference')) === planOf(lock)
+  );
 }
 
 /**
@@ -144,7 +147,7 @@ export async function readLockOfArchive(
   const index = unfinished
     ? (await readUnfinishedArchives(directory, options))[0]?.index
     : await readFinishedIndex(directory);
-  return index && parseLock(index.lock, `${directory}: the lock of the archive`);
+  return index && parseLock(index.lock, `${directory}: the lock of the archive`, 'reference');
 }
 
 async function readFinishedIndex(directory: string): Promise<ArchiveIndex | undefined> {

@@ -1,10 +1,9 @@
 import { LimitError, OpmateError, throwFileError } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
-import { decodeFile, openValue, parseJsonFile } from '../../document/document.js';
-import { type Field, quoteShort } from '../../document/field.js';
-import { type JsonValue, setJsonKey } from '../../document/json.js';
+import { decodeFile, openJsonFile } from '../../document/document.js';
+import type { Field } from '../../document/field.js';
+import { setJsonKey } from '../../document/json.js';
 import { readRegularFile } from '../../files/read-file.js';
-import { findRepeatedKey } from '../../oci/image/manifest.js';
 import { type Verdict, verificationStatuses } from '../../oci/signatures/verify-image.js';
 import {
   type ImageSetLock,
@@ -45,19 +44,15 @@ export async function readLock(place: string, file = place): Promise<ImageSetLoc
   return parseLock(decodeFile(bytes, file), file);
 }
 
-/** Parses a lock and checks all of it. Throws OpmateError SYNTAX, INVALID, LIMIT or UNSUPPORTED (newer version). */
-export function parseLock(text: string, file: string): ImageSetLock {
+/** Parses a lock and checks all of it; `kind` is that of `file`, its name in messages. Throws OpmateError SYNTAX, INVALID, LIMIT or UNSUPPORTED (newer version). */
+export function parseLock(text: string, file: string, kind: 'file' | 'reference' = 'file'): ImageSetLock {
   if (text.length > lockLimits.bytes)
     throw new LimitError(`more than ${lockLimits.bytes} bytes`, { subject: file, file });
   // Truncated JSON is a damaged lock, other text another kind of file.
   if (/^\s*[^\s{[]/.test(text)) throw notLock(file);
-  const value = parseJsonFile(text, file);
-  const top = openValue(value, { name: file });
-  requireVersion(value, top, file);
-  const repeated = findRepeatedKey(text);
-  if (repeated !== undefined) {
-    return top.fail(`duplicate key ${quoteShort(repeated)}`, { code: 'duplicate-key' });
-  }
+  const top = openJsonFile(text, file, kind);
+  if (!top.field('version').isPresent) throw notLock(file);
+  top.field('version').formatVersion(lockFormatVersion);
   const fields = top.object([
     ...(['version', 'plan', 'configuration', 'options', 'catalogs', 'charts', 'releases'] as const),
     ...(['images', 'manifests', 'blobs'] as const),
@@ -83,16 +78,6 @@ function notLock(file: string): OpmateError {
     file,
     hint: `specify the ${lockName} that opmate mirror writes, or the directory of an archive`,
   });
-}
-
-function requireVersion(value: JsonValue, top: Field<never>, file: string): void {
-  const version: unknown = typeof value === 'object' && value !== null && Reflect.get(value, 'version');
-  if (version === lockFormatVersion) return;
-  if (typeof version === 'number' && Number.isSafeInteger(version) && version > lockFormatVersion) {
-    const hint = `use the version of opmate that wrote it, or a newer one: this one reads version ${lockFormatVersion}`;
-    return top.fail(`version ${version} of the lock format is not supported`, { code: 'unsupported', hint });
-  }
-  throw notLock(file);
 }
 
 const readTemplate = (field: Field<never>): LockedTemplate =>

@@ -197,13 +197,7 @@ export function parseArchiveIndex(
 ): ArchiveIndex {
   const root = openJson(bytes, { name: file, hint: 'copy the index again: it is damaged' });
   const fields = root.object(indexKeys, { unknown: 'ignore' });
-  if (fields.version.value !== version) {
-    const shown = JSON.stringify(fields.version.value)?.slice(0, 100) ?? 'none';
-    return root.fail(`unsupported archive version ${shown}`, {
-      code: 'unsupported',
-      hint: 'check whether it needs a newer version of opmate',
-    });
-  }
+  fields.version.formatVersion(version);
   const id = fields.id.digest();
   if (options.id !== undefined && id !== options.id) {
     throw new OpmateError('DIGEST', `expected archive ${options.id}, got ${id}`, {

@@ -2,6 +2,7 @@ import { LimitError, OpmateError } from '../../core/errors.js';
 import { isJsonObject, type JsonObject } from '../../document/json.js';
 import { openValue } from '../../document/document.js';
 import { type Field, quoteShort } from '../../document/field.js';
+import { findDuplicateKey } from '../../document/raw-json.js';
 import {
   type Descriptor,
   type ImageConfig,
@@ -295,7 +296,7 @@ function schema1(subject: string): OpmateError {
 
 function parseDocument(bytes: Uint8Array, subject: string, what: string): JsonObject {
   if (bytes.length > maxManifestBytes) {
-    throw new LimitError(`${what} is larger than ${maxManifestBytes} bytes`, { subject });
+    throw new LimitError(`${what}: larger than the maximum of ${maxManifestBytes} bytes`, { subject });
   }
   let text: string;
   let document: unknown;
@@ -303,34 +304,12 @@ function parseDocument(bytes: Uint8Array, subject: string, what: string): JsonOb
     text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
     document = JSON.parse(text);
   } catch (cause) {
-    throw new OpmateError('SYNTAX', `${what} is not valid JSON`, { subject, cause });
+    throw new OpmateError('SYNTAX', `${what}: invalid JSON`, { subject, cause });
   }
-  if (!isJsonObject(document)) throw new OpmateError('SYNTAX', `${what} is not a JSON object`, { subject });
-  const repeated = findRepeatedKey(text);
+  if (!isJsonObject(document)) throw new OpmateError('SYNTAX', `${what}: expected an object`, { subject });
+  const repeated = findDuplicateKey(text);
   if (repeated !== undefined) {
-    throw new OpmateError('INVALID', `${what} duplicate key ${quoteShort(repeated)}`, { subject });
+    throw new OpmateError('INVALID', `${what}: duplicate key ${quoteShort(repeated)}`, { subject });
   }
   return document;
-}
-
-/** Returns the first duplicate key of an object in valid JSON. */
-export function findRepeatedKey(text: string): string | undefined {
-  const objects: Set<string>[] = [];
-  for (let i = 0; i < text.length; i++) {
-    const char = text[i];
-    if (char === '{') objects.push(new Set());
-    else if (char === '}') objects.pop();
-    else if (char === '"') {
-      const start = i++;
-      while (text[i] !== '"') i += text[i] === '\\' ? 2 : 1;
-      let next = i + 1;
-      while (' \t\r\n'.includes(text[next] ?? '.')) next++;
-      if (text[next] !== ':') continue;
-      const key = JSON.parse(text.slice(start, i + 1)) as string;
-      const keys = objects.at(-1);
-      if (keys?.has(key)) return key;
-      keys?.add(key);
-    }
-  }
-  return undefined;
 }

@@ -1,7 +1,7 @@
 import { readFileWithin } from '../../bundle/read.js';
 import { inContext } from '../../core/diagnostics-error.js';
 import { LimitError, UsageError } from '../../core/errors.js';
-import { openValue, parseJsonFile } from '../../document/document.js';
+import { decodeFile, openJsonFile } from '../../document/document.js';
 import type { Field } from '../../document/field.js';
 import { encodeGoJson, quoteGo } from '../../document/go-json.js';
 import { sortedByBytes } from '../../core/order.js';
@@ -52,20 +52,20 @@ async function readContentLock(file: string): Promise<Pin[] | undefined> {
   const bytes = await readFileWithin(file, (size) => {
     if (size > maxSize) throw new LimitError(`more than ${maxSize} bytes`, { subject: file, file });
   });
-  return bytes === undefined ? undefined : parseContentLock(bytes.toString('utf8'), file);
+  return bytes === undefined ? undefined : parseContentLock(decodeFile(bytes, file), file);
 }
 
 /** Parses the text of a lock file. Throws OpmateError. */
 export function parseContentLock(text: string, file: string): Pin[] {
   return inContext({ hint: 'specify a bundle lock, or update the file with --update-lock' }, () =>
-    readPins(openValue(parseJsonFile(text, file), { name: file })),
+    readPins(openJsonFile(text, file)),
   );
 }
 
 function readPins(root: Field<never>): Pin[] {
   const { kind, version, sources } = root.object(['kind', 'version', 'sources']);
   kind.constant(lockKind);
-  if (version.value !== 1) version.fail('expected 1');
+  version.formatVersion(1);
   const names = new Set<string>();
   return sources.list(maxPins).map((source) => {
     const fields = source.object(['name', 'type', 'source', 'ref', 'content', 'roots']);

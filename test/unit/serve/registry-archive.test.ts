@@ -182,8 +182,6 @@ describe('serve/registry, an archive set', () => {
       /: not an archive: mirror_archive\.json not found/,
     );
     const broken = await directoryWith({ 'mirror_archive.json': '{' });
-    await expect(startRegistry({ directory: broken })).rejects.toThrow(
-      /mirror_archive\.json: not valid JSON/,
-    );
+    await expect(startRegistry({ directory: broken })).rejects.toThrow(/mirror_archive\.json: invalid JSON/);
   });
 });

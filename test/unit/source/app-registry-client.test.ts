@@ -97,7 +97,7 @@ describe('source/app-registry: client', () => {
   });
 
   it.each([
-    ['no JSON', '<html>', 'SYNTAX', 'response is not JSON'],
+    ['no JSON', '<html>', 'SYNTAX', 'response: invalid JSON'],
     ['an object', '{}', 'INVALID', 'not a list of packages'],
     ['null', 'null', 'INVALID', 'not a list of packages'],
     ['a list of anything', '[1]', 'INVALID', '[0]: response is not a package with a name'],

@@ -121,13 +121,17 @@ describe('mirror/lock', () => {
 
   const digest = digestFor('nothing');
   it.each<[string, (lock: Json) => void, RegExp]>([
-    ['a field that is missing', (lock) => delete lock.images, /^a.lock: images: missing$/],
-    ['an unknown field', (lock) => (lock.images[3].color = 1), /^a.lock: images\[3\]\.color: unknown field$/],
-    ['another type', (lock) => (lock.images = {}), /^a.lock: images: expected a list, got an object$/],
+    ['a field that is missing', (lock) => delete lock.images, /^a.lock:1:1: images: missing$/],
+    [
+      'an unknown field',
+      (lock) => (lock.images[3].color = 1),
+      /^a.lock:1:\d+: images\[3\]\.color: unknown field$/,
+    ],
+    ['another type', (lock) => (lock.images = {}), /^a.lock:1:\d+: images: expected a list, got an object$/],
     [
       'no object',
       (lock) => (lock.images[0] = 'x'),
-      /^a.lock: images\[0\]: expected an object, got a string$/,
+      /^a.lock:1:\d+: images\[0\]: expected an object, got a string$/,
     ],
     [
       'a digest that is none',
@@ -137,7 +141,7 @@ describe('mirror/lock', () => {
     [
       'a digest as a key',
       (lock) => (lock.blobs['../x'] = { mediaType: 'a', size: 1 }),
-      /^a.lock: blobs\["\.\.\/x"\]/,
+      /^a.lock:1:\d+: blobs\["\.\.\/x"\]/,
     ],
     [
       'a negative size',
@@ -215,12 +219,12 @@ describe('mirror/lock', () => {
     [
       'a package twice',
       (lock) => lock.catalogs[0].packages.push(lock.catalogs[0].packages[0]),
-      /^a.lock: catalogs\[0\]\.packages\[2\]\.name: duplicate "acme"$/,
+      /^a.lock:1:\d+: catalogs\[0\]\.packages\[2\]\.name: duplicate "acme"$/,
     ],
     [
       'an option',
       (lock) => (lock.options['x'] = 1),
-      /^a.lock: options\.x: expected a string, got the number 1$/,
+      /^a.lock:1:\d+: options\.x: expected a string, got the number 1$/,
     ],
     ['a secret in a source', (lock) => (lock.images[2].source = 'me:hush@quay.io/x'), /^((?!hush).)*$/],
   ])('is refused with %s', (_what, change, message) => {
@@ -251,13 +255,16 @@ describe('mirror/lock', () => {
   it('is refused where it is not JSON, or ambiguous, or another thing, or newer', () => {
     expect(faultOf('{\n  "version": 1,\n}')).toMatchObject({ code: 'SYNTAX', line: 3 });
     const twice = faultOf(text.replace('"version": 1,', '"version": 1, "version": 1,'));
-    expect(twice.message).toBe('a.lock: duplicate key "version"');
-    for (const thing of ['{}', '[]', '1', 'null', '"x"', '{"version":"1"}', 'kind: List\n', '\u0000\u0001'])
+    expect(twice.message).toBe('a.lock:2:17: version: duplicate key, first defined on line 2');
+    for (const thing of ['{}', '[]', '1', 'null', '"x"', 'kind: List\n', '\u0000\u0001'])
       expect(faultOf(thing)).toMatchObject({
         code: 'INVALID',
         message: 'a.lock: expected a lock or an archive',
         line: undefined,
       });
+    expect(faultOf('{"version":"1"}').message).toBe(
+      'a.lock:1:2: version: expected the number 1, got a string',
+    );
     const newer = faultOf(text.replace('"version": 1', '"version": 2'));
     expect(newer).toMatchObject({ code: 'UNSUPPORTED', hint: expect.stringContaining('newer') as string });
   });
@@ -298,7 +305,7 @@ describe('mirror/lock', () => {
           lock = parseLock(changedText, 'a.lock');
         } catch (error) {
           expect(error).toBeInstanceOf(OpmateError);
-          expect((error as OpmateError).message).toMatch(/^a\.lock: .*$/);
+          expect((error as OpmateError).message).toMatch(/^a\.lock(?::1:\d+)?: .*$/);
           continue;
         }
         expect(parseLock(encodeLock(lock), 'b.lock')).toEqual(lock);

@@ -634,7 +634,7 @@ describe('oci/archive-set, reading', () => {
       'half of it',
       (directory) => truncate(indexFile(directory), 500),
       'SYNTAX',
-      /mirror_archive\.json: not valid JSON$/,
+      /mirror_archive\.json: invalid JSON$/,
     ],
     [
       'a link',
@@ -678,15 +678,15 @@ describe('oci/archive-set, reading', () => {
   type Document = any;
   const digest = `sha256:${'0'.repeat(64)}`;
   it.each<[string, (document: Document) => unknown, RegExp]>([
-    ['a newer version', (d) => (d.version = 2), /unsupported archive version 2/],
-    ['no version', (d) => delete d.version, /unsupported archive version none/],
+    ['a newer version', (d) => (d.version = 2), /: version: unsupported value 2$/],
+    ['no version', (d) => delete d.version, /: version: missing$/],
     ['no parts', (d) => (d.parts = []), /: no parts$/],
     [
       'parts that are an object',
       (d) => (d.parts = { length: 1e9 }),
       /parts: expected a list, got an object$/,
     ],
-    ['a part of null', (d) => (d.parts[0] = null), /parts\[0\]: missing$/],
+    ['a part of null', (d) => (d.parts[0] = null), /parts\[0\]: expected an object, got null$/],
     [
       'a part in a parent directory',
       (d) => (d.parts[0].file = '../mirror_000001.tar'),

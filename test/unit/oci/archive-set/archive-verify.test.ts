@@ -214,7 +214,7 @@ describe('oci/archive-verify', () => {
     await content.write(directory);
     const [fault] = await verifyArchiveSet(directory);
     expect(fault).toMatchObject({ file: 'mirror_000001.tar', subject: root.digest });
-    expect(fault?.problem).toMatch(/^ns\/one:v1: .*not valid JSON$/);
+    expect(fault?.problem).toMatch(/^ns\/one:v1: .*: invalid JSON$/);
   });
 
   it('reports progress and stops when cancelled', async () => {

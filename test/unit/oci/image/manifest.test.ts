@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { OpmateError } from '../../../../src/core/errors.js';
-import { findRepeatedKey, parseImageConfig, parseManifest } from '../../../../src/oci/image/manifest.js';
+import { findDuplicateKey } from '../../../../src/document/raw-json.js';
+import { parseImageConfig, parseManifest } from '../../../../src/oci/image/manifest.js';
 import { mediaTypes } from '../../../../src/oci/image/types.js';
 import { bytesOf, descriptorOf } from '../../../support/images.js';
 
@@ -94,7 +95,7 @@ describe('oci/manifest', () => {
       'config.digest: invalid digest',
     ],
     ['no digest', { ...image, config: { ...config, digest: '' } }, 'config.digest: missing'],
-    ['a layer that is null', { ...image, layers: [null] }, 'layers[0]: missing'],
+    ['a layer that is null', { ...image, layers: [null] }, 'layers[0]: expected an object, got null'],
     ['layers that are no list', { ...image, layers: {} }, 'layers: expected a list'],
     ['annotations that are numbers', { ...image, annotations: { a: 1 } }, 'annotations.a: expected a string'],
   ])('refuses %s', (_, document, problem) => {
@@ -132,9 +133,11 @@ describe('oci/manifest', () => {
   });
 
   it('refuses what is no JSON, no UTF-8, or too large', () => {
-    expect(refusal('[]')).toContain('not a JSON object');
-    expect(refusal('{')).toContain('not valid JSON');
-    expect(() => parseManifest(Buffer.from([0x7b, 0xff, 0x7d]), { subject })).toThrow('not valid JSON');
+    expect(refusal('[]')).toContain('expected an object');
+    expect(refusal('{')).toContain('manifest: invalid JSON');
+    expect(() => parseManifest(Buffer.from([0x7b, 0xff, 0x7d]), { subject })).toThrow(
+      'manifest: invalid JSON',
+    );
     expect(refusal(`{"a":"${'x'.repeat(4 * 1024 * 1024)}"}`)).toContain('LIMIT');
     const short = { mediaType: 'x', digest: layer.digest, size: 0 };
     expect(refusal({ ...index, manifests: Array.from({ length: 10_001 }, () => short) })).toContain('LIMIT');
@@ -178,12 +181,12 @@ describe('oci/manifest', () => {
 
   it('finds no repeated key in what JSON.stringify wrote, and any that is put in', () => {
     fc.assert(
-      fc.property(fc.jsonValue(), (value) => findRepeatedKey(JSON.stringify(value, null, 1)) === undefined),
+      fc.property(fc.jsonValue(), (value) => findDuplicateKey(JSON.stringify(value, null, 1)) === undefined),
     );
     fc.assert(
       fc.property(fc.string(), fc.jsonValue(), (key, value) => {
         const member = `${JSON.stringify(key)}:${JSON.stringify(value)}`;
-        return findRepeatedKey(`[{${member} ,${member}}]`) === key;
+        return findDuplicateKey(`[{${member} ,${member}}]`) === key;
       }),
     );
   });

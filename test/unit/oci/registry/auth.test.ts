@@ -204,7 +204,7 @@ describe('oci/auth: Bearer', () => {
   });
 
   it.each<[string, FaultResponse, string]>([
-    ['no JSON', { body: '<html>token</html>' }, 'not valid JSON'],
+    ['no JSON', { body: '<html>token</html>' }, 'invalid JSON'],
     ['an array', { body: '[]' }, 'expected an object, got a list'],
     ['no token', { body: '{"tokn":"x"}' }, 'response has no usable token'],
     ['a token with a line break', { body: '{"token":"a\\r\\nX: y"}' }, 'response has no usable token'],

@@ -12,6 +12,7 @@ import { type Removal, planRemove } from '../catalog/edit/plan-remove.js';
 import { mapConcurrent, withOpen } from '../core/concurrency.js';
 import { combineErrors } from '../core/diagnostics-error.js';
 import { CancelledError, OpmateError } from '../core/errors.js';
+import { quoteGo } from '../core/go-json-quote.js';
 import { inReference } from '../source/reference-error.js';
 import { renderBundleSource } from '../source/render.js';
 import type { Session } from '../source/session.js';
@@ -67,7 +68,13 @@ export async function addToCatalog(
   if (imageTemplate !== undefined) parseImageTemplate(imageTemplate);
   const work = async (catalog: EditableCatalog): Promise<CatalogEdit> => {
     const bundles = await readBundles(references, session, { imageTemplate, migrationLevel });
-    return apply(catalog, planAdd(catalog, bundles, add), dryRun, session);
+    const edit = await apply(catalog, planAdd(catalog, bundles, add), dryRun, session);
+    for (const { reference, blob } of bundles) {
+      if (blob.image !== '') continue;
+      const hint = 'add the bundle by the reference of its image, or set --alpha-image-ref-template';
+      session.logger.log('warn', `${reference}: bundle ${quoteGo(blob.name)} has no image`, { hint });
+    }
+    return edit;
   };
   return editing(directory, session, work, { mayBegin: true });
 }

@@ -82,6 +82,13 @@ beforeEach(async () => {
 });
 
 describe('opmate catalog add', () => {
+  it('warns of a bundle directory without the reference of its image', async () => {
+    const reference = await bundle({ version: '1.2.0', replaces: 'widget.v1.1.0' });
+    const result = await sandbox.run(['catalog', 'add', 'catalog', reference]);
+    expect(result).toMatchObject({ code: 0 });
+    expect(result.stderr).toContain('warn: bundles/widget-1.2.0: bundle "widget.v1.2.0" has no image hint=');
+  });
+
   it('adds a bundle as reported, and changes nothing else', async () => {
     const reference = await bundle({ version: '1.2.0', replaces: 'widget.v1.1.0' });
     const result = await sandbox.run(['catalog', 'add', 'catalog', reference, ...template]);

@@ -10,6 +10,10 @@ export const checks = {
     severity: 'warning',
     summary: 'All channels of a package are deprecated, but the package is not',
   },
+  'bundle-image-missing': {
+    severity: 'warning',
+    summary: 'A bundle has no image, which OLM v1 and mirroring need',
+  },
   'bundle-image-shared': { severity: 'warning', summary: 'Two bundles have the same image' },
   'bundle-image-tag': { severity: 'notice', summary: 'A bundle image is referenced by tag' },
   'bundle-size': { severity: 'notice', summary: 'A bundle is very large' },

@@ -78,7 +78,10 @@ export function examineBundle(blob: BundleBlob, origin: BlobOrigin, findings: Fi
 }
 
 function examineImages({ image, relatedImages }: BundleBlob, report: Report): void {
-  if (image !== '' && !hasDigest(image)) {
+  if (image === '') {
+    const hint = 'push the bundle, and set image to its digest reference';
+    report('bundle-image-missing', ['image'], 'bundle has no image', hint);
+  } else if (!hasDigest(image)) {
     const hint = 'use a digest reference, REPOSITORY@sha256:…: tags can move, in mirrors too';
     report('bundle-image-tag', ['image'], `its image ${quoteGo(image)} is referenced by tag`, hint);
   }

@@ -430,6 +430,18 @@ const mistakes: { what: string; blobs: object[]; check: CheckName; says: string;
     severity: 'notice',
   },
   {
+    what: 'a bundle without an image',
+    blobs: withBundle({
+      image: '',
+      properties: [
+        { type: 'olm.package', value: { packageName: 'widget', version: '1.0.0' } },
+        { type: 'olm.bundle.object', value: { data: 'e30=' } },
+      ],
+    }),
+    check: 'bundle-image-missing',
+    says: 'no image',
+  },
+  {
     what: 'an image by tag',
     blobs: withBundle({ image: 'registry.test/w:1' }),
     check: 'bundle-image-tag',

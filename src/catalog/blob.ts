@@ -6,7 +6,13 @@ import { type EncodableJson, isJsonObject } from '../document/json.js';
 import { YamlError, parseYaml } from '../document/yaml.js';
 import { type BundleBlob, propertyTypes, schemas } from '../model/declarative-config.js';
 import { decodeBundle, decodeChannel, decodeDeprecations, decodePackage } from '../model/decode.js';
-import { describeBundle, describeChannel, describeDeprecations, describePackage } from '../model/describe.js';
+import {
+  describeBundle,
+  describeChannel,
+  describeDeprecations,
+  describePackage,
+  detach,
+} from '../model/describe.js';
 import type { EncodableBlob } from '../model/encode.js';
 import type { BlobOrigin, BundleFacts, CatalogFacts } from '../model/facts.js';
 import { checkYamlEncoding } from './documents.js';
@@ -59,9 +65,15 @@ export function addToFacts(
       facts.deprecations.push(describeDeprecations(decoded.blob, origin));
       return undefined;
     case 'other':
-      facts.otherCount = (facts.otherCount ?? 0) + 1;
+      addOther(facts, decoded.meta, origin);
       return undefined;
   }
+}
+
+function addOther(facts: CatalogFacts, meta: Meta, origin: BlobOrigin | undefined): void {
+  facts.otherSchemas ??= new Map();
+  if (facts.otherSchemas.has(meta.schema)) return;
+  facts.otherSchemas.set(detach(meta.schema), { package: detach(meta.package), origin });
 }
 
 function checkBundleObjects(blob: BundleBlob): void {

@@ -47,7 +47,12 @@ export class NameIndex {
 }
 
 function getDigits(name: string): string {
-  return name.match(/\d+/g)?.join('.') ?? '';
+  return withDigits(name).match(/\d+/g)?.join('.') ?? '';
+}
+
+/** Returns a name with the digits that letters were probably typed for: `v1.1.O`. */
+function withDigits(name: string): string {
+  return name.replace(/(?<=[\d.])[oO](?=[\d.]|$)/g, '0').replace(/(?<=[\d.])[lI](?=[\d.]|$)/g, '1');
 }
 
 /**

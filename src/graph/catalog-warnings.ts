@@ -2,7 +2,7 @@ import { sortedByBytes } from '../core/order.js';
 import { NameIndex } from '../core/suggest.js';
 import { quoteGo } from '../document/go-json.js';
 import type { CatalogDiagnostic, CatalogSubject } from '../model/catalog-diagnostic.js';
-import type { ChannelEntry } from '../model/declarative-config.js';
+import { type ChannelEntry, schemas } from '../model/declarative-config.js';
 import type { BundleFacts, CatalogFacts, ChannelFacts } from '../model/facts.js';
 import { getValuePath } from './bundle-faults.js';
 import type { ChannelGraph } from './channel-graph.js';
@@ -29,10 +29,23 @@ export function formatChannel(channel: ChannelFacts): string {
 
 /** Warns of a catalog without blobs: its files were probably truncated. */
 export function warnOfEmptyCatalog(facts: CatalogFacts): CatalogWarning[] {
-  const { packages, channels, bundles, deprecations, otherCount = 0 } = facts;
-  if (packages.length + channels.length + bundles.length + deprecations.length + otherCount > 0) return [];
+  const { packages, channels, bundles, deprecations, otherSchemas } = facts;
+  const others = otherSchemas?.size ?? 0;
+  if (packages.length + channels.length + bundles.length + deprecations.length + others > 0) return [];
   const hint = 'check that the files of the catalog are complete, and are not in .indexignore';
   return [warn('empty-catalog', 'the catalog has no blobs', {}, hint)];
+}
+
+/** Warns of schemas that are similar to one of the catalog format; others are extensions. */
+export function warnOfSimilarSchemas({ otherSchemas = new Map() }: CatalogFacts): CatalogWarning[] {
+  const known = new NameIndex(Object.values(schemas));
+  return [...otherSchemas].flatMap(([schema, { package: packageName, origin }]) => {
+    const near = known.nearest(schema);
+    if (near === undefined) return [];
+    const place = { ...(packageName !== '' && { package: packageName }), origin, path: ['schema'] };
+    const hint = `use ${quoteGo(near)} if you mean that schema`;
+    return [warn('misspelled-name', `unknown schema ${quoteGo(schema)}`, place, hint)];
+  });
 }
 
 /**

@@ -143,8 +143,9 @@ function adviseOnSurplusHead(
   const { replaces } = graph.entries.get(successor) as ChannelEntry;
   const quotedSuccessor = quoteGo(successor);
   if (replaces === '') return { hint: `set replaces of ${quotedSuccessor} to ${quoted}`, entry: successor };
-  if ((compare(replaces, successor) ?? -1) >= 0) {
-    const hint = `change replaces of ${quotedSuccessor} from ${quoteGo(replaces)} to ${quoted}`;
+  if (!graph.entries.has(replaces) || (compare(replaces, successor) ?? -1) >= 0) {
+    const unknown = graph.entries.has(replaces) ? '' : ', not an entry,';
+    const hint = `change replaces of ${quotedSuccessor} from ${quoteGo(replaces)}${unknown} to ${quoted}`;
     return { hint, entry: successor, field: 'replaces' };
   }
   return { hint: `add ${quoted} to the skips of ${quotedSuccessor}`, entry: successor };

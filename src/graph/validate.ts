@@ -29,6 +29,7 @@ import {
   type CatalogWarning,
   formatChannel,
   warnOfEmptyCatalog,
+  warnOfSimilarSchemas,
   warnOfEqualVersions,
   warnOfSimilarNames,
   warnOfSkippedInChain,
@@ -89,6 +90,8 @@ interface CheckedPackage extends Omit<PackageModel, 'deprecations'> {
   hasUnnamedChannel: boolean;
   /** Bundles whose blob names an unknown package instead of this one. */
   misplaced: Set<string>;
+  /** Entries without a bundle that are probably misspelled. */
+  misspelled: Set<string>;
   /** Bundles without an entry. */
   unlisted: BundleFacts[];
   deprecated: boolean;
@@ -126,7 +129,7 @@ function* validateInSteps(facts: CatalogFacts): Steps<ValidationReport> {
   for (const [index, blob] of facts.deprecations.entries()) addDeprecations(blob, index);
   const tree: ErrorTree = { message: 'invalid index', children: [] };
   for (const model of packages.values()) addBranch(tree, yield* checkPackage(model));
-  warnings.push(...warnOfEmptyCatalog(facts));
+  warnings.push(...warnOfEmptyCatalog(facts), ...warnOfSimilarSchemas(facts));
   const message = fatal ?? (tree.children.length > 0 ? yield* renderInSteps(tree) : undefined);
   sortFindings(problems);
   yield;
@@ -169,6 +172,7 @@ function* validateInSteps(facts: CatalogFacts): Steps<ValidationReport> {
       lastChannel: undefined,
       hasUnnamedChannel: false,
       misplaced: new Set(),
+      misspelled: new Set(),
       unlisted: [],
       deprecated: false,
       emptyDeprecations: new Set(),
@@ -302,6 +306,7 @@ function* validateInSteps(facts: CatalogFacts): Steps<ValidationReport> {
         if (model.bundles.has(name) || model.misplaced.has(name) || reported.has(name)) continue;
         reported.add(name);
         const near = nearestIn(model, 'bundles', name);
+        if (near !== undefined) model.misspelled.add(name);
         const message = `${formatChannel(channel)}: entry ${quoteGo(name)} has no olm.bundle blob`;
         const place = { package: packageName, channel: channel.name, bundle: name, origin: channel.origin };
         const hint =
@@ -465,7 +470,15 @@ function* validateInSteps(facts: CatalogFacts): Steps<ValidationReport> {
       if (fault !== undefined) {
         addLeaf(tree, fault);
         yield* readVersions(model, graph.entries.keys());
-        const { hint, entry, field } = adviseOnGraph(graph, compare);
+        const misspelled = entries.find(({ name }) => model.misspelled.has(name));
+        const { hint, entry, field } =
+          misspelled === undefined
+            ? adviseOnGraph(graph, compare)
+            : {
+                hint: `correct the name of entry ${quoteGo(misspelled.name)} first`,
+                entry: misspelled.name,
+                field: undefined,
+              };
         const path =
           entry === undefined ? ['entries'] : ['entries', indexOfEntry(entries, entry), field ?? 'name'];
         report(

@@ -10,8 +10,8 @@ export interface CatalogFacts {
   channels: ChannelFacts[];
   bundles: BundleFacts[];
   deprecations: DeprecationsFacts[];
-  /** Number of blobs of other schemas; 0 by default. */
-  otherCount?: number;
+  /** Other schemas, with the first blob of each; none by default. */
+  otherSchemas?: Map<string, OtherBlob>;
 }
 
 /** Returns the facts of a catalog without blobs. */
@@ -26,7 +26,7 @@ export function joinFacts(parts: readonly CatalogFacts[]): CatalogFacts {
     channels: parts.flatMap(({ channels }) => channels),
     bundles: parts.flatMap(({ bundles }) => bundles),
     deprecations: parts.flatMap(({ deprecations }) => deprecations),
-    otherCount: parts.reduce((sum, { otherCount = 0 }) => sum + otherCount, 0),
+    otherSchemas: new Map(parts.flatMap(({ otherSchemas = [] }) => [...otherSchemas]).reverse()),
   };
 }
 
@@ -39,6 +39,13 @@ export interface BlobOrigin {
   /** Length in bytes. */
   length: number;
   syntax: 'json' | 'yaml';
+}
+
+/** Facts of a blob of another schema. */
+export interface OtherBlob {
+  /** Empty if not set. */
+  package: string;
+  origin?: BlobOrigin | undefined;
 }
 
 /** Facts of an `olm.package` blob. */

@@ -68,7 +68,7 @@ export const checks = {
   },
   'misspelled-name': {
     severity: 'warning',
-    summary: 'A name in replaces or skips is not an entry, but resembles one',
+    summary: 'A name in replaces or skips, or a schema, is unknown, but resembles a known one',
   },
   'openshift-versions': {
     severity: 'warning',

@@ -150,6 +150,11 @@ describe('graph/validate, beyond it', () => {
       'add "w.v1.1.0" to the skips of "w.v1.2.0"',
     ],
     [
+      'an entry that replaces what is no entry',
+      [{ name: 'w.v1.0.0' }, { name: 'w.v1.1.0', replaces: 'w.v1.0.1' }],
+      'change replaces of "w.v1.1.0" from "w.v1.0.1", not an entry, to "w.v1.0.0"',
+    ],
+    [
       'an entry that replaces nothing',
       [{ name: 'w.v1.0.0' }, { name: 'w.v1.1.0' }],
       'set replaces of "w.v1.1.0" to "w.v1.0.0"',
@@ -223,7 +228,42 @@ describe('graph/validate, beyond it', () => {
     const report = validateCatalog(empty);
     expect(report).toMatchObject({ passed: true, problems: [] });
     expect(report.warnings).toMatchObject([{ code: 'empty-catalog', problem: 'the catalog has no blobs' }]);
-    expect(validateCatalog({ ...empty, otherCount: 1 }).warnings).toEqual([]);
+    expect(validateCatalog({ ...empty, otherSchemas: new Map([['a', { package: '' }]]) }).warnings).toEqual(
+      [],
+    );
+  });
+
+  it('leads from a misspelled entry to its bundle, with a letter for a digit too', () => {
+    const entries = [{ name: 'w.v1.0.O' }, { name: 'w.v1.1.0', replaces: 'w.v1.0.0' }];
+    const [, , , ...bundles] = catalog(entries);
+    const { problems } = validate([...catalog(entries).slice(0, 2), bundle('w.v1.0.0'), ...bundles]);
+    expect(problems.map(({ hint }) => hint)).toEqual([
+      'use "w.v1.0.0", or add the bundle',
+      'correct the name of entry "w.v1.0.O" first',
+      'use the same name for the bundle and for the entry "w.v1.0.O", which has no bundle',
+    ]);
+  });
+
+  it('warns of schemas that resemble known ones, once for each', () => {
+    const origin = { file: 'a.yaml', offset: 7, length: 1, syntax: 'yaml' } as const;
+    const others = ['olm.chanel', 'example.note', 'olm.bundles'].map(
+      (schema) => [schema, { package: 'p', origin }] as const,
+    );
+    const { passed, warnings } = validateCatalog({
+      ...factsOf(catalog([{ name: 'w.v1.0.0' }])),
+      otherSchemas: new Map(others),
+    });
+    expect(passed).toBe(true);
+    expect(warnings).toMatchObject([
+      {
+        problem: 'unknown schema "olm.chanel"',
+        hint: 'use "olm.channel" if you mean that schema',
+        package: 'p',
+        path: ['schema'],
+        origin,
+      },
+      { problem: 'unknown schema "olm.bundles"' },
+    ]);
   });
 
   it('warns of a bundle in the chain that an entry of a dead end skips, and passes', () => {

@@ -24,10 +24,22 @@ export async function helpFor(commandLine: CommandLine, words: readonly string[]
   let command = program;
   for (const word of words[0] === 'help' ? words.slice(1) : words) {
     const next = findCommand(command, word);
-    if (next === undefined) throw unknownCommand(command, word);
+    if (next === undefined) {
+      const near = words.length === 1 ? nearestTopic(program, word) : undefined;
+      if (near === undefined) throw unknownCommand(command, word);
+      const hint = `did you mean ${quoteGo(`${program.name()} help ${near}`)}? see ${program.name()} --help`;
+      throw new UsageError(`unknown help topic ${quoteGo(word)}`, { hint });
+    }
     command = next;
   }
   return helpText(commandLine, command);
+}
+
+/** Returns the help topic that a misspelled word stands for, if no command is nearer. */
+function nearestTopic(program: Command, word: string): string | undefined {
+  const topics = ['options', ...Object.keys(helpTopics)];
+  const near = new NameIndex([...program.commands.map((sub) => sub.name()), ...topics]).nearest(word);
+  return topics.find((topic) => topic === near);
 }
 
 /** Returns the help of a command, as `--help` prints it. */
@@ -77,8 +89,11 @@ async function readCollectedHelp(): Promise<Partial<CollectedHelp>> {
 export function unknownCommand(command: Command, word: string, referenceCommand?: string): UsageError {
   const path = commandPath(command);
   const visible = command.commands.map((sub) => sub.name());
-  const near = new NameIndex(visible).nearest(word);
-  const elsewhere = command.parent === null ? findElsewhere(command, word) : findOutside(command, word);
+  const isRoot = command.parent === null;
+  // A command of this name in a group takes precedence over a similar name.
+  const near =
+    isRoot && findInGroup(command, word) !== undefined ? undefined : new NameIndex(visible).nearest(word);
+  const elsewhere = isRoot ? findElsewhere(command, word) : findOutside(command, word);
   const withReference =
     referenceCommand === undefined ? undefined : `${path} ${referenceCommand} ${shellWord(word)}`;
   const best =
@@ -119,16 +134,27 @@ function findNearest(group: Command, word: string, except?: Command): string | u
   return near === undefined ? undefined : `${commandPath(group)} ${near}`;
 }
 
-/** Returns the nearest command of a group; `catalog` takes precedence. */
-function findElsewhere(program: Command, word: string): string | undefined {
-  const groups = [...program.commands].sort(
+/** Returns the commands directly below the program, `catalog` first. */
+function listGroups(program: Command): Command[] {
+  return [...program.commands].sort(
     (a, b) => Number(b.name() === 'catalog') - Number(a.name() === 'catalog'),
   );
-  for (const group of groups) {
+}
+
+/** Returns the command of this name in a group; `catalog` takes precedence. */
+function findInGroup(program: Command, word: string): string | undefined {
+  for (const group of listGroups(program)) {
     const exact = findCommand(group, word);
     if (exact !== undefined) return commandPath(exact);
   }
-  for (const group of word.length > maxShort ? groups : []) {
+  return undefined;
+}
+
+/** Returns the command of this name in a group, else the nearest; `catalog` takes precedence. */
+function findElsewhere(program: Command, word: string): string | undefined {
+  const exact = findInGroup(program, word);
+  if (exact !== undefined) return exact;
+  for (const group of word.length > maxShort ? listGroups(program) : []) {
     const near = findNearest(group, word);
     if (near !== undefined) return near;
   }
@@ -140,12 +166,12 @@ function globalOptionsText(program: Command): string {
   help.prepareContext({});
   const options = [
     ...program.options.filter((option) => !option.hidden),
-    new Option('-h, --help', 'print help'),
+    new Option('-h, --help', 'display help for command'),
   ];
   const terms = options.map((option) => help.optionTerm(option));
   const width = Math.max(...terms.map((term) => term.length));
   const items = options.map((option, index) =>
     help.formatItem(terms[index] as string, width, help.optionDescription(option), help),
   );
-  return `Global options, before or after the name of any command:\n\n${items.join('\n')}\n`;
+  return `Global options can be placed before or after the command:\n\n${items.join('\n')}\n`;
 }

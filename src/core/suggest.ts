@@ -3,7 +3,7 @@ import { quoteGo } from './go-json-quote.js';
 import { sortedByBytes } from './order.js';
 
 /** Maximum number of candidates with the same digits that are compared letter by letter. */
-const maxCandidates = 16;
+const maxCandidates = 1024;
 
 /** Minimum length of a name that may be completed at its start or end. */
 const minAffix = 3;
@@ -56,21 +56,24 @@ function withDigits(name: string): string {
 }
 
 /**
- * Returns the edit distance of two names, at most `limit`. A missing or extra start or end, such as `widget.` in
- * `widget.v1`, is one edit.
+ * Returns the edit distance of two names, at most `limit`. Two swapped letters are one edit, and so is a missing or extra
+ * start or end, such as `widget.` in `widget.v1`.
  */
 function spellingDistance(a: string, b: string, limit: number): number {
   const [short, long] = a.length < b.length ? [a, b] : [b, a];
   if (short.length >= minAffix && (long.endsWith(short) || long.startsWith(short))) return 1;
   if (long.length > 256 || long.length - short.length >= limit) return limit;
+  let previous: readonly number[] = [];
   let row = Array.from({ length: short.length + 1 }, (_, index) => index);
   for (let i = 1; i <= long.length; i++) {
     const next = [i];
     for (let j = 1; j <= short.length; j++) {
       const change = (row[j - 1] as number) + (long[i - 1] === short[j - 1] ? 0 : 1);
-      next.push(Math.min(change, (row[j] as number) + 1, (next[j - 1] as number) + 1));
+      const isSwapped = long[i - 1] === short[j - 2] && long[i - 2] === short[j - 1];
+      const swap = isSwapped && i > 1 && j > 1 ? (previous[j - 2] as number) + 1 : Infinity;
+      next.push(Math.min(change, swap, (row[j] as number) + 1, (next[j - 1] as number) + 1));
     }
-    row = next;
+    [previous, row] = [row, next];
   }
   return row[short.length] as number;
 }

@@ -139,6 +139,8 @@ describe('cli/main', () => {
   });
 
   it.each([
+    [['help', 'optons'], 2, 'unknown help topic "optons"', 'did you mean "opmate help options"?'],
+    [['lsit'], 2, 'unknown command "lsit"', 'did you mean "opmate list"?'],
     [['help', 'catalog', 'flter'], 2, 'unknown command "flter"', 'did you mean "opmate catalog filter"?'],
     [['help', 'nope'], 2, 'unknown command "nope"', 'see opmate --help'],
     [['rendr', 'catalogs'], 2, 'unknown command "rendr"', 'did you mean "opmate render"? see opmate --help'],

@@ -13,6 +13,19 @@ describe('core/suggest', () => {
     expect(index.nearest(name)).toBe(meant);
   });
 
+  it('takes two swapped letters for one edit', () => {
+    expect(new NameIndex(['init', 'list']).nearest('lsit')).toBe('list');
+    expect(new NameIndex(['prune', 'publish']).nearest('purne')).toBe('prune');
+  });
+
+  it('compares hundreds of names without digits', () => {
+    const many = Array.from(
+      { length: 676 },
+      (_, i) => `${'abcdefghijklmnopqrstuvwxyz'[i % 26]}-${'x'.repeat(i / 26)}`,
+    );
+    expect(new NameIndex([...many, 'last-package']).nearest('lst-package')).toBe('last-package');
+  });
+
   it.each(['widget.v1.0.1', 'widget.v1.0.0', 'beta', '', 'b', 'something.else.v1.0.0'])(
     'does not take %j for another',
     (name) => {

@@ -20,20 +20,20 @@ export const exitCodes = {
 export const exitStatus: readonly (readonly [code: string, meaning: string])[] = [
   ['0', 'Done.'],
   ['1', 'Failed.'],
-  ['2', 'Wrong usage.'],
+  ['2', 'Invalid usage.'],
   ['3', 'Findings or differences: invalid or damaged input, changed inputs.'],
-  ['4', 'Partly done; the rest is listed on stderr.'],
+  ['4', 'Partial success; failures are listed on stderr.'],
   ['130', 'Interrupted.'],
   ['141', 'Standard output was closed.'],
 ];
 
 /** Exit codes that differ from the table. */
 export const exitStatusNote =
-  'Commands that opm, oc or oc-mirror have too keep the exit codes of these tools: 1 for findings and for wrong usage, ' +
+  'Commands shared with opm, oc or oc-mirror keep their exit codes: 1 for findings and invalid usage, ' +
   'also for unknown commands below alpha, catalog, generate, index, mirror and registry. ' +
-  '"registry add" and "index add" end with 2 if an image, and with 3 if a version is in the index already. ' +
-  '"mirror --locked" ends with 2 for a lock of another plan or configuration. "probe" ends ' +
-  'with 1 on wrong usage, 2 if the server is unreachable, 3 if it does not respond and 4 if it is unhealthy.';
+  '"registry add" and "index add" exit with 2 if the image already exists in the index, and with 3 if the bundle or ' +
+  'version does. "mirror --locked" exits with 2 for a lock of another plan or configuration. "probe" exits ' +
+  'with 1 on invalid usage, 2 if the server is unreachable, 3 if it does not respond and 4 if it is unhealthy.';
 
 /** Exit codes of errors by name, because their modules are loaded lazily. */
 const codeOfError: Readonly<Record<string, number>> = {

@@ -14,7 +14,7 @@ export async function manPages(version: string): Promise<Map<string, string>> {
     '.SH COMMANDS',
     ...pages.flatMap((page) => ['.TP', `.BR opmate\\-${escape(page.name)} (1)`, text(page.description)]),
     '.SH GLOBAL OPTIONS',
-    'These may stand before and after the name of a command.',
+    'Global options can be placed before or after the command.',
     ...termList('B', options),
     '.SH ENVIRONMENT',
     ...termList('B', environmentVariables),

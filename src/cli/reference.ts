@@ -29,7 +29,7 @@ export async function referencePages(): Promise<Map<string, string>> {
   const environment = [
     `${generated}# Global options, environment and exit codes\n`,
     '## Global options\n',
-    'These may stand before and after the name of a command.\n',
+    'Global options can be placed before or after the command.\n',
     `${termTable('option', options)}\n`,
     '## Environment\n',
     `${termTable('variable', variables, 'meaning')}\n`,

@@ -134,7 +134,7 @@ export const commands: CommandTree = {
   ),
   serve: leaf(() => import('./root/serve.js'), { helpGroup: 'Serving' }),
   catalogs: group(
-    'query a running opmate serve --catalogs',
+    'query a server started with opmate serve --catalogs',
     {
       status: leaf(() => import('./catalogs/status.js')),
       wait: leaf(() => import('./catalogs/wait.js')),

@@ -6,7 +6,7 @@ export const authorFlags = {
   directory: required(text('directory', 'directory of the bundle manifests', { short: 'd', group: 'Input' })),
   ...grouped('Selection', {
     package: text('name', 'package name', { short: 'p' }),
-    channel: repeated('channel,…', 'channels of the bundle', { short: 'c', aliases: ['channels'] }),
+    channel: repeated('name,…', 'channels of the bundle', { short: 'c', aliases: ['channels'] }),
     default: text('channel', 'default channel of the package', { short: 'e' }),
   }),
   ...grouped('Output', {

@@ -15,7 +15,7 @@ export const command = defineCommand({
   summary: 'check that CRDs can safely replace older ones',
   arguments: [
     argument('<old>', `file of definitions, or bundle: ${sourceForms}`),
-    argument('<new>', 'the same'),
+    argument('<new>', 'newer file or bundle; same forms as OLD'),
   ],
   flags: { ...contentFlags, output: reportOutput },
   examples: [

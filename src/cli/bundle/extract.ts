@@ -38,7 +38,7 @@ export const command = defineCommand({
       group: 'Limits',
     }),
     output: outputFormat(['json', 'yaml'], { default: 'yaml' }),
-    to: text('file', 'write to this file', { aliases: ['output-file'], group: 'Output' }),
+    to: text('file', 'write to this file (default: stdout)', { aliases: ['output-file'], group: 'Output' }),
   },
   examples: [
     ['Write a bundle as a ConfigMap', 'opmate bundle extract ./bundle -c demo'],

@@ -1,7 +1,7 @@
 import { argument, defineCommand } from '../command/declaration.js';
-import { type FlagValues, grouped, list, text } from '../command/flags.js';
+import { type FlagValues, grouped, list, required, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
-import { contentFlags, requireInstallNamespace, scopeFlags, sourceForms } from './content-flags.js';
+import { contentFlags, scopeFlags, sourceForms } from './content-flags.js';
 import { type MissingRule, heldRules, missingRules } from '../../bundle/plain/rights/can-install.js';
 import { type CloudPermission, isCloudWildcard } from '../../bundle/plain/rights/cloud-permissions.js';
 import { formatDiagnostic } from '../../core/diagnostic.js';
@@ -33,11 +33,12 @@ const outputs = ['table', 'json', 'yaml', 'rbac', 'installer'] as const;
 const permissionFlags = {
   ...contentFlags,
   ...scopeFlags,
+  installNamespace: required(scopeFlags.installNamespace),
   ...grouped('Input', {
     diff: text('source', 'show the difference from this older bundle'),
     canI: text('file', 'show permissions that the roles in this file lack; - for stdin'),
   }),
-  failOn: list('risk', 'exit with 3 on these risks, e.g. cluster-admin,wildcard,secrets,host', {
+  failOn: list('risk', 'exit with 3 on these risks, e.g. wildcard,secrets', {
     group: 'Behavior',
   }),
   installer: text('name', 'service account for -o installer (default: PACKAGE-installer)', {
@@ -51,19 +52,21 @@ const permissionFlags = {
  * `--fail-on` and for a bundle that cannot be installed.
  */
 export const command = defineCommand({
-  summary: 'show the permissions of an installed operator',
+  summary: 'show the permissions that a bundle requires',
   arguments: [argument('<source>', sourceForms)],
   flags: permissionFlags,
   examples: [
-    ['Show what an operator may do', 'opmate bundle permissions ./bundle --install-namespace demo'],
+    [
+      'Show the permissions that a bundle requires',
+      'opmate bundle permissions ./bundle --install-namespace demo',
+    ],
     [
       'Fail on risks that an older bundle does not have',
       'opmate bundle permissions ./bundle --install-namespace demo --diff registry.example.com/demo/bundle:v1.0.0 --fail-on cluster-admin,wildcard',
     ],
   ],
   async runInSession({ context, args: [reference], options, session }) {
-    const { output } = options;
-    const installNamespace = requireInstallNamespace(options.installNamespace);
+    const { output, installNamespace } = options;
     checkOptions(options, output);
     const { watchNamespace: watchNamespaces, diff } = options;
     const read = { ...options, installNamespace, watchNamespaces, older: diff };

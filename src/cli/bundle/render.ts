@@ -29,6 +29,7 @@ const renderFlags = {
   ...contentFlags,
   ...composeFlags,
   ...scopeFlags,
+  installNamespace: { ...scopeFlags.installNamespace, requiredText: 'unless --format plain' },
   ...certificateFlags,
   ...grouped('Input', {
     config: text('file', 'configuration as in a ClusterExtension, or chart values; - for stdin'),
@@ -42,7 +43,7 @@ const renderFlags = {
     availableApis: text('file', 'kinds available in the cluster, as printed by kubectl api-resources'),
     optionalKinds: optionalList(
       'kind',
-      'with --available-apis: omit objects of these kinds (default: any) if unavailable',
+      'with --available-apis: omit unavailable objects of these kinds (default: any)',
       { needs: 'availableApis' },
     ),
   }),

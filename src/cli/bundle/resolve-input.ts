@@ -11,7 +11,7 @@ export const referenceForms = `REF of --catalog is a ${catalogForms}.`;
 
 /** Flag for the channels of upgrades. */
 export const channelFlags = {
-  channel: list('name', 'use only this channel (default: all)', { group: 'Selection' }),
+  channel: list('name', 'use only these channels (default: all)', { group: 'Selection' }),
 };
 
 /** Throws UsageError for an invalid package name of OLM v1. */

@@ -1,5 +1,5 @@
 import { argument, defineCommand } from '../command/declaration.js';
-import { type FlagValues, choice, flag, grouped, repeated, text } from '../command/flags.js';
+import { type FlagValues, choice, flag, grouped, repeated, required, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { channelFlags, checkPackageName, getData, referenceForms, parseInstalled } from './resolve-input.js';
 import { createFault } from '../../core/diagnostic.js';
@@ -21,9 +21,9 @@ const maxRange = 64;
 const maxChannels = 256;
 
 const resolveFlags = {
-  catalog: repeated('catalog', 'catalog: REF or NAME=REF[,priority=N][,labels=KEY=VALUE,…]', {
-    group: 'Input',
-  }),
+  catalog: required(
+    repeated('catalog', 'catalog: REF or NAME=REF[,priority=N][,labels=KEY=VALUE,…]', { group: 'Input' }),
+  ),
   version: text('range', 'version range; see "opmate help versions"', { group: 'Selection' }),
   ...channelFlags,
   installed: text('bundle', 'installed bundle: NAME, or NAME@VERSION if no catalog has it', {
@@ -108,10 +108,7 @@ function readRequest(
 }
 
 function chooseCatalogs(options: FlagValues<typeof resolveFlags>): NamedCatalog[] {
-  const catalogs = (options.catalog ?? []).map(parseNamedCatalog);
-  if (catalogs.length === 0) {
-    throw new UsageError('--catalog: missing', { hint: 'specify at least one, e.g. --catalog ./catalog' });
-  }
+  const catalogs = options.catalog.map(parseNamedCatalog);
   const names = catalogs.map(({ name }) => name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice !== undefined) throw invalidValue('--catalog', twice, 'duplicate name');

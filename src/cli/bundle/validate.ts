@@ -32,7 +32,7 @@ const validateFlags = {
     offered: optionalValidators,
     group: 'Selection',
   }),
-  output: outputFormat(reportFormats, { otherwise: 'optionalValidators' }),
+  output: outputFormat(reportFormats, { otherwise: 'optionalValidators', defaultText: 'text' }),
   k8sVersion: text('version', 'Kubernetes version for alpha-deprecated-apis', { group: 'Selection' }),
 };
 

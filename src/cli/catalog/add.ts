@@ -6,19 +6,16 @@ import { reportEdit } from './edit.js';
 
 /** `opmate catalog add`. */
 export const command = defineCommand({
-  summary: 'add bundles to channels of a catalog; unrelated blobs keep their bytes',
+  summary: 'add bundles to channels of a catalog; other blobs are left unchanged',
   arguments: [
-    argument('<directory>', 'file-based catalog'),
+    argument('<directory>', 'catalog directory'),
     argument('<bundles...>', 'bundle: image, layout, archive or directory'),
   ],
   flags: {
     channel: list('name', 'channels to add to (default: those of the bundles)', { aliases: ['channels'] }),
-    mode: choice(
-      'mode',
-      ['replaces', 'semver', 'semver-skippatch'],
-      'update mode: replaces (as declared) or semver (by version)',
-      { default: 'replaces' },
-    ),
+    mode: choice('mode', ['replaces', 'semver', 'semver-skippatch'], 'update mode of channels', {
+      default: 'replaces',
+    }),
     replaces: text('bundle', 'bundle to replace (default: as declared); "" for none'),
     skips: list('bundle', 'bundles to skip (default: as declared, in replaces mode); "" for none', {
       mayBeNone: true,

@@ -23,7 +23,7 @@ const flags = {
 /** `opmate catalog deprecate`. */
 export const command = defineCommand({
   summary: 'deprecate a package, channel or bundle',
-  arguments: [argument('<directory>', 'file-based catalog')],
+  arguments: [argument('<directory>', 'catalog directory')],
   flags,
   examples: [
     [

@@ -12,7 +12,10 @@ import { writePieces } from '../session.js';
 /** `opmate catalog diff`; exit code 3 for differences. */
 export const command = defineCommand({
   summary: 'show the differences between two catalogs; exit with 3 if there are any',
-  arguments: [argument('<from>', `catalog: ${catalogForms}`), argument('<to>', 'the same')],
+  arguments: [
+    argument('<from>', `older catalog: ${catalogForms}`),
+    argument('<to>', 'newer catalog; same forms as FROM'),
+  ],
   flags: {
     package: list('name', 'compare only these packages', { short: 'p', group: 'Selection' }),
     output: outputFormat(['text', 'json', 'markdown'], { default: 'text' }),

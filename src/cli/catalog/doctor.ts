@@ -26,7 +26,7 @@ type Finding = CatalogDiagnostic<CheckName>;
 
 /** `opmate catalog doctor`. */
 export const command = defineCommand({
-  summary: 'report errors and risks of a catalog, worst first; exit with 3 on findings',
+  summary: 'report errors and risks of a catalog, most severe first; exit with 3 on findings',
   arguments: [argument('<catalog>', `catalog: ${catalogForms}`)],
   flags: {
     output: reportOutput,
@@ -99,7 +99,7 @@ const maxShown = 3;
 /** Maximum number of packages shown, those with the worst findings first. */
 const maxSections = 100;
 
-/** Yields the findings as text, worst first. */
+/** Yields the findings as text, most severe first. */
 async function* describe(findings: readonly Finding[]): AsyncGenerator<string, void, undefined> {
   const shown = (lines: readonly string[]): string => lines.map((line) => `${printable(line)}\n`).join('');
   if (findings.length === 0) {

@@ -33,8 +33,9 @@ const flags = {
   to: text('directory', 'new or empty directory to write to; - for stdout', {
     aliases: ['directory'],
     group: 'Output',
+    requiredText: 'unless -o or --dry-run',
   }),
-  output: outputFormat(['json', 'yaml'], { otherwise: 'to' }),
+  output: outputFormat(['json', 'yaml'], { otherwise: 'to', defaultText: 'json' }),
   migrateLevel,
   ...grouped('Output', {
     report: text('file', 'write kept bundles and reasons to a JSON file'),
@@ -44,7 +45,7 @@ const flags = {
 
 /** `opmate catalog filter`. */
 export const command = defineCommand({
-  summary: 'keep part of a catalog as a valid catalog',
+  summary: 'filter a catalog by package, channel, version or bundle',
   arguments: [argument('<catalog>', `catalog: ${catalogForms}`)],
   flags,
   examples: [

@@ -28,7 +28,7 @@ export const command = defineCommand({
   examples: [
     ['Publish a catalog', 'opmate catalog publish ./catalog --name demo --to public'],
     [
-      'Publish its next version, and remove what is no longer used',
+      'Publish an update and remove unreferenced files',
       'opmate catalog publish ./catalog --name demo --to public --update --prune',
     ],
   ],

@@ -9,9 +9,8 @@ import { reportEdit } from './edit.js';
 /** `opmate catalog remove`. */
 export const command = defineCommand({
   summary: 'remove bundles, channels or a package and repair the upgrade graph',
-  description:
-    'Without --force it exits with 3, and changes nothing, if installed bundles would be stranded.',
-  arguments: [argument('<directory>', 'file-based catalog')],
+  description: 'Exits with 3 and changes nothing if installed bundles would be stranded; see --force.',
+  arguments: [argument('<directory>', 'catalog directory')],
   flags: {
     package: required(
       text('name', 'package; removed completely if neither bundles nor channels are given', { short: 'p' }),

@@ -8,8 +8,8 @@ import { getStorage, getStorages } from '../serve/storage.js';
 
 /** Flags of the commands that query a catalog server. */
 export const serverFlags = grouped('Server', {
-  catalogs: text('directory', 'manifest directory of the server'),
-  storage: text('directory', 'storage directory of the server'),
+  catalogs: text('directory', 'manifest directory of the server (default: that of the only server)'),
+  storage: text('directory', 'storage directory of the server (default: that of the only server)'),
   published: text('directory', 'directory of catalog publish'),
   url: text('url', 'URL of a server, e.g. http://127.0.0.1:8080, or of a published directory'),
 });

@@ -220,8 +220,8 @@ function groupRank({ group }: Flag<unknown>): number {
   return group === undefined ? -1 : flagGroups.indexOf(group);
 }
 
-/** Option with list items that shells offer. */
-export type OfferedOption = Option & { offered?: readonly string[] };
+/** Option with list items that shells offer, and `required`, with a condition, for help. */
+export type OfferedOption = Option & { offered?: readonly string[]; requirement?: string };
 
 function addOption(
   command: Command,
@@ -233,6 +233,8 @@ function addOption(
   const option: OfferedOption = new Option(flags.join(' '), summary);
   if (item.offered !== undefined) option.offered = item.offered;
   if (choices !== undefined) option.argChoices = [...choices];
+  if (item.isRequired === true) option.requirement = 'required';
+  else if (item.requiredText !== undefined) option.requirement = `required ${item.requiredText}`;
   // A default is set when the value is read, so that a repeatable flag does not begin with it.
   if (value !== undefined) {
     const shown = item.defaultText ?? item.default;

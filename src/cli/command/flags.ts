@@ -37,6 +37,8 @@ export interface FlagTraits {
   /** Keys of the flags with which this one is refused. */
   readonly excludes?: readonly string[];
   readonly isRequired?: boolean;
+  /** Condition for help of a flag that the command requires in some cases, e.g. `unless --dry-run`. */
+  readonly requiredText?: string;
 }
 
 /** Declaration of a flag with values `T`; its long name is its key in a record. */

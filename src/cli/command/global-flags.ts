@@ -20,7 +20,7 @@ export const globalFlags = {
   verbose: flag('show debug messages', { short: 'v' }),
   quiet: flag('show errors only', { short: 'q' }),
   logLevel,
-  logFormat: choice('format', ['text', 'json'], 'log format'),
+  logFormat: choice('format', ['text', 'json'], 'log format', { defaultText: 'text' }),
   authfile: text('file', 'credentials file; takes precedence over all others'),
   platform: text('os/arch', 'platform to select from multi-platform images (default: the host)'),
   useHttp: flag('use plain HTTP for registries'),

@@ -25,14 +25,15 @@ function visibleCommands(command: Command): Command[] {
   return visible;
 }
 
-function describeOption(option: Option): string {
-  const { argChoices: choices, defaultValue, description } = option;
+function describeOption(option: Option & { requirement?: string }): string {
+  const { argChoices: choices, defaultValue, description, requirement } = option;
   const otherwise =
     option.defaultValueDescription ??
     (option.required && defaultValue !== undefined ? String(defaultValue) : undefined);
   const traits = [
     ...(choices === undefined ? [] : [choices.join(', ')]),
     ...(otherwise === undefined ? [] : [`default: ${otherwise}`]),
+    ...(requirement === undefined ? [] : [requirement]),
   ];
   return traits.length === 0 ? description : `${description} (${traits.join('; ')})`;
 }

@@ -14,7 +14,7 @@ export const environmentVariables: readonly (readonly [string, string])[] = [
   ['OPMATE_CATALOG_CACHE', 'Directory that keeps layers of catalogs, or "none".'],
   ['TMPDIR', 'Temporary directory.'],
   ['NO_COLOR, CI', 'No colors; no spinner.'],
-  ['HELP_ALPHA', 'true shows alpha commands and flags in help.'],
+  ['HELP_ALPHA', '"true" shows alpha commands and flags in help.'],
 ];
 
 /** Returns the command tree with every command loaded. */

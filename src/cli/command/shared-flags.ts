@@ -4,7 +4,7 @@ import { type Flag, type FlagTraits, choice, flag, text } from './flags.js';
 /** `-o` with these formats; undefined unless it has a default. */
 export function outputFormat<const C extends string, D extends C | undefined = undefined>(
   choices: readonly C[],
-  traits: { default?: D; otherwise?: string } = {},
+  traits: { default?: D; defaultText?: string; otherwise?: string } = {},
 ): Flag<C | D> {
   return choice('format', choices, 'output format', { short: 'o', group: 'Output', ...traits });
 }
@@ -20,7 +20,7 @@ export const objectDirectory: Flag<string | undefined> = text(
 export const catalogOutput = outputFormat(['json', 'yaml'], { default: 'json' });
 
 /** `-o` of commands that report findings. */
-export const reportOutput = outputFormat(reportFormats);
+export const reportOutput = outputFormat(reportFormats, { defaultText: 'text' });
 
 /** `--migrate-level`; the level is checked by `resolveMigrationLevel`, in the words of `opm`. */
 export const migrateLevel: Flag<string | undefined> = text('level', 'run migrations up to this level', {

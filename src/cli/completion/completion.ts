@@ -10,8 +10,8 @@ export const command = defineCommand({
   summary: 'print a completion script for a shell',
   arguments: [argument('<shell>', 'shell', { choices: shells })],
   examples: [
-    ['Complete in this bash', 'source <(opmate completion bash)'],
-    ['Complete in every fish', 'opmate completion fish > ~/.config/fish/completions/opmate.fish'],
+    ['Load completion into the current bash shell', 'source <(opmate completion bash)'],
+    ['Install completion for fish', 'opmate completion fish > ~/.config/fish/completions/opmate.fish'],
   ],
   async run({ context, args: [shell], commands }) {
     const known = shells.find((name) => name === shell);

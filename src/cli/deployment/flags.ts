@@ -1,4 +1,4 @@
-import { flag, grouped, list, parsed, repeated, text } from '../command/flags.js';
+import { flag, grouped, list, parsed, repeated, required, text } from '../command/flags.js';
 import { milliseconds } from '../command/values.js';
 import { certificateFlags, pinFlags } from '../bundle/content-flags.js';
 
@@ -34,7 +34,7 @@ export const clusterFlags = grouped('Cluster', {
 
 /** Flag for the namespace of a deployment. */
 export const namespaceFlags = {
-  namespace: text('namespace', 'namespace of the deployment', { short: 'n', group: 'Cluster' }),
+  namespace: required(text('namespace', 'namespace of the deployment', { short: 'n', group: 'Cluster' })),
 };
 
 /** Flags for changes of a cluster and their approval. */

@@ -60,6 +60,7 @@ export const command = defineCommand({
     bundles: list('bundle', "bundle images, directories or layouts; '' for none", {
       short: 'b',
       mayBeNone: true,
+      requiredText: 'unless --from-file',
       group: 'Input',
     }),
     fromIndex: text('image', 'index image to add to (default: an empty index)', {

@@ -55,7 +55,7 @@ export const { registryCommand, command } = editCommands(
 export const { registryCommand: registryDeleteLatest, command: deleteLatestCommand } = editCommands(
   {
     name: 'delete-latest',
-    arguments: [argument('<package>', 'package')],
+    arguments: [argument('<package>', 'name of the package')],
     flags: {
       eachChannel: flag('remove every channel head instead of the newest version only', {
         group: 'Selection',

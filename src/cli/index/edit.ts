@@ -21,7 +21,7 @@ export const indexImageFlags = {
   ),
   ...grouped('Output', {
     tag: text('reference', 'image reference to push to', { short: 't' }),
-    save: text('file', 'write the image to an oci-archive file'),
+    save: text('file', 'save the image to an oci-archive file'),
     generate: flag('write ./database/index.db and a Dockerfile instead of an image', {
       excludes: ['signBy'],
     }),

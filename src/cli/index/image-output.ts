@@ -13,18 +13,16 @@ import type { CommandContext } from '../context.js';
 import { amountOfBytes, count, shellWord } from '../printable.js';
 
 /** `--sign-by` of commands that push or save images. */
-export const signByFlag = text(
-  'file',
-  'sign the image with this private key, in PEM or as cosign writes it',
-  { group: 'Output' },
-);
+export const signByFlag = text('file', 'private key to sign the image with (PEM or cosign format)', {
+  group: 'Output',
+});
 
 /** Flags of the commands that build images. */
 export const imageOutputFlags = {
   ...grouped('Output', {
-    tag: text('reference', 'image reference; pushed to it unless --save is given', { short: 't' }),
-    push: flag('also push the image to --tag when --save is given'),
-    save: text('place', 'save to oci:DIR[:TAG], oci-archive:FILE[:TAG] or docker-archive:FILE'),
+    tag: text('reference', 'image reference to push; with --save, name of the saved image', { short: 't' }),
+    push: flag('with --save: also push the image to --tag'),
+    save: text('destination', 'save to oci:DIR[:TAG], oci-archive:FILE[:TAG] or docker-archive:FILE'),
   }),
   signBy: signByFlag,
 };

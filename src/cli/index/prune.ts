@@ -27,9 +27,9 @@ export const { registryCommand, command } = editCommands(
       };
     },
   },
-  { summary: 'remove all other packages' },
+  { summary: 'remove all packages except the specified ones' },
   {
-    summary: 'remove all other packages from an index image',
+    summary: 'remove all packages except the specified ones from an index image',
     tools: { containerTool: toolFlags.containerTool },
   },
 );

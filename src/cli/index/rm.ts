@@ -24,7 +24,7 @@ export const removeFlags = {
 type RemoveOptions = FlagValues<typeof removeFlags>;
 
 /** Argument of the commands of `registry` that remove packages. */
-export const removeArguments = [argument('[package]', 'package to remove')];
+export const removeArguments = [argument('[package]', 'name of the package')];
 
 /** `opmate registry rm` and `opmate index rm`. */
 export const { registryCommand, command } = editCommands(

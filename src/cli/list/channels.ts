@@ -13,7 +13,7 @@ export const command = defineCommand({
   examples: [
     ['List the channels of a catalog directory', 'opmate list channels ./catalog'],
     [
-      'List only one package, of a catalog image',
+      'List the channels of one package in a catalog image',
       'opmate list channels registry.example.com/demo/catalog:v1 demo',
     ],
   ],

@@ -11,7 +11,7 @@ import { writeTo } from './options.js';
 
 /** `opmate mirror capture`. */
 export const command = defineCommand({
-  summary: 'write an image set of the content installed in a cluster',
+  summary: 'generate an image set configuration from the operators installed in a cluster',
   arguments: [
     argument('[file...]', 'objects of the cluster: files, must-gather directories, - for stdin (default: -)'),
   ],

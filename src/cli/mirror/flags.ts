@@ -22,7 +22,7 @@ export const copyFlags = {
   }),
   referrers: flag('also copy referrers such as signatures', { group: 'Selection' }),
   dryRun: flag('check that every image exists without copying', { group: 'Output' }),
-  output: outputFormat(['text', 'json']),
+  output: outputFormat(['text', 'json'], { defaultText: 'text' }),
   ...grouped('Registry', {
     insecure: flag('allow plain HTTP and unverified certificates'),
     skipVerification: flag('ignored; digests are always verified'),
@@ -75,10 +75,10 @@ export const imageSetFlags = {
 /** Flags of `mirror --config` and `mirror --from`. */
 const imageSetRunFlags = {
   ...grouped('Input', {
-    config: text('file', 'mirror an image set to docker://REGISTRY[/PATH] or file://DIRECTORY', {
+    config: text('file', 'ImageSetConfiguration file', {
       short: 'c',
     }),
-    from: repeated('archive', 'mirror from an archive and its base archives; --config limits content'),
+    from: repeated('archive', 'archive to mirror from, or one of its base archives'),
   }),
   ...archiveProofFlags,
   ...imageSetFlags,
@@ -99,6 +99,7 @@ const imageSetRunFlags = {
       'mode',
       ['strict', 'report', 'off'],
       'with --config or --from: verify signatures by the policy',
+      { defaultText: 'strict with a policy, else off' },
     ),
   }),
   shard: text('i/n', 'with --config and --locked: copy shard I of N (zero-based)', { group: 'Selection' }),
@@ -106,7 +107,7 @@ const imageSetRunFlags = {
     plan: text('digest', 'with --locked: refuse a lock of another plan (default: $OPMATE_PLAN)'),
     base: text('file', 'with --config and file://: omit content of this archive or inventory'),
   }),
-  signBy: text('file', 'with --config and file://: sign the archive with this PEM private key', {
+  signBy: text('file', 'with --config and file://: private key to sign the archive with (PEM)', {
     group: 'Output',
   }),
   ...policyFlags,

@@ -15,7 +15,7 @@ import { writeTo } from './options.js';
 
 /** `opmate mirror inventory`. */
 export const command = defineCommand({
-  summary: 'write an inventory of a registry, for --base of a mirror run to disk',
+  summary: 'write an inventory of a registry, for use with mirror --base',
   arguments: [argument('<destination>', 'docker://REGISTRY[/PATH]')],
   inherits: mirrorFlags,
   flags: {

@@ -23,7 +23,7 @@ export const command = defineCommand({
   arguments: [argument('<destination>', 'docker://REGISTRY[/PATH] or file://DIR')],
   inherits: mirrorFlags,
   flags: {
-    config: text('file', 'ImageSetConfiguration', { short: 'c', group: 'Input' }),
+    config: text('file', 'ImageSetConfiguration file', { short: 'c', group: 'Input' }),
     base: text('file', 'with file://: omit content of this archive or inventory', { group: 'Input' }),
     ...imageSetFlags,
     output: outputFormat(['text', 'json'], { default: 'text' }),

@@ -16,7 +16,7 @@ export const command = defineCommand({
   summary: 'copy an image between registries, layouts and archives',
   arguments: [
     argument('<source>', 'image in a registry, layout or archive'),
-    argument('<target>', 'registry reference or oci:DIR[:TAG]'),
+    argument('<destination>', 'registry reference or oci:DIR[:TAG]'),
   ],
   flags: { referrers: flag('also copy referrers such as signatures') },
   examples: [

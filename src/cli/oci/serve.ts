@@ -27,7 +27,7 @@ export const command = defineCommand({
     maxSize: parsed('size', 'maximum size of all blobs and uploads, e.g. 50G', byteSize),
     ...tlsFlags,
     ...connectionFlags,
-    archiveBase: repeated('directory', 'base archive of the archive', { group: 'Input' }),
+    archiveBase: repeated('directory', 'directory of the base archive', { group: 'Input' }),
     ...archiveProofFlags,
   },
   examples: [

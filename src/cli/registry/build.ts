@@ -38,7 +38,7 @@ const flags = {
   authToken: text('token', 'app registry token, sent verbatim', { group: 'Registry' }),
   ...grouped('Output', {
     to: text('reference', 'push the image to a reference, oci:DIR:TAG or oci-archive:FILE'),
-    save: text('path', 'save the image as an archive for docker load'),
+    save: text('path', 'save the image to a docker-archive file'),
     dbOnly: flag('write only bundles.db to the --save directory'),
   }),
   permissive: permissiveFlag,

@@ -19,7 +19,7 @@ export const command = defineCommand({
   },
   examples: [
     ['Create an index from ./manifests', 'opmate registry init --to new.db'],
-    ['Leave out what is invalid', 'opmate registry init -m ./manifests --to new.db --permissive'],
+    ['Skip invalid packages', 'opmate registry init -m ./manifests --to new.db --permissive'],
   ],
   async runInSession({ options, session }) {
     const { manifests, configmap, appregistryNamespace, to } = options;

@@ -30,7 +30,7 @@ export const command = defineCommand({
   examples: [
     ['Draw the upgrade graph of one package', 'opmate graph ./catalog -p demo'],
     ['Draw it as a picture', 'opmate graph ./catalog -p demo -o svg'],
-    ['Draw only what is newer than a bundle', 'opmate graph ./catalog -p demo --minimum-edge demo.v1.0.0'],
+    ['Omit bundles older than demo.v1.0.0', 'opmate graph ./catalog -p demo --minimum-edge demo.v1.0.0'],
   ],
   async runInSession({ context, args: [references], options, tool, session }) {
     const facts = await readFacts(references, session);

@@ -5,7 +5,7 @@ import { type FlagValues, grouped, repeated, text } from '../command/flags.js';
 /** Flags of a signature policy. */
 export const policyFlags = grouped('Input', {
   policy: text('file', 'policy.json of containers, or ClusterImagePolicy documents'),
-  key: repeated('file', 'public key in PEM; one of several must have signed'),
+  key: repeated('file', 'PEM public key; with several, any one may have signed'),
   certificateIdentity: text('name', 'email address or URI of the signer in its certificate'),
   certificateIdentityRegexp: text('regexp', 'regular expression for the whole identity', {
     excludes: ['certificateIdentity'],

@@ -11,16 +11,16 @@ export const command = defineCommand({
   summary: 'print the version',
   tool: 'opm',
   arguments: [argument('[ignored...]')],
-  flags: { output: outputFormat(['json', 'yaml']) },
+  flags: { output: outputFormat(['text', 'json', 'yaml'], { default: 'text' }) },
   examples: [
-    ['Print the version in the form of opm', 'opmate version'],
+    ["Print the version in opm's format", 'opmate version'],
     ['Print the version as data', 'opmate version -o json'],
   ],
   async run({ context, options }) {
     const own = await ownVersion();
     const { commit, date } = await readBuild();
     const { os, architecture } = platformOfMachine(context.architecture);
-    if (options.output !== undefined) {
+    if (options.output !== 'text') {
       const build = commit === '' ? {} : { commit, buildDate: date };
       const value = { version: own, ...build, os, architecture, node: process.versions.node };
       await writeAll(context.stdout, encodeData(value, options.output));

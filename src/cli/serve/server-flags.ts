@@ -47,9 +47,12 @@ export const catalogServerFlags = {
   ...grouped('Server', {
     http: optional('address', 'also serve the HTTP catalog API on HOST:PORT (default: 127.0.0.1:8080)'),
     metricsListen: text('address', 'serve /metrics on HOST:PORT instead of the HTTP API address'),
-    externalUrl: text('url', 'base URL of the HTTP API'),
+    externalUrl: text('url', 'base URL of the HTTP API (default: the listen address)'),
     name: text('name', 'with --http: catalog name in URLs (default: from the directory or image)'),
-    storage: text('directory', 'storage directory of the HTTP API'),
+    storage: text(
+      'directory',
+      'storage directory of the HTTP API (default: temporary, or in the cache with --catalogs)',
+    ),
     tlsSelfSigned: flag('serve HTTPS with a temporary self-signed certificate', { excludes: ['tlsCert'] }),
   }),
   ...tlsFlags,

@@ -14,9 +14,9 @@ function convertCommand(type: ConvertedType, summary: string) {
     arguments: [argument('[catalog]', 'file, directory or image (default: stdin)')],
     flags: { output: catalogOutput },
     examples: [
-      ['Create a template from a catalog directory', `opmate template convert ${type} ./catalog`],
+      [`Create a ${type} template from a catalog directory`, `opmate template convert ${type} ./catalog`],
       [
-        'Create one from an image, as YAML',
+        `Create a ${type} template from a catalog image, as YAML`,
         `opmate template convert ${type} registry.example.com/demo/catalog:v1 -o yaml`,
       ],
     ],

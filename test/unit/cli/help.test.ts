@@ -52,6 +52,8 @@ describe('help', () => {
     expect(lines.length).toBeGreaterThanOrEqual(2);
     expect(lines.length).toBeLessThanOrEqual(4);
     for (const line of lines) expect(line.startsWith(`opmate ${name}`.trim())).toBe(true);
+    const purposes = [...text.matchAll(/^ {2}# (.*)$/gm)].map(([, purpose]) => purpose);
+    expect(new Set(purposes).size).toBe(purposes.length);
     if (name !== '') expect(text).not.toContain('display help');
   });
 
@@ -87,6 +89,20 @@ describe('help', () => {
         ).toBe(line);
       }
     }
+  });
+
+  it('marks required options', async () => {
+    const marked = declared.filter(({ flags }) => flags.some(([, { isRequired }]) => isRequired === true));
+    expect(marked.length).toBeGreaterThan(10);
+    for (const { name, flags } of marked) {
+      const text = (await helpOf(...name.split(' '), '--help')).replace(/\s+/g, ' ');
+      for (const [, { summary }] of flags.filter(([, item]) => item.isRequired === true)) {
+        expect(text).toContain(`${summary} (required)`);
+      }
+    }
+    expect((await helpOf('catalog', 'filter', '--help')).replace(/\s+/g, ' ')).toContain(
+      '(required unless -o or --dry-run)',
+    );
   });
 
   it('explains both forms of version ranges, and all exit codes', async () => {

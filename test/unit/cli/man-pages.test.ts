@@ -42,7 +42,7 @@ describe('cli/man-pages', () => {
   it('says what arguments and options are', () => {
     const text = pages.get('opmate-catalog.1') as string;
     expect(text).toContain('.SS opmate catalog diff\n');
-    expect(text).toContain(`.TP\n.I from\ncatalog: ${catalogForms}\n`);
+    expect(text).toContain(`.TP\n.I from\nolder catalog: ${catalogForms}\n`);
     expect(text).toContain('.TP\n.B \\-p, \\-\\-package <name,\\[u2026]>\n');
     expect(text).not.toContain('.B \\-\\-authfile');
     expect(pages.get('opmate.1')).toContain('.B \\-\\-authfile <file>\n');

@@ -1,3 +1,6 @@
+import { impactSummaries } from '../bundle/plain/rights/impact.js';
+import { riskSummaries } from '../bundle/plain/rights/risks.js';
+import { checks } from '../catalog/doctor/checks.js';
 import { describeTree, environmentVariables, toSentences } from './command/loaded-tree.js';
 import { exitStatus, exitStatusNote } from './exit-codes.js';
 
@@ -6,7 +9,7 @@ const generated =
 
 /**
  * Returns the pages of the command reference by file name: one for each command directly below `opmate`, one for global
- * options, environment and exit codes, and an index. The same tree gives the same bytes.
+ * options, environment and exit codes, one for checks and risks, and an index. The same tree gives the same bytes.
  */
 export async function referencePages(): Promise<Map<string, string>> {
   const { options, pages } = await describeTree();
@@ -38,6 +41,19 @@ export async function referencePages(): Promise<Map<string, string>> {
     `${exitStatusNote}\n`,
   ];
   made.set('environment.md', environment.join('\n'));
+  const findings = [
+    `${generated}# Checks and risks\n`,
+    '## Checks of catalog doctor\n',
+    'Select checks with `--check` and `--skip-check`. The severity of a finding may be lower or higher than the default.\n',
+    table(
+      ['check', 'default severity', 'meaning'],
+      Object.entries(checks).map(([name, { severity, summary }]) => [`\`${name}\``, severity, summary]),
+    ),
+    '## Risks of bundle permissions\n',
+    'Select risks with `--fail-on`.\n',
+    termTable('risk', Object.entries({ ...riskSummaries, ...impactSummaries }), 'meaning'),
+  ];
+  made.set('findings.md', `${findings.join('\n')}\n`);
   const rows = pages.map(({ name, description }) => [
     `[\`opmate ${name}\`](${name}.md)`,
     // The first paragraph only.
@@ -46,7 +62,8 @@ export async function referencePages(): Promise<Map<string, string>> {
   made.set(
     'README.md',
     `${generated}# Command reference\n\n${table(['command', 'description'], rows)}\n` +
-      'See [environment.md](environment.md) for global options, environment variables and exit codes, and\n' +
+      'See [environment.md](environment.md) for global options, environment variables and exit codes,\n' +
+      '[findings.md](findings.md) for the checks of `catalog doctor` and the risks of `bundle permissions`, and\n' +
       '[api.md](api.md) for the library.\n',
   );
   return made;

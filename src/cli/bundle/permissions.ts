@@ -5,7 +5,7 @@ import { contentFlags, scopeFlags, sourceForms } from './content-flags.js';
 import { type MissingRule, heldRules, missingRules } from '../../bundle/plain/rights/can-install.js';
 import { type CloudPermission, isCloudWildcard } from '../../bundle/plain/rights/cloud-permissions.js';
 import { formatDiagnostic } from '../../core/diagnostic.js';
-import { impactKinds } from '../../bundle/plain/rights/impact.js';
+import { impactSummaries } from '../../bundle/plain/rights/impact.js';
 import { installerObjects, neededRules } from '../../bundle/plain/rights/installer.js';
 import { readManifests } from '../../kube/manifests.js';
 import type { PlainObject } from '../../kube/object.js';
@@ -30,6 +30,8 @@ import { inSource, pinValues } from '../../api/bundle/bundle-sources.js';
 
 const outputs = ['table', 'json', 'yaml', 'rbac', 'installer'] as const;
 
+const knownRisks: readonly string[] = [...riskNames, ...Object.keys(impactSummaries)];
+
 const permissionFlags = {
   ...contentFlags,
   ...scopeFlags,
@@ -39,6 +41,7 @@ const permissionFlags = {
     canI: text('file', 'show permissions that the roles in this file lack; - for stdin'),
   }),
   failOn: list('risk', 'exit with 3 on these risks, e.g. wildcard,secrets', {
+    offered: knownRisks,
     group: 'Behavior',
   }),
   installer: text('name', 'service account for -o installer (default: PACKAGE-installer)', {
@@ -53,6 +56,7 @@ const permissionFlags = {
  */
 export const command = defineCommand({
   summary: 'show the permissions that a bundle requires',
+  description: `Risks: ${knownRisks.join(', ')}.`,
   arguments: [argument('<source>', sourceForms)],
   flags: permissionFlags,
   examples: [
@@ -272,9 +276,8 @@ function checkOptions(options: FlagValues<typeof permissionFlags>, output: strin
   if (options.canI !== undefined && (options.diff !== undefined || /^(?:rbac|installer)$/.test(output))) {
     throw new UsageError(`--can-i: not with ${options.diff === undefined ? `-o ${output}` : '--diff'}`);
   }
-  const known: readonly string[] = [...riskNames, ...impactKinds];
-  const unknown = options.failOn?.find((risk) => !known.includes(risk));
+  const unknown = options.failOn?.find((risk) => !knownRisks.includes(risk));
   if (unknown !== undefined) {
-    throw invalidValue('--fail-on', unknown, 'unknown risk', { hint: `use one of ${known.join(', ')}` });
+    throw invalidValue('--fail-on', unknown, 'unknown risk', { hint: `use one of ${knownRisks.join(', ')}` });
   }
 }

@@ -27,6 +27,7 @@ type Finding = CatalogDiagnostic<CheckName>;
 /** `opmate catalog doctor`. */
 export const command = defineCommand({
   summary: 'report errors and risks of a catalog, most severe first; exit with 3 on findings',
+  description: `Checks: ${checkNames.join(', ')}.`,
   arguments: [argument('<catalog>', `catalog: ${catalogForms}`)],
   flags: {
     output: reportOutput,

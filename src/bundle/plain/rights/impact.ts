@@ -4,17 +4,20 @@ import type { PlainObject } from '../../../kube/object.js';
 
 /** An effect of an operator on the cluster or its nodes, other than permissions. */
 export interface Impact {
-  kind: (typeof impactKinds)[number];
+  kind: keyof typeof impactSummaries;
   /** `Kind/NAME`, or `Kind/NAMESPACE/NAME`. */
   object: string;
   detail: string;
 }
 
-/**
- * `host`: containers access their node; `priority`: pods may preempt others; `aggregate`: a role adds to roles of users;
- * `foreign-account`: a binding is for an account of another namespace; `owned-crd`.
- */
-export const impactKinds = ['host', 'priority', 'aggregate', 'foreign-account', 'owned-crd'] as const;
+/** Meanings of all kinds of impacts, for the reference. */
+export const impactSummaries = {
+  host: 'Containers access their node: host namespaces, volumes or ports, privileges, added capabilities',
+  priority: 'A PriorityClass: pods may preempt others',
+  aggregate: 'A ClusterRole that adds rules to the default roles of users',
+  'foreign-account': 'A role binding for a service account of another namespace',
+  'owned-crd': 'A CustomResourceDefinition',
+} as const;
 
 const aggregateLabel = 'rbac.authorization.k8s.io/aggregate-to-';
 

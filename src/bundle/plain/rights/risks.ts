@@ -13,7 +13,7 @@ const read = ['get', 'list', 'watch'];
 const write = ['create', 'update', 'patch'];
 
 /** Tests for permissions with which an account can gain others. */
-const tests: Readonly<Record<string, (right: RiskyRight) => boolean>> = {
+const tests = {
   'cluster-admin': ({ group, resource, verbs, namespace }) =>
     resource === 'ClusterRole/cluster-admin' ||
     (namespace === '' && group === '*' && resource === '*' && verbs.includes('*')),
@@ -69,6 +69,26 @@ const tests: Readonly<Record<string, (right: RiskyRight) => boolean>> = {
   urls: ({ resource }) => resource.startsWith('/'),
   aggregation: ({ isAggregated }) => isAggregated === true,
   unknown: ({ verbs }) => verbs.length === 0,
+} satisfies Record<string, (right: RiskyRight) => boolean>;
+
+type RiskName = keyof typeof tests;
+
+/** Meanings of all risks of rights, for the reference. */
+export const riskSummaries: Readonly<Record<RiskName, string>> = {
+  'cluster-admin': 'Full access to all resources of the cluster',
+  wildcard: 'All API groups, resources or verbs (`*`), also in cloud credentials',
+  secrets: 'Read Secrets',
+  escalate: 'Grant itself permissions: write or bind roles, write role bindings, impersonate others',
+  exec: 'Run commands in pods or access them: exec, attach, port-forward, ephemeral containers, proxy',
+  tokens: 'Create tokens of service accounts',
+  workloads: 'Create or change workloads in all namespaces',
+  webhooks: 'Create or change admission webhooks',
+  crds: 'Create or change CustomResourceDefinitions',
+  csr: 'Approve or sign certificate signing requests',
+  scc: 'Use or change SecurityContextConstraints or PodSecurityPolicies',
+  urls: 'Access non-resource URLs',
+  aggregation: 'Use an aggregated role, whose rules come from other roles',
+  unknown: 'Use a role whose rules the bundle does not contain',
 };
 
 /** Names of all risks. */
@@ -76,7 +96,7 @@ export const riskNames: readonly string[] = Object.keys(tests);
 
 /** Returns the risks of a right, in order of `riskNames`. */
 export function findRisks(right: RiskyRight): string[] {
-  return riskNames.filter((name) => tests[name]?.(right) === true);
+  return Object.entries(tests).flatMap(([name, test]) => (test(right) ? [name] : []));
 }
 
 function covers(

@@ -10,6 +10,7 @@ import {
   toSignedEntity,
   toTrustMaterial,
 } from './sigstore-packages.js';
+import { checkRootFields, trustedRootHint } from './trusted-root.js';
 import type { CertificateSigner, SigstoreSignature, SigstoreSigner } from './sigstore-types.js';
 
 type SimpleSignature = Extract<SigstoreSignature, { kind: 'simple' }>;
@@ -115,14 +116,11 @@ function verifyByKeys(
   throw failures[0];
 }
 
-/** Checks a Sigstore trusted_root.json. Throws OpmateError SYNTAX, or INVALID for other JSON or without authorities. */
-export function checkTrustedRoot(json: string, subject: string): void {
-  const root = readTrustedRoot(json, subject);
-  if (root.certificateAuthorities.length > 0) return;
-  throw new OpmateError('INVALID', 'no certificate authorities', { subject, hint: trustedRootHint });
+/** Checks a Sigstore trusted_root.json. Throws OpmateError SYNTAX, or INVALID for other JSON. */
+export function checkTrustedRoot(json: string, file: string): void {
+  checkRootFields(json, file);
+  readTrustedRoot(json, file);
 }
-
-const trustedRootHint = 'specify a trusted_root.json of Sigstore';
 
 function readTrustedRoot(json: string, subject: string): TrustMaterial {
   const value = openJsonFile(json, subject).value;

@@ -218,11 +218,50 @@ it('refuses certificates that are not for code signing', async () => {
 describe('a trusted root', () => {
   it.each([
     ['{\n  "a": [', /^root\.json:\d+: /, 'SYNTAX'],
-    ['{"mediaType": 1, "certificateAuthorities": [1]}', /^root\.json: not a trusted_root\.json/, 'INVALID'],
-    ['{}', /^root\.json: /, 'INVALID'],
+    [
+      '{"mediaType": 1, "certificateAuthorities": [1]}',
+      /^root\.json:1:\d+: mediaType: expected a string, got the number 1/,
+      'INVALID',
+    ],
+    ['{}', /^root\.json:1:1: certificateAuthorities: missing/, 'INVALID'],
   ])('is refused with its file: %s', (text, message, code) => {
     expect(() => checkTrustedRoot(text, 'root.json')).toThrow(
       expect.objectContaining({ code, message: expect.stringMatching(message) as string }) as Error,
     );
+  });
+
+  const change = (edit: (root: Record<string, unknown>) => void): string => {
+    const root = JSON.parse(world.trustedRoot()) as Record<string, unknown>;
+    edit(root);
+    return JSON.stringify(root, undefined, 2);
+  };
+
+  it('with a misspelled list of logs is refused, as logs would no longer be required', () => {
+    const text = change((root) => {
+      root['tlog'] = root['tlogs'];
+      delete root['tlogs'];
+    });
+    expect(() => checkTrustedRoot(text, 'root.json')).toThrow(/^root\.json:\d+:3: tlog: unknown field$/);
+  });
+
+  it.each<[string, unknown, RegExp]>([
+    ['mediaType', 'application/json', /mediaType: expected the media type of a trusted_root\.json/],
+    ['tlogs', {}, /tlogs: expected a list, got an object$/],
+    ['certificateAuthorities', [], /certificateAuthorities: no certificate authorities$/],
+  ])('with another %s is refused', (key, value, message) => {
+    expect(() =>
+      checkTrustedRoot(
+        change((root) => (root[key] = value)),
+        'root.json',
+      ),
+    ).toThrow(message);
+  });
+
+  it('of a later version is accepted with unknown fields', () => {
+    const text = change((root) => {
+      root['mediaType'] = 'application/vnd.dev.sigstore.trustedroot.v0.2+json';
+      root['somethingElse'] = [];
+    });
+    expect(() => checkTrustedRoot(text, 'root.json')).not.toThrow();
   });
 });

@@ -1,0 +1,34 @@
+import { parseJsonFile, readDocument } from '../document/document.js';
+
+const mediaType = /^application\/vnd\.dev\.sigstore\.trustedroot(?:\+json;version=0\.\d+|\.v0\.\d+\+json)$/;
+const logFields = ['baseUrl', 'hashAlgorithm', 'publicKey', 'logId', 'checkpointKeyId', 'operator'] as const;
+const keyFields = ['rawBytes', 'keyDetails', 'validFor'] as const;
+const authorityFields = ['subject', 'uri', 'certChain', 'validFor', 'operator'] as const;
+
+export const trustedRootHint = 'specify a trusted_root.json of Sigstore';
+
+/**
+ * Checks the fields of a Sigstore trusted_root.json: the library ignores misspelled ones, and with them logs and times
+ * of validity. Unknown fields of later versions are accepted. Throws OpmateError SYNTAX, or DiagnosticsError.
+ */
+export function checkRootFields(json: string, file: string): void {
+  parseJsonFile(json, file);
+  const { root, diagnostics } = readDocument(json, file, { maxLength: Infinity, noun: 'trusted root' });
+  // A similar name is an error, others are warnings, which are not shown.
+  const similar = { unknown: 'warn' } as const;
+  const lists = ['tlogs', 'certificateAuthorities', 'ctlogs', 'timestampAuthorities'] as const;
+  const fields = root.object(['mediaType', ...lists], similar);
+  const authorities = fields?.certificateAuthorities.list() ?? [];
+  if (fields?.certificateAuthorities.isPresent && authorities.length === 0) {
+    fields.certificateAuthorities.fail('no certificate authorities', { hint: trustedRootHint });
+  }
+  fields?.mediaType.matching((text) => mediaType.test(text), 'the media type of a trusted_root.json');
+  for (const log of [fields?.tlogs, fields?.ctlogs].flatMap((list) => list?.optionalList() ?? [])) {
+    const key = log.object(logFields, similar)?.publicKey.object(keyFields, similar);
+    key?.validFor.optionalObject(['start', 'end'], similar);
+  }
+  for (const authority of [...authorities, ...(fields?.timestampAuthorities.optionalList() ?? [])]) {
+    authority.object(authorityFields, similar)?.validFor.optionalObject(['start', 'end'], similar);
+  }
+  diagnostics.throwIfErrors();
+}

@@ -19,7 +19,7 @@ import { type MirrorDestination, parseDestination } from './destination.js';
 export interface VerificationOptions extends PolicyRequest {
   /** Fail for images that the policy refuses; default true. Otherwise they are warnings. */
   isStrict?: boolean | undefined;
-  /** Absolute path of a `registries.d` directory with the stores of OpenPGP signatures; default none. */
+  /** `registries.d` directory with the stores of OpenPGP signatures; default none. */
   registriesDirectory?: string | undefined;
 }
 

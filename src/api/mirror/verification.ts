@@ -73,7 +73,7 @@ async function judge(
   const set = getSet();
   const policy = await readSignaturePolicy(request, session.workingDirectory, session);
   const lookasides =
-    registriesDirectory === undefined ? new Map<string, string>() : await readLookasides(registriesDirectory);
+    registriesDirectory === undefined ? new Map<string, string>() : await readLookasides(registriesDirectory, session.workingDirectory);
   const { logger, signal } = session;
   const verdicts = await verifyLock(set, {
     ...{ policy, signal, now: session.now(), maxPerRegistry: transfer.maxPerRegistry, ...openers },

@@ -1,4 +1,3 @@
-import path from 'node:path';
 import { parseDirectoryUrl } from '../../api/mirror/destination.js';
 import type { VerificationOptions } from '../../api/mirror/image-set-run.js';
 import { invalidValue, UsageError } from '../../core/errors.js';
@@ -57,10 +56,7 @@ export function getMaxPerRegistry({ maxPerRegistry }: ImageSetOptions): number |
 }
 
 /** Reads `--verify` and the policy flags; default with a policy: strict. Throws UsageError. */
-export function readVerification(
-  options: ImageSetOptions,
-  { workingDirectory }: CommandContext,
-): VerificationOptions | undefined {
+export function readVerification(options: ImageSetOptions): VerificationOptions | undefined {
   const request = findPolicyRequest(options);
   const { verify = request === undefined ? 'off' : 'strict' } = options;
   if (verify === 'off') return undefined;
@@ -72,7 +68,5 @@ export function readVerification(
     const hint = 'remove one of them: the far side could not verify again';
     throw new UsageError('--verify and --remove-signatures cannot be used together', { hint });
   }
-  const directory = options['registries.d'];
-  const registriesDirectory = directory === undefined ? undefined : path.resolve(workingDirectory, directory);
-  return { ...request, isStrict: verify === 'strict', registriesDirectory };
+  return { ...request, isStrict: verify === 'strict', registriesDirectory: options['registries.d'] };
 }

@@ -60,7 +60,7 @@ export function readImageSetRequest(
   const destination = parseDestination(target, context, maxNestedPaths);
   const maxPerRegistry = getMaxPerRegistry(options);
   const naming = { ...getNaming(options), icsp: options.icsp };
-  const verification = readVerification(options, context);
+  const verification = readVerification(options);
   const shard = parseShard(options.shard, options.locked === true ? context.environment : {});
   const directory = getWorkspace(
     options,

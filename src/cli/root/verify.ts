@@ -1,5 +1,4 @@
 import { writePieces } from '../session.js';
-import path from 'node:path';
 import { UsageError } from '../../core/errors.js';
 import { type VerifiedImage, verifyImages } from '../../api/images/verify-images.js';
 import { argument, defineCommand } from '../command/declaration.js';
@@ -32,8 +31,7 @@ export const command = defineCommand({
       const hint = 'use one of --policy, --key, or --certificate-identity with --trusted-root';
       throw new UsageError('no signature policy', { hint });
     }
-    const directory = options['registries.d'];
-    const registriesDirectory = directory && path.resolve(context.workingDirectory, directory);
+    const registriesDirectory = options['registries.d'];
     const images = await verifyImages(references, session, { ...request, registriesDirectory });
     await writePieces(context, session, options.output === 'json' ? toJson(images) : toText(images));
     return images.every(isAccepted) ? exitCodes.done : exitCodes.findings;

@@ -1,52 +1,82 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { OpmateError, fileError, throwFileError, systemCode } from '../../core/errors.js';
+import { OpmateError, throwFileError } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
 import type { Reference, RegistryReference } from '../../core/reference.js';
 import { decodeFile, readDocument } from '../../document/document.js';
+import { type Field, quoteShort } from '../../document/field.js';
 import { readRegularFile } from '../../files/read-file.js';
 import { readUrl } from '../../release/update-service.js';
 import type { SourceSession } from '../../source/session.js';
 
 const maxConfigurationLength = 1024 * 1024;
 const maxSignatureBytes = 256 * 1024;
+const maxScopes = 10_000;
 /** Maximum number of signatures of an image in a store. */
 const maxSignatures = 16;
 
 /** URLs of OpenPGP signature stores by scope, `""` for the default (containers-registries.d(5)). */
 export type LookasideConfiguration = ReadonlyMap<string, string>;
 
-/** Reads the `*.yaml` files of a registries.d directory; a missing directory is empty. Throws OpmateError. */
-export async function readLookasides(directory: string): Promise<LookasideConfiguration> {
-  let names: string[];
-  try {
-    names = await readdir(directory);
-  } catch (error) {
-    if (systemCode(error) === 'ENOENT') return new Map();
-    throw fileError(directory, error);
-  }
-  const lookasides = new Map<string, string>();
+/**
+ * Reads the `*.yaml` files of a registries.d directory, relative to `workingDirectory`. Throws OpmateError for a missing
+ * directory, and for fields and values without effect: an unused store would leave images without signatures.
+ */
+export async function readLookasides(
+  directory: string,
+  workingDirectory: string,
+): Promise<LookasideConfiguration> {
+  const names = await readdir(path.resolve(workingDirectory, directory)).catch(
+    throwFileError(`open ${directory}`),
+  );
+  const stores = new Map<string, Store>();
   for (const name of sortedByBytes(names.filter((text) => text.endsWith('.yaml')))) {
-    await readConfiguration(path.join(directory, name), lookasides);
+    const shown = path.join(directory, name);
+    const file = path.resolve(workingDirectory, shown);
+    const bytes = await readRegularFile(file, maxConfigurationLength, { name: shown }).catch(
+      throwFileError(`open ${shown}`, { file: shown }),
+    );
+    addStores(stores, decodeFile(bytes, shown), shown);
   }
-  return lookasides;
+  return new Map([...stores].flatMap(([scope, { url }]) => (url === undefined ? [] : [[scope, url]])));
 }
 
-async function readConfiguration(file: string, lookasides: Map<string, string>): Promise<void> {
-  const bytes = await readRegularFile(file, maxConfigurationLength).catch(
-    throwFileError(`open ${file}`, { file }),
-  );
-  const { root, diagnostics } = readDocument(decodeFile(bytes, file), file, {
+interface Store {
+  url: string | undefined;
+  /** Place in messages: `FILE:LINE`. */
+  place: string;
+}
+
+const storeFields = [
+  'lookaside',
+  'lookaside-staging',
+  'sigstore',
+  'sigstore-staging',
+  'use-sigstore-attachments',
+] as const;
+
+function addStores(stores: Map<string, Store>, text: string, file: string): void {
+  const { root, diagnostics } = readDocument(text, file, {
     maxLength: maxConfigurationLength,
+    noun: 'configuration',
   });
-  const add = (scope: string, entry: typeof root): void => {
-    const url = entry.field('lookaside').optionalText() ?? entry.field('sigstore').optionalText();
-    if (url !== undefined) lookasides.set(scope, url);
+  const add = (scope: string, entry: Field): void => {
+    const fields = entry.object(storeFields);
+    if (fields === undefined) return;
+    const [lookaside, sigstore] = [fields.lookaside, fields.sigstore].map((field) =>
+      field.optionalParsed((url) => toUrl(url) && url),
+    );
+    const { place } = stores.get(scope) ?? {};
+    // As in containers/image.
+    if (place !== undefined) entry.fail(`duplicate, first defined in ${place}`, { hint: 'keep one of them' });
+    stores.set(scope, { url: lookaside ?? sigstore, place: `${file}:${entry.place.line}` });
   };
-  if (root.field('default-docker').isPresent) add('', root.field('default-docker'));
-  const docker = root.field('docker');
-  for (const [scope, entry] of docker.isPresent ? (docker.entries(10_000) ?? []) : []) add(scope, entry);
+  const fields = root.isPresent ? root.object(['default-docker', 'docker']) : undefined;
+  if (fields?.['default-docker'].isPresent) add('', fields['default-docker']);
+  if (fields?.docker.isPresent) {
+    for (const [scope, entry] of fields.docker.entries(maxScopes) ?? []) add(scope, entry);
+  }
   diagnostics.throwIfErrors();
 }
 
@@ -89,6 +119,7 @@ function findLookaside(lookasides: LookasideConfiguration, reference: RegistryRe
 
 function toUrl(text: string): URL {
   if (text.startsWith('/')) return pathToFileURL(text);
-  if (URL.canParse(text)) return new URL(text);
-  throw new OpmateError('INVALID', `lookaside "${text.slice(0, 200)}": not a URL`);
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url !== undefined && /^(?:https?|file):$/.test(url.protocol)) return url;
+  throw new OpmateError('INVALID', `expected an http, https or file URL, got ${quoteShort(text)}`);
 }

@@ -3,9 +3,9 @@ import type { CancelOptions } from '../../core/concurrency.js';
 import { CancelledError, getMessage, OpmateError, redact, systemCode } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
 import { type Logger, silentLogger } from '../../core/log.js';
-import { openValue } from '../../document/document.js';
+import { decodeFile, openValue } from '../../document/document.js';
 import type { Field } from '../../document/field.js';
-import { getText, getValue } from '../../document/json-fields.js';
+import { getValue } from '../../document/json-fields.js';
 import type { JsonValue } from '../../document/json.js';
 import { readNamedFile } from '../../files/read-file.js';
 import { type Environment, runToEnd } from '../../files/run-program.js';
@@ -172,9 +172,9 @@ export function createCredentialStore(options: CredentialOptions): CredentialSto
 const maxAuthFileBytes = 16 * 1024 * 1024;
 
 async function readAuthFile(path: string, required: boolean): Promise<AuthFile | undefined> {
-  let text: string;
+  let bytes: Buffer;
   try {
-    text = String(await readNamedFile(path, maxAuthFileBytes));
+    bytes = await readNamedFile(path, maxAuthFileBytes);
   } catch (error) {
     if (error instanceof OpmateError) throw error;
     const code = systemCode(error);
@@ -186,7 +186,7 @@ async function readAuthFile(path: string, required: boolean): Promise<AuthFile |
       file: path,
     });
   }
-  const root = openValue(parseSecretJson(text.replace(/^\uFEFF/, ''), path), {
+  const root = openValue(parseSecretJson(decodeFile(bytes, path).replace(/^\uFEFF/, ''), path), {
     name: path,
     failureCode: 'AUTH',
   });
@@ -236,23 +236,31 @@ function toServerName(registry: string): string {
   return dockerHub.includes(registry) ? 'https://index.docker.io/v1/' : registry;
 }
 
+const entryFields = ['auth', 'username', 'password', 'identitytoken', 'registrytoken'] as const;
+
 /** Returns the credentials of an entry of `auths`; undefined if it is empty. */
 function readEntry(entry: Field<never>, source: string): Credentials | undefined {
-  const object = entry.jsonObject();
-  const identityToken = getText(object, 'identitytoken');
-  const token = identityToken === '' ? {} : { identityToken };
-  const auth = getText(object, 'auth');
-  if (auth !== '') {
+  // Other fields, such as the email of old files, are accepted, but not similar names.
+  const fields = entry.object(entryFields, { unknown: 'warn' });
+  const [auth, username] = [readSecret(fields.auth), readSecret(fields.username)];
+  const [password, identityToken] = [readSecret(fields.password), readSecret(fields.identitytoken)];
+  const token = identityToken ? { identityToken } : {};
+  if (auth) {
     const isBase64 = /^[A-Za-z0-9+/\s]+={0,2}\s*$/.test(auth);
     const text = isBase64 ? Buffer.from(auth, 'base64').toString('utf8').replace(/\0+$/, '') : '';
     const colon = text.indexOf(':');
-    if (colon < 0) return entry.field('auth').fail('expected base64 of "user:password"');
+    if (colon < 0) return fields.auth.fail('expected base64 of "user:password"');
     return { username: text.slice(0, colon), password: text.slice(colon + 1), ...token, source };
   }
-  const username = getText(object, 'username');
-  const password = getValue(object, 'password');
-  if (username !== '' && typeof password === 'string') return { username, password, ...token, source };
-  return identityToken === '' ? undefined : { username: '', password: '', identityToken, source };
+  if (username && password !== undefined) return { username, password, ...token, source };
+  return identityToken ? { username: '', password: '', identityToken, source } : undefined;
+}
+
+/** Returns a string; undefined if absent. Unlike `anyText`, its error does not have the value. */
+function readSecret(field: Field<never>): string | undefined {
+  const { value } = field;
+  if (value === undefined || typeof value === 'string') return value;
+  return field.fail('expected a string');
 }
 
 const maxHelperOutput = 65_536;

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { type DocumentPath, formatPath } from '../../core/diagnostic.js';
 import { OpmateError, fileError, getMessage } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
-import { openValue } from '../../document/document.js';
+import { decodeFile, openValue } from '../../document/document.js';
 import { type Field, quoteShort } from '../../document/field.js';
 import type { JsonObject, JsonValue } from '../../document/json.js';
 import { readdirIfPresent } from '../../files/file-status.js';
@@ -73,7 +73,7 @@ const maxConfBytes = 16 * 1024 * 1024;
 
 async function readConf(file: string, required: boolean): Promise<string | undefined> {
   try {
-    return String(await readNamedFile(file, maxConfBytes));
+    return decodeFile(await readNamedFile(file, maxConfBytes), file);
   } catch (error) {
     const failure = fileError(file, error, { file });
     if (failure.code === 'NOT_FOUND' && !required) return undefined;
@@ -117,10 +117,13 @@ export async function parseRegistriesConf(text: string, file: string): Promise<R
 
 const tableFields = ['prefix', 'location', 'insecure', 'blocked', 'mirror', 'mirror-by-digest-only'] as const;
 
+/** Refuses names similar to known ones: `blcoked = true` must not be ignored. */
+const similar = { unknown: 'warn' } as const;
+
 function readTable(table: Field<never>, file: string): RegistryRule {
-  const { prefix, location, ...fields } = table.object(tableFields, { unknown: 'ignore' });
+  const { prefix, location, ...fields } = table.object(tableFields, similar);
   const written = prefix.optionalText() ?? location.optionalText();
-  if (written === undefined) return table.fail('missing prefix or location');
+  if (written === undefined) return location.missing();
   const isWildcard = written.startsWith('*.');
   if (isWildcard ? written.includes('/') : written.includes('*')) {
     prefix.fail('a wildcard is allowed as *.domain only');
@@ -140,7 +143,7 @@ function readTable(table: Field<never>, file: string): RegistryRule {
 const pulls = ['all', 'digest-only', 'tag-only'] as const;
 
 function readMirror(mirror: Field<never>, digestOnly: boolean): RegistryRule['mirrors'][number] {
-  const fields = mirror.object(['location', 'insecure', 'pull-from-mirror'], { unknown: 'ignore' });
+  const fields = mirror.object(['location', 'insecure', 'pull-from-mirror'], similar);
   return {
     location: readLocation(fields.location),
     insecure: fields.insecure.optionalBoolean(),

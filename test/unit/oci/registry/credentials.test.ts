@@ -156,6 +156,8 @@ describe('oci/credentials: files', () => {
     ['an array', '[]', 'expected an object, got a list'],
     ['auths of the wrong type', '{"auths":["hunter2"]}', 'auths: expected an object, got a list'],
     ['an entry of the wrong type', '{"auths":{"a":"hunter2"}}', 'auths.a: expected an object, got a string'],
+    ['auth of the wrong type', '{"auths":{"a":{"auth":5771}}}', 'auths.a.auth: expected a string'],
+    ['a misspelled field', '{"auths":{"a":{"atuh":"hunter2"}}}', 'auths.a.atuh: unknown field'],
     ['junk base64', '{"auths":{"a":{"auth":"hunter2!!"}}}', 'auths.a.auth: expected base64'],
     ['base64 without a colon', '{"auths":{"a":{"auth":"aHVudGVyMg=="}}}', 'auths.a.auth: expected base64'],
   ])('names the file without the secret for %s', async (_name, content, problem) => {
@@ -164,7 +166,7 @@ describe('oci/credentials: files', () => {
     expect(failure).toMatchObject({ code: 'AUTH', file: path });
     expect(failure.message).toContain(path);
     expect(failure.message).toContain(problem);
-    expect(`${failure.message}${String(failure.cause)}`).not.toMatch(/hunter2|aHVudGVyMg/);
+    expect(`${failure.message}${String(failure.cause)}`).not.toMatch(/hunter2|aHVudGVyMg|5771/);
   });
 
   it('ignores an invalid entry of another registry', async () => {

@@ -1,3 +1,4 @@
+import { writeFile } from 'node:fs/promises';
 import fc from 'fast-check';
 import { OpmateError } from '../../../../src/core/errors.js';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -71,6 +72,12 @@ describe('oci/registries-conf: files', () => {
     expect(rules[1]).toMatchObject({ insecure: true, blocked: false });
   });
 
+  it('names the line of what is not UTF-8', async () => {
+    const path = await bench.file('etc/containers/registries.conf', '');
+    await writeFile(path, Buffer.from('# a\n# \xff\n', 'latin1'));
+    expect((await failureOf(read())).message).toBe(`${path}:2: invalid UTF-8`);
+  });
+
   it('names file and line of what does not parse', async () => {
     const path = await bench.file(
       'etc/containers/registries.conf',
@@ -84,8 +91,9 @@ describe('oci/registries-conf: files', () => {
   it.each([
     ['registry = 1', 'registry: expected a list, got the number 1'],
     ['registry = ["x"]', 'registry[0]: expected an object, got a string'],
-    ['[[registry]]\ninsecure = true', 'registry[0]: missing prefix or location'],
+    ['[[registry]]\ninsecure = true', 'registry[0].location: missing'],
     ['[[registry]]\nprefix = "quay.io"', 'registry[0].prefix: requires location'],
+    ['[[registry]]\nlocation = "a"\nblcoked = true', 'x.conf:3: registry[0].blcoked: unknown field'],
     ['[[registry]]\nlocation = 1', 'registry[0].location: expected a string, got the number 1'],
     [
       '[[registry]]\nlocation = "a"\ninsecure = "yes"',

@@ -1,4 +1,4 @@
-import { parseJsonFile, readDocument } from '../document/document.js';
+import { openJsonFile, readDocument } from '../document/document.js';
 
 const mediaType = /^application\/vnd\.dev\.sigstore\.trustedroot(?:\+json;version=0\.\d+|\.v0\.\d+\+json)$/;
 const logFields = ['baseUrl', 'hashAlgorithm', 'publicKey', 'logId', 'checkpointKeyId', 'operator'] as const;
@@ -12,7 +12,7 @@ export const trustedRootHint = 'specify a trusted_root.json of Sigstore';
  * of validity. Unknown fields of later versions are accepted. Throws OpmateError SYNTAX, or DiagnosticsError.
  */
 export function checkRootFields(json: string, file: string): void {
-  parseJsonFile(json, file);
+  openJsonFile(json, file);
   const { root, diagnostics } = readDocument(json, file, { maxLength: Infinity, noun: 'trusted root' });
   // A similar name is an error, others are warnings, which are not shown.
   const similar = { unknown: 'warn' } as const;

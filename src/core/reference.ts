@@ -43,7 +43,7 @@ export type Reference = RegistryReference | LayoutReference;
  * - `[docker://][REGISTRY/]REPOSITORY[:TAG][@DIGEST]`; without registry it is docker.io
  * - `oci:DIR[:TAG][@DIGEST]`, `oci-archive:FILE[:TAG][@DIGEST]`: the tag follows the last colon, unless a slash
  *   comes after that, so a path may hold colons in all but its last part
- * - `docker-archive:FILE[:REFERENCE]`: FILE ends at the first colon
+ * - `docker-archive:FILE[:REFERENCE][@DIGEST]`: FILE ends at the first colon
  *
  * A missing tag or digest stays undefined. Throws OpmateError INVALID.
  */
@@ -198,10 +198,7 @@ function registryFault(registry: string): string | undefined {
 }
 
 function parseLayout(text: string, transport: 'oci' | 'oci-archive', rest: string): LayoutReference {
-  const position = /@sha\d+:/.test(rest) ? rest.lastIndexOf('@') : -1;
-  const digest = position < 0 ? undefined : rest.slice(position + 1);
-  if (digest !== undefined) parseDigest(digest);
-  const named = position < 0 ? rest : rest.slice(0, position);
+  const { named, digest } = splitDigest(rest);
   const colon = named.lastIndexOf(':');
   const hasTag = colon > named.lastIndexOf('/');
   const path = hasTag ? named.slice(0, colon) : named;
@@ -224,17 +221,27 @@ function parseLayout(text: string, transport: 'oci' | 'oci-archive', rest: strin
   };
 }
 
+/** Splits a digest off; paths may contain an `@`. Throws OpmateError for an invalid digest. */
+function splitDigest(rest: string): { named: string; digest: string | undefined } {
+  const position = /@sha\d+:/.test(rest) ? rest.lastIndexOf('@') : -1;
+  if (position < 0) return { named: rest, digest: undefined };
+  const digest = rest.slice(position + 1);
+  parseDigest(digest);
+  return { named: rest.slice(0, position), digest };
+}
+
 function parseDockerArchive(text: string, rest: string): LayoutReference {
-  const transport = 'docker-archive';
-  const colon = rest.indexOf(':');
-  const path = colon < 0 ? rest : rest.slice(0, colon);
+  const { named, digest } = splitDigest(rest);
+  const reference = { transport: 'docker-archive', text, ...(digest !== undefined && { digest }) } as const;
+  const colon = named.indexOf(':');
+  const path = colon < 0 ? named : named.slice(0, colon);
   const hint = 'use docker-archive:FILE or docker-archive:FILE:NAME:TAG';
   if (path === '' || path.includes('\0')) throw invalidReference(text, 'has no path', hint);
-  if (colon < 0) return { transport, text, path };
-  const tag = rest.slice(colon + 1);
+  if (colon < 0) return { ...reference, path };
+  const tag = named.slice(colon + 1);
   const parts = splitNormalized(tag);
   if (typeof parts === 'string') throw invalidReference(text, parts, hint);
-  return { transport, text, path, tag };
+  return { ...reference, path, tag };
 }
 
 function hintFor(name: string): string {

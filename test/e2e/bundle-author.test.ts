@@ -375,6 +375,7 @@ describe.each([
       ]) {
         const pushed = await run(cwd, 'push', source as string, `${host}/w/${name}:v1`, http);
         expect(pushed).toMatchObject({ code: 0 });
+        expect(await run(cwd, 'show', source as string)).toMatchObject({ code: 0 });
         // An archive of docker save has no manifest that one has to keep.
         if (name !== 'docker') expect(pushed.stdout).toBe(`${host}/w/${name}@${digest}\n`);
       }

@@ -73,6 +73,7 @@ describe('parseReference', () => {
     ['oci:a@b/c:v1', { transport: 'oci', path: 'a@b/c', tag: 'v1' }],
     ['oci-archive:image.tar:v1', { transport: 'oci-archive', path: 'image.tar', tag: 'v1' }],
     ['docker-archive:image.tar', { transport: 'docker-archive', path: 'image.tar' }],
+    [`docker-archive:a.tar@${digest}`, { transport: 'docker-archive', path: 'a.tar', digest }],
     [
       'docker-archive:/a/image.tar:quay.io/ns/x:v1',
       { transport: 'docker-archive', path: '/a/image.tar', tag: 'quay.io/ns/x:v1' },

@@ -291,6 +291,28 @@ describe('opmate mirror --config', () => {
     expect(valid).toMatchObject({ code: 0 });
   });
 
+  it('says of a plan that skips an image that it is not whole, and of its lock later', async () => {
+    await sandbox.write({ 'part.yaml': configOf() + '    full: true\n' });
+    const gone = operators.digests.get('acme/app:1.1.0') as string;
+    missing = gone;
+    const planned = await sandbox.run([
+      ...['mirror', 'plan', '-c', 'part.yaml', registry(), workspace('part'), '--use-http'],
+      ...['--on-error=skip-image', '-o', 'json'],
+    ]);
+    expect(planned).toMatchObject({ code: 4 });
+    expect(planned.stderr).toContain('error: 1 image not in the plan\n');
+    expect(planned.stderr).not.toContain('next:');
+    const { failed } = JSON.parse(planned.stdout) as { failed: { source: string; error: string }[] };
+    expect(failed).toMatchObject([{ source: expect.stringContaining(gone) as string }]);
+    missing = undefined;
+    const locked = await mirror('part', registry(), workspace('part'), '--locked');
+    // The catalog can be rebuilt whole again: it is not the one that the lock pins.
+    expect(locked).toMatchObject({ code: 1, stderr: expect.stringContaining('by the lock\n') as string });
+    expect(locked.stderr).toContain(
+      'images omitted, as they could not be read: 1 hint=mirror without --locked',
+    );
+  });
+
   it('stops at the first unavailable image, and tags no catalog', async () => {
     await sandbox.write({ 'stop.yaml': configOf() + '    full: true\n' });
     const gone = operators.digests.get('acme/app:1.1.0') as string;

@@ -154,6 +154,10 @@ export interface MirrorPlan {
   lock: ImageSetLock;
   /** Bundles that are kept beyond the request, and why. */
   kept: { catalog: string; package: string; channel: string; bundle: string; reason: string }[];
+  /** Images that `onError` skips, which the lock does not pin. */
+  report: TransferReport;
+  /** Changes of catalogs that lack images, one sentence each. */
+  changes: string[];
 }
 
 /** Result of mirroring to a registry. */

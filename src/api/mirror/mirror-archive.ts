@@ -25,7 +25,7 @@ import { holdOpen } from '../../oci/image/open.js';
 import { type OpenedArchive, openArchiveSets } from '../../oci/archive-set/archive-set-reader.js';
 import type { ImageSetRun, MirrorMapping, MirrorResult } from './image-set-run.js';
 import { getPlanOptions } from './plan-image-set.js';
-import { type Templates, readConfiguration, readTemplates } from './run-configuration.js';
+import { type Templates, readConfiguration, readTemplates, warnOfOmitted } from './run-configuration.js';
 import { verifyArchived } from './verification.js';
 import { copyLocked, writeMapping } from './write-results.js';
 
@@ -90,6 +90,7 @@ async function withArchives<T>(
     const base = createBaseContent(archive, target.registry, session);
     const lock = parseLock(archive.index.lock, 'the lock of the archive', 'reference');
     requireListedImages(archive, lock);
+    warnOfOmitted(lock, 'the lock of the archive', run);
     const wanted = options.helmCharts === true ? lock : withoutCharts(lock);
     if (run.configFile === undefined) {
       const templates = readLockedTemplates(lock, 'the lock of the archive');

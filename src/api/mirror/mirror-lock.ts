@@ -13,7 +13,7 @@ import { toTransfers } from '../../mirror/lock/locked-transfers.js';
 import { joinReports } from '../../mirror/transfer/transfer-step.js';
 import type { ImageSetRun, MirrorMapping, MirrorResult, MirrorArchive } from './image-set-run.js';
 import { planForRun } from './plan-image-set.js';
-import { readConfiguration, readTemplates, getLockOptions } from './run-configuration.js';
+import { getLockOptions, readConfiguration, readTemplates, warnOfOmitted } from './run-configuration.js';
 import { verifyLocked } from './verification.js';
 import { writeArchive } from './write-archive.js';
 import { copyLocked, writeMapping } from './write-results.js';
@@ -63,6 +63,7 @@ async function readSameLock(run: ImageSetRun) {
   const lock = run.options.lock ?? (await run.workspace?.readLock());
   if (lock === undefined) throw new UsageError('no lock', { hint: 'specify a lock or a workspace' });
   requirePlan(run, lock);
+  warnOfOmitted(lock, getShownLock(run), run);
   const config = await requireSame(run, lock);
   const templates = await readTemplates(run, config);
   requireSameTemplates(lock, templates);
@@ -87,7 +88,7 @@ async function requireSame(run: ImageSetRun, lock: ImageSetLock): Promise<ImageS
     const problem = `${config.file}: differs from the configuration of the lock`;
     throw new UsageError(problem, { hint: 'mirror without --locked to create a new lock' });
   }
-  const wanted = getLockOptions(run);
+  const wanted = getLockOptions(run, { failed: [] });
   for (const key of ['dependencies', 'platform']) {
     if (wanted[key] === lock.options[key]) continue;
     const [value, had] = [wanted[key], lock.options[key]];

@@ -28,12 +28,13 @@ export async function planSources(run: ImageSetRun): Promise<MirrorPlan> {
     renderResources(run, plan, templates);
     await mirror.prepare();
     const bytes = destination.kind === 'registry' ? await mirror.survey() : await surveyArchive(run, mirror);
-    const lock = mirror.lock(digest, getLockOptions(run), templates);
+    const lock = mirror.lock(digest, getLockOptions(run, mirror.report()), templates);
     await workspace?.writeLock(lock);
     const kept = plan.catalogs.flatMap(({ operator, selection }) =>
       selection.kept.map((bundle) => ({ catalog: operator.catalog, ...bundle })),
     );
-    return { bytes, lock, kept };
+    const { changes, ...report } = mirror.report();
+    return { bytes, lock, kept, report, changes };
   });
 }
 
@@ -56,7 +57,7 @@ export async function mirrorSources(run: ImageSetRun): Promise<MirrorResult> {
     const bytes = await mirror.survey();
     run.options.onSurveyed?.(bytes);
     const { changes, ...report } = await mirror.copy();
-    const lock = mirror.lock(digest, getLockOptions(run), templates);
+    const lock = mirror.lock(digest, getLockOptions(run, mirror.report()), templates);
     const resources = await writeResources(run, mirror.mirrored(), templates);
     await run.workspace?.writeLock(lock);
     return { report, changes, resources, bytes, lock, waiting: 0 };
@@ -74,7 +75,7 @@ export async function archiveSources(run: ImageSetRun): Promise<MirrorArchive> {
     await mirror.prepare();
     await verifySources(run, mirror);
     await mirror.addSignatures();
-    const lock = () => mirror.lock(digest, getLockOptions(run), templates);
+    const lock = () => mirror.lock(digest, getLockOptions(run, mirror.report()), templates);
     const written = await writeArchive(run, { ...mirror, lock }, config);
     await run.workspace?.writeLock(written.lock);
     const { changes, ...report } = mirror.report();

@@ -10,6 +10,8 @@ import {
   type CatalogSourceTemplate,
   readCatalogSourceTemplates,
 } from '../../mirror/image-set/catalog-source-template.js';
+import type { ImageSetLock } from '../../mirror/lock/lock.js';
+import type { TransferReport } from '../../mirror/transfer/transfer-types.js';
 import { formatPlatform } from '../../oci/image/platform.js';
 import type { ImageSetRun } from './image-set-run.js';
 
@@ -38,13 +40,28 @@ export function readTemplates(
   return readCatalogSourceTemplates(operators, { directory, followLinks });
 }
 
-/** Returns the options that shape the selection, as a lock records them. */
-export function getLockOptions({ options, session }: ImageSetRun): Record<string, string> {
+/** Option of a lock: number of selected images that it does not pin, as they could not be read. */
+const omittedOption = 'omitted';
+
+/** Warns of the images that a lock does not pin; `name` is the lock's. */
+export function warnOfOmitted({ options }: ImageSetLock, name: string, { session }: ImageSetRun): void {
+  const { [omittedOption]: omitted } = options;
+  if (omitted === undefined) return;
+  const hint = 'mirror without --locked, or plan again, to include them';
+  session.logger?.log('warn', `${name}: images omitted, as they could not be read: ${omitted}`, { hint });
+}
+
+/** Returns the options that shape the selection and the number of omitted images, as a lock records them. */
+export function getLockOptions(
+  { options, session }: ImageSetRun,
+  { failed }: Pick<TransferReport, 'failed'>,
+): Record<string, string> {
   const { dependencies, signatures } = options;
   const { platform } = session;
   return {
     dependencies,
     ...(platform !== undefined && { platform: formatPlatform(platform) }),
     signatures: signatures ? 'yes' : 'none',
+    ...(failed.length > 0 && { [omittedOption]: String(failed.length) }),
   };
 }

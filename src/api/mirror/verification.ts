@@ -73,7 +73,9 @@ async function judge(
   const set = getSet();
   const policy = await readSignaturePolicy(request, session.workingDirectory, session);
   const lookasides =
-    registriesDirectory === undefined ? new Map<string, string>() : await readLookasides(registriesDirectory, session.workingDirectory);
+    registriesDirectory === undefined
+      ? new Map<string, string>()
+      : await readLookasides(registriesDirectory, session.workingDirectory);
   const { logger, signal } = session;
   const verdicts = await verifyLock(set, {
     ...{ policy, signal, now: session.now(), maxPerRegistry: transfer.maxPerRegistry, ...openers },

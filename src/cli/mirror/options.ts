@@ -107,15 +107,25 @@ export async function finishTransfer(
   return lost > 0 ? exitCodes.partly : exitCodes.done;
 }
 
+function getNames({ sourceName, targetName }: Transfer): { source: string; target: string } {
+  return { source: sourceName, target: targetName };
+}
+
+/** Returns failed images with their errors, as reports show them. */
+export function describeFailures({
+  failed,
+}: Pick<TransferReport, 'failed'>): { source: string; target: string; error: string }[] {
+  return failed.map(({ transfer, error }) => ({ ...getNames(transfer), error: redact(error.message) }));
+}
+
 function encodeReport(
   { done, missing, failed, blobs, bytes }: TransferReport,
   results: JsonObject | undefined,
 ): string {
-  const getNames = ({ sourceName, targetName }: Transfer) => ({ source: sourceName, target: targetName });
   const shown = {
     images: done.map(({ transfer, digest }) => ({ ...getNames(transfer), digest })),
     missing: missing.map(getNames),
-    failed: failed.map(({ transfer, error }) => ({ ...getNames(transfer), error: error.message })),
+    failed: describeFailures({ failed }),
     blobs,
     bytes,
     ...results,

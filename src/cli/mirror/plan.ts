@@ -12,7 +12,9 @@ import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { amountOfBytes, count } from '../printable.js';
 import { formatTable } from '../table.js';
+import { encodeData } from '../reports/encode-data.js';
 import { getCopyCommand, logWrittenLock, openImageSetRun, readImageSetRequest } from './image-set-run.js';
+import { describeFailures } from './options.js';
 
 /**
  * `opmate mirror plan`: prints the bytes that mirroring an image set would copy, in total and by package, and writes the
@@ -49,16 +51,22 @@ export const command = defineCommand({
     }
     const request = readImageSetRequest(context, options, destination);
     const mirror = await openImageSetRun(context, request, session);
-    const { bytes, lock, kept } = await planMirror(config, destination, session, mirror);
+    const { bytes, lock, kept, report, changes } = await planMirror(config, destination, session, mirror);
+    const { shownLock } = request.workspace;
     logWrittenLock(request.workspace, session);
+    for (const change of changes) session.logger.log('warn', change);
     const plan = planOf(lock);
-    reportEnding(session.logger, [`plan ${plan}`], getCopyCommand(request, '--locked', '--plan', plan));
+    const isWhole = report.failed.length === 0;
+    if (!isWhole) session.logger.log('error', `${count(report.failed.length, 'image')} not in the plan`);
+    const next = isWhole ? getCopyCommand(request, '--locked', '--plan', plan) : undefined;
+    reportEnding(session.logger, [`plan ${plan}`], next);
+    const failed = isWhole ? {} : { failed: describeFailures(report) };
     const text =
       output === 'json'
-        ? `${JSON.stringify({ destination, lock: request.workspace.shownLock, plan, ...bytes, kept }, null, 2)}\n`
+        ? encodeData({ destination, lock: shownLock, plan, ...bytes, kept, ...failed }, 'json')
         : formatText(bytes);
     await writeAll(context.stdout, text);
-    return exitCodes.done;
+    return isWhole ? exitCodes.done : exitCodes.partly;
   },
 });
 

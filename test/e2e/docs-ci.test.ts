@@ -229,7 +229,7 @@ describe('docs/ci/github-action', () => {
       /^::error file=invalid\/catalog\.json,line=\d+,.*multiple channel heads found in graph/m,
     );
     expect(stderr).toContain('multiple channel heads found in graph');
-    expect(summary).toMatch(/^### The catalog is not valid\n\n( {4}.*\n)+/);
+    expect(summary).toMatch(/^### Invalid catalog\n\n( {4}.*\n)+/);
   });
 
   it('fails if the released catalog is unreadable', async () => {

@@ -24,7 +24,7 @@ export interface OpenedInput extends OpenFile {
  * Throws OpmateError.
  */
 export async function openInput(name: string, context: CommandContext): Promise<OpenedInput> {
-  if (name === '-') return spool(context.stdin, 'standard input', context);
+  if (name === '-') return spool(context.stdin, 'stdin', context);
   // A shell's `<(…)` can be read once only.
   const stats = await statIfPresent(name);
   if (stats?.isFIFO() || stats?.isCharacterDevice()) return spool(openStream(name, stats), name, context);

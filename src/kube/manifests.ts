@@ -1,14 +1,20 @@
-import { diagnoseSyntax, requireUtf8 } from '../document/document.js';
+import {
+  type DiagnosticList,
+  diagnoseDuplicates,
+  diagnoseSyntax,
+  openValue,
+  requireUtf8,
+} from '../document/document.js';
 import { decodeUtf8, parseGoJson, quoteGo } from '../document/go-json.js';
 import { LimitError, OpmateError } from '../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { findPlaces, nearestPlace } from '../document/places.js';
 import { parseYaml } from '../document/yaml.js';
 import type { PlacedYaml } from '../document/yaml-full.js';
-import { describeKind } from '../document/field.js';
+import { type Field, describeKind } from '../document/field.js';
 import { endOfValue, skipSpace } from '../document/raw-json.js';
 import { getObject, getValue } from '../document/json-fields.js';
-import { type Diagnostic, type DocumentPath, createFault } from '../core/diagnostic.js';
+import { type Diagnostic, type DocumentPath, createFault, formatPath } from '../core/diagnostic.js';
 
 /** A Kubernetes object in a file; large content is parsed again on demand. */
 export interface Manifest {
@@ -24,20 +30,29 @@ export interface Manifest {
   lineOf(path?: readonly (string | number)[]): number | undefined;
 }
 
+interface ReadOptions {
+  prefix: string;
+  keepBelow?: number | undefined;
+  isWritten?: boolean | undefined;
+}
+
 /** Maximum number of objects in the files of a directory. */
 const maxObjects = 100_000;
 const defaultKeepBelow = 32 * 1024 * 1024;
+/** Maximum bytes of a document that is searched for duplicate keys: larger ones are written by programs. */
+const maxWritten = 2 * 1024 * 1024;
 /** Bytes of a file that Kubernetes' decoder searches for the brace of JSON. */
 const lookAhead = 4096;
 
 /**
  * Reads the objects in files as `kubectl` does: every document, lists expanded, empty documents skipped. Unreadable
  * documents are reported with file and line, and the others are still read. `prefix` is that of file names in messages:
- * `manifests/`. Parsed objects are kept unless the files have more than `keepBelow` bytes. Throws LimitError.
+ * `manifests/`. Parsed objects are kept unless the files have more than `keepBelow` bytes. Duplicate keys, of which
+ * `kubectl` takes the last, are findings if people write the files (`isWritten`). Throws LimitError.
  */
 export function readManifests(
   files: readonly { name: string; content: Buffer }[],
-  { prefix, keepBelow = defaultKeepBelow }: { prefix: string; keepBelow?: number | undefined },
+  { prefix, keepBelow = defaultKeepBelow, isWritten = false }: ReadOptions,
 ): { manifests: Manifest[]; findings: Diagnostic[] } {
   const size = files.reduce((sum, { content }) => sum + content.length, 0);
   const isKept = size <= keepBelow;
@@ -49,7 +64,10 @@ export function readManifests(
       // As apimachinery's YAMLOrJSONDecoder.
       const isJson = /^[ \t\n\v\f\r]*\{/.test(content.subarray(0, lookAhead).toString('latin1'));
       for (const document of isJson ? jsonDocuments(content) : yamlDocuments(content)) {
-        addObjects({ file, ...document }, isKept, manifests, findings);
+        const placed = { file, prefix, ...document };
+        const before = manifests.length;
+        addObjects(placed, isKept, manifests, findings);
+        if (isWritten && manifests.length > before) findings.push(...findDuplicates(placed));
         if (manifests.length > maxObjects) {
           throw new LimitError(`more than ${maxObjects} objects`, {
             subject: file,
@@ -134,7 +152,7 @@ function lineBreaks(content: Buffer, from: number, to: number): number {
   return breaks;
 }
 
-type PlacedDocument = Document & { file: string };
+type PlacedDocument = Document & { file: string; prefix: string };
 
 function addObjects(
   document: PlacedDocument,
@@ -142,7 +160,7 @@ function addObjects(
   manifests: Manifest[],
   findings: Diagnostic[],
 ): void {
-  const { file } = document;
+  const { file, prefix } = document;
   let value: JsonValue;
   try {
     value = isKept ? parseDocument(document) : parseLatest(document);
@@ -169,8 +187,16 @@ function addObjects(
           subject: 'kind',
           file,
           line: lineIn(document, [...path, 'kind']),
-          hint: 'use Kubernetes objects only in manifests/',
+          hint: `use Kubernetes objects only${prefix === '' ? '' : ` in ${prefix}`}`,
         }),
+      );
+      continue;
+    }
+    if (kind === 'List' && apiVersion === 'v1' && object['items'] !== undefined) {
+      const problem = `expected a list, got ${describeKind(object['items'])}`;
+      const line = lineIn(document, [...path, 'items']);
+      findings.push(
+        createFault('wrong-type', problem, { subject: formatPath([...path, 'items']), file, line }),
       );
       continue;
     }
@@ -182,12 +208,37 @@ function addObjects(
   }
 }
 
+/** Returns a fault for each duplicate key of a document that parses. */
+function findDuplicates(document: PlacedDocument): Diagnostic[] {
+  if (document.bytes.length > maxWritten) return [];
+  const placed = findPlacesIn(document);
+  return placed === undefined ? [] : diagnoseDuplicates(placed, document.file, document.line - 1);
+}
+
 /** Returns the subject, file and line of a diagnostic about a part of an object. */
 export function locateIn(
   manifest: Manifest,
   path?: DocumentPath,
 ): Pick<Diagnostic, 'subject' | 'file' | 'line'> {
   return { subject: getTitle(manifest), file: manifest.file, line: manifest.lineOf(path) };
+}
+
+/** Returns the root of an object for reading its fields, with diagnostics under its title. */
+export function openManifest(
+  manifest: Manifest,
+  diagnostics: DiagnosticList,
+  textAsWritten?: (path: DocumentPath) => string | undefined,
+): Field {
+  return openValue(manifest.load(), {
+    name: manifest.file,
+    subject: getTitle(manifest),
+    diagnostics,
+    findPlace: (path) => {
+      const line = manifest.lineOf(path);
+      return line === undefined ? {} : { line };
+    },
+    textAsWritten,
+  });
 }
 
 /** Copies a text: a parsed one may be a slice that keeps the whole document in memory. */
@@ -281,15 +332,19 @@ function valueAt(value: JsonValue, path: readonly (string | number)[]): JsonValu
 
 /** Finds the line of a path; called for messages only, as it parses again. */
 function lineIn(document: Document, path: readonly (string | number)[]): number | undefined {
-  const { bytes } = document;
+  const placed = findPlacesIn(document);
+  if (placed === undefined) return undefined;
+  const line = nearestPlace(placed, path)?.line ?? 1 + leadingBlankLines(document);
+  return document.line + line - 1;
+}
+
+function findPlacesIn({ bytes }: Document): PlacedYaml | undefined {
   if (latest.placedBytes !== bytes) {
     delete latest.placed;
     latest.placed = findPlaces(decodeUtf8(bytes));
     latest.placedBytes = bytes;
   }
-  if (latest.placed === undefined) return undefined;
-  const line = nearestPlace(latest.placed, path)?.line ?? 1 + leadingBlankLines(document);
-  return document.line + line - 1;
+  return latest.placed;
 }
 
 function leadingBlankLines({ bytes }: Document): number {
@@ -298,7 +353,7 @@ function leadingBlankLines({ bytes }: Document): number {
   return lineBreaks(bytes, 0, start.length);
 }
 
-/** Returns the name of an object in messages: `Service "name"`. */
+/** Returns the name of an object in messages: `Service "name"`; without a name its kind. */
 export function getTitle({ kind, name }: { kind: string; name: string }): string {
-  return `${kind} ${quoteGo(name)}`;
+  return name === '' ? kind : `${kind} ${quoteGo(name)}`;
 }

@@ -359,6 +359,21 @@ mirror:
     expect(result.stdout).not.toContain('evil');
   });
 
+  it('reports all unreadable documents of named files, as the image set would lack what they have', async () => {
+    await sandbox.write({
+      'broken.yaml':
+        'kind: Subscription\n: [\n---\nkind: Subscription\napiVersion: a/v1\nspec: {name: a,\n  name: b}\n',
+    });
+    const other = listOf(subscription('widget', { name: 'widget', source: 'acme' }));
+    expect(await sandbox.run(['mirror', 'capture', 'broken.yaml', '-'], { stdin: other })).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringMatching(
+        /^broken\.yaml:2: yaml: .*\nbroken\.yaml:7:3: spec\.name: duplicate key, first defined on line 6 \(keep one of them\)\n$/,
+      ) as string,
+    });
+  });
+
   it.each([
     [
       'nothing installed',

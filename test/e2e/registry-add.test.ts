@@ -111,7 +111,7 @@ describe('opmate registry add', () => {
     expect(await readFile(at('third.db'))).toEqual(await readFile(at('first.db')));
     const wrong = await sandbox.run(piped, { stdin: 'a:v1 b:v1\n' });
     expect(wrong.code).toBe(1);
-    expect(wrong.stderr).toContain('standard input:1: "a:v1 b:v1": not one reference');
+    expect(wrong.stderr).toContain('stdin:1: "a:v1 b:v1": not one reference');
   });
 
   it('creates or migrates the database without bundles to add', async () => {

@@ -77,7 +77,7 @@ export const command = defineCommand({
     const { installNamespace = '', watchNamespace: watchNamespaces, releaseName } = options;
     const install = { installNamespace, watchNamespaces, releaseName, provider, config };
     const made = await renderBundle(reference, session, { ...options, ...install });
-    const named = inSource(redact(reference), made.isInPlace, [options.config]);
+    const named = inSource(redact(reference), made.isInPlace, [config?.file]);
     tellWarnings(session, made.warnings.map(named));
     let { objects, findings } = made;
     if (apis !== undefined && findings.length === 0) {

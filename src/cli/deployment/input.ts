@@ -5,7 +5,7 @@ import { labelFault } from '../../kube/names.js';
 import { invalidValue, UsageError } from '../../core/errors.js';
 import type { RenderedDeployment } from '../../deployment/render-deployments.js';
 import type { CommandContext } from '../context.js';
-import { readInput, readTextInput } from '../input.js';
+import { readNamedInput, readTextInput } from '../input.js';
 import type { CommandSession } from '../session.js';
 import { checkDuplicates } from '../../bundle/plain/duplicates.js';
 import { Report } from '../../bundle/report.js';
@@ -23,7 +23,7 @@ export async function renderDeploymentFile(
   checkOptions(options);
   const files: DeploymentFile[] = [];
   for (const name of options.file ?? []) {
-    files.push(name === '-' ? { name: 'stdin', content: await readInput(name, context) } : name);
+    files.push(name === '-' ? await readNamedInput(name, context) : name);
   }
   const { certProvider: provider, watchNamespace: watchNamespaces, config: configFile } = options;
   const config = configFile === undefined ? undefined : await readTextInput(configFile, context);

@@ -11,7 +11,7 @@ import { type FlagValues, flag, grouped, list, text } from '../command/flags.js'
 import type { GlobalOptions } from '../command/global-flags.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
-import { readInput } from '../input.js';
+import { readTextInput } from '../input.js';
 import { count } from '../printable.js';
 import { permissiveFlag } from '../registry/database.js';
 import { formatNames } from './edit-commands.js';
@@ -84,10 +84,12 @@ function parseMode(text: string): AddMode {
 
 /** Reads one reference per line from a file; `#` begins a comment. */
 async function readReferenceList(context: CommandContext, name: string, flags: AddFlags): Promise<string[]> {
-  const text = (await readInput(name, context)).toString('utf8').replace(/^\uFEFF/, '');
-  const file = name === '-' ? 'standard input' : name;
+  const { text, file } = await readTextInput(name, context);
   const references: string[] = [];
-  for (const [index, content] of text.split(/\r\n|\n|\r/).entries()) {
+  for (const [index, content] of text
+    .replace(/^\uFEFF/, '')
+    .split(/\r\n|\n|\r/)
+    .entries()) {
     const reference = content.replace(/(^|\s)#.*$/, '').trim();
     if (reference === '') continue;
     const place = { file, line: index + 1 };

@@ -3,7 +3,7 @@ import { invalidValue } from '../../core/errors.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { repeated, text } from '../command/flags.js';
 import { exitCodes } from '../exit-codes.js';
-import { readInput } from '../input.js';
+import { readNamedInput } from '../input.js';
 import { shellWord } from '../printable.js';
 import { mirrorFlags } from './flags.js';
 import { readMirrorOptions } from './oc-mirror-flags.js';
@@ -40,7 +40,7 @@ export const command = defineCommand({
     const catalogs = (options.catalog ?? []).map(parseCatalog);
     const inputs = await Promise.all(
       (places.length === 0 ? ['-'] : places).map(async (place) =>
-        place === '-' ? { name: 'standard input', content: await readInput('-', context) } : place,
+        place === '-' ? readNamedInput(place, context) : place,
       ),
     );
     const { configuration, warnings } = await captureImageSet(inputs, session, { catalogs });

@@ -1,5 +1,7 @@
 import { compareKnownVersions, readBundleVersions } from '../../graph/bundle-version.js';
 import { SkipRanges } from '../../graph/skip-ranges.js';
+import { formatDiagnostic, formatMessage, formatPlace } from '../../core/diagnostic.js';
+import { DiagnosticsError } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
@@ -77,8 +79,8 @@ interface Request {
 
 /**
  * Maps installed operators of a cluster to catalogs, packages, channels and minimum versions of an image set.
- * `knownFacts` has known catalogs by their images in the cluster. Throws OpmateError NOT_FOUND if nothing is installed,
- * or nothing can be mapped.
+ * `knownFacts` has known catalogs by their images in the cluster. Throws DiagnosticsError with all unreadable documents,
+ * and OpmateError NOT_FOUND if nothing is installed, or nothing can be mapped.
  */
 export function captureCluster(
   objects: ClusterObjects,
@@ -88,11 +90,17 @@ export function captureCluster(
   const requested = new Map<string, { reasons: Set<string>; requests: Request[] }>();
   const skipRanges = new SkipRanges();
   const { subscriptions, extensions, csvs, faults } = objects;
-  for (const { file, line, problem } of faults)
-    warn(`${file ?? ''}${line === undefined ? '' : `:${line}`}`, problem);
+  // What a broken document has would be missing in the image set.
+  const errors = faults.filter(({ severity }) => severity === 'error');
+  if (errors.length > 0) throw new DiagnosticsError(errors, { code: 'INVALID' });
+  for (const fault of faults) warn(formatPlace(fault) ?? '', formatMessage(fault), fault.hint);
   if (subscriptions.length + extensions.length === 0) {
+    const unread = faults.find(({ code }) => code === 'syntax');
     throw new OpmateError('NOT_FOUND', 'no Subscription or ClusterExtension found', {
-      hint: 'use the output of kubectl get subscriptions,clusterextensions,csv,catalogsources,clustercatalogs -A -o yaml',
+      hint:
+        unread === undefined
+          ? 'use the output of kubectl get subscriptions,clusterextensions,csv,catalogsources,clustercatalogs -A -o yaml'
+          : `check ${formatDiagnostic(unread)}`,
     });
   }
   for (const subscription of subscriptions) addSubscription(subscription);

@@ -13,7 +13,7 @@ export interface ClusterObjects {
   clusterCatalogs: Map<string, ClusterCatalog>;
   /** Mirrors and their sources. */
   mirrors: { mirror: string; source: string }[];
-  /** Errors of unreadable documents. */
+  /** Errors of unreadable documents; warnings of documents other than objects, and of files of a directory. */
   faults: Diagnostic[];
 }
 
@@ -83,10 +83,19 @@ export function emptyClusterObjects(): ClusterObjects {
   };
 }
 
-/** Adds the objects of a file; ignores other kinds and groups. */
-export function addClusterObjects(objects: ClusterObjects, name: string, content: Buffer): void {
-  const { manifests, findings } = readManifests([{ name, content }], { prefix: '' });
-  objects.faults.push(...findings);
+/**
+ * Adds the objects of a file; ignores other kinds and groups. `isNamed` if the user named the file, not its directory,
+ * in which a file may be incomplete.
+ */
+export function addClusterObjects(
+  objects: ClusterObjects,
+  { name, content, isNamed }: { name: string; content: Buffer; isNamed: boolean },
+): void {
+  const { manifests, findings } = readManifests([{ name, content }], { prefix: '', isWritten: isNamed });
+  for (const finding of findings) {
+    const isError = isNamed && (finding.code === 'syntax' || finding.code === 'duplicate-key');
+    objects.faults.push(isError ? finding : { ...finding, severity: 'warning' });
+  }
   for (const manifest of manifests) {
     const group = manifest.apiVersion.replace(/\/[^/]*$/, '');
     const add = readers[`${group}/${manifest.kind}`];

@@ -35,30 +35,30 @@ export async function readClusterObjects(
 ): Promise<ClusterObjects> {
   const objects = emptyClusterObjects();
   let total = 0;
-  const add = (name: string, content: Buffer): void => {
+  const add = (name: string, content: Buffer, isNamed: boolean): void => {
     total += content.length;
     if (total > maxTotalBytes)
       throw new LimitError(`more than ${maxTotalBytes} bytes of objects`, {
         subject: name,
         hint: narrowHint,
       });
-    addClusterObjects(objects, name, content);
+    addClusterObjects(objects, { name, content, isNamed });
   };
   for (const place of places) {
     throwIfCancelled(signal);
     if (typeof place !== 'string') {
-      add(place.name, place.content);
+      add(place.name, place.content, true);
       continue;
     }
     const file = path.resolve(workingDirectory, place);
     if ((await statIfPresent(file))?.isDirectory() !== true) {
-      add(place, await readFile(file, place));
+      add(place, await readFile(file, place), true);
       continue;
     }
     for (const inner of await listFiles(file, place, signal)) {
       const name = path.join(place, inner);
       const content = await readRegularFile(path.join(file, inner), maxFileBytes, { name });
-      if (mayContainObjects(content)) add(name, content);
+      if (mayContainObjects(content)) add(name, content, false);
     }
   }
   return objects;

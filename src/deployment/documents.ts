@@ -71,12 +71,9 @@ const detectable = ['registry-v1', 'helm', 'plain'];
  * a warning. All problems are reported together, with file and line. Throws LimitError.
  */
 export function readDocuments(files: readonly BundleFile[]): Documents {
-  const { manifests, findings: unread } = readManifests(files, { prefix: '' });
+  const { manifests, findings: unread } = readManifests(files, { prefix: '', isWritten: true });
   const report = new Report();
-  for (const finding of unread) {
-    const hint = 'use Kubernetes objects only, such as a BundleDeployment';
-    report.findings.push(finding.code === 'syntax' ? finding : { ...finding, hint });
-  }
+  report.findings.push(...unread);
   const ofKind = (kind: string): Manifest[] =>
     manifests.filter((manifest) => manifest.kind === kind && isOurs(manifest));
   const core = (kind: string): Manifest[] =>
@@ -90,7 +87,10 @@ export function readDocuments(files: readonly BundleFile[]): Documents {
       if (apiVersion === '' && kinds.includes(kind)) {
         const hint = `use apiVersion: ${group}/v1alpha2`;
         report.fault('missing-field', 'apiVersion: missing', { ...place, hint });
-      } else report.warn('unknown-kind', `${apiVersion} ${kind} is not a deployment, ignored`, place);
+      } else {
+        const type = [apiVersion, kind].filter(Boolean).join(' ');
+        report.warn('unknown-kind', `${type} is not a deployment, ignored`, place);
+      }
     } else if (!kinds.includes(kind)) {
       const hint = `use one of ${kinds.join(', ')}`;
       report.fault('unknown-kind', `kind: unsupported value ${quoteShort(kind)}`, { ...place, hint });
@@ -162,7 +162,8 @@ function isOurs({ apiVersion }: Manifest): boolean {
 
 function nameSake(manifest: Manifest, first: Manifest): Diagnostic {
   const problem = `duplicate, first defined in ${first.file}:${first.lineOf(['kind'])}`;
-  return createFault('duplicate-document', problem, locateIn(manifest, ['kind']));
+  const hint = 'keep one of them';
+  return createFault('duplicate-document', problem, { ...locateIn(manifest, ['kind']), hint });
 }
 
 const specFields = {
@@ -188,10 +189,16 @@ function readDeployment(manifest: Manifest, context: Context): DeploymentDocumen
   const document = openManifest(manifest, context.lineAt);
   const { root, diagnostics } = document;
   root.object(['apiVersion', 'kind', 'metadata', 'spec', 'status'], warnOfUnknown);
-  checkName(manifest, root.field('metadata').field('name'));
+  const metadata = root.field('metadata');
+  if (!metadata.isPresent || metadata.jsonObject() !== undefined) {
+    checkName(manifest, metadata.field('name'));
+  }
   const spec = root.field('spec');
-  spec.optionalObject(specFields[manifest.kind as keyof typeof specFields], warnOfUnknown);
-  const { bundle, ...content } = getContent(spec, document, context);
+  const known = spec.optionalObject(specFields[manifest.kind as keyof typeof specFields], warnOfUnknown);
+  const isReadable = !spec.isPresent || known !== undefined;
+  const { bundle, ...content }: Content = isReadable
+    ? getContent(spec, document, context)
+    : { formats: detectable, sources: [] };
   const watchNamespaces = readWatchNamespaces(spec.field('watchNamespaces'));
   const configField = spec.field('config');
   const config = configField.isPresent ? configField.jsonObject() : undefined;
@@ -271,10 +278,7 @@ function bundleContent(bundle: Field, outer: Field, document: ManifestDocument, 
 
 function readSources(spec: Field, document: ManifestDocument): DocumentSource[] {
   const [entry, several] = [spec.field('source'), spec.field('sources')];
-  if (entry.isPresent && several.isPresent) {
-    const hint = 'keep one of them';
-    entry.fail('cannot be combined with sources', { code: 'exclusive-fields', hint });
-  }
+  spec.exclusive(['sources', 'source']);
   const list = entry.isPresent && !several.isPresent ? [entry] : several.optionalList();
   const isEmpty = Array.isArray(several.value) && list.length === 0;
   if (isEmpty || !(entry.isPresent || several.isPresent)) {

@@ -2,14 +2,14 @@ import { normalizeEntryPath } from '../archive/entry-path.js';
 import { OpmateError, redact } from '../core/errors.js';
 import { type DocumentPath, formatPath } from '../core/diagnostic.js';
 import { findReference } from '../core/reference.js';
-import { DiagnosticList, openValue } from '../document/document.js';
+import { DiagnosticList } from '../document/document.js';
 import { type Field, quoteShort } from '../document/field.js';
 import { quoteGo } from '../document/go-json.js';
 import { isJsonObject } from '../document/json.js';
 import { getText } from '../document/json-fields.js';
 import type { ContentPlace, GitPlace, HttpPlace } from '../source/place.js';
 import { parseArchiveUrl } from '../source/parse-place.js';
-import { type Manifest, getTitle } from '../kube/manifests.js';
+import { type Manifest, getTitle, openManifest as openRoot } from '../kube/manifests.js';
 
 /** Returns the text of a line of a file. */
 export type LineAt = (file: string, line: number) => string;
@@ -30,21 +30,12 @@ export function openManifest(manifest: Manifest, lineAt: LineAt): ManifestDocume
   const diagnostics = new DiagnosticList();
   const { file } = manifest;
   const title = getTitle(manifest);
-  const root = openValue(manifest.load(), {
-    name: file,
-    subject: title,
-    diagnostics,
-    findPlace: (path) => {
-      const line = manifest.lineOf(path);
-      return line === undefined ? {} : { line };
-    },
-    textAsWritten: (path) => {
-      const line = manifest.lineOf(path);
-      const key = path.at(-1);
-      if (line === undefined || typeof key !== 'string') return undefined;
-      const pattern = new RegExp(`(?:^|[\\s{,])["']?${key}["']?\\s*:\\s*([\\w.+-]+)\\s*(?:$|[,}#])`, 'm');
-      return pattern.exec(lineAt(file, line))?.[1];
-    },
+  const root = openRoot(manifest, diagnostics, (path) => {
+    const line = manifest.lineOf(path);
+    const key = path.at(-1);
+    if (line === undefined || typeof key !== 'string') return undefined;
+    const pattern = new RegExp(`(?:^|[\\s{,])["']?${key}["']?\\s*:\\s*([\\w.+-]+)\\s*(?:$|[,}#])`, 'm');
+    return pattern.exec(lineAt(file, line))?.[1];
   });
   return { manifest, title, root, diagnostics };
 }
@@ -99,7 +90,8 @@ export function readSource(field: Field, document: ManifestDocument): DocumentSo
   for (const other of kinds) {
     if (other === kind) continue;
     const second = field.field(other);
-    if (second.isPresent) second.fail(`cannot be combined with ${kind}`, { code: 'exclusive-fields' });
+    const details = { code: 'exclusive-fields', hint: 'keep one of them' };
+    if (second.isPresent) second.fail(`cannot be combined with ${kind}`, details);
   }
   const fields = fieldsAt(hasInner ? [inner, field] : [field]);
   const before = document.diagnostics.errors.length;

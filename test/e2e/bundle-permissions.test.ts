@@ -127,6 +127,24 @@ describe('opmate bundle permissions', () => {
     expect([code, stderr.split('\n')[0]]).toEqual([1, 'service.yaml: holds no Role or ClusterRole']);
   });
 
+  it('reports roles that would be read as missing permissions', async () => {
+    await sandbox.write({
+      'wrong.yaml':
+        'kind: ClusterRole\napiVersion: rbac.authorization.k8s.io/v1\nmetadata: {name: a}\nrules:\n- verbs: [get]\n  resource: [pods]\n- verbs: [get]\n  resources: pods\n- resources: [pods]\n  resources: [services]\n  verbs: [get]\n',
+    });
+    const result = await sandbox.run(['bundle', 'permissions', newer, ...here, '--can-i', 'wrong.yaml']);
+    expect(result).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: [
+        'wrong.yaml:10:3: rules[2].resources: duplicate key, first defined on line 9 (keep one of them)',
+        'wrong.yaml:6: ClusterRole "a": rules[0].resource: unknown field (use "resources")',
+        'wrong.yaml:8: ClusterRole "a": rules[1].resources: expected a list, got a string',
+        '',
+      ].join('\n'),
+    });
+  });
+
   it('shows cloud credentials of an operator, and the privileges of its pods', async () => {
     const request = (name: string, providerSpec: object): object => ({
       apiVersion: 'cloudcredential.openshift.io/v1',

@@ -94,7 +94,10 @@ async function readDefinitions(
   }
   const files = [{ name: path.basename(reference), content: await readInputFile(reference, { signal }) }];
   const prefix = path.join(path.dirname(reference), '/');
-  const { manifests, findings } = readManifests(files, { prefix: prefix === './' ? '' : prefix });
+  const { manifests, findings } = readManifests(files, {
+    prefix: prefix === './' ? '' : prefix,
+    isWritten: true,
+  });
   const definitions = manifests.filter(isDefinition);
   if (definitions.length === 0 && findings.length === 0) {
     const problem = `${reference}: holds no CustomResourceDefinition among ${count(manifests.length, 'object')}`;

@@ -121,7 +121,7 @@ async function readConfigMaps(
     await requireWithin(directory, file, { followLinks });
     files.push({ name: file, content: await readInputFile(file, { signal }) });
   }
-  const { manifests, findings } = readManifests(files, { prefix: '' });
+  const { manifests, findings } = readManifests(files, { prefix: '', isWritten: true });
   if (findings.length > 0) throw new DiagnosticsError(findings);
   return manifests.filter(({ apiVersion, kind }) => apiVersion === 'v1' && kind === 'ConfigMap');
 }

@@ -2,9 +2,14 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { type FlagValues, grouped, list, required, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { contentFlags, scopeFlags, sourceForms } from './content-flags.js';
-import { type MissingRule, heldRules, missingRules } from '../../bundle/plain/rights/can-install.js';
+import {
+  type MissingRule,
+  checkRoles,
+  heldRules,
+  missingRules,
+} from '../../bundle/plain/rights/can-install.js';
 import { type CloudPermission, isCloudWildcard } from '../../bundle/plain/rights/cloud-permissions.js';
-import { formatDiagnostic } from '../../core/diagnostic.js';
+import { DiagnosticsError } from '../../core/diagnostics-error.js';
 import { impactSummaries } from '../../bundle/plain/rights/impact.js';
 import { installerObjects, neededRules } from '../../bundle/plain/rights/installer.js';
 import { readManifests } from '../../kube/manifests.js';
@@ -18,7 +23,7 @@ import { type JsonObject, type JsonValue, asJson } from '../../document/json.js'
 import type { Pin } from '../../source/content/content-types.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
-import { readInput } from '../input.js';
+import { readNamedInput } from '../input.js';
 import { encodeData } from '../reports/encode-data.js';
 import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
@@ -114,15 +119,16 @@ function risksIn({ added, impacts, cloud }: Report, wanted: ReadonlySet<string>)
   return [...rights, ...others, ...clouds];
 }
 
-/** Reads the rules in a file of roles. Throws OpmateError for a file without roles. */
+/** Reads the rules in a file of roles. Throws OpmateError for invalid roles, and a file without any. */
 async function readHeld(context: CommandContext, file: string): Promise<ReturnType<typeof heldRules>> {
-  const content = await readInput(file, context);
-  const { manifests, findings } = readManifests([{ name: file, content }], { prefix: '' });
-  const [fault] = findings;
-  if (fault !== undefined) throw new OpmateError('SYNTAX', formatDiagnostic(fault), { hint: fault.hint });
+  const input = await readNamedInput(file, context);
+  const { manifests, findings } = readManifests([input], { prefix: '', isWritten: true });
+  const errors = [...findings, ...checkRoles(manifests)];
+  if (errors.length > 0) throw new DiagnosticsError(errors, { code: 'INVALID' });
   const held = heldRules(manifests);
   if (held.length > 0) return held;
-  throw new OpmateError('INVALID', `${file}: holds no Role or ClusterRole`, {
+  throw new OpmateError('INVALID', 'holds no Role or ClusterRole', {
+    subject: input.name,
     hint: 'export the roles of the installer, e.g. with kubectl get clusterrole NAME -o yaml',
   });
 }

@@ -29,7 +29,7 @@ async function readObjects(file: string): Promise<ReturnType<typeof readManifest
     if (size > maxFileSize) throw new LimitError(`more than ${maxFileSize} bytes`, { subject: file });
   });
   if (content === undefined) throw new OpmateError('NOT_FOUND', 'no such file', { subject: file, file });
-  return readManifests([{ name: file, content }], { prefix: '' });
+  return readManifests([{ name: file, content }], { prefix: '', isWritten: true });
 }
 
 /**

@@ -329,9 +329,9 @@ spec:
     expect(told(documents)).toMatchInlineSnapshot(`
       [
         "2.yaml:7: expected an object, got a list",
-        "2.yaml:1: BundleDeployment "": apiVersion: missing",
-        "2.yaml:3: BundleDeployment "": spec.sources: missing",
-        "2.yaml:5: BundleDeployment "": metadata.name: missing",
+        "2.yaml:1: BundleDeployment: apiVersion: missing",
+        "2.yaml:3: BundleDeployment: spec.sources: missing",
+        "2.yaml:5: BundleDeployment: metadata.name: missing",
         "1.yaml:4: BundleDeployment "Bad_Name": metadata.name: invalid name "Bad_Name"",
         "1.yaml:6: BundleDeployment "Bad_Name": spec.pasued: unknown field",
         "1.yaml:8: BundleDeployment "Bad_Name": spec.sources[0].kind: unsupported value "imag"",
@@ -393,6 +393,29 @@ spec:
       },
       { severity: 'error', code: 'syntax', problem: 'invalid UTF-8', file: 'b.yaml', line: 2 },
     ]);
+  });
+
+  it('reports duplicate keys, of which the last would be used', () => {
+    const fields = '{format: plain, installNamespace: a,\n  installNamespace: b, source: {image: {ref: x}}}';
+    const text = `---\napiVersion: core.rukpak.io/v1alpha2\nkind: BundleDeployment\nmetadata: {name: a}\nspec: ${fields}\n`;
+    expect(told(read(`# other\n${text}`))).toEqual([
+      '1.yaml:7: spec.installNamespace: duplicate key, first defined on line 6',
+    ]);
+  });
+
+  it.each([
+    [
+      'metadata: 5\nspec: {format: plain, source: {image: {ref: x}}}',
+      'metadata: expected an object, got the number 5',
+    ],
+    ['metadata: {name: a}\nspec: []', 'spec: expected an object, got a list'],
+  ])('reports one mistake once: %s', (rest, problem) => {
+    const documents = read(`apiVersion: core.rukpak.io/v1alpha2\nkind: BundleDeployment\n${rest}\n`);
+    expect(
+      [...told(documents), ...warned(documents)].map((line) =>
+        line.replace(/^.*?BundleDeployment( "a")?: /, ''),
+      ),
+    ).toEqual([problem]);
   });
 
   it('ignores other documents and refuses duplicate deployments', () => {

@@ -1,8 +1,11 @@
+import type { Diagnostic } from '../../../core/diagnostic.js';
+import { DiagnosticList } from '../../../document/document.js';
+import type { Field } from '../../../document/field.js';
 import { getObjects, getTexts } from '../../../document/json-fields.js';
 import { LimitError } from '../../../core/errors.js';
 import type { JsonObject } from '../../../document/json.js';
 import type { NeededRule } from './installer.js';
-import type { Manifest } from '../../../kube/manifests.js';
+import { type Manifest, openManifest } from '../../../kube/manifests.js';
 import { iterateTargets, withVerbs } from './rights.js';
 import { isResource } from './risks.js';
 
@@ -38,12 +41,35 @@ const maxAtoms = 1_000_000;
 
 /** Returns the rules of ClusterRoles for the whole cluster, and of Roles for their namespace. */
 export function heldRules(manifests: readonly Manifest[]): HeldRules[] {
-  return manifests.flatMap((manifest) => {
-    if (manifest.kind !== 'Role' && manifest.kind !== 'ClusterRole') return [];
-    const namespace = manifest.kind === 'Role' ? manifest.namespace : '';
-    return [{ namespace, rules: getObjects(manifest.load(), 'rules') }];
-  });
+  return manifests.filter(isRole).map((manifest) => ({
+    namespace: manifest.kind === 'Role' ? manifest.namespace : '',
+    rules: getObjects(manifest.load(), 'rules'),
+  }));
 }
+
+function isRole({ kind }: Manifest): boolean {
+  return kind === 'Role' || kind === 'ClusterRole';
+}
+
+/** Returns the wrong types and misspelled fields of roles, which would be read as missing permissions. */
+export function checkRoles(manifests: readonly Manifest[]): readonly Diagnostic[] {
+  const diagnostics = new DiagnosticList();
+  for (const manifest of manifests.filter(isRole)) checkRole(openManifest(manifest, diagnostics));
+  return diagnostics.errors;
+}
+
+const ruleFields = ['apiGroups', 'resources', 'resourceNames', 'nonResourceURLs'] as const;
+
+function checkRole(role: Field): void {
+  const fields = role.object(['apiVersion', 'kind', 'metadata', 'rules', 'aggregationRule'], similar);
+  for (const rule of fields?.rules.optionalList() ?? []) {
+    const read = rule.object(['verbs', ...ruleFields], similar);
+    for (const verb of read?.verbs.list() ?? []) verb.text();
+    for (const name of ruleFields) read?.[name].optionalTextList();
+  }
+}
+
+const similar = { unknown: 'warn' } as const;
 
 /**
  * Returns the needed permissions that are missing, sorted. As in Kubernetes, every verb on every resource and name must

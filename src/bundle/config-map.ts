@@ -5,6 +5,7 @@ import { LimitError, systemCode } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
+import { DiagnosticList } from '../document/document.js';
 import { encodeYaml } from '../document/yaml.js';
 import { describeKind } from '../document/field.js';
 import { getObject } from '../document/json-fields.js';
@@ -12,8 +13,8 @@ import { bundleKeys } from '../model/bundle-keys.js';
 import { readFirstDocument } from './manifest.js';
 import { isMetadata } from './metadata.js';
 import { isKubernetesObject } from './parse.js';
-import { type Manifest, getTitle, locateIn } from '../kube/manifests.js';
-import { formatPlace } from '../core/diagnostic.js';
+import { type Manifest, getTitle, locateIn, openManifest } from '../kube/manifests.js';
+import { formatPath, formatPlace } from '../core/diagnostic.js';
 import { Report } from './report.js';
 
 /** Annotations of a bundle that ConfigMaps have too. (Source: operator-registry, pkg/configmap.) */
@@ -108,7 +109,12 @@ class Reader extends Report {
     const maps = documents.filter((document) => {
       if (isConfigMap(document)) return true;
       const hint = 'keep only the ConfigMaps of one bundle in the file';
-      this.#refuse(document, 'not a ConfigMap', ['kind'], hint);
+      if (document.kind !== 'ConfigMap') this.#refuse(document, 'not a ConfigMap', ['kind'], hint);
+      else {
+        const diagnostics = new DiagnosticList();
+        openManifest(document, diagnostics).field('apiVersion').constant('v1');
+        this.add({ findings: diagnostics.errors });
+      }
       return false;
     });
     if (maps.length === 0 && this.findings.length === 0) this.fault('missing-object', 'no ConfigMap in it');
@@ -159,7 +165,8 @@ class Reader extends Report {
         continue;
       }
       if (another !== undefined) {
-        this.#refuse(another, 'duplicate', ['metadata', 'name'], 'keep one of them in the file');
+        const problem = `duplicate, first defined in ${formatPlace(locateIn(map, ['kind']))}`;
+        this.#refuse(another, problem, ['kind'], 'keep one of them');
         continue;
       }
       const directory = normalizeEntryPath(path, `ConfigMap ${quoteGo(name)}`);
@@ -230,7 +237,7 @@ class Reader extends Report {
     isGzip: boolean,
   ): Buffer | undefined {
     const fail = (problem: string): undefined => {
-      this.#refuse(map, `${field}: ${key}: ${problem}`, [field, key]);
+      this.#refuse(map, `${formatPath([field, key])}: ${problem}`, [field, key]);
     };
     if (typeof value !== 'string') return fail(`expected a string, got ${describeKind(value)}`);
     const subject = `${map.file}: ${getTitle(map)}: ${key}`;

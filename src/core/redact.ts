@@ -19,7 +19,7 @@ const secretName = `(?:${passwordNames}|${secretNames}|${authNames})`;
 const value = String.raw`(?:\\"[^"\\]*(?:\\[^"][^"\\]*)*(?:\\")?|"[^"\\]*(?:\\.[^"\\]*)*"?|'[^'\r\n]*'?|[^\s"'&,;}\])]+)`;
 /** Words after `subject:` that start a problem rather than a value. */
 const problem =
-  '(?!(?:no such|not |expected |unknown |missing |must |is |are |has |have |holds |lacks |there |needs |cannot |' +
+  '(?!(?:no such|not |expected |unknown |missing(?:\\s|$)|must |is |are |has |have |holds |lacks |there |needs |cannot |' +
   'could |does |was |were |invalid |duplicate |unsupported |unavailable|permission |already |neither |wrong ))';
 
 const assigned = new RegExp(`(${secretName}["']?[ \\t]*(?:=>?|:=)[ \\t]*)(?!\\s)${value}`, 'gi');

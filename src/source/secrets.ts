@@ -1,7 +1,8 @@
 import { type Manifest, readManifests } from '../kube/manifests.js';
 import { readFileWithin } from '../bundle/read.js';
 import { findBase64Error } from '../core/base64.js';
-import { ErrorList } from '../core/diagnostics-error.js';
+import { type Diagnostic, formatPath } from '../core/diagnostic.js';
+import { DiagnosticsError, ErrorList } from '../core/diagnostics-error.js';
 import { LimitError, OpmateError } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../document/json.js';
@@ -54,17 +55,23 @@ export async function readSecrets(directory: string, options: LinkOptions = {}):
       if (size > maxFileSize) throw new LimitError(`more than ${maxFileSize} bytes`, { subject: file, file });
     });
     if (content === undefined) continue;
-    const read = readManifests([{ name: file, content }], { prefix: '' });
-    // The parser's message may quote secret values.
-    for (const { line } of read.findings)
-      errors.add(
-        new OpmateError('SYNTAX', 'invalid manifest', { subject: formatPosition(file, line), file }),
-      );
+    const read = readManifests([{ name: file, content }], { prefix: '', isWritten: true });
+    for (const finding of read.findings) errors.add(new DiagnosticsError([withoutText(finding)]));
     manifests.push(...read.manifests);
   }
   errors.throwIfAny();
   return secretsIn(manifests);
 }
+
+/** Removes the problem of a document, unless it is one that cannot quote secret values. */
+function withoutText(finding: Diagnostic): Diagnostic {
+  const isPlain = finding.code !== 'syntax' || plainProblem.test(finding.problem);
+  return isPlain ? finding : { ...finding, problem: 'invalid manifest' };
+}
+
+/** Problems of libyaml that consist of its own words. */
+const plainProblem =
+  /^(?:invalid UTF-8|yaml: (?:(?:did not find|could not find|block sequence|mapping values|control characters)[a-z \-',:[\]{}<>]+|found (?:character that cannot|unexpected|a tab)[a-z -]+))$/;
 
 /** Selects the Secrets from manifests. Throws OpmateError for all duplicate and missing names. */
 export function secretsIn(manifests: Iterable<Manifest>): Secrets {
@@ -80,11 +87,11 @@ export function secretsIn(manifests: Iterable<Manifest>): Secrets {
       const hint = 'set the name that sources reference, e.g. metadata: {name: registry}';
       const line = manifest.lineOf();
       errors.add(
-        new OpmateError('INVALID', 'Secret: missing metadata.name', { subject: place, file, line, hint }),
+        new OpmateError('INVALID', 'Secret: metadata.name: missing', { subject: place, file, line, hint }),
       );
     } else if (other !== undefined) {
-      const problem = `duplicate Secret ${key}, first defined in ${other.place}`;
-      errors.add(new OpmateError('INVALID', problem, { subject: place, file }));
+      const problem = `Secret ${quoteGo(key)}: duplicate, first defined in ${other.place}`;
+      errors.add(new OpmateError('INVALID', problem, { subject: place, file, hint: 'keep one of them' }));
     } else secrets.set(key, secret);
   }
   errors.throwIfAny();
@@ -135,11 +142,11 @@ export function getCredentials(
     });
   }
   const object = secret.manifest.load();
-  const optional = (key: string): string | undefined => findValue(object, key, subject, secret);
+  const optional = (key: string): string | undefined => findValue(object, key, secret);
   const required = (key: string): string => {
     const value = optional(key);
     if (value !== undefined && value !== '') return value;
-    throw new OpmateError('INVALID', `missing ${key}`, {
+    throw new OpmateError('INVALID', `${formatPath(['data', key])}: missing`, {
       subject,
       file,
       hint: `set ${key} in data or stringData`,
@@ -171,24 +178,22 @@ export function getCredentials(
 }
 
 /** Returns a value of a Secret; `stringData` takes precedence over `data`, as in the API server. */
-function findValue(
-  object: JsonObject,
-  key: string,
-  subject: string,
-  { manifest, file }: Secret,
-): string | undefined {
+function findValue(object: JsonObject, key: string, secret: Secret): string | undefined {
+  const { manifest, file } = secret;
   for (const field of ['stringData', 'data'] as const) {
     const values = object[field];
     if (!isJsonObject(values) || !Object.hasOwn(values, key)) continue;
     const value = values[key];
-    const fail = (problem: string): OpmateError =>
-      // The form `password: …` would be redacted as a credential.
-      new OpmateError('INVALID', `${field}: ${quoteGo(key)} is ${problem}`, {
-        subject,
+    const fail = (problem: string): OpmateError => {
+      const line = manifest.lineOf([field, key]);
+      return new OpmateError('INVALID', `${formatPath([field, key])}: ${problem}`, {
+        subject: `${formatPosition(file, line)}: Secret ${toKey(secret)}`,
         file,
-        line: manifest.lineOf([field, key]),
+        line,
       });
-    if (typeof value !== 'string') throw fail('not a string');
+    };
+    // The type alone: a number may be the password.
+    if (typeof value !== 'string') throw fail('expected a string');
     if (field === 'stringData') return value;
     if (findBase64Error(value) !== undefined) throw fail('invalid base64');
     return Buffer.from(value, 'base64').toString('utf8');

@@ -275,14 +275,25 @@ describe('bundle/config-map', () => {
     expect(toldBy(read(text))).toEqual([
       'maps.yaml:28: Secret "s": not a ConfigMap',
       'maps.yaml:10: ConfigMap "a": "../up" is not a valid ConfigMap key',
-      'maps.yaml:11: ConfigMap "a": data: number: expected a string, got the number 1',
+      'maps.yaml:11: ConfigMap "a": data.number: expected a string, got the number 1',
       'maps.yaml:13: ConfigMap "a": "s.yaml" is in both data and binaryData',
-      'maps.yaml:14: ConfigMap "a": binaryData: bad: invalid base64',
-      'maps.yaml:15: ConfigMap "a": binaryData: plain: expected base64, as set in olm.contentEncoding',
-      'maps.yaml:16: ConfigMap "a": binaryData: zip: not gzip, as olm.contentEncoding says it is',
+      'maps.yaml:14: ConfigMap "a": binaryData.bad: invalid base64',
+      'maps.yaml:15: ConfigMap "a": binaryData.plain: expected base64, as set in olm.contentEncoding',
+      'maps.yaml:16: ConfigMap "a": binaryData.zip: not gzip, as olm.contentEncoding says it is',
       `maps.yaml:23: ConfigMap "b": is of another bundle than ConfigMap "a": its annotation ${prefix}.package.v1 differs`,
       'maps.yaml:25: ConfigMap "b": "s.yaml" becomes manifests/s.yaml, for which ConfigMap "a" (maps.yaml:2) has a file too',
       'maps.yaml:37: ConfigMap "c": data: expected an object, got a list',
+    ]);
+  });
+
+  it('reports the version of a ConfigMap, and two of one name', () => {
+    const map = (version: string): string =>
+      `---\napiVersion: ${version}\nkind: ConfigMap\nimmutable: true\nmetadata: {name: a}\n`;
+    expect(toldBy(read(map('v9')))).toEqual([
+      'maps.yaml:2: ConfigMap "a": apiVersion: expected v1, got "v9"',
+    ]);
+    expect(toldBy(read(map('v1') + map('v1'), { places: [{ name: 'a' }] }))).toEqual([
+      'maps.yaml:8: ConfigMap "a": duplicate, first defined in maps.yaml:3',
     ]);
   });
 

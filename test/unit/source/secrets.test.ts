@@ -58,10 +58,10 @@ describe('source/secrets', () => {
   });
 
   it.each([
-    [basic, { stringData: { username: 'me' } }, 'missing password'],
-    [basic, { data: { password: '%s3cret%' } }, 'data: "password" is invalid base64'],
-    [basic, { stringData: { password: 17 } }, 'stringData: "password" is not a string'],
-    [ssh, { stringData: { 'ssh-publickey': 's3cret' } }, 'missing ssh-privatekey'],
+    [basic, { stringData: { username: 'me' } }, 'data.password: missing'],
+    [basic, { data: { password: '%s3cret%' } }, 'data.password: invalid base64'],
+    [basic, { stringData: { password: 17 } }, 'stringData.password: expected a string'],
+    [ssh, { stringData: { 'ssh-publickey': 's3cret' } }, 'data.ssh-privatekey: missing'],
     [
       docker,
       { stringData: { '.dockerconfigjson': '{"s3cret' } },
@@ -88,12 +88,20 @@ describe('source/secrets', () => {
     const twice = await directoryWith({ 'a.yaml': one, 'b.yaml': one });
     const error = await failureOf(readSecrets(twice));
     expect(error.message).toBe(
-      `${path.join(twice, 'b.yaml')}:1: duplicate Secret ns/one, first defined in ${path.join(twice, 'a.yaml')}:1`,
+      `${path.join(twice, 'b.yaml')}:1: Secret "ns/one": duplicate, first defined in ${path.join(twice, 'a.yaml')}:1`,
     );
     const broken = await directoryWith({ 'a.yaml': 'kind: Secret\npassword: [s3cret\n' });
     const fault = await failureOf(readSecrets(broken));
-    expect(fault.message).toContain('invalid manifest');
+    expect(fault.message).toMatch(/a\.yaml:\d: yaml: did not find expected ',' or '\]'$/);
+    const quoting = await directoryWith({ 'a.yaml': 'kind: Secret\npassword: *s3cret\n' });
+    expect((await failureOf(readSecrets(quoting))).message).toBe(
+      `${path.join(quoting, 'a.yaml')}:2: invalid manifest`,
+    );
     expect(`${fault.message}${fault.hint ?? ''}`).not.toContain('s3cret');
+    const doubled = await directoryWith({ 'a.yaml': `${one.trimEnd().slice(0, -1)}, type: ${ssh}}\n` });
+    expect((await failureOf(readSecrets(doubled))).message).toMatch(
+      /a\.yaml:1:\d+: type: duplicate key, first defined on line 1$/,
+    );
     expect(await failureOf(readSecrets(path.join(broken, 'none')))).toMatchObject({ code: 'NOT_FOUND' });
   });
 });
@@ -110,9 +118,9 @@ describe('source/secrets: a manifest without metadata', () => {
     });
     await expect(readSecrets(directory)).rejects.toMatchObject({
       diagnostics: [
-        { problem: 'Secret: missing metadata.name', file: `${directory}/a.yaml`, line: 1 },
-        { problem: `duplicate Secret one, first defined in ${directory}/b.yaml:1` },
-        { problem: 'Secret: missing metadata.name' },
+        { problem: 'Secret: metadata.name: missing', file: `${directory}/a.yaml`, line: 1 },
+        { problem: `Secret "one": duplicate, first defined in ${directory}/b.yaml:1` },
+        { problem: 'Secret: metadata.name: missing' },
       ],
     });
   });
@@ -120,7 +128,7 @@ describe('source/secrets: a manifest without metadata', () => {
   it('is refused with its place and what is missing', async () => {
     const directory = await directoryWith({ 'a.yaml': '# a\napiVersion: v1\nkind: Secret\n' });
     await expect(readSecrets(directory)).rejects.toMatchObject({
-      message: `${directory}/a.yaml:2: Secret: missing metadata.name`,
+      message: `${directory}/a.yaml:2: Secret: metadata.name: missing`,
       line: 2,
       hint: expect.stringContaining('metadata') as string,
     });

@@ -1,7 +1,7 @@
 import type { CheckName } from '../catalog/doctor/checks.js';
 import { type DiagnoseOptions, diagnoseCatalog as diagnose } from '../catalog/doctor/diagnose.js';
 import type { CatalogDiagnostic } from '../model/catalog-diagnostic.js';
-import { inReference } from '../source/reference-error.js';
+import { aboutReference } from '../source/reference-error.js';
 import type { Session } from '../source/session.js';
 import { withCatalog } from './open-catalog.js';
 
@@ -19,7 +19,7 @@ export async function diagnoseCatalog(
     try {
       return await diagnose(catalog, { ...options, signal, logger });
     } catch (error) {
-      throw inReference(error, reference);
+      throw aboutReference(error, reference);
     }
   });
 }

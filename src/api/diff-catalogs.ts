@@ -3,7 +3,7 @@ import { type CatalogSnapshot, takeSnapshot } from '../catalog/diff/snapshot.js'
 import type { Catalog } from '../catalog/catalog.js';
 import { OpmateError } from '../core/errors.js';
 import { describeMissing } from '../core/suggest.js';
-import { inReference } from '../source/reference-error.js';
+import { aboutReference } from '../source/reference-error.js';
 import type { Session } from '../source/session.js';
 import { withCatalog } from './open-catalog.js';
 
@@ -27,7 +27,7 @@ export async function diffCatalogs(
     try {
       return await takeSnapshot(catalog, { signal, logger, packages });
     } catch (error) {
-      throw inReference(error, reference);
+      throw aboutReference(error, reference);
     }
   };
   return withCatalog(from, session, (first) =>

@@ -13,7 +13,7 @@ import { mapConcurrent, withOpen } from '../core/concurrency.js';
 import { combineErrors } from '../core/diagnostics-error.js';
 import { CancelledError, OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
-import { inReference } from '../source/reference-error.js';
+import { aboutReference } from '../source/reference-error.js';
 import { renderBundleSource } from '../source/render.js';
 import type { Session } from '../source/session.js';
 import { openSource } from '../source/source.js';
@@ -152,7 +152,7 @@ async function readBundles(
       try {
         return await readBundle(reference, session, options);
       } catch (error) {
-        const failure = inReference(error, reference);
+        const failure = aboutReference(error, reference);
         if (failure instanceof OpmateError && !(failure instanceof CancelledError)) return failure;
         throw failure;
       }

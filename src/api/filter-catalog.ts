@@ -10,7 +10,7 @@ import { createKeptCatalog } from '../catalog/selection/kept-catalog.js';
 import type { CatalogSelection } from '../catalog/selection/selection.js';
 import { withoutCredentials } from '../core/reference.js';
 import type { BlobOrigin, CatalogFacts } from '../model/facts.js';
-import { inReference } from '../source/reference-error.js';
+import { aboutReference } from '../source/reference-error.js';
 import type { Session } from '../source/session.js';
 import { type CatalogOutput, resolveOutput } from './catalog-output.js';
 import { openCatalog } from './open-catalog.js';
@@ -89,7 +89,7 @@ async function select(
         }
       : undefined,
   }).catch((error: unknown) => {
-    throw inReference(error, reference);
+    throw aboutReference(error, reference);
   });
   const parseDay = (packageName: string, bundle: string): string | undefined =>
     days.get(`${packageName}/${bundle}`);

@@ -1,7 +1,7 @@
 import type { Catalog } from '../catalog/catalog.js';
 import { collectFacts } from '../catalog/facts.js';
 import type { CatalogFacts } from '../model/facts.js';
-import { inReference } from '../source/reference-error.js';
+import { aboutReference } from '../source/reference-error.js';
 import type { Session } from '../source/session.js';
 import { type BundleRefusal, openCatalog } from './open-catalog.js';
 
@@ -31,7 +31,7 @@ export async function loadCatalog(
     ...(catalog.storedImages && { storedImages: () => catalog.storedImages?.() ?? [] }),
     facts: () =>
       collectFacts(catalog, session).catch((error: unknown) => {
-        throw inReference(error, reference);
+        throw aboutReference(error, reference);
       }),
     close: () => source.close(),
   };

@@ -1,6 +1,6 @@
 import { withOpen } from '../core/concurrency.js';
 import { OpmateError } from '../core/errors.js';
-import { inReference } from '../source/reference-error.js';
+import { aboutReference } from '../source/reference-error.js';
 import type { Session } from '../source/session.js';
 import type { CatalogSource, Source } from '../source/source-types.js';
 import { openSource } from '../source/source.js';
@@ -29,7 +29,7 @@ export async function openCatalog(
   refusal?: BundleRefusal,
 ): Promise<CatalogSource> {
   const source = await openSource(reference, session).catch((error: unknown) => {
-    throw inReference(error, reference);
+    throw aboutReference(error, reference);
   });
   return requireCatalog(source, reference, refusal);
 }

@@ -2,7 +2,7 @@ import { collectFacts } from '../catalog/facts.js';
 import { mapConcurrent, withOpen } from '../core/concurrency.js';
 import { describeBundle } from '../model/describe.js';
 import { type CatalogFacts, emptyFacts, joinFacts } from '../model/facts.js';
-import { inReference } from '../source/reference-error.js';
+import { aboutReference } from '../source/reference-error.js';
 import { renderBundleSource } from '../source/render.js';
 import type { Session } from '../source/session.js';
 import { openSource } from '../source/source.js';
@@ -20,7 +20,7 @@ export async function readFacts(references: readonly string[], session: Session)
         return { ...emptyFacts(), bundles: [describeBundle(blob)] };
       });
     } catch (error) {
-      throw inReference(error, reference);
+      throw aboutReference(error, reference);
     }
   };
   return joinFacts(await mapConcurrent(references, 8, read, session));

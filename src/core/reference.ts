@@ -90,6 +90,19 @@ export function looksLikePath(text: string): boolean {
   return /^(?:\.{0,2}\/|~|\.{1,2}$)/.test(text);
 }
 
+/** Returns the error for the name of an image to read that has neither tag nor digest, and may be a path. */
+export function missingTag(text: string): OpmateError {
+  return /[/:@]/.test(text)
+    ? new OpmateError('INVALID', 'missing tag or digest', {
+        subject: text,
+        hint: `check the path, or use ${text}:TAG or ${text}@sha256:… for an image`,
+      })
+    : new OpmateError('NOT_FOUND', 'no such file or directory', {
+        subject: text,
+        hint: 'check the path, or add a tag or digest for an image',
+      });
+}
+
 /** Returns the error for a source or target without a registry; `onHub` is its name on Docker Hub. */
 export function missingRegistry(text: string, onHub: string): OpmateError {
   return new UsageError('missing registry', {

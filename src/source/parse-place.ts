@@ -3,7 +3,7 @@ import { inContext } from '../core/diagnostics-error.js';
 import { parseGitRepository } from './git-names.js';
 import { OpmateError, UsageError, redact } from '../core/errors.js';
 import { isDigest } from '../core/digest.js';
-import { type Reference, looksLikePath, parseReference } from '../core/reference.js';
+import { type Reference, looksLikePath, missingTag, parseReference } from '../core/reference.js';
 import { quoteGo } from '../document/go-json.js';
 import { statIfPresent } from '../files/file-status.js';
 import { isDatabaseFile } from '../sqlite/schema/database.js';
@@ -91,10 +91,7 @@ export function parseImageReference(reference: string): Reference {
   refuseMissingPath(reference);
   const parsed = parseReference(reference);
   if (parsed.transport === 'docker' && parsed.tag === undefined && parsed.digest === undefined) {
-    throw new OpmateError('INVALID', 'missing tag or digest', {
-      subject: reference,
-      hint: `check the path, or use ${reference}:TAG or ${reference}@sha256:… for an image`,
-    });
+    throw missingTag(reference);
   }
   return parsed;
 }

@@ -3,10 +3,16 @@ import { CancelledError, OpmateError } from '../core/errors.js';
 import { referenceSubject, withoutCredentials } from '../core/reference.js';
 import { quoteGo } from '../document/go-json.js';
 
-/** Returns the error as `opm` words it: `render reference "…": …`, with the reference once. */
+/** Returns the error as `opm render` words it: `render reference "…": …`, with the reference once. */
 export function inReference(error: unknown, reference: string): unknown {
   const shown = withoutCredentials(reference);
   return wrapped(error, `render reference ${quoteGo(shown)}`, shown);
+}
+
+/** Returns the error with the reference as its subject, unless it is about the reference already. */
+export function aboutReference(error: unknown, reference: string): unknown {
+  const shown = withoutCredentials(reference);
+  return wrapped(error, shown, shown);
 }
 
 /** Returns the error with `context` as subject, replacing the subject `reference`. */

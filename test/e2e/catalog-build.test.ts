@@ -267,7 +267,7 @@ describe('opmate catalog build: refusals', () => {
     ],
     [['catalog', ...out, '-l', 'x'], 2, /invalid label "x"/],
     [['catalog', ...out, '-l', `${imageLabels.configs}=/x`], 1, /reserved for the location of the catalog/],
-    [['nowhere', ...out], 1, /^nowhere: no such directory/m],
+    [['nowhere', ...out], 1, /^nowhere: no such file or directory/m],
     [['secret.txt', ...out], 1, /secret\.txt: is not a directory/],
   ])('refuses %j', async (args, code, message) => {
     await sandbox.write({ 'secret.txt': 'secret' });

@@ -118,12 +118,14 @@ export async function buildCatalogImage(
 async function checkPlaces(directory: string, outputs: readonly ImageOutput[]): Promise<void> {
   const stats = await statIfPresent(directory);
   if (stats === undefined) {
-    throw new OpmateError('NOT_FOUND', `${directory}: no such directory`, {
+    throw new OpmateError('NOT_FOUND', 'no such file or directory', {
+      subject: directory,
       hint: 'specify a catalog directory; create one from an image with opmate render or opmate migrate',
     });
   }
   if (!stats.isDirectory()) {
-    throw new OpmateError('INVALID', `${directory}: is not a directory`, {
+    throw new OpmateError('INVALID', 'is not a directory', {
+      subject: directory,
       hint: 'specify a catalog directory',
     });
   }

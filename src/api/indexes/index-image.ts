@@ -163,8 +163,14 @@ async function takeDatabase(
   return { file, name: fromIndex };
 }
 
-/** Unpacks the database of an index image into a new directory; returns its file. */
+/** Unpacks the database of an index image into a new directory; returns its file. Throws OpmateError. */
 export async function pullDatabase(reference: string, directory: string, session: Session): Promise<string> {
+  if ((await statIfPresent(reference))?.isDirectory()) {
+    throw new OpmateError('INVALID', 'is a directory, neither an index image nor a database', {
+      subject: reference,
+      hint: `use oci:${reference} for an image in a layout directory`,
+    });
+  }
   return withImage(parseReference(reference), session, (image) => extractDatabase(image, directory, session));
 }
 

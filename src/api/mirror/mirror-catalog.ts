@@ -1,7 +1,13 @@
 import { withOpen } from '../../core/concurrency.js';
 import path from 'node:path';
 import { OpmateError, UsageError } from '../../core/errors.js';
-import { type Reference, looksLikePath, missingRegistry, parseReference } from '../../core/reference.js';
+import {
+  type Reference,
+  looksLikePath,
+  missingRegistry,
+  missingTag,
+  parseReference,
+} from '../../core/reference.js';
 import { statIfPresent } from '../../files/file-status.js';
 import { getObjectName } from '../../mirror/cluster-manifests.js';
 import {
@@ -148,10 +154,7 @@ async function parseSource(source: string): Promise<TypedImageReference> {
     });
   }
   if (isPath) throw new OpmateError('NOT_FOUND', 'no such file or directory', { subject: source });
-  throw new OpmateError('INVALID', 'missing tag or digest', {
-    subject: source,
-    hint: `check the path, or use ${source}:TAG or ${source}@sha256:… for an image`,
-  });
+  throw missingTag(source);
 }
 
 /** Returns the local image, or the path of the local catalog, that has a separate source name. */

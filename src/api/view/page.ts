@@ -1,6 +1,6 @@
 import { closeHttpServer } from '../../serve/server/http-server.js';
 import { type ListenAddress, getUrl, listenOn } from '../../serve/server/listening.js';
-import { inReference } from '../../source/reference-error.js';
+import { aboutReference } from '../../source/reference-error.js';
 import { type Session, withChanges } from '../../source/session.js';
 import { type CatalogView, type NamedCatalog, openCatalogView } from '../../view/catalog-view.js';
 import { CurrentView } from '../../view/current-view.js';
@@ -30,7 +30,7 @@ export async function openView(
 ): Promise<CatalogView> {
   const { logger, signal } = session;
   const view = await openCatalogView(shown, { compareWith, logger, signal }).catch((error: unknown) => {
-    throw inReference(error, shown.name);
+    throw aboutReference(error, shown.name);
   });
   view.startChecks();
   return view;

@@ -2,7 +2,7 @@ import type { ArchiveLimits } from '../../archive/limits.js';
 import { type CancelOptions, keepOpen } from '../../core/concurrency.js';
 import { UsageError } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
-import type { Reference } from '../../core/reference.js';
+import { type Reference, missingTag } from '../../core/reference.js';
 import type { BlobCache } from '../registry/blob-cache.js';
 import type { Connection } from '../registry/connection.js';
 import { createRegistryRepository, type RegistryRepositoryOptions } from '../registry/registry-client.js';
@@ -40,7 +40,7 @@ export function holdOpen(image: { repository: Repository; digest: string }): Ope
 
 /**
  * Opens the repository of a reference: in a registry, an OCI layout directory, or an archive file. A layout or archive
- * without tag must have a single image. Throws UsageError for a registry reference without tag and digest, and the errors
+ * without tag must have a single image. Throws OpmateError for a registry reference without tag and digest, and the errors
  * of opening a layout or archive.
  */
 export async function openReference(reference: Reference, session: ImageSession): Promise<OpenedReference> {
@@ -49,12 +49,7 @@ export async function openReference(reference: Reference, session: ImageSession)
     const { signatureReads } = session;
     const repository = signatureReads ? withSignatureCache(own, signatureReads) : own;
     const wanted = reference.digest ?? reference.tag;
-    if (wanted === undefined) {
-      throw new UsageError('missing tag or digest', {
-        subject: repository.name,
-        hint: `add one, e.g. ${repository.name}:latest`,
-      });
-    }
+    if (wanted === undefined) throw missingTag(reference.text);
     return { repository, reference: wanted, close: async () => undefined };
   }
   return keepOpen(openLocal(reference.transport, reference.path, session), async (opened) => {

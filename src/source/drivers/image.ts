@@ -15,7 +15,7 @@ import { openReference, withCatalogCache } from '../../oci/image/open.js';
 import { missingImageHint } from '../../oci/registry/registry-request.js';
 import type { Repository } from '../../oci/registry/repository.js';
 import { parseImageReference } from '../parse-place.js';
-import { inReference } from '../reference-error.js';
+import { aboutReference } from '../reference-error.js';
 import { type ImagePlace, pinReference } from '../place.js';
 import {
   type AllowedSources,
@@ -238,7 +238,7 @@ function toResolvedPlace(
     isImmutable: reference.digest !== undefined,
     open: (allowed) =>
       openImageSource(pinned, session, allowed).catch((error: unknown) => {
-        throw inReference(error, state.ref);
+        throw aboutReference(error, state.ref);
       }),
     unpack: unpackImage(pinned, session),
     close,

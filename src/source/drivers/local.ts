@@ -18,7 +18,7 @@ import type { LinkOptions } from '../../files/directory-root.js';
 import { getFileState, statIfPresent } from '../../files/file-status.js';
 import { isDatabaseFile } from '../../sqlite/schema/database.js';
 import type { ArchivePlace, DatabasePlace, DirectoryPlace } from '../place.js';
-import { inReference } from '../reference-error.js';
+import { aboutReference } from '../reference-error.js';
 import type { AllowedSources, CatalogSource, Source } from '../source-types.js';
 import type { SourceSession } from '../session.js';
 import {
@@ -158,7 +158,7 @@ export async function resolvePath(
     isImmutable: false,
     open: (allowed) =>
       openPath(place, session, allowed).catch((error: unknown) => {
-        throw inReference(error, place.path);
+        throw aboutReference(error, place.path);
       }),
     confirm: async () => (await pathVersion(place.path, session)) === id,
     close: nothingToClose,

@@ -61,7 +61,7 @@ describe('verbs of catalogs', () => {
     const references = ['0.2.1', '0.3.0'].map((version) => path.join(bundlesDirectory, 'microcks', version));
     const catalog = await directoryWith();
     await expect(addToCatalog(catalog, [...references, 'nowhere'], session, add)).rejects.toMatchObject({
-      code: 'INVALID',
+      code: 'NOT_FOUND',
     });
     expect(await readdir(catalog)).toEqual([]);
     const { changes, files } = await addToCatalog(catalog, references, session, add);

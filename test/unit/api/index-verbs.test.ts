@@ -223,6 +223,9 @@ describe('index images', () => {
     expect(await readdir(at('exported', 'widget'))).toEqual(['1.0.0', 'package.yaml']);
     const all = await exportIndex(output.to.text, at('all'), session);
     expect(all).toEqual({ packages: ['gadget', 'widget'], bundles: 2 });
+    await expect(exportIndex(at('all'), at('none'), session)).rejects.toMatchObject({
+      message: `${at('all')}: is a directory, neither an index image nor a database`,
+    });
     const opened = await openIndex(output.to.text, session);
     expect(opened.getImagesForBundle('widget.v1.0.0')).toEqual([]);
     await opened.close();

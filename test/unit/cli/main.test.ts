@@ -176,7 +176,8 @@ describe('cli/main', () => {
     [['catalog', 'flter', '--nope'], 1, 'unknown command "flter"', 'did you mean "opmate catalog filter"?'],
     [['mirror', 'foo.io/a:v1=bar'], 1, '"foo.io/a:v1=bar": target bar: missing registry', 'use REGISTRY/bar'],
     [['mirror', 'foo=bar'], 1, '"foo=bar": source foo: missing registry', 'use REGISTRY/foo'],
-    [['catalog', 'mirror', 'nope', 'file://out'], 1, 'nope: missing tag or digest', 'check the path'],
+    [['catalog', 'mirror', 'nope', 'file://out'], 1, 'nope: no such file or directory', 'check the path'],
+    [['list', 'packages', 'nope'], 1, 'nope: no such file or directory', 'check the path'],
     [['catalog', 'mirror', '.', 'file://out'], 1, '.: not an image', 'add --source-name'],
     [
       ['index', 'export', '-i', 'x', '-o', 'yaml'],

@@ -60,6 +60,8 @@ describe('source/parse-place', () => {
     ['configmap:', 'missing file name'],
     ['./none', 'no such file or directory'],
     ['none/', 'no such file or directory'],
+    ['none', 'no such file or directory'],
+    ['none.db', 'no such file or directory'],
     ['quay.io/ns/a', 'missing tag or digest'],
     ['', 'invalid reference'],
   ])('refuses %s', async (text, problem) => {

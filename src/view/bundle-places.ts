@@ -5,7 +5,7 @@ import { readGraph } from '../graph/channel-graph.js';
 import type { BundlePlace } from './responses.js';
 import type { ViewedPackage } from './viewed-package.js';
 
-/** Returns the entries of a bundle in the channels of its package, with its updates in each. */
+/** Returns the entries of a bundle in the channels of its package, with its upgrades in each. */
 export function findBundlePlaces({ channels, bundles, facts }: ViewedPackage, name: string): BundlePlace[] {
   const ranges = new SkipRanges();
   const versions = readBundleVersions(bundles.values());
@@ -19,7 +19,7 @@ export function findBundlePlaces({ channels, bundles, facts }: ViewedPackage, na
       const known = versions.get(other.name);
       return known !== undefined && range?.contains(known) === true ? [other.name] : [];
     });
-    // OLM installs a skipped bundle only if no other update exists.
+    // OLM installs a skipped bundle only if no other upgrade exists.
     const { skipped } = readGraph(channel.entries);
     const edges = new UpgradeGraph([channel], ranges).edgesFrom(name, version);
     const targets = edges.map(({ to }) => to).filter((to) => to !== name);

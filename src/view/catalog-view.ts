@@ -177,7 +177,7 @@ export async function openCatalogView(
       images: index.images,
     });
 
-  /** Returns the facts of the graphs and update paths of a package. */
+  /** Returns the facts of the graphs and upgrade paths of a package. */
   const graphFacts = (packageName: string): PackageGraphFacts => {
     const {
       name,

@@ -26,7 +26,7 @@ export interface ExportedComparison {
 }
 
 /**
- * Handles a request of an exported page as the server does, in the browser: graphs and update paths are computed from
+ * Handles a request of an exported page as the server does, in the browser: graphs and upgrade paths are computed from
  * the facts of the package. Throws Error for unknown names.
  */
 export const handleExportedRequest: ExportedRequestHandler = async (page, address, load) => {

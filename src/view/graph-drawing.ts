@@ -52,7 +52,7 @@ const markWords: Partial<Record<RowMark, string>> = {
 
 /**
  * Draws graphs below each other as SVG: newest bundle first, lines to replaced bundles, brackets to skipped ones, curves
- * along an update path. Runs in Node.js and in browsers.
+ * along an upgrade path. Runs in Node.js and in browsers.
  */
 export function* drawGraphs(graphs: readonly DrawnGraph[]): Generator<string, void> {
   let width = 320;
@@ -73,7 +73,7 @@ export function* drawGraphs(graphs: readonly DrawnGraph[]): Generator<string, vo
     const { steps = [] } = graph;
     if (steps.length > 0) {
       y += 20;
-      write('more', `update path: ${[steps[0]?.from, ...steps.map(({ to }) => to)].join(' → ')}`);
+      write('more', `upgrade path: ${[steps[0]?.from, ...steps.map(({ to }) => to)].join(' → ')}`);
     }
     y += 8;
     const { text, ...size } = drawGraph(graph, y);

@@ -25,7 +25,7 @@ import { layOutChannel } from './channel-rows.js';
 /** Maximum channels of a graph. */
 const maxChannels = 20;
 
-/** Facts of the graphs and update paths of a package; plain JSON, part of exported pages. */
+/** Facts of the graphs and upgrade paths of a package; plain JSON, part of exported pages. */
 export interface PackageGraphFacts {
   package: string;
   defaultChannel: string;
@@ -49,7 +49,7 @@ export function countBySeverity(problems: readonly { severity: Severity }[]): Pr
   return { errors: count('error'), warnings: count('warning') };
 }
 
-/** Returns the graphs and update paths of a package. Runs in the server and in browsers. */
+/** Returns the graphs and upgrade paths of a package. Runs in the server and in browsers. */
 export function createPackageGraph(facts: PackageGraphFacts) {
   const { package: packageName, defaultChannel, before } = facts;
   const byName = new Map(facts.channels.map((channel) => [channel.name, channel]));
@@ -157,7 +157,7 @@ export function createPackageGraph(facts: PackageGraphFacts) {
     },
 
     /**
-     * Finds the updates from an installed bundle to another one in some channels; both are names or versions, and the
+     * Finds the upgrades from an installed bundle to another one in some channels; both are names or versions, and the
      * installed version may be missing in the catalog. Throws OpmateError NOT_FOUND, USAGE for an invalid version.
      */
     path(names: readonly string[], fromText: string, toText: string): UpgradePath {

@@ -189,17 +189,17 @@ export interface SkipBracket {
   column: number;
 }
 
-/** Response of `GET api/path?package=&channel=&from=&to=`: updates from an installed bundle to another one. */
+/** Response of `GET api/path?package=&channel=&from=&to=`: upgrades from an installed bundle to another one. */
 export interface UpgradePath {
   from: string;
   to: string;
   /** Shortest path; absent if no path exists. */
   steps?: PathStep[];
-  /** Number of updates of the longest path. */
+  /** Number of upgrades of the longest path. */
   longest?: number;
 }
 
-/** Update of a path. */
+/** Upgrade of a path. */
 export interface PathStep {
   from: string;
   to: string;
@@ -265,7 +265,7 @@ export interface BundlePermission {
   verbs: string[];
 }
 
-/** Entry of a bundle in a channel, with its updates. */
+/** Entry of a bundle in a channel, with its upgrades. */
 export interface BundlePlace {
   channel: string;
   isDefault: boolean;

@@ -758,7 +758,7 @@ withBrowser('the page', () => {
     expect(await page.locator('.canvas a', { hasText: 'new' }).innerText()).toContain('widget.v1.2.0');
   });
 
-  it('draws several channels, an update path and a compared catalog in one graph', async () => {
+  it('draws several channels, an upgrade path and a compared catalog in one graph', async () => {
     const { url } = await view('catalog', '--compare', 'older');
     const page = await open(url, '#/package/widget');
     const row = (version: string) => page.locator(`.canvas a[href*="widget.v${version}"]`);
@@ -768,7 +768,7 @@ withBrowser('the page', () => {
     expect(await row('1.0.0').locator('.in-channel').allInnerTexts()).toEqual(['stable', 'old']);
     expect(await row('1.1.0').locator('.in-channel').allInnerTexts()).toEqual(['stable']);
 
-    await page.getByText('Update path').click();
+    await page.getByText('Upgrade path').click();
     await page.getByRole('combobox', { name: /^From/ }).selectOption('widget.v1.0.0');
     await page.locator('.steps li').first().waitFor();
     expect(await page.locator('.steps li').allInnerTexts()).toEqual([
@@ -785,7 +785,7 @@ withBrowser('the page', () => {
     await page.locator('.steps li').first().waitFor();
     await page.getByRole('combobox', { name: /^From/ }).selectOption('widget.v1.2.0');
     await page.getByRole('combobox', { name: /^To/ }).selectOption('widget.v1.0.0');
-    await page.getByText('No update leads from widget.v1.2.0 to widget.v1.0.0').waitFor();
+    await page.getByText('No upgrade leads from widget.v1.2.0 to widget.v1.0.0').waitFor();
 
     // From the other side, the older catalog has lost a bundle, and edges.
     const { url: back } = await view('older', '--compare', 'catalog');
@@ -1091,13 +1091,13 @@ withBrowser('the page', () => {
     await page.close();
   });
 
-  it('exports a page that draws channels, update paths and images under any path of a web server', async () => {
+  it('exports a page that draws channels, upgrade paths and images under any path of a web server', async () => {
     expect((await sandbox.run(['view', 'catalog', '--compare', 'older', '--export', 'site'])).code).toBe(0);
     const site = await serveStatically(path.join(sandbox.work, 'site'), '/catalogs/demo/');
     const page = await open(site.url, '#/package/widget');
     await page.getByRole('link', { name: 'Add old to the graph' }).click();
     await page.getByRole('heading', { name: 'stable + old' }).waitFor();
-    await page.getByText('Update path').click();
+    await page.getByText('Upgrade path').click();
     await page.getByRole('combobox', { name: /^From/ }).selectOption('widget.v1.0.0');
     await page.locator('.steps li').first().waitFor();
     expect(await page.locator('.steps li').allInnerTexts()).toEqual([
@@ -1106,7 +1106,7 @@ withBrowser('the page', () => {
     expect(await page.locator('.drawing .step').count()).toBe(1);
     expect(await page.locator('.edge.added').count()).toBe(1);
     await page.goto(`${site.url}#/package/widget/stable?from=0.9.0&to=1.2.0`);
-    await page.getByText('No update leads from 0.9.0 to widget.v1.2.0').waitFor();
+    await page.getByText('No upgrade leads from 0.9.0 to widget.v1.2.0').waitFor();
     await page.goto(`${site.url}#/images/?q=Widget+Maker&scope=all`);
     await page.getByText('6 images', { exact: true }).waitFor();
     expect((await save(page, 'Save text')).split('\n')).toHaveLength(7);

@@ -25,7 +25,7 @@ export const emptySelection = {
 /** Views by the first name in the fragment of the URL: empty routes, with their fields in the order of the URL. */
 const views = {
   '': allPackages,
-  /** `beside`: further channels in the graph, `from` and `to`: ends of the update path, `compare`: `no` hides it. */
+  /** `beside`: further channels in the graph, `from` and `to`: ends of the upgrade path, `compare`: `no` hides it. */
   package: {
     ...{ view: 'package' as const, package: '', channel: '', bundle: '', beside: [] as string[] },
     ...{ from: '', to: '', compare: '' },

@@ -74,7 +74,7 @@ describe('CatalogView', () => {
     expect(channels.map(({ name }) => name)).toEqual(['stable', 'stable-9', 'stable-10']);
   });
 
-  it('lists the updates of an installed bundle, without skipped ones', async () => {
+  it('lists the upgrades of an installed bundle, without skipped ones', async () => {
     const view = await viewOf({ 'a.json': text(blobs) });
     const first = (await view.bundle('widget', 'widget.v1.0.0')).places[0];
     expect(first).toMatchObject({

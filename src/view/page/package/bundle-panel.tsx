@@ -53,7 +53,7 @@ export function BundlePanel({
       )}
       {grave.length > 0 && <ProblemList problems={grave} />}
       {bundle.image !== '' && <Copyable text={bundle.image} />}
-      {place !== undefined && <Updates bundle={bundle} place={place} />}
+      {place !== undefined && <Upgrades bundle={bundle} place={place} />}
       <Apis title="Provided APIs" apis={bundle.provided} />
       <Apis title="Required APIs" apis={bundle.required} />
       <Requirements bundle={bundle} />
@@ -81,14 +81,14 @@ export function BundlePanel({
   );
 }
 
-function Updates({ bundle, place }: { bundle: BundleDetails; place: BundlePlace }) {
+function Upgrades({ bundle, place }: { bundle: BundleDetails; place: BundlePlace }) {
   const { channel, replaces, skips, skipRange, absent, covered, updatesTo, updatesFrom } = place;
   const others = bundle.places.filter((bundlePlace) => bundlePlace !== place);
   const names = (list: string[]) => (
     <Names package={bundle.package} channel={channel} names={list} absent={absent} />
   );
   return (
-    <Part title={`Updates in ${channel}`}>
+    <Part title={`Upgrades in ${channel}`}>
       <dl>
         <Item term="Next">{updatesTo.length === 0 ? 'none' : names(updatesTo)}</Item>
         <Item term="From">{updatesFrom.length === 0 ? 'none' : names(updatesFrom)}</Item>

@@ -129,7 +129,7 @@ export function Drawing({
   );
 }
 
-/** Curves along the steps of an update path. */
+/** Curves along the steps of an upgrade path. */
 function PathDrawing({
   path,
   rows,

@@ -272,7 +272,7 @@ function RowText({
       <span class="version">{row.version || '?'}</span>
       <span class="id">{row.name}</span>
       <RowMarks row={row} />
-      {isNext && <Badge kind="next">next update</Badge>}
+      {isNext && <Badge kind="next">next upgrade</Badge>}
       {isCovered && <Badge kind="covered">in skip range</Badge>}
       {row.channels?.map((position) => (
         <span key={position} class="in-channel">

@@ -38,7 +38,7 @@ export function Legend({ hidden }: { hidden: number }) {
           </li>
         </ul>
         <p>
-          Updates go upward. Select a bundle to highlight its skip range.
+          Upgrades go upward. Select a bundle to highlight its skip range.
           {hidden > 0 && ` ${count(hidden, 'bundle')} of this channel skip others: select one to show them.`}
         </p>
         <p>

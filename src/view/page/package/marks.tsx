@@ -4,7 +4,7 @@ import { Badge, ProblemBadges } from '../parts.js';
 const words: Record<RowMark, { text: string; title: string }> = {
   head: { text: 'head', title: 'No bundle replaces or skips it' },
   skipped: { text: 'skipped', title: 'A newer bundle skips it: OLM does not install it' },
-  stranded: { text: 'stranded', title: 'No update path to the head' },
+  stranded: { text: 'stranded', title: 'No upgrade path to the head' },
   deprecated: { text: 'deprecated', title: 'The package authors advise against it' },
   undefined: { text: 'no bundle', title: 'The channel has an entry, but the catalog lacks the bundle' },
   added: { text: 'new', title: 'Missing in the other catalog' },

@@ -86,7 +86,7 @@ export function PackageView({ route, catalog }: { route: PackageRoute; catalog: 
         </section>
         <section class="details-side" aria-label="Bundle">
           {bundle === '' ? (
-            <p class="note">Choose a bundle to see its updates, APIs, images and permissions.</p>
+            <p class="note">Choose a bundle to see its upgrades, APIs, images and permissions.</p>
           ) : details.value === undefined ? (
             <Waiting error={details.error} />
           ) : (

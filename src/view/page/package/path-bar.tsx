@@ -3,7 +3,7 @@ import type { Loaded } from '../requests.js';
 import { Choice, count } from '../parts.js';
 import { type PackageRoute, getUrl, go } from '../route.js';
 
-/** Form for the ends of an update path, with its steps. */
+/** Form for the ends of an upgrade path, with its steps. */
 export function PathBar({
   route,
   rows,
@@ -20,8 +20,8 @@ export function PathBar({
     .map(({ name, version }) => ({ value: name, label: version || name }));
   return (
     <details class="path" open={isOpen}>
-      <summary>Update path</summary>
-      <div class="filters" role="group" aria-label="Update path">
+      <summary>Upgrade path</summary>
+      <div class="filters" role="group" aria-label="Upgrade path">
         <Choice
           label="From"
           all="–"
@@ -54,14 +54,14 @@ function Steps({ route, path: { value, error } }: { route: PackageRoute; path: L
   if (steps === undefined) {
     return (
       <p class="note warning" role="status">
-        No update leads from <bdi>{value.from}</bdi> to <bdi>{value.to}</bdi> in these channels.
+        No upgrade leads from <bdi>{value.from}</bdi> to <bdi>{value.to}</bdi> in these channels.
       </p>
     );
   }
   return (
     <>
       <p class="sums" role="status">
-        {steps.length === 0 ? 'Already installed.' : count(steps.length, 'update')}
+        {steps.length === 0 ? 'Already installed.' : count(steps.length, 'upgrade')}
         {longest !== undefined && longest > steps.length && ` · ${longest} through every version`}
       </p>
       <ol class="steps">

@@ -6,7 +6,7 @@ import type { Session } from '../source/session.js';
 import { withCatalog } from './open-catalog.js';
 
 /**
- * Reports errors and risks of a catalog, worst first. `chooseChecks` makes the set of checks, `parseOpenShiftVersion`
+ * Reports errors and risks of a catalog, most severe first. `chooseChecks` makes the set of checks, `parseOpenShiftVersion`
  * the version. Unreadable blobs are findings. Throws OpmateError, NOT_FOUND for packages that the catalog lacks.
  */
 export async function diagnoseCatalog(

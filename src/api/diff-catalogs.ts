@@ -9,7 +9,7 @@ import { withCatalog } from './open-catalog.js';
 
 /**
  * Compares two catalogs: packages, channels, upgrade edges, bundles, images and deprecations. Layout, order and format
- * do not count; `isSameCatalog` tests the result. Throws OpmateError, NOT_FOUND for a package that neither has.
+ * are ignored; `isSameCatalog` tests the result. Throws OpmateError, NOT_FOUND for a package that neither has.
  */
 export async function diffCatalogs(
   from: string,

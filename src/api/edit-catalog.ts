@@ -53,9 +53,9 @@ export interface CatalogRemoval {
 }
 
 /**
- * Adds bundles to channels of a catalog directory; unrelated blobs keep their bytes. A package may be begun by its
- * `olm.package` blob alone, as `opmate init` writes it. The result is validated before any file is written, and all
- * files change or none. Throws OpmateError, with all bundles that cannot be read.
+ * Adds bundles to channels of a catalog directory; other blobs are left unchanged. A new package needs only an
+ * `olm.package` blob, as written by `opmate init`. The result is validated before any file is written, and all files
+ * change or none. Throws OpmateError, with all bundles that cannot be read.
  */
 export async function addToCatalog(
   directory: string,

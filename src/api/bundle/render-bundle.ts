@@ -28,7 +28,7 @@ export interface RenderedBundle {
 }
 
 /**
- * Renders the manifests that installing a bundle applies, as OLM v1 makes them. What speaks against installing it is
+ * Renders the manifests that installing a bundle applies, as OLM v1 makes them. Problems that prevent it are
  * returned as findings. Throws OpmateError for sources that cannot be read.
  */
 export async function renderBundle(

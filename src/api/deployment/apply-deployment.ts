@@ -39,7 +39,7 @@ export type AppliedDeployment =
 
 /**
  * Plans what a rendered deployment changes on a cluster, and applies it once approved, by server-side apply; orphaned
- * objects of the revision before are pruned. A run that is interrupted is mended by the next. Throws OpmateError for
+ * objects of the revision before are pruned. The next run repairs an interrupted one. Throws OpmateError for
  * a cluster that is unavailable, and for objects that it refuses.
  */
 export async function applyDeployment(
@@ -101,8 +101,8 @@ export function findApprovalFault(
 }
 
 /**
- * Returns everything that speaks against applying these deployments together: their findings, names that occur twice in
- * a namespace, and, where there are none of these, objects that several deployments have.
+ * Returns the problems of applying these deployments together: their findings, duplicate names in a namespace and, if
+ * there are none of these, objects that several deployments contain.
  */
 export function checkDeployments(deployments: readonly RenderedDeployment[]): Diagnostic[] {
   const findings = deployments.flatMap((deployment) => deployment.findings);

@@ -18,9 +18,9 @@ export interface Cluster {
 }
 
 /**
- * Names the cluster to work on, reached by kubectl 1.18 or newer with the environment of the session; nothing is
- * started before the first request. What is asked of it throws OpmateError UNSUPPORTED where kubectl is missing or too
- * old, and ends when the signal of the session fires.
+ * Returns the cluster that kubectl 1.18 or later reaches with the environment of the session. kubectl is started with the
+ * first request and ends when the signal of the session fires. Functions that use the cluster throw OpmateError
+ * UNSUPPORTED if kubectl is missing or too old.
  */
 export function openCluster(session: Session, options: ClusterOptions = {}): Cluster {
   const { kubectl = 'kubectl', kubeconfig, context } = options;

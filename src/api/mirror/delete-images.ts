@@ -86,8 +86,8 @@ export interface DeletedImages extends Awaited<ReturnType<typeof deleteImages>> 
 }
 
 /**
- * Deletes the images of the text of a `DeleteImageList` from `docker://REGISTRY[/PATH]`, by digest, and goes on after the
- * failure of an image. `file` names the list in messages. Throws OpmateError for images outside of the destination.
+ * Deletes the images in a `DeleteImageList` from `docker://REGISTRY[/PATH]`, by digest, and continues after failed images.
+ * `list` is its text; `file` names it in messages. Throws OpmateError for images outside of the destination.
  */
 export async function deleteMirrored(
   list: string,

@@ -138,7 +138,7 @@ export function resolveMaxPerRegistry({
   return maxPerRegistry ?? Math.max(defaultMaxPerRegistry, imagesAtOnce);
 }
 
-/** Mapping of an image set, of which nothing was copied. */
+/** Mapping of an image set, without copying. */
 export interface MirrorMapping {
   /** `SOURCE=DESTINATION`, sorted. */
   mapping: string[];

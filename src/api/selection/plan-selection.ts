@@ -229,7 +229,7 @@ export interface MeasuredImages {
   unavailable: { image: string; reason: string }[];
 }
 
-/** Reads the sizes of images from their registries, each image once as long as it is kept. */
+/** Reads the sizes of images from their registries, each image once while this object exists. */
 export class ImageSizes {
   readonly #session: Session;
   readonly #known = new Map<string, ImageContents>();

@@ -1,10 +1,12 @@
 // The main job from end to end, on bundles that come with the project: push them to an embedded registry,
 // render them from their images into a catalog, check it, list it, draw it, and write it out; then the same
 // bundles as a sqlite index image, a part of that mirrored by way of the disk, and the catalog served.
-// Run it with `npm run demo`. Everything happens in a temporary directory, which is removed at the end.
+// Run it with `npm run demo`. Everything happens in a temporary directory, which is removed at the end, or with --keep
+// in a directory that is kept.
 import { spawn, spawnSync } from 'node:child_process';
 import {
   appendFileSync,
+  cpSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -16,11 +18,48 @@ import {
 import { homedir, tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const command = path.join(root, 'bin', 'opmate.cjs');
 const bundles = path.join(root, 'fixtures', 'bundles');
-const work = mkdtempSync(path.join(tmpdir(), 'opmate-demo-'));
+const usage = `Usage: npm run demo -- [--keep DIRECTORY]
+
+Runs opmate on real bundles and an embedded registry, from end to end.
+
+Options:
+  --keep DIRECTORY  write to this new or empty directory and keep it:
+                    catalog/, published/, migrated/, broken/, carry/, registry/
+  -h, --help        print help
+`;
+const { keep } = readArguments(process.argv.slice(2));
+const work = keep === undefined ? mkdtempSync(path.join(tmpdir(), 'opmate-demo-')) : makeDirectory(keep);
+
+function readArguments(args) {
+  try {
+    const options = { keep: { type: 'string' }, help: { type: 'boolean', short: 'h' } };
+    const { values } = parseArgs({ args, options });
+    if (values.help !== true) return values;
+    process.stdout.write(usage);
+    process.exit(0);
+  } catch (error) {
+    process.stderr.write(`${error.message}\n\n${usage}`);
+    process.exit(2);
+  }
+}
+
+/** Creates a directory, or takes an empty one. */
+function makeDirectory(name) {
+  const directory = path.resolve(process.env.INIT_CWD ?? '', name);
+  mkdirSync(directory, { recursive: true });
+  if (readdirSync(directory).length === 0) return directory;
+  process.stderr.write(`${name}: not empty\n`);
+  process.exit(1);
+}
+
+function removeWork() {
+  if (keep === undefined) rmSync(work, { recursive: true, force: true });
+}
 
 // `npm run demo | head`: nobody reads any more. Servers end with this process, whatever ends it.
 const servers = new Set();
@@ -28,7 +67,7 @@ process.stdout.on('error', () => process.exit(0));
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => process.exit(1));
 process.on('exit', () => {
   for (const child of servers) child.kill('SIGKILL');
-  rmSync(work, { recursive: true, force: true });
+  removeWork();
 });
 
 /** The bundles of the demo by package, oldest first, and the channel that they are installed from. */
@@ -197,7 +236,7 @@ async function main() {
     const from = ['--bundles', images.join(), '--mode', 'semver', '--binary-image', 'scratch'];
     opmate(['index', 'add', '--use-http', ...from, '--tag', index], { lines: 6 });
     opmate(['list', 'channels', '--use-http', index]);
-    opmate(['migrate', '--use-http', index, 'carried-over']);
+    opmate(['migrate', '--use-http', index, 'migrated']);
 
     say('9. Carry one package over a gap: plan it, write it to disk, check it, copy it from there');
     const imageSet = {
@@ -220,15 +259,16 @@ async function main() {
     say('10. Serve it: gRPC for OLM v0, HTTP for OLM v1');
     await serveAndAsk();
 
-    say('11. Break it, and see what a check says');
-    const file = path.join(work, 'catalog', 'microcks', 'catalog.json');
+    say('11. Break a copy, and check it');
+    cpSync(path.join(work, 'catalog'), path.join(work, 'broken'), { recursive: true });
+    const file = path.join(work, 'broken', 'microcks', 'catalog.json');
     writeFileSync(file, readFileSync(file, 'utf8').replace(/"replaces":"([^"]+)"/, '"replaces":"$1-typo"'));
-    opmate(['validate', 'catalog'], { expect: 1, lines: 20 });
+    opmate(['validate', 'broken'], { expect: 1, lines: 20 });
   } finally {
     child.removeAllListeners('exit');
     child.kill('SIGTERM');
   }
-  say('Done. The README goes on from here.');
+  say(keep === undefined ? 'Done. Next: README.md' : `Done. Files: ${keep}. Next: README.md`);
 }
 
 try {
@@ -237,5 +277,5 @@ try {
   if (error.message !== 'demo failed') console.error(error.message);
   process.exitCode = 1;
 } finally {
-  rmSync(work, { recursive: true, force: true });
+  removeWork();
 }

@@ -8,7 +8,7 @@ import { CatalogClient, OpmateError } from 'opmate';
 
 const [server = 'http://127.0.0.1:8080', address = '127.0.0.1:50051', cacheDirectory] = process.argv.slice(2);
 
-// List the catalogs of the server, and make a client for one.
+// List the catalogs of the server, and create a client for one.
 const listing = CatalogClient.http(server);
 const [listed] = await listing.catalogs();
 listing.close();
@@ -20,13 +20,13 @@ try {
   const { changed } = await http.refresh();
   console.log(changed ? 'changed' : 'not changed');
 
-  // One blob at a time, typed by its kind; blobs of other schemas as they are.
+  // Blobs are streamed, and typed by kind. Blobs of other schemas are unchanged.
   for await (const blob of http.all()) {
     if (blob.kind === 'bundle') console.log(`${blob.name} is ${blob.blob.image}`);
     if (blob.kind === 'other') console.log(`${blob.schema} has ${Object.keys(blob.value).join(', ')}`);
   }
 
-  // Both APIs have the same queries.
+  // Both APIs support the same queries.
   for (const client of [http, grpc]) {
     for (const name of await client.listPackages()) {
       const { defaultChannel, channels } = await client.getPackage(name);

@@ -1,8 +1,8 @@
-// Keeps a sqlite index alive: makes an index image of bundles, lists the images of one, and removes the package.
+// Maintains a sqlite index: builds an index image from bundles, lists the images of a bundle, and removes the package.
 //
 //     node docs/examples/edit-index.js fixtures/bundles/skupper-operator
 //
-// The directory has one bundle per folder; images such as quay.io/example/bundle:v1 work as well.
+// The directory contains one bundle per folder. Images such as quay.io/example/bundle:v1 also work.
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -19,16 +19,16 @@ const bundles = path.resolve(process.argv[2] ?? 'fixtures/bundles/skupper-operat
 const work = await mkdtemp(path.join(tmpdir(), 'opmate-example-'));
 const session = await openSession();
 
-/** An image in a layout directory; `registry.example.com/ns/index:v1` is pushed. */
+/** Returns an image in a layout directory. A registry reference such as `registry.example.com/ns/index:v1` is pushed. */
 const imageOf = (tag) => `oci:${path.join(work, 'images')}:${tag}`;
 
 try {
-  // Repositories of operators have files next to the versions, such as ci.yaml.
+  // Operator repositories contain files next to the versions, such as ci.yaml.
   const entries = await readdir(bundles, { withFileTypes: true });
   const references = entries.flatMap((entry) =>
     entry.isDirectory() ? [path.join(bundles, entry.name)] : [],
   );
-  // All bundles are added, or none. An image that serves the index needs a base image with opm.
+  // Adds all bundles or none. An image that serves the index needs a base image with opm.
   const { result } = await addToIndexImage(references, session, {
     mode: 'semver',
     output: { to: parseReference(imageOf('v1')) },
@@ -40,7 +40,7 @@ try {
   for (const image of index.getImagesForBundle('skupper-operator.v1.9.0')) console.log(image);
   await index.close();
 
-  // The image of the old index stays. If the change throws, nothing is written.
+  // The old image is kept. If the change throws, nothing is written.
   const edited = { fromIndex: imageOf('v1'), output: { to: parseReference(imageOf('v2')) } };
   await editIndexImage(session, { ...edited, binaryImage: 'scratch' }, (database) =>
     removePackages(database, ['skupper-operator']),

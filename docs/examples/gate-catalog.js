@@ -1,4 +1,4 @@
-// Gates a catalog in CI: exit code 3 for an invalid catalog or one with errors of the doctor.
+// Gates a catalog in CI: exits with 3 if the catalog is invalid or catalog doctor reports errors.
 //
 //     node docs/examples/gate-catalog.js CATALOG
 import { diagnoseCatalog, openSession, validate } from 'opmate';

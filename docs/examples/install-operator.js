@@ -1,5 +1,5 @@
-// Shows what a deployment changes on a cluster, and applies it once its hash is approved. The cluster is the current one
-// of kubectl.
+// Shows the changes of a deployment to a cluster, and applies it if its hash is approved. Uses the current context of
+// kubectl.
 //
 //     node docs/examples/install-operator.js DEPLOYMENT.yaml [APPROVED-HASH...]
 import { applyDeployment, checkDeployments, openCluster, openSession, renderDeployments } from 'opmate';

@@ -1,4 +1,4 @@
-// Mirrors an image set to a registry: plans, copies what is missing, and writes what the cluster needs.
+// Mirrors an image set to a registry: plans, copies missing images, and writes cluster manifests.
 //
 //     node docs/examples/mirror-image-set.js imageset.yaml docker://REGISTRY/PATH DIRECTORY [--use-http]
 import { mkdir, writeFile } from 'node:fs/promises';

@@ -1,4 +1,4 @@
-// Copies images as the SOURCE=TARGET lines of a file state, and reports images that are missing.
+// Copies images by the SOURCE=TARGET lines of a file, and reports missing images.
 //
 //     node docs/examples/mirror-mappings.js MAPPING-FILE [--use-http]
 import { readFile } from 'node:fs/promises';

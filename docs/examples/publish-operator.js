@@ -13,7 +13,7 @@ try {
     console.log('the bundle is not valid');
     process.exitCode = 3;
   } else {
-    // All files change or none; the result is validated first.
+    // Changes all files or none, after validating the result.
     const imageTemplate = 'quay.io/example/{{.Package}}:v{{.Version}}';
     const options = { channels: [channel], imageTemplate };
     const { changes } = await addToCatalog(catalog, [bundle], session, options);

@@ -1,4 +1,4 @@
-// Shows what installing an operator does: the objects that OLM v1 applies, and the permissions on the whole cluster.
+// Shows the objects that OLM v1 applies to install an operator, and its cluster-wide permissions.
 //
 //     node docs/examples/see-install.js BUNDLE NAMESPACE
 import { openSession, readBundlePermissions, renderBundle } from 'opmate';
@@ -7,13 +7,13 @@ const [bundle, installNamespace] = process.argv.slice(2);
 const session = await openSession();
 try {
   const { objects, findings } = await renderBundle(bundle, session, { installNamespace });
-  for (const { problem } of findings) console.log(`cannot be installed: ${problem}`);
+  for (const { problem } of findings) console.log(`not installable: ${problem}`);
   const kinds = new Map();
   for (const { kind } of objects) kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
   for (const [kind, count] of kinds) console.log(`${kind}: ${count}`);
   const { rights } = await readBundlePermissions(bundle, session, { installNamespace });
   const clusterWide = rights.filter(({ namespace }) => namespace === '');
-  console.log(`${rights.length} permissions, ${clusterWide.length} on the whole cluster`);
+  console.log(`${rights.length} permissions, ${clusterWide.length} cluster-wide`);
 } finally {
   await session.close();
 }

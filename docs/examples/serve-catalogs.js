@@ -1,4 +1,4 @@
-// Serves the catalogs that the ClusterCatalog manifests of a directory describe, waits until all of them are served, and lists their packages.
+// Serves the catalogs of the ClusterCatalog manifests in a directory, waits until all are served, and lists their packages.
 //
 //     node docs/examples/serve-catalogs.js MANIFESTS [--use-http]
 import { listServedPackages, openSession, serveCatalogs, waitForCatalogs } from 'opmate';

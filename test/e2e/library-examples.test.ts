@@ -87,7 +87,7 @@ describe('docs/examples', () => {
     const { code, stdout } = await runExample('see-install', bundle, 'skupper');
     expect(code).toBe(0);
     expect(stdout).toMatch(/^Deployment: 1$/m);
-    expect(stdout).toMatch(/^\d+ permissions, \d+ on the whole cluster$/m);
+    expect(stdout).toMatch(/^\d+ permissions, \d+ cluster-wide$/m);
   });
 
   it('exports the page of a catalog', async () => {
@@ -204,7 +204,7 @@ describe('docs/examples', () => {
       );
       expect(carried).toMatchObject({ code: 0, stderr: '' });
       expect(carried.stdout).toMatch(
-        /^1 images, [1-9]\d* bytes to carry\narchive sha256:[0-9a-f]{64}\nmirrored 1 images\n/,
+        /^1 images, [1-9]\d* bytes to write\narchive sha256:[0-9a-f]{64}\nmirrored 1 images\n/,
       );
       const resources = at('carry', 'working-dir', 'cluster-resources', 'itms-oc-mirror.yaml');
       expect(await readFile(resources, 'utf8')).toContain(`${host}/far/ns`);

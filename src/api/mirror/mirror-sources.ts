@@ -1,20 +1,12 @@
 import { withOpen } from '../../core/concurrency.js';
-import { inContext } from '../../core/diagnostics-error.js';
 import { type ImageSetConfiguration, getCatalogTarget } from '../../mirror/image-set/image-set-config.js';
 import { type ImageSetMirror, createImageSetMirror } from '../../mirror/image-set/image-set-mirror.js';
 import type { ImageSetPlan } from '../../mirror/image-set/image-set-plan.js';
-import {
-  type MirrorTarget,
-  getImageName,
-  pathBelow,
-  targetReference,
-} from '../../mirror/image-set/image-set-names.js';
-import { openTarget } from '../../oci/image/open.js';
-import { getSubject } from '../../oci/image/platform.js';
-import type { Session } from '../../source/session.js';
+import { getImageName } from '../../mirror/image-set/image-set-names.js';
 import type { ImageSetRun, MirrorMapping, MirrorPlan, MirrorResult, MirrorArchive } from './image-set-run.js';
 import { planForRun } from './plan-image-set.js';
 import { readConfiguration, readTemplates, getLockOptions } from './run-configuration.js';
+import { requireTargetAccess } from './target-access.js';
 import { verifySources } from './verification.js';
 import { writeArchive, surveyArchive, readBase } from './write-archive.js';
 import { writeResources, writeMapping, renderResources } from './write-results.js';
@@ -48,7 +40,7 @@ export async function mapSources(run: ImageSetRun): Promise<MirrorMapping> {
 export async function mirrorSources(run: ImageSetRun): Promise<MirrorResult> {
   const { config, digest } = await readConfiguration(run);
   const templates = await readTemplates(run, config);
-  await requireTargetAccess(config, run.destination.target, run.session);
+  await requireTargetAccess(run, findFirstRepository(config));
   return withMirror(run, config, async (mirror, plan) => {
     // Invalid resource names are errors before anything is copied.
     renderResources(run, plan, templates);
@@ -109,25 +101,11 @@ async function withPlan<T>(
   });
 }
 
-/**
- * Requests the manifest of the first configured image from the target, so that an unavailable registry or denied
- * access fails before catalogs are read. Throws the error of the request; a missing image is not an error.
- */
-async function requireTargetAccess(
-  { operators: [operator], additionalImages: [additional] }: ImageSetConfiguration,
-  target: MirrorTarget,
-  session: Session,
-): Promise<void> {
-  const repository =
-    operator === undefined
-      ? (additional?.targetRepo ?? (additional && getImageName(additional.reference).repository))
-      : getCatalogTarget(operator).repository;
-  if (repository === undefined) return;
-  const reference = targetReference(target, pathBelow(target, repository), 'latest');
-  await withOpen(openTarget(reference, session), async ({ repository: { name, ...own }, reference: tag }) => {
-    // The tag is arbitrary.
-    await inContext({ subject: name, replaces: [getSubject(name, tag)] }, () =>
-      own.headManifest(tag, session),
-    );
-  });
+/** Returns the repository of the first configured image, without that of the target. */
+function findFirstRepository({
+  operators: [operator],
+  additionalImages: [additional],
+}: ImageSetConfiguration): string | undefined {
+  if (operator !== undefined) return getCatalogTarget(operator).repository;
+  return additional?.targetRepo ?? (additional && getImageName(additional.reference).repository);
 }

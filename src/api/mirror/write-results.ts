@@ -11,6 +11,7 @@ import type { ImageSetLock } from '../../mirror/lock/lock.js';
 import { readArchiveIndex } from '../../oci/archive-set/archive-index.js';
 import type { ImageSetRun, MirrorMapping, MirrorResult } from './image-set-run.js';
 import type { Templates } from './run-configuration.js';
+import { requireTargetAccess } from './target-access.js';
 
 /** Writes cluster resources to the workspace, if there is one, and returns them by file name. */
 export async function writeResources(
@@ -79,6 +80,7 @@ export async function copyLocked(
   });
   // Invalid resource names are errors before anything is copied.
   renderResources(run, set, templates);
+  await requireTargetAccess(run, lock.images[0]?.repository);
   const bytes = await mirror.survey();
   run.options.onSurveyed?.(bytes);
   const { waiting, ...report } = await mirror.copy();

@@ -1,5 +1,5 @@
-import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
-import { OpmateError, RegistryError } from '../../core/errors.js';
+import { mapConcurrent } from '../../core/concurrency.js';
+import { OpmateError, RegistryError, throwIfCancelled } from '../../core/errors.js';
 import { createDistanceLimiter, createLimiter } from '../../core/limiter.js';
 import { putContents } from '../../oci/image/copy.js';
 import { type CopyBlobOptions, SharedBlobs } from '../../oci/image/shared-blobs.js';
@@ -7,6 +7,7 @@ import type { Descriptor } from '../../oci/image/types.js';
 import { isNonDistributable } from '../../oci/image/manifest.js';
 import { createByteProgress, toBlobPlace } from './byte-progress.js';
 import {
+  type StepLimits,
   createPlaces,
   defaultBlobsPerImage,
   getMaxImages,
@@ -52,10 +53,13 @@ export async function copyTransfers(
   const places = createPlaces(session);
   const progress = createByteProgress(surveyed, session.logger);
   const { logger } = session;
-  const whenFree: CopyBlobOptions['whenFree'] = (bytes, work) =>
-    (bytes > largeBlobBytes ? large : small)(work);
 
-  const copyImage = async (transfer: SurveyedTransfer, { signal }: CancelOptions) => {
+  const copyImage = async (transfer: SurveyedTransfer, { signal, stop }: StepLimits) => {
+    const whenFree: CopyBlobOptions['whenFree'] = (bytes, work) =>
+      (bytes > largeBlobBytes ? large : small)(() => {
+        throwIfCancelled(stop);
+        return work();
+      });
     const copied = { transfer, blobs: 0, bytes: 0 };
     if (isComplete(transfer)) return copied;
     progress.startImage(transfer);

@@ -52,13 +52,19 @@ interface StepOptions extends TransferOptions {
   task?: string | undefined;
 }
 
+/** Limits of the work for an image. */
+export interface StepLimits extends CancelOptions {
+  /** Aborted by the failure that ends the step: work in progress may end, but must not begin more. */
+  stop: AbortSignal;
+}
+
 /**
  * Runs `work` for each image, several in parallel. Throws the first failure unless `continueOnError`; with it, throws
  * failures of the local disk, and network or access failures if no image succeeded. Always throws CancelledError.
  */
 export async function runStep<T extends Transfer, R>(
   transfers: readonly T[],
-  work: (transfer: T, limits: CancelOptions) => Promise<R | 'missing'>,
+  work: (transfer: T, limits: StepLimits) => Promise<R | 'missing'>,
   options: StepOptions,
 ): Promise<StepResults<R>> {
   const { session, task } = options;
@@ -70,13 +76,21 @@ export async function runStep<T extends Transfer, R>(
     if (!options.continueOnError || error.code === 'IO') return true;
     return isUnreachable(error) && outcomes.length + 1 >= maxInitialFailures && outcomes.every(isUnreachable);
   };
+  const stopping = new AbortController();
+  const { signal: stop } = stopping;
+  const workUntilStopped = async (transfer: T, limits: CancelOptions) => work(transfer, { ...limits, stop });
   if (task !== undefined) logger.progress({ task, state: 'start' });
   try {
     const sorted = await mapConcurrent(
       transfers,
       options.concurrency,
       async (transfer) => {
-        const outcome = await attempt(transfer, work, isFatal, options);
+        const outcome = await attempt(transfer, workUntilStopped, isFatal, options).catch(
+          (error: unknown) => {
+            stopping.abort();
+            throw error;
+          },
+        );
         const current = outcomes.push(outcome);
         const amount = { current, total: transfers.length, unit: 'items' as const };
         const item = transfer.sourceName;

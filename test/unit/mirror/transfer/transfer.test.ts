@@ -93,6 +93,15 @@ describe('mirror/transfer', () => {
     expect(error).toMatchObject({ code: 'NOT_FOUND', message: 'source v0: not found' });
   });
 
+  it('begins no request after the failure that it stops at', async () => {
+    serve(40);
+    source.on({ path: /\/blobs\//, respond: { status: 403 } });
+    const options = { continueOnError: false, maxPerRegistry: 2 };
+    expect(await failureOf(run(transfersOf(40), options))).toMatchObject({ code: 'AUTH' });
+    // Eight images have begun; their two blobs each would be sixteen requests.
+    expect(source.requests.filter(({ path }) => path.includes('/blobs/')).length).toBeLessThanOrEqual(12);
+  });
+
   it('gives up where nothing answers, and where the disk fails', async () => {
     source.on({ path: /./, respond: { reset: true } });
     expect(await failureOf(run(transfersOf(50)))).toMatchObject({ code: 'NETWORK' });

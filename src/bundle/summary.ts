@@ -227,7 +227,7 @@ function oddities(facts: ReturnType<typeof getFacts>): string[] {
   const loose = images.filter(({ isOperator, isPinned }) => isOperator && !isPinned).length;
   if (loose > 0) {
     const amount = loose === 1 ? 'an image' : `${loose} images`;
-    messages.push(`runs ${amount} that may change: not named by digest`);
+    messages.push(`runs ${amount} that is not pinned by digest`);
   }
   const bytes = sizes.manifests.bytes + sizes.metadata.bytes;
   if (bytes > maxConfigMapData)

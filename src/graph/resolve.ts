@@ -256,8 +256,8 @@ function whyWorse(other: JudgedBundle, best: JudgedBundle): string {
     return 'deprecated';
   }
   const order = compareNewestFirst(findReadableVersion(best.bundle), findReadableVersion(other.bundle));
-  if (order === 0) return `the same version as ${best.bundle.name}`;
-  return `a lower version than ${best.bundle.name}`;
+  if (order === 0) return `same version as ${best.bundle.name}`;
+  return `lower version than ${best.bundle.name}`;
 }
 
 function whyChosen({ trace, best }: Judged, eligible: number, withMatch: number): string {

@@ -128,9 +128,7 @@ describe
       await write('2');
       const other = await apply('--approve', hash);
       expect([other.code, settings()]).toEqual([3, { value: '1' }]);
-      expect(other.stderr).toContain(
-        `what would be applied is ${hashIn(other)}, what was approved is ${hash}`,
-      );
+      expect(other.stderr).toContain(`hash ${hashIn(other)} is not approved (approved: ${hash})`);
     });
 
     it('lists the history, and rolls back', async () => {
@@ -139,7 +137,7 @@ describe
       await apply('--yes');
       await write('2');
       const second = await apply('--yes');
-      expect(second.stdout).toContain('widget: revision 2 applied: 1 changed, 1 removed, 3 as before\n');
+      expect(second.stdout).toContain('widget: revision 2 applied: 1 changed, 1 removed, 3 unchanged\n');
       const history = await run('history', 'widget', '-n', namespace, '-o', 'json');
       expect(JSON.parse(history.stdout)).toMatchObject({
         current: 2,
@@ -153,7 +151,7 @@ describe
       expect([refused.code, settings()]).toEqual([3, { value: '2' }]);
       const back = await run('rollback', 'widget', '-n', namespace, '--yes');
       expect([back.code, back.stderr]).toEqual([0, '']);
-      expect(back.stdout).toContain('widget: revision 3 applied: 1 created, 1 changed, 3 as before\n');
+      expect(back.stdout).toContain('widget: revision 3 applied: 1 created, 1 changed, 3 unchanged\n');
       expect(settings()).toEqual({ value: '1' });
       const text = await run('history', 'widget', '-n', namespace);
       expect(text.stdout).toMatch(/^3 .*applied \(rollback to 1\).*current, kept/m);
@@ -264,7 +262,7 @@ describe
       );
       await until(watching, () => watching.stdout().includes('revision 1 applied'));
       server.remove('ConfigMap', 'settings', namespace);
-      await until(watching, () => watching.stdout().includes('put back: ConfigMap "settings"'));
+      await until(watching, () => watching.stdout().includes('restored: ConfigMap "settings"'));
       server.refuse = () => ({ code: 503, reason: 'ServiceUnavailable', message: 'later' });
       await until(watching, () => watching.stderr().includes('tried again in'));
       await write('2');

@@ -55,7 +55,7 @@ describe('opmate bundle resolve', () => {
     expect(stdout).toMatch(
       /^plain +widget\.v1\.3\.0 +1\.3\.0 +- +version 1\.3\.0 is not in ">=1\.1, <1\.3"$/m,
     );
-    expect(stdout).toMatch(/^plain +widget\.v1\.1\.0 +1\.1\.0 +- +a lower version than widget\.v1\.2\.0$/m);
+    expect(stdout).toMatch(/^plain +widget\.v1\.1\.0 +1\.1\.0 +- +lower version than widget\.v1\.2\.0$/m);
   });
 
   it('prints the same as JSON and as YAML', async () => {
@@ -171,7 +171,7 @@ describe('opmate bundle successors', () => {
         'CHANNEL  SUCCESSOR      VERSION  STREAM  HOW       DEPRECATED',
         'stable   widget.v1.2.0  1.2.0    y       replaces  -',
         '',
-        'CHANNEL  HEAD           LONGEST WAY                                 SHORTEST WAY',
+        'CHANNEL  HEAD           LONGEST PATH                                SHORTEST PATH',
         'stable   widget.v1.3.0  2 upgrades: widget.v1.2.0 -> widget.v1.3.0  widget.v1.2.0 -> widget.v1.3.0',
         '',
         'to 1.3.0: widget.v1.2.0 -> widget.v1.3.0',

@@ -23,7 +23,9 @@ describe('opmate bundle show', () => {
       'display name  Skupper',
       'channels      alpha, stable (default), stable-1, stable-1.9',
     ]);
-    expect(stdout).toContain('\npermissions   skupper-site-controller: 24 in the cluster; risks: secrets,');
+    expect(stdout).toContain(
+      '\npermissions   skupper-site-controller: 24 cluster-wide rules; risks: secrets,',
+    );
     expect(lines.length).toBeLessThan(40);
     expect((await sandbox.run(['bundle', 'show', skupper])).stdout).toBe(stdout);
   });

@@ -254,7 +254,7 @@ describe('opmate catalog build: refusals', () => {
     [['catalog', '--push', ...out], 2, /--push: missing --tag/],
     [['catalog', '-t', 'example.com/x'], 2, /--tag "example\.com\/x": missing tag/],
     [['catalog', '-t', 'oci:x:v1'], 2, /not a place in a registry\nhint: save the image there with --save/],
-    [['catalog', '--save', 'example.com/x:v1'], 2, /not a place for an image/],
+    [['catalog', '--save', 'example.com/x:v1'], 2, /expected an image in a file or directory/],
     [['catalog', '--save', 'oci:catalog/out:v1'], 2, /lies in the catalog/],
     [['catalog', '--save', 'oci-archive:none/x.tar'], 1, /its directory "none"/],
     [['catalog', ...out, '--created', 'yesterday'], 2, /--created "yesterday": not a time/],

@@ -75,7 +75,7 @@ beforeAll(async () => {
 describe('opmate catalog diff', () => {
   it('ignores differences of files, order and syntax', async () => {
     const result = await sandbox.run(['catalog', 'diff', 'before', 'reordered']);
-    expect(result).toEqual({ code: 0, stdout: 'no difference\n', stderr: '' });
+    expect(result).toEqual({ code: 0, stdout: 'no differences\n', stderr: '' });
   });
 
   it('reports every kind of difference, with exit code 3', async () => {
@@ -140,7 +140,7 @@ other blobs
 
   it('compares selected packages, and reports unknown ones', async () => {
     const other = await sandbox.run(['catalog', 'diff', 'before', 'two', '--package', 'widget']);
-    expect(other).toEqual({ code: 0, stdout: 'no difference\n', stderr: '' });
+    expect(other).toEqual({ code: 0, stdout: 'no differences\n', stderr: '' });
     const all = await sandbox.run(['catalog', 'diff', 'before', 'two']);
     expect(all.stdout).toBe('packages\n+ gadget\n\n1 package\n');
     const missing = await sandbox.run(['catalog', 'diff', 'before', 'two', '--package', 'wigdet']);

@@ -96,7 +96,7 @@ describe('opmate catalog add', () => {
       code: 0,
       stdout: '',
       stderr:
-        'info: package "widget", channel "stable": "widget.v1.2.0" is added, replaces "widget.v1.1.0"\n' +
+        'info: package "widget", channel "stable": added "widget.v1.2.0", replaces "widget.v1.1.0"\n' +
         'info: catalog: 1 file changed\n',
     });
     const text = await read();
@@ -477,7 +477,7 @@ describe('opmate catalog remove', () => {
     expect((await sandbox.run([...deprecate, '--bundle', 'widget.v1.0.0'])).code).toBe(0);
     const { code, stderr } = await remove('--bundle', 'widget.v1.0.0');
     expect(code).toBe(0);
-    expect(stderr).toContain('package "widget": removes "widget.v1.0.0"');
+    expect(stderr).toContain('package "widget": removed "widget.v1.0.0"');
     const text = await read();
     expect(text).not.toMatch(/olm\.deprecations|name: widget\.v1\.0\.0/);
     expect(text).toContain('- widget.v1.0.0\n');
@@ -489,9 +489,9 @@ describe('opmate catalog remove', () => {
     const { code, stderr } = await remove('--bundle', 'widget.v1.1.0', '--default-channel', 'stable');
     expect(code).toBe(3);
     expect(stderr).toContain(
-      'package "widget", channel "stable": no way to a head any more from "widget.v1.0.1", "widget.v1.1.0"',
+      'package "widget", channel "stable": clusters with "widget.v1.0.1", "widget.v1.1.0" would have no upgrade path',
     );
-    expect(stderr).toContain('use --force to remove it anyway');
+    expect(stderr).toContain('use --force to remove anyway');
     expect(await read()).toBe(catalog);
     expect((await remove('--bundle', 'widget.v1.1.0', '--force')).code).toBe(0);
     expect(await isValid()).toBe(true);

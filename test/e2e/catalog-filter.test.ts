@@ -69,7 +69,7 @@ describe('opmate catalog filter', () => {
       stdout: '',
       stderr: [
         'info: package "widget", channel "stable": keeps "widget.v1.1.0", which is on the upgrade path from "widget.v1.0.0" to the head "widget.v1.2.0"',
-        'info: package "widget", channel "stable": its head is "widget.v1.2.0" now, as "widget.v1.3.0" is omitted',
+        'info: package "widget", channel "stable": head is now "widget.v1.2.0"; "widget.v1.3.0" is omitted',
         'info: wrote 1 of 2 packages, 3 of 8 bundles to filtered',
         'info: next: opmate serve filtered',
         '',

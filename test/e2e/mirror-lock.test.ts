@@ -59,7 +59,7 @@ images
 
   it('reports no differences, and lists differences as JSON', async () => {
     const same = await sandbox.run(['mirror', 'diff', 'b', 'file://b/working-dir/opmate.lock.json']);
-    expect(same).toEqual({ code: 0, stdout: 'no difference\n', stderr: '' });
+    expect(same).toEqual({ code: 0, stdout: 'no differences\n', stderr: '' });
     const json = await sandbox.run(['mirror', 'diff', '-o', 'json', 'a.lock', 'b/working-dir']);
     expect(JSON.parse(json.stdout)).toMatchObject({
       packages: { added: ['beta'], removed: [] },

@@ -85,7 +85,8 @@ function requireTag(text: string): ImageOutput['to'] {
   const reference = parseTargetReference(text);
   if (reference.transport === 'docker' && reference.tag !== undefined && reference.digest === undefined)
     return reference;
-  throw new UsageError(`${text}: not a tag in a registry`, {
-    hint: 'specify the target, e.g. registry.example.com/ns/bundle:v1',
+  throw new UsageError('missing tag', {
+    subject: text,
+    hint: 'add a tag, such as :v1.0.0',
   });
 }

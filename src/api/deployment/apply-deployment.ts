@@ -95,7 +95,7 @@ export function findApprovalFault(
 ): Diagnostic | undefined {
   const bare = (text: string): string => text.replace(/^sha256:/, '');
   if (approved.some((text) => bare(text) === bare(hash))) return undefined;
-  const problem = `what would be applied is ${hash}, what was approved is ${approved.join(', ')}`;
+  const problem = `hash ${hash} is not approved (approved: ${approved.join(', ')})`;
   const hint = 'review the changes, then approve their hash';
   return createFault('not-approved', problem, { subject: name, hint });
 }

@@ -24,8 +24,9 @@ export async function readConfiguration(
 ): Promise<{ config: ImageSetConfiguration; digest: string }> {
   const { configFile: file } = run;
   if (file === undefined)
-    throw new UsageError('missing --config', {
-      hint: 'specify an ImageSetConfiguration with --config',
+    throw new UsageError('missing', {
+      subject: '--config',
+      hint: 'add --config FILE with an ImageSetConfiguration',
     });
   const bytes = await readInputFile(file, run.session);
   return { config: readImageSetConfiguration(decodeFile(bytes, file), file), digest: computeDigest(bytes) };

@@ -52,7 +52,7 @@ export async function renderExternal(
   const program = `opmate-format-${format}`;
   const file = isFormatName(format) ? await findProgram(program, session.environment) : undefined;
   if (file === undefined) {
-    throw new OpmateError('UNSUPPORTED', `format ${quoteGo(format)}: neither known nor a program`, {
+    throw new OpmateError('UNSUPPORTED', `unknown format ${quoteGo(format)}`, {
       hint: isFormatName(format)
         ? `use registry-v1, plain or helm, or add an executable ${program} to PATH`
         : 'use registry-v1, plain, helm, or a name of lower-case letters, digits and dashes',

@@ -83,7 +83,7 @@ function examineImages({ image, relatedImages }: BundleBlob, report: Report): vo
     report('bundle-image-missing', ['image'], 'bundle has no image', hint);
   } else if (!hasDigest(image)) {
     const hint = 'use a digest reference, REPOSITORY@sha256:…: tags can move, in mirrors too';
-    report('bundle-image-tag', ['image'], `its image ${quoteGo(image)} is referenced by tag`, hint);
+    report('bundle-image-tag', ['image'], `bundle image ${quoteGo(image)} is referenced by tag`, hint);
   }
   if (relatedImages.length > 0 && image !== '' && relatedImages.every((related) => related.image !== image)) {
     const message = 'its own image is missing from its related images';

@@ -65,7 +65,8 @@ export async function examineChannel(
     const own = versions.get(name);
     if (replaces !== '' && !graph.entries.has(replaces)) {
       const message = `replaces ${quoteGo(replaces)}, which is not an entry of the channel`;
-      const hint = 'ignore this in a filtered catalog: only clusters with that bundle can upgrade from it';
+      const hint =
+        'add the entry, or ignore this if a filter has removed it: clusters with that bundle can still upgrade';
       findings.add('replaces-outside', locate(name, 'replaces'), message, hint);
     }
     if (own !== undefined) {

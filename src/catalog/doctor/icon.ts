@@ -20,8 +20,8 @@ export function examineIcon({ icon }: PackageBlob, subject: CatalogSubject, find
   const add = (message: string, hint: string, where: string[], severity?: 'notice'): void =>
     findings.add('icon', { ...subject, path: ['icon', ...where] }, message, hint, severity);
   if (icon === undefined || (icon.base64data ?? '') === '') {
-    const hint = 'add one, as opmate init --icon does: consoles show it';
-    findings.add('icon', subject, 'has no icon', hint, 'notice');
+    const hint = 'add an icon with opmate init --icon FILE; consoles show it';
+    findings.add('icon', subject, 'package has no icon', hint, 'notice');
     return;
   }
   const content = Buffer.from(icon.base64data ?? '', 'base64');

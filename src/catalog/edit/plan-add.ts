@@ -238,7 +238,7 @@ function addToPackage(
     const defaultChannel = wanted ?? kept ?? ([...names].sort(compareBytes)[0] as string);
     if (model !== undefined) {
       if (defaultChannel === present) return [];
-      changes.push(`${about}: its default channel is ${quoteGo(defaultChannel)} now`);
+      changes.push(`${about}: default channel is now ${quoteGo(defaultChannel)}`);
       const blob = requireBlob(catalog, schemas.package, packageName, packageName);
       return [
         { kind: 'change', blob, change: (value) => withField(value, 'defaultChannel', defaultChannel) },
@@ -281,12 +281,12 @@ function addToPackage(
     const item = { kind: 'bundle', blob: bundle.blob } as const;
     if (!isKnown) return { kind: 'insert', package: packageName, item };
     const { name } = bundle.blob;
-    changes.push(`${about}: bundle ${quoteGo(name)} is overwritten`);
+    changes.push(`${about}: replaced bundle ${quoteGo(name)}`);
     return { kind: 'replace', blob: requireBlob(catalog, schemas.bundle, packageName, name), by: item };
   }
 }
 
-/** Describes changed entries: `"b" is added, replaces "a"`. */
+/** Describes changed entries: `added "b", replaces "a"`. */
 function describeChanges(before: readonly ChannelEntry[], after: readonly ChannelEntry[]): string[] {
   const known = new Map(before.map((entry) => [entry.name, entry]));
   return after.flatMap((entry) => {
@@ -303,7 +303,7 @@ function describeChanges(before: readonly ChannelEntry[], after: readonly Channe
     const skips = entry.skips.filter((name) => old?.skips.includes(name) !== true);
     if (skips.length > 0) parts.push(listNames('skips', skips));
     if (entry.skipRange !== (old?.skipRange ?? '')) parts.push(`skips the range ${quoteGo(entry.skipRange)}`);
-    if (old === undefined) parts.unshift('is added');
+    if (old === undefined) return [[`added ${quoteGo(entry.name)}`, ...parts].join(', ')];
     return parts.length === 0 ? [] : [`${quoteGo(entry.name)} ${parts.join(', ')}`];
   });
 }

@@ -40,7 +40,7 @@ export function planDeprecate(catalog: EditableCatalog, deprecation: Deprecation
       withField(value, 'entries', listAt(value, 'entries').toSpliced(index, 1));
     const edit: BlobEdit =
       facts.entries.length === 1 ? { kind: 'remove', blob } : { kind: 'change', blob, change };
-    return { edits: [edit], changes: [`${described} is no longer deprecated`] };
+    return { edits: [edit], changes: [`${described}: no longer deprecated`] };
   }
   if (message.trim() === '') {
     throw new OpmateError('INVALID', 'missing deprecation message', {
@@ -48,9 +48,7 @@ export function planDeprecate(catalog: EditableCatalog, deprecation: Deprecation
     });
   }
   if (facts?.entries[index]?.message === message) return { edits: [], changes: [] };
-  const changes = [
-    index < 0 ? `${described} is deprecated` : `${described} is deprecated with another message`,
-  ];
+  const changes = [index < 0 ? `${described}: deprecated` : `${described}: changed the deprecation message`];
   if (blob === undefined) {
     const entries: DeprecationEntry[] = [{ reference, message }];
     const item = { schema: schemas.deprecations, package: name, entries };

@@ -61,7 +61,7 @@ export function planRemove(catalog: EditableCatalog, removal: Removal): RemovalP
       file.blobs.filter((blob) => blob.package === model.facts.name),
     );
     const edits = blobs.map((blob): BlobEdit => ({ kind: 'remove', blob }));
-    return { edits, changes: [`${about} is removed`], orphans };
+    return { edits, changes: [`${about}: removed`], orphans };
   }
   const edits = [...defaultEdits(), ...channelEdits(), ...bundleEdits(), ...deprecationEdits()];
   return { edits, changes, orphans };
@@ -102,7 +102,7 @@ export function planRemove(catalog: EditableCatalog, removal: Removal): RemovalP
       });
     }
     if (chosen === defaultChannel) return [];
-    changes.push(`${about}: its default channel is ${quoteGo(chosen)} now`);
+    changes.push(`${about}: default channel is now ${quoteGo(chosen)}`);
     const blob = requireBlob(catalog, schemas.package, name, name);
     return [{ kind: 'change', blob, change: (value) => withField(value, 'defaultChannel', chosen) }];
   }
@@ -121,7 +121,7 @@ export function planRemove(catalog: EditableCatalog, removal: Removal): RemovalP
 
   function bundleEdits(): BlobEdit[] {
     const unused = [...model.bundles.keys()].filter((name) => !bundlesAfter.has(name));
-    if (unused.length > 0) changes.push(`${about}: ${listNames('removes', unused)}`);
+    if (unused.length > 0) changes.push(`${about}: ${listNames('removed', unused)}`);
     return unused.map((name) => ({
       kind: 'remove',
       blob: requireBlob(catalog, schemas.bundle, model.facts.name, name),

@@ -335,7 +335,7 @@ function filterPackage(
     if (newHead !== head) {
       const subject = `${about}, channel ${quoteGo(channel.name)}`;
       packageChanges.push(
-        `${subject}: its head is ${quoteGo(newHead ?? '')} now, as ${quoteGo(head ?? '')} is omitted`,
+        `${subject}: head is now ${quoteGo(newHead ?? '')}; ${quoteGo(head ?? '')} is omitted`,
       );
     }
     return [{ ...channel, entries }];
@@ -538,7 +538,7 @@ function filterPackage(
         const hint = listNames('use a known channel:', names);
         if (model.channels.has(requested.name)) fail(requested.where, { subject: inCatalog, problem, hint });
       } else if (requested.name !== own) {
-        packageChanges.push(`${about}: its default channel is ${quoteGo(requested.name)} now`);
+        packageChanges.push(`${about}: default channel is now ${quoteGo(requested.name)}`);
       }
       return requested.name;
     }
@@ -550,9 +550,7 @@ function filterPackage(
     }
     const heads = new Map(channels.map(({ name, entries }) => [name, readGraph(entries).heads[0] ?? '']));
     const chosen = findHighestChannel(heads, bundleVersions);
-    packageChanges.push(
-      `${about}: its default channel is ${quoteGo(chosen)} now, as ${quoteGo(own)} is omitted`,
-    );
+    packageChanges.push(`${about}: default channel is now ${quoteGo(chosen)}; ${quoteGo(own)} is omitted`);
     return chosen;
   }
 

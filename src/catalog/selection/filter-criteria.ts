@@ -48,5 +48,5 @@ export function parseSince(text: string, today: Date): string {
   if (months !== null && Number(months[1]) <= maxMonths) return monthsBefore(today, Number(months[1]));
   const day = /^[\d-]+$/.test(text) ? parseDay(text) : undefined;
   if (day !== undefined) return day;
-  throw new OpmateError('INVALID', 'expected a day such as 2024-01-31, or a number of months');
+  throw new OpmateError('INVALID', 'expected a date (YYYY-MM-DD) or a number of months');
 }

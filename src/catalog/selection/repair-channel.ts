@@ -168,7 +168,7 @@ export function repairChannel(
   function describe(oldHead: string | undefined, head: string): string[] {
     const changes: string[] = [];
     if (oldHead !== undefined && head !== oldHead) {
-      changes.push(`its head is ${quoteGo(head)} now, as ${quoteGo(oldHead)} is omitted`);
+      changes.push(`head is now ${quoteGo(head)}; ${quoteGo(oldHead)} is omitted`);
     }
     for (const entry of before) {
       const now = kept.get(entry.name);

@@ -79,7 +79,7 @@ async function detectType(file: OpenFile, document: CatalogDocument): Promise<Te
     const message = `auto-detecting template type: ${problem}`;
     return new OpmateError('INVALID', message, { file: file.label, line, hint });
   };
-  const among = `a template has a schema, one of ${schemaList}`;
+  const among = `set schema to one of ${schemaList}`;
   if (value !== null && !isJsonObject(value)) {
     const target = 'value of type struct { Schema string "json:\\"schema\\"" }';
     throw await fail(

@@ -256,7 +256,7 @@ function formatReport(report: Report): string {
     ],
   );
   for (const [index, line] of lines.entries()) text += `${index === 0 ? '\n' : ''}${printable(line)}\n`;
-  if (clouds.length > 0) text += `\nasks for credentials of: ${clouds.join(', ')}\n`;
+  if (clouds.length > 0) text += `\nrequests cloud credentials: ${clouds.join(', ')}\n`;
   return text.replace(/ +$/gm, '');
 }
 

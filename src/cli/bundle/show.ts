@@ -113,7 +113,7 @@ function toRows(summary: BundleSummary, image: BundleImage | undefined): Row[] {
     ],
     ['digest', [image?.digest ?? '']],
     ['wrong', cut(bad.map(noteText)), true],
-    ['odd', cut(odd.map(noteText))],
+    ['warning', cut(odd.map(noteText))],
   ];
   return rows.filter(([, items]) => items.some((item) => item !== ''));
 }
@@ -169,8 +169,8 @@ function permissionLines({ permissions }: BundleSummary): string[] {
   if (permissions === null) return [];
   const lines = permissions.accounts.map(({ account, clusterRights, namespaceRights, risks }) => {
     const rights = [
-      ...(clusterRights > 0 ? [`${clusterRights} in the cluster`] : []),
-      ...(namespaceRights > 0 ? [`${namespaceRights} in namespaces`] : []),
+      ...(clusterRights > 0 ? [count(clusterRights, 'cluster-wide rule')] : []),
+      ...(namespaceRights > 0 ? [count(namespaceRights, 'namespaced rule')] : []),
     ];
     const held = rights.length === 0 ? 'none' : rights.join(', ');
     return `${account}: ${held}${risks.length === 0 ? '' : `; risks: ${risks.join(', ')}`}`;

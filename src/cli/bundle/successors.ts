@@ -75,10 +75,13 @@ function formatText(
       deprecation === undefined ? '-' : 'yes',
     ]),
   );
-  let text = formatTable(['CHANNEL', 'SUCCESSOR', 'VERSION', 'STREAM', 'HOW', 'DEPRECATED'], rows);
-  text += `\n${formatTable(['CHANNEL', 'HEAD', 'LONGEST WAY', 'SHORTEST WAY'], channels.map(wayRow))}`;
+  let text =
+    rows.length === 0
+      ? 'no successors\n'
+      : formatTable(['CHANNEL', 'SUCCESSOR', 'VERSION', 'STREAM', 'HOW', 'DEPRECATED'], rows);
+  text += `\n${formatTable(['CHANNEL', 'HEAD', 'LONGEST PATH', 'SHORTEST PATH'], channels.map(wayRow))}`;
   if (pathTo === undefined || path === undefined) return text;
-  const steps = path.length === 0 ? 'it has this version already' : getNames(path);
+  const steps = path.length === 0 ? 'already at this version' : getNames(path);
   return `${text}\nto ${pathTo}: ${steps}\n`;
 }
 
@@ -89,7 +92,7 @@ function wayRow({
   shortestPath: shortest,
 }: ChannelSuccessors): string[] {
   const way = (steps: readonly UpgradeStep[] | undefined): string =>
-    steps === undefined ? '-' : steps.length === 0 ? 'it is the head' : getNames(steps);
+    steps === undefined ? '-' : steps.length === 0 ? '(head)' : getNames(steps);
   const most =
     longest !== undefined && longest.length > 1
       ? `${count(longest.length, 'upgrade')}: ${way(longest)}`

@@ -50,7 +50,7 @@ async function getMessage(
   if (chosenCount !== 1) {
     throw new UsageError(
       chosenCount === 0
-        ? 'use one of --message, --message-file and --undo'
+        ? '--message, --message-file or --undo: missing'
         : '--message, --message-file and --undo cannot be used together',
     );
   }

@@ -30,7 +30,7 @@ interface Section {
 /** Returns a difference of catalogs as text: one line per difference below the heading of its kind, and totals. */
 export function diffText(diff: CatalogDiff): string {
   const sections = toSections(diff, shown);
-  if (sections.length === 0) return 'no difference\n';
+  if (sections.length === 0) return 'no differences\n';
   const parts = sections.map(({ heading, lines }) =>
     [
       heading,

@@ -112,8 +112,10 @@ async function* describe(findings: readonly Finding[]): AsyncGenerator<string, v
   for (const section of ordered.slice(0, maxSections)) {
     const lines = [printableLine(section[0]?.package || 'catalog')];
     for (const ofCheck of groupBy(section, ({ code }) => code).values()) {
-      for (const finding of ofCheck.slice(0, maxShown)) lines.push(...describeFinding(finding));
-      const more = ofCheck.length - maxShown;
+      // The line that counts a single one would take its place.
+      const limit = ofCheck.length === maxShown + 1 ? maxShown + 1 : maxShown;
+      for (const finding of ofCheck.slice(0, limit)) lines.push(...describeFinding(finding));
+      const more = ofCheck.length - limit;
       const [{ code, severity }] = ofCheck as [Finding];
       if (more > 0) lines.push(`  ${severity} ${code}: ${countMore(more, 'finding')}; -o json shows all`);
     }

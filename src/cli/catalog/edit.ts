@@ -26,9 +26,8 @@ function formatSummary({ files }: AppliedEdits, dryRun: boolean): string {
   if (files.length === 0) return 'nothing to change';
   const parts = (['change', 'create', 'remove'] as const).flatMap((kind) => {
     const amount = files.filter((file) => file.kind === kind).length;
-    return amount === 0 ? [] : [`${count(amount, 'file')} ${verbs[kind]}`];
+    const counted = count(amount, 'file');
+    return amount === 0 ? [] : [dryRun ? `${kind} ${counted}` : `${counted} ${kind.replace(/e?$/, 'ed')}`];
   });
-  return `${dryRun ? 'would have ' : ''}${parts.join(', ')}`;
+  return `${dryRun ? 'would ' : ''}${parts.join(', ')}`;
 }
-
-const verbs = { change: 'changed', create: 'created', remove: 'removed' } as const;

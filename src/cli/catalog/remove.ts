@@ -3,7 +3,8 @@ import { flag, list, text, required } from '../command/flags.js';
 import { editDryRun } from '../command/shared-flags.js';
 import { quoteGo } from '../../document/go-json.js';
 import { removeFromCatalog } from '../../api/edit-catalog.js';
-import { exitCodes } from '../exit-codes.js';
+import { type Diagnostic, createFault } from '../../core/diagnostic.js';
+import { endWithFindings, tellWarnings } from '../bundle/findings.js';
 import { reportEdit } from './edit.js';
 
 /** `opmate catalog remove`. */
@@ -29,17 +30,20 @@ export const command = defineCommand({
     const { package: name, bundle: bundles, channel: channels } = options;
     const removal = { ...options, bundles, channels };
     const { edit, orphans } = await removeFromCatalog(directory, session, removal);
-    const level = options.force ? 'warn' : 'error';
-    for (const { channel, bundles: stranded } of orphans) {
+    const findings = orphans.map(({ channel, bundles: stranded }): Diagnostic => {
       const subject = `package ${quoteGo(name)}, channel ${quoteGo(channel)}`;
       const names = stranded.map(quoteGo).join(', ');
-      session.logger.log(level, `${subject}: no way to a head any more from ${names}`);
+      return createFault('stranded', `clusters with ${names} would have no upgrade path`, { subject });
+    });
+    if (edit !== undefined) {
+      tellWarnings(session, findings);
+      return reportEdit(context, session, directory, options, edit);
     }
-    if (edit !== undefined) return reportEdit(context, session, directory, options, edit);
-    session.logger.log(
-      'error',
-      `${directory}: nothing is removed, since clusters may be left behind; use --force to remove it anyway`,
-    );
-    return exitCodes.findings;
+    const problem = 'not changed: installed bundles would be stranded';
+    const hint = 'use --force to remove anyway';
+    return endWithFindings({ context, session }, [
+      ...findings,
+      createFault('stranded', problem, { subject: directory, hint }),
+    ]);
   },
 });

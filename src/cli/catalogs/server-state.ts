@@ -29,7 +29,8 @@ async function findStorage(context: CommandContext, options: ServerChoice): Prom
   const [only, ...more] = names.filter((name) => /^[0-9a-f]{16}$/.test(name));
   if (only !== undefined && more.length === 0) return path.join(root, only);
   if (only === undefined) throw serverNotFound(root);
-  throw new UsageError(`${root}: storage of several catalog servers`, {
+  throw new UsageError('several catalog servers found', {
+    subject: root,
     hint: 'select one with --catalogs, --storage or --url',
   });
 }

@@ -1,4 +1,5 @@
 import type { FlagValues } from '../command/flags.js';
+import { missingFlag } from '../command/require-flag.js';
 import type { approvalFlags, clusterFlags } from './flags.js';
 import { createInterface } from 'node:readline/promises';
 import {
@@ -96,7 +97,7 @@ const shownChanges: Readonly<Record<ObjectChange, readonly [mark: string, meanin
   'take over': ['!', 'to take over from others'],
   change: ['~', 'to change'],
   remove: ['-', 'to remove'],
-  keep: ['=', 'to keep although left over'],
+  keep: ['=', 'to keep, not part of the deployment'],
 };
 
 /** Returns a plan as text: version, pins, permissions, changes. */
@@ -107,11 +108,11 @@ export function planText({ deployment, place, current, changes, read }: ApplyPla
     `${name}${version === undefined ? '' : ` ${version}`} in namespace ${place.namespace}`,
     `render: ${hash}`,
     current === undefined
-      ? 'on the cluster: nothing yet'
-      : `on the cluster: revision ${current.revision}${current.version === undefined ? '' : `, ${current.version}`}, ${current.hash}`,
+      ? 'current revision: none'
+      : `current revision: ${current.revision}${current.version === undefined ? '' : `, ${current.version}`}, ${current.hash}`,
     ...(unfinished === undefined
       ? []
-      : [`a run that began at ${unfinished.time} did not end: it will be mended`]),
+      : [`an earlier run (started ${unfinished.time}) was interrupted and will be repaired`]),
     ...pins.map((pin) => `source ${pin.name === '' ? '' : `${pin.name}: `}${pin.type} ${pin.ref}`),
   ].map((line) => line.replaceAll('\n', '\\n'));
   const rights = getRights(objects);
@@ -126,7 +127,7 @@ export function planText({ deployment, place, current, changes, read }: ApplyPla
   const text = [
     ...lines,
     table.replace(/ +$/gm, '').trimEnd(),
-    ...(clouds.length === 0 ? [] : [`asks for credentials of: ${clouds.join(', ')}`]),
+    ...(clouds.length === 0 ? [] : [`requests cloud credentials: ${clouds.join(', ')}`]),
     `changes: ${counts.length === 0 ? 'none' : counts.join(', ')}, of ${count(objects.length, 'object')}`,
     ...changes.map(({ id, change }) => `  ${shownChanges[change][0]} ${describeId(id)}`),
   ];
@@ -140,21 +141,18 @@ export function reportText(name: string, report: ApplyReport): string {
     [created.length, 'created'],
     [changed.length, 'changed'],
     [removed.length, 'removed'],
-    [unchanged, 'as before'],
+    [unchanged, 'unchanged'],
   ].flatMap(([number, what]) => (number === 0 ? [] : [`${number} ${what}`]));
-  const what = parts.length === 0 ? 'nothing to do' : parts.join(', ');
+  const what = parts.length === 0 ? 'no changes' : parts.join(', ');
   const lines = [
-    `${name}: ${revision === undefined ? 'was applied already' : `revision ${revision} applied`}: ${what}`,
+    `${name}: ${revision === undefined ? 'already applied' : `revision ${revision} applied`}: ${what}`,
   ];
   if (revision === undefined) {
     // It had changed although nobody had asked for that.
-    lines.push(...[...created, ...changed].map((id) => `  put back: ${describeId(id)}`));
+    lines.push(...[...created, ...changed].map((id) => `  restored: ${describeId(id)}`));
   }
   lines.push(
-    ...kept.map(
-      (id) =>
-        `  left over, and kept with what it holds: ${describeId(id)}; --force deletes it, unless it is in use here`,
-    ),
+    ...kept.map((id) => `  kept: ${describeId(id)} (not part of the deployment); use --force to delete it`),
   );
   return `${lines.join('\n')}\n`;
 }
@@ -184,6 +182,7 @@ async function confirmPlan(context: CommandContext, { name, hash }: Applicable):
 
 /** Reads name and namespace of a deployment. Throws UsageError. */
 export function readPlace(name: string, namespace: string | undefined): InventoryPlace {
+  if (namespace === undefined || namespace === '') throw missingFlag('--namespace', 'NAMESPACE', undefined);
   return {
     name: requireName('the name of the deployment', name, subdomainFault),
     namespace: requireName('--namespace', namespace, labelFault),
@@ -191,12 +190,8 @@ export function readPlace(name: string, namespace: string | undefined): Inventor
 }
 
 /** Checks that a text is a valid deployment name. Throws UsageError. */
-function requireName(
-  what: string,
-  text: string | undefined,
-  fault: (text: string) => string | undefined,
-): string {
-  if (text === undefined || text === '') throw new UsageError(`${what}: missing`);
+function requireName(what: string, text: string, fault: (text: string) => string | undefined): string {
+  if (text === '') throw new UsageError('missing', { subject: what });
   const wrong = fault(text);
   if (wrong === undefined) return text;
   throw invalidValue(what, text, wrong);

@@ -54,7 +54,7 @@ export function planImageOutputs({ tag, push, save }: FlagValues<typeof imageOut
   if (save !== undefined) {
     const to = parseReference(save);
     if (to.transport === 'docker' || to.digest !== undefined) {
-      throw invalidValue('--save', save, 'not a place for an image', {
+      throw invalidValue('--save', save, 'expected an image in a file or directory', {
         hint: 'use oci:DIR[:TAG], oci-archive:FILE[:TAG] or docker-archive:FILE',
       });
     }

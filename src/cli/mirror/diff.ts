@@ -32,7 +32,7 @@ export const command = defineCommand({
 });
 
 function formatText(diff: LockDiff): string {
-  if (isSameSet(diff)) return 'no difference\n';
+  if (isSameSet(diff)) return 'no differences\n';
   const { packages, channels, bundles, images, bytes } = diff;
   const change = (name: string, from: string, to: string): string => `~ ${shown(name)}: ${from} -> ${to}`;
   const sections: [string, string[]][] = [

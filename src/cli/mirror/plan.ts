@@ -47,7 +47,10 @@ export const command = defineCommand({
     refuseFlags(options, ['from', 'locked'], ': a plan is made from the sources', hint);
     const { output, config } = options;
     if (config === undefined) {
-      throw new UsageError('missing --config', { hint: 'specify an ImageSetConfiguration with --config' });
+      throw new UsageError('missing', {
+        subject: '--config',
+        hint: 'add --config FILE with an ImageSetConfiguration',
+      });
     }
     const request = readImageSetRequest(context, options, destination);
     const mirror = await openImageSetRun(context, request, session);

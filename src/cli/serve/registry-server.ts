@@ -28,7 +28,7 @@ export async function waitUntilStopped(
   const tls = tlsCert === undefined ? '' : ' --tls';
   if (cluster.isPrimary) logger.log('info', `next: opmate probe --addr localhost:${grpcPort}${tls}`);
   await new Promise<void>((resolve) => void onAbort(signal, resolve));
-  logger.log('info', 'stopping: finishing open calls');
+  logger.log('info', 'shutting down: waiting for open calls');
 }
 
 /** Returns the options of the gRPC registry API. Throws UsageError. */

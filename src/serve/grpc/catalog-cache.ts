@@ -35,10 +35,10 @@ export async function openCache(directory: string, hash: string): Promise<Opened
   try {
     handle = await openRegularFile(file);
   } catch (error) {
-    if (error instanceof OpmateError) return { missing: 'it is damaged' };
+    if (error instanceof OpmateError) return { missing: 'damaged' };
     const isAbsent = ['ENOENT', 'ENOTDIR'].includes(systemCode(error) ?? '');
     return {
-      missing: isAbsent ? 'it has none of this content' : `it cannot be read: ${systemReason(error)}`,
+      missing: isAbsent ? 'no cache for this content' : `unreadable: ${systemReason(error)}`,
     };
   }
   try {
@@ -50,7 +50,7 @@ export async function openCache(directory: string, hash: string): Promise<Opened
     // Damaged, as below.
   }
   await handle.close();
-  return { missing: 'it is damaged' };
+  return { missing: 'damaged' };
 }
 
 async function readIndex(records: RecordFile, hash: string): Promise<CatalogIndex | undefined> {

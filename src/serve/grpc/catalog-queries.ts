@@ -91,7 +91,7 @@ function createOpener(catalog: Catalog, options: CatalogQueriesOptions) {
           },
         );
       }
-      logger.log('info', 'creating the cache', { directory: cacheDirectory, reason: match.missing });
+      logger.log('info', 'building the cache', { directory: cacheDirectory, reason: match.missing });
     }
     return read(hashed?.hash);
   }

@@ -120,7 +120,7 @@ describe('bundle/summary', () => {
     ]);
     expect(summary.deployments).toEqual(['widget-controller']);
     expect(summary.notes.map(({ message }) => message)).toContain(
-      'runs an image that may change: not named by digest',
+      'runs an image that is not pinned by digest',
     );
   });
 

@@ -42,6 +42,25 @@ describe('cli: findings as text', () => {
     expect(stdout).toMatch(/^… and \d+ more findings in other packages; -o json shows all$/m);
   });
 
+  it('show a last finding rather than count it', async () => {
+    const findingsOf = async (amount: number): Promise<string> => {
+      const bundles = numbers(amount).map((i) => ({
+        schema: 'olm.bundle',
+        package: 'p',
+        name: `p.v${i}.0.0`,
+        image: `example.com/p:v${i}`,
+        properties: [{ type: 'olm.package', value: { packageName: 'p', version: `${i}.0.0` } }],
+      }));
+      const blobs = [{ schema: 'olm.package', name: 'p', defaultChannel: 'a' }, ...bundles];
+      const directory = await directoryWith({
+        'a.json': blobs.map((blob) => JSON.stringify(blob)).join('\n'),
+      });
+      return (await opmate('catalog', 'doctor', directory)).stdout;
+    };
+    expect((await findingsOf(4)).match(/bundle-image-tag: "/g)).toHaveLength(4);
+    expect(await findingsOf(5)).toContain('bundle-image-tag: 2 more findings; -o json shows all');
+  });
+
   it('leave ranges with too many links of a template to one node each, unless as opm', async () => {
     const names = numbers(120).map((i) => `p.v0.0.${i}`);
     const template = {

@@ -19,7 +19,7 @@ export function Permissions({ bundle: { permissions, image, deployments } }: { b
     );
   }
   const groups = [
-    { title: 'In the whole cluster', rules: permissions.filter(({ isClusterWide }) => isClusterWide) },
+    { title: 'Cluster-wide', rules: permissions.filter(({ isClusterWide }) => isClusterWide) },
     { title: 'In its namespaces', rules: permissions.filter(({ isClusterWide }) => !isClusterWide) },
   ];
   return (

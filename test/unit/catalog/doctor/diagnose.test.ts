@@ -365,7 +365,7 @@ const mistakes: { what: string; blobs: object[]; check: CheckName; says: string;
     what: 'no icon',
     blobs: [widget({ icon: undefined }), ...one.slice(1)],
     check: 'icon',
-    says: 'has no icon',
+    says: 'package has no icon',
     severity: 'notice',
   },
   {

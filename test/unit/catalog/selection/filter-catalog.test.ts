@@ -75,9 +75,7 @@ describe('catalog/selection/filter-catalog', () => {
     });
     expect(old.left).toEqual({ 'widget/old': '1.0 1.1' });
     expect(old.facts.bundles.map(({ name }) => name)).toEqual(['1.0', '1.1']);
-    expect(old.changes).toEqual([
-      'package "widget": its default channel is "old" now, as "stable" is omitted',
-    ]);
+    expect(old.changes).toEqual(['package "widget": default channel is now "old"; "stable" is omitted']);
   });
 
   it('explains what else it keeps, and omits that if only requested bundles are selected', () => {

@@ -121,7 +121,7 @@ describe('mirror/leave-out', () => {
     const { selection, changes } = without(before, 'widget/1.0.0', 'widget/1.1.0', 'widget/2.0.0');
     expect(changes).toEqual([
       'package "widget", channel "beta": "widget.v2.1.0" no longer replaces "widget.v1.1.0"',
-      'package "widget": its default channel is "alpha" now, as "stable" is omitted',
+      'package "widget": default channel is now "alpha"; "stable" is omitted',
       'package "widget": channel "stable" has dropped bundles only; omitted',
       'package "widget": channel "old" has dropped bundles only; omitted',
     ]);

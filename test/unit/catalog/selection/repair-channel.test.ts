@@ -60,11 +60,11 @@ describe('catalog/selection/repair-channel', () => {
   it('makes the highest version of those that are left the head', () => {
     expect(repair(['1.0', '1.1 1.0', '1.2 1.1'], ['1.2'])).toEqual({
       left: ['1.0', '1.1 1.0'],
-      changes: ['its head is "1.1" now, as "1.2" is omitted'],
+      changes: ['head is now "1.1"; "1.2" is omitted'],
     });
     expect(repair(['1.0', '1.1', '1.2', '1.3 1.0 1.1 1.2'], ['1.3'])).toEqual({
       left: ['1.0', '1.1', '1.2 1.0 1.1'],
-      changes: ['its head is "1.2" now, as "1.3" is omitted', '"1.2" replaces "1.0", and now skips "1.1"'],
+      changes: ['head is now "1.2"; "1.3" is omitted', '"1.2" replaces "1.0", and now skips "1.1"'],
     });
   });
 

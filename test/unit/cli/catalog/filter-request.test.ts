@@ -43,10 +43,7 @@ describe('cli/catalog-filter-request', () => {
     [{ version: ['latest'] }, '--version "latest": Could not get version from string: "latest"'],
     [{ minVersion: ['widget=1.0'] }, '--min-version "1.0": No Major.Minor.Patch elements found'],
     [{ latest: ['0'] }, '--latest "0": expected an integer from 1 to 1000000'],
-    [
-      { createdSince: 'May' },
-      '--created-since "May": expected a day such as 2024-01-31, or a number of months',
-    ],
+    [{ createdSince: 'May' }, '--created-since "May": expected a date (YYYY-MM-DD) or a number of months'],
     [{ defaultChannel: ['stable'] }, '--default-channel "stable": expected package=channel'],
     [
       { reachableFrom: ['widget='] },

@@ -4,10 +4,12 @@ import { certificateFlags, pinFlags } from '../bundle/content-flags.js';
 
 /** Flags for the sources of deployments. */
 export const deploymentFlags = {
-  file: repeated('file', 'file with BundleDeployments, or Bundles and BundleInstances; - for stdin', {
-    short: 'f',
-    group: 'Input',
-  }),
+  file: required(
+    repeated('file', 'file with BundleDeployments, or Bundles and BundleInstances; - for stdin', {
+      short: 'f',
+      group: 'Input',
+    }),
+  ),
   ...grouped('Cluster', {
     installNamespace: text('namespace', 'namespace to install operators in; overrides the documents'),
     watchNamespace: repeated('namespace', 'namespace to watch (default: as in the documents)'),

@@ -22,7 +22,7 @@ export async function renderDeploymentFile(
 ): Promise<RenderedDeployment[]> {
   checkOptions(options);
   const files: DeploymentFile[] = [];
-  for (const name of options.file ?? []) {
+  for (const name of options.file) {
     files.push(name === '-' ? await readNamedInput(name, context) : name);
   }
   const { certProvider: provider, watchNamespace: watchNamespaces, config: configFile } = options;
@@ -31,13 +31,10 @@ export async function renderDeploymentFile(
 }
 
 function checkOptions(options: DeploymentOptions): void {
-  const { file = [], config, installNamespace } = options;
+  const { file, config, installNamespace } = options;
   const fault = installNamespace === undefined ? undefined : labelFault(installNamespace);
   if (fault !== undefined) {
     throw invalidValue('--install-namespace', installNamespace ?? '', fault);
-  }
-  if (file.length === 0) {
-    throw new UsageError('--file: missing', { hint: 'specify a file with deployments, or - for stdin' });
   }
   if (new Set(file).size < file.length || (config === '-' && file.includes('-'))) {
     throw new UsageError('-f: a file is named twice', { hint: 'specify each file once' });

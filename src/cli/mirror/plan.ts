@@ -1,10 +1,9 @@
 import { argument, defineCommand } from '../command/declaration.js';
-import { text } from '../command/flags.js';
+import { required, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { imageSetFlags, mirrorFlags } from './flags.js';
 import { readMirrorOptions, refuseFlags } from './oc-mirror-flags.js';
 import { planMirror } from '../../api/mirror.js';
-import { UsageError } from '../../core/errors.js';
 import { planOf } from '../../mirror/lock/encode-lock.js';
 import type { BytePlan } from '../../mirror/lock/byte-plan.js';
 import { reportEnding } from '../ending.js';
@@ -25,7 +24,7 @@ export const command = defineCommand({
   arguments: [argument('<destination>', 'docker://REGISTRY[/PATH] or file://DIR')],
   inherits: mirrorFlags,
   flags: {
-    config: text('file', 'ImageSetConfiguration file', { short: 'c', group: 'Input' }),
+    config: required(text('file', 'ImageSetConfiguration file', { short: 'c', group: 'Input' })),
     base: text('file', 'with file://: omit content of this archive or inventory', { group: 'Input' }),
     ...imageSetFlags,
     output: outputFormat(['text', 'json'], { default: 'text' }),
@@ -46,12 +45,6 @@ export const command = defineCommand({
     const hint = 'run opmate mirror status to see the remaining images';
     refuseFlags(options, ['from', 'locked'], ': a plan is made from the sources', hint);
     const { output, config } = options;
-    if (config === undefined) {
-      throw new UsageError('missing', {
-        subject: '--config',
-        hint: 'add --config FILE with an ImageSetConfiguration',
-      });
-    }
     const request = readImageSetRequest(context, options, destination);
     const mirror = await openImageSetRun(context, request, session);
     const { bytes, lock, kept, report, changes } = await planMirror(config, destination, session, mirror);

@@ -57,7 +57,7 @@ export async function manPages(version: string): Promise<Map<string, string>> {
       '.SH SEE ALSO',
       seeAlso(['opmate', ...others]),
       '.PP',
-      'The options of every command, and what exit codes mean, are in',
+      'Global options and exit codes are described in',
       '.BR opmate (1).',
     ];
     made.set(`opmate-${name}.1`, createPage(`opmate-${name}`, version, description, lines));

@@ -23,7 +23,7 @@ export const command = defineCommand({
   arguments: [argument('<archive>', 'directory of the archive')],
   flags: { output: reportOutput, ...archiveProofFlags },
   examples: [
-    ['Check an archive after it was carried', 'opmate archive verify ./archive'],
+    ['Check an archive after copying it', 'opmate archive verify ./archive'],
     ['Write the findings as JSON', 'opmate archive verify ./archive -o json'],
   ],
   async runInSession({ context, args: [directory], options, session }) {

@@ -24,7 +24,7 @@ export const command = defineCommand({
       'Build and push the image of a directory',
       'opmate bundle push ./bundle registry.example.com/demo/bundle:new',
     ],
-    ['Push an image that was saved', 'opmate bundle push oci:layout:v1 registry.example.com/demo/bundle:new'],
+    ['Push a saved image', 'opmate bundle push oci:layout:v1 registry.example.com/demo/bundle:new'],
   ],
   async runInSession({ context, args: [source, target], options, session }) {
     const signingKey = await readSignBy(options, context);

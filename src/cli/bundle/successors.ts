@@ -32,7 +32,10 @@ export const command = defineCommand({
     output: outputFormat(['text', 'json', 'yaml'], { default: 'text' }),
   },
   examples: [
-    ['Show what can replace a bundle', 'opmate bundle successors demo demo.v1.0.0 --catalog ./catalog'],
+    [
+      'Show the bundles that can replace a bundle',
+      'opmate bundle successors demo demo.v1.0.0 --catalog ./catalog',
+    ],
     [
       'Show the shortest path to a version',
       'opmate bundle successors demo demo.v1.0.0 --catalog ./catalog --path-to 1.2.0',

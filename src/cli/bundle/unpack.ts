@@ -30,7 +30,7 @@ export const command = defineCommand({
       'Extract a bundle image',
       'opmate bundle unpack registry.example.com/demo/bundle:v1.0.0 --to ./unpacked',
     ],
-    ['Extract a bundle as it is', 'opmate bundle unpack ./bundle --to ./copy --skip-validation'],
+    ['Extract a bundle without validation', 'opmate bundle unpack ./bundle --to ./copy --skip-validation'],
   ],
   readOptions: ({ commands, options }) => ({
     ...options,

@@ -21,7 +21,7 @@ export const command = defineCommand({
     output: outputFormat(['text', 'json', 'markdown'], { default: 'text' }),
   },
   examples: [
-    ['Show what a new catalog changes', 'opmate catalog diff ./older-catalog ./catalog'],
+    ['Show the changes of a new catalog', 'opmate catalog diff ./older-catalog ./catalog'],
     ['Write release notes', 'opmate catalog diff ./older-catalog ./catalog -o markdown'],
   ],
   async runInSession({ context, args: [from, to], options, session }) {

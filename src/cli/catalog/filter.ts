@@ -53,7 +53,10 @@ export const command = defineCommand({
       'Keep the channel heads of one package',
       'opmate catalog filter ./catalog -p demo --heads-only --to small-catalog',
     ],
-    ['Print what would be kept, and why', 'opmate catalog filter ./catalog -p demo --dry-run'],
+    [
+      'Print the bundles that would be kept, with reasons',
+      'opmate catalog filter ./catalog -p demo --dry-run',
+    ],
     ['Filter by a file', 'opmate catalog filter ./catalog -f filter.yaml -o yaml'],
   ],
   async runInSession({ context, args: [reference], options, session }) {

@@ -28,7 +28,7 @@ export const command = defineCommand({
   },
   examples: [
     ['Show the catalogs of the server on this machine', 'opmate catalogs status'],
-    ['Show what failed, each problem with file and line', 'opmate catalogs status --failed'],
+    ['Show failed catalogs, each problem with file and line', 'opmate catalogs status --failed'],
     [
       'Show one catalog of a server as YAML',
       'opmate catalogs status demo --url http://127.0.0.1:8080 -o yaml',

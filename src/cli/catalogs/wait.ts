@@ -24,7 +24,7 @@ export const command = defineCommand({
   examples: [
     ['Wait until all catalogs are served', 'opmate catalogs wait'],
     [
-      'Wait at most two minutes for one',
+      'Wait up to two minutes for one catalog',
       'opmate catalogs wait demo --url http://127.0.0.1:8080 --timeout 2m',
     ],
   ],

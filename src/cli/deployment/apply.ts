@@ -12,7 +12,10 @@ export const command = defineCommand({
   summary: 'render deployments, and apply them to a cluster with kubectl',
   flags: applyFlags,
   examples: [
-    ['Show the changes, ask, and apply them', 'opmate bundle deployment apply -f deployment.yaml'],
+    [
+      'Show the changes, ask for confirmation, and apply them',
+      'opmate bundle deployment apply -f deployment.yaml',
+    ],
     [
       'Keep the cluster in sync with the documents',
       'opmate bundle deployment apply -f deployment.yaml --watch --yes',

@@ -20,7 +20,7 @@ export const command = defineCommand({
   examples: [
     ['Go back to the previous revision', 'opmate bundle deployment rollback demo -n demo'],
     [
-      'Go back to one revision without asking',
+      'Go back to a revision without confirmation',
       'opmate bundle deployment rollback demo -n demo --to-revision 2 --yes',
     ],
   ],

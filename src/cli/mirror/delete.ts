@@ -53,7 +53,7 @@ export const command = defineCommand({
       'opmate mirror delete --generate -c delete.yaml docker://registry.example.com/demo-mirror',
     ],
     [
-      'Check what a list would delete',
+      'Check a list without deleting',
       'opmate mirror delete --delete-yaml-file delete-images.yaml docker://registry.example.com/demo-mirror --dry-run',
     ],
   ],

@@ -32,7 +32,7 @@ export const command = defineCommand({
       'opmate mirror inventory docker://registry.example.com/mirror --to inventory.json',
     ],
     [
-      'Mirror to disk only what it lacks',
+      'Mirror only missing content to disk',
       'opmate mirror -c imageset.yaml file://carry --base inventory.json',
     ],
     [

@@ -31,11 +31,11 @@ export const command = defineCommand({
   },
   examples: [
     [
-      'Show what would be copied, and write the lock',
+      'Show the size of a mirror run, and write the lock',
       'opmate mirror plan -c imageset.yaml docker://registry.example.com/mirror',
     ],
     [
-      'Show what an archive on top of another would hold',
+      'Show the content of an archive based on another',
       'opmate mirror plan -c imageset.yaml file://next --base archive',
     ],
   ],

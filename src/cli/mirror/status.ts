@@ -33,13 +33,13 @@ export const command = defineCommand({
     output: outputFormat(['text', 'json'], { default: 'text' }),
   },
   examples: [
-    ['Show what an archive lacks', 'opmate mirror status file://archive'],
+    ['Show the missing content of an archive', 'opmate mirror status file://archive'],
     [
-      'Show what is left per shard, of four',
+      'Show the remaining images of each of four shards',
       'opmate mirror status docker://registry.example.com/demo-mirror --workspace file://archive --shards 4',
     ],
     [
-      'Show what is left to copy, as JSON',
+      'Show the remaining images as JSON',
       'opmate mirror status docker://registry.example.com/demo-mirror --workspace file://archive -o json',
     ],
   ],

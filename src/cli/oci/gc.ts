@@ -22,7 +22,7 @@ export const command = defineCommand({
     ),
   },
   examples: [
-    ['Print what would be removed', 'opmate oci gc ./layout --dry-run'],
+    ['List the blobs that would be removed', 'opmate oci gc ./layout --dry-run'],
     ['Remove unreferenced blobs older than a day', 'opmate oci gc ./layout --older-than 24h'],
   ],
   async run({ context, args: [directory], options }) {

@@ -15,7 +15,7 @@ export const command = defineCommand({
   },
   examples: [
     ['Migrate an index in place', 'opmate registry migrate index.db'],
-    ['Keep the index, and write a new one', 'opmate registry migrate index.db --output-db new.db'],
+    ['Write a new index', 'opmate registry migrate index.db --output-db new.db'],
   ],
   async runInSession({ args: [file], options, session: { logger, signal } }) {
     const to = options.schemaVersion === undefined ? latestVersion : requireVersion(options.schemaVersion);

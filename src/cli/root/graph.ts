@@ -29,7 +29,7 @@ export const command = defineCommand({
   flags,
   examples: [
     ['Draw the upgrade graph of one package', 'opmate graph ./catalog -p demo'],
-    ['Draw it as a picture', 'opmate graph ./catalog -p demo -o svg'],
+    ['Draw it as SVG', 'opmate graph ./catalog -p demo -o svg'],
     ['Omit bundles older than demo.v1.0.0', 'opmate graph ./catalog -p demo --minimum-edge demo.v1.0.0'],
   ],
   async runInSession({ context, args: [references], options, tool, session }) {

@@ -17,7 +17,7 @@ export const command = defineCommand({
     description: text('file', 'file whose content becomes the description', { short: 'd', mayBeEmpty: true }),
   },
   examples: [
-    ['Begin a catalog with a package', 'opmate init demo --default-channel stable -o yaml > package.yaml'],
+    ['Create a package', 'opmate init demo --default-channel stable -o yaml > package.yaml'],
     ['Add a description and an icon', 'opmate init demo -c stable -d README.md -i icon.svg'],
   ],
   async run({ context, args: [packageName], options }) {

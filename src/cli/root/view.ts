@@ -25,10 +25,10 @@ export const command = defineCommand({
     ['Show a catalog directory in the browser', 'opmate view ./catalog --open'],
     ['Write the page for any web server', 'opmate view ./catalog --export ./page'],
     [
-      'Select what to mirror, and write an ImageSetConfiguration',
+      'Select content to mirror, and write an ImageSetConfiguration',
       'opmate view registry.example.com/demo/catalog:v1 --edit --to imageset.yaml',
     ],
-    ['Show what changed since an older catalog', 'opmate view ./catalog --compare ./older-catalog'],
+    ['Show the changes since an older catalog', 'opmate view ./catalog --compare ./older-catalog'],
   ],
   async runInSession({ context, args: [reference], options, session }) {
     const { compare, host, export: directory } = options;

@@ -80,6 +80,7 @@ export async function serveCatalogs(
     opened.push({ close: onAbort(signal, () => stop.abort()) });
     const watching = await watchManifests({
       directory: path.resolve(session.workingDirectory, manifests),
+      name: manifests,
       clock,
       use: ({ manifests: described, refused }) => keeper.apply(described, refused),
       signal: stop.signal,

@@ -1,4 +1,5 @@
 import { stat } from 'node:fs/promises';
+import path from 'node:path';
 import { type Diagnostic, createFault } from '../../core/diagnostic.js';
 import { DiagnosticsError } from '../../core/diagnostics-error.js';
 import { computeDigest } from '../../core/digest.js';
@@ -6,13 +7,13 @@ import { OpmateError, throwFileError } from '../../core/errors.js';
 import { getFileState, listManifestFiles } from '../../files/file-status.js';
 import { type LinkOptions, outsideError } from '../../files/directory-root.js';
 import { readRegularFile } from '../../files/read-file.js';
-import { DiagnosticList, type WrittenDocument, readObjects } from '../../document/document.js';
+import { DiagnosticList, type WrittenDocument, decodeFile, readObjects } from '../../document/document.js';
 import type { Field } from '../../document/field.js';
-import { quoteGo } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';
 import type { Logger } from '../../core/log.js';
-import { groupBy } from '../../core/groups.js';
+import { getOrAdd, groupBy } from '../../core/groups.js';
 import { compareBytes } from '../../core/order.js';
+import { getTitle } from '../../kube/manifests.js';
 import { findCatalogNameFault } from '../http/catalog-names.js';
 import { type CatalogManifest, readCatalog } from './catalog-manifest.js';
 import { configMapKey } from './manifest-source.js';
@@ -38,6 +39,11 @@ const maxFiles = 5_000;
 const maxCatalogs = 2_000;
 const maxFileBytes = 16 * 1024 * 1024;
 
+interface ReadOptions extends LinkOptions {
+  /** The directory as the user named it. */
+  name?: string | undefined;
+}
+
 /** Computes a digest of the names and states of the manifests in a directory. */
 export async function computeManifestsVersion(directory: string): Promise<string> {
   const lines: string[] = [];
@@ -57,28 +63,32 @@ export async function computeManifestsVersion(directory: string): Promise<string
 export async function readCatalogManifests(
   directory: string,
   logger: Logger,
-  { followLinks }: LinkOptions = {},
+  { followLinks, name = directory }: ReadOptions = {},
 ): Promise<CatalogManifests> {
   const faults = new DiagnosticList();
   const refused: RefusedManifest[] = [];
   const objects: WrittenDocument[] = [];
   const outside = new Set<string>();
-  for (const file of await listManifestFiles(directory, maxFiles)) {
+  for (const place of await listManifestFiles(directory, maxFiles)) {
+    const file = path.join(name, path.basename(place));
     try {
-      const error = await outsideError(directory, file);
+      const error = await outsideError(directory, place);
       if (error !== undefined && followLinks !== true) throw error;
       if (error !== undefined) outside.add(file);
-      const text = String(await readRegularFile(file, maxFileBytes).catch(throwFileError(file, { file })));
+      const bytes = await readRegularFile(place, maxFileBytes, { name: file }).catch(
+        throwFileError(file, { file }),
+      );
+      const text = decodeFile(bytes, file);
       // An editor may just have truncated the file.
       if (text.trim() === '') {
         faults.add(createFault('invalid-value', 'empty', { file, line: 1, hint: 'remove the file' }));
       }
       const read = readObjects(text, file);
-      for (const diagnostic of read.diagnostics.all) faults.add(diagnostic);
+      for (const fault of read.diagnostics.all) (findFaulty(fault, read.objects) ?? faults).add(fault);
       objects.push(...read.objects);
     } catch (error) {
       if (!(error instanceof OpmateError)) throw error;
-      refused.push({ name: undefined, file, line: 0, error });
+      refused.push({ name: undefined, file, line: error.line ?? 0, error });
     }
   }
   const context = { directory, configMaps: readConfigMaps(objects.filter(isConfigMap)), logger };
@@ -88,17 +98,15 @@ export async function readCatalogManifests(
     const { errors } = object.diagnostics;
     const other = catalog && byName.get(catalog.name);
     if (catalog !== undefined && other !== undefined) {
-      const { name, file, line } = catalog;
-      const problem = `duplicate catalog ${quoteGo(name)}, first defined in ${other.file}:${other.line}`;
       // Refused without the name, which belongs to the other.
       const hint = 'use a name that is unique across kinds and namespaces';
-      faults.add(createFault('invalid-value', problem, { subject: 'metadata.name', file, line, hint }));
+      faults.add(diagnoseDuplicate(catalog, other, hint));
     } else if (errors.length > 0) {
       refused.push(refuse(isConfigMap(object) ? undefined : findName(object.root), errors));
     } else if (catalog !== undefined) byName.set(catalog.name, catalog);
   }
   if (byName.size > maxCatalogs) {
-    throw new OpmateError('LIMIT', `${directory}: more than ${maxCatalogs} catalogs`);
+    throw new OpmateError('LIMIT', `${name}: more than ${maxCatalogs} catalogs`);
   }
   const byFile = groupBy(faults.all, ({ file }) => file);
   for (const fileFaults of byFile.values()) refused.push(refuse(undefined, fileFaults));
@@ -111,6 +119,32 @@ export async function readCatalogManifests(
     manifests: [...byName.values()].sort((a, b) => compareBytes(a.name, b.name)),
     refused: shown.sort((a, b) => compareBytes(a.file, b.file) || a.line - b.line),
   };
+}
+
+/** Returns the diagnostics of the object with a duplicate key, which is refused with it. */
+function findFaulty(
+  { code, line = 0 }: Diagnostic,
+  objects: readonly WrittenDocument[],
+): DiagnosticList | undefined {
+  if (code !== 'duplicate-key') return undefined;
+  return objects.findLast(({ findPlace }) => findPlace([]).line <= line)?.diagnostics;
+}
+
+interface NamedPlace {
+  kind: string;
+  name: string;
+  file: string;
+  line: number;
+}
+
+function diagnoseDuplicate(
+  { kind, name, ...place }: NamedPlace,
+  first: NamedPlace,
+  hint: string,
+): Diagnostic {
+  const { file, line } = place;
+  const problem = `duplicate, first defined in ${first.file}:${first.line}`;
+  return createFault('duplicate', problem, { subject: getTitle({ kind, name }), file, line, hint });
 }
 
 /** Refuses a manifest or a file with all its faults. */
@@ -138,12 +172,15 @@ function isConfigMap({ root }: WrittenDocument): boolean {
 /** Reads ConfigMaps by namespace and name. */
 function readConfigMaps(objects: readonly WrittenDocument[]): Map<string, JsonObject> {
   const configMaps = new Map<string, JsonObject>();
-  for (const { root } of objects) {
+  const places = new Map<string, NamedPlace>();
+  for (const { root, name: file, diagnostics } of objects) {
     const metadata = root.field('metadata').object(['name', 'namespace'], { unknown: 'ignore' });
     const name = metadata?.name.text();
     if (metadata === undefined || name === undefined) continue;
     const key = configMapKey(metadata.namespace.optionalText(), name);
-    if (configMaps.has(key)) metadata.name.fail(`duplicate ConfigMap ${quoteGo(key)}`, { code: 'duplicate' });
+    const place = { kind: 'ConfigMap', name: key, file, line: metadata.name.place.line };
+    const first = getOrAdd(places, key, () => place);
+    if (first !== place) diagnostics.add(diagnoseDuplicate(place, first, 'keep one of them'));
     configMaps.set(key, root.value as JsonObject);
   }
   return configMaps;

@@ -14,6 +14,8 @@ const rescanMs = 30_000;
 
 interface WatchOptions extends LinkOptions {
   directory: string;
+  /** The directory as the user named it. */
+  name: string;
   clock: KeeperClock;
   /** Called with the manifests after each change. */
   use: (manifests: CatalogManifests) => Promise<void>;

@@ -368,11 +368,29 @@ status:
     expect(faults.join('\n')).toContain(problem);
   });
 
+  it('refuses only the catalog with a duplicate key', async () => {
+    const broken = image('quay.io/a/b:v1', 'ref: quay.io/a/b:v2').replace('name: c', 'name: broken');
+    const directory = await directoryWith({ 'a.yaml': `${image('quay.io/a/b:v1')}---\n${broken}` });
+    const log = { log: () => undefined, progress: () => undefined };
+    const { manifests, refused } = await readCatalogManifests(directory, log, { name: 't' });
+    expect(manifests.map(({ name, file }) => `${file}: ${name}`)).toEqual(['t/a.yaml: c']);
+    expect(refused).toMatchObject([{ name: 'broken', file: 't/a.yaml', error: { code: 'INVALID' } }]);
+    expect(refused[0]?.error.message).toMatch(/^t\/a\.yaml:\d+:7: spec\.source\.image\.ref: duplicate key/);
+  });
+
+  it('names the line of a file that is not UTF-8', async () => {
+    const text = Buffer.from(`# a\n# \xff\n${image('quay.io/a/b:v1')}`, 'latin1');
+    const directory = await directoryWith({ 'a.yaml': text });
+    const log = { log: () => undefined, progress: () => undefined };
+    const { refused } = await readCatalogManifests(directory, log);
+    expect(refused).toMatchObject([{ line: 2, error: { problem: 'invalid UTF-8' } }]);
+  });
+
   it('rows 6 and 14: refuses two catalogs of one name, also across namespaces and kinds', async () => {
     const source =
       'apiVersion: operators.coreos.com/v1alpha1\nkind: CatalogSource\nmetadata: {name: c, namespace: x}\nspec: {sourceType: grpc, image: "quay.io/a/b:v1"}\n';
     const [fault, ...more] = await faultsOf({ 'a.yaml': image('quay.io/a/b:v1'), 'b.yaml': source });
-    expect(fault).toContain('b.yaml:3: metadata.name: duplicate catalog "c", first defined in a.yaml:4');
+    expect(fault).toContain('b.yaml:3: CatalogSource "c": duplicate, first defined in a.yaml:4');
     expect(more).toEqual([]);
   });
 

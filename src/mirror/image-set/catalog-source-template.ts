@@ -1,10 +1,9 @@
 import path from 'node:path';
 import { ErrorList } from '../../core/diagnostics-error.js';
 import { OpmateError, fileError } from '../../core/errors.js';
-import { getObject } from '../../document/json-fields.js';
 import { quoteGo } from '../../document/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
-import { parseYamlFile } from '../../document/document.js';
+import type { JsonObject } from '../../document/json.js';
+import { decodeFile, readDocument } from '../../document/document.js';
 import { type LinkOptions, isWithin, requireWithin } from '../../files/directory-root.js';
 import { readRegularFile } from '../../files/read-file.js';
 import type { ImageSetLock } from '../lock/lock.js';
@@ -95,30 +94,25 @@ export function requireSameTemplates(
 
 async function readTemplateFile(place: string, file: string): Promise<string> {
   try {
-    return String(await readRegularFile(place, maxTemplateBytes, { name: file }));
+    return decodeFile(await readRegularFile(place, maxTemplateBytes, { name: file }), file);
   } catch (error) {
     throw fileError(file, error, { file });
   }
 }
 
 function parseTemplate(text: string, file: string): CatalogSourceTemplate {
-  const fail = (problem: string): OpmateError => {
-    const hint = 'use a CatalogSource without image, name and namespace';
-    return new OpmateError('INVALID', problem, { subject: file, file, hint });
-  };
-  const { apiVersion, kind, spec = {}, metadata } = getObject(parseYamlFile(text, file));
-  if (kind !== 'CatalogSource' || apiVersion !== 'operators.coreos.com/v1alpha1') {
-    throw fail('not a CatalogSource of operators.coreos.com/v1alpha1');
-  }
-  if (!isJsonObject(spec)) throw fail('spec: expected an object');
-  const { sourceType = '', configMap = '' } = spec;
-  if (sourceType !== '' && sourceType !== 'grpc') throw fail('spec.sourceType: not grpc');
-  if (configMap !== '') throw fail('spec.configMap: a mirrored catalog is an image');
-  const { labels, annotations } = getObject(metadata);
-  return { text, labels: toTexts(labels), annotations: toTexts(annotations), spec };
-}
-
-function toTexts(value: JsonValue | undefined): Record<string, string> | undefined {
-  if (!isJsonObject(value)) return undefined;
-  return Object.fromEntries(Object.entries(value).map(([key, text]) => [key, String(text)]));
+  const { root, diagnostics } = readDocument(text, file, { maxLength: maxTemplateBytes, noun: 'template' });
+  const fields = root.object(['apiVersion', 'kind', 'metadata', 'spec', 'status'], { unknown: 'warn' });
+  fields?.apiVersion.constant('operators.coreos.com/v1alpha1');
+  fields?.kind.constant('CatalogSource');
+  const spec = fields?.spec.isPresent ? fields.spec.jsonObject() : undefined;
+  fields?.spec.field('sourceType').optionalChoice(['grpc']);
+  const configMap = fields?.spec.field('configMap');
+  if (configMap?.isSet) configMap.fail('not in a mirrored catalog, which is an image', { hint: 'remove it' });
+  const metadata = fields?.metadata.optionalObject(['labels', 'annotations'], { unknown: 'ignore' });
+  const [labels, annotations] = [metadata?.labels, metadata?.annotations].map((field) =>
+    field?.optionalTexts(),
+  );
+  diagnostics.throwIfErrors();
+  return { text, labels, annotations, spec: spec ?? {} };
 }

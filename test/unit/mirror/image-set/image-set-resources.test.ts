@@ -146,10 +146,18 @@ describe('mirror/image-set-resources', () => {
 
   it.each([
     ['kind: [', 'yaml'],
-    ['kind: ConfigMap', 'not a CatalogSource'],
+    ['kind: ConfigMap', 'cs.yaml:1:1: kind: expected CatalogSource, got "ConfigMap"'],
+    [
+      'apiVersion: operators.coreos.com/v1\nkind: CatalogSource',
+      'cs.yaml:1:1: apiVersion: expected operators',
+    ],
+    [
+      'apiVersion: operators.coreos.com/v1alpha1\nkind: CatalogSource\nspec: {priority: 1, priority: 2}',
+      'cs.yaml:3:21: spec.priority: duplicate key, first defined on line 3',
+    ],
     [
       'apiVersion: operators.coreos.com/v1alpha1\nkind: CatalogSource\nspec: {sourceType: internal}',
-      'not grpc',
+      'spec.sourceType: unsupported value "internal"',
     ],
     ['apiVersion: operators.coreos.com/v1alpha1\nkind: CatalogSource\nspec: {configMap: a}', 'is an image'],
     ['apiVersion: operators.coreos.com/v1alpha1\nkind: CatalogSource\nspec: 1', 'expected an object'],

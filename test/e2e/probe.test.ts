@@ -89,6 +89,7 @@ describe('opmate probe', () => {
     [['--unknown'], /unknown option "--unknown"/],
     [['--tls-ca-cert', 'ca.pem'], /--tls-ca-cert: needs --tls/],
     [['--tls', '--tls-ca-cert', 'nowhere.pem'], /nowhere\.pem: no such file/],
+    [['--tls', '--tls-ca-cert', import.meta.filename], /probe\.test\.ts: not a certificate in PEM\n$/],
     [['--rpc-timeout', 'x'], /expected a duration/],
   ])('refuses %j', async (args, message) => {
     expect(await probe(...args)).toMatchObject({

@@ -3,7 +3,7 @@ import { type FlagValues, flag, parsed, text } from '../command/flags.js';
 import { milliseconds } from '../command/values.js';
 import { checkServer } from '../../api/served/check-server.js';
 import { CancelledError, OpmateError, throwFileError, getMessage, redact } from '../../core/errors.js';
-import { maxPemBytes } from '../../oci/transport/certificates.js';
+import { checkCertificate, maxPemBytes } from '../../oci/transport/certificates.js';
 import { readNamedFile } from '../../files/read-file.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
@@ -57,5 +57,8 @@ export const command = defineCommand({
 
 async function readAuthorities({ tlsCaCert }: FlagValues<typeof flags>): Promise<Buffer | undefined> {
   if (tlsCaCert === undefined) return undefined;
-  return readNamedFile(tlsCaCert, maxPemBytes).catch(throwFileError(tlsCaCert, { file: tlsCaCert }));
+  const file = tlsCaCert;
+  const pem = await readNamedFile(file, maxPemBytes).catch(throwFileError(file, { file }));
+  checkCertificate(pem, file);
+  return pem;
 }

@@ -164,27 +164,41 @@ async function readSystemBundle(systemDirectory: string): Promise<TlsFiles> {
 /** Reads a PEM file of one or more certificates. */
 async function readAuthorities(path: string): Promise<string> {
   const text = await read(path);
-  try {
-    new X509Certificate(text);
-  } catch (error) {
-    throw new OpmateError('INVALID', 'holds no PEM certificate', { subject: path, file: path, cause: error });
-  }
+  checkCertificate(text, path);
   return text;
 }
 
-/** Reads a client certificate and its matching key. */
-async function readPair(certPath: string, keyPath: string): Promise<{ cert: string; key: string }> {
-  const cert = await readAuthorities(certPath);
-  const key = await read(keyPath);
-  const details = { subject: keyPath, file: keyPath };
+/** Throws OpmateError INVALID unless a file begins with a certificate in PEM. */
+export function checkCertificate(pem: string | Buffer, file: string): void {
+  try {
+    new X509Certificate(pem);
+  } catch (cause) {
+    throw new OpmateError('INVALID', 'not a certificate in PEM', { subject: file, file, cause });
+  }
+}
+
+/** Throws OpmateError INVALID unless the key is that of the certificate. */
+export function checkKeyPair(
+  { cert, key }: { cert: string | Buffer; key: string | Buffer },
+  files: { cert: string; key: string },
+): void {
+  checkCertificate(cert, files.cert);
+  const details = { subject: files.key, file: files.key };
   let belongs: boolean;
   try {
     belongs = new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));
   } catch (cause) {
-    throw new OpmateError('INVALID', 'holds no PEM key without passphrase', { ...details, cause });
+    throw new OpmateError('INVALID', 'not a private key in PEM without passphrase', { ...details, cause });
   }
-  if (belongs) return { cert, key };
-  throw new OpmateError('INVALID', `not the key of the certificate ${certPath}`, details);
+  if (belongs) return;
+  throw new OpmateError('INVALID', `not the key of the certificate ${files.cert}`, details);
+}
+
+/** Reads a client certificate and its matching key. */
+async function readPair(certPath: string, keyPath: string): Promise<{ cert: string; key: string }> {
+  const pair = { cert: await readAuthorities(certPath), key: await read(keyPath) };
+  checkKeyPair(pair, { cert: certPath, key: keyPath });
+  return pair;
 }
 
 async function read(path: string): Promise<string> {

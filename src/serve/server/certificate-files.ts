@@ -1,5 +1,5 @@
 import { readNamedFile } from '../../files/read-file.js';
-import { maxPemBytes } from '../../oci/transport/certificates.js';
+import { checkKeyPair, maxPemBytes } from '../../oci/transport/certificates.js';
 import { createSecureContext } from 'node:tls';
 import { OpmateError, throwFileError, getMessage } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
@@ -65,6 +65,7 @@ export async function openCertificateFiles(
 
 async function readCertificateFiles(files: CertificateFiles): Promise<ServerKeyPair> {
   const [cert, key] = await Promise.all([read(files.cert), read(files.key)]);
+  checkKeyPair({ cert, key }, files);
   try {
     createSecureContext({ cert, key });
   } catch (error) {

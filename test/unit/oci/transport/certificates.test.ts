@@ -116,9 +116,9 @@ describe('oci/certificates: trust', () => {
 
   it.each([
     ['--ca-file', { caFile: 'HOME/missing.pem' }, 'missing.pem: not found'],
-    ['--ca-file', { caFile: 'HOME/junk.pem' }, 'junk.pem: holds no PEM certificate'],
+    ['--ca-file', { caFile: 'HOME/junk.pem' }, 'junk.pem: not a certificate in PEM'],
     ['--cert-dir', { certDir: 'HOME/missing' }, 'missing: not found'],
-    ['--cert-dir', { certDir: 'HOME/broken' }, 'x.crt: holds no PEM certificate'],
+    ['--cert-dir', { certDir: 'HOME/broken' }, 'x.crt: not a certificate in PEM'],
     ['--cert-dir', { certDir: 'HOME/lonely' }, 'the key file c.key beside it is missing'],
   ])('names what cannot be used of %s', async (_flag, options, problem) => {
     await serve();

@@ -37,6 +37,29 @@ describe('opmate bundle validate', () => {
     expect(alpha.stderr).toBe(own.stderr.replace(/^.*: warning: .*\n/gm, ''));
   });
 
+  it('logs each finding with its diagnostic as JSON', async () => {
+    await sandbox.write(inDirectory('widget', smallBundle()));
+    const { code, stderr } = await sandbox.run(['bundle', 'validate', 'widget', '--log-format', 'json'], {
+      cwd: sandbox.work,
+    });
+    expect(code).toBe(3);
+    const lines = stderr
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+    const file = 'widget/manifests/csv.yaml';
+    expect(lines).toContainEqual(
+      expect.objectContaining({
+        level: 'error',
+        message: `${file}:1: (widget.v1.0.0) install modes not found`,
+        ...{ file, line: 1 },
+        diagnostics: [expect.objectContaining({ severity: 'error', file, line: 1 })],
+      }),
+    );
+    expect(lines.filter(({ level }) => level === 'warn')).not.toEqual([]);
+    expect(lines.filter(({ message }) => /(?:error|warning): /.test(String(message)))).toEqual([]);
+  });
+
   it('writes JSON and YAML, with the names of validators', async () => {
     await sandbox.write(inDirectory('widget', smallBundle()));
     const run = (...args: string[]) =>

@@ -4,7 +4,7 @@ import { type OpenFile } from '../../catalog/documents.js';
 import { openFile } from '../../catalog/file-access.js';
 import { readTemplate } from '../../catalog/template/read.js';
 import type { TemplateType } from '../../catalog/template/template.js';
-import { type Diagnostic, formatDiagnostic } from '../../core/diagnostic.js';
+import { type Diagnostic, formatWithHint } from '../../core/diagnostic.js';
 import type { CatalogDiagnostic } from '../../model/catalog-diagnostic.js';
 import type { CatalogFacts } from '../../model/facts.js';
 import type { Session } from '../../source/session.js';
@@ -64,7 +64,7 @@ async function renderOpen(
   for (const warning of template.warnings) {
     const line = await template.findLine(warning.path ?? []);
     warnings.push({ ...warning, line });
-    session.logger.log('warn', formatDiagnostic({ ...warning, line }));
+    session.logger.log('warn', formatWithHint({ ...warning, line }));
   }
   const rendered = await renderRead(template, session, { format, migrationLevel });
   const { assembly, facts, validate, close } = rendered;

@@ -1,7 +1,8 @@
 import { redact } from '../../core/errors.js';
-import { type Diagnostic, formatDiagnostic } from '../../core/diagnostic.js';
+import { type Diagnostic, formatDiagnostic, formatWithHint, withSubject } from '../../core/diagnostic.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
+import { JsonLines } from '../json-lines.js';
 import { writeAll } from '../output.js';
 import { countMore, printable } from '../printable.js';
 import type { CommandSession } from '../session.js';
@@ -9,21 +10,46 @@ import type { CommandSession } from '../session.js';
 /** Maximum number of findings printed as text. */
 const maxShown = 100;
 
-/** Prints up to `limit` findings with place and hint to stderr, and the number of the others. */
+interface TellOptions {
+  limit?: number | undefined;
+  /** Names files as the user does. */
+  toNamed?: (finding: Diagnostic) => Diagnostic;
+  /** Print severities, in front of the finding's own subject. */
+  showsSeverity?: boolean;
+}
+
+/**
+ * Prints up to `limit` findings with place and hint to stderr, and the number of the others. With `--log-format json`,
+ * each is a line with its diagnostic.
+ */
 export async function tellFindings(
   context: CommandContext,
   findings: readonly Diagnostic[],
-  { limit = maxShown }: { limit?: number } = {},
+  { limit = maxShown, toNamed = (finding) => finding, showsSeverity = false }: TellOptions = {},
 ): Promise<void> {
-  const lines = findings
-    .slice(0, limit)
-    .flatMap((finding) => [
-      formatDiagnostic(finding),
-      ...(finding.hint === undefined ? [] : [`  hint: ${finding.hint}`]),
-    ]);
+  const encode =
+    context.stderr instanceof JsonLines
+      ? (finding: Diagnostic) => [encodeFinding(toNamed(finding), context.now())]
+      : (finding: Diagnostic) =>
+          formatLines(toNamed(showsSeverity ? withSubject(finding, finding.severity) : finding));
+  const lines = findings.slice(0, limit).flatMap(encode);
   const more = findings.length - limit;
   if (more > 0) lines.push(`… and ${countMore(more, 'finding')}`);
   await writeAll(context.stderr, lines.map((line) => `${printable(redact(line))}\n`).join(''));
+}
+
+function formatLines(finding: Diagnostic): string[] {
+  const { hint } = finding;
+  return [formatDiagnostic(finding), ...(hint === undefined ? [] : [`  hint: ${hint}`])];
+}
+
+const levels = { error: 'error', warning: 'warn', notice: 'info' } as const;
+
+/** Returns a finding as a line of `--log-format json`, with the fields of an error. */
+function encodeFinding(finding: Diagnostic, now: Date): string {
+  const { severity, code, file, line, hint } = finding;
+  const entry = { time: now.toISOString(), level: levels[severity], message: formatDiagnostic(finding) };
+  return JSON.stringify({ ...entry, code, file, line, hint, diagnostics: [finding] });
 }
 
 /** Prints the findings that end a command. Returns its exit code, which is 1 in place of another tool. */
@@ -38,5 +64,5 @@ export async function endWithFindings(
 
 /** Logs warnings. */
 export function tellWarnings(session: CommandSession, warnings: readonly Diagnostic[]): void {
-  for (const warning of warnings) session.logger.log('warn', formatDiagnostic(warning));
+  for (const warning of warnings) session.logger.log('warn', formatWithHint(warning));
 }

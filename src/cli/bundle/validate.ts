@@ -8,7 +8,7 @@ import {
   type ValidationDiagnostic,
   optionalValidators,
 } from '../../bundle/validate/validate-bundle.js';
-import { formatMessage, withSubject } from '../../core/diagnostic.js';
+import { formatMessage } from '../../core/diagnostic.js';
 import type { CommandContext } from '../context.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { GoJsonError, parseGoJson, quoteGo } from '../../document/go-json.js';
@@ -69,17 +69,14 @@ export const command = defineCommand({
     const isValid = !findings.some(({ severity }) => severity === 'error');
     if (isValid) session.logger.log('info', 'All validation tests have been completed successfully');
     session.logger.close();
-    const named = inSource(reference, isInPlace);
+    const toNamed = inSource(reference, isInPlace);
     if (format === 'text') {
-      await tellFindings(
-        context,
-        findings.map((finding) => named(withSubject(finding, finding.severity))),
-        isOpm ? { limit: Infinity } : {},
-      );
+      const limit = isOpm ? Infinity : undefined;
+      await tellFindings(context, findings, { limit, toNamed, showsSeverity: true });
     } else {
       const report: Report = {
         command: isOpm ? 'opmate alpha bundle validate' : 'opmate bundle validate',
-        diagnostics: findings.map(named),
+        diagnostics: findings.map(toNamed),
         value: () => ({ findings: findings.map(getValue) }),
       };
       await writeReport(context, report, format);

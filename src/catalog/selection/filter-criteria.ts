@@ -1,6 +1,6 @@
 import { OpmateError } from '../../core/errors.js';
 import { parseVersionRange } from '../../core/semver-range.js';
-import { parseVersion } from '../../core/semver.js';
+import { parseVersion, tryParse } from '../../core/semver.js';
 import type { Criteria } from './catalog-filter.js';
 import { parseDay, monthsBefore } from './creation-days.js';
 
@@ -13,15 +13,22 @@ export function parseQualifiedName(text: string): { package: string | undefined;
   return { package: text.slice(0, position), name: text.slice(position + 1) };
 }
 
-/** Parses a range as OLM reads it. */
-export function parseNamedRange(text: string): NonNullable<Criteria['versions']> {
-  return { text, range: parseVersionRange(text, 'catalog') };
+/** Parses a range as OLM reads it; `prefer` as in `parseVersionRange`. */
+export function parseNamedRange(
+  text: string,
+  prefer: 'catalog' | 'olm-v1' = 'catalog',
+): NonNullable<Criteria['versions']> {
+  const range = tryParse(() => parseVersionRange(text, prefer), text);
+  if (range !== undefined) return { text, range };
+  throw new OpmateError('INVALID', 'invalid version range', {
+    hint: 'use a range such as 1.2.3, 1.2.x, ~1.2, ^1 or ">=1.2.0 <2.0.0"',
+  });
 }
 
 /** Returns a version as written. */
 export function checkVersion(text: string): string {
-  parseVersion(text);
-  return text;
+  if (tryParse(parseVersion, text) !== undefined) return text;
+  throw new OpmateError('INVALID', 'invalid version', { hint: 'use a version such as 1.2.3 or 1.2.3-rc.1' });
 }
 
 /** Parses the name or version of an installed bundle. */

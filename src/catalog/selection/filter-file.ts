@@ -1,4 +1,6 @@
 import type { DocumentPath } from '../../core/diagnostic.js';
+import { OpmateError } from '../../core/errors.js';
+import { quoteGo } from '../../document/go-json.js';
 import { readDocument } from '../../document/document.js';
 import type { Field } from '../../document/field.js';
 import {
@@ -110,9 +112,9 @@ export function readFilterFile(text: string, file: string, today: Date): Catalog
     channel: string | undefined,
   ): void {
     const set = Object.entries({
-      versions: fields.versions.optionalParsed(parseNamedRange),
-      minVersion: fields.minVersion.optionalParsed(checkVersion),
-      maxVersion: fields.maxVersion.optionalParsed(checkVersion),
+      versions: fields.versions.optionalParsed(withValue(parseNamedRange)),
+      minVersion: fields.minVersion.optionalParsed(withValue(checkVersion)),
+      maxVersion: fields.maxVersion.optionalParsed(withValue(checkVersion)),
       reachableFrom: fields.reachableFrom.optionalParsed(parseInstalled),
       createdSince: fields.createdSince.optionalParsed((text) => parseSince(text, today)),
       latest: readLatest(fields),
@@ -144,4 +146,16 @@ function readLatest({ headsOnly, latest }: CriteriaFields): number | undefined {
     });
   }
   return 1;
+}
+
+/** Returns a parser whose error quotes the text, which the subject of a file does not have. */
+function withValue<T>(parse: (text: string) => T): (text: string) => T {
+  return (text) => {
+    try {
+      return parse(text);
+    } catch (error) {
+      if (!(error instanceof OpmateError)) throw error;
+      throw new OpmateError(error.code, `${error.problem} ${quoteGo(text)}`, { hint: error.hint });
+    }
+  };
 }

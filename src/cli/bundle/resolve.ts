@@ -4,10 +4,8 @@ import { outputFormat } from '../command/shared-flags.js';
 import { channelFlags, checkPackageName, getData, referenceForms, parseInstalled } from './resolve-input.js';
 import { createFault } from '../../core/diagnostic.js';
 import { invalidValue, UsageError } from '../../core/errors.js';
-import { quoteGo } from '../../document/go-json.js';
 import { sortedByBytes } from '../../core/order.js';
-import { SemverError } from '../../core/semver.js';
-import { parseVersionRange } from '../../core/semver-range.js';
+import { parseNamedRange } from '../../catalog/selection/filter-criteria.js';
 import { labelSelector, readValue } from '../command/values.js';
 import { type Resolution, type ResolveRequest } from '../../graph/resolve.js';
 import { resolveBundle } from '../../api/bundle/resolve-bundle.js';
@@ -93,14 +91,7 @@ function readRequest(
   if (channels.length > maxChannels) {
     throw new UsageError(`--channel: more than ${maxChannels} of them, the maximum of OLM v1`);
   }
-  try {
-    if (versionRange !== '') parseVersionRange(versionRange, 'olm-v1');
-  } catch (error) {
-    if (!(error instanceof SemverError)) throw error;
-    throw new UsageError(`desired version range ${quoteGo(versionRange)} is invalid: ${error.message}`, {
-      hint: 'use a range such as 1.2.3, 1.2.x, ~1.2, ^1 or ">=1.2, <2"',
-    });
-  }
+  if (versionRange !== '') readValue('--version', versionRange, (text) => parseNamedRange(text, 'olm-v1'));
   return {
     request: { packageName, versionRange, channels, policy },
     installed: installed === undefined ? undefined : readValue('--installed', installed, parseInstalled),

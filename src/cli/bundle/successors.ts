@@ -2,6 +2,7 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { required, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { readValue } from '../command/values.js';
+import { checkVersion } from '../../catalog/selection/filter-criteria.js';
 import { parseBundleVersion } from '../../graph/bundle-version.js';
 import {
   type ChannelSuccessors,
@@ -46,7 +47,9 @@ export const command = defineCommand({
     checkPackageName(packageName);
     const bundle = readValue('installed bundle', name, parseInstalled);
     const pathTo =
-      options.pathTo === undefined ? undefined : readValue('--path-to', options.pathTo, parseBundleVersion);
+      options.pathTo === undefined
+        ? undefined
+        : readValue('--path-to', options.pathTo, (version) => parseBundleVersion(checkVersion(version)));
     const catalog = parseNamedCatalog(options.catalog);
     const request = { packageName, bundle, channels: channel, pathTo };
     const { path, ...report } = await findSuccessors(request, catalog, session);

@@ -16,7 +16,7 @@ export const command = defineCommand({
     compare: text('catalog', 'show the differences from this older catalog'),
     open: flag('open the page in the browser'),
     export: text('directory', 'write the page as static files to this directory, and exit'),
-    edit: flag('select packages, channels and versions in the page; write to --to'),
+    edit: flag('select packages, channels and versions in the page; write to --to', { excludes: ['export'] }),
     to: text('file', 'with --edit: file to write (default: by the kind of catalog)', { needs: 'edit' }),
     port: portFlag('0'),
     host: loopbackHostFlag,

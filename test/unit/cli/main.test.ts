@@ -177,6 +177,18 @@ describe('cli/main', () => {
     [['mirror', 'foo.io/a:v1=bar'], 1, '"foo.io/a:v1=bar": target bar: missing registry', 'use REGISTRY/bar'],
     [['mirror', 'foo=bar'], 1, '"foo=bar": source foo: missing registry', 'use REGISTRY/foo'],
     [['catalog', 'mirror', 'nope', 'file://out'], 1, 'nope: no such file or directory', 'check the path'],
+    [
+      ['view', '.', '--edit', '--export', 'x'],
+      2,
+      '--edit and --export cannot be used together',
+      'keep one of them',
+    ],
+    [
+      ['bundle', 'resolve', 'a', '--catalog=x', '--version=foo'],
+      2,
+      '--version "foo": invalid version range',
+      'use a',
+    ],
     [['list', 'packages', 'nope'], 1, 'nope: no such file or directory', 'check the path'],
     [['catalog', 'mirror', '.', 'file://out'], 1, '.: not an image', 'add --source-name'],
     [

@@ -40,8 +40,8 @@ describe('cli/catalog-filter-request', () => {
   });
 
   it.each<[Parameters<typeof addFlags>[1], string]>([
-    [{ version: ['latest'] }, '--version "latest": Could not get version from string: "latest"'],
-    [{ minVersion: ['widget=1.0'] }, '--min-version "1.0": No Major.Minor.Patch elements found'],
+    [{ version: ['latest'] }, '--version "latest": invalid version range'],
+    [{ minVersion: ['widget=1.0'] }, '--min-version "1.0": invalid version'],
     [{ latest: ['0'] }, '--latest "0": expected an integer from 1 to 1000000'],
     [{ createdSince: 'May' }, '--created-since "May": expected a date (YYYY-MM-DD) or a number of months'],
     [{ defaultChannel: ['stable'] }, '--default-channel "stable": expected package=channel'],
@@ -115,7 +115,7 @@ exact: true
     ['kind: CatalogFilter\nlatest: 0', 'filter.yaml:2:1: latest: expected an integer from 1 to 1000000'],
     [
       'kind: CatalogFilter\nminVersion: "1"',
-      'filter.yaml:2:1: minVersion: No Major.Minor.Patch elements found',
+      'filter.yaml:2:1: minVersion: invalid version "1"',
     ],
     ['kind: CatalogFilter\nundated: maybe', 'filter.yaml:2:1: undated: unsupported value "maybe"'],
     [

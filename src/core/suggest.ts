@@ -8,8 +8,8 @@ const maxCandidates = 1024;
 /** Minimum length of a name that may be completed at its start or end. */
 const minAffix = 3;
 
-/** Maximum number of comparisons per index; further unknown names of a broken catalog get no suggestion. */
-const maxComparisons = 50_000;
+/** Maximum number of compared letter pairs per index; further unknown names of a broken catalog get no suggestion. */
+const maxPairs = 20_000_000;
 
 /**
  * Finds the name that a misspelled one stands for. Bundle names differ in their digits, which typos rarely affect:
@@ -18,7 +18,7 @@ const maxComparisons = 50_000;
 export class NameIndex {
   private readonly byDigits = new Map<string, string[]>();
   private readonly names: ReadonlySet<string>;
-  private comparisons = 0;
+  private pairs = 0;
 
   constructor(names: Iterable<string>) {
     this.names = new Set(names);
@@ -38,7 +38,7 @@ export class NameIndex {
     let best: string | undefined;
     let bestDistance = Math.min(name.length, Math.max(2, Math.floor(name.length / 3)) + 1);
     for (const candidate of this.byDigits.get(getDigits(name)) ?? []) {
-      if (this.comparisons++ >= maxComparisons) return undefined;
+      if ((this.pairs += name.length * candidate.length) > maxPairs) return undefined;
       const distance = spellingDistance(name, candidate, bestDistance);
       if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
     }

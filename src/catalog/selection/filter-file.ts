@@ -1,8 +1,10 @@
 import type { DocumentPath } from '../../core/diagnostic.js';
 import { OpmateError } from '../../core/errors.js';
+import { getOrAdd } from '../../core/groups.js';
 import { quoteGo } from '../../document/go-json.js';
 import { readDocument } from '../../document/document.js';
-import type { Field } from '../../document/field.js';
+import { type Field, quoteShort } from '../../document/field.js';
+import { isJsonObject } from '../../document/json.js';
 import {
   type CatalogFilter,
   type Criteria,
@@ -45,6 +47,7 @@ export function readFilterFile(text: string, file: string, today: Date): Catalog
   const document = readDocument(text, file, { maxLength: maxFilterLength, noun: 'filter' });
   const filter = emptyFilter();
   const { root } = document;
+  const packageFields = new Map<string, Field>();
   if (!root.isPresent) root.fail('expected kind: CatalogFilter');
   const fields = root.isPresent ? root.object(rootKeys, { hints: { apiVersion: 'remove it' } }) : undefined;
   if (fields !== undefined) readRoot(fields);
@@ -84,6 +87,7 @@ export function readFilterFile(text: string, file: string, today: Date): Catalog
     const fields = readNamed(item, packageKeys);
     const name = fields?.name.text();
     if (fields === undefined || name === undefined) return;
+    requireUnique(item, 'package', name, packageFields);
     (filter.packages ??= []).push({ name, where: placeOf(item.path) });
     addCriteria(fields, item.path, name, undefined);
     const defaultChannel = fields.defaultChannel.optionalText();
@@ -95,10 +99,12 @@ export function readFilterFile(text: string, file: string, today: Date): Catalog
     if (fields.channels.isPresent && channels.length === 0) {
       fields.channels.fail('no channels', { hint: 'remove it to keep all channels' });
     }
+    const channelFields = new Map<string, Field>();
     for (const channel of channels) {
       const read = readNamed(channel, channelKeys);
       const channelName = read?.name.text();
       if (read === undefined || channelName === undefined) continue;
+      requireUnique(channel, 'channel', channelName, channelFields);
       const where = placeOf(channel.path);
       filter.channels.push({ package: name, name: channelName, where });
       addCriteria(read, channel.path, name, channelName);
@@ -125,13 +131,21 @@ export function readFilterFile(text: string, file: string, today: Date): Catalog
   }
 }
 
+/** Reports an item with the name of an earlier one. */
+function requireUnique(item: Field, noun: string, name: string, known: Map<string, Field>): void {
+  const first = getOrAdd(known, name, () => item);
+  if (first === item) return;
+  const problem = `duplicate ${noun} ${quoteShort(name)}, first defined on line ${first.place.line}`;
+  item.fail(problem, { code: 'duplicate', hint: 'merge both into one item' });
+}
+
 /** Returns the fields of an object with a name, or of a bare name. */
 function readNamed<K extends string>(
   item: Field,
   keys: readonly (K | 'name')[],
 ): Readonly<Record<K | 'name', Field>> | undefined {
   if (typeof item.value !== 'string') {
-    return item.isPresent ? item.object(keys) : item.mismatch('a name or an object');
+    return isJsonObject(item.value) ? item.object(keys) : item.mismatch('a name or an object');
   }
   const fields = keys.map((key) => [key, key === 'name' ? item : item.field(key)]);
   return Object.fromEntries(fields) as Record<K | 'name', Field>;

@@ -103,6 +103,15 @@ exact: true
     expect(read('{"kind": "CatalogFilter"}')).toEqual(emptyFilter());
   });
 
+  it('refuses a package or channel twice', () => {
+    expect(() => read('kind: CatalogFilter\npackages:\n- a\n- {name: a}\n')).toThrow(
+      'filter.yaml:4:3: packages[1]: duplicate package "a", first defined on line 3',
+    );
+    expect(() => read('kind: CatalogFilter\npackages: [{name: a, channels: [b, b]}]\n')).toThrow(
+      'packages[0].channels[1]: duplicate channel "b", first defined on line 2',
+    );
+  });
+
   it.each([
     ['[]', 'filter.yaml:1:1: expected an object, got a list'],
     ['kind: Other', 'filter.yaml:1:1: kind: expected CatalogFilter, got "Other"'],
@@ -110,7 +119,7 @@ exact: true
     ['kind: CatalogFilter\npackages: [{}]', 'filter.yaml:2:12: packages[0].name: missing'],
     [
       'kind: CatalogFilter\npackages: [1]',
-      'filter.yaml:2:12: packages[0]: expected an object, got the number 1',
+      'filter.yaml:2:12: packages[0]: expected a name or an object, got the number 1',
     ],
     ['kind: CatalogFilter\nlatest: 0', 'filter.yaml:2:1: latest: expected an integer from 1 to 1000000'],
     [
@@ -126,6 +135,7 @@ exact: true
       'kind: CatalogFilter\npackages: [{name: a, channels: []}]',
       'filter.yaml:2:22: packages[0].channels: no channels',
     ],
+    ['kind: CatalogFilter\npackages: [[]]', 'packages[0]: expected a name or an object, got a list'],
   ])('refuses %j, as its schema does', (text, message) => {
     expect(() => read(text)).toThrow(message);
     expect(matchesSchema(load(text))).toBe(false);

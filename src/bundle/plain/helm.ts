@@ -1,12 +1,11 @@
-import { diagnoseSyntax } from '../../document/document.js';
+import { decodeFile, readDocument } from '../../document/document.js';
+import { diagnosticsFrom } from '../../core/diagnostics-error.js';
 import { readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { makeDirectory } from '../../files/make-directory.js';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { LimitError, OpmateError } from '../../core/errors.js';
-import { decodeUtf8, quoteGo } from '../../document/go-json.js';
-import { type JsonObject, isJsonObject } from '../../document/json.js';
-import { parseYaml } from '../../document/yaml.js';
+import { quoteGo } from '../../document/go-json.js';
 import { getValue } from '../../document/json-fields.js';
 import { listDirectory } from '../../files/file-status.js';
 import { readFileWithin } from '../read.js';
@@ -136,22 +135,15 @@ async function readChart(file: string, shown: string): Promise<Chart> {
   const content = await readFileWithin(file, (size) => {
     if (size > maxChartFile) throw new LimitError(`more than ${maxChartFile} bytes`, { subject: shown });
   });
-  let chart: JsonObject = {};
   try {
-    const value = parseYaml(decodeUtf8(content ?? Buffer.alloc(0)));
-    if (isJsonObject(value)) chart = value;
+    const text = decodeFile(content ?? Buffer.alloc(0), shown);
+    const { root, diagnostics } = readDocument(text, shown, { maxLength: maxChartFile, noun: 'chart' });
+    const [chartName, version] = [root.field('name').text(), root.field('version').text()];
+    return { findings: [...diagnostics.errors], chartName, version };
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    return { findings: [diagnoseSyntax(error, shown)], chartName: undefined, version: undefined };
+    return { findings: [...diagnosticsFrom(error)], chartName: undefined, version: undefined };
   }
-  const [chartName, version] = ['name', 'version'].map((key) =>
-    typeof chart[key] === 'string' ? chart[key] : undefined,
-  );
-  const findings: Diagnostic[] =
-    chartName === undefined || version === undefined
-      ? [createFault('missing-field', 'name or version of the chart is missing', { file: shown, line: 1 })]
-      : [];
-  return { findings, chartName, version };
 }
 
 /** Warns of hooks, which helm would run at their time and delete. */

@@ -49,8 +49,8 @@ describe('bundle/plain/available-apis', () => {
       }
       return undefined;
     };
-    expect(failure(`${table}nonsense\n`)).toEqual(['f: expected a line of kubectl api-resources', 4]);
-    expect(failure('one two three\n')).toEqual(['f: expected a line of kubectl api-resources', 1]);
+    expect(failure(`${table}nonsense\n`)).toEqual(['f:4: expected a line of kubectl api-resources', 4]);
+    expect(failure('one two three\n')).toEqual(['f:1: expected a line of kubectl api-resources', 1]);
     expect(failure('')).toEqual(['f: no kinds found', undefined]);
     expect(failure('kind: APIResourceList\n')).toEqual(['f: resources: expected a list', undefined]);
   });

@@ -48,7 +48,11 @@ describe('bundle/plain/helm', () => {
     expect(await messageOf({ 'b/Chart.yaml': chartFile, 'a/Chart.yaml': chartFile })).toBe(
       'several charts of helm are there: a, b',
     );
-    expect(await messageOf({ 'Chart.yaml': 'name: x\n' })).toContain('version of the chart is missing');
+    expect(await messageOf({ 'Chart.yaml': 'name: x\n' })).toBe('version: missing');
+    expect(await messageOf({ 'Chart.yaml': 'name: x\nversion: 1.0\n' })).toBe(
+      'version: expected a string, got the number 1',
+    );
+    expect(await messageOf({ 'Chart.yaml': `${chartFile}name: y\n` })).toContain('name: duplicate key');
     const broken = await renderHelm(await directoryWith({ 'it/Chart.yaml': 'a: b\n\tc' }), options, options);
     expect(broken.findings).toMatchObject([{ file: 'it/Chart.yaml', line: 2 }]);
   });

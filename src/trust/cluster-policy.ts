@@ -69,8 +69,8 @@ function readRootOfTrust(field: Field): SigstoreSigner | undefined {
   if (root === undefined || type === undefined) return undefined;
   if (type === 'PublicKey') {
     const key = root.publicKey.object(['keyData', 'rekorKeyData']);
-    const publicKey = key?.keyData.parsed((text) => parseKey(text, 'keyData'), 1024 * 1024);
-    const rekor = key?.rekorKeyData.optionalParsed((text) => parseKey(text, 'rekorKeyData'), 1024 * 1024);
+    const publicKey = key?.keyData.parsed(parseKey, 1024 * 1024);
+    const rekor = key?.rekorKeyData.optionalParsed(parseKey, 1024 * 1024);
     if (publicKey === undefined) return undefined;
     return { kind: 'key', keys: [publicKey], rekorKeys: rekor === undefined ? [] : [rekor] };
   }
@@ -80,15 +80,15 @@ function readRootOfTrust(field: Field): SigstoreSigner | undefined {
     (text) => readBase64(text).toString('latin1'),
     1024 * 1024,
   );
-  const rekorKey = fulcio?.rekorKeyData.parsed((text) => parseKey(text, 'rekorKeyData'), 1024 * 1024);
+  const rekorKey = fulcio?.rekorKeyData.parsed(parseKey, 1024 * 1024);
   const [oidcIssuer, identity] = [subject?.oidcIssuer.text(), subject?.signedEmail.text()];
   if (certificates === undefined || rekorKey === undefined) return undefined;
   const trust = { kind: 'authorities' as const, certificates, rekorKeys: [rekorKey] };
   return { kind: 'certificate', trust, oidcIssuer, identity };
 }
 
-function parseKey(text: string, subject: string) {
-  return parseVerificationKey(readBase64(text), subject);
+function parseKey(text: string) {
+  return parseVerificationKey(readBase64(text));
 }
 
 const matchPolicies = {

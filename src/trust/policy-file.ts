@@ -1,6 +1,6 @@
 import { type KeyObject } from 'node:crypto';
 import { OpmateError } from '../core/errors.js';
-import { readDocument } from '../document/document.js';
+import { parseJsonFile, readDocument } from '../document/document.js';
 import type { Field } from '../document/field.js';
 import { parseKeyring } from './openpgp-keyring.js';
 import type { PolicyRequirement, SignaturePolicy } from './policy.js';
@@ -26,6 +26,8 @@ export async function parsePolicyFile(
   file: string,
   readFile: ReadPolicyFile,
 ): Promise<SignaturePolicy> {
+  // The YAML parser reads JSON too, but reports its errors in terms of YAML.
+  if (/^\s*\{/.test(text)) parseJsonFile(text, file);
   const { root, diagnostics } = readDocument(text, file, { maxLength: maxPolicyLength, noun: 'policy' });
   const readRequirements = createRequirementReader(readFile);
   if (!root.isPresent) root.fail('expected default: and its requirements');
@@ -92,10 +94,8 @@ function createRequirementReader(readFile: ReadPolicyFile) {
     const rekorKeys = await readKeys(field, rekorKeyFields, parseVerificationKey, false);
     let signer: SigstoreSigner | undefined;
     if (fields.fulcio.isPresent) {
-      for (const key of keyFields)
-        if (field.field(key).isPresent) field.field(key).fail('cannot be combined with fulcio');
-      if (rekorKeys.length === 0)
-        fields.fulcio.fail('missing public key of a transparency log', { hint: 'add rekorPublicKeyPath' });
+      field.exclusive(['fulcio', ...keyFields]);
+      if (!rekorKeyFields.some((name) => field.field(name).isPresent)) fields.rekorPublicKeyPath.missing();
       signer = await readFulcio(fields.fulcio, rekorKeys);
     } else {
       signer = { kind: 'key', keys: await readKeys(field, keyFields, parseVerificationKey), rekorKeys };
@@ -122,16 +122,16 @@ function createRequirementReader(readFile: ReadPolicyFile) {
     parse: (bytes: Buffer, subject: string) => T,
     isRequired = true,
   ): Promise<T[]> {
-    const present = names.filter((name) => field.field(name).isPresent);
-    const [name] = present;
+    const name = names.find((key) => field.field(key).isPresent);
     if (name === undefined) {
-      if (isRequired) field.fail('missing key', { code: 'missing-field', hint: `add ${names[0] ?? ''}` });
+      if (isRequired) field.field(names[0] ?? '').missing();
       return [];
     }
-    for (const other of present.slice(1)) field.field(other).fail(`cannot be combined with ${name}`);
-    const values = /s$/.test(name) ? (field.field(name).list(maxKeys) ?? []) : [field.field(name)];
+    field.exclusive(names);
+    const values = /s$/.test(name) ? field.field(name).list(maxKeys) : [field.field(name)];
+    if (values?.length === 0) field.field(name).fail('expected at least one key, got none');
     const read: T[] = [];
-    for (const value of values) {
+    for (const value of values ?? []) {
       const isData = name.includes('Data');
       const text = value.text(isData ? 1024 * 1024 : undefined);
       if (text === undefined) continue;
@@ -140,7 +140,8 @@ function createRequirementReader(readFile: ReadPolicyFile) {
         read.push(parse(bytes, isData ? name : text));
       } catch (error) {
         if (!(error instanceof OpmateError)) throw error;
-        value.fail(error.message, { hint: error.hint });
+        // The field names the data already.
+        value.fail(isData ? error.problem : error.message, { hint: error.hint });
       }
     }
     return read;

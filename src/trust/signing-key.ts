@@ -23,7 +23,7 @@ export async function parseSigningKey(pem: Buffer, subject: string, password?: s
 }
 
 /** Reads a public verification key from PEM, or the public half of a private key. Throws as `parseSigningKey`. */
-export function parseVerificationKey(pem: Buffer, subject: string): KeyObject {
+export function parseVerificationKey(pem: Buffer, subject?: string): KeyObject {
   return requireSupported(parseKey(createPublicKey, pem, subject, 'public'), subject);
 }
 
@@ -45,7 +45,7 @@ export function verifyDetached(bytes: Buffer, signature: string, key: KeyObject)
 function parseKey(
   parse: (pem: Buffer) => KeyObject,
   pem: Buffer,
-  subject: string,
+  subject: string | undefined,
   kind: 'private' | 'public',
 ): KeyObject {
   try {
@@ -56,7 +56,7 @@ function parseKey(
   }
 }
 
-function requireSupported(key: KeyObject, subject: string): KeyObject {
+function requireSupported(key: KeyObject, subject: string | undefined): KeyObject {
   const { asymmetricKeyType: type, asymmetricKeyDetails: details } = key;
   const isSupported =
     type === 'ed25519' ||
@@ -64,7 +64,8 @@ function requireSupported(key: KeyObject, subject: string): KeyObject {
     (type === 'rsa' && (details?.modulusLength ?? 0) >= minRsaBits);
   if (isSupported) return key;
   const what = details?.namedCurve ?? details?.modulusLength ?? '';
-  throw new OpmateError('UNSUPPORTED', `${subject}: unsupported key ${type ?? ''} ${what}`.trimEnd(), {
+  throw new OpmateError('UNSUPPORTED', `unsupported key ${type ?? ''} ${what}`.trimEnd(), {
+    subject,
     hint: `use ${supported}`,
   });
 }

@@ -60,7 +60,7 @@ export async function readSignaturePolicy(
   return signerPolicy('--key', { kind: 'key', keys: parsed, rekorKeys: [] });
 }
 
-/** Manifests have a kind; policy.json has none. */
+/** Manifests have a kind or an API version; policy.json has neither. */
 function isClusterPolicy(text: string): boolean {
-  return /^\s*"?kind"?\s*:/m.test(text) || /"kind"\s*:/.test(text);
+  return /^\s*(?:kind|apiVersion)\s*:|"(?:kind|apiVersion)"\s*:/m.test(text);
 }

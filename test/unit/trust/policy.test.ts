@@ -83,7 +83,7 @@ describe('parsePolicyFile', () => {
     ['nothing', null, 'policy.json:1:1: expected default: and its requirements'],
     ['no default', { transports: {} }, 'default: missing'],
     ['an empty rule', { default: [] }, 'default: expected at least one requirement, got none'],
-    ['no key', { default: [{ type: 'sigstoreSigned' }] }, 'default[0]: missing key'],
+    ['no key', { default: [{ type: 'sigstoreSigned' }] }, 'default[0].keyPath: missing'],
     [
       'two keys',
       { default: [{ type: 'sigstoreSigned', keyPath: '/keys/own.pub', keyData }] },
@@ -102,12 +102,17 @@ describe('parsePolicyFile', () => {
     [
       'an OpenPGP rule with a PEM key',
       { default: [{ type: 'signedBy', keyType: 'GPGKeys', keyData }] },
-      'default[0].keyData: keyData: not OpenPGP data',
+      'default[0].keyData: not OpenPGP data',
     ],
     [
       'X.509 keys',
       { default: [{ type: 'signedBy', keyType: 'X509Certificates', keyData }] },
       'default[0].keyType: expected GPGKeys, got "X509Certificates"',
+    ],
+    [
+      'no key in a list',
+      { default: [{ type: 'sigstoreSigned', keyPaths: [] }] },
+      'default[0].keyPaths: expected at least one key, got none',
     ],
     ['PKI', { default: [{ type: 'sigstoreSigned', pki: {} }] }, 'default[0].pki: unknown field'],
     [
@@ -117,7 +122,7 @@ describe('parsePolicyFile', () => {
           { type: 'sigstoreSigned', fulcio: { caData: keyData, oidcIssuer: 'x', subjectEmail: 'y' } },
         ],
       },
-      'default[0].fulcio: missing public key of a transparency log',
+      'default[0].rekorPublicKeyPath: missing',
     ],
     [
       'an unknown identity',
@@ -135,6 +140,12 @@ describe('parsePolicyFile', () => {
     ],
   ])('refuses %s', async (_, policy, problem) => {
     await expect(parse(policy)).rejects.toThrow(problem);
+  });
+
+  it('reports syntax errors in terms of JSON, at their line', async () => {
+    await expect(parsePolicyFile('{\n"default": []\n"x"\n}\n', 'p.json', readFile)).rejects.toThrow(
+      /^p\.json:3: not JSON: /,
+    );
   });
 
   it('refuses a private key as a public one only where PEM says so', async () => {
@@ -191,7 +202,7 @@ describe('parseClusterPolicies', () => {
       policyOf('ImagePolicy', ['a.io'], {
         rootOfTrust: { policyType: 'PublicKey', publicKey: { keyData: 'AAAA' } },
       }),
-      /keyData: keyData: not a public key in PEM/,
+      /publicKey\.keyData: not a public key in PEM/,
     ],
     ['no document', '', /no policy/],
   ])('refuses %s', (_, text, problem) => {

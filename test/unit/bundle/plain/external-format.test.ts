@@ -49,8 +49,7 @@ describe('bundle/plain/external-format', () => {
     const options = await withPrograms({ 'opmate-format-mine': script });
     await expect(renderExternal(await directoryWith(), 'mine', options, options)).rejects.toMatchObject({
       code: 'INVALID',
-      message: 'opmate-format-mine: no recipe at https://***@host/x',
-      hint: 'exit code 3',
+      message: 'opmate-format-mine: no recipe at https://***@host/x (exit code 3)',
     });
   });
 

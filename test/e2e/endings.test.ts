@@ -21,6 +21,14 @@ const endings: readonly (readonly [line: string, next: RegExp | undefined])[] = 
     'catalog build ./catalog --save oci:built:v9 -i scratch',
     /^opmate oci copy oci:built:v9 REGISTRY\/NAME:TAG$/,
   ],
+  [
+    'catalog build ./catalog -t registry.example.com/endings/catalog:v1 -i scratch --use-http',
+    /^opmate serve HOST\/\S+ --use-http$/,
+  ],
+  [
+    'bundle build -d ./bundle -t registry.example.com/endings/bundle:v3 --save oci:made:v1',
+    /^opmate bundle push oci:made:v1 HOST\/endings\/bundle:v3$/,
+  ],
   ['catalog filter ./catalog -p demo --heads-only --to filtered', /^opmate serve filtered$/],
   [
     'catalog publish ./catalog --name demo --to public',
@@ -33,8 +41,14 @@ const endings: readonly (readonly [line: string, next: RegExp | undefined])[] = 
   ['catalog deprecate ./catalog --package demo --message gone', undefined],
   ['migrate index.db migrated', /^opmate serve migrated$/],
   ['bundle build -d ./bundle --save oci:made:v1', /^opmate bundle push oci:made:v1 REGISTRY\/NAME:TAG$/],
-  ['bundle build -d ./bundle -t registry.example.com/endings/bundle:v1', /^opmate catalog add CATALOG HOST/],
-  ['bundle push ./bundle registry.example.com/endings/bundle:v2', /^opmate catalog add CATALOG HOST/],
+  [
+    'bundle build -d ./bundle -t registry.example.com/endings/bundle:v1',
+    /^opmate catalog add CATALOG HOST\/\S+@sha256:[0-9a-f]{64}(?: --use-http)?$/,
+  ],
+  [
+    'bundle push ./bundle registry.example.com/endings/bundle:v2',
+    /^opmate catalog add CATALOG HOST\/\S+@sha256:[0-9a-f]{64}(?: --use-http)?$/,
+  ],
   ['bundle unpack ./bundle --to unpacked', undefined],
   ['bundle render ./bundle --install-namespace demo --to rendered', /^kubectl apply -f rendered$/],
   [`index add -b ${bundle} ${from} ${pushed}`, /^opmate serve HOST/],

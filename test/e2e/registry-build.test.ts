@@ -224,7 +224,7 @@ describe('registry build', () => {
         'info: built an index of 1 bundle, 1 package',
         expect.stringContaining(`info: pushed ${host}/ns/catalog:v1: 1 image, `),
         expect.stringContaining('info: saved docker-archive:named.tar: 1 image, '),
-        `info: next: opmate serve ${host}/ns/catalog:v1`,
+        `info: next: opmate serve ${host}/ns/catalog:v1 --use-http`,
         '',
       ]);
       const [pushed, saved] = made.stdout

@@ -6,7 +6,6 @@ import { endWithFindings } from './findings.js';
 import { buildBundle } from '../../api/bundle/build-bundle.js';
 import { OpmateError } from '../../core/errors.js';
 import { exitCodes } from '../exit-codes.js';
-import type { ImageOutput } from '../../api/images/image-output.js';
 import { imageOutputFlags, planImageOutputs, readSignBy } from '../index/image-output.js';
 
 const builders = ['docker', 'podman', 'buildah'];
@@ -53,7 +52,7 @@ export const command = defineCommand({
       onPrepared: (prepared) => tellPrepared(session, prepared),
     });
     if (built.findings.length > 0) return endWithFindings({ context, session, tool }, built.findings);
-    await finishBundle(context, session, built, outputs[0] as ImageOutput);
+    await finishBundle(context, session, built, options);
     return exitCodes.done;
   },
 });

@@ -1,8 +1,9 @@
 import type { BuiltBundle } from '../../api/bundle/build-bundle.js';
-import type { ImageOutput } from '../../api/images/image-output.js';
+import type { StoredImage } from '../../api/images/image-output.js';
 import { shownPath } from '../../bundle/author/generate.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 import type { CommandContext } from '../context.js';
+import type { GlobalOptions } from '../command/global-flags.js';
 import { reportEnding } from '../ending.js';
 import { describeOutput, nextAfterImage } from '../index/image-output.js';
 import { writeAll } from '../output.js';
@@ -29,14 +30,14 @@ export async function finishBundle(
   { workingDirectory, stdout }: CommandContext,
   { logger }: CommandSession,
   { files, images }: Pick<BuiltBundle, 'files' | 'images'>,
-  output: Pick<ImageOutput, 'to'>,
+  options: GlobalOptions & { tag?: string | undefined },
 ): Promise<void> {
   const names = files.map((file) => shownPath(workingDirectory, file));
   const written = names.length <= 3 ? names.join(', ') : count(names.length, 'file');
   reportEnding(
     logger,
     [...(names.length > 0 ? [`wrote ${written}`] : []), ...images.map(describeOutput)],
-    nextAfterImage(output, nextAfterBundle, 'opmate bundle push'),
+    nextAfterImage(images[0] as StoredImage, nextAfterBundle, options, 'opmate bundle push'),
   );
   await writeAll(stdout, images.map(({ name }) => `${name}\n`).join(''));
 }

@@ -34,9 +34,13 @@ export const command = defineCommand({
     });
     if (findings.length > 0) return endWithFindings({ context, session }, findings);
     const to = parseReference(target);
-    if (built !== undefined) await finishBundle(context, session, { files: [], images: [built] }, { to });
+    if (built !== undefined) await finishBundle(context, session, { files: [], images: [built] }, options);
     else {
-      reportEnding(session.logger, [`pushed ${to.text}`], nextAfterImage({ to }, nextAfterBundle));
+      reportEnding(
+        session.logger,
+        [`pushed ${to.text}`],
+        nextAfterImage({ to, name }, nextAfterBundle, options),
+      );
       await writeAll(context.stdout, `${name}\n`);
     }
     return exitCodes.done;

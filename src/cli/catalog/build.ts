@@ -77,7 +77,7 @@ export const command = defineCommand({
     if (first === undefined) return endWithFindings({ context, session }, findings);
     const all = first.platforms.map(formatPlatform).join(', ');
     const built = `built ${count(first.platforms.length, 'image')} from ${count(files, 'file')}: ${all}`;
-    const next = nextAfterImage(first, (image) => `opmate serve ${image}`);
+    const next = nextAfterImage({ to: first.to }, (image) => `opmate serve ${image}`, options);
     reportEnding(logger, [built, ...images.map(describeOutput)], next);
     await writeAll(context.stdout, images.map(({ name }) => `${name}\n`).join(''));
     return exitCodes.done;

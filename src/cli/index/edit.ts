@@ -81,7 +81,7 @@ export async function printIndexImage<R>(
     reportEnding(logger, [`wrote ${files.join(' and ')}`], next);
   } else {
     logger.log('debug', `made ${name}`);
-    const next = nextAfterImage(image, (reference) => `opmate serve ${reference}`);
+    const next = nextAfterImage({ to: image.to }, (reference) => `opmate serve ${reference}`, flags);
     reportEnding(logger, [describeOutput(image)], next);
   }
   await writeAll(context.stdout, `${name}\n`);

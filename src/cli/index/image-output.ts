@@ -9,6 +9,7 @@ import {
 import { invalidValue, UsageError } from '../../core/errors.js';
 import { type RegistryReference, parseReference, parseTargetReference } from '../../core/reference.js';
 import { type FlagValues, flag, grouped, text } from '../command/flags.js';
+import type { GlobalOptions } from '../command/global-flags.js';
 import type { CommandContext } from '../context.js';
 import { amountOfBytes, count, shellWord } from '../printable.js';
 
@@ -91,12 +92,29 @@ export function describeOutput({ to, platforms, layerBytes, isUnchanged }: Store
   return `${to.transport === 'docker' ? 'pushed' : 'saved'} ${to.text}: ${amount}`;
 }
 
-/** Returns the command that usually follows: `use` for a pushed image, `push` for a saved one. */
+/**
+ * Returns the command that usually follows: `use` for a pushed image, with the options that reach its registry, `push`
+ * for a saved one. `name` replaces the name by tag.
+ */
 export function nextAfterImage(
-  { to }: Pick<ImageOutput, 'to'>,
+  { to, name = to.text }: Pick<ImageOutput, 'to'> & { name?: string | undefined },
   use: (image: string) => string,
+  options: GlobalOptions & { tag?: string | undefined },
   push = 'opmate oci copy',
 ): string {
-  if (to.transport === 'docker') return use(shellWord(to.text));
-  return `${push} ${shellWord(to.text)} REGISTRY/NAME:TAG`;
+  if (to.transport === 'docker') return `${use(shellWord(name))}${connectionOptions(options)}`;
+  return `${push} ${shellWord(to.text)} ${shellWord(options.tag || 'REGISTRY/NAME:TAG')}`;
+}
+
+/** Returns the set options that another command needs to reach the same registry, each after a space. */
+function connectionOptions(options: GlobalOptions): string {
+  const { useHttp, skipTls, skipTlsVerify, caFile, certDir, authfile } = options;
+  const values = Object.entries({ 'ca-file': caFile, 'cert-dir': certDir, authfile });
+  return [
+    ...(useHttp || skipTls ? ['--use-http'] : []),
+    ...(skipTlsVerify ? ['--skip-tls-verify'] : []),
+    ...values.flatMap(([name, value]) => (value === undefined ? [] : [`--${name} ${shellWord(value)}`])),
+  ]
+    .map((text) => ` ${text}`)
+    .join('');
 }

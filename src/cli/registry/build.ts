@@ -72,7 +72,7 @@ export const command = defineCommand({
         onLoaded: ({ problems }) => tellProblems(session, problems),
       }),
     );
-    reportEnding(logger, describeIndex(built), nextAfterBuild(built));
+    reportEnding(logger, describeIndex(built), nextAfterBuild(built, options));
     const names = built.database === undefined ? built.images.map(({ name }) => name) : [built.database];
     await writeAll(context.stdout, names.map((name) => `${name}\n`).join(''));
     return built.problems.length === 0 ? exitCodes.done : exitCodes.partly;
@@ -87,9 +87,9 @@ function describeIndex({ bundles, packages, problems, images, database }: BuiltI
 }
 
 /** Returns the command that usually follows. */
-function nextAfterBuild({ database, images }: BuiltIndex): string {
+function nextAfterBuild({ database, images }: BuiltIndex, options: BuildOptions): string {
   if (database !== undefined) return `opmate registry serve ${shellWord(database)}`;
-  return nextAfterImage(images[0] as StoredImage, (image) => `opmate serve ${image}`);
+  return nextAfterImage({ to: (images[0] as StoredImage).to }, (image) => `opmate serve ${image}`, options);
 }
 
 async function readSource(context: CommandContext, options: BuildOptions): Promise<OperatorSource> {

@@ -78,6 +78,11 @@ function spellingDistance(a: string, b: string, limit: number): number {
   return row[short.length] as number;
 }
 
+/** Returns the hint for a choice among known names: `use "a"`, `use one of a, b`. */
+export function suggestOneOf(names: readonly string[]): string {
+  return names.length === 1 ? `use ${quoteGo(names[0] as string)}` : `use one of ${names.join(', ')}`;
+}
+
 /** Kinds of named things in a catalog. */
 export type NamedKind = 'package' | 'channel' | 'bundle';
 

@@ -11,7 +11,7 @@ import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from './json.js';
 import { getValue } from './json-fields.js';
-import { NameIndex } from '../core/suggest.js';
+import { NameIndex, suggestOneOf } from '../core/suggest.js';
 
 /** Receiver of the reports of a field: its document. */
 export interface FieldReport {
@@ -368,5 +368,5 @@ export function findNearest<T extends string>(name: string, known: readonly T[])
 function suggest(near: string | undefined, known: readonly string[]): string | undefined {
   if (near !== undefined) return `use ${quoteGo(near)}`;
   if (known.length === 0) return undefined;
-  return known.length === 1 ? `use ${quoteGo(known[0] as string)}` : `use one of ${known.join(', ')}`;
+  return suggestOneOf(known);
 }

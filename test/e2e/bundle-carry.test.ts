@@ -30,6 +30,18 @@ describe('opmate bundle extract', () => {
       data[name] = await readFile(path.join(skupper, 'manifests', name), 'utf8');
     expect(map.data).toEqual(data);
     const alpha = await sandbox.run(['alpha', 'bundle', 'extract', '-m', skupper, ...named]);
+    const withConfig = await sandbox.run([
+      'alpha',
+      'bundle',
+      'extract',
+      '-m',
+      skupper,
+      ...named,
+      '-k',
+      'config',
+    ]);
+    expect(withConfig.stdout).toBe(alpha.stdout);
+    expect(withConfig.stderr).toContain('--kubeconfig config has no effect');
     expect(alpha).toEqual({ code, stdout, stderr });
     const json = await sandbox.run(['bundle', 'extract', skupper, ...named, '-o', 'json']);
     expect(JSON.parse(json.stdout)).toEqual(map);

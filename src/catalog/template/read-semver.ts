@@ -1,3 +1,4 @@
+import { suggestOneOf } from '../../core/suggest.js';
 import { LimitError, OpmateError } from '../../core/errors.js';
 import { nearestPlace } from '../../document/places.js';
 import { decodeUtf8, quoteGo } from '../../document/go-json.js';
@@ -133,8 +134,7 @@ export async function readSemverTemplate(file: OpenFile): Promise<SemverTemplate
       const where = [...path, key];
       const before = name === undefined ? undefined : fields.get(name);
       if (name === undefined) {
-        const hint = `use one of ${names.join(', ')}`;
-        report(where, `${decoding}json: unknown field ${quoteGo(key)}`, hint);
+        report(where, `${decoding}json: unknown field ${quoteGo(key)}`, suggestOneOf(names));
       } else if (before !== undefined) {
         const keys = [String(before.path.at(-1)), key].join(' ');
         const problem = `duplicate keys for key ${quoteGo(name)}: [${keys}]`;

@@ -69,7 +69,7 @@ async function readFirstDocument(
   });
 }
 
-const emptyDocument = 'the first document is empty; a template must not have a line --- before it';
+const emptyDocument = 'add a schema to the first document, which is empty, or remove a line --- before it';
 const schemaList = Object.values(templateSchemas).join(', ');
 
 async function detectType(file: OpenFile, document: CatalogDocument): Promise<TemplateType> {

@@ -32,6 +32,10 @@ export const command = defineCommand({
       gzip: flag('compress the files', { short: 'z' }),
       split: flag('split a bundle that is too large into several ConfigMaps'),
     }),
+    kubeconfig: text('file', 'no effect: the ConfigMap is written, not applied', {
+      short: 'k',
+      hidden: true,
+    }),
     datalimit: parsed('bytes', 'maximum size of the files in a ConfigMap, in bytes', byteCount, {
       short: 'l',
       default: 1024 * 1024,
@@ -48,7 +52,9 @@ export const command = defineCommand({
     ],
   ],
   async runInSession({ context, args: [source], options, tool, session }) {
-    const { output } = options;
+    const { output, kubeconfig } = options;
+    if (kubeconfig)
+      session.logger.log('info', `--kubeconfig ${kubeconfig} has no effect: no cluster is accessed`);
     const reference = getSource(source, options.manifestsdir, tool !== undefined);
     const { signal } = session;
     const { configMaps, findings, warnings, isInPlace } = await extractBundle(reference, session, {

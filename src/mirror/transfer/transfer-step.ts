@@ -167,7 +167,8 @@ export function isImageFailure(error: unknown): error is OpmateError {
 /** Replaces the subject of an error of a registry or repository by the image that was not copied. */
 function addImageName(error: OpmateError, { sourceName, targetName }: Transfer): OpmateError {
   const { subject } = error;
-  if (subject === undefined) return error;
+  // Refused credentials concern all images of a registry.
+  if (subject === undefined || (error.code === 'AUTH' && !subject.includes('/'))) return error;
   const name = [sourceName, targetName].find((image) => image === subject || image.startsWith(`${subject}/`));
   if (name === undefined) return error;
   const hint =

@@ -149,31 +149,47 @@ export function withAuth(next: Transport, options: AuthOptions): Transport {
       return { value: token, validUntil: requestedAt + lifetime * 1000 - Math.min(5_000, lifetime * 200) };
     }
     const { summary, codes: registryCodes } = await readRegistryErrors(response);
-    const problem = `${subject} ${summary.replace(/^registry /, '')}`;
-    if (isRetryStatus(status)) throw new TemporaryResponseError(problem, status, retryAfterMs(response));
+    const refusal = `${subject} ${summary.replace(/^registry /, '')}`;
+    const problem = status < 500 && !credentials ? `${refusal}: ${describeMissing()}` : refusal;
+    if (isRetryStatus(status)) throw new TemporaryResponseError(refusal, status, retryAfterMs(response));
     const code = status < 500 ? 'AUTH' : 'REGISTRY';
     throw new RegistryError(problem, { status, registryCodes, code, hint: getLoginHint(credentials) });
   }
 
-  async function toRefusal(response: TransportResponse, request: TransportRequest): Promise<RegistryError> {
+  /** Returns the error for a 401 response to a request with this Authorization value. */
+  async function toRefusal(
+    response: TransportResponse,
+    request: TransportRequest,
+    sent: string | undefined,
+  ): Promise<RegistryError> {
     const credentials = await findCredentials(request);
     const { detail: full, codes } = await readRegistryErrors(response);
     const detail = oneLine(full, 300);
-    const problem = credentials ? 'credentials refused' : 'authentication required';
-    return new RegistryError(`${problem} (401${detail && `: ${detail}`})`, {
-      subject: formatRequestSubject(request),
-      status: 401,
-      registryCodes: codes,
-      code: 'AUTH',
-      hint: getLoginHint(credentials),
-    });
+    const status = `(401${detail && `: ${detail}`})`;
+    const details = { status: 401, registryCodes: codes, code: 'AUTH' } as const;
+    // A password is refused for the whole registry, a token possibly for one repository.
+    if (credentials && sent?.startsWith('Basic '))
+      return new RegistryError(`credentials refused ${status}`, {
+        ...details,
+        subject: new URL(request.url).host,
+        hint: `check the user name and password from ${credentials.source}`,
+      });
+    const problem = credentials
+      ? `credentials refused ${status}`
+      : `authentication required ${status}: ${describeMissing()}`;
+    const subject = formatRequestSubject(request);
+    return new RegistryError(problem, { ...details, subject, hint: getLoginHint(credentials) });
+  }
+
+  /** Returns the places without usable credentials. */
+  function describeMissing(): string {
+    return [`no credentials in ${store.files.join(', ')}`, ...store.problems].join('; ');
   }
 
   function getLoginHint(credentials: Credentials | undefined): string {
-    if (credentials)
-      return `check the repository name and the access of the credentials from ${credentials.source}`;
-    const missing = `no credentials found in ${store.files.join(', ')}`;
-    return `log in, or specify a credentials file with --authfile: ${[missing, ...store.problems].join('; ')}`;
+    return credentials
+      ? `check the repository name, and that the credentials from ${credentials.source} have access to it`
+      : 'log in, or specify a credentials file with --authfile';
   }
 
   return {
@@ -201,12 +217,12 @@ export function withAuth(next: Transport, options: AuthOptions): Transport {
       };
       const second = await authorize(received, request, first);
       if (second === undefined || (second === first && second.startsWith('Basic '))) {
-        throw await toRefusal(response, request);
+        throw await toRefusal(response, request, second);
       }
       response.discard();
       cache.challenges.set(key, received);
       const reply = await next.send(withAuthorization(request, second));
-      if (reply.status === 401) throw await toRefusal(reply, request);
+      if (reply.status === 401) throw await toRefusal(reply, request, second);
       return reply;
     },
   };

@@ -1,5 +1,5 @@
 import { sleep } from '../../core/concurrency.js';
-import { addNote } from '../../core/diagnostics-error.js';
+import { addContext, addNote } from '../../core/diagnostics-error.js';
 import { CancelledError, OpmateError, RegistryError } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { decideRetry, isRetryStatus, type RetryBudget } from './retry-policy.js';
@@ -52,9 +52,12 @@ export function withRetry(next: Transport, options: RetryOptions): Transport {
     async send(request) {
       let begun: number | undefined;
       for (let attempt = 1; ; attempt++) {
+        const queued = options.now();
         const turn = await throttle.enter();
-        begun ??= options.now();
-        const leftMs = begun + options.timeoutMs - options.now();
+        const admitted = options.now();
+        // The time in the queue of a throttled registry is not the request's.
+        begun = begun === undefined ? admitted : begun + admitted - queued;
+        const leftMs = begun + options.timeoutMs - admitted;
         const outcome = await tryOnce(next, request, leftMs).finally(() => throttle.leave());
         throttle.note(turn, 'status' in outcome && outcome.status === 429);
         if (!('failure' in outcome)) return outcome.response;
@@ -71,14 +74,23 @@ export function withRetry(next: Transport, options: RetryOptions): Transport {
         }
         if (decision.giveUp === 'asked for longer') {
           const seconds = Math.ceil((retryAfterMs as number) / 1000);
-          throw addNote(failure, `asks to wait ${seconds} s, longer than the time for retries`);
+          const left = formatSeconds(options.timeoutMs - elapsedMs);
+          const noted = addNote(
+            failure,
+            `asks to wait ${seconds} s, but only ${left} of --retry-timeout is left`,
+          );
+          throw addContext(noted, { newHint: 'raise --retry-timeout, or try again later' });
         }
         if (attempt === 1) throw failure;
-        const time = decision.giveUp === 'time' ? ` in ${Number((elapsedMs / 1000).toPrecision(2))} s` : '';
+        const time = decision.giveUp === 'time' ? ` in ${formatSeconds(elapsedMs)}` : '';
         throw addNote(failure, `after ${attempt} attempts${time}`);
       }
     },
   };
+}
+
+function formatSeconds(ms: number): string {
+  return `${Number((Math.max(0, ms) / 1000).toPrecision(2))} s`;
 }
 
 /** Limits concurrent requests once the registry responds with 429. */

@@ -2,9 +2,16 @@ import { createServer } from 'node:http';
 import { createServer as createTcpServer } from 'node:net';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { LimitError } from '../../../../src/core/errors.js';
-import { describeUrl, resolveUploadLocation } from '../../../../src/oci/transport/transport.js';
+import { withRetry } from '../../../../src/oci/transport/transport-retry.js';
+import {
+  describeUrl,
+  resolveUploadLocation,
+  type Transport,
+  type TransportResponse,
+} from '../../../../src/oci/transport/transport.js';
 import { readLimited } from '../../../../src/oci/image/read-limited.js';
 import { failureOf, openWorkbench, type Workbench } from '../../../support/connect.js';
 import {
@@ -339,7 +346,10 @@ describe('oci/transport: retry', () => {
     registry.on({ path: '/a', respond: { status: 429, headers: { 'retry-after': retryAfter } } });
     const transport = await bench.transportTo(registry.host, http);
     const failure = await failureOf(transport.send({ method: 'GET', url: `${registry.origin}/a` }));
-    expect(failure.message).toMatch(/registry returned 429 Too Many Requests \(asks to wait \d+ s/);
+    expect(failure.message).toMatch(
+      /registry returned 429 Too Many Requests \(asks to wait \d+ s, but only \S+ s of --retry-timeout is left\)/,
+    );
+    expect(failure.hint).toBe('raise --retry-timeout, or try again later');
     expect(registry.requests).toHaveLength(1);
   });
 
@@ -402,6 +412,30 @@ describe('oci/transport: retry', () => {
     expect(refused).toBeLessThan(200);
     server.close();
     server.closeAllConnections();
+  });
+
+  it('does not count the time in the queue of a throttled registry as time of retries', async () => {
+    let [time, requests] = [0, 0];
+    const respond = (status: number, url: string): TransportResponse => ({
+      ...{ status, url, headers: new Headers({ 'retry-after': '0' }), body: Readable.from([]) },
+      read: () => Promise.resolve(Buffer.alloc(0)),
+      discard: () => undefined,
+    });
+    const next: Transport = {
+      async send(request) {
+        requests++;
+        const number = requests;
+        await sleep(5);
+        // The first request that is admitted after throttling takes an hour.
+        if (number === 3) time += 3_600_000;
+        return respond([1, 2, 4].includes(number) ? 429 : 200, request.url);
+      },
+    };
+    const budget = { timeoutMs: 1_000, baseDelayMs: 1, random: () => 0.5, now: () => time };
+    const transport = withRetry(next, budget);
+    const send = (path: string) => transport.send({ method: 'GET', url: `http://registry.example/${path}` });
+    const responses = await Promise.all(['a', 'b'].map(send));
+    expect(responses.map(({ status }) => status)).toEqual([200, 200]);
   });
 
   it('stops waiting when cancelled', async () => {

@@ -208,17 +208,19 @@ export interface WrittenDocument {
 
 /**
  * Reads one hand-written YAML or JSON document of at most `maxLength` characters. Reports duplicate keys and further
- * documents; `noun` is the content of a file for that message: `configuration`. Throws OpmateError SYNTAX or LIMIT.
+ * documents; `noun` is the content of a file for that message: `configuration`. With `isJson`, text that starts with a
+ * brace must be JSON. Throws OpmateError SYNTAX or LIMIT.
  */
 export function readDocument(
   text: string,
   file: string,
-  { maxLength, noun = 'document' }: { maxLength: number; noun?: string },
+  { maxLength, noun = 'document', isJson = false }: { maxLength: number; noun?: string; isJson?: boolean },
 ): WrittenDocument {
   if (text.length > maxLength) {
     const problem = `larger than the maximum of ${maxLength} characters`;
     throw new OpmateError('LIMIT', problem, { subject: file, file });
   }
+  if (isJson && /^\s*\{/.test(text)) parseNamedJson(text, file, 'file');
   let document: PlacedYaml;
   try {
     document = parseYamlWithPlaces(text);

@@ -1,6 +1,6 @@
 import { type KeyObject } from 'node:crypto';
 import { OpmateError } from '../core/errors.js';
-import { parseJsonFile, readDocument } from '../document/document.js';
+import { readDocument } from '../document/document.js';
 import type { Field } from '../document/field.js';
 import { parseKeyring } from './openpgp-keyring.js';
 import type { PolicyRequirement, SignaturePolicy } from './policy.js';
@@ -26,9 +26,8 @@ export async function parsePolicyFile(
   file: string,
   readFile: ReadPolicyFile,
 ): Promise<SignaturePolicy> {
-  // The YAML parser reads JSON too, but reports its errors in terms of YAML.
-  if (/^\s*\{/.test(text)) parseJsonFile(text, file);
-  const { root, diagnostics } = readDocument(text, file, { maxLength: maxPolicyLength, noun: 'policy' });
+  const options = { maxLength: maxPolicyLength, noun: 'policy', isJson: true };
+  const { root, diagnostics } = readDocument(text, file, options);
   const readRequirements = createRequirementReader(readFile);
   if (!root.isPresent) root.fail('expected default: and its requirements');
   const fields = root.isPresent ? root.object(['default', 'transports']) : undefined;

@@ -1,4 +1,4 @@
-import { openJsonFile, readDocument } from '../document/document.js';
+import { readDocument } from '../document/document.js';
 
 const mediaType = /^application\/vnd\.dev\.sigstore\.trustedroot(?:\+json;version=0\.\d+|\.v0\.\d+\+json)$/;
 const logFields = ['baseUrl', 'hashAlgorithm', 'publicKey', 'logId', 'checkpointKeyId', 'operator'] as const;
@@ -12,8 +12,8 @@ export const trustedRootHint = 'specify a trusted_root.json of Sigstore';
  * of validity. Unknown fields of later versions are accepted. Throws OpmateError SYNTAX, or DiagnosticsError.
  */
 export function checkRootFields(json: string, file: string): void {
-  openJsonFile(json, file);
-  const { root, diagnostics } = readDocument(json, file, { maxLength: Infinity, noun: 'trusted root' });
+  const options = { maxLength: Infinity, noun: 'trusted root', isJson: true };
+  const { root, diagnostics } = readDocument(json, file, options);
   // A similar name is an error, others are warnings, which are not shown.
   const similar = { unknown: 'warn' } as const;
   const lists = ['tlogs', 'certificateAuthorities', 'ctlogs', 'timestampAuthorities'] as const;

@@ -93,6 +93,15 @@ export interface ImageSetRun {
   readonly session: Session;
 }
 
+const configuredHints = {
+  missing: 'check the name and tag, or omit it with --on-error skip-image',
+  unreachable: 'exclude it with blockedImages, or skip it with --on-error skip-image',
+};
+const lockedHints = {
+  missing: 'plan again: the lock pins an image that is gone',
+  unreachable: 'make the registry reachable, or plan again without the image',
+};
+
 /** Prepares a run; nothing is read yet. Throws UsageError for an invalid destination. */
 export function prepareRun(
   configFile: string | undefined,
@@ -112,6 +121,7 @@ export function prepareRun(
       ...{ session: own, imagesAtOnce, layersAtOnce, imageTimeoutMs },
       maxPerRegistry: resolveMaxPerRegistry(options),
       continueOnError: onError !== 'stop',
+      hints: options.locked === true ? lockedHints : configuredHints,
     },
     configFile,
     destination: parseDestination(destination, session, options.maxNestedPaths),

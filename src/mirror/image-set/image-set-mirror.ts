@@ -30,7 +30,7 @@ import { getCatalogTarget } from './image-set-config.js';
 import { type MirrorTarget, targetReference } from './image-set-names.js';
 import type { ImageSetPlan, PlannedCatalog } from './image-set-plan.js';
 import type { MirroredSet } from './image-set-resources.js';
-import { type PlannedImage, isCopiedLast, isOfRelease } from './planned-image.js';
+import { type PlannedImage, describeBundles, isCopiedLast, isOfRelease } from './planned-image.js';
 
 /** Handling of images that cannot be copied. */
 export type OnError = 'stop' | 'skip-image' | 'skip-bundle';
@@ -255,6 +255,7 @@ export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirror
       targetName: image.destination,
       ...(isCopiedLast(image) && { isLast: true }),
       ...(image.contents !== undefined && { contents: image.contents }),
+      neededBy: describeBundles(image.bundles),
       place: image.place,
       // A rebuilt catalog has no other platforms.
       ...(rebuilt === undefined && { platforms: image.platforms }),

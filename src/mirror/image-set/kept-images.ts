@@ -1,6 +1,6 @@
 import { getOrAdd } from '../../core/groups.js';
-import { quoteGo } from '../../document/go-json.js';
 import type { ImageName } from './image-set-names.js';
+import { describeBundles } from './planned-image.js';
 import type { ImageSetLock, LockedImage } from '../lock/lock.js';
 
 /** Manifests and names of images in locks, which must not be deleted. */
@@ -27,9 +27,5 @@ export function createKeptImages() {
 }
 
 function getUser({ kind, source, bundles }: LockedImage): string {
-  const [first] = bundles;
-  if (first === undefined) return kind === 'catalog' ? `the catalog ${source}` : source;
-  const more = bundles.length - 1;
-  const name = `bundle ${quoteGo(first.bundle)} of package ${quoteGo(first.package)}`;
-  return more === 0 ? name : `${name} (and ${more} more)`;
+  return describeBundles(bundles) ?? (kind === 'catalog' ? `the catalog ${source}` : source);
 }

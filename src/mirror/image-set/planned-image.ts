@@ -1,4 +1,5 @@
 import type { Reference } from '../../core/reference.js';
+import { quoteGo } from '../../document/go-json.js';
 import type { ImageContents } from '../../oci/image/contents.js';
 import type { OpenedReference } from '../../oci/image/open.js';
 import type { Platform } from '../../oci/image/types.js';
@@ -50,6 +51,13 @@ export const releaseRepositories = {
   component: 'openshift/release',
   graph: 'openshift/graph-image',
 } as const;
+
+/** Returns the bundles that need an image, for messages: the first, and the number of others; undefined for none. */
+export function describeBundles([first, ...others]: PlannedImage['bundles']): string | undefined {
+  if (first === undefined) return undefined;
+  const name = `bundle ${quoteGo(first.bundle)} of package ${quoteGo(first.package)}`;
+  return others.length === 0 ? name : `${name} (and ${others.length} more)`;
+}
 
 /** Reports whether an image is copied after the others, because it names them. */
 export function isCopiedLast({ kind }: ImageKind): boolean {

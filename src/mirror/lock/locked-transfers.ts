@@ -2,7 +2,7 @@ import { OpmateError } from '../../core/errors.js';
 import { formatReference, parseReference } from '../../core/reference.js';
 import type { OpenedReference } from '../../oci/image/open.js';
 import { type MirrorTarget, pathBelow } from '../image-set/image-set-names.js';
-import { isCopiedLast } from '../image-set/planned-image.js';
+import { describeBundles, isCopiedLast } from '../image-set/planned-image.js';
 import type { PinnedTransfer } from '../transfer/transfer-types.js';
 import { type ImageSetLock, type LockedImage, getLockedName } from './lock.js';
 
@@ -52,6 +52,7 @@ export function toTransfers(lock: ImageSetLock, { target, open }: LockedTransfer
       target: { transport: 'docker', text: targetName, registry, repository, ...version },
       sourceName: kind === 'catalog' ? reference : formatReference(parseReference(reference)),
       targetName,
+      neededBy: describeBundles(image.bundles),
       ...(isCopiedLast(image) && { isLast: true }),
       contents,
     };

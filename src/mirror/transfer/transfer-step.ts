@@ -45,6 +45,11 @@ export function getMaxImages(options: Pick<TransferOptions, 'maxPerRegistry' | '
   return Math.min(getMaxSmallRequests(options.maxPerRegistry), options.imagesAtOnce ?? Infinity);
 }
 
+const mappingHints = {
+  missing: 'check the name and tag, or skip it with --skip-missing',
+  unreachable: 'skip it with --continue-on-error',
+};
+
 interface StepOptions extends TransferOptions {
   /** Maximum parallel images. */
   concurrency: number;
@@ -137,21 +142,27 @@ async function attempt<T extends Transfer, R>(
   options: TransferOptions,
 ): Promise<Outcome<R>> {
   const { logger = silentLogger, signal } = options.session;
+  const { hints = mappingHints } = options;
   try {
     const outcome = await withinTime(transfer, options, (limits) => work(transfer, limits));
     if (outcome !== 'missing') return outcome;
+    const { sourceName, neededBy } = transfer;
     if (!options.skipMissing)
-      throw new OpmateError('NOT_FOUND', 'not found', {
-        subject: transfer.sourceName,
-        hint: 'check the name and tag, or skip it with --skip-missing, or with --on-error skip-image and --config',
-      });
-    logger.log('warn', `${transfer.sourceName}: not found, skipped`);
+      throw new OpmateError(
+        'NOT_FOUND',
+        neededBy === undefined ? 'not found' : `not found: ${neededBy} needs it`,
+        {
+          subject: sourceName,
+          hint: hints.missing,
+        },
+      );
+    logger.log('warn', `${sourceName}: not found, skipped`);
     return outcome;
   } catch (error) {
     throwIfCancelled(signal);
     if (!isImageFailure(error)) throw error;
     const { file, line } = transfer.place ?? {};
-    const named = addImageName(error, transfer);
+    const named = addImageName(error, transfer, hints.unreachable);
     const placed = file === undefined ? named : addContext(named, { file, line });
     if (isFatal(placed)) throw placed;
     if (options.isQuiet !== true) logger.log('error', placed.message);
@@ -165,16 +176,17 @@ export function isImageFailure(error: unknown): error is OpmateError {
 }
 
 /** Replaces the subject of an error of a registry or repository by the image that was not copied. */
-function addImageName(error: OpmateError, { sourceName, targetName }: Transfer): OpmateError {
+function addImageName(
+  error: OpmateError,
+  { sourceName, targetName }: Transfer,
+  unreachableHint: string,
+): OpmateError {
   const { subject } = error;
   // Refused credentials concern all images of a registry.
   if (subject === undefined || (error.code === 'AUTH' && !subject.includes('/'))) return error;
   const name = [sourceName, targetName].find((image) => image === subject || image.startsWith(`${subject}/`));
   if (name === undefined) return error;
-  const hint =
-    name === sourceName && error.code === 'NETWORK'
-      ? 'exclude it with blockedImages, or skip it with --on-error skip-image (both with --config)'
-      : undefined;
+  const hint = name === sourceName && error.code === 'NETWORK' ? unreachableHint : undefined;
   return addContext(error, { subject: name, replaces: [subject], hint });
 }
 

@@ -14,6 +14,8 @@ export interface Transfer {
   sourceName: string;
   /** Name of the target in messages. */
   targetName: string;
+  /** Bundles that need it, for messages. */
+  neededBy?: string | undefined;
   /** Place in the configuration, for messages. */
   place?: { file: string; line: number } | undefined;
   /** Copied after all other images, such as a catalog, which must name only images at the target. */
@@ -63,6 +65,13 @@ export interface StepFaults {
   failed: { transfer: Transfer; error: OpmateError }[];
 }
 
+/** Hints for images that cannot be read at their source. */
+interface SourceHints {
+  missing: string;
+  /** For a registry that cannot be reached. */
+  unreachable: string;
+}
+
 /** Options of copying images. */
 export interface TransferOptions {
   session: ImageSession;
@@ -78,6 +87,8 @@ export interface TransferOptions {
   continueOnError?: boolean | undefined;
   /** Skips images not found at the source, with or without `continueOnError`. */
   skipMissing?: boolean | undefined;
+  /** Default: the hints for a mapping. */
+  hints?: SourceHints | undefined;
   /** Leaves logging of failures to the caller, with `continueOnError`. */
   isQuiet?: boolean | undefined;
   /** Copies referrers too. */

@@ -102,6 +102,16 @@ describe('mirror/transfer', () => {
     expect(source.requests.filter(({ path }) => path.includes('/blobs/')).length).toBeLessThanOrEqual(12);
   });
 
+  it('names what needs a missing image, and the way out of the run', async () => {
+    const [transfer] = transfersOf(1) as [Transfer];
+    const options = { continueOnError: false, skipMissing: false };
+    const failure = await failureOf(run([{ ...transfer, neededBy: 'bundle "b"' }], options));
+    expect(failure.message).toBe('source v0: not found: bundle "b" needs it');
+    expect(failure.hint).toBe('check the name and tag, or skip it with --skip-missing');
+    const hints = { missing: 'plan again', unreachable: 'wait' };
+    expect(await failureOf(run([transfer], { ...options, hints }))).toMatchObject({ hint: 'plan again' });
+  });
+
   it('gives up where nothing answers, and where the disk fails', async () => {
     source.on({ path: /./, respond: { reset: true } });
     expect(await failureOf(run(transfersOf(50)))).toMatchObject({ code: 'NETWORK' });

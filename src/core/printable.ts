@@ -20,6 +20,17 @@ export function count(number: number, noun: string): string {
   return `${number} ${number === 1 ? noun : noun.replace(/y$/, 'ie').concat('s')}`;
 }
 
+const byteUnits = ['KiB', 'MiB', 'GiB', 'TiB'] as const;
+
+/** Returns a size in powers of 1024: `700 bytes`, `1.5 KiB`, `12 GiB`. */
+export function amountOfBytes(bytes: number): string {
+  if (bytes < 1024) return count(bytes, 'byte');
+  let amount = bytes / 1024;
+  let unit = 0;
+  for (; amount >= 999.5 && unit < byteUnits.length - 1; unit++) amount /= 1024;
+  return `${amount < 9.95 ? amount.toFixed(1) : amount.toFixed(0)} ${byteUnits[unit]}`;
+}
+
 /** Escapes untrusted text for one line or table cell: as `printable`, tabs and line feeds included. */
 export function printableLine(text: string): string {
   return text.replace(unsafe, escapeCharacter);

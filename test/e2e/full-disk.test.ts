@@ -85,7 +85,7 @@ describe.skipIf(!hasNamespaces)('mirroring to a full disk', () => {
     // Room for the layout and for some of the images.
     const { status, stderr } = await onSmallDisk('24k', ...args());
     expect(status).not.toBe(0);
-    expect(stderr).toMatch(/no space left on device|not enough disk space: \d+ bytes needed, \d+ free/);
+    expect(stderr).toMatch(/no space left on device|not enough disk space: \S+ \S+ needed, \S+ \S+ free/);
     expect(stderr).not.toMatch(/aborted|internal error/);
   });
 });

@@ -4,6 +4,7 @@ import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, fileError, getMessage, throwIfCancelled, throwFileError } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 import { sortedByBytes } from '../../core/order.js';
+import { amountOfBytes } from '../../core/printable.js';
 import { readBytes } from '../../files/file-region.js';
 import { lstatIfPresent, statIfPresent } from '../../files/file-status.js';
 import { freeBytes } from '../../files/free-space.js';
@@ -142,10 +143,14 @@ export function openArchiveDirectory(directory: string, index: ArchiveIndex, log
       ({ needed, free } = await measureSpace(indexBytes));
     }
     if (needed <= free) return old;
-    throw new OpmateError('IO', `not enough disk space: ${needed} bytes needed, ${free} free`, {
-      subject: directory,
-      hint: 'free disk space, or specify a directory on another disk',
-    });
+    throw new OpmateError(
+      'IO',
+      `not enough disk space: ${amountOfBytes(needed)} needed, ${amountOfBytes(free)} free`,
+      {
+        subject: directory,
+        hint: 'free disk space, or specify a directory on another disk',
+      },
+    );
   }
 
   async function measureSpace(indexBytes: number): Promise<{ needed: number; free: number }> {

@@ -131,7 +131,12 @@ export function divideBlobs(
 
 /** Reports whether a blob does not fit into a part of its own. */
 export function isTooLarge(blob: { digest: string; size: number }, partBytes: number): boolean {
-  return getSpan(blob) + tarEnd.length > partBytes;
+  return getPartSize(blob) > partBytes;
+}
+
+/** Returns the size of a part that holds only this blob, without its index. */
+export function getPartSize(blob: { digest: string; size: number }): number {
+  return getSpan(blob) + tarEnd.length;
 }
 
 /**

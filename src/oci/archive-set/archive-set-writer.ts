@@ -15,10 +15,11 @@ import {
   throwIfCancelled,
 } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
+import { amountOfBytes } from '../../core/printable.js';
 import { type Logger, runTask, silentLogger } from '../../core/log.js';
 import { readBytes, readRegion, writeBytes } from '../../files/file-region.js';
 import { withLock } from '../../files/lock.js';
-import { makeDirectory } from '../../files/make-directory.js';
+import { makeDirectory, missingDirectories, removeEmptyDirectories } from '../../files/make-directory.js';
 import type { Descriptor } from '../image/types.js';
 import { retryDamaged } from '../transport/retry-policy.js';
 import { type OldArchive, openArchiveDirectory } from './archive-directory.js';
@@ -38,6 +39,7 @@ import {
   type PartLayout,
   type PlacedBlob,
   blobHeader,
+  getPartSize,
   isTooLarge,
   toPlanKey,
   divideBlobs,
@@ -99,12 +101,15 @@ export async function writeArchiveSet(
 ): Promise<WrittenArchive> {
   throwIfCancelled(options.signal);
   const plan = planArchive(directory, images, blobs, options);
+  let created: string[] = [];
   try {
+    created = await missingDirectories(directory);
     await makeDirectory(directory);
     return await withLock(directory, { task: 'write an archive', signal: options.signal }, () =>
       writePlanned(directory, plan, options),
     );
   } catch (error) {
+    await removeEmptyDirectories(created);
     if (options.signal?.aborted) throw new CancelledError('cancelled', { cause: error });
     if (systemCode(error) === 'ENOSPC') {
       throw new OpmateError('IO', 'no space left on device', {
@@ -150,9 +155,11 @@ function planArchive(
   }
   const sorted = nameImages(images, (digest) => sizes.get(digest) ?? inBase.get(digest));
   const list = [...sizes].map(([digest, size]) => ({ digest, size }));
-  for (const { digest, size } of list.filter((blob) => isTooLarge(blob, partBytes))) {
-    const message = `${digest}: ${size} bytes do not fit into a part of ${partBytes} bytes`;
-    if (strict) throw new LimitError(message, { hint: 'set a larger archiveSize' });
+  for (const blob of list.filter((item) => isTooLarge(item, partBytes))) {
+    const layer = `layer ${blob.digest} of ${amountOfBytes(blob.size)}`;
+    const message = `${layer} does not fit into a part of ${amountOfBytes(partBytes)}`;
+    const gibibytes = Math.ceil(getPartSize(blob) / 2 ** 30);
+    if (strict) throw new LimitError(message, { hint: `set archiveSize to ${gibibytes} or more` });
     logger.log('warn', `${message}: using a larger part`);
   }
   const parts = divideBlobs(list, sorted, partBytes);

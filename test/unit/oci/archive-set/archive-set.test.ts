@@ -152,7 +152,7 @@ describe('oci/archive-set', () => {
     const { index } = await content.write(directory, { partBytes: 100_000, logger });
     const large = descriptorOf(layerBytes(1_500_000, 'c')).digest;
     expect(logger.warnings).toEqual([
-      `${large}: 1500000 bytes do not fit into a part of 100000 bytes: using a larger part`,
+      `layer ${large} of 1.4 MiB does not fit into a part of 98 KiB: using a larger part`,
     ]);
     const parts = [...index.blobs.values()].map((blob) => blob.part);
     expect(parts.filter((number) => number === index.blobs.get(large)?.part)).toHaveLength(1);
@@ -160,7 +160,7 @@ describe('oci/archive-set', () => {
     const strict = await directoryWith();
     content.fetched.length = 0;
     const error = await failureOf(content.write(strict, { partBytes: 100_000, strict: true }));
-    expect([error.code, error.hint]).toEqual(['LIMIT', 'set a larger archiveSize']);
+    expect([error.code, error.hint]).toEqual(['LIMIT', 'set archiveSize to 1 or more']);
     expect(content.fetched).toEqual([]);
     expect(await readdir(strict)).toEqual([]);
   });
@@ -170,9 +170,9 @@ describe('oci/archive-set', () => {
     const content = someContent();
     const descriptor = { ...descriptorOf('huge'), size: 2 ** 50 };
     content.blobs.push({ descriptor, open: () => Readable.from([]) });
-    const error = await failureOf(content.write(directory));
+    const error = await failureOf(content.write(path.join(directory, 'new', 'archive')));
     expect(error.code).toBe('IO');
-    expect(error.message).toMatch(/: not enough disk space: 11258999\d+ bytes needed, \d+ free$/);
+    expect(error.message).toMatch(/: not enough disk space: 1024 TiB needed, \S+ [KMGT]iB free$/);
     expect(content.fetched).toEqual([]);
     expect(await readdir(directory)).toEqual([]);
   });

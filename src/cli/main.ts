@@ -1,8 +1,8 @@
 import { homedir, tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Writable } from 'node:stream';
-import { formatWithHint } from '../core/diagnostic.js';
-import { namesLine } from '../core/diagnostics-error.js';
+import { formatDiagnostic, formatWithHint } from '../core/diagnostic.js';
+import { findSharedHint, namesLine } from '../core/diagnostics-error.js';
 import { CancelledError, OpmateError, getMessage, redact, reportedError } from '../core/errors.js';
 import type { CommandContext } from './context.js';
 import { getExitCode, exitCodes } from './exit-codes.js';
@@ -125,9 +125,10 @@ function withStderr(context: CommandContext, stderr: CommandContext['stderr']): 
 function describeError(error: unknown, debug: boolean, paint: Paint): string {
   let text: string;
   if (error instanceof OpmateError) {
-    // Several diagnostics have their hints beside them.
-    const hasHint = error.hint !== undefined && (error.diagnostics?.length ?? 1) === 1;
-    const hint = hasHint ? `${paint.hint('hint:')} ${shown(error.hint ?? '')}\n` : '';
+    const { diagnostics = [] } = error;
+    // Several diagnostics have different hints beside them.
+    const advice = diagnostics.length > 1 ? findSharedHint(diagnostics) : error.hint;
+    const hint = advice === undefined ? '' : `${paint.hint('hint:')} ${shown(advice)}\n`;
     const lines = new Set(getMessages(error).map(shown));
     text = `${[...lines].map((line) => paint.error(line)).join('\n')}\n${formatPlace(error)}${hint}`;
   } else {
@@ -147,7 +148,8 @@ function describeError(error: unknown, debug: boolean, paint: Paint): string {
 /** Returns the lines of an error: one per diagnostic or combined error. */
 function getMessages(error: OpmateError): string[] {
   if (error.diagnostics !== undefined && error.diagnostics.length > 1) {
-    return error.diagnostics.map(formatWithHint);
+    const hasSharedHint = findSharedHint(error.diagnostics) !== undefined;
+    return error.diagnostics.map(hasSharedHint ? formatDiagnostic : formatWithHint);
   }
   const { cause } = error;
   if (!(cause instanceof AggregateError)) return [error.message];

@@ -1,4 +1,11 @@
-import { type Diagnostic, formatMessage, formatPlace, formatWithHint, withSubject } from './diagnostic.js';
+import {
+  type Diagnostic,
+  formatDiagnostic,
+  formatMessage,
+  formatPlace,
+  formatWithHint,
+  withSubject,
+} from './diagnostic.js';
 import { type ErrorCode, OpmateError, throwIfCancelled } from './errors.js';
 
 const errorCodes: Readonly<Record<string, ErrorCode>> = {
@@ -20,7 +27,9 @@ export class DiagnosticsError extends OpmateError {
     const code = options.code ?? errorCodes[first.code] ?? 'INVALID';
     const { cause } = options;
     if (diagnostics.length > 1) {
-      super(code, diagnostics.map(formatWithHint).join('; '), { cause, diagnostics });
+      const shared = findSharedHint(diagnostics);
+      const format = shared === undefined ? formatWithHint : formatDiagnostic;
+      super(code, diagnostics.map(format).join('; '), { cause, diagnostics, hint: shared });
     } else {
       const place = formatPlace(first);
       const { subject, problem } =
@@ -28,6 +37,12 @@ export class DiagnosticsError extends OpmateError {
       super(code, problem, { subject, file, line, column, path, hint, cause, diagnostics });
     }
   }
+}
+
+/** Returns the hint of several diagnostics that all have the same. */
+export function findSharedHint([first, ...others]: readonly Diagnostic[]): string | undefined {
+  if (first === undefined || others.length === 0) return undefined;
+  return others.every(({ hint }) => hint === first.hint) ? first.hint : undefined;
 }
 
 /** Returns the diagnostics of an error, or one made from its fields. */

@@ -78,6 +78,9 @@ describe('mirror in place of oc-mirror', () => {
       expect(stderr).toContain(`${source.host}/acme/${name}:v1: not found`);
       expect(stderr).toContain(`missing.yaml:${line}`);
     }
+    const hint = 'hint: check the name and tag, or omit it with --on-error skip-image\n';
+    expect(stderr.split('check the name').length).toBe(2);
+    expect(stderr.endsWith(hint)).toBe(true);
     expect(await repositoriesAt('missing')).toEqual([]);
   });
 

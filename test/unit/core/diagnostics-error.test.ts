@@ -68,6 +68,14 @@ describe('core/diagnostics-error', () => {
     expect(combined.diagnostics).toHaveLength(3);
   });
 
+  it('states a hint of all combined errors once', () => {
+    const [a, b] = ['a', 'b'].map((text) => new OpmateError('NOT_FOUND', text, { hint: 'look' }));
+    const combined = combineErrors([a, b] as OpmateError[]);
+    expect(combined).toMatchObject({ message: 'a; b', hint: 'look' });
+    const mixed = combineErrors([a, new OpmateError('NOT_FOUND', 'c', { hint: 'wait' })] as OpmateError[]);
+    expect(mixed).toMatchObject({ message: 'a (look); c (wait)', hint: undefined });
+  });
+
   it('returns a single error as it is', () => {
     const error = new OpmateError('IO', 'x');
     expect(combineErrors([error])).toBe(error);

@@ -144,7 +144,7 @@ describe('parsePolicyFile', () => {
 
   it('reports syntax errors in terms of JSON, at their line', async () => {
     await expect(parsePolicyFile('{\n"default": []\n"x"\n}\n', 'p.json', readFile)).rejects.toThrow(
-      /^p\.json:3: not JSON: /,
+      /^p\.json:3: invalid JSON: /,
     );
   });
 

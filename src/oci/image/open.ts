@@ -40,7 +40,7 @@ export function holdOpen(image: { repository: Repository; digest: string }): Ope
 
 /**
  * Opens the repository of a reference: in a registry, an OCI layout directory, or an archive file. A layout or archive
- * without tag must have a single image. Throws OpmateError for a registry reference without tag and digest, and the errors
+ * without tag must have a single image. Throws UsageError for a registry reference without tag and digest, and the errors
  * of opening a layout or archive.
  */
 export async function openReference(reference: Reference, session: ImageSession): Promise<OpenedReference> {
@@ -49,7 +49,10 @@ export async function openReference(reference: Reference, session: ImageSession)
     const { signatureReads } = session;
     const repository = signatureReads ? withSignatureCache(own, signatureReads) : own;
     const wanted = reference.digest ?? reference.tag;
-    if (wanted === undefined) throw missingTag(reference.text);
+    if (wanted === undefined) {
+      const { problem, subject, hint } = missingTag(reference.text);
+      throw new UsageError(problem, { subject, hint });
+    }
     return { repository, reference: wanted, close: async () => undefined };
   }
   return keepOpen(openLocal(reference.transport, reference.path, session), async (opened) => {

@@ -83,7 +83,7 @@ describe('oci/open', () => {
   it('makes up no tag', async () => {
     const failure = await failureOf(open('quay.io/ns/name'));
     expect(failure).toMatchObject({
-      code: 'INVALID',
+      code: 'USAGE',
       message: 'quay.io/ns/name: missing tag or digest',
     });
     expect(await failureOf(target('quay.io/ns/name'))).toMatchObject({ code: 'USAGE' });

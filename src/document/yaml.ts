@@ -26,7 +26,7 @@ interface YamlLimits {
  * and surrogate pairs in double quotes, as JSON has them, although Go rejects both.
  */
 export function parseYaml(text: string, options: YamlLimits = {}): JsonValue {
-  return withinStack(options, (limits) => {
+  return withinLimits(text, options, (limits) => {
     const fast = parseFastYaml(text, limits.maxDepth);
     return fast === undefined ? parseFullYaml(text, limits) : fast.value;
   });
@@ -37,10 +37,10 @@ export function parseYaml(text: string, options: YamlLimits = {}): JsonValue {
  * for hand-written files. Throws YamlError.
  */
 export function parseYamlWithPlaces(text: string, options: YamlLimits = {}): PlacedYaml {
-  return withinStack(options, (limits) => parseFullYamlWithPlaces(text, limits));
+  return withinLimits(text, options, (limits) => parseFullYamlWithPlaces(text, limits));
 }
 
-function withinStack<T>(options: YamlLimits, read: (limits: Required<YamlLimits>) => T): T {
+function withinLimits<T>(text: string, options: YamlLimits, read: (limits: Required<YamlLimits>) => T): T {
   const maxAliases = options.maxAliases ?? 10_000;
   const maxDepth = options.maxDepth ?? 1_000;
   try {
@@ -48,6 +48,9 @@ function withinStack<T>(options: YamlLimits, read: (limits: Required<YamlLimits>
   } catch (error) {
     // `maxDepth` may exceed what the stack holds.
     if (error instanceof RangeError) throw new YamlError('yaml: nested too deeply');
-    throw error;
+    if (!(error instanceof YamlError) || error.line === undefined) throw error;
+    // What is open at the end is reported behind it.
+    const lastLine = text.trimEnd().split('\n').length;
+    throw error.line <= lastLine ? error : new YamlError(error.message, lastLine, error.withoutLine);
   }
 }

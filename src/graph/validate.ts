@@ -475,7 +475,7 @@ function* validateInSteps(facts: CatalogFacts): Steps<ValidationReport> {
           misspelled === undefined
             ? adviseOnGraph(graph, compare)
             : {
-                hint: `correct the name of entry ${quoteGo(misspelled.name)} first`,
+                hint: `fix the name of entry ${quoteGo(misspelled.name)} first`,
                 entry: misspelled.name,
                 field: undefined,
               };

@@ -391,7 +391,7 @@ function readScalar(
           ? BigInt(value)
           : undefined;
       if (whole === undefined || BigInt.asIntN(bits, whole) !== whole) {
-        return fail(value, `a whole number of ${bits} bits`, place, state);
+        return fail(value, `a ${bits}-bit integer`, place, state);
       }
       return value;
     }

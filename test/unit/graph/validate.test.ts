@@ -239,7 +239,7 @@ describe('graph/validate, beyond it', () => {
     const { problems } = validate([...catalog(entries).slice(0, 2), bundle('w.v1.0.0'), ...bundles]);
     expect(problems.map(({ hint }) => hint)).toEqual([
       'use "w.v1.0.0", or add the bundle',
-      'correct the name of entry "w.v1.0.O" first',
+      'fix the name of entry "w.v1.0.O" first',
       'use the same name for the bundle and for the entry "w.v1.0.O", which has no bundle',
     ]);
   });

@@ -58,7 +58,7 @@ describe('kube/struct', () => {
     };
     const { faults, dropped } = conform(given, deploymentSpec, { path: ['spec'] });
     expect(faults.map(({ message }) => message)).toEqual([
-      'spec.replicas: expected a whole number of 32 bits, got a string',
+      'spec.replicas: expected a 32-bit integer, got a string',
       'spec.template.spec.containers[0].name: expected a string, got the number 1',
       'spec.template.spec.volumes: expected a list, got an object',
     ]);

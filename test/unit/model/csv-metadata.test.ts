@@ -101,7 +101,7 @@ describe('model/csv-metadata', () => {
     ['spec.links: expected a list, got an object', { links: {} }],
     ['spec.provider: expected an object, got a string', { provider: 'x' }],
     [
-      'spec.webhookdefinitions[0].containerPort: expected a whole number of 32 bits',
+      'spec.webhookdefinitions[0].containerPort: expected a 32-bit integer',
       { webhookdefinitions: [{ containerPort: 1.5 }] },
     ],
     ['spec.release: "01" is not a release identifier', { release: '1.01' }],

@@ -63,7 +63,7 @@ describe('bundle/plain/external-format', () => {
     for (const format of ['../evil', 'a/b', '', 'Plain', 'a b', '-a']) {
       expect(isFormatName(format)).toBe(false);
       await expect(renderExternal(await directoryWith(), format, options, options)).rejects.toThrow(
-        'neither known',
+        'unknown format',
       );
     }
   });
@@ -72,7 +72,7 @@ describe('bundle/plain/external-format', () => {
     const directory = await directoryWith({ 'opmate-format-mine': '#!/bin/sh\nexit 0\n' });
     await chmod(path.join(directory, 'opmate-format-mine'), 0o755);
     const options = await withPrograms({}, { environment: { PATH: '.::/usr/bin' } });
-    await expect(renderExternal(directory, 'mine', options, options)).rejects.toThrow('neither known');
+    await expect(renderExternal(directory, 'mine', options, options)).rejects.toThrow('unknown format');
   });
 
   it('stops programs that print too much, take too long or are cancelled', async () => {

@@ -84,7 +84,7 @@ describe('the library', () => {
         size: true,
         passed: true,
         pieces: true,
-        codes: ['INVALID', 'NOT_FOUND', 'UNSUPPORTED', 'NOT_FOUND'],
+        codes: ['NOT_FOUND', 'NOT_FOUND', 'UNSUPPORTED', 'NOT_FOUND'],
       });
       expect(await sandbox.leftovers()).toEqual([]);
     } finally {

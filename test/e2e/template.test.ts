@@ -89,8 +89,8 @@ describe('opmate template render', () => {
   it('lists every missing image, and writes nothing', async () => {
     const { code, stdout, stderr } = await render(['missing.yaml']);
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    expect(stderr).toMatch(/^missing\.yaml:4: .*ns\/widget:v2": not found \(/m);
-    expect(stderr).toMatch(/^missing\.yaml:5: .*ns\/widget:v3": not found \(/m);
+    expect(stderr).toMatch(/^missing\.yaml:4: .*ns\/widget:v2": not found$/m);
+    expect(stderr).toMatch(/^missing\.yaml:5: .*ns\/widget:v3": not found$/m);
   });
 
   it('reports the location of an inline bundle, and suggests the type of a basic template', async () => {

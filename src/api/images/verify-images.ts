@@ -41,7 +41,9 @@ export async function verifyImages(
   const policy = await readSignaturePolicy(options, session.workingDirectory, session);
   const { registriesDirectory } = options;
   const lookasides: LookasideConfiguration =
-    registriesDirectory === undefined ? new Map<string, string>() : await readLookasides(registriesDirectory, session.workingDirectory);
+    registriesDirectory === undefined
+      ? new Map<string, string>()
+      : await readLookasides(registriesDirectory, session.workingDirectory);
   return mapConcurrent(
     await Promise.all(references.map(parseSourceImage)),
     concurrency,

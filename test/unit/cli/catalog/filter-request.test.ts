@@ -122,10 +122,7 @@ exact: true
       'filter.yaml:2:12: packages[0]: expected a name or an object, got the number 1',
     ],
     ['kind: CatalogFilter\nlatest: 0', 'filter.yaml:2:1: latest: expected an integer from 1 to 1000000'],
-    [
-      'kind: CatalogFilter\nminVersion: "1"',
-      'filter.yaml:2:1: minVersion: invalid version "1"',
-    ],
+    ['kind: CatalogFilter\nminVersion: "1"', 'filter.yaml:2:1: minVersion: invalid version "1"'],
     ['kind: CatalogFilter\nundated: maybe', 'filter.yaml:2:1: undated: unsupported value "maybe"'],
     [
       'kind: CatalogFilter\ndrop: {bundles: [{}]}',

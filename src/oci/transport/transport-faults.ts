@@ -77,7 +77,7 @@ export async function describeFault(error: unknown, url: URL, route: Route): Pro
   const code = systemCode(error) ?? '';
   const reason = describeReason(error);
   // The original error is not kept: its message and stack have the URL.
-  const cause = Object.assign(new Error(reason), { code });
+  const cause = Object.assign(new Error(`${reason}${describeTrust(code, route)}`), { code });
   const host = url.host;
   const proxyStatus = /^OPMATE_PROXY_(\d+)$/.exec(code)?.[1];
   if (proxyStatus !== undefined) return proxyFault(host, route.proxy ?? 'proxy', Number(proxyStatus));
@@ -86,11 +86,9 @@ export async function describeFault(error: unknown, url: URL, route: Route): Pro
     const peer = route.proxy === undefined ? await greet(url, route) : undefined;
     const issuer = peer ? ` (issued by ${peer.issuer} for ${peer.names})` : '';
     const hint = otherCertificateHints[code];
-    // The authorities do not matter for a certificate that is wrong in itself.
-    const trusted = hint ? '' : `; authorities taken from ${[...new Set(route.trustPaths)].join(', ')}`;
     const flag = route.insecureFlag ?? '--skip-tls-verify';
     const usual = `add its certificate authority with --ca-file or certs.d, or accept any certificate with ${flag}`;
-    return new NetworkError(`TLS: ${certificate}${issuer}${trusted}`, {
+    return new NetworkError(`TLS: ${certificate}${issuer}`, {
       ...{ subject: host, temporary: false, cause },
       hint: hint ?? route.certificateHint ?? usual,
     });
@@ -106,6 +104,12 @@ export async function describeFault(error: unknown, url: URL, route: Route): Pro
   const via = route.proxy === undefined || !code.startsWith('E') ? '' : ` (through proxy ${route.proxy})`;
   const problem = known ? `${known.text}${via}` : `request failed${via}: ${reason}`;
   return new NetworkError(problem, { subject: host, temporary: known?.temporary ?? true, cause });
+}
+
+/** Returns the files of authorities; nothing for a certificate that is wrong in itself. */
+function describeTrust(code: string, { trustPaths }: Route): string {
+  if (certificateFaults[code] === undefined || otherCertificateHints[code] !== undefined) return '';
+  return `; authorities taken from ${[...new Set(trustPaths)].join(', ')}`;
 }
 
 /** Returns the reason of a failed request without the URL that node-fetch adds, which may be signed. */

@@ -44,7 +44,7 @@ describe('oci/certificates: trust', () => {
     expect(failure.message).toContain(
       'issued by opmate test authority for IP Address:127.0.0.1, DNS:localhost',
     );
-    expect(failure.message).toContain(
+    expect((failure.cause as Error).message).toContain(
       `authorities taken from ${bundle}, ${bench.home}/.config/containers/certs.d/`,
     );
     expect(failure.hint).toContain('--ca-file');

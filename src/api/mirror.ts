@@ -1,5 +1,6 @@
 import path from 'node:path';
 import type { ArchiveProof } from '../oci/archive-set/archive-index.js';
+import { requireDirectoryOrNothing } from '../mirror/output-files.js';
 import type { Session } from '../source/session.js';
 import { requireRegistry } from './mirror/destination.js';
 import {
@@ -109,6 +110,11 @@ export async function mapArchives(
 /** Throws OpmateError if results could not be written, before a run has worked for them. */
 async function openRun(...parameters: Parameters<typeof prepareRun>): Promise<ImageSetRun> {
   const run = prepareRun(...parameters);
+  const { destination, session } = run;
+  if (destination.kind === 'disk') {
+    const { directory } = destination;
+    await requireDirectoryOrNothing(directory, path.relative(session.workingDirectory, directory) || '.');
+  }
   await run.workspace?.requireWritable();
   return run;
 }

@@ -1,6 +1,7 @@
 import { access, constants } from 'node:fs/promises';
 import path from 'node:path';
-import { OpmateError, fileError } from '../core/errors.js';
+import { inContext } from '../core/diagnostics-error.js';
+import { OpmateError, fileError, throwFileError } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { changeDirectory } from '../files/change-directory.js';
 import { lstatIfPresent, statIfPresent } from '../files/file-status.js';
@@ -15,8 +16,8 @@ export async function writeOutputFiles(
   directory: string,
   files: ReadonlyMap<string, string | undefined>,
 ): Promise<void> {
-  const subject = `output dir ${directory}`;
-  await changeDirectory(path.resolve(directory), { subject }, async ({ staging, put, remove }) => {
+  const subject = nameDirectory(directory);
+  await changeOutput(directory, async ({ staging, put, remove }) => {
     for (const [name, text] of files) {
       if (text === undefined) {
         const stats = await lstatIfPresent(path.resolve(directory, name));
@@ -31,6 +32,27 @@ export async function writeOutputFiles(
   });
 }
 
+function nameDirectory(directory: string): string {
+  return `output dir ${quoteGo(directory)}`;
+}
+
+/** Changes an output directory as `changeDirectory` does; every error has a hint. */
+async function changeOutput(directory: string, work: Parameters<typeof changeDirectory>[2]): Promise<void> {
+  await inContext({ hint: 'specify another directory, or make this one writable' }, () =>
+    changeDirectory(path.resolve(directory), { subject: nameDirectory(directory) }, work),
+  );
+}
+
+/** Throws OpmateError for a destination of an archive that is no directory; it may be missing. */
+export async function requireDirectoryOrNothing(directory: string, shown: string): Promise<void> {
+  const stats = await statIfPresent(directory).catch(throwFileError(shown));
+  if (stats === undefined || stats.isDirectory()) return;
+  throw new OpmateError('IO', 'not a directory', {
+    subject: shown,
+    hint: 'specify another destination directory',
+  });
+}
+
 /** Throws OpmateError for a directory that cannot be created or written to. */
 export async function requireWritableDirectory(directory: string): Promise<void> {
   try {
@@ -38,7 +60,7 @@ export async function requireWritableDirectory(directory: string): Promise<void>
     while ((await statIfPresent(existing)) === undefined) existing = path.dirname(existing);
     await access(`${existing}/.`, constants.W_OK | constants.X_OK);
   } catch (error) {
-    throw fileError(`output dir ${quoteGo(directory)}`, error, {
+    throw fileError(nameDirectory(directory), error, {
       hint: 'specify another with --workspace file://DIRECTORY, or with --lock FILE',
     });
   }
@@ -50,7 +72,7 @@ export async function requireNoLinks(paths: readonly string[]): Promise<void> {
     const stats = await lstatIfPresent(file);
     if (stats?.isSymbolicLink() !== true) continue;
     throw new OpmateError('UNSAFE', 'is a link', {
-      subject: `output dir ${quoteGo(file)}`,
+      subject: nameDirectory(file),
       hint: 'remove the link, or specify another directory with --workspace file://DIRECTORY',
     });
   }
@@ -61,8 +83,7 @@ export async function replaceDirectories(
   root: string,
   directories: ReadonlyMap<string, ReadonlyMap<string, string>>,
 ): Promise<void> {
-  const subject = `output dir ${quoteGo(root)}`;
-  await changeDirectory(root, { subject }, async ({ staging, put }) => {
+  await changeOutput(root, async ({ staging, put }) => {
     for (const [name, files] of directories) {
       await makeDirectory(path.join(staging, name));
       for (const [file, text] of files) await writeNewFile(path.join(staging, name, file), text);

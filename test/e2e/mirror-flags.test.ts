@@ -73,7 +73,7 @@ describe('opmate mirror with wrong flags', () => {
       ['-c', 'one.yaml', '--workspace', 'file://one.yaml', registry],
       'one.yaml/working-dir": not a directory',
     ],
-    [['-c', 'one.yaml', 'file://one.yaml'], 'one.yaml/working-dir": not a directory'],
+    [['-c', 'one.yaml', 'file://one.yaml'], 'one.yaml: not a directory\nhint: specify another destination'],
     [['-c', 'one.yaml', '--base', 'nowhere', 'file://disk'], 'nowhere: no such file or directory'],
     [
       ['plan', '-c', 'one.yaml', '-o', 'yaml', registry],

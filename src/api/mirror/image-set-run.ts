@@ -175,6 +175,8 @@ export interface MirrorResult {
   report: TransferReport;
   /** Changes of catalogs that lack images, one sentence each. */
   changes: string[];
+  /** Names of the bundles removed from catalogs. */
+  removedBundles: string[];
   /** Mirror sets and catalog sources for the cluster, by file name. */
   resources: Map<string, string>;
   bytes: BytePlan;
@@ -190,6 +192,8 @@ export interface MirrorArchive {
   report: TransferReport;
   /** Changes of catalogs that lack images, one sentence each. */
   changes: string[];
+  /** Names of the bundles removed from catalogs. */
+  removedBundles: string[];
   lock: ImageSetLock;
   index: ArchiveIndex;
   /** Bytes that an interrupted run had written. */

@@ -41,7 +41,7 @@ export async function archiveLock(run: ImageSetRun): Promise<MirrorArchive> {
     const transfers = toTransfers(lock, { target: archiveTarget, open });
     const skip = (_name: string, error: OpmateError): Promise<void> => Promise.reject(error);
     const written = await writeArchive(run, { transfers: () => transfers, lock: () => lock, skip }, config);
-    return { ...written, report: joinReports(), changes: [] };
+    return { ...written, report: joinReports(), changes: [], removedBundles: [] };
   });
 }
 

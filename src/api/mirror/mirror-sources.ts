@@ -1,8 +1,11 @@
 import { withOpen } from '../../core/concurrency.js';
+import { count } from '../../core/printable.js';
 import { type ImageSetConfiguration, getCatalogTarget } from '../../mirror/image-set/image-set-config.js';
 import { type ImageSetMirror, createImageSetMirror } from '../../mirror/image-set/image-set-mirror.js';
-import type { ImageSetPlan } from '../../mirror/image-set/image-set-plan.js';
 import { getImageName } from '../../mirror/image-set/image-set-names.js';
+import type { ImageSetPlan } from '../../mirror/image-set/image-set-plan.js';
+import type { ImageSetLock } from '../../mirror/lock/lock.js';
+import { diffLocks } from '../../mirror/lock/lock-diff.js';
 import type { ImageSetRun, MirrorMapping, MirrorPlan, MirrorResult, MirrorArchive } from './image-set-run.js';
 import { planForRun } from './plan-image-set.js';
 import { readConfiguration, readTemplates, getLockOptions } from './run-configuration.js';
@@ -14,20 +17,35 @@ import { writeResources, writeMapping, renderResources } from './write-results.j
 /** Plans in bytes, and writes the lock. Of images no blob is read but the layers of catalogs. */
 export async function planSources(run: ImageSetRun): Promise<MirrorPlan> {
   const { config, digest } = await readConfiguration(run);
-  const { destination, workspace } = run;
+  const { destination } = run;
   return withMirror(run, config, async (mirror, plan) => {
     const templates = await readTemplates(run, config);
     renderResources(run, plan, templates);
     await mirror.prepare();
     const bytes = destination.kind === 'registry' ? await mirror.survey() : await surveyArchive(run, mirror);
     const lock = mirror.lock(digest, getLockOptions(run, mirror.report()), templates);
-    await workspace?.writeLock(lock);
+    await replaceLock(run, lock);
     const kept = plan.catalogs.flatMap(({ operator, selection }) =>
       selection.kept.map((bundle) => ({ catalog: operator.catalog, ...bundle })),
     );
     const { changes, ...report } = mirror.report();
     return { bytes, lock, kept, report, changes };
   });
+}
+
+/** Writes the lock, and logs how many images of the previous one stay in the registry though no longer selected. */
+async function replaceLock(
+  { workspace, destination, session }: ImageSetRun,
+  lock: ImageSetLock,
+): Promise<void> {
+  if (workspace === undefined) return;
+  const previous = await workspace.readLock().catch(() => undefined);
+  const left = previous === undefined ? 0 : diffLocks(previous, lock).images.removed.length;
+  if (left > 0 && destination.kind === 'registry') {
+    const images = `${count(left, 'image')} of the previous lock ${left === 1 ? 'is' : 'are'} no longer selected`;
+    session.logger?.log('info', `${images}; see opmate mirror delete`);
+  }
+  await workspace.writeLock(lock);
 }
 
 /** Maps images only: nothing is read but catalogs. */
@@ -48,11 +66,11 @@ export async function mirrorSources(run: ImageSetRun): Promise<MirrorResult> {
     await verifySources(run, mirror);
     const bytes = await mirror.survey();
     run.options.onSurveyed?.(bytes);
-    const { changes, ...report } = await mirror.copy();
+    const { changes, removedBundles, ...report } = await mirror.copy();
     const lock = mirror.lock(digest, getLockOptions(run, mirror.report()), templates);
     const resources = await writeResources(run, mirror.mirrored(), templates);
-    await run.workspace?.writeLock(lock);
-    return { report, changes, resources, bytes, lock, waiting: 0 };
+    await replaceLock(run, lock);
+    return { report, changes, removedBundles, resources, bytes, lock, waiting: 0 };
   });
 }
 
@@ -70,8 +88,8 @@ export async function archiveSources(run: ImageSetRun): Promise<MirrorArchive> {
     const lock = () => mirror.lock(digest, getLockOptions(run, mirror.report()), templates);
     const written = await writeArchive(run, { ...mirror, lock }, config);
     await run.workspace?.writeLock(written.lock);
-    const { changes, ...report } = mirror.report();
-    return { ...written, report, changes };
+    const { changes, removedBundles, ...report } = mirror.report();
+    return { ...written, report, changes, removedBundles };
   });
 }
 

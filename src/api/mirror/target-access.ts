@@ -1,5 +1,6 @@
 import { withOpen } from '../../core/concurrency.js';
-import { inContext } from '../../core/diagnostics-error.js';
+import { addContext } from '../../core/diagnostics-error.js';
+import { OpmateError } from '../../core/errors.js';
 import { pathBelow, targetReference } from '../../mirror/image-set/image-set-names.js';
 import { openTarget } from '../../oci/image/open.js';
 import { getSubject } from '../../oci/image/platform.js';
@@ -17,8 +18,9 @@ export async function requireTargetAccess(
   const reference = targetReference(target, pathBelow(target, repository), 'latest');
   await withOpen(openTarget(reference, session), async ({ repository: { name, ...own }, reference: tag }) => {
     // The tag is arbitrary.
-    await inContext({ subject: name, replaces: [getSubject(name, tag)] }, () =>
-      own.headManifest(tag, session),
-    );
+    await own.headManifest(tag, session).catch((error: unknown) => {
+      const isOfRepository = error instanceof OpmateError && error.subject?.includes('/') !== false;
+      throw isOfRepository ? addContext(error, { subject: name, replaces: [getSubject(name, tag)] }) : error;
+    });
   });
 }

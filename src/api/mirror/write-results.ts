@@ -85,5 +85,5 @@ export async function copyLocked(
   run.options.onSurveyed?.(bytes);
   const { waiting, ...report } = await mirror.copy();
   const resources = await writeResources(run, set, templates);
-  return { report, changes: [], resources, bytes, lock, waiting };
+  return { report, changes: [], removedBundles: [], resources, bytes, lock, waiting };
 }

@@ -123,7 +123,9 @@ async function generateList(
   reportEnding(
     logger,
     [`${written}: ${count(images, 'image')} to delete${stay}`],
-    `opmate mirror delete --delete-yaml-file ${shellWord(written)} ${shellWord(destination)}`,
+    images === 0
+      ? undefined
+      : `opmate mirror delete --delete-yaml-file ${shellWord(written)} ${shellWord(destination)}`,
   );
   return exitCodes.done;
 }

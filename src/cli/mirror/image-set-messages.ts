@@ -73,7 +73,7 @@ export function describeBytes(plan: BytePlan, logger: Logger): void {
   const { images, blobs, bytes, presentBlobs, presentBytes } = plan;
   const all = `${count(images, 'image')}, ${count(blobs, 'blob')}, ${amountOfBytes(bytes)}`;
   const left = `to copy: ${count(blobs - presentBlobs, 'blob')}, ${amountOfBytes(bytes - presentBytes)}`;
-  const isResumed = presentBlobs > 0 && presentBlobs < blobs;
-  const resuming = isResumed ? `resuming, ${presentBlobs} of ${count(blobs, 'blob')} present; ` : '';
-  logger.log('info', `${all}; ${resuming}${left}`);
+  const isPartial = presentBlobs > 0 && presentBlobs < blobs;
+  const present = isPartial ? `present: ${count(presentBlobs, 'blob')}; ` : '';
+  logger.log('info', `${all}; ${present}${left}`);
 }

@@ -228,7 +228,7 @@ function finishMapping(
 function finishRun(
   context: CommandContext,
   { options: { output, from }, workspace }: ImageSetRequest,
-  { report, resources, waiting, lock }: MirrorResult,
+  { report, removedBundles, resources, waiting, lock }: MirrorResult,
   session: CommandSession,
 ): Promise<number> {
   session.logger.log('info', describeResources(resources, workspace));
@@ -245,13 +245,15 @@ function finishRun(
     resources: [...resources.keys()].sort().map((name) => workspace.show('cluster-resources', name)),
     waiting,
   };
-  return finishTransfer(context, session.logger, report, { output, dryRun: false, next, results });
+  return finishTransfer(context, session.logger, report, {
+    ...{ output, dryRun: false, removedBundles, next, results },
+  });
 }
 
 function finishArchive(
   context: CommandContext,
   { options, workspace, directory }: ImageSetRequest & { directory: string },
-  { index, keptBytes, lock, changes, report }: MirrorArchive,
+  { index, keptBytes, lock, changes, removedBundles, report }: MirrorArchive,
   session: CommandSession,
 ): Promise<number> {
   const { logger } = session;
@@ -293,6 +295,7 @@ function finishArchive(
     output: options.output,
     dryRun: false,
     isReported: true,
+    removedBundles,
     next,
     results,
   });

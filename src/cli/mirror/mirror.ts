@@ -1,4 +1,6 @@
-import { CancelledError, UsageError } from '../../core/errors.js';
+import { addContext } from '../../core/diagnostics-error.js';
+import { CancelledError, OpmateError, RegistryError, UsageError } from '../../core/errors.js';
+import { isRetryStatus } from '../../oci/transport/retry-policy.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import type { CommandContext } from '../context.js';
 import { useSession } from '../session.js';
@@ -61,7 +63,22 @@ async function mirrorImageSet(
   try {
     return await useSession(context, options, (session) => runImageSet(context, request, session));
   } catch (error) {
-    if (!context.signal.aborted || options.dryRun === true) throw error;
-    throw new CancelledError('interrupted', { hint: 'run the same command again to resume', cause: error });
+    if (options.dryRun === true) throw error;
+    if (!context.signal.aborted) throw addResumeHint(error);
+    throw new CancelledError('interrupted', { hint: resumeHint, cause: error });
   }
+}
+
+const resumeHint = 'run the same command again to resume';
+
+/** Adds a hint to the error of a run that can be resumed. */
+function addResumeHint(error: unknown): unknown {
+  if (!(error instanceof OpmateError)) return error;
+  const status = error instanceof RegistryError ? error.status : undefined;
+  if (status === 429)
+    return addContext(error, { newHint: 'raise --retry-timeout, or lower --max-per-registry' });
+  if (status === 507)
+    return addContext(error, { hint: 'free space in the registry, then run the same command again' });
+  const isTemporary = status === undefined ? error.code === 'NETWORK' : isRetryStatus(status);
+  return isTemporary ? addContext(error, { hint: resumeHint }) : error;
 }

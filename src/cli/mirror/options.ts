@@ -78,6 +78,8 @@ export async function finishTransfer(
     faults?: number;
     skipMissing?: boolean;
     isReported?: boolean;
+    /** Names of the bundles that were removed from catalogs. */
+    removedBundles?: readonly string[] | undefined;
     next?: string | undefined;
     /** Further fields of the JSON report. */
     results?: JsonObject | undefined;
@@ -92,12 +94,13 @@ export async function finishTransfer(
     logger.log('info', `${what} ${count(done.length, 'image')}${copied}`);
   }
   if (lost > 0) {
-    const parts = [
-      missing.length > 0 ? `${missing.length} not found` : '',
-      failed.length > 0 ? `${failed.length} failed` : '',
-      faults > 0 ? `${faults} invalid` : '',
-    ].filter((part) => part !== '');
-    logger.log('error', `${count(lost, 'image')} not ${what}: ${parts.join(', ')}`);
+    const { removedBundles = [] } = options;
+    const reasons = describeLosses({ 'not found': missing.length, failed: failed.length, invalid: faults });
+    const removed =
+      removedBundles.length === 0
+        ? ''
+        : `, ${count(removedBundles.length, 'bundle')} removed: ${removedBundles.join(', ')}`;
+    logger.log('error', `${count(lost, 'image')} not ${what}${reasons}${removed}`);
   }
   if (options.next !== undefined && lost === 0) logger.log('info', `next: ${options.next}`);
   logger.close();
@@ -116,6 +119,13 @@ export function describeFailures({
   failed,
 }: Pick<TransferReport, 'failed'>): { source: string; target: string; error: string }[] {
   return failed.map(({ transfer, error }) => ({ ...getNames(transfer), error: redact(error.message) }));
+}
+
+/** Returns the numbers of images by reason, unless all just failed. */
+function describeLosses(numbers: Readonly<Record<string, number>>): string {
+  const reasons = Object.entries(numbers).filter(([, number]) => number > 0);
+  if (reasons.length === 1) return reasons[0]?.[0] === 'failed' ? '' : `: ${reasons[0]?.[0]}`;
+  return `: ${reasons.map(([reason, number]) => `${number} ${reason}`).join(', ')}`;
 }
 
 function encodeReport(

@@ -2,6 +2,7 @@ import { leaveOut } from '../../catalog/selection/leave-out.js';
 import { combineErrors } from '../../core/diagnostics-error.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { groupBy } from '../../core/groups.js';
+import { sortedByBytes } from '../../core/order.js';
 import { type Reference, type RegistryReference, formatReference } from '../../core/reference.js';
 import { quoteGo } from '../../document/go-json.js';
 import { holdOpen } from '../../oci/image/open.js';
@@ -53,6 +54,8 @@ interface Prepared {
 interface ImageSetReport extends TransferReport {
   /** Messages about bundles and images removed from catalogs. */
   changes: string[];
+  /** Names of the bundles removed from catalogs. */
+  removedBundles: string[];
 }
 
 /**
@@ -171,7 +174,7 @@ export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirror
     }
     const last = await copyTransfers(splitCopyOrder(surveyedTransfers)[1], transferOptions, shared);
     note(last);
-    return { ...joinReports(first, last), ...allFaults, changes: allChanges };
+    return { ...joinReports(first, last), ...allFaults, ...listChanges() };
   }
 
   /** Returns the images, catalogs and releases at the target, now or after the copy. */
@@ -237,7 +240,12 @@ export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirror
 
   /** Returns the failures so far. */
   function report(): ImageSetReport {
-    return { ...joinReports(), ...allFaults, changes: allChanges };
+    return { ...joinReports(), ...allFaults, ...listChanges() };
+  }
+
+  function listChanges(): Pick<ImageSetReport, 'changes' | 'removedBundles'> {
+    const names = [...removedBundles].map((key) => key.slice(key.indexOf('/') + 1));
+    return { changes: allChanges, removedBundles: sortedByBytes(names) };
   }
 
   async function close(): Promise<void> {

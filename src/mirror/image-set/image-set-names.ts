@@ -33,6 +33,13 @@ export function parseMirrorTarget(text: string, maxNestedPaths?: number): Mirror
       hint: 'use docker://REGISTRY[/PATH] with a domain or port',
     });
   }
+  if (/[A-Z]/.test(path.join('/'))) {
+    const lower = [registry, ...path.map((part) => part.toLowerCase())].join('/');
+    throw new UsageError('repository names must be lower case', {
+      subject,
+      hint: `use docker://${lower}`,
+    });
+  }
   try {
     const parsed = parseReference(`docker://${[registry, ...path, 'x'].join('/')}`);
     const isPlain = parsed.tag === undefined && parsed.digest === undefined;

@@ -182,8 +182,8 @@ function addImageName(
   unreachableHint: string,
 ): OpmateError {
   const { subject } = error;
-  // Refused credentials concern all images of a registry.
-  if (subject === undefined || (error.code === 'AUTH' && !subject.includes('/'))) return error;
+  // An error with a hint about the registry itself, such as a certificate or password, concerns all of its images.
+  if (subject === undefined || (error.hint !== undefined && !subject.includes('/'))) return error;
   const name = [sourceName, targetName].find((image) => image === subject || image.startsWith(`${subject}/`));
   if (name === undefined) return error;
   const hint = name === sourceName && error.code === 'NETWORK' ? unreachableHint : undefined;

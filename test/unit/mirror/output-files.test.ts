@@ -32,7 +32,8 @@ describe('mirror/output-files', () => {
     const directory = await directoryWith({ 'mine.txt': 'mine' });
     await mkdir(path.join(directory, 'a', 'full'), { recursive: true });
     const error = await failureOf(writeOutputFiles(directory, new Map([['a', 'x']])));
-    expect(error.message).toContain(`output dir ${directory}: `);
+    expect(error.message).toContain(`output dir "${directory}": `);
+    expect(error.hint).toBe('specify another directory, or make this one writable');
     await expect(writeOutputFiles(directory, new Map([['a', undefined]]))).rejects.toThrow(
       'a: is a directory',
     );

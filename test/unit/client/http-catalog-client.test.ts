@@ -377,7 +377,7 @@ describe('client/http-catalog-client and servers that do not behave', () => {
     ['{"catalogs":5}', /INVALID: .*catalogs: expected a list/],
     ['{}', /INVALID: .*not a list of catalogs/],
     ['{"catalogs":[{"name":{}}]}', /INVALID: .*catalogs\[0\]\.name: expected a string/],
-    ['{"catalogs":[{"size":1.5}]}', /INVALID: .*size: expected a whole number/],
+    ['{"catalogs":[{"size":1.5}]}', /INVALID: .*size: expected a 64-bit integer/],
     ['nothing', /SYNTAX: /],
   ])('refuses the listing %s', async (body, message) => {
     const { client } = await fakeServer((_request, response) => void response.end(body));

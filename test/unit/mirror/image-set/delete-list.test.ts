@@ -85,7 +85,7 @@ describe('mirror/delete-list', () => {
   });
 
   it.each([
-    ['no YAML', 'a: {', 'list.yaml:2: yaml: did not find expected'],
+    ['no YAML', 'a: {', 'list.yaml:1: yaml: did not find expected'],
     [
       'another kind',
       listing(item('r.test/a:v1')).replace('Delete', ''),

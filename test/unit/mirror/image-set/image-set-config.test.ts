@@ -182,7 +182,7 @@ const refusedByReader: Record<string, [text: string, fault: string]> = {
     `${operator}  blockedImages:\n  - name: '('\n`,
     'set.yaml:7:5: mirror.blockedImages[0].name: invalid regular expression "("',
   ],
-  'text that is no YAML': ['kind: [', 'set.yaml:2: yaml: did not find expected node content'],
+  'text that is no YAML': ['kind: [', 'set.yaml:1: yaml: did not find expected node content'],
 };
 
 describe('mirror/image-set-config', () => {

@@ -16,6 +16,9 @@ const maxUnreadBytes = 256 * 1024;
 /** Maximum unread unary replies and active streams per connection; others wait. */
 const maxUnreadReplies = 16;
 const maxActiveStreams = 16;
+/** Maximum calls of all connections, and bytes of their requests. */
+const maxCalls = 20_000;
+const maxRequestBytes = 64 * 1024 * 1024;
 const resetDelayMs = 100;
 
 export type Awaitable<T> = T | Promise<T>;
@@ -49,7 +52,11 @@ export class GrpcCalls {
   readonly deadlines = new Deadlines();
   readonly connections: GrpcConnections;
   readonly logger: Logger;
+  /** Calls whose method has begun. */
   openCalls = 0;
+  /** Calls without a status. */
+  allCalls = 0;
+  requestBytes = 0;
 
   constructor(connections: GrpcConnections, logger: Logger) {
     this.connections = connections;
@@ -69,6 +76,7 @@ export class GrpcCall implements CallHeaders, StreamHandler {
   readonly #limit: ReplyLimit;
   readonly #lane: ReplyLane;
   #received: { isCompressed: boolean; body: Buffer }[] = [];
+  #requestBytes = 0;
   #hasEnded = false;
   #isReplying = false;
   #startedAt: number | undefined;
@@ -102,6 +110,8 @@ export class GrpcCall implements CallHeaders, StreamHandler {
 
   start(): void {
     this.#stream.handler = this;
+    if (this.#calls.allCalls++ >= maxCalls)
+      return this.#fail(new StatusError('RESOURCE_EXHAUSTED', `more than ${maxCalls} open calls`));
     const timeout = this.headers['grpc-timeout'];
     if (timeout === undefined) return;
     const ms = readTimeout(timeout);
@@ -117,6 +127,9 @@ export class GrpcCall implements CallHeaders, StreamHandler {
     if (this.#isOver) return;
     try {
       this.#received.push(...this.#reader.read(piece));
+      this.#countRequest(
+        this.#received.reduce((bytes, { body }) => bytes + body.length, this.#reader.heldLength),
+      );
     } catch (error) {
       return this.#fail(error);
     }
@@ -274,6 +287,9 @@ export class GrpcCall implements CallHeaders, StreamHandler {
   /** Records the status of the call and logs it. */
   #finish(status: StatusName, error?: unknown): void {
     this.#isOver = true;
+    this.#calls.allCalls--;
+    this.#calls.requestBytes -= this.#requestBytes;
+    this.#reader.clear();
     this.#calls.deadlines.remove(this);
     this.#awaken?.();
     if (this.#startedAt === undefined) return;
@@ -305,6 +321,17 @@ export class GrpcCall implements CallHeaders, StreamHandler {
     if (work === undefined) return;
     this.#countUnread(-this.#unreadBytes);
     if (!this.#limit.withdraw(this.#lane, work)) this.#limit.leave(this.#lane);
+  }
+
+  /** Throws StatusError if the requests of all calls are too large. */
+  #countRequest(bytes: number): void {
+    this.#calls.requestBytes += bytes - this.#requestBytes;
+    this.#requestBytes = bytes;
+    if (this.#calls.requestBytes > maxRequestBytes)
+      throw new StatusError(
+        'RESOURCE_EXHAUSTED',
+        `unfinished requests of more than ${maxRequestBytes} bytes`,
+      );
   }
 
   #addUnread(bytes: number): void {

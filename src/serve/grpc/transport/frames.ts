@@ -34,6 +34,17 @@ export class MessageReader {
   #held = nothing;
   #heldLength = 0;
 
+  /** Bytes of the incomplete message. */
+  get heldLength(): number {
+    return this.#heldLength;
+  }
+
+  /** Forgets the incomplete message. */
+  clear(): void {
+    this.#held = nothing;
+    this.#heldLength = 0;
+  }
+
   /** Returns the completed messages. Throws StatusError as soon as a length is too large. */
   read(piece: Buffer): ReceivedMessage[] {
     const bytes = this.#heldLength === 0 ? piece : this.#hold(piece);
@@ -51,8 +62,7 @@ export class MessageReader {
       position = end;
     }
     if (position > 0 || this.#heldLength === 0) {
-      this.#held = nothing;
-      this.#heldLength = 0;
+      this.clear();
       if (position < bytes.length) this.#hold(bytes.subarray(position));
     }
     return messages;

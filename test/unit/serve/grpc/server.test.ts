@@ -284,6 +284,72 @@ describe('serve/grpc/server', () => {
     expect(most).toBeLessThanOrEqual(16);
   });
 
+  it('refuses unfinished requests of more than 64 MiB in all, and goes on', async () => {
+    const server = await start();
+    const session = connectHttp2(`http://127.0.0.1:${server.port}`);
+    session.setMaxListeners(0);
+    onTestFinished(() => session.destroy());
+    await new Promise((resolve) => session.once('remoteSettings', resolve));
+    const statuses: unknown[] = [];
+    const piece = Buffer.alloc(4 * 1024 * 1024);
+    const head = Buffer.alloc(5);
+    head.writeUInt32BE(piece.length, 1);
+    const begin = (): void => {
+      const stream = session.request({
+        ':method': 'POST',
+        ':path': '/api.Registry/GetPackage',
+        'content-type': 'application/grpc',
+        te: 'trailers',
+      });
+      stream.on('error', () => undefined);
+      stream.on('response', (headers) => statuses.push(headers['grpc-status']));
+      stream.resume();
+      // One byte is missing.
+      stream.write(Buffer.concat([head, piece.subarray(1)]));
+    };
+    for (let i = 0; i < 20; i++) begin();
+    await until(() => statuses.length > 0);
+    expect(new Set(statuses)).toEqual(new Set(['8']));
+    session.destroy();
+    const client = clientOf(server);
+    expect(await client.failure('GetPackage', { name: 'one' })).toMatch(/^\d+: nothing is here/);
+  });
+
+  it('refuses more than 20,000 open calls in all, and goes on', async () => {
+    let isOpen = true;
+    const server = await start({
+      async *listBundles() {
+        while (isOpen) await new Promise((resolve) => setTimeout(resolve, 100));
+        yield bundleOf('late');
+      },
+    });
+    const statuses: unknown[] = [];
+    const sessions = Array.from({ length: 201 }, () => connectHttp2(`http://127.0.0.1:${server.port}`));
+    onTestFinished(() => sessions.forEach((session) => void session.destroy()));
+    for (const session of sessions) {
+      session.setMaxListeners(0);
+      await new Promise((resolve) => session.once('remoteSettings', resolve));
+      for (let i = 0; i < 100; i++) {
+        const stream = session.request({
+          ':method': 'POST',
+          ':path': '/api.Registry/ListBundles',
+          'content-type': 'application/grpc',
+          te: 'trailers',
+        });
+        stream.on('error', () => undefined);
+        stream.on('response', (headers) => statuses.push(headers['grpc-status']));
+        stream.end(Buffer.alloc(5));
+      }
+    }
+    await until(() => statuses.length >= 100);
+    expect(statuses).toEqual(Array(100).fill('8'));
+    isOpen = false;
+    for (const session of sessions) session.destroy();
+    await until(() => sessions.every(({ destroyed }) => destroyed));
+    const client = clientOf(server);
+    expect(await client.failure('GetPackage', { name: 'one' })).toMatch(/^\d+: nothing is here/);
+  });
+
   it('sends bundles of any size', async () => {
     const client = clientOf(await start({ getBundle: async (name) => bundleOf(name, 20_000_000) }));
     const [bundle] = await client.call('GetBundle', { pkgName: 'big' });

@@ -1,4 +1,5 @@
 import { quoteGo } from './go-json-quote.js';
+import { printableLine } from './printable.js';
 
 /**
  * The only form of a finding or fault with a place. The command line formats it as text; machine-readable reports
@@ -74,14 +75,16 @@ export function formatPath(path: DocumentPath): string {
   return text;
 }
 
-/** Returns `FILE:LINE:COLUMN` without the unknown parts; undefined without a file. */
+/** Returns `FILE:LINE:COLUMN` on one line, without the unknown parts; undefined without a file. */
 export function formatPlace({
   file,
   line,
   column,
 }: Pick<Diagnostic, 'file' | 'line' | 'column'>): string | undefined {
-  if (file === undefined || line === undefined) return file;
-  return column === undefined ? `${file}:${line}` : `${file}:${line}:${column}`;
+  if (file === undefined) return undefined;
+  const name = printableLine(file);
+  if (line === undefined) return name;
+  return column === undefined ? `${name}:${line}` : `${name}:${line}:${column}`;
 }
 
 /** Returns `subject: problem`. */

@@ -3,6 +3,15 @@ import { DiagnosticsError, addContext, combineErrors } from '../../../src/core/d
 import { OpmateError, RegistryError } from '../../../src/core/errors.js';
 
 describe('core/diagnostics-error', () => {
+  it('keeps the name of a file on the line of its message', () => {
+    const file = 'a\u001b[31m\ninfo: b.yaml';
+    const diagnostic = { severity: 'error', code: 'syntax', problem: 'no', file, line: 1 } as const;
+    expect(new DiagnosticsError([diagnostic])).toMatchObject({
+      file,
+      message: 'a\\x1b[31m\\x0ainfo: b.yaml:1: no',
+    });
+  });
+
   it('keeps class, code and fields of an error that gains context', () => {
     const error = new RegistryError('manifest unknown', { status: 404, registryCodes: ['MANIFEST_UNKNOWN'] });
     const told = addContext(error, {

@@ -18,7 +18,9 @@ export type HostRule = (request: IncomingMessage) => boolean;
 export function createHostRule({ names = [], everywhere = false }: HostRuleOptions): HostRule {
   const known = names.filter((name): name is string => name !== undefined && name !== '');
   const allowed: ReadonlySet<string> = new Set(['localhost', ...known.map((name) => name.toLowerCase())]);
-  return ({ headers, socket }) => {
+  return ({ headers, rawHeaders, socket }) => {
+    // Node.js takes the first of several, a proxy possibly the last.
+    if (rawHeaders.filter((name, i) => i % 2 === 0 && name.toLowerCase() === 'host').length > 1) return false;
     if (!everywhere && !isLoopbackAddress(socket.localAddress ?? '')) return true;
     const [, bracketed, plain = ''] = /^(?:\[([^\]]+)\]|([^:[\]]+))(?::\d+)?$/.exec(headers.host ?? '') ?? [];
     if (bracketed !== undefined) return isIP(bracketed) === 6;

@@ -49,6 +49,19 @@ async function until(holds: () => boolean): Promise<void> {
 const get = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n';
 
 describe('serve/server/http-server', () => {
+  it('refuses a request with two hosts, of which another server may take the last', async () => {
+    const { port } = await serverOf((_request, response) => Promise.resolve(void response.end('here')));
+    for (const [hosts, status] of [
+      ['Host: localhost\r\n', '200'],
+      ['Host: localhost\r\nHost: evil.example\r\n', '421'],
+    ]) {
+      const socket = await open(port);
+      socket.write(`GET / HTTP/1.1\r\n${hosts}\r\n`);
+      const [reply] = (await once(socket, 'data')) as [Buffer];
+      expect(reply.toString()).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+    }
+  });
+
   it('ends every response of a reset connection, pipelined ones included', async () => {
     const state = { begun: 0, ended: 0 };
     const endless = async function* (): AsyncGenerator<Buffer> {

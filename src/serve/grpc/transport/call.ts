@@ -142,6 +142,8 @@ export class GrpcCall implements CallHeaders, StreamHandler {
   end(): void {
     this.#hasEnded = true;
     if (this.#isOver) return;
+    if (this.#reader.heldLength > 0)
+      return this.#fail(new StatusError('INTERNAL', `incomplete request message for ${this.#path}`));
     const method = this.#method;
     if (method.kind === 'bidi-stream') return void this.#replyInTurns(method.reply);
     const [message] = this.#received;

@@ -28,7 +28,7 @@ interface ReceivedMessage {
 
 const nothing = Buffer.alloc(0);
 
-/** Splits the bytes of a stream into messages. */
+/** Splits the bytes of a stream into messages. Throws StatusError for an invalid flag of compression. */
 export class MessageReader {
   /** Start of an incomplete message. */
   #held = nothing;
@@ -53,10 +53,12 @@ export class MessageReader {
     while (bytes.length - position >= prefixLength) {
       const size = bytes.readUInt32BE(position + 1);
       if (size > maxRequestBytes) throw tooLarge(size);
+      const flag = bytes[position] as number;
+      if (flag > 1) throw new StatusError('INTERNAL', `unexpected payload format ${flag}`);
       const end = position + prefixLength + size;
       if (bytes.length < end) break;
       messages.push({
-        isCompressed: bytes[position] === 1,
+        isCompressed: flag === 1,
         body: bytes.subarray(position + prefixLength, end),
       });
       position = end;

@@ -92,9 +92,12 @@ export class GrpcTransport {
   async close(): Promise<void> {
     this.#isClosing = true;
     for (const session of this.#sessions) session.close();
-    await waitUntil(closeGraceMs, () => this.#calls.openCalls === 0);
-    // Replies are read to the end; a connection without input has none.
-    await waitUntil(flushGraceMs, () => this.#connections.sockets.every(({ bytesRead }) => bytesRead === 0));
+    const areEnded = (): boolean => this.#calls.openCalls === 0;
+    await waitUntil(closeGraceMs, areEnded);
+    // Replies are read to the end, unless calls have not ended; a connection without input has none.
+    await waitUntil(areEnded() ? flushGraceMs : 0, () =>
+      this.#connections.sockets.every(({ bytesRead }) => bytesRead === 0),
+    );
     for (const socket of this.#connections.sockets) socket.destroy();
   }
 

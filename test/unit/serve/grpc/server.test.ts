@@ -148,11 +148,20 @@ describe('serve/grpc/server', () => {
     expect(said.length).toBeLessThan(3000);
   });
 
+  const framed = (message: Buffer): Buffer => {
+    const head = Buffer.alloc(5);
+    head.writeUInt32BE(message.length, 1);
+    return Buffer.concat([head, message]);
+  };
+
   it.each([
-    ['cut off', Buffer.from([0x0a, 0x05, 0x61])],
-    ['of a group', Buffer.from([0x0b])],
-    ['with text that is no UTF-8', Buffer.from([0x0a, 0x01, 0xff])],
-    ['with an endless number', Buffer.alloc(20, 0xff)],
+    ['of an unknown format', Buffer.from([2, 0, 0, 0, 0])],
+    ['shorter than its length', Buffer.from([0, 0, 0, 0, 10, 1, 2, 3])],
+    ['followed by a part of another', Buffer.concat([framed(Buffer.alloc(0)), Buffer.from('abc')])],
+    ['cut off', framed(Buffer.from([0x0a, 0x05, 0x61]))],
+    ['of a group', framed(Buffer.from([0x0b]))],
+    ['with text that is no UTF-8', framed(Buffer.from([0x0a, 0x01, 0xff]))],
+    ['with an endless number', framed(Buffer.alloc(20, 0xff))],
   ])('refuses a message that is %s', async (_what, message) => {
     const server = await start({ getPackage: (name) => packageNameType.encode({ name }) });
     const session = connectHttp2(`http://127.0.0.1:${server.port}`);
@@ -171,9 +180,7 @@ describe('serve/grpc/server', () => {
       );
       stream.on('trailers', (headers) => resolve(headers['grpc-status']));
       stream.resume();
-      const head = Buffer.alloc(5);
-      head.writeUInt32BE(message.length, 1);
-      stream.end(Buffer.concat([head, message]));
+      stream.end(message);
     });
     expect(status).toBe('13');
   });

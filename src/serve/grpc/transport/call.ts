@@ -16,9 +16,11 @@ const maxUnreadBytes = 256 * 1024;
 /** Maximum unread unary replies and active streams per connection; others wait. */
 const maxUnreadReplies = 16;
 const maxActiveStreams = 16;
-/** Maximum calls of all connections, and bytes of their requests. */
+/** Calls of all connections beyond which each connection has one at a time. */
 const maxCalls = 20_000;
+/** Bytes of the requests of all calls beyond which only small requests are accepted. */
 const maxRequestBytes = 64 * 1024 * 1024;
+const smallRequestBytes = 16 * 1024;
 const resetDelayMs = 100;
 
 export type Awaitable<T> = T | Promise<T>;
@@ -110,7 +112,8 @@ export class GrpcCall implements CallHeaders, StreamHandler {
 
   start(): void {
     this.#stream.handler = this;
-    if (this.#calls.allCalls++ >= maxCalls)
+    const isCrowded = this.#calls.allCalls++ >= maxCalls;
+    if (this.#connection.allCalls++ > 0 && isCrowded)
       return this.#fail(new StatusError('RESOURCE_EXHAUSTED', `more than ${maxCalls} open calls`));
     const timeout = this.headers['grpc-timeout'];
     if (timeout === undefined) return;
@@ -290,6 +293,7 @@ export class GrpcCall implements CallHeaders, StreamHandler {
   #finish(status: StatusName, error?: unknown): void {
     this.#isOver = true;
     this.#calls.allCalls--;
+    this.#connection.allCalls--;
     this.#calls.requestBytes -= this.#requestBytes;
     this.#reader.clear();
     this.#calls.deadlines.remove(this);
@@ -329,7 +333,7 @@ export class GrpcCall implements CallHeaders, StreamHandler {
   #countRequest(bytes: number): void {
     this.#calls.requestBytes += bytes - this.#requestBytes;
     this.#requestBytes = bytes;
-    if (this.#calls.requestBytes > maxRequestBytes)
+    if (bytes > smallRequestBytes && this.#calls.requestBytes > maxRequestBytes)
       throw new StatusError(
         'RESOURCE_EXHAUSTED',
         `unfinished requests of more than ${maxRequestBytes} bytes`,

@@ -15,8 +15,9 @@ const minMovedBytes = 1024;
 export interface GrpcConnection extends WatchedConnection {
   readonly socket: Socket;
   readonly peer: string;
-  /** Open calls. */
+  /** Open calls whose method has begun, and all. */
   calls: number;
+  allCalls: number;
   /** Bytes of replies that the client has not read. */
   unreadBytes: number;
   cancelled: number;
@@ -70,6 +71,7 @@ export class GrpcConnections {
       socket,
       peer,
       calls: 0,
+      allCalls: 0,
       unreadBytes: 0,
       moved: { bytes: 0, since: performance.now() },
       cancelled: 0,

@@ -317,7 +317,6 @@ describe('serve/grpc/server', () => {
     for (let i = 0; i < 20; i++) begin();
     await until(() => statuses.length > 0);
     expect(new Set(statuses)).toEqual(new Set(['8']));
-    session.destroy();
     const client = clientOf(server);
     expect(await client.failure('GetPackage', { name: 'one' })).toMatch(/^\d+: nothing is here/);
   });
@@ -348,13 +347,12 @@ describe('serve/grpc/server', () => {
         stream.end(Buffer.alloc(5));
       }
     }
-    await until(() => statuses.length >= 100);
-    expect(statuses).toEqual(Array(100).fill('8'));
-    isOpen = false;
-    for (const session of sessions) session.destroy();
-    await until(() => sessions.every(({ destroyed }) => destroyed));
+    await until(() => statuses.length >= 99);
+    expect(statuses).toEqual(Array(99).fill('8'));
+    // Another connection has one call at a time.
     const client = clientOf(server);
     expect(await client.failure('GetPackage', { name: 'one' })).toMatch(/^\d+: nothing is here/);
+    isOpen = false;
   });
 
   it('sends bundles of any size', async () => {

@@ -130,9 +130,9 @@ export class GrpcCall implements CallHeaders, StreamHandler {
     if (this.#isOver) return;
     try {
       this.#received.push(...this.#reader.read(piece));
-      this.#countRequest(
-        this.#received.reduce((bytes, { body }) => bytes + body.length, this.#reader.heldLength),
-      );
+      // A stream is paused while it replies to a message.
+      const isStream = this.#method.kind === 'bidi-stream';
+      this.#countRequest(isStream ? this.#reader.heldLength : this.#requestBytes + piece.length);
     } catch (error) {
       return this.#fail(error);
     }

@@ -92,7 +92,10 @@ function toBase32(text: string): string {
   return letters.padEnd(Math.ceil(letters.length / 8) * 8, '=');
 }
 
-/** Returns the offset of the first character that is not in an encoding in groups of `size`; undefined if there is none. */
+/**
+ * Returns the byte offset of the first invalid character of encoded text; undefined if it is valid. `letters` is the
+ * alphabet, `size` the number of characters per group.
+ */
 function findIllegal(text: string, letters: RegExp, size: number): number | undefined {
   const end = text.search(/=*$/);
   const illegal = [...text.slice(0, end)].findIndex((letter) => !letters.test(letter));

@@ -1,5 +1,5 @@
 import { readdir } from 'node:fs/promises';
-import { connect as connectHttp2 } from 'node:http2';
+import { type ClientHttp2Session, type ClientHttp2Stream, connect as connectHttp2 } from 'node:http2';
 import path from 'node:path';
 import { ChannelCredentials } from '@grpc/grpc-js';
 import { loadFileDescriptorSetFromBuffer, loadSync } from '@grpc/proto-loader';
@@ -58,6 +58,16 @@ function clientOf(server: RegistryServer, options?: Parameters<typeof registryCl
   return client;
 }
 
+/** Opens a call of the registry without a message. */
+function request(session: ClientHttp2Session, method: string): ClientHttp2Stream {
+  return session.request({
+    ':method': 'POST',
+    ':path': `/api.Registry/${method}`,
+    'content-type': 'application/grpc',
+    te: 'trailers',
+  });
+}
+
 const until = async (holds: () => boolean): Promise<void> => {
   while (!holds()) await new Promise((resolve) => setTimeout(resolve, 5));
 };
@@ -87,12 +97,7 @@ describe('serve/grpc/server', () => {
     onTestFinished(() => session.destroy());
     session.on('error', () => undefined);
     const open = () => {
-      const stream = session.request({
-        ':method': 'POST',
-        ':path': '/api.Registry/ListBundles',
-        'content-type': 'application/grpc',
-        te: 'trailers',
-      });
+      const stream = request(session, 'ListBundles');
       stream.on('error', () => undefined);
       stream.end(Buffer.alloc(5));
       return stream;
@@ -167,12 +172,7 @@ describe('serve/grpc/server', () => {
     const session = connectHttp2(`http://127.0.0.1:${server.port}`);
     onTestFinished(() => session.destroy());
     const status = await new Promise((resolve, reject) => {
-      const stream = session.request({
-        ':method': 'POST',
-        ':path': '/api.Registry/GetPackage',
-        'content-type': 'application/grpc',
-        te: 'trailers',
-      });
+      const stream = request(session, 'GetPackage');
       stream.on('error', reject);
       stream.on(
         'response',
@@ -199,12 +199,7 @@ describe('serve/grpc/server', () => {
     });
     const session = connectHttp2(`http://127.0.0.1:${server.port}`);
     onTestFinished(() => session.destroy());
-    const stream = session.request({
-      ':method': 'POST',
-      ':path': '/api.Registry/ListBundles',
-      'content-type': 'application/grpc',
-      te: 'trailers',
-    });
+    const stream = request(session, 'ListBundles');
     stream.on('error', () => undefined);
     stream.end(Buffer.alloc(5));
     await new Promise((resolve) => stream.once('response', resolve));
@@ -230,12 +225,7 @@ describe('serve/grpc/server', () => {
     const session = connectHttp2(`http://127.0.0.1:${server.port}`, { settings: { initialWindowSize: 0 } });
     onTestFinished(() => session.destroy());
     const streams = Array.from({ length: 60 }, () => {
-      const stream = session.request({
-        ':method': 'POST',
-        ':path': '/api.Registry/GetBundle',
-        'content-type': 'application/grpc',
-        te: 'trailers',
-      });
+      const stream = request(session, 'GetBundle');
       stream.on('error', () => undefined);
       stream.end(Buffer.alloc(5));
       return stream;
@@ -275,12 +265,7 @@ describe('serve/grpc/server', () => {
     await new Promise((resolve) => session.once('remoteSettings', resolve));
     const ask = (): Promise<unknown> =>
       new Promise((resolve, reject) => {
-        const stream = session.request({
-          ':method': 'POST',
-          ':path': '/api.Registry/ListBundles',
-          'content-type': 'application/grpc',
-          te: 'trailers',
-        });
+        const stream = request(session, 'ListBundles');
         stream.on('error', reject);
         stream.on('trailers', (headers) => resolve(headers['grpc-status']));
         stream.resume();
@@ -302,12 +287,7 @@ describe('serve/grpc/server', () => {
     const head = Buffer.alloc(5);
     head.writeUInt32BE(piece.length, 1);
     const begin = (): void => {
-      const stream = session.request({
-        ':method': 'POST',
-        ':path': '/api.Registry/GetPackage',
-        'content-type': 'application/grpc',
-        te: 'trailers',
-      });
+      const stream = request(session, 'GetPackage');
       stream.on('error', () => undefined);
       stream.on('response', (headers) => statuses.push(headers['grpc-status']));
       stream.resume();
@@ -336,12 +316,7 @@ describe('serve/grpc/server', () => {
       session.setMaxListeners(0);
       await new Promise((resolve) => session.once('remoteSettings', resolve));
       for (let i = 0; i < 100; i++) {
-        const stream = session.request({
-          ':method': 'POST',
-          ':path': '/api.Registry/ListBundles',
-          'content-type': 'application/grpc',
-          te: 'trailers',
-        });
+        const stream = request(session, 'ListBundles');
         stream.on('error', () => undefined);
         stream.on('response', (headers) => statuses.push(headers['grpc-status']));
         stream.end(Buffer.alloc(5));

@@ -5,7 +5,7 @@ import type { BundleFile } from '../bundle/read.js';
 import { quoteGo } from '../document/go-json.js';
 import { type Diagnostic, createFault } from '../core/diagnostic.js';
 import { Report } from '../bundle/report.js';
-import { type Field, quoteShort } from '../document/field.js';
+import { type Field, quoteShort, warnOfUnknown } from '../document/field.js';
 import { type JsonObject, isJsonObject } from '../document/json.js';
 import { getOrAdd } from '../core/groups.js';
 import { compareBytes } from '../core/order.js';
@@ -183,7 +183,6 @@ const specFields = {
   BundleInstance: ['bundleName', 'config', 'provisionerClassName', 'template'],
   Bundle: ['class', 'image', 'provisionerClassName', 'source'],
 } as const;
-const warnOfUnknown = { unknown: 'warn' } as const;
 
 function readDeployment(manifest: Manifest, context: Context): DeploymentDocument {
   const document = openManifest(manifest, context.lineAt);

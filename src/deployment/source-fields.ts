@@ -3,7 +3,7 @@ import { OpmateError, redact } from '../core/errors.js';
 import { type DocumentPath, formatPath } from '../core/diagnostic.js';
 import { findReference } from '../core/reference.js';
 import { DiagnosticList } from '../document/document.js';
-import { type Field, quoteShort } from '../document/field.js';
+import { type Field, quoteShort, warnOfUnknown } from '../document/field.js';
 import { quoteGo } from '../document/go-json.js';
 import { isJsonObject } from '../document/json.js';
 import { getText } from '../document/json-fields.js';
@@ -101,8 +101,6 @@ export function readSource(field: Field, document: ManifestDocument): DocumentSo
   if (document.diagnostics.errors.length > before) return undefined;
   return { path: field.path, destination, source, ...(secret !== undefined && { secret }) };
 }
-
-const warnOfUnknown = { unknown: 'warn' } as const;
 
 /** Fields of a source at any level. */
 interface SourceFields {

@@ -23,13 +23,16 @@ export interface FieldReport {
   findPlace?: ((path: DocumentPath) => Partial<Place>) | undefined;
 }
 
-/** Treatment of the keys of an object that are not known. */
+/** Treatment of unknown keys of an object. */
 interface ObjectOptions {
   /** Reports an error by default. */
   unknown?: 'refuse' | 'warn' | 'ignore';
   /** Hints by key, instead of the nearest known key. */
   hints?: Readonly<Record<string, string>>;
 }
+
+/** Warns of unknown fields; those with names similar to known ones are errors. */
+export const warnOfUnknown = { unknown: 'warn' } as const satisfies ObjectOptions;
 
 interface ReportDetails {
   hint?: string | undefined;

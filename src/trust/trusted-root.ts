@@ -1,4 +1,5 @@
 import { readDocument } from '../document/document.js';
+import { warnOfUnknown } from '../document/field.js';
 
 const mediaType = /^application\/vnd\.dev\.sigstore\.trustedroot(?:\+json;version=0\.\d+|\.v0\.\d+\+json)$/;
 const logFields = ['baseUrl', 'hashAlgorithm', 'publicKey', 'logId', 'checkpointKeyId', 'operator'] as const;
@@ -14,21 +15,21 @@ export const trustedRootHint = 'specify a trusted_root.json of Sigstore';
 export function checkRootFields(json: string, file: string): void {
   const options = { maxLength: Infinity, noun: 'trusted root', isJson: true };
   const { root, diagnostics } = readDocument(json, file, options);
-  // A similar name is an error, others are warnings, which are not shown.
-  const similar = { unknown: 'warn' } as const;
   const lists = ['tlogs', 'certificateAuthorities', 'ctlogs', 'timestampAuthorities'] as const;
-  const fields = root.object(['mediaType', ...lists], similar);
+  const fields = root.object(['mediaType', ...lists], warnOfUnknown);
   const authorities = fields?.certificateAuthorities.list() ?? [];
   if (fields?.certificateAuthorities.isPresent && authorities.length === 0) {
     fields.certificateAuthorities.fail('no certificate authorities', { hint: trustedRootHint });
   }
   fields?.mediaType.matching((text) => mediaType.test(text), 'the media type of a trusted_root.json');
   for (const log of [fields?.tlogs, fields?.ctlogs].flatMap((list) => list?.optionalList() ?? [])) {
-    const key = log.object(logFields, similar)?.publicKey.object(keyFields, similar);
-    key?.validFor.optionalObject(['start', 'end'], similar);
+    const key = log.object(logFields, warnOfUnknown)?.publicKey.object(keyFields, warnOfUnknown);
+    key?.validFor.optionalObject(['start', 'end'], warnOfUnknown);
   }
   for (const authority of [...authorities, ...(fields?.timestampAuthorities.optionalList() ?? [])]) {
-    authority.object(authorityFields, similar)?.validFor.optionalObject(['start', 'end'], similar);
+    authority
+      .object(authorityFields, warnOfUnknown)
+      ?.validFor.optionalObject(['start', 'end'], warnOfUnknown);
   }
   diagnostics.throwIfErrors();
 }

@@ -4,6 +4,7 @@ import { OpmateError, fileError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';
 import { decodeFile, readDocument } from '../../document/document.js';
+import { warnOfUnknown } from '../../document/field.js';
 import { type LinkOptions, isWithin, requireWithin } from '../../files/directory-root.js';
 import { readRegularFile } from '../../files/read-file.js';
 import type { ImageSetLock } from '../lock/lock.js';
@@ -102,7 +103,7 @@ async function readTemplateFile(place: string, file: string): Promise<string> {
 
 function parseTemplate(text: string, file: string): CatalogSourceTemplate {
   const { root, diagnostics } = readDocument(text, file, { maxLength: maxTemplateBytes, noun: 'template' });
-  const fields = root.object(['apiVersion', 'kind', 'metadata', 'spec', 'status'], { unknown: 'warn' });
+  const fields = root.object(['apiVersion', 'kind', 'metadata', 'spec', 'status'], warnOfUnknown);
   fields?.apiVersion.constant('operators.coreos.com/v1alpha1');
   fields?.kind.constant('CatalogSource');
   const spec = fields?.spec.isPresent ? fields.spec.jsonObject() : undefined;

@@ -4,7 +4,7 @@ import { CancelledError, getMessage, OpmateError, redact, systemCode } from '../
 import { getOrAdd } from '../../core/groups.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { decodeFile, openValue } from '../../document/document.js';
-import type { Field } from '../../document/field.js';
+import { type Field, warnOfUnknown } from '../../document/field.js';
 import { getValue } from '../../document/json-fields.js';
 import type { JsonValue } from '../../document/json.js';
 import { readNamedFile } from '../../files/read-file.js';
@@ -241,7 +241,7 @@ const entryFields = ['auth', 'username', 'password', 'identitytoken', 'registryt
 /** Returns the credentials of an entry of `auths`; undefined if it is empty. */
 function readEntry(entry: Field<never>, source: string): Credentials | undefined {
   // Other fields, such as the email of old files, are accepted, but not similar names.
-  const fields = entry.object(entryFields, { unknown: 'warn' });
+  const fields = entry.object(entryFields, warnOfUnknown);
   const [auth, username] = [readSecret(fields.auth), readSecret(fields.username)];
   const [password, identityToken] = [readSecret(fields.password), readSecret(fields.identitytoken)];
   const token = identityToken ? { identityToken } : {};

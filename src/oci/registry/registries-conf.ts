@@ -3,7 +3,7 @@ import { type DocumentPath, formatPath } from '../../core/diagnostic.js';
 import { OpmateError, fileError, getMessage } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
 import { decodeFile, openValue } from '../../document/document.js';
-import { type Field, quoteShort } from '../../document/field.js';
+import { type Field, quoteShort, warnOfUnknown } from '../../document/field.js';
 import type { JsonObject, JsonValue } from '../../document/json.js';
 import { readdirIfPresent } from '../../files/file-status.js';
 import { readNamedFile } from '../../files/read-file.js';
@@ -117,11 +117,8 @@ export async function parseRegistriesConf(text: string, file: string): Promise<R
 
 const tableFields = ['prefix', 'location', 'insecure', 'blocked', 'mirror', 'mirror-by-digest-only'] as const;
 
-/** Refuses names similar to known ones: `blcoked = true` must not be ignored. */
-const similar = { unknown: 'warn' } as const;
-
 function readTable(table: Field<never>, file: string): RegistryRule {
-  const { prefix, location, ...fields } = table.object(tableFields, similar);
+  const { prefix, location, ...fields } = table.object(tableFields, warnOfUnknown);
   const written = prefix.optionalText() ?? location.optionalText();
   if (written === undefined) return location.missing();
   const isWildcard = written.startsWith('*.');
@@ -143,7 +140,7 @@ function readTable(table: Field<never>, file: string): RegistryRule {
 const pulls = ['all', 'digest-only', 'tag-only'] as const;
 
 function readMirror(mirror: Field<never>, digestOnly: boolean): RegistryRule['mirrors'][number] {
-  const fields = mirror.object(['location', 'insecure', 'pull-from-mirror'], similar);
+  const fields = mirror.object(['location', 'insecure', 'pull-from-mirror'], warnOfUnknown);
   return {
     location: readLocation(fields.location),
     insecure: fields.insecure.optionalBoolean(),

@@ -1,6 +1,6 @@
 import type { Diagnostic } from '../../../core/diagnostic.js';
 import { DiagnosticList } from '../../../document/document.js';
-import type { Field } from '../../../document/field.js';
+import { type Field, warnOfUnknown } from '../../../document/field.js';
 import { getObjects, getTexts } from '../../../document/json-fields.js';
 import { LimitError } from '../../../core/errors.js';
 import type { JsonObject } from '../../../document/json.js';
@@ -61,15 +61,13 @@ export function checkRoles(manifests: readonly Manifest[]): readonly Diagnostic[
 const ruleFields = ['apiGroups', 'resources', 'resourceNames', 'nonResourceURLs'] as const;
 
 function checkRole(role: Field): void {
-  const fields = role.object(['apiVersion', 'kind', 'metadata', 'rules', 'aggregationRule'], similar);
+  const fields = role.object(['apiVersion', 'kind', 'metadata', 'rules', 'aggregationRule'], warnOfUnknown);
   for (const rule of fields?.rules.optionalList() ?? []) {
-    const read = rule.object(['verbs', ...ruleFields], similar);
+    const read = rule.object(['verbs', ...ruleFields], warnOfUnknown);
     for (const verb of read?.verbs.list() ?? []) verb.text();
     for (const name of ruleFields) read?.[name].optionalTextList();
   }
 }
-
-const similar = { unknown: 'warn' } as const;
 
 /**
  * Returns the needed permissions that are missing, sorted. As in Kubernetes, every verb on every resource and name must

@@ -15,6 +15,11 @@ export function quoteGo(text: string): string {
   return `"${text.replace(/["\\]|[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, escapeCharacter)}"`;
 }
 
+/** Returns a name for a line of text: as it is, or quoted where it is not printable ASCII. */
+export function quoteIfNeeded(name: string): string {
+  return /^[\x20-\x7e]+$/.test(name) ? name : quoteGo(name);
+}
+
 function escapeCharacter(character: string): string {
   const short = shortEscapes[character];
   if (short !== undefined) return short;

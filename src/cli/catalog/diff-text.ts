@@ -9,7 +9,7 @@ import type {
   OtherBlob,
   PackageChange,
 } from '../../catalog/diff/diff.js';
-import { quoteGo } from '../../document/go-json.js';
+import { quoteIfNeeded } from '../../core/go-json-quote.js';
 import { schemas } from '../../model/declarative-config.js';
 import { count } from '../printable.js';
 
@@ -29,7 +29,7 @@ interface Section {
 
 /** Returns a difference of catalogs as text: one line per difference below the heading of its kind, and totals. */
 export function diffText(diff: CatalogDiff): string {
-  const sections = toSections(diff, shown);
+  const sections = toSections(diff, quoteIfNeeded);
   if (sections.length === 0) return 'no differences\n';
   const parts = sections.map(({ heading, lines }) =>
     [
@@ -215,14 +215,9 @@ function getSum(sections: readonly Section[]): string {
   return sections.map(({ noun, lines }) => count(lines.length, noun)).join(', ');
 }
 
-/** Names come from catalogs and may contain line breaks. */
-function shown(name: string): string {
-  return /^[\x20-\x7e]+$/.test(name) ? name : quoteGo(name);
-}
-
 /** Returns a name as Markdown code. */
 function code(name: string): string {
-  const text = shown(name);
+  const text = quoteIfNeeded(name);
   const longest = Math.max(0, ...[...text.matchAll(/`+/g)].map(([run]) => run.length));
   const fence = '`'.repeat(longest + 1);
   const pad = longest > 0 ? ' ' : '';

@@ -1,7 +1,7 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { mirrorFlags } from './flags.js';
-import { quoteGo } from '../../document/go-json.js';
+import { quoteIfNeeded } from '../../core/go-json-quote.js';
 import { type LockDiff, diffLocks, isSameSet } from '../../mirror/lock/lock-diff.js';
 import { exitCodes } from '../exit-codes.js';
 import { readNamedLock } from '../../api/mirror/find-lock.js';
@@ -34,14 +34,17 @@ export const command = defineCommand({
 function formatText(diff: LockDiff): string {
   if (isSameSet(diff)) return 'no differences\n';
   const { packages, channels, bundles, images, bytes } = diff;
-  const change = (name: string, from: string, to: string): string => `~ ${shown(name)}: ${from} -> ${to}`;
+  const change = (name: string, from: string, to: string): string =>
+    `~ ${quoteIfNeeded(name)}: ${from} -> ${to}`;
   const sections: [string, string[]][] = [
     ['packages', formatLines(packages)],
     [
       'channels',
       formatLines(
         channels,
-        channels.changed.map(({ channel, from, to }) => change(channel, shown(from), shown(to))),
+        channels.changed.map(({ channel, from, to }) =>
+          change(channel, quoteIfNeeded(from), quoteIfNeeded(to)),
+        ),
       ),
     ],
     ['bundles', formatLines(bundles)],
@@ -66,15 +69,10 @@ function formatLines(
   changed: readonly string[] = [],
 ): string[] {
   return [
-    ...added.map((name) => `+ ${shown(name)}`),
-    ...removed.map((name) => `- ${shown(name)}`),
+    ...added.map((name) => `+ ${quoteIfNeeded(name)}`),
+    ...removed.map((name) => `- ${quoteIfNeeded(name)}`),
     ...changed,
   ];
-}
-
-/** Names come from catalogs and may contain line breaks. */
-function shown(name: string): string {
-  return /^[\x20-\x7e]+$/.test(name) ? name : quoteGo(name);
 }
 
 function shortDigest(digest: string): string {

@@ -1,4 +1,5 @@
 import { OpmateError, getMessage } from '../../core/errors.js';
+import { quoteIfNeeded } from '../../core/go-json-quote.js';
 import { pushTo } from '../../core/groups.js';
 import { parseGoJson, quoteGo } from '../../document/go-json.js';
 import { getText } from '../../document/json-fields.js';
@@ -24,7 +25,7 @@ export function findAddWarnings(database: Database, bundles: readonly StagedBund
       ...(isFirst ? packageNameWarnings(record) : []),
       ...unreadableWarnings(record, packages.get(record.name) ?? []),
       ...rangeWarnings(record),
-    ].map((warning) => `${reference}: bundle ${shown(record.name)} was added, but ${warning}`);
+    ].map((warning) => `${reference}: bundle ${quoteIfNeeded(record.name)} was added, but ${warning}`);
   });
 }
 
@@ -91,9 +92,4 @@ function rangeWarnings({ dependencies }: BundleRecord): string[] {
       ];
     }
   });
-}
-
-/** Quotes a name that would break the line. */
-function shown(name: string): string {
-  return /[\r\n]/.test(name) ? quoteGo(name) : name;
 }

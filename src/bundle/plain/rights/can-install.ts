@@ -6,7 +6,7 @@ import { LimitError } from '../../../core/errors.js';
 import type { JsonObject } from '../../../document/json.js';
 import type { NeededRule } from './installer.js';
 import { type Manifest, openManifest } from '../../../kube/manifests.js';
-import { iterateTargets, withVerbs } from './rights.js';
+import { isRole, iterateTargets, withVerbs } from './rights.js';
 import { isResource } from './risks.js';
 
 /** Rules of an account in a namespace; in the whole cluster if it is empty. */
@@ -45,10 +45,6 @@ export function heldRules(manifests: readonly Manifest[]): HeldRules[] {
     namespace: manifest.kind === 'Role' ? manifest.namespace : '',
     rules: getObjects(manifest.load(), 'rules'),
   }));
-}
-
-function isRole({ kind }: Manifest): boolean {
-  return kind === 'Role' || kind === 'ClusterRole';
 }
 
 /** Returns the wrong types and misspelled fields of roles, which would be read as missing permissions. */

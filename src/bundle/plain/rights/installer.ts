@@ -36,9 +36,7 @@ export function neededRules(
   inventoryNamespace?: string,
 ): NeededRule[] {
   const roles = new Map(
-    objects
-      .filter(({ kind }) => isRole(kind))
-      .map((role) => [toRoleKey(role.kind, role.namespace, role.name), role] as const),
+    objects.filter(isRole).map((role) => [toRoleKey(role.kind, role.namespace, role.name), role] as const),
   );
   const finalizers = {
     apiGroups: ['olm.operatorframework.io'],
@@ -118,7 +116,7 @@ function grantedRules(
   roles: ReadonlyMap<string, PlainObject>,
 ): { rule: JsonObject; instead?: JsonObject }[] {
   return objects.flatMap((object) => {
-    if (isRole(object.kind)) {
+    if (isRole(object)) {
       const instead = roleRule(object.kind, object.name, 'escalate');
       return getGrantedRules(object).map((rule) => ({ rule, instead }));
     }

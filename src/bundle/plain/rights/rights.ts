@@ -43,7 +43,7 @@ export function getRights(objects: readonly PlainObject[]): Right[] {
 function* iterateGrants(objects: readonly PlainObject[]): Generator<Grant<Row>> {
   const roles = new Map<string, JsonObject>();
   for (const { kind, namespace, name, load } of objects) {
-    if (isRole(kind)) roles.set(toRoleKey(kind, namespace, name), load());
+    if (isRole({ kind })) roles.set(toRoleKey(kind, namespace, name), load());
   }
   for (const binding of objects) {
     if (binding.kind !== 'RoleBinding' && binding.kind !== 'ClusterRoleBinding') continue;
@@ -112,7 +112,7 @@ function toKey({ account, accountNamespace, namespace, group, resource, names }:
   return JSON.stringify([accountNamespace, account, namespace, group, resource, names]);
 }
 
-export function isRole(kind: string): boolean {
+export function isRole({ kind }: { kind: string }): boolean {
   return kind === 'Role' || kind === 'ClusterRole';
 }
 

@@ -72,7 +72,7 @@ export function checkCrdRules(crd: Crd, shared: DocumentPath, report: Reporter):
   const top = (name: string): CheckedField => new CheckedField(report, [...shared, name], `spec.${name}`);
   checkSubresources(common.subresources, top('subresources'));
   checkColumns(common.additionalPrinterColumns, top('additionalPrinterColumns'));
-  if (common.selectableFields !== undefined) {
+  if (common.selectableFields?.length) {
     const selectable = top('selectableFields');
     if (common.validation === undefined) {
       selectable.invalid('', 'may only be set when validations.schema is included');
@@ -91,7 +91,7 @@ function checkVersions(crd: Crd['spec'], versions: readonly CrdVersion[], spec: 
     checkDeprecation(version, field.child('deprecationWarning'));
     checkSubresources(version.subresources, field.child('subresources'));
     checkColumns(version.additionalPrinterColumns, field.child('additionalPrinterColumns'));
-    if (version.selectableFields === undefined) continue;
+    if (!version.selectableFields?.length) continue;
     const selectable = field.child('selectableFields');
     const schema = version.schema?.openAPIV3Schema;
     if (schema !== undefined) checkSelectableFields(version.selectableFields, schema, selectable);

@@ -18,45 +18,42 @@ export function checkSelectableFields(
       path.required();
       continue;
     }
-    const steps = findSteps(jsonPath);
-    const selected = steps && schemaAt(schema, steps);
-    if (steps === undefined || selected === undefined) {
-      const problem =
-        steps === undefined ? 'not a path such as .spec.name' : 'does not refer to a valid field';
-      path.invalid(jsonPath, `is an invalid path: ${problem}`);
+    const selected = followPath(jsonPath, schema);
+    if (typeof selected === 'string') {
+      path.invalid(jsonPath, `is an invalid path: ${selected}`);
       continue;
     }
-    if (steps[0] === 'metadata') path.invalid(jsonPath, 'must not point to fields in metadata');
-    if (!['string', 'boolean', 'integer'].includes(selected['type'] as string)) {
+    if (selected.steps[0] === 'metadata') path.invalid(jsonPath, 'must not point to fields in metadata');
+    if (!['string', 'boolean', 'integer'].includes(getValue(selected.schema, 'type') as string)) {
       const detail =
         'must point to a field of type string, boolean or integer. Enum string fields and strings with formats ' +
         'are allowed.';
       path.invalid(jsonPath, detail);
     }
-    const key = steps.join('\0');
+    const key = selected.steps.join('.');
     if (known.has(key)) path.fail(`Duplicate value: ${quoteGo(jsonPath)}`);
     known.add(key);
   }
   if (known.size > maxFields) field.fail(`Too many: ${known.size}: must have at most ${maxFields} items`);
 }
 
-/** Splits a path such as `.a.b['c']`; undefined for other texts. */
-function findSteps(text: string): string[] | undefined {
-  const pattern = /\.([A-Za-z_][A-Za-z0-9_]*)|\['((?:[^'\\]|\\.)+)'\]/gy;
+/** Follows a path such as `.spec.name` through a schema, or returns its fault in the words of API servers. */
+function followPath(
+  text: string,
+  root: JsonObject | undefined,
+): { steps: string[]; schema: JsonValue } | string {
+  const tokens = text.match(/[.[\]]|'(?:[^']|(?<=\\)')*(?:'|$)|[^.[\]]+/g) ?? [];
   const steps: string[] = [];
-  let end = 0;
-  for (const { 0: all, 1: name, 2: quoted } of text.matchAll(pattern)) {
-    steps.push(name ?? (quoted as string));
-    end += all.length;
+  let schema: JsonValue | undefined = root;
+  for (let index = 0; index < tokens.length; index += 2) {
+    const [delimiter = '', name] = tokens.slice(index, index + 2);
+    if (delimiter === '[') return 'array notation is not allowed';
+    if (delimiter !== '.') return `expected [ or . but got: ${delimiter}`;
+    if (name === undefined) return 'unexpected end of JSON path';
+    const properties = getValue(schema, 'properties');
+    schema = isJsonObject(properties) ? getValue(properties, name) : getValue(schema, 'additionalProperties');
+    if (schema === undefined) return 'does not refer to a valid field';
+    steps.push(name);
   }
-  return end === text.length && steps.length > 0 ? steps : undefined;
-}
-
-function schemaAt(schema: JsonValue | undefined, steps: readonly string[]): JsonObject | undefined {
-  let place = schema;
-  for (const step of steps) {
-    const properties = getValue(place, 'properties');
-    place = isJsonObject(properties) && Object.hasOwn(properties, step) ? properties[step] : undefined;
-  }
-  return isJsonObject(place) ? place : undefined;
+  return { steps, schema: schema ?? null };
 }

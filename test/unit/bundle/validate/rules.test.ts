@@ -51,7 +51,7 @@ describe('rules of a ClusterServiceVersion', () => {
 });
 
 describe('rules of custom resource definitions', () => {
-  it.each<[string, (crd: Loose) => void, string[]]>([
+  it.each<[string, (crd: Loose) => void, unknown[]]>([
     [
       'name',
       (crd) => (crd['metadata'].name = 'x.y'),
@@ -117,6 +117,156 @@ describe('rules of custom resource definitions', () => {
       [
         'spec.versions: Invalid value: must contain unique version names',
         'spec.versions: Invalid value: must have exactly one version marked as storage version',
+      ],
+    ],
+    [
+      'selectable fields',
+      (crd) => {
+        const spec = { properties: { 'a-b': { type: 'string' }, b: {} }, type: 'object' };
+        const labels = { additionalProperties: { type: 'string' }, type: 'object' };
+        crd['spec'].versions[0].schema.openAPIV3Schema.properties = { spec, labels, metadata: spec };
+        crd['spec'].versions[0].selectableFields = [
+          ...['.spec.a-b', '.labels.c', '', 'x', '.', ".spec['b']", '.spec.c', '.spec.b'],
+          ...['.metadata.a-b', '.labels.c'],
+          ...Array.from({ length: 5 }, (_, index) => `.labels.l${index}`),
+        ].map((jsonPath) => ({ jsonPath }));
+      },
+      [
+        'spec.selectableFields: Too many: 9: must have at most 8 items',
+        'spec.selectableFields[2].jsonPath: Required value',
+        'spec.selectableFields[3].jsonPath: Invalid value: "x": is an invalid path: expected [ or . but got: x',
+        'spec.selectableFields[4].jsonPath: Invalid value: ".": is an invalid path: unexpected end of JSON path',
+        'spec.selectableFields[5].jsonPath: Invalid value: ".spec[\'b\']": is an invalid path: array notation is not allowed',
+        'spec.selectableFields[6].jsonPath: Invalid value: ".spec.c": is an invalid path: does not refer to a valid field',
+        'spec.selectableFields[7].jsonPath: Invalid value: ".spec.b": must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.',
+        'spec.selectableFields[8].jsonPath: Invalid value: ".metadata.a-b": must not point to fields in metadata',
+        'spec.selectableFields[9].jsonPath: Duplicate value: ".labels.c"',
+      ],
+    ],
+    [
+      'selectable fields without schemas',
+      ({ spec }) => {
+        const version = { served: true, storage: false, schema: undefined };
+        spec.versions.push(
+          { ...version, name: 'v2', selectableFields: [] },
+          { ...version, name: 'v3', selectableFields: [{ jsonPath: '.a' }] },
+        );
+      },
+      [
+        'spec.versions[2].selectableFields: Invalid value: "": may only be set when `version.schema.openAPIV3Schema` is not included',
+      ],
+    ],
+    [
+      'metadata',
+      (crd) => {
+        const owner = { apiVersion: 'a/b/c', kind: 'K', name: 'n', uid: '', controller: true };
+        Object.assign(crd['metadata'], {
+          generateName: 'a_b',
+          generation: -1,
+          finalizers: ['orphan', 'foregroundDeletion', 'a b'],
+          ownerReferences: [owner, { ...owner, apiVersion: 'v1', kind: 'Event', uid: 'u' }],
+          managedFields: [{ fieldsType: 'x', manager: 'm'.repeat(129), subresource: 's'.repeat(257) }],
+        });
+      },
+      [
+        expect.stringMatching(/^metadata\.finalizers: Invalid value: "a b": name part must consist of /),
+        'metadata.finalizers: Invalid value: finalizer orphan and foregroundDeletion cannot be both set',
+        expect.stringMatching(
+          /^metadata\.generateName: Invalid value: "a_b": a lowercase RFC 1123 subdomain /,
+        ),
+        'metadata.generateName: Invalid value: "a_b": must be spec.names.plural+"."+spec.group',
+        'metadata.generation: Invalid value: -1: must be greater than or equal to 0',
+        'metadata.managedFields[0].fieldsType: Invalid value: "x": must be `FieldsV1`',
+        'metadata.managedFields[0].manager: Too long: may not be more than 128 bytes',
+        'metadata.managedFields[0].operation: Invalid value: "": must be `Apply` or `Update`',
+        'metadata.managedFields[0].subresource: Too long: may not be more than 256 bytes',
+        'metadata.ownerReferences.apiVersion: Invalid value: "a/b/c": version must not be empty',
+        'metadata.ownerReferences.uid: Invalid value: "": must not be empty',
+        'metadata.ownerReferences: Invalid value: /v1, Kind=Event is disallowed from being an owner',
+        'metadata.ownerReferences: Invalid value: Only one reference can have Controller set to true. Found "true" in references for K/n and Event/n',
+      ],
+    ],
+    [
+      'deprecation',
+      (crd) => Object.assign(crd['spec'].versions[0], { deprecated: true, deprecationWarning: 'é\t' }),
+      [
+        'spec.versions[0].deprecationWarning: Invalid value: "é\\t": must only contain printable UTF-8 characters; non-printable character found at index 2',
+      ],
+    ],
+    [
+      'conversion without webhook',
+      (crd) => (crd['spec'].conversion = { strategy: 'Webhook' }),
+      [
+        'spec.conversion.conversionReviewVersions: Required value',
+        'spec.conversion.webhookClientConfig: Required value: required when strategy is set to Webhook',
+      ],
+    ],
+    [
+      'conversion with an unused webhook',
+      (crd) =>
+        (crd['spec'].conversion = {
+          strategy: 'None',
+          webhook: { clientConfig: {}, conversionReviewVersions: ['v1'] },
+        }),
+      ['conversionReviewVersions', 'webhookClientConfig'].map(
+        (name) => `spec.conversion.${name}: Forbidden: should not be set when strategy is not set to Webhook`,
+      ),
+    ],
+    [
+      'webhook service',
+      (crd) =>
+        (crd['spec'].conversion = {
+          strategy: 'Webhook',
+          webhook: {
+            clientConfig: { service: { name: '', namespace: '', port: 0, path: 'x//y' } },
+            conversionReviewVersions: ['v1', 'v1'],
+          },
+        }),
+      [
+        'spec.conversion.conversionReviewVersions[1]: Invalid value: "v1": duplicate version',
+        'spec.conversion.webhookClientConfig.service.name: Required value',
+        'spec.conversion.webhookClientConfig.service.namespace: Required value',
+        'spec.conversion.webhookClientConfig.service.path: Invalid value: "x//y": must start with a \'/\'',
+        'spec.conversion.webhookClientConfig.service.path: Invalid value: "x//y": segment[0] may not be empty',
+        'spec.conversion.webhookClientConfig.service.path: Invalid value: "x//y": segment[1] may not be empty',
+        'spec.conversion.webhookClientConfig.service.port: Invalid value: 0: port is not valid: must be between 1 and 65535, inclusive',
+      ],
+    ],
+    [
+      'webhook without a URL',
+      (crd) =>
+        (crd['spec'].conversion = {
+          strategy: 'Webhook',
+          webhook: { clientConfig: {}, conversionReviewVersions: ['v1'] },
+        }),
+      ['spec.conversion.webhookClientConfig: Required value: exactly one of url or service is required'],
+    ],
+    [
+      'webhook URL',
+      (crd) =>
+        (crd['spec'].conversion = {
+          strategy: 'Webhook',
+          webhook: { clientConfig: { url: 'https://u:p@/?q#f' }, conversionReviewVersions: ['v1'] },
+        }),
+      [
+        'spec.conversion.webhookClientConfig.url: Invalid value: "": host must be specified; desired format: https://host[/path]',
+        'spec.conversion.webhookClientConfig.url: Invalid value: "f": fragments are not permitted in the URL',
+        'spec.conversion.webhookClientConfig.url: Invalid value: "q": query parameters are not permitted in the URL',
+        'spec.conversion.webhookClientConfig.url: Invalid value: user information is not permitted in the URL',
+      ],
+    ],
+    [
+      'defaults in the old form',
+      (crd) => {
+        crd['apiVersion'] = 'apiextensions.k8s.io/v1beta1';
+        crd['spec'].validation = { openAPIV3Schema: { properties: { a: { items: [{ default: 1 }] } } } };
+        delete crd['spec'].versions[0].schema;
+        crd['spec'].conversion = { strategy: 'Webhook', webhookClientConfig: { url: 'https://a' } };
+      },
+      [
+        'spec.conversion.strategy: Invalid value: "Webhook": must be None if spec.preserveUnknownFields is true',
+        'spec.preserveUnknownFields: Invalid value: true: cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead',
+        'spec.preserveUnknownFields: Invalid value: true: must be false in order to use defaults in the schema',
       ],
     ],
     [
@@ -235,11 +385,17 @@ describe('optional validators', () => {
       metadata.name = 'widget';
       delete spec.install.spec.deployments[0].spec.template.spec.containers[0].resources;
       delete spec.customresourcedefinitions.owned[0].description;
+      const rules = [
+        { apiGroups: ['apiextensions.k8s.io'], resources: ['customresourcedefinitions'], verbs: ['get'] },
+        { apiGroups: ['apiextensions.k8s.io'], resources: ['*'], verbs: ['patch'] },
+      ];
+      spec.install.spec.clusterPermissions = [{ serviceAccountName: 'widget', rules }];
     }, 'good-practices');
     expect(found.map((one) => one.slice(0, 70))).toEqual([
       'Value widget: csv.metadata.Name widget is not following the recommende',
       'Value widget: csv.metadata.Name widget is not following the versioning',
       'Value widget: unable to find the resource requests for the container: ',
+      'Value widget: CSV contains permissions to create CRD. An Operator shou',
       'Value widget: owned CRD "widgets.example.com" has an empty description',
     ]);
   });
@@ -262,6 +418,27 @@ describe('optional validators', () => {
     expect(levels('1.24.0')).toEqual([`manifests/pdb.yaml:1: warning: ${told}`]);
     expect(levels('1.25.0')).toEqual([`manifests/pdb.yaml:1: error: ${told}`]);
     expect(levels('1.20.0', '1.26')).toEqual([`manifests/pdb.yaml:1: error: ${told}`]);
+  });
+
+  it('alpha-deprecated-apis reads the APIs and permissions that a bundle declares', () => {
+    const kind = 'podsecuritypolicies';
+    const rules = [{ apiGroups: ['policy'], resources: [kind], verbs: ['use'] }];
+    const find = (resources: Loose[]): string[] =>
+      messages(
+        findIn(
+          ({ csv }) => {
+            csv['spec'].install.spec.permissions = [{ serviceAccountName: 'widget', rules }];
+            csv['spec'].customresourcedefinitions.owned[0].resources = resources;
+          },
+          { optional: ['alpha-deprecated-apis'] },
+        ),
+      ).map((one) => one.replace(/.*for /, ''));
+    const place = 'ClusterServiceVersion.Spec';
+    expect(find([{ kind: 'CronJob', version: 'batch/v1beta1' }])).toEqual([
+      `CronJob: (["${place}.CustomResourceDefinitions.Owned[0].Resource[0]"])`,
+      `${kind}: (["${place}.InstallStrategy.StrategySpec.Permissions[0].Rules[0]"])`,
+    ]);
+    expect(find([{ kind: 'PodSecurityPolicie', version: 'v1' }])).toEqual([]);
   });
 
   it('community', () => {
@@ -346,7 +523,8 @@ describe('mailAddressFault', () => {
     ['"a b"@c', undefined],
     ['a@[1.2.3.4]', undefined],
     ['ü@example.com', undefined],
-    ['a@b (comment)', undefined],
+    ['a@b (comment (\\)))', undefined],
+    ['"\\"" <a@b>', undefined],
     ['foo', "mail: missing '@' or angle-addr"],
     ['a b', 'mail: no angle-addr'],
     [' ', 'mail: no address'],
@@ -356,6 +534,14 @@ describe('mailAddressFault', () => {
     ['a@b (c', 'mail: misformatted parenthetical comment'],
     ['<.a@b>', 'mail: leading dot in atom'],
     ['"x', 'mail: missing word in phrase: mail: unclosed quoted-string'],
+    ['"\u0001"', "mail: missing word in phrase: mail: bad character in quoted-string: '\\x01'"],
+    ['A <', 'mail: no addr-spec'],
+    ['<""@a>', 'mail: empty quoted string in addr-spec'],
+    ['<a@', 'mail: no domain in addr-spec'],
+    ['<a@[b', 'mail: unclosed domain-literal'],
+    ['<a@[b]>', 'mail: invalid IP address in domain-literal: "b"'],
+    ['<a..b@c>', 'mail: double dot in atom'],
+    ['<a.@b>', 'mail: trailing dot in atom'],
   ])('%s', (text, fault) => {
     expect(mailAddressFault(text)).toBe(fault);
   });
@@ -378,6 +564,8 @@ describe('parseRequestUri', () => {
     ['https://a:1:2/', 'invalid port ":1:2" after host'],
     ['https://[::1', "missing ']' in host"],
     ['https://x y', 'invalid character " " in host name'],
+    ['https://x%41', 'invalid URL escape "%41"'],
+    ['https://a[::1]', 'invalid IP-literal'],
     ['https://a#b', 'invalid character "#" in host name'],
     ['https://a/%zz', 'invalid URL escape "%zz"'],
     ['https://a\nb', 'net/url: invalid control character in URL'],

@@ -16,8 +16,6 @@ function bytes(pattern: string, offset = 0): Signature {
   return (data) => expected.every((byte, i) => byte === undefined || data[offset + i] === byte);
 }
 
-const heifBrands = new Set(['mif1', 'msf1', 'heic', 'hevc', 'heix']);
-
 const signatures: readonly (readonly [string, Signature])[] = [
   ['image/jpeg', bytes('ff d8 ff')],
   ['image/jp2', bytes('00 00 00 0c 6a 50 20 20 0d 0a 87 0a 00')],
@@ -29,12 +27,12 @@ const signatures: readonly (readonly [string, Signature])[] = [
     (data) =>
       (bytes('49 49 2a 00')(data) || bytes('4d 4d 00 2a')(data)) && bytes('43 52 02')(data.subarray(8)),
   ],
-  ['image/tiff', (data) => bytes('49 49 2a 00')(data) || bytes('4d 4d 00 2a')(data)],
+  ['image/tiff', (data) => data.length > 10 && (bytes('49 49 2a 00')(data) || bytes('4d 4d 00 2a')(data))],
   ['image/bmp', bytes('42 4d')],
   ['image/vnd.ms-photo', bytes('49 49 bc')],
   ['image/vnd.adobe.photoshop', bytes('38 42 50 53')],
   ['image/vnd.microsoft.icon', bytes('00 00 01 00')],
-  ['image/heif', (data) => bytes('66 74 79 70', 4)(data) && heifBrands.has(text(data.subarray(8, 12)))],
+  ['image/heif', isHeif],
   ['image/vnd.dwg', bytes('41 43 31 30')],
 ];
 
@@ -42,10 +40,17 @@ function text(data: Uint8Array): string {
   return Buffer.from(data.buffer, data.byteOffset, data.length).toString('latin1');
 }
 
-const binaryCharacter = /[\u0000-\u0008\u000e-\u001a\u001c-\u001f]/;
+/** Matches the brands at the beginning of an ISO media file, which has its length first. */
+function isHeif(data: Uint8Array): boolean {
+  const { length } = data;
+  const end = length < 16 ? length + 1 : new DataView(data.buffer, data.byteOffset).getUint32(0);
+  if (!bytes('66 74 79 70', 4)(data) || end > length) return false;
+  const brands = text(data.subarray(8, end)).match(/[\s\S]{4}/g) ?? [];
+  return brands[0] === 'heic' || (/^m[is]f1$/.test(brands[0] ?? '') && brands.slice(2).includes('heic'));
+}
 
 function isSvg(data: Uint8Array): boolean {
-  if (binaryCharacter.test(text(data.subarray(0, 24)))) return false;
+  if (data.length >= 24 && data.subarray(0, 24).some((byte) => byte <= 8)) return false;
   const body = text(data).replace(/<!--[\s\S]*?-->/g, '');
   return /^\s*(?:<\?xml[^>]*>\s*)?(?:<!doctype svg[^>]*>\s*)?<svg[^>]*>[^*]*<\/svg>\s*$/i.test(body);
 }

@@ -39,6 +39,7 @@ describe('opmate init', () => {
     ['image/png', Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex')],
     ['image/jpeg', Buffer.from('ffd8ffe000104a464946', 'hex')],
     ['image/gif', Buffer.from('GIF89a')],
+    ['image/heif', Buffer.from('\0\0\0\x14ftypmif1\0\0\0\0heic', 'latin1')],
   ])('tells %s by its bytes, whatever the name of the file', async (type, bytes) => {
     await sandbox.write({ 'icon.svg': bytes });
     const { stdout } = await sandbox.run(['init', 'widget', '--icon', 'icon.svg']);
@@ -51,8 +52,10 @@ describe('opmate init', () => {
   });
 
   it('refuses an icon that is not an image, and missing files', async () => {
-    await sandbox.write({ 'icon.svg': 'hello', 'empty.svg': '' });
+    const avif = '\0\0\0\x14ftypmif1\0\0\0\0avif';
+    await sandbox.write({ 'icon.svg': 'hello', 'empty.svg': '', 'icon.avif': avif });
     const cases = [
+      { args: ['-i', 'icon.avif'], message: 'not an image' },
       { args: ['-i', 'icon.svg'], message: 'not an image' },
       { args: ['-i', 'empty.svg'], message: 'check empty.svg: the file is empty' },
       { args: ['-i', 'none.svg'], message: 'open none.svg: no such file or directory' },

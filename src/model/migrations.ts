@@ -1,8 +1,8 @@
 import { OpmateError, UsageError } from '../core/errors.js';
 import { decodeUtf8, encodeGoJson, parseGoJson, quoteGo, sortKeysDeep } from '../document/go-json.js';
+import { findField } from '../document/go-json-fold.js';
 import { type JsonValue, RawJson, isJsonObject } from '../document/json.js';
 import { parseYaml } from '../document/yaml.js';
-import { getValue } from '../document/json-fields.js';
 import { isCsv } from './csv.js';
 import { buildCsvMetadata, csvFault } from './csv-metadata.js';
 import { type BundleBlob, propertyTypes } from './declarative-config.js';
@@ -69,7 +69,7 @@ export function findCsvText(blob: BundleBlob): string | undefined {
   for (const { type, value } of blob.properties) {
     if (type !== propertyTypes.bundleObject) continue;
     const decoded = value instanceof RawJson ? parseGoJson(value.text) : value;
-    const data = getValue(decoded, 'data');
+    const data = isJsonObject(decoded) ? findField(decoded, 'data') : undefined;
     if (typeof data !== 'string') continue;
     const text = decodeUtf8(Buffer.from(data, 'base64'));
     if (!text.includes('ClusterServiceVersion')) continue;

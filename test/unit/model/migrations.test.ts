@@ -42,10 +42,11 @@ describe('model/migrations', () => {
     expect(migrateBundle(before, '')).toBe(before);
   });
 
-  it('reads objects in YAML, and values kept as text', () => {
+  it('reads objects in YAML, values kept as text, and keys in any case', () => {
     const yaml = object('kind: ClusterServiceVersion\nspec: {displayName: Bar}\n');
     const raw = { type: yaml.type, value: new RawJson(JSON.stringify(yaml.value)) };
-    for (const property of [yaml, raw]) {
+    const folded = { type: yaml.type, value: { DATA: yaml.value.data } };
+    for (const property of [yaml, raw, folded]) {
       const after = migrateBundle(bundle([property]), 'all');
       expect(encodeGoJson(after.properties[0]?.value ?? null)).toContain('"displayName":"Bar"');
     }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { Deadlines } from '../../../core/concurrency.js';
+import { Deadlines, takeTurn } from '../../../core/concurrency.js';
 import { getMessage } from '../../../core/errors.js';
 import type { LogLevel, Logger } from '../../../core/log.js';
 import { encodeHeaderBlock } from '../http2/hpack.js';
@@ -11,8 +11,9 @@ import { MessageReader, acceptedEncodings, decompressMessage, frameMessage } fro
 import { StatusError, type StatusName, encodeStatusMessage, getStatus, statusCodes } from './status.js';
 import { type ReplyLane, ReplyLimit } from './reply-limit.js';
 
-/** Unread bytes at which a stream pauses. */
+/** Unread bytes at which a stream pauses; the smaller limit applies while all streams together have too many. */
 const maxUnreadBytes = 256 * 1024;
+const maxCrowdedBytes = 32 * 1024;
 /** Maximum unread unary replies and active streams per connection; others wait. */
 const maxUnreadReplies = 16;
 const maxActiveStreams = 16;
@@ -207,7 +208,7 @@ export class GrpcCall implements CallHeaders, StreamHandler {
     this.#stream.end(okTrailers);
   }
 
-  /** Sends messages as fast as the client reads them. */
+  /** Sends messages as fast as the client reads them, in turn with other calls. */
   async #replyAll(reply: (request: Buffer, call: CallHeaders) => Messages, request: Buffer): Promise<void> {
     try {
       if (this.#isGone) return;
@@ -215,9 +216,11 @@ export class GrpcCall implements CallHeaders, StreamHandler {
         if (this.#isGone) return;
         this.#stream.respond(baseBlock);
         this.#write(message);
-        while (this.#unreadBytes > maxUnreadBytes && !this.#isOver) {
+        while (this.#hasManyUnread && !this.#isOver) {
           await new Promise<void>((resolve) => (this.#awaken = resolve));
         }
+        const turn = takeTurn();
+        if (turn !== undefined) await turn;
       }
       this.#succeed();
     } catch (error) {
@@ -225,11 +228,15 @@ export class GrpcCall implements CallHeaders, StreamHandler {
     }
   }
 
+  get #hasManyUnread(): boolean {
+    return this.#unreadBytes > (this.#limit.isCrowded ? maxCrowdedBytes : maxUnreadBytes);
+  }
+
   #write(message: Uint8Array): void {
     this.#addUnread(message.length);
     const whenRead = (): void => {
       this.#addUnread(-message.length);
-      if (this.#unreadBytes <= maxUnreadBytes) this.#awaken?.();
+      if (!this.#hasManyUnread) this.#awaken?.();
     };
     const pieces = frameMessage(message);
     for (const piece of pieces) this.#stream.write(piece, piece === pieces.at(-1) ? whenRead : undefined);

@@ -1,5 +1,7 @@
 /** Unread bytes of all connections beyond which each connection has one reply at a time. */
 const maxUnreadBytes = 64 * 1024 * 1024;
+/** Bytes that a reply counts in addition: most of those that enter at once have not produced theirs. */
+const reservedBytes = 256 * 1024;
 
 /** Replies of one connection under a limit. */
 export interface ReplyLane {
@@ -21,14 +23,18 @@ export class ReplyLimit {
     this.#maxReplies = maxReplies;
   }
 
+  /** Replies of all connections have too many unread bytes. */
+  get isCrowded(): boolean {
+    return this.#unreadBytes >= maxUnreadBytes;
+  }
+
   /** Calls `work` at once, or when earlier replies of the connection have been read. */
   enter(lane: ReplyLane, work: () => void): void {
     if (lane.waiting.length > 0 || !this.#hasRoom(lane)) {
       lane.waiting.push(work);
       return;
     }
-    lane.replies++;
-    work();
+    this.#start(lane, work);
   }
 
   /** Removes waiting work. Returns whether it was waiting. */
@@ -46,18 +52,26 @@ export class ReplyLimit {
   /** Ends a reply that has entered. */
   leave(lane: ReplyLane): void {
     lane.replies--;
+    this.#unreadBytes -= reservedBytes;
     // Deferred: other calls of a closed connection withdraw first.
     if (lane.waiting.length > 0) setImmediate(() => this.#startWaiting(lane));
   }
 
   #startWaiting(lane: ReplyLane): void {
-    while (lane.waiting.length > 0 && this.#hasRoom(lane)) {
-      lane.replies++;
-      lane.waiting.shift()?.();
+    while (this.#hasRoom(lane)) {
+      const work = lane.waiting.shift();
+      if (work === undefined) return;
+      this.#start(lane, work);
     }
   }
 
+  #start(lane: ReplyLane, work: () => void): void {
+    lane.replies++;
+    this.#unreadBytes += reservedBytes;
+    work();
+  }
+
   #hasRoom({ replies }: ReplyLane): boolean {
-    return replies === 0 || (replies < this.#maxReplies && this.#unreadBytes < maxUnreadBytes);
+    return replies === 0 || (replies < this.#maxReplies && !this.isCrowded);
   }
 }

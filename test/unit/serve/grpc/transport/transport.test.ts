@@ -272,6 +272,65 @@ describe('GrpcTransport', () => {
     });
   });
 
+  it('replies to other calls between the messages of a long stream', async () => {
+    let produced = 0;
+    let isAnswered = false;
+    const { port } = await start({
+      Echo: echo,
+      List: {
+        kind: 'server-stream',
+        level: 'info',
+        *reply() {
+          while (produced < 1000 && !isAnswered) {
+            for (const end = performance.now() + 2; performance.now() < end;);
+            produced++;
+            yield Buffer.from('x');
+          }
+        },
+      },
+    });
+    const [lister, caller] = [open(port), open(port)];
+    await call(caller, frame(Buffer.from('connected')));
+    const listed = call(lister, frame(Buffer.alloc(0)), { ':path': '/test.Service/List' });
+    await vi.waitFor(() => expect(produced).toBeGreaterThan(0));
+    expect((await call(caller, frame(Buffer.from('hello')))).messages).toEqual(['hello']);
+    isAnswered = true;
+    expect(produced).toBeLessThan(1000);
+    expect((await listed).messages).toHaveLength(produced);
+  });
+
+  it('works on few of the streams that many connections open at once, and on each in turn', async () => {
+    let working = 0;
+    let most = 0;
+    const released = withResolvers<void>();
+    const { port } = await start(
+      {
+        List: {
+          kind: 'server-stream',
+          level: 'info',
+          async *reply() {
+            most = Math.max(most, ++working);
+            await released.promise;
+            working--;
+            yield Buffer.from('x');
+          },
+        },
+      },
+      100,
+    );
+    const sessions = Array.from({ length: 40 }, () => open(port));
+    const calls = sessions.flatMap((session) =>
+      Array.from({ length: 16 }, () =>
+        call(session, frame(Buffer.alloc(0)), { ':path': '/test.Service/List' }),
+      ),
+    );
+    await vi.waitFor(() => expect(most).toBeGreaterThanOrEqual(256));
+    released.resolve();
+    for (const { messages } of await Promise.all(calls)) expect(messages).toEqual(['x']);
+    // 256 in all, and one of each connection.
+    expect(most).toBeLessThanOrEqual(256 + sessions.length);
+  });
+
   it('sends GOAWAY when it closes, and finishes the open call', async () => {
     const { resolve: reply, promise: replied } = withResolvers<Buffer>();
     const { resolve: begin, promise: begun } = withResolvers<void>();

@@ -80,7 +80,7 @@ async function putManifest(call: Call, name: string, reference: string): Promise
 }
 
 /**
- * Requires the blobs of a manifest in any repository. Images of an index may be missing, which distribution-spec,
+ * Requires the blobs of a manifest in any repository, with its sizes. Images of an index may be missing, which distribution-spec,
  * "Pushing Manifests", permits: a mirror of some platforms keeps the index, whose digest is pinned and signed.
  */
 async function requireReferences(
@@ -88,11 +88,13 @@ async function requireReferences(
   subject: string,
   facts: ManifestFacts,
 ): Promise<void> {
-  for (const { digest } of facts.blobs.filter((blob) => !isNonDistributable(blob))) {
-    if ((await repositories.store.content.claimBlob(digest)) === undefined) {
-      const problem = `${subject}: blob ${digest} not found`;
-      throw new RegistryRefusal(400, 'MANIFEST_BLOB_UNKNOWN', problem);
-    }
+  for (const { digest, size } of facts.blobs.filter((blob) => !isNonDistributable(blob))) {
+    const stored = await repositories.store.content.claimBlob(digest);
+    if (stored === undefined)
+      throw new RegistryRefusal(400, 'MANIFEST_BLOB_UNKNOWN', `${subject}: blob ${digest} not found`);
+    // Clients refuse to pull a blob of another size.
+    if (stored !== size)
+      throw invalid(`${subject}: blob ${digest}: size is ${stored} bytes, but the manifest has ${size}`);
   }
 }
 

@@ -540,6 +540,28 @@ describe.each(['sha256', 'sha512'] as const)('serve/registry: manifests by %s', 
     expect((await call('GET', `/v2/${repository}/manifests/sparse`)).status).toBe(404);
   });
 
+  it('refuses an image that names a blob with another size', async () => {
+    const stored = await pushBlob(repository, randomBytes(20), algorithm);
+    for (const size of [19, 21]) {
+      for (const extra of [{ layers: [{ ...stored, size }] }, { config: { ...stored, size } }]) {
+        const image = await imageOf(repository, algorithm, extra);
+        const { answer } = await putManifest(repository, 'resized', image, algorithm);
+        expect([answer.status, codesOf(answer)]).toEqual([400, ['MANIFEST_INVALID']]);
+        expect(answer.body.toString()).toContain(
+          `blob ${stored.digest}: size is 20 bytes, but the manifest has ${size}`,
+        );
+      }
+    }
+    expect((await call('GET', `/v2/${repository}/manifests/resized`)).status).toBe(404);
+    const foreign = {
+      ...stored,
+      size: 21,
+      mediaType: 'application/vnd.docker.image.rootfs.foreign.diff.tar.gzip',
+    };
+    const image = await imageOf(repository, algorithm, { layers: [foreign] });
+    expect((await putManifest(repository, 'foreign', image, algorithm)).answer.status).toBe(201);
+  });
+
   it('takes an index without some of its images, and each of them later', async () => {
     const late = await imageOf(repository, algorithm);
     const bytes = Buffer.from(JSON.stringify(late));

@@ -166,6 +166,7 @@ const systemReasons: Readonly<Record<string, string>> = {
   EPERM: 'operation not permitted',
   EROFS: 'read-only file system',
   ENOSPC: 'no space left on device',
+  EDQUOT: 'disk quota exceeded',
   ETXTBSY: 'in use',
   EXDEV: 'invalid cross-device link',
   ENAMETOOLONG: 'name too long',

@@ -1,7 +1,8 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdirSync } from 'node:fs';
+import { copyFile, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -14,6 +15,7 @@ import { streamOf } from '../support/images.js';
 import { serveOperatorSet } from '../support/operator-set.js';
 
 const sandbox = useSandbox();
+const program = path.join(projectRoot, 'bin/opmate.cjs');
 const hasNamespaces = spawnSync('unshare', ['-Urm', 'mount', '-t', 'tmpfs', 'none', '/mnt']).status === 0;
 
 beforeAll(async () => {
@@ -37,23 +39,24 @@ function onSmallDisk(size: string, ...args: string[]) {
   return runOnSmallDisk(size, `opmate ${args.map((word) => `'${word}'`).join(' ')}`);
 }
 
-/** Runs a script, which has the function `opmate`, where the directory `disk` has room for `size` only. */
-async function runOnSmallDisk(size: string, script: string) {
-  await mkdir(path.join(sandbox.work, 'disk'), { recursive: true });
-  const program = `'${process.execPath}' '${path.join(projectRoot, 'bin/opmate.cjs')}'`;
-  const lines = [`mount -t tmpfs -o size=${size} none disk`, `opmate() { ${program} "$@"; }`, script];
+/** Starts a script, which has the function `opmate` of `$node` and `$script`, where the directory `disk` has room for `size` only. */
+function startOnSmallDisk(size: string, script: string) {
+  mkdirSync(path.join(sandbox.work, 'disk'), { recursive: true });
+  const lines = [`mount -t tmpfs -o size=${size} none disk`, 'opmate() { "$node" "$script" "$@"; }', script];
   const child = spawn('unshare', ['-Urm', 'sh', '-ec', lines.join('\n')], {
     cwd: sandbox.work,
-    env: { ...process.env, HOME: sandbox.work },
+    env: { ...process.env, HOME: sandbox.work, node: process.execPath, script: program },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  const [stdout, stderr, [status]] = await Promise.all([
+  const ended = Promise.all([
     text(child.stdout),
     text(child.stderr),
     once(child, 'close') as Promise<[number | null]>,
-  ]);
-  return { status, stdout, stderr };
+  ]).then(([stdout, stderr, [status]]) => ({ status, stdout, stderr }));
+  return { child, ended };
 }
+
+const runOnSmallDisk = (size: string, script: string) => startOnSmallDisk(size, script).ended;
 
 describe.skipIf(!hasNamespaces)('oci copy to a full disk', () => {
   it.each(['oci:source:v1', 'oci-archive:source.tar:v1'])('says so, from %s', async (source) => {
@@ -129,6 +132,36 @@ describe.skipIf(!hasNamespaces)('catalog publish to a full disk', () => {
       expect(stdout, size).toMatch(/^unchanged$/m);
       expect(stdout, size).toContain('foo.v1.0.0');
     }
+  });
+});
+
+describe.skipIf(!hasNamespaces)('oci serve on a full disk', () => {
+  it('says so to clients and to the operator, and goes on once there is room', async () => {
+    const { child, ended } = startOnSmallDisk('1m', 'exec "$node" "$script" oci serve disk/layout --port 0');
+    const [line] = (await once(child.stdout, 'data')) as [Buffer];
+    const uploads = `${String(line).trim()}/v2/a/blobs/uploads/`;
+    const push = (bytes: Buffer) => {
+      const digest = createHash('sha256').update(bytes).digest('hex');
+      return fetch(`${uploads}?digest=sha256:${digest}`, { method: 'POST', body: bytes });
+    };
+    const refusal = { errors: [{ code: 'DENIED', message: 'no space left on device' }] };
+    const upload = await fetch(uploads, { method: 'POST' });
+    const location = new URL(upload.headers.get('location') as string, uploads);
+    for (const send of [
+      () => push(randomBytes(2_000_000)),
+      () => fetch(location, { method: 'PATCH', body: randomBytes(2_000_000) }),
+    ]) {
+      const response = await send();
+      expect([response.status, await response.json()]).toEqual([507, refusal]);
+    }
+    // Its content is gone, and the space is free again.
+    expect((await fetch(location)).status).toBe(404);
+    expect((await push(randomBytes(800_000))).status).toBe(201);
+    child.kill();
+    const { status, stderr } = await ended;
+    const report = 'disk/layout: no space left on device; free disk space, or run opmate oci gc disk/layout';
+    expect([status, stderr.split(report).length]).toEqual([0, 3]);
+    expect(stderr).not.toContain('ENOSPC');
   });
 });
 

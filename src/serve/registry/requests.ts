@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { getMessage, systemCode } from '../../core/errors.js';
+import { OpmateError, getMessage, systemCode, systemReason } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { isRepositoryName } from '../../oci/registry/registry-names.js';
@@ -17,6 +17,8 @@ const endpointPattern =
 /** Maximum bytes of a refused request that are read. */
 const maxDrainedBytes = 64 * 1024 * 1024;
 
+const fullDiskCodes: readonly (string | undefined)[] = ['ENOSPC', 'EDQUOT'];
+
 interface RegistryHandlerOptions extends ServedContent {
   passwords: PasswordFile | undefined;
   logger: Logger;
@@ -33,7 +35,7 @@ export function createRegistryHandler({ passwords, logger, ...content }: Registr
       const { path, query } = splitUrl(url);
       await route(path, { ...content, request, response, method, query });
     } catch (error) {
-      refuse(error, request, response, logger);
+      refuse(error, request, response, { logger, directory: content.repositories.store.content.directory });
     }
     logger.log('debug', `${method} ${url}`, { status: response.statusCode });
   };
@@ -108,12 +110,22 @@ async function listTags(call: Call, name: string, path: string): Promise<void> {
   sendJson(call, 200, { name, tags: page });
 }
 
-function refuse(error: unknown, request: IncomingMessage, response: ServerResponse, logger: Logger): void {
+function refuse(
+  error: unknown,
+  request: IncomingMessage,
+  response: ServerResponse,
+  { logger, directory }: { logger: Logger; directory: string },
+): void {
   const gone = request.destroyed && !request.complete;
-  let refusal = new RegistryRefusal(500, 'UNKNOWN', systemCode(error) ?? 'internal error');
+  const cause = error instanceof OpmateError ? error.cause : error;
+  let refusal = new RegistryRefusal(500, 'UNKNOWN', 'internal error');
   if (error instanceof RegistryRefusal) refusal = error;
   else if (error instanceof StorageFullError) refusal = new RegistryRefusal(403, 'DENIED', error.message);
-  else if (!gone) logger.log('error', `${request.method} ${request.url}: ${getMessage(error)}`);
+  else if (fullDiskCodes.includes(systemCode(cause))) {
+    const problem = systemReason(cause);
+    logger.log('error', `${directory}: ${problem}; free disk space, or run opmate oci gc ${directory}`);
+    refusal = new RegistryRefusal(507, 'DENIED', problem);
+  } else if (!gone) logger.log('error', `${request.method} ${request.url}: ${getMessage(error)}`);
   if (gone || response.headersSent) return void response.destroy();
   sendRefusal(request, response, refusal);
   if (!request.complete) drain(request);

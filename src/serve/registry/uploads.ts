@@ -38,6 +38,8 @@ function createUpload(
     repository,
     /** Bytes received. */
     offset: 0,
+    /** A write has failed: the file may end within a chunk. */
+    isBroken: false,
     /** Appends content; received bytes stay after an interruption, for the client to resume. */
     async append(content: AsyncIterable<Buffer>): Promise<void> {
       for await (const chunk of content) {
@@ -46,7 +48,9 @@ function createUpload(
         // Written while the bytes are hashed.
         const writing = file.writeFile(chunk);
         received.update(chunk);
+        upload.isBroken = true;
         await writing;
+        upload.isBroken = false;
         upload.offset += chunk.length;
       }
     },
@@ -134,7 +138,8 @@ export function createUploads(store: LayoutStore, limit?: StorageLimit) {
         try {
           return await work(used.upload);
         } finally {
-          if (running.has(id)) startTimer(used);
+          if (used.upload.isBroken) await drop(id);
+          else if (running.has(id)) startTimer(used);
         }
       });
     },

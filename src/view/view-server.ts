@@ -116,7 +116,6 @@ export async function createViewServer(options: ViewServerOptions): Promise<Serv
     refuse: ({ status, message, hint }, { method }, response) =>
       send(response, json({ error: message, hint }, status), method),
     idleMs,
-    keepAliveMs: idleMs,
     logger,
   });
 }

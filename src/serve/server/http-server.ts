@@ -13,7 +13,7 @@ const headersMs = 5_000;
 const handshakeMs = 5_000;
 /** Time after which an idle connection is closed, during and between requests. */
 const defaultIdleMs = 5 * 60 * 1000;
-const defaultKeepAliveMs = 60_000;
+const keepAliveMs = 60_000;
 /** Maximum size of request line and headers. */
 const maxHeaderBytes = 16 * 1024;
 /** Maximum headers per request; thousands of tiny ones would take fifteen times their bytes. */
@@ -54,7 +54,6 @@ export interface HttpServerOptions {
   /** Time limit of a request with its body; 0 for none. */
   requestMs?: number | undefined;
   idleMs?: number | undefined;
-  keepAliveMs?: number | undefined;
   stalledMs?: number | undefined;
   /** Beyond it, the longest idle or a stalled connection is closed, or else the new one refused. */
   maxConnections?: number | undefined;
@@ -77,7 +76,7 @@ export function createHttpServer(options: HttpServerOptions): Server {
   const limits = {
     headersTimeout: headersMs,
     requestTimeout: requestMs,
-    keepAliveTimeout: options.keepAliveMs ?? defaultKeepAliveMs,
+    keepAliveTimeout: keepAliveMs,
     // Precision of these times.
     connectionsCheckingInterval: 1_000,
     maxHeaderSize: maxHeaderBytes,
@@ -154,7 +153,7 @@ function manageConnections(
 ): (graceMs: number) => Promise<void> {
   /** The longest idle first. */
   const open = new Map<Socket, Connection>();
-  /** TLS connections by peer during the handshake. */
+  /** TLS connections by peer during the handshake, the oldest first. */
   const handshakes = new Map<string, Socket>();
   const handling = new Set<Promise<void>>();
   /** Pipelined requests of all connections. */
@@ -203,15 +202,18 @@ function manageConnections(
     clearTimeout(settle);
   }
 
-  /** Reports whether a new connection is allowed, after closing an idle or stalled one if necessary. */
+  /** Reports whether a new connection is allowed, after closing one that is idle, in its handshake or stalled. */
   function makeRoom(): boolean {
     if (closing !== undefined) return false;
     if (open.size + handshakes.size < maxConnections) return true;
     const connections = [...open.values()];
-    const spare = connections.find(({ current }) => current === undefined) ?? stalled.find(connections);
+    const idle = connections.find(({ current }) => current === undefined)?.socket;
+    const [handshake] = handshakes.values();
+    const spare = idle ?? handshake ?? stalled.find(connections)?.socket;
     if (spare !== undefined) {
-      open.delete(spare.socket);
-      spare.socket.destroy();
+      open.delete(spare);
+      handshakes.delete(getPeer(spare));
+      spare.destroy();
       return true;
     }
     refused.count++;

@@ -1,5 +1,7 @@
 /** Default time without progress after which a client is stalled. */
 const defaultStalledMs = 15_000;
+/** Bytes below which there is no progress: clients may drip, and pings and their replies are fewer. */
+const minMovedBytes = 1024;
 /** Minimum interval of searches. */
 const checkMs = 1_000;
 
@@ -13,8 +15,6 @@ export interface WatchedConnection {
 interface StallRule<T> {
   /** Reports whether the server waits for the client to read or send. */
   waitsForClient: (connection: T) => boolean;
-  /** Minimum bytes that count as progress; default 1. */
-  minBytes?: number | undefined;
   /** Default 15 seconds. */
   stalledMs?: number | undefined;
 }
@@ -31,12 +31,12 @@ export class StalledConnections<T extends WatchedConnection> {
   /** Finds a stalled connection, as observed by calls of this method; searches at most once a second. */
   find(connections: Iterable<T>): T | undefined {
     const now = performance.now();
-    const { waitsForClient, minBytes = 1, stalledMs = defaultStalledMs } = this.#rule;
+    const { waitsForClient, stalledMs = defaultStalledMs } = this.#rule;
     if (now - this.#checkedAt < Math.min(checkMs, stalledMs)) return undefined;
     for (const connection of connections) {
       const { socket, moved } = connection;
       const bytes = socket.bytesRead + socket.bytesWritten;
-      if (!waitsForClient(connection) || bytes - moved.bytes >= minBytes) {
+      if (!waitsForClient(connection) || bytes - moved.bytes >= minMovedBytes) {
         connection.moved = { bytes, since: now };
       } else if (now - moved.since >= stalledMs) return connection;
     }

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { request } from 'node:http';
+import { request as secureRequest } from 'node:https';
 import { type Socket, connect } from 'node:net';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
@@ -16,6 +17,7 @@ import {
   createHttpServer,
 } from '../../../src/serve/server/http-server.js';
 import { listenOn } from '../../../src/serve/server/listening.js';
+import { createSelfSigned } from '../../support/certificates.js';
 import { directoryWith } from '../../support/temporary.js';
 
 async function serverOf(
@@ -114,7 +116,7 @@ describe('serve/server/http-server', () => {
         begun++;
         if (url !== '/slow') response.end(url === '/large' ? large : 'ok');
       },
-      { maxConnections: 3, stalledMs: 300 },
+      { maxConnections: 4, stalledMs: 300 },
     );
     const begin = async (text: string): Promise<Socket> => {
       const [socket, before] = [await open(port), begun];
@@ -124,10 +126,13 @@ describe('serve/server/http-server', () => {
     };
     const takesNothing = await begin(get.replace('/', '/large'));
     const sendsNothing = await begin('POST /slow HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n');
+    const drips = await begin('POST /slow HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999\r\n\r\n');
+    const dripping = setInterval(() => drips.write('x'), 50);
+    onTestFinished(() => clearInterval(dripping));
     const waits = await begin(get.replace('/', '/slow'));
-    // Both make room, one after the other.
+    // They make room, one after the other.
     const served: Socket[] = [];
-    while (served.length < 2) {
+    while (served.length < 3) {
       const socket = await open(port);
       socket.write(get.replace('/', '/slow'));
       const before = begun;
@@ -136,7 +141,8 @@ describe('serve/server/http-server', () => {
       else served.push(socket);
     }
     takesNothing.resume();
-    await until(() => takesNothing.closed && sendsNothing.closed);
+    drips.resume();
+    await until(() => takesNothing.closed && sendsNothing.closed && drips.closed);
     expect(waits.closed).toBe(false);
   });
 
@@ -241,6 +247,21 @@ describe('serve/server/http-server', () => {
     await once(fourth.resume(), 'close');
     release();
     await Promise.all([once(first, 'data'), once(third, 'data')]);
+  });
+
+  it('makes room at the expense of the oldest TLS handshake', async () => {
+    const certificate = createSelfSigned();
+    const { port } = await serverOf((_request, response) => void response.end('ok'), {
+      certificate,
+      maxConnections: 2,
+    });
+    const hanging = [await open(port), await open(port)];
+    for (const socket of hanging) socket.resume();
+    const sent = secureRequest({ port, host: '127.0.0.1', ca: certificate.cert });
+    const [response] = (await once(sent.end(), 'response')) as [import('node:http').IncomingMessage];
+    expect(response.resume().statusCode).toBe(200);
+    await until(() => hanging[0]?.closed === true);
+    expect(hanging[1]?.closed).toBe(false);
   });
 
   it.each([

@@ -8,8 +8,6 @@ const maxCancelledPerSecond = 500;
 const cancelWindowMs = 1_000;
 /** Interval of repeated warnings. */
 const warnMs = 60_000;
-/** Bytes below which a client is stalled; pings and their replies are fewer. */
-const minMovedBytes = 1024;
 
 /** A connection of a gRPC server. */
 export interface GrpcConnection extends WatchedConnection {
@@ -50,7 +48,6 @@ export class GrpcConnections {
     this.#max = max;
     this.#stalled = new StalledConnections({
       waitsForClient: ({ unreadBytes }) => unreadBytes > 0,
-      minBytes: minMovedBytes,
       stalledMs,
     });
     this.#logger = logger;

@@ -378,20 +378,18 @@ describe('serve/grpc/server', () => {
   });
 
   it('finishes open calls when it is closed, and refuses new ones', async () => {
-    let go = (): void => undefined;
+    let onRequest: (finish: () => void) => void = () => undefined;
+    const requested = new Promise<() => void>((resolve) => (onRequest = resolve));
     const server = await start({
-      getBundle: (name) => new Promise((resolve) => (go = () => resolve(bundleOf(name)))),
+      getBundle: (name) => new Promise((resolve) => onRequest(() => resolve(bundleOf(name)))),
     });
-    const client = clientOf(server);
-    let isRequested = false;
-    const answer = client.call('GetBundle', { pkgName: 'late' });
-    await until(() => (isRequested = go.length === 0 && go.toString().includes('bundleOf')));
-    expect(isRequested).toBe(true);
+    const answer = clientOf(server).call('GetBundle', { pkgName: 'late' });
+    const finish = await requested;
     const closed = server.close();
-    go();
+    expect(await clientOf(server).failure('ListPackages')).toMatch(/^14: /);
+    finish();
     expect((await answer)[0]).toMatchObject({ csvName: 'late' });
     await closed;
-    expect(await clientOf(server).failure('ListPackages')).toMatch(/^14: /);
   });
 
   it('serves TLS, and a replaced certificate to new connections', async () => {

@@ -29,7 +29,11 @@ export const globalFlags = {
   caFile: text('file', 'additional certificate authorities, as a PEM file'),
   certDir: text('directory', 'additional directory of <host:port>/*.crt, *.cert and *.key'),
   allowPrivateHost: repeated('host', 'allow redirects and token servers at this private host'),
-  retryTimeout: parsed('duration', 'total retry time of a request (default: 60s)', milliseconds),
+  retryTimeout: parsed(
+    'duration',
+    'total retry time of a request, or of all to a failing server (default: 60s)',
+    milliseconds,
+  ),
   catalogCache: text('directory', 'cache of catalog layers, or "none" (default: ~/.cache/opmate/layers)'),
   followLinks: flag('follow symbolic links that leave a bundle, catalog or manifest directory'),
   maxEntries: parsed('count', 'maximum number of entries in an image (default: 200000)', positiveInteger),

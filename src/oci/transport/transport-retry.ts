@@ -1,6 +1,7 @@
 import { sleep } from '../../core/concurrency.js';
 import { addContext, addNote } from '../../core/diagnostics-error.js';
 import { CancelledError, OpmateError, RegistryError } from '../../core/errors.js';
+import { getOrAdd } from '../../core/groups.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { decideRetry, isRetryStatus, type RetryBudget } from './retry-policy.js';
 import { readRegistryErrors, formatRequestSubject } from './transport-responses.js';
@@ -18,6 +19,9 @@ interface RetryOptions extends RetryBudget {
 const noticeAfterMs = 3_000;
 const noticeEveryMs = 30_000;
 
+/** Time for the single attempt of a request to a server that has failed for the whole retry time. */
+const probeMs = 5_000;
+
 /** A temporary error response, where no response can be returned. */
 export class TemporaryResponseError extends RegistryError {
   override readonly name: string = 'TemporaryResponseError';
@@ -31,12 +35,14 @@ export class TemporaryResponseError extends RegistryError {
 
 /**
  * Repeats a request after a network error or a status of `isRetryStatus`, as `decideRetry` decides; after 429 with half the
- * concurrency, which then recovers. Throws the last error, or RegistryError with the last status, when time or attempts
- * are used up, or immediately if `Retry-After` is beyond the time. Waiting for seconds is a warning.
+ * concurrency, which then recovers. While a server fails every request, all requests to it share one retry time. Throws
+ * the last error, or RegistryError with the last status, when time or attempts are used up, or immediately if
+ * `Retry-After` is beyond the time. Waiting for seconds is a warning.
  */
 export function withRetry(next: Transport, options: RetryOptions): Transport {
   const logger = options.logger ?? silentLogger;
   const throttle = new Throttle();
+  const outages = new Map<string, Outage>();
   let nextNotice = -Infinity;
 
   function logRetry(failure: OpmateError, attempt: number, waitMs: number, elapsedMs: number): void {
@@ -50,6 +56,7 @@ export function withRetry(next: Transport, options: RetryOptions): Transport {
 
   return {
     async send(request) {
+      const outage = getOrAdd(outages, new URL(request.url).host, () => new Outage(options.timeoutMs));
       let begun: number | undefined;
       for (let attempt = 1; ; attempt++) {
         const queued = options.now();
@@ -57,12 +64,20 @@ export function withRetry(next: Transport, options: RetryOptions): Transport {
         const admitted = options.now();
         // The time in the queue of a throttled registry is not the request's.
         begun = begun === undefined ? admitted : begun + admitted - queued;
-        const leftMs = begun + options.timeoutMs - admitted;
-        const outcome = await tryOnce(next, request, leftMs).finally(() => throttle.leave());
+        const leftMs = Math.min(begun, outage.since(admitted)) + options.timeoutMs - admitted;
+        const patience = attempt === 1 ? Math.min(probeMs, options.timeoutMs) : 0;
+        const outcome = await tryOnce(next, request, Math.max(leftMs, patience)).finally(() =>
+          throttle.leave(),
+        );
         throttle.note(turn, 'status' in outcome && outcome.status === 429);
-        if (!('failure' in outcome)) return outcome.response;
+        if (!('failure' in outcome)) {
+          outage.end();
+          return outcome.response;
+        }
         const { failure, status, retryAfterMs } = outcome;
-        const elapsedMs = options.now() - begun;
+        const failed = options.now();
+        outage.note(failed);
+        const elapsedMs = failed - Math.min(begun, outage.since(failed));
         const decision = decideRetry(
           { attempt, elapsedMs, status, retryAfterMs, jitter: options.random() },
           options,
@@ -82,7 +97,7 @@ export function withRetry(next: Transport, options: RetryOptions): Transport {
           throw addContext(noted, { newHint: 'raise --retry-timeout, or try again later' });
         }
         if (attempt === 1) throw failure;
-        const time = decision.giveUp === 'time' ? ` in ${formatSeconds(elapsedMs)}` : '';
+        const time = decision.giveUp === 'time' ? ` in ${formatSeconds(failed - begun)}` : '';
         throw addNote(failure, `after ${attempt} attempts${time}`);
       }
     },
@@ -91,6 +106,32 @@ export function withRetry(next: Transport, options: RetryOptions): Transport {
 
 function formatSeconds(ms: number): string {
   return `${Number((Math.max(0, ms) / 1000).toPrecision(2))} s`;
+}
+
+/** Time in which a server has failed every request. A pause of the whole retry time ends it: a poll begins anew. */
+class Outage {
+  #first = Infinity;
+  #last = -Infinity;
+  readonly #pauseMs: number;
+
+  constructor(pauseMs: number) {
+    this.#pauseMs = pauseMs;
+  }
+
+  /** Returns the time of the first failure; Infinity without one. */
+  since(now: number): number {
+    if (now - this.#last > this.#pauseMs) this.end();
+    return this.#first;
+  }
+
+  note(now: number): void {
+    this.#first = Math.min(this.since(now), now);
+    this.#last = now;
+  }
+
+  end(): void {
+    this.#first = Infinity;
+  }
 }
 
 /** Limits concurrent requests once the registry responds with 429. */

@@ -362,6 +362,33 @@ describe('oci/transport: retry', () => {
     expect(registry.requests.length).toBeLessThan(5);
   });
 
+  it('shares one retry time among all requests to a server that fails every one', async () => {
+    let time = 0;
+    registry.on({ path: '/a', respond: { status: 500 } });
+    registry.on({ path: '/b', respond: [{ status: 500 }, { status: 500 }, ok, { status: 500 }, ok] });
+    const options = { ...http, retryTimeoutMs: 60_000, maxAttempts: undefined, now: () => (time += 10_000) };
+    const transport = await bench.transportTo(registry.host, options);
+    const send = (path: string) => transport.send({ method: 'GET', url: `${registry.origin}${path}` });
+    expect((await failureOf(send('/a'))).message).toMatch(
+      /500 Internal Server Error \(after \d attempts in /,
+    );
+    const attempts = registry.requests.length;
+    expect(attempts).toBeGreaterThan(1);
+    for (const path of ['/b', '/b'])
+      expect((await failureOf(send(path))).message).toMatch(/500 Internal Server Error$/);
+    expect(registry.requests.length).toBe(attempts + 2);
+    // A response ends the outage.
+    await send('/b');
+    await send('/b');
+    expect(registry.requests.length).toBe(attempts + 5);
+    await failureOf(send('/a'));
+    // So does a pause: each request of a poll has the whole time.
+    const before = registry.requests.length;
+    time += 60_000;
+    await failureOf(send('/a'));
+    expect(registry.requests.length).toBe(before + attempts);
+  });
+
   it('goes on for the whole time, however many attempts that takes', async () => {
     registry.on({ path: '/a', respond: { body: 'hello' } });
     registry.goAway(400);

@@ -10,7 +10,7 @@ import { maxConfigMapData } from './config-map-extract.js';
 import type { RawProperty } from './metadata.js';
 import { type Bundle, parseBundle, withoutBodies } from './parse.js';
 import { convertRegistryV1 } from './plain/registry-v1/convert.js';
-import { type Diagnostic, createWarning, formatMessage } from '../core/diagnostic.js';
+import { createWarning } from '../core/diagnostic.js';
 import { supportedModes } from './plain/registry-v1/install-modes.js';
 import { permissionObjects } from './plain/rights/permissions.js';
 import type { RegistryV1 } from './plain/registry-v1/registry-v1.js';
@@ -21,13 +21,6 @@ import type { BundleFile, BundleFiles } from './read.js';
 /** Output of `opmate bundle show -o json`. Missing texts and lists are empty; sizes are bytes. */
 export type BundleSummary = ReturnType<typeof summarizeBundle>;
 
-interface Note {
-  severity: 'error' | 'warning';
-  message: string;
-  file?: string;
-  line?: number;
-}
-
 /** Summarizes a registry+v1 bundle. `subject` names it in errors. Throws the errors of `parseBundle`. */
 export function summarizeBundle(files: BundleFiles, options: { subject: string }) {
   const bundle = parseBundle(withoutBodies(files), options);
@@ -35,12 +28,12 @@ export function summarizeBundle(files: BundleFiles, options: { subject: string }
   const facts = getFacts(bundle, files, installed);
   // Oddities, and faults that prevent installation.
   const notes = [
-    ...findings.map(toNote('error')),
-    ...oddities(facts).map((message) => toNote('warning')(createWarning('oddity', message))),
+    ...findings,
+    ...oddities(facts).map((problem) => createWarning('oddity', problem)),
     ...bundle.skippedFiles.map(({ file, reason, line }) =>
-      toNote('warning')(createWarning('ignored-file', `skipped: ${reason}`, { file, line })),
+      createWarning('ignored-file', `skipped: ${reason}`, { file, line }),
     ),
-    ...warnings.map(toNote('warning')),
+    ...warnings,
   ];
   return { ...facts, notes };
 }
@@ -118,15 +111,6 @@ function getValue({ type, text }: RawProperty): { type: string; value: JsonValue
     if (!(error instanceof OpmateError)) throw error;
     return { type, value: text ?? null };
   }
-}
-
-function toNote(severity: 'error' | 'warning') {
-  return ({ file, line, ...diagnostic }: Diagnostic): Note => ({
-    severity,
-    message: formatMessage(diagnostic),
-    ...(file !== undefined && { file }),
-    ...(line !== undefined && { line }),
-  });
 }
 
 const installNamespace = 'install-namespace';

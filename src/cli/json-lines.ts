@@ -1,5 +1,8 @@
 import { Writable } from 'node:stream';
+import { type Diagnostic, encodeDiagnostic, formatPlace } from '../core/diagnostic.js';
 import { redact } from '../core/errors.js';
+import { severityLevels } from '../core/log.js';
+import { formatCatalogMessage } from '../model/catalog-diagnostic.js';
 import type { CommandContext } from './context.js';
 
 const maxLine = 1024 * 1024;
@@ -60,4 +63,16 @@ export class JsonLines extends Writable {
       .map((line) => `${line}\n`)
       .join('');
   }
+}
+
+/** Returns a diagnostic as fields of a JSON line, those of an error. */
+export function encodeLine(diagnostic: Diagnostic): object {
+  const { severity, code, file, line, column, hint } = diagnostic;
+  const place = formatPlace(diagnostic);
+  const message = formatCatalogMessage(diagnostic);
+  return {
+    level: severityLevels[severity],
+    message: place === undefined ? message : `${place}: ${message}`,
+    ...{ code, file, line, column, hint, diagnostics: [encodeDiagnostic(diagnostic)] },
+  };
 }

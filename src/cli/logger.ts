@@ -1,8 +1,16 @@
 import type { Ora } from 'ora';
 import { redact } from '../core/errors.js';
-import type { LogFields, LogLevel, Logger, ProgressEvent } from '../core/log.js';
+import { type Diagnostic, formatWithHint } from '../core/diagnostic.js';
+import {
+  type LogFields,
+  type LogLevel,
+  type Logger,
+  type ProgressEvent,
+  severityLevels,
+} from '../core/log.js';
 import type { CommandContext } from './context.js';
 import type { GlobalOptions } from './command/global-flags.js';
+import { encodeLine } from './json-lines.js';
 import { printable } from './printable.js';
 import { type RunningTask, describeProgress, withEvent } from './progress-text.js';
 
@@ -12,6 +20,7 @@ const order: Readonly<Record<LogLevel, number>> = { error: 0, warn: 1, info: 2, 
 export interface ClosableLogger extends Logger {
   /** Logs a line without a level, at level `info`. */
   say(line: string): void;
+  report(diagnostic: Diagnostic): void;
   close(): void;
 }
 
@@ -48,6 +57,11 @@ export function createLogger(context: CommandContext, options: GlobalOptions): C
     log: (level, message, fields) => log(lines.write, level, message, fields),
     logOften: (level, message, fields) => log(lines.hold, level, message, fields),
     say: (line) => log((text) => lines.write(isJson ? text : `${line}\n`), 'info', line),
+    report(diagnostic) {
+      const level = severityLevels[diagnostic.severity];
+      if (!isJson) log(lines.write, level, formatWithHint(diagnostic));
+      else if (shows(level)) lines.write(toJson(encodeLine(diagnostic)));
+    },
     progress(event) {
       if (!shows('info')) return;
       if (isJson) lines.write(toJson({ level: 'info', progress: event }));

@@ -1,8 +1,8 @@
 import { homedir, tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Writable } from 'node:stream';
-import { formatDiagnostic, formatWithHint } from '../core/diagnostic.js';
-import { findSharedHint, namesLine } from '../core/diagnostics-error.js';
+import { encodeDiagnostic, formatDiagnostic, formatWithHint } from '../core/diagnostic.js';
+import { diagnosticsFrom, findSharedHint, namesLine } from '../core/diagnostics-error.js';
 import { CancelledError, OpmateError, getMessage, redact, reportedError } from '../core/errors.js';
 import type { CommandContext } from './context.js';
 import { getExitCode, exitCodes } from './exit-codes.js';
@@ -166,13 +166,9 @@ function encodeError(error: unknown, now: Date, debug: boolean): string {
   const details =
     error instanceof OpmateError
       ? {
-          code: error.code,
-          file: error.file,
-          line: error.line,
+          ...{ code: error.code, file: error.file, line: error.line, column: error.column },
           hint: error.hint && redact(error.hint),
-          ...(error.diagnostics !== undefined && {
-            diagnostics: JSON.parse(redact(JSON.stringify(error.diagnostics))) as unknown,
-          }),
+          diagnostics: diagnosticsFrom(error).map(encodeDiagnostic),
         }
       : { code: 'INTERNAL' };
   const stack =

@@ -1,5 +1,6 @@
 import { quoteGo } from './go-json-quote.js';
 import { printableLine } from './printable.js';
+import { redact } from './redact.js';
 
 /**
  * The only form of a finding or fault with a place. The command line formats it as text; machine-readable reports
@@ -116,3 +117,27 @@ export function formatWithHint(diagnostic: Diagnostic): string {
   const text = formatDiagnostic(diagnostic);
   return diagnostic.hint === undefined ? text : `${text} (${diagnostic.hint})`;
 }
+
+/**
+ * Returns a diagnostic as all JSON output has it, without secrets: its defined fields, those of its kind, such as
+ * `package`, and `message`, which is `subject: problem`.
+ */
+export function encodeDiagnostic({
+  severity,
+  code,
+  subject,
+  problem,
+  ...details
+}: Diagnostic): EncodedDiagnostic {
+  const { file, line, column, path, hint, ...others } = details;
+  const message = formatMessage({ subject, problem });
+  const own = Object.entries(others).filter(([, value]) => typeof value === 'string');
+  const fields = { severity, code, subject, problem, message, ...Object.fromEntries(own) };
+  const entries = Object.entries({ ...fields, file, line, column, path, hint })
+    .filter(([, value]) => value !== undefined)
+    .map(([key, value]) => [key, typeof value === 'string' ? redact(value) : value] as const);
+  return Object.fromEntries(entries) as EncodedDiagnostic;
+}
+
+/** A diagnostic in JSON. */
+type EncodedDiagnostic = Record<string, string | number | (string | number)[]>;

@@ -1,3 +1,5 @@
+import { type Diagnostic, formatWithHint } from './diagnostic.js';
+
 /** Log levels. The library logs through the caller's Logger and never prints. */
 export type LogLevel = 'error' | 'warn' | 'info' | 'debug';
 
@@ -10,6 +12,8 @@ export interface Logger {
   log(level: LogLevel, message: string, fields?: LogFields): void;
   /** Logs one of many messages; the logger may delay and batch them. */
   logOften?(level: LogLevel, message: string, fields?: LogFields): void;
+  /** Logs a diagnostic at the level of its severity. If missing, its text is logged. */
+  report?(diagnostic: Diagnostic): void;
   /** Reports whether a level is shown, for messages that are expensive to create. If missing, all levels are shown. */
   shows?(level: LogLevel): boolean;
   /** Reports the progress of an operation; `total` is omitted if unknown. */
@@ -42,4 +46,13 @@ export async function runTask<T>(logger: Logger, task: string, work: () => Promi
     logger.progress({ task, state: 'failed' });
     throw error;
   }
+}
+
+/** Levels of severities. */
+export const severityLevels = { error: 'error', warning: 'warn', notice: 'info' } as const;
+
+/** Logs a diagnostic; see `Logger.report`. */
+export function logDiagnostic(logger: Logger, diagnostic: Diagnostic): void {
+  if (logger.report !== undefined) logger.report(diagnostic);
+  else logger.log(severityLevels[diagnostic.severity], formatWithHint(diagnostic));
 }

@@ -78,11 +78,16 @@ describe('opmate archive verify', () => {
     expect(stdout.trim().split('\n').slice(2)).toEqual(['damaged: 2 problems found']);
     const json = await sandbox.run(['archive', 'verify', 'damaged', '-o', 'json']);
     expect([json.code, json.stderr]).toEqual([3, '']);
-    const { id, faults } = JSON.parse(json.stdout) as { id: string; faults: { file: string }[] };
-    expect([id, faults.map(({ file }) => file)]).toEqual([index.id, ['mirror_000001.tar', last]]);
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      id: index.id,
+      faults: [
+        { code: 'damaged', subject: digest, file: 'damaged/mirror_000001.tar' },
+        { code: 'damaged', file: `damaged/${last}` },
+      ],
+    });
 
     await writeFile(path.join(directory, 'mirror_archive.json'), '{"version":1,');
-    const broken = await sandbox.run(['archive', 'verify', 'damaged']);
+    const broken = await sandbox.run(['archive', 'verify', 'file://damaged']);
     expect([broken.code, broken.stderr]).toEqual([3, '']);
     expect(broken.stdout).toMatch(
       /^damaged\/mirror_archive\.json: invalid JSON\ndamaged: 1 problem found\n$/,
@@ -94,7 +99,8 @@ describe('opmate archive verify', () => {
     const { code, stderr } = await sandbox.run(['archive', 'verify', 'empty']);
     expect(code).toBe(1);
     expect(stderr).toMatch(/empty: not an archive: mirror_archive\.json not found/);
-    expect((await sandbox.run(['archive', 'verify', 'nowhere'])).code).toBe(1);
+    const missing = await sandbox.run(['archive', 'verify', 'file://nowhere']);
+    expect([missing.code, missing.stderr]).toEqual([1, 'nowhere: no such file or directory\n']);
     expect((await sandbox.run(['archive', 'verify', 'empty', '-o', 'table'])).code).toBe(2);
   });
 });

@@ -52,7 +52,7 @@ describe('opmate bundle check-crd-upgrade', () => {
     expect([json.code, json.stderr]).toEqual([3, '']);
     expect(JSON.parse(json.stdout)).toMatchObject({
       findings: [
-        { crd: 'widgets.example.com', version: 'v1', path: '^.size', check: 'type', file: 'new.yaml' },
+        { crd: 'widgets.example.com', version: 'v1', property: '^.size', code: 'type', file: 'new.yaml' },
       ],
     });
     const passed = await sandbox.run([...check, 'old.yaml', 'old.yaml', '-o', 'yaml']);

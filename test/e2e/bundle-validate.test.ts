@@ -68,14 +68,16 @@ describe('opmate bundle validate', () => {
     expect({ code, stderr }).toEqual({ code: 3, stderr: '' });
     const { findings } = JSON.parse(stdout) as { findings: object[] };
     expect(findings).toContainEqual({
-      level: 'error',
-      validator: 'operatorhub',
+      severity: 'error',
+      code: 'operatorhub',
+      problem: '(widget.v1.0.0) csv.Spec.Provider.Name not specified',
       message: '(widget.v1.0.0) csv.Spec.Provider.Name not specified',
-      file: 'manifests/csv.yaml',
+      file: 'widget/manifests/csv.yaml',
       line: 1,
+      path: ['spec', 'provider', 'name'],
     });
     expect((await run('--output', 'json', '-o', 'operatorhub')).stdout).toBe(stdout);
-    expect((await run('--output', 'yaml')).stdout).toMatch(/^findings:\n *- file: /);
+    expect((await run('--output', 'yaml')).stdout).toMatch(/^findings:\n *- code: /);
   });
 
   it('reports missing files of a directory', async () => {

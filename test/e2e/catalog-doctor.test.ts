@@ -118,7 +118,7 @@ const sick = [
 interface Report {
   passed: boolean;
   counts: Record<string, number>;
-  findings: { check: string; severity: string; message: string; file: string; line: number }[];
+  findings: { code: string; severity: string; message: string; file: string; line: number }[];
 }
 
 beforeAll(async () => {
@@ -158,7 +158,7 @@ describe('opmate catalog doctor', () => {
       report.findings.filter(({ severity }) => severity === 'warning').length,
     );
     const lines = readFileSync(`${sandbox.work}/sick dir/catalog.json`, 'utf8').split('\n');
-    const downgrade = report.findings.find(({ check }) => check === 'downgrade');
+    const downgrade = report.findings.find(({ code }) => code === 'downgrade');
     expect(lines[(downgrade?.line ?? 0) - 1]).toContain(JSON.stringify(badName));
     expect((await sandbox.run(['catalog', 'doctor', 'sick dir', '-o', 'json'])).stdout).toBe(first.stdout);
   });

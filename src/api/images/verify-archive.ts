@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { diagnosticsFrom } from '../../core/diagnostics-error.js';
+import { diagnosticsFrom, renameDirectory } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
 import {
   type ArchiveIndex,
@@ -20,7 +20,7 @@ export interface VerifyArchiveOptions {
 export interface VerifiedArchive {
   /** Undefined if it is damaged. */
   index: ArchiveIndex | undefined;
-  /** Damaged, missing and unexpected content; `file` is relative to the directory. Empty for an intact archive. */
+  /** Damaged, missing and unexpected content. Empty for an intact archive. */
   faults: ArchiveDiagnostic[];
 }
 
@@ -37,17 +37,20 @@ export async function verifyArchive(
   { proof = {} }: VerifyArchiveOptions = {},
 ): Promise<VerifiedArchive> {
   const archive = path.resolve(session.workingDirectory, directory);
-  let index: ArchiveIndex;
   try {
-    index = await readArchiveIndex(archive, proof);
-  } catch (error) {
-    if (!(error instanceof OpmateError) || !damageCodes.has(error.code)) throw error;
-    const faults = diagnosticsFrom(error).map((diagnostic) => ({
-      ...diagnostic,
-      ...{ code: 'invalid-index' as const, file: archiveIndexName },
-    }));
-    return { index: undefined, faults };
+    const index = await readArchiveIndex(archive, proof);
+    const { logger, signal } = session;
+    const faults = await verifyArchiveSet(archive, { logger, proof, signal });
+    return { index, faults: faults.map((fault) => ({ ...fault, file: path.join(directory, fault.file) })) };
+  } catch (thrown) {
+    if (!(thrown instanceof OpmateError)) throw thrown;
+    const error = archive === '/' ? thrown : renameDirectory(thrown, archive, directory);
+    if (!damageCodes.has(error.code)) throw error;
+    const file = path.join(directory, archiveIndexName);
+    const code = 'invalid-index' as const;
+    return {
+      index: undefined,
+      faults: diagnosticsFrom(error).map((diagnostic) => ({ ...diagnostic, code, file })),
+    };
   }
-  const { logger, signal } = session;
-  return { index, faults: await verifyArchiveSet(archive, { logger, proof, signal }) };
 }

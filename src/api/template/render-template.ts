@@ -4,7 +4,8 @@ import { type OpenFile } from '../../catalog/documents.js';
 import { openFile } from '../../catalog/file-access.js';
 import { readTemplate } from '../../catalog/template/read.js';
 import type { TemplateType } from '../../catalog/template/template.js';
-import { type Diagnostic, formatWithHint } from '../../core/diagnostic.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
+import { logDiagnostic } from '../../core/log.js';
 import type { CatalogDiagnostic } from '../../model/catalog-diagnostic.js';
 import type { CatalogFacts } from '../../model/facts.js';
 import type { Session } from '../../source/session.js';
@@ -62,9 +63,9 @@ async function renderOpen(
   const template = await readTemplate(input, type, session);
   const warnings: Diagnostic[] = [];
   for (const warning of template.warnings) {
-    const line = await template.findLine(warning.path ?? []);
-    warnings.push({ ...warning, line });
-    session.logger.log('warn', formatWithHint({ ...warning, line }));
+    const placed = { ...warning, line: await template.findLine(warning.path ?? []) };
+    warnings.push(placed);
+    logDiagnostic(session.logger, placed);
   }
   const rendered = await renderRead(template, session, { format, migrationLevel });
   const { assembly, facts, validate, close } = rendered;

@@ -1,4 +1,3 @@
-import path from 'node:path';
 import { isDigest } from '../../core/digest.js';
 import { invalidValue, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
@@ -23,10 +22,9 @@ export async function readProof(
   return { id, key: parseVerificationKey(pem, verifyKey) };
 }
 
-/** Returns the absolute path of an archive, named as `DIRECTORY` or `file://DIRECTORY`. Throws UsageError. */
-export function getArchiveDirectory(text: string, { workingDirectory }: CommandContext): string {
+/** Returns the directory of an archive, named as `DIRECTORY` or `file://DIRECTORY`. Throws UsageError. */
+export function getArchiveDirectory(text: string): string {
   const directory = text.replace(/^file:\/\//, '');
-  if (directory !== '' && !/^[a-z][a-z0-9+.-]*:\/\//.test(directory))
-    return path.resolve(workingDirectory, directory);
+  if (directory !== '' && !/^[a-z][a-z0-9+.-]*:\/\//.test(directory)) return directory;
   throw new UsageError(`${quoteGo(text)}: not a directory`, { hint: 'use file://DIRECTORY, or DIRECTORY' });
 }

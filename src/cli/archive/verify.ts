@@ -1,12 +1,10 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { reportOutput } from '../command/shared-flags.js';
 import { archiveProofFlags } from './flags.js';
-import path from 'node:path';
-import { formatDiagnostic } from '../../core/diagnostic.js';
+import { encodeDiagnostic, formatDiagnostic } from '../../core/diagnostic.js';
 import { redact } from '../../core/errors.js';
 import type { JsonObject } from '../../document/json.js';
 import { verifyArchive } from '../../api/images/verify-archive.js';
-import type { ArchiveDiagnostic } from '../../oci/archive-set/archive-verify.js';
 import type { ArchiveIndex } from '../../oci/archive-set/archive-index.js';
 import { getArchiveDirectory, readProof } from './options.js';
 import { exitCodes } from '../exit-codes.js';
@@ -26,19 +24,26 @@ export const command = defineCommand({
     ['Check an archive after copying it', 'opmate archive verify ./archive'],
     ['Write the findings as JSON', 'opmate archive verify ./archive -o json'],
   ],
-  async runInSession({ context, args: [directory], options, session }) {
+  async runInSession({ context, args: [archive], options, session }) {
     const { output: format = 'text' } = options;
-    const archive = getArchiveDirectory(directory, context);
+    const directory = getArchiveDirectory(archive);
     const proof = await readProof(options, context);
     const { logger } = session;
-    const { index, faults } = await verifyArchive(archive, session, { proof });
+    const { index, faults } = await verifyArchive(directory, session, { proof });
     logger.close();
-    const named = faults.map((fault) => ({ ...fault, file: path.join(directory, fault.file) }));
     if (format !== 'text') {
-      const value = (): JsonObject => toValue(index, faults);
-      await writeReport(context, { command: 'opmate archive verify', diagnostics: named, value }, format);
+      const value = (): JsonObject => ({
+        ...(index !== undefined && { id: index.id }),
+        ...(index?.base !== undefined && { base: index.base }),
+        ...getAmounts(index),
+        faults: faults.map(encodeDiagnostic),
+      });
+      await writeReport(context, { command: 'opmate archive verify', diagnostics: faults, value }, format);
     } else if (faults.length > 0) {
-      const lines = [...named.map(formatDiagnostic), `${directory}: ${count(named.length, 'problem')} found`];
+      const lines = [
+        ...faults.map(formatDiagnostic),
+        `${directory}: ${count(faults.length, 'problem')} found`,
+      ];
       const text = lines.map((line) => `${printable(redact(line))}\n`).join('');
       await writeAll(context.stdout, text, context.signal);
     } else if (index !== undefined) {
@@ -60,18 +65,5 @@ function getAmounts(index: ArchiveIndex | undefined) {
     blobs: index?.blobs.size ?? 0,
     bytes: (index?.parts ?? []).reduce((sum, { size }) => sum + size, 0),
     images: index?.images.length ?? 0,
-  };
-}
-
-function toValue(index: ArchiveIndex | undefined, faults: readonly ArchiveDiagnostic[]): JsonObject {
-  return {
-    ...(index !== undefined && { id: index.id }),
-    ...(index?.base !== undefined && { base: index.base }),
-    ...getAmounts(index),
-    faults: faults.map(({ file, subject, problem }) => ({
-      file,
-      ...(subject !== undefined && { digest: subject }),
-      message: redact(problem),
-    })),
   };
 }

@@ -3,9 +3,7 @@ import { reportOutput } from '../command/shared-flags.js';
 import { contentFlags, sourceForms } from './content-flags.js';
 import { checkCrdUpgrade } from '../../api/bundle/check-crd-upgrade.js';
 import { pinValues } from '../../api/bundle/bundle-sources.js';
-import type { CrdDiagnostic } from '../../bundle/plain/crd-upgrade/crd-upgrade.js';
-import { formatMessage } from '../../core/diagnostic.js';
-import type { JsonObject } from '../../document/json.js';
+import { encodeDiagnostic } from '../../core/diagnostic.js';
 import { exitCodes } from '../exit-codes.js';
 import { type Report, writeReport } from '../reports/report.js';
 import { tellFindings, tellWarnings } from './findings.js';
@@ -45,7 +43,7 @@ export const command = defineCommand({
         command: 'opmate bundle check-crd-upgrade',
         diagnostics: findings,
         value: () => ({
-          findings: (findings as CrdDiagnostic[]).map(getValue),
+          findings: findings.map(encodeDiagnostic),
           ...(pins.length > 0 && { sources: pinValues(pins) }),
         }),
       };
@@ -54,16 +52,3 @@ export const command = defineCommand({
     return findings.length > 0 ? exitCodes.findings : exitCodes.done;
   },
 });
-
-function getValue(diagnostic: CrdDiagnostic): JsonObject {
-  const { crd, version, property, code, file, line } = diagnostic;
-  return {
-    crd,
-    ...(version !== undefined && { version }),
-    ...(property !== undefined && { path: property }),
-    check: code,
-    message: formatMessage(diagnostic),
-    ...(file !== undefined && { file }),
-    ...(line !== undefined && { line }),
-  };
-}

@@ -1,8 +1,8 @@
 import { redact } from '../../core/errors.js';
-import { type Diagnostic, formatDiagnostic, formatWithHint, withSubject } from '../../core/diagnostic.js';
+import { type Diagnostic, formatDiagnostic, withSubject } from '../../core/diagnostic.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
-import { JsonLines } from '../json-lines.js';
+import { JsonLines, encodeLine } from '../json-lines.js';
 import { writeAll } from '../output.js';
 import { countMore, printable } from '../printable.js';
 import type { CommandSession } from '../session.js';
@@ -29,7 +29,9 @@ export async function tellFindings(
 ): Promise<void> {
   const encode =
     context.stderr instanceof JsonLines
-      ? (finding: Diagnostic) => [encodeFinding(toNamed(finding), context.now())]
+      ? (finding: Diagnostic) => [
+          JSON.stringify({ time: context.now().toISOString(), ...encodeLine(toNamed(finding)) }),
+        ]
       : (finding: Diagnostic) =>
           formatLines(toNamed(showsSeverity ? withSubject(finding, finding.severity) : finding));
   const lines = findings.slice(0, limit).flatMap(encode);
@@ -41,15 +43,6 @@ export async function tellFindings(
 function formatLines(finding: Diagnostic): string[] {
   const { hint } = finding;
   return [formatDiagnostic(finding), ...(hint === undefined ? [] : [`  hint: ${hint}`])];
-}
-
-const levels = { error: 'error', warning: 'warn', notice: 'info' } as const;
-
-/** Returns a finding as a line of `--log-format json`, with the fields of an error. */
-function encodeFinding(finding: Diagnostic, now: Date): string {
-  const { severity, code, file, line, hint } = finding;
-  const entry = { time: now.toISOString(), level: levels[severity], message: formatDiagnostic(finding) };
-  return JSON.stringify({ ...entry, code, file, line, hint, diagnostics: [finding] });
 }
 
 /** Prints the findings that end a command. Returns its exit code, which is 1 in place of another tool. */
@@ -64,5 +57,5 @@ export async function endWithFindings(
 
 /** Logs warnings. */
 export function tellWarnings(session: CommandSession, warnings: readonly Diagnostic[]): void {
-  for (const warning of warnings) session.logger.log('warn', formatWithHint(warning));
+  for (const warning of warnings) session.logger.report(warning);
 }

@@ -2,7 +2,7 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { contentFlags, sourceForms } from './content-flags.js';
 import type { BundleSummary } from '../../bundle/summary.js';
-import { formatDiagnostic } from '../../core/diagnostic.js';
+import { encodeDiagnostic, formatDiagnostic } from '../../core/diagnostic.js';
 import { encodeGoJson } from '../../document/go-json.js';
 import { type JsonValue, asJson } from '../../document/json.js';
 import { getObject } from '../../document/json-fields.js';
@@ -31,7 +31,8 @@ export const command = defineCommand({
     const { output } = options;
     const { summary, image, pins } = await showBundle(reference, session, options);
     session.logger.close();
-    const value = asJson({ ...summary, image: image ?? null, sources: pinValues(pins) });
+    const notes = summary.notes.map(encodeDiagnostic);
+    const value = asJson({ ...summary, notes, image: image ?? null, sources: pinValues(pins) });
     const text =
       output === 'text'
         ? await formatPage(context, summary, image)
@@ -112,14 +113,10 @@ function toRows(summary: BundleSummary, image: BundleImage | undefined): Row[] {
       ],
     ],
     ['digest', [image?.digest ?? '']],
-    ['wrong', cut(bad.map(noteText)), true],
-    ['warning', cut(odd.map(noteText))],
+    ['wrong', cut(bad.map(formatDiagnostic)), true],
+    ['warning', cut(odd.map(formatDiagnostic))],
   ];
   return rows.filter(([, items]) => items.some((item) => item !== ''));
-}
-
-function noteText({ message, ...note }: BundleSummary['notes'][number]): string {
-  return formatDiagnostic({ ...note, code: 'note', problem: message });
 }
 
 function cut(items: readonly string[]): string[] {

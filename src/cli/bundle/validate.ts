@@ -3,16 +3,12 @@ import { type FlagValues, list, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { imageBuilderFlag } from './author-flags.js';
 import { contentFlags, sourceForms } from './content-flags.js';
-import {
-  type OptionalValidator,
-  type ValidationDiagnostic,
-  optionalValidators,
-} from '../../bundle/validate/validate-bundle.js';
-import { formatMessage } from '../../core/diagnostic.js';
+import { type OptionalValidator, optionalValidators } from '../../bundle/validate/validate-bundle.js';
+import { encodeDiagnostic } from '../../core/diagnostic.js';
 import type { CommandContext } from '../context.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { GoJsonError, parseGoJson, quoteGo } from '../../document/go-json.js';
-import { type JsonObject, isJsonObject } from '../../document/json.js';
+import { isJsonObject } from '../../document/json.js';
 import { validateBundle } from '../../api/bundle/validate-bundle.js';
 import { inSource } from '../../api/bundle/bundle-sources.js';
 import { exitCodes } from '../exit-codes.js';
@@ -74,10 +70,11 @@ export const command = defineCommand({
       const limit = isOpm ? Infinity : undefined;
       await tellFindings(context, findings, { limit, toNamed, showsSeverity: true });
     } else {
+      const diagnostics = findings.map(toNamed);
       const report: Report = {
         command: isOpm ? 'opmate alpha bundle validate' : 'opmate bundle validate',
-        diagnostics: findings.map(toNamed),
-        value: () => ({ findings: findings.map(getValue) }),
+        diagnostics,
+        value: () => ({ findings: diagnostics.map(encodeDiagnostic) }),
       };
       await writeReport(context, report, format);
     }
@@ -127,15 +124,4 @@ async function readCategories({
     if (error instanceof GoJsonError) throw fail(error.message);
     throw error;
   }
-}
-
-function getValue(diagnostic: ValidationDiagnostic): JsonObject {
-  const { severity, code, file, line } = diagnostic;
-  return {
-    level: severity,
-    validator: code,
-    message: formatMessage(diagnostic),
-    ...(file !== undefined && { file }),
-    ...(line !== undefined && { line }),
-  };
 }

@@ -9,6 +9,7 @@ import { parseOpenShiftVersion } from '../../catalog/doctor/openshift.js';
 import {
   type Diagnostic,
   type Severity,
+  encodeDiagnostic,
   formatMessage,
   formatPlace,
   severities,
@@ -18,7 +19,7 @@ import type { JsonObject } from '../../document/json.js';
 import type { CatalogDiagnostic } from '../../model/catalog-diagnostic.js';
 import { exitCodes } from '../exit-codes.js';
 import { count, countMore, printable, printableLine } from '../printable.js';
-import { type Report, pickFields, writeReport } from '../reports/report.js';
+import { type Report, writeReport } from '../reports/report.js';
 import type { ReportRule } from '../reports/sarif.js';
 import { useSession } from '../session.js';
 
@@ -88,11 +89,7 @@ function getCount(findings: readonly Finding[], severity: Severity): number {
 /** Returns data as in `schemas/catalog-doctor-output.schema.json`. */
 function toValue(findings: readonly Finding[], passed: boolean): JsonObject {
   const counts = Object.fromEntries(severities.map((severity) => [severity, getCount(findings, severity)]));
-  const list = findings.map((finding) => ({
-    check: finding.code,
-    ...pickFields(finding, ['severity', 'message', 'package', 'channel', 'bundle', 'file', 'line', 'hint']),
-  }));
-  return { passed, counts, findings: list };
+  return { passed, counts, findings: findings.map(encodeDiagnostic) };
 }
 
 /** Maximum number of findings shown per check and package. */

@@ -69,7 +69,7 @@ export function readImageSetRequest(
   );
   const lockFile = options.lock === undefined ? undefined : path.resolve(workingDirectory, options.lock);
   requireCompatibleFlags(options, destination, shard !== undefined);
-  if (options.base !== undefined) getArchiveDirectory(options.base, context);
+  if (options.base !== undefined) getArchiveDirectory(options.base);
   const { locked, dependencies, strictArchive, helmCharts, avoidRisks, ignoreReleaseSignature } = options;
   return {
     ...{ options, target, destination },
@@ -151,7 +151,7 @@ export async function runImageSet(
   const { config = '', from, dryRun = false, locked = false } = options;
   const mirror = await openImageSetRun(context, request, session);
   if (from !== undefined) {
-    const directories = from.map((text) => getArchiveDirectory(text, context));
+    const directories = from.map(getArchiveDirectory);
     const archives: MirrorArchivesOptions = {
       ...mirror,
       ...{ configFile: options.config, proof: await readProof(options, context) },

@@ -49,7 +49,7 @@ export const command = defineCommand({
     const tls = certificates.certificate;
     const registry = await startRegistry({
       directory,
-      archiveBases: (options.archiveBase ?? []).map((text) => getArchiveDirectory(text, context)),
+      archiveBases: (options.archiveBase ?? []).map(getArchiveDirectory),
       archiveProof: await readProof(options, context),
       host,
       port,

@@ -1,4 +1,4 @@
-import { type Diagnostic, formatMessage } from '../../core/diagnostic.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
 import { redact } from '../../core/errors.js';
 import type { JsonObject } from '../../document/json.js';
 import type { CommandContext } from '../context.js';
@@ -78,18 +78,4 @@ function redactDiagnostic<D extends Diagnostic>(diagnostic: D): D {
     subject: subject === undefined ? undefined : redact(subject),
     hint: hint === undefined ? undefined : redact(hint),
   };
-}
-
-/** Returns the defined fields of a diagnostic, without secrets; `message` is its subject and problem. */
-export function pickFields<D extends Diagnostic>(
-  diagnostic: D,
-  keys: readonly ((keyof D & string) | 'message')[],
-): JsonObject {
-  const fields: JsonObject = {};
-  for (const key of keys) {
-    const value = key === 'message' ? formatMessage(diagnostic) : diagnostic[key];
-    if (typeof value === 'string') fields[key] = redact(value);
-    else if (typeof value === 'number') fields[key] = value;
-  }
-  return fields;
 }

@@ -2,18 +2,17 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { reportOutput } from '../command/shared-flags.js';
 import { catalogForms } from '../../api/open-catalog.js';
 import { type CatalogVerdict, validate } from '../../api/validate-catalog.js';
+import { encodeDiagnostic } from '../../core/diagnostic.js';
 import { OpmateError, redact } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';
-import type { Logger } from '../../core/log.js';
-import { type CatalogDiagnostic, formatCatalogMessage } from '../../model/catalog-diagnostic.js';
 import { contentFileKind } from '../../source/content/file-kind.js';
 import { isDatabaseFile } from '../../sqlite/schema/database.js';
 import { statIfPresent } from '../../files/file-status.js';
 import { exitCodes } from '../exit-codes.js';
 import { parseLevel } from '../logger.js';
 import { writeAll } from '../output.js';
-import { type Report, pickFields, writeReport } from '../reports/report.js';
+import { type Report, writeReport } from '../reports/report.js';
 import { describeVerdict } from './verdict.js';
 
 /** `opmate validate`; prints findings to stderr, or as data with `-o`. Exit code 1 for an invalid catalog, as in `opm`. */
@@ -31,7 +30,9 @@ export const command = defineCommand({
     const { output: format } = options;
     await checkDirectory(directory);
     const verdict = await validate(directory, session, { keepFaults: true });
-    if (format === undefined && options.logFormat === 'json') logVerdict(verdict, session.logger);
+    if (format === undefined && options.logFormat === 'json') {
+      for (const finding of [...verdict.problems, ...verdict.warnings]) session.logger.report(finding);
+    }
     session.logger.close();
     if (format !== undefined) await writeReport(context, toReport(verdict), format);
     else if (options.logFormat !== 'json') {
@@ -61,15 +62,6 @@ async function isCatalogFile(file: string): Promise<boolean> {
   return (await isDatabaseFile(file)) || (await contentFileKind(file)) !== undefined;
 }
 
-/** Logs each finding with its place. */
-function logVerdict({ problems, warnings }: CatalogVerdict, logger: Logger): void {
-  for (const finding of [...problems, ...warnings]) {
-    const { severity, code, file, line, column, hint } = finding;
-    const level = severity === 'error' ? 'error' : 'warn';
-    logger.log(level, formatCatalogMessage(finding), { code, file, line, column, hint });
-  }
-}
-
 function toReport(verdict: CatalogVerdict): Report {
   return {
     command: 'opmate validate',
@@ -82,13 +74,10 @@ function toReport(verdict: CatalogVerdict): Report {
 
 /** Returns data as in `schemas/validate-output.schema.json`. */
 function toValue({ passed, message, problems, warnings }: CatalogVerdict): JsonObject {
-  const list = (findings: readonly CatalogDiagnostic[]): JsonObject[] =>
-    findings.map((diagnostic) =>
-      pickFields(diagnostic, ['message', 'package', 'channel', 'bundle', 'file', 'line', 'hint']),
-    );
+  const error = message !== undefined && { message: redact(message) };
   return {
     passed,
-    ...(message !== undefined && { error: { message: redact(message) }, problems: list(problems) }),
-    ...(warnings.length > 0 && { warnings: list(warnings) }),
+    ...(error && { error, problems: problems.map(encodeDiagnostic) }),
+    ...(warnings.length > 0 && { warnings: warnings.map(encodeDiagnostic) }),
   };
 }

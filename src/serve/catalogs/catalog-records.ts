@@ -137,14 +137,6 @@ function toRecord(root: Field<never>): CatalogRecord {
         message: condition.field('message').anyText(Infinity),
         lastTransitionTime: condition.field('lastTransitionTime').text(),
       })),
-    problems: problems.isPresent
-      ? problems.list().map((problem) => ({
-          message: problem.field('message').anyText(),
-          file: problem.field('file').optionalText(),
-          line: problem.field('line').optionalInteger(0, Number.MAX_SAFE_INTEGER),
-          column: problem.field('column').optionalInteger(0, Number.MAX_SAFE_INTEGER),
-          hint: problem.field('hint').optionalText(),
-        }))
-      : undefined,
+    problems: problems.isPresent ? problems.list().map((problem) => problem.jsonObject()) : undefined,
   };
 }

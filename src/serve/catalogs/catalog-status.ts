@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { type Diagnostic, formatDiagnostic, formatMessage } from '../../core/diagnostic.js';
+import { createFault, encodeDiagnostic, formatDiagnostic } from '../../core/diagnostic.js';
 import { diagnosticsFrom, namesLine } from '../../core/diagnostics-error.js';
 import { OpmateError, redact } from '../../core/errors.js';
 import type { JsonObject, JsonValue } from '../../document/json.js';
@@ -48,16 +48,13 @@ export interface CatalogRecord {
   lastChecked?: string | undefined;
   conditions: readonly CatalogCondition[];
   /** Problems that keep the catalog from its latest state. */
-  problems?: readonly CatalogProblem[] | undefined;
+  problems?: readonly JsonObject[] | undefined;
 }
-
-/** A problem of a catalog or its manifest, without secrets. */
-type CatalogProblem = Pick<Diagnostic, 'file' | 'line' | 'column' | 'hint'> & { message: string };
 
 /** Problems of a catalog; `message` has one per line, for a condition. */
 interface CatalogFault {
   message: string;
-  problems: readonly CatalogProblem[];
+  problems: readonly JsonObject[];
 }
 
 /** A manifest, or the placeholder of a refused one. */
@@ -122,13 +119,14 @@ const maxText = 2_000;
 export function describeFault(error: unknown): CatalogFault {
   if (!(error instanceof OpmateError)) {
     const message = 'failed, see the log';
-    return { message, problems: [{ message }] };
+    return { message, problems: [encodeDiagnostic(createFault('internal', message))] };
   }
   const diagnostics = diagnosticsFrom(error);
-  const problems = diagnostics.slice(0, maxProblems).map((diagnostic): CatalogProblem => {
-    const { file, line, column, hint } = diagnostic;
-    const place = file === undefined ? {} : { file: toStatusText(file), line, column };
-    return { message: toStatusText(formatMessage(diagnostic)), ...place, hint: hint && toStatusText(hint) };
+  const problems = diagnostics.slice(0, maxProblems).map((diagnostic): JsonObject => {
+    const fields = Object.entries(encodeDiagnostic(diagnostic));
+    return Object.fromEntries(
+      fields.map(([key, value]) => [key, typeof value === 'string' ? toStatusText(value) : value]),
+    );
   });
   const { message, file, line, hint } = error;
   if (diagnostics.length > 1) {
@@ -182,8 +180,7 @@ export function createCatalogStatus(
     spec: { availabilityMode: isAvailable ? 'Available' : 'Unavailable', priority },
     status: withoutUndefined({
       conditions: record.conditions.map((condition) => ({ ...condition })),
-      problems:
-        problems.length === 0 ? undefined : problems.map((problem) => withoutUndefined({ ...problem })),
+      problems: problems.length === 0 ? undefined : [...problems],
       resolvedSource: origin && { type: sourceType, [kinds[sourceType] ?? 'image']: { ref: origin.ref } },
       ...urls,
       contentHash,

@@ -1,8 +1,7 @@
 import { type FSWatcher, watch } from 'node:fs';
-import { formatWithHint } from '../../core/diagnostic.js';
 import { diagnosticsFrom } from '../../core/diagnostics-error.js';
 import { OpmateError, getMessage } from '../../core/errors.js';
-import { type Logger, silentLogger } from '../../core/log.js';
+import { type Logger, logDiagnostic, silentLogger } from '../../core/log.js';
 import type { LinkOptions } from '../../files/directory-root.js';
 import type { KeeperClock } from './kept-catalog.js';
 import { type CatalogManifests, computeManifestsVersion, readCatalogManifests } from './catalog-manifests.js';
@@ -55,7 +54,7 @@ export async function watchManifests(options: WatchOptions): Promise<{ done: Pro
         logger.log('error', `${describe(error)}; other manifests are not affected`);
         continue;
       }
-      for (const diagnostic of diagnostics) logger.log('error', formatWithHint(diagnostic));
+      for (const diagnostic of diagnostics) logDiagnostic(logger, diagnostic);
       const count = diagnostics.length;
       logger.log('error', `${file}: refused, ${count} problems; other manifests are not affected`);
     }

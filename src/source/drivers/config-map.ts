@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { computeDigest } from '../../core/digest.js';
-import { formatWithHint } from '../../core/diagnostic.js';
+import { logDiagnostic, silentLogger } from '../../core/log.js';
 import { OpmateError } from '../../core/errors.js';
 import { encodeGoJson, sortKeysDeep } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';
@@ -55,7 +55,7 @@ export function resolveConfigMaps(place: ConfigMapsPlace, session: SourceSession
   const ref = formatPlace(place);
   const resolved = toUnpackedPlace({ id: ref, ref }, session, {}, async (destination) => {
     for (const warning of await fetchConfigMaps(place, destination, session))
-      session.logger?.log('warn', formatWithHint({ ...warning, file: place.file }));
+      logDiagnostic(session.logger ?? silentLogger, { ...warning, file: place.file });
     return undefined;
   });
   return { ...resolved, isImmutable: false };

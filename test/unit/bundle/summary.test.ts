@@ -119,7 +119,7 @@ describe('bundle/summary', () => {
       { image: `quay.io/w/other${digest}`, names: ['b'], isOperator: false, isPinned: true },
     ]);
     expect(summary.deployments).toEqual(['widget-controller']);
-    expect(summary.notes.map(({ message }) => message)).toContain(
+    expect(summary.notes.map(({ problem }) => problem)).toContain(
       'runs an image that is not pinned by digest',
     );
   });
@@ -152,7 +152,10 @@ describe('bundle/summary', () => {
     expect(notes).toEqual([
       {
         severity: 'error',
-        message: 'Job "j": bundles must not hold objects of this kind',
+        code: 'unsupported-kind',
+        subject: 'Job "j"',
+        problem: 'bundles must not hold objects of this kind',
+        hint: expect.stringMatching(/^use one of ClusterRole, /) as string,
         file: 'manifests/job.yaml',
         line: 1,
       },
@@ -174,7 +177,7 @@ describe('bundle/summary', () => {
     );
     const odd = notes
       .filter(({ severity }) => severity === 'warning')
-      .map(({ file, message }) => [file, message]);
+      .map(({ file, problem }) => [file, problem]);
     expect(odd).toEqual([
       [undefined, 'version 1.0 is not a semantic version'],
       [undefined, 'default channel other is not among its channels'],

@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { Diagnostic } from '../../../../src/core/diagnostic.js';
+import { type Diagnostic, encodeDiagnostic } from '../../../../src/core/diagnostic.js';
 import type { CatalogDiagnostic } from '../../../../src/model/catalog-diagnostic.js';
 import { encodeGitHub } from '../../../../src/cli/reports/github.js';
 import { encodeJUnit } from '../../../../src/cli/reports/junit.js';
-import { pickFields } from '../../../../src/cli/reports/report.js';
 import { encodeSarif } from '../../../../src/cli/reports/sarif.js';
 import { reportOutput } from '../../../../src/cli/command/shared-flags.js';
 
@@ -70,12 +69,25 @@ describe('cli/reports', () => {
     expect(xml).toContain('<failure type="warning" message="sha256:0: short">');
   });
 
+  it('writes the fields of a diagnostic and of its kind as data, and its message', () => {
+    expect(Object.entries(encodeDiagnostic({ ...finding, path: ['spec', 'tag'] }))).toEqual([
+      ['severity', 'error'],
+      ['code', 'invalid'],
+      ['subject', 'spec.tag'],
+      ['problem', 'expected a tag, got ": 100%"'],
+      ['message', 'spec.tag: expected a tag, got ": 100%"'],
+      ['package', 'p'],
+      ...Object.entries({ file: 'a,b:c%.yaml', line: 3, column: 7 }),
+      ['path', ['spec', 'tag']],
+      ['hint', finding.hint],
+    ]);
+  });
+
   it('writes no secrets into data', () => {
     const problem = 'GET https://user:secret@registry.test/v2/: 401';
-    expect(pickFields({ severity: 'error', code: 'x', problem }, ['message', 'code'])).toEqual({
-      message: expect.not.stringContaining('secret') as string,
-      code: 'x',
-    });
+    expect(JSON.stringify(encodeDiagnostic({ severity: 'error', code: 'x', problem }))).not.toContain(
+      'secret',
+    );
   });
 
   it('refuses unknown formats', () => {

@@ -65,8 +65,9 @@ interface ExpectedContent {
   digest: string;
   /** Size in bytes. */
   size: number;
-  /** Name of the content in messages. */
+  /** Name of the content in messages, with its digest. */
   subject: string;
+  hint?: string | undefined;
 }
 
 /**
@@ -74,7 +75,7 @@ interface ExpectedContent {
  * if it is too short or has another digest. Readers may trust the content only after its end. Throws OpmateError
  * INVALID for an invalid `digest`.
  */
-export function verifyContent({ digest, size, subject }: ExpectedContent): Transform {
+export function verifyContent({ digest, size, ...details }: ExpectedContent): Transform {
   const { algorithm } = parseDigest(digest);
   const hash = createHash(algorithm);
   let received = 0;
@@ -82,7 +83,7 @@ export function verifyContent({ digest, size, subject }: ExpectedContent): Trans
     transform(chunk: Buffer, _encoding, done) {
       received += chunk.length;
       if (received > size) {
-        done(new DigestMismatchError(`expected ${size} bytes, got more`, { subject }));
+        done(new DigestMismatchError(`expected ${size} bytes, got more`, details));
         return;
       }
       hash.update(chunk);
@@ -92,8 +93,8 @@ export function verifyContent({ digest, size, subject }: ExpectedContent): Trans
       const actual = `${algorithm}:${hash.digest('hex')}`;
       let problem: string | undefined;
       if (received !== size) problem = `expected ${size} bytes, got ${received}`;
-      else if (actual !== digest) problem = `digest mismatch: expected ${digest}, got ${actual}`;
-      done(problem === undefined ? null : new DigestMismatchError(problem, { subject }));
+      else if (actual !== digest) problem = `content has digest ${actual}`;
+      done(problem === undefined ? null : new DigestMismatchError(problem, details));
     },
   });
 }

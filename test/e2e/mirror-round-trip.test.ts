@@ -1,8 +1,9 @@
 import { execFile } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
+import { cp, open, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readArchiveIndex } from '../../src/oci/archive-set/archive-index.js';
 import { useSandbox } from '../support/command-line.js';
 import { type DockerRegistry, hasDockerRegistry, startDockerRegistry } from '../support/docker-registry.js';
 import { serveImage, smallImage } from '../support/images.js';
@@ -98,6 +99,32 @@ describe.runIf(hasDockerRegistry)(
       expect([...digests.keys()].some((name) => name.startsWith('helm/local/'))).toBe(true);
       const status = ['mirror', 'status', to, '--use-http', '--workspace', 'file://carry', '--helm-charts'];
       expect(await sandbox.run(status)).toMatchObject({ code: 0 });
+    });
+
+    it('names the file of damaged content, and copies nothing if a manifest is damaged', async () => {
+      const { blobs } = await readArchiveIndex(at('carry'));
+      const [layer = ''] = [...blobs].sort(([, a], [, b]) => b.size - a.size)[0] ?? [];
+      const to = (name: string): string[] => ['--from', name, `docker://${target.host}/${name}`];
+      const mirrorDamaged = async (name: string, digest: string) => {
+        await cp(at('carry'), at(name), { recursive: true });
+        const file = await open(at(name, 'mirror_000001.tar'), 'r+');
+        await file.write('X', blobs.get(digest)?.offset);
+        await file.close();
+        const result = await mirror([...to(name), '--workspace', `file://${name}-far`]);
+        expect(result).toMatchObject({ code: 1, stdout: '' });
+        const [, subject, actual] = /^(.*): content has digest (sha256:\w{64})$/m.exec(result.stderr) ?? [];
+        expect(actual).not.toBe(digest);
+        expect(result.stderr.split(digest)).toHaveLength(2);
+        expect(result.stderr).toContain('\nhint: copy it again from the original: it is damaged\n');
+        return subject;
+      };
+      const manifest = operators.digests.get('acme/index:v1') ?? '';
+      expect(await mirrorDamaged('damaged', manifest)).toBe(
+        `${at('damaged/mirror_000001.tar')}: ${operators.catalog}@${manifest}`,
+      );
+      expect(await readAllBelow('damaged')).toEqual(new Map());
+      const prefix = `${at('damaged-layer/mirror_000001.tar')}: `;
+      expect((await mirrorDamaged('damaged-layer', layer))?.startsWith(prefix)).toBe(true);
     });
 
     it('is mirrored partly, with a catalog of the configured contents', async () => {

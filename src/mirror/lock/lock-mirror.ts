@@ -106,7 +106,10 @@ export function createLockMirror(lock: ImageSetLock, options: LockMirrorOptions)
       // Other shards write to the same repositories, so one blob does not prove the others.
       const isExact = everyBlob || shard !== undefined;
       ({ surveyed } = await surveyTransfers(wanted, { ...transfer, isExact, everyBlob }));
-      if (archive !== undefined && base !== undefined) await requireBase(archive, base, surveyed, transfer);
+      if (archive !== undefined && base !== undefined) {
+        await requireBase(archive, base, surveyed, transfer);
+        await requireManifests(archive, surveyed, transfer);
+      }
       const names = new Set(wanted.map(({ targetName }) => targetName));
       return planSurveyed(
         lock.images.filter((image) => names.has(getTargetName(image, target))),
@@ -160,6 +163,24 @@ async function requireBase(
   const [first, ...others] = gone.filter((item) => item !== undefined);
   if (first !== undefined) throw createBaseError(archive.index, first, others.length);
   session.logger?.log('debug', `archive ${archive.index.id}: the content of its base is at the target`);
+}
+
+/** Throws OpmateError for a damaged manifest of an archive; blobs are verified while they are copied. */
+async function requireManifests(
+  archive: OpenedArchive,
+  surveyed: readonly SurveyedTransfer[],
+  { maxPerRegistry, session }: TransferOptions,
+): Promise<void> {
+  const sources = new Map<string, string>();
+  for (const { sourceName, manifests } of surveyed)
+    for (const { descriptor } of manifests)
+      if (archive.locate(descriptor.digest) !== undefined) sources.set(descriptor.digest, sourceName);
+  await mapConcurrent(
+    [...sources],
+    maxPerRegistry,
+    async ([digest, name]) => archive.repository(name).getManifest(digest, session),
+    session,
+  );
 }
 
 /** Returns the repositories of the target with a manifest or blob, by digest. */

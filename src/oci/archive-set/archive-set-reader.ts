@@ -131,6 +131,7 @@ function openSets({ directory, index }: OpenedSet, sets: readonly OpenedSet[]): 
         }));
       return createContentRepository({
         name: `${directory}: ${name}`,
+        placeName: (digest) => `${locate(digest)?.file ?? directory}: ${name}`,
         entries: async () => entries,
         blobSize: async (digest) => locate(digest)?.size,
         openBlob: async (digest) => {

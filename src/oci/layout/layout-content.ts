@@ -16,10 +16,14 @@ import { readLimited } from '../image/read-limited.js';
 import type { ManifestContent, Repository } from '../registry/repository.js';
 import { type Descriptor, maxManifestBytes } from '../image/types.js';
 
+const damageHint = 'copy it again from the original: it is damaged';
+
 /** Content by digest with a list of images: a layout directory or archive file. */
 export interface ContentSource {
   /** Name in messages. */
   readonly name: string;
+  /** Returns the name with the file of some content; default: the name. */
+  placeName?(digest: string): string;
   /** Images, with their tag in the annotation `org.opencontainers.image.ref.name`. */
   entries(): Promise<readonly Descriptor[]>;
   /** Returns the size of a blob in bytes; undefined if missing. */
@@ -38,7 +42,7 @@ export interface LocalRepository extends Repository {
 
 /** Returns a read-only repository of any ContentSource; all content is verified. */
 export function createContentRepository(source: ContentSource) {
-  const { name } = source;
+  const { name, placeName = () => name } = source;
 
   async function getManifest(reference: string, options: CancelOptions = {}): Promise<ManifestContent> {
     throwIfCancelled(options.signal);
@@ -49,7 +53,7 @@ export function createContentRepository(source: ContentSource) {
         subject: getSubject(name, reference),
       });
     }
-    const subject = getSubject(name, digest);
+    const subject = getSubject(placeName(digest), digest);
     if (expected.size !== undefined && expected.size !== bytes.length) {
       throw new DigestMismatchError(`expected ${expected.size} bytes, got ${bytes.length}`, { subject });
     }
@@ -120,14 +124,15 @@ export function createContentRepository(source: ContentSource) {
   async function readManifest(digest: string, options: CancelOptions): Promise<Buffer | undefined> {
     const size = await source.blobSize(digest);
     if (size === undefined) return undefined;
-    const subject = getSubject(name, digest);
+    const subject = getSubject(placeName(digest), digest);
     if (size > maxManifestBytes) {
       throw new LimitError(`manifest is larger than ${maxManifestBytes} bytes`, { subject });
     }
     throwIfCancelled(options.signal);
     const bytes = await readLimited(await source.openBlob(digest), maxManifestBytes, `${subject}: manifest`);
     const actual = computeDigest(bytes, parseDigest(digest).algorithm);
-    if (actual !== digest) throw new DigestMismatchError(`content has digest ${actual}`, { subject });
+    if (actual !== digest)
+      throw new DigestMismatchError(`content has digest ${actual}`, { subject, hint: damageHint });
     return bytes;
   }
 
@@ -145,12 +150,12 @@ export function createContentRepository(source: ContentSource) {
     async openBlob({ digest, size }, { signal } = {}) {
       throwIfCancelled(signal);
       parseDigest(digest);
-      const subject = `${name}: blob ${digest}`;
+      const subject = `${placeName(digest)}: blob ${digest}`;
       const sourceSize = await source.blobSize(digest);
       if (sourceSize === undefined) throw new OpmateError('NOT_FOUND', 'not found', { subject });
       if (sourceSize !== size)
         throw new DigestMismatchError(`expected ${size} bytes, got ${sourceSize}`, { subject });
-      const verified = verifyContent({ digest, size, subject });
+      const verified = verifyContent({ digest, size, subject, hint: damageHint });
       const content = await source.openBlob(digest);
       const cancel = () => void verified.destroy(new CancelledError('cancelled', { cause: signal?.reason }));
       pipeline(content, verified, onAbort(signal, cancel));

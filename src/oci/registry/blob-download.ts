@@ -138,7 +138,7 @@ async function readSmall(
   }
   const actual = computeDigest(bytes, parseDigest(digest).algorithm);
   if (actual === digest) return bytes;
-  throw new DigestMismatchError(`digest mismatch: expected ${digest}, got ${actual}`, {
+  throw new DigestMismatchError(`content has digest ${actual}`, {
     subject: subject + requester.where,
   });
 }

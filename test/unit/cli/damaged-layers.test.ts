@@ -109,7 +109,7 @@ describe('cli: layers that arrive damaged', () => {
     async (one) => {
       const { code, stdout, stderr } = await render(serveDamaged(one, Infinity));
       expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-      expect(stderr).toMatch(/digest mismatch: expected sha256:|expected \d+ bytes, got/);
+      expect(stderr).toMatch(/content has digest sha256:|expected \d+ bytes, got/);
     },
   );
 });

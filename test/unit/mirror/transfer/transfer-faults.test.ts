@@ -169,7 +169,9 @@ describe('mirror/transfer, faults of the source', () => {
     expect(done).toHaveLength(1);
     expect(failed[0]?.transfer.sourceName).toBe(`source ns/${name}`);
     expect(failed[0]?.error).toMatchObject({ code: 'DIGEST' });
-    expect(failed[0]?.error.message).toContain(`${source.host}/ns/${name}: blob ${digest}: digest mismatch`);
+    expect(failed[0]?.error.message).toContain(
+      `${source.host}/ns/${name}: blob ${digest}: content has digest`,
+    );
     expect(await tagged()).toEqual([name === 'large' ? 'ns/small' : 'ns/large']);
     expect(target.uploaded()).not.toContain(digest);
   });

@@ -212,7 +212,7 @@ describe('oci/registry-client, reading blobs', () => {
   });
 
   it.each([
-    ['other bytes', { body: Buffer.alloc(big.length) }, 'digest mismatch'],
+    ['other bytes', { body: Buffer.alloc(big.length) }, 'content has digest sha256:'],
     [
       'other bytes of another announced length',
       { body: Buffer.alloc(5) },

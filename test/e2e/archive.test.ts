@@ -45,14 +45,14 @@ describe('opmate archive verify', () => {
     const bytes = index.parts.reduce((sum, { size }) => sum + size, 0);
     const { code, stdout, stderr } = await sandbox.run(['archive', 'verify', 'sound']);
     expect(stdout).toBe(
-      `${index.id}: ${index.parts.length} parts, 3 images, ${index.blobs.size} blobs, ${amountOfBytes(bytes)}: no problems found\n`,
+      `${index.id}: 3 images, ${index.parts.length} parts, ${index.blobs.size} files, ${amountOfBytes(bytes)}: no problems found\n`,
     );
     expect([code, stderr]).toEqual([0, '']);
     const json = await sandbox.run(['archive', 'verify', 'sound', '-o', 'json']);
     expect(JSON.parse(json.stdout)).toEqual({
       id: index.id,
       parts: index.parts.length,
-      blobs: index.blobs.size,
+      files: index.blobs.size,
       bytes,
       images: 3,
       faults: [],

@@ -81,7 +81,7 @@ describe.runIf(hasDockerRegistry)('opmate mirror inventory', () => {
     expect(whole).toMatchObject({ code: 0 });
     const packed = await opmate('-c', 'all.yaml', 'file://carry', '--base', 'inside.json');
     expect(packed).toMatchObject({ code: 0 });
-    expect(packed.stderr).toMatch(/based on inventory sha256:\w+: \d+ blobs, .* omitted/);
+    expect(packed.stderr).toMatch(/based on inventory sha256:\w+: \d+ files, .* omitted/);
     const index = await readArchiveIndex(at('carry'));
     const had = new Set([...inventory.blobs.keys(), ...inventory.manifests.keys()]);
     expect([...index.blobs.keys()].filter((digest) => had.has(digest))).toEqual([]);

@@ -1,10 +1,11 @@
 import { isDigest } from '../../core/digest.js';
 import { invalidValue, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import type { ArchiveProof } from '../../oci/archive-set/archive-index.js';
+import type { ArchiveIndex, ArchiveProof } from '../../oci/archive-set/archive-index.js';
 import { parseVerificationKey } from '../../trust/signing-key.js';
 import type { FlagValues } from '../command/flags.js';
 import type { CommandContext } from '../context.js';
+import { amountOfBytes, count } from '../printable.js';
 import type { archiveProofFlags } from './flags.js';
 import { readInputFile } from '../../files/read-file.js';
 
@@ -27,4 +28,16 @@ export function getArchiveDirectory(text: string): string {
   const directory = text.replace(/^file:\/\//, '');
   if (directory !== '' && !/^[a-z][a-z0-9+.-]*:\/\//.test(directory)) return directory;
   throw new UsageError(`${quoteGo(text)}: not a directory`, { hint: 'use file://DIRECTORY, or DIRECTORY' });
+}
+
+/** Returns the bytes of the parts of an archive. */
+export function getArchiveBytes({ parts }: Pick<ArchiveIndex, 'parts'>): number {
+  return parts.reduce((sum, { size }) => sum + size, 0);
+}
+
+/** Returns the amounts of an archive for messages; its files are manifests and blobs. */
+export function formatArchiveAmounts(index: ArchiveIndex, images: number): string {
+  const { parts, blobs } = index;
+  const amounts = [count(images, 'image'), count(parts.length, 'part'), count(blobs.size, 'file')];
+  return [...amounts, amountOfBytes(getArchiveBytes(index))].join(', ');
 }

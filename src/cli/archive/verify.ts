@@ -6,10 +6,10 @@ import { redact } from '../../core/errors.js';
 import type { JsonObject } from '../../document/json.js';
 import { verifyArchive } from '../../api/images/verify-archive.js';
 import type { ArchiveIndex } from '../../oci/archive-set/archive-index.js';
-import { getArchiveDirectory, readProof } from './options.js';
+import { formatArchiveAmounts, getArchiveBytes, getArchiveDirectory, readProof } from './options.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
-import { amountOfBytes, count, printable } from '../printable.js';
+import { count, printable } from '../printable.js';
 import { writeReport } from '../reports/report.js';
 
 /**
@@ -47,8 +47,7 @@ export const command = defineCommand({
       const text = lines.map((line) => `${printable(redact(line))}\n`).join('');
       await writeAll(context.stdout, text, context.signal);
     } else if (index !== undefined) {
-      const { parts, blobs, images, bytes } = getAmounts(index);
-      const amounts = `${count(parts, 'part')}, ${count(images, 'image')}, ${count(blobs, 'blob')}, ${amountOfBytes(bytes)}`;
+      const amounts = formatArchiveAmounts(index, index.images.length);
       await writeAll(context.stdout, `${index.id}: ${amounts}: no problems found\n`);
       if (index.base !== undefined) {
         const what = index.holders === undefined ? 'archive' : 'registry with the content of inventory';
@@ -60,10 +59,9 @@ export const command = defineCommand({
 });
 
 function getAmounts(index: ArchiveIndex | undefined) {
+  const parts = index?.parts ?? [];
   return {
-    parts: index?.parts.length ?? 0,
-    blobs: index?.blobs.size ?? 0,
-    bytes: (index?.parts ?? []).reduce((sum, { size }) => sum + size, 0),
+    ...{ parts: parts.length, files: index?.blobs.size ?? 0, bytes: getArchiveBytes({ parts }) },
     images: index?.images.length ?? 0,
   };
 }

@@ -20,7 +20,7 @@ import { invalidValue, UsageError } from '../../core/errors.js';
 import { type Workspace, createWorkspace } from '../../mirror/image-set/workspace.js';
 import { planOf } from '../../mirror/lock/encode-lock.js';
 import { parseShard } from '../../mirror/lock/shard.js';
-import { getArchiveDirectory, readProof } from '../archive/options.js';
+import { formatArchiveAmounts, getArchiveBytes, getArchiveDirectory, readProof } from '../archive/options.js';
 import type { CommandContext } from '../context.js';
 import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
@@ -258,19 +258,12 @@ function finishArchive(
 ): Promise<number> {
   const { logger } = session;
   const { id, base, parts, blobs, inBase, holders } = index;
-  const bytes = parts.reduce((sum, part) => sum + part.size, 0);
-  const size = amountOfBytes(bytes);
   const kept = keptBytes > 0 ? `, ${amountOfBytes(keptBytes)} from an earlier run` : '';
-  const amounts = [
-    count(lock.images.length, 'image'),
-    count(parts.length, 'part'),
-    count(blobs.size, 'blob'),
-  ];
-  logger.log('info', `archive ${id}: ${amounts.join(', ')}, ${size}${kept}`);
+  logger.log('info', `archive ${id}: ${formatArchiveAmounts(index, lock.images.length)}${kept}`);
   if (base !== undefined) {
     const omittedBytes = [...inBase.values()].reduce((sum, blob) => sum + blob, 0);
     const kind = holders === undefined ? 'archive' : 'inventory';
-    const omitted = `${count(inBase.size, 'blob')}, ${amountOfBytes(omittedBytes)} omitted`;
+    const omitted = `${count(inBase.size, 'file')}, ${amountOfBytes(omittedBytes)} omitted`;
     logger.log('info', `based on ${kind} ${base}: ${omitted}`);
   }
   if (options.locked === true) logUsedLock(workspace.shownLock, session);
@@ -286,8 +279,8 @@ function finishArchive(
       ...(base !== undefined && { base }),
       images: lock.images.length,
       parts: parts.map((part) => part.file),
-      blobs: blobs.size,
-      bytes,
+      files: blobs.size,
+      bytes: getArchiveBytes(index),
     },
   };
   const next = `opmate mirror --from ${shellWord(shown)} --id ${id} docker://REGISTRY`;

@@ -58,6 +58,7 @@ export function withRetry(next: Transport, options: RetryOptions): Transport {
     async send(request) {
       const outage = getOrAdd(outages, new URL(request.url).host, () => new Outage(options.timeoutMs));
       let begun: number | undefined;
+      let previous: Failure | undefined;
       for (let attempt = 1; ; attempt++) {
         const queued = options.now();
         const turn = await throttle.enter();
@@ -66,7 +67,7 @@ export function withRetry(next: Transport, options: RetryOptions): Transport {
         begun = begun === undefined ? admitted : begun + admitted - queued;
         const leftMs = Math.min(begun, outage.since(admitted)) + options.timeoutMs - admitted;
         const patience = attempt === 1 ? Math.min(probeMs, options.timeoutMs) : 0;
-        const outcome = await tryOnce(next, request, Math.max(leftMs, patience)).finally(() =>
+        const outcome = await tryOnce(next, request, Math.max(leftMs, patience), previous).finally(() =>
           throttle.leave(),
         );
         throttle.note(turn, 'status' in outcome && outcome.status === 429);
@@ -74,6 +75,7 @@ export function withRetry(next: Transport, options: RetryOptions): Transport {
           outage.end();
           return outcome.response;
         }
+        previous = outcome;
         const { failure, status, retryAfterMs } = outcome;
         const failed = options.now();
         outage.note(failed);
@@ -170,11 +172,19 @@ class Throttle {
   }
 }
 
-type Outcome =
-  | { response: TransportResponse }
-  | { failure: OpmateError; status: number | undefined; retryAfterMs: number | undefined };
+interface Failure {
+  failure: OpmateError;
+  status: number | undefined;
+  retryAfterMs: number | undefined;
+}
 
-async function tryOnce(next: Transport, request: TransportRequest, timeMs: number): Promise<Outcome> {
+/** Sends a request; an attempt that runs out of time has the failure of the `previous` one. */
+async function tryOnce(
+  next: Transport,
+  request: TransportRequest,
+  timeMs: number,
+  previous: Failure | undefined,
+): Promise<{ response: TransportResponse } | Failure> {
   // Large uploads may take longer; they must make progress instead.
   const deadline = isShortBody(request.body) ? performance.now() + Math.max(1, timeMs) : undefined;
   const isLate = (): boolean => deadline !== undefined && performance.now() >= deadline;
@@ -197,6 +207,7 @@ async function tryOnce(next: Transport, request: TransportRequest, timeMs: numbe
       return { failure: error, status: error.status, retryAfterMs: error.retryAfterMs };
     }
     if (error instanceof CancelledError && isLate() && !request.signal?.aborted) {
+      if (previous !== undefined) return { ...previous, retryAfterMs: undefined };
       throw new NetworkError('no response within the retry time', {
         subject: formatRequestSubject(request),
         temporary: true,

@@ -417,6 +417,15 @@ describe('oci/transport: retry', () => {
     expect(failure).toMatchObject({ code: 'NETWORK', hint: 'raise it with --retry-timeout' });
   });
 
+  it('reports the failure before the attempt that ran out of time', async () => {
+    registry.on({ path: '/a', respond: [{ status: 503 }, { hang: true }] });
+    const options = { ...http, retryTimeoutMs: 300, retryBaseDelayMs: 1, idleTimeoutMs: 60_000 };
+    const transport = await bench.transportTo(registry.host, options);
+    const failure = await failureOf(transport.send({ method: 'GET', url: `${registry.origin}/a`, scope }));
+    expect(failure.message).toMatch(/503 Service Unavailable \(after 2 attempts in \S+ s\)$/);
+    expect(failure.hint).toBeUndefined();
+  });
+
   it('sends fewer requests at a time to a registry that has too many', async () => {
     let [running, refused] = [0, 0];
     const server = createServer((_request, response) => {

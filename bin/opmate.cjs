@@ -11,7 +11,10 @@ const {
   writeFileSync,
 } = require('node:fs');
 const path = require('node:path');
+const { clearTimeout, setTimeout } = require('node:timers');
 
+/** Time after which a command has started. */
+const startMs = 2_000;
 const lib = path.join(__dirname, '..', 'lib', path.sep);
 
 /**
@@ -30,7 +33,12 @@ function compileScript() {
     const { Script } = require('node:vm');
     const script = new Script(readFileSync(filename, 'latin1'), { filename, cachedData });
     if (script.cachedDataRejected === true) return undefined;
-    return { script, filename, writeCache: () => cachedData ?? writeWhole(cache, script.createCachedData()) };
+    let isWritten = cachedData !== undefined;
+    const writeCache = () => {
+      if (!isWritten) writeWhole(cache, script.createCachedData());
+      isWritten = true;
+    };
+    return { script, filename, writeCache };
   } catch {
     return undefined;
   }
@@ -71,7 +79,10 @@ async function start() {
   const { script, filename, writeCache } = compiled;
   const program = { exports: {} };
   script.runInThisContext()(program.exports, require, program, filename, lib);
+  // At its end, a server has dropped the code of its start, and compiled what its clients happened to need.
+  const timer = setTimeout(writeCache, startMs).unref();
   await program.exports.main();
+  clearTimeout(timer);
   // What a command that fails has compiled is not what the next one needs.
   if (process.exitCode === 0) writeCache();
 }

@@ -1,9 +1,10 @@
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, mkdtemp, readFile, readdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readFile, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { catalogOf } from './catalogs.js';
 import { projectRoot } from '../support/command-line.js';
 import { smallBundle } from '../support/small-bundle.js';
@@ -119,6 +120,23 @@ describe('the package', () => {
     expect(proxied.stderr).not.toContain('internal error');
     const { stderr } = opmate('validate', path.join(root, 'missing'), '--debug');
     expect(stderr).toMatch(/src[/\\]cli[/\\]root[/\\]validate\.ts:\d+/);
+  });
+
+  it('writes the code cache of a server once it has started, and not again at its end', async () => {
+    const catalog = await directoryWith({ 'catalog.json': catalogOf('widget', [{ name: 'widget.v1.0.0' }]) });
+    const lib = path.join(installed, 'lib');
+    const readCaches = async () => {
+      const names = (await readdir(lib)).filter((name) => name.endsWith('-serve.cache'));
+      return await Promise.all(names.map(async (name) => (await stat(path.join(lib, name))).mtimeMs));
+    };
+    const args = ['serve', catalog, '--host', '127.0.0.1', '-p', '0'];
+    const server = spawn(path.join(prefix, 'bin', 'opmate'), args, { stdio: 'ignore' });
+    const ended = once(server, 'close');
+    await vi.waitUntil(async () => (await readCaches()).length > 0, { timeout: 30_000 });
+    const written = await readCaches();
+    server.kill();
+    expect(await ended).toEqual([0, null]);
+    expect(await readCaches()).toEqual(written);
   });
 
   it('installs one command and its man pages, and never takes the name opm', async () => {

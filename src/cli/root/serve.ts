@@ -7,7 +7,7 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { type Flag, type FlagValues, flag, grouped, optional, parsed, text } from '../command/flags.js';
 import { positiveInteger } from '../command/values.js';
 import type { GlobalOptions } from '../command/global-flags.js';
-import { defaultMaxConnections } from '../../serve/server/http-server.js';
+import { defaultMaxConnections } from '../../serve/server/connections.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { createLogger } from '../logger.js';

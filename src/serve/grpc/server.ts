@@ -1,7 +1,6 @@
 import { createServer } from 'node:net';
 import { type Logger, silentLogger } from '../../core/log.js';
 import type { ServerKeyPair } from '../server/certificate-files.js';
-import { defaultMaxConnections } from '../server/http-server.js';
 import { listenOn } from '../server/listening.js';
 import { GrpcTransport } from './transport/transport.js';
 import type { RegistryQueriesSet } from './named-queries.js';
@@ -33,7 +32,7 @@ export interface RegistryServer {
 
 /** Serves `api.Registry`, `api.ExperimentalRegistry` for catalogs with blobs, health and reflection. Throws OpmateError IO. */
 export async function startRegistryServer(options: RegistryServerOptions): Promise<RegistryServer> {
-  const { queries, certificate, maxConnections = defaultMaxConnections, logger = silentLogger } = options;
+  const { queries, certificate, maxConnections, logger = silentLogger } = options;
   const transport = new GrpcTransport({
     services: createRegistryServices(queries),
     certificate,

@@ -3,9 +3,9 @@ import { Server as SecureServer, createServer as createSecureServer } from 'node
 import type { Socket } from 'node:net';
 import { createSecureContext } from 'node:tls';
 import { OpmateError, getMessage, redact, systemCode } from '../../core/errors.js';
-import { type Logger, silentLogger } from '../../core/log.js';
+import { silentLogger } from '../../core/log.js';
 import type { HostRule } from './host-rule.js';
-import { StalledConnections, type WatchedConnection } from './stalled-connection.js';
+import { type Connection, type ConnectionLimits, Connections } from './connections.js';
 
 /** Time limit of request headers. (Source: catalogd.) */
 const headersMs = 5_000;
@@ -21,14 +21,10 @@ const maxHeaders = 200;
 /** Maximum pipelined requests per connection and in total, about 10 KB each. */
 const maxPipelined = 100;
 const maxPipelinedInAll = 1_000;
-/** Interval of warnings about refused connections. */
-const refusalLogMs = 60_000;
 /** Time that closing waits for handlers whose connections have ended. */
 const settleMs = 5_000;
 /** Default time limit of open requests when a server closes. (Source: catalogd.) */
 const defaultGraceMs = 30_000;
-
-export const defaultMaxConnections = 1_000;
 
 /** PEM certificate chain and key. */
 export interface ServerCertificate {
@@ -43,7 +39,7 @@ export interface RequestRefusal {
   hint: string;
 }
 
-export interface HttpServerOptions {
+export interface HttpServerOptions extends ConnectionLimits {
   /** Handles a request, one at a time per connection. Its errors end the connection. */
   handle: (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
   /** Called for each request; `refuse` responds if its host is not allowed. */
@@ -54,10 +50,6 @@ export interface HttpServerOptions {
   /** Time limit of a request with its body; 0 for none. */
   requestMs?: number | undefined;
   idleMs?: number | undefined;
-  stalledMs?: number | undefined;
-  /** Beyond it, the longest idle or a stalled connection is closed, or else the new one refused. */
-  maxConnections?: number | undefined;
-  logger?: Logger | undefined;
 }
 
 const foreignHost: RequestRefusal = {
@@ -131,8 +123,7 @@ function checkCertificate({ cert, key }: ServerCertificate): void {
 
 const closers = new WeakMap<Server, (graceMs: number) => Promise<void>>();
 
-interface Connection extends WatchedConnection {
-  socket: Socket;
+interface HttpConnection extends Connection {
   /** Response in progress. */
   current: ServerResponse | undefined;
   /** Pipelined requests. */
@@ -142,57 +133,45 @@ interface Connection extends WatchedConnection {
 /** Handles the connections and requests of a server. Returns the function that closes it. */
 function manageConnections(
   server: Server,
-  {
-    handle,
-    allowsHost,
-    refuse,
-    maxConnections = defaultMaxConnections,
-    stalledMs,
-    logger = silentLogger,
-  }: HttpServerOptions,
+  { handle, allowsHost, refuse, ...limits }: HttpServerOptions,
 ): (graceMs: number) => Promise<void> {
-  /** The longest idle first. */
-  const open = new Map<Socket, Connection>();
-  /** TLS connections by peer during the handshake, the oldest first. */
-  const handshakes = new Map<string, Socket>();
+  const { logger = silentLogger } = limits;
+  const connections = new Connections<HttpConnection>(limits, {
+    kind: 'connections',
+    create: (connection) => ({ ...connection, current: undefined, waiting: [] }),
+    // Also during a TLS handshake.
+    isIdle: ({ current }) => current === undefined,
+    waitsForClient: ({ current }) =>
+      current !== undefined && (!current.req.complete || current.req.socket.writableLength > 0),
+  });
   const handling = new Set<Promise<void>>();
   /** Pipelined requests of all connections. */
   let waitingInAll = 0;
-  let refused = { count: 0, loggedAt: -Infinity };
   let closing: Promise<void> | undefined;
-  const stalled = new StalledConnections<Connection>({
-    waitsForClient: ({ socket, current }) => current?.req.complete === false || socket.writableLength > 0,
-    stalledMs,
-  });
 
-  const isSecure = server instanceof SecureServer;
   server.on('connection', (socket: Socket) => {
-    if (!makeRoom()) return void socket.destroy();
-    if (!isSecure) return accept(socket);
-    const peer = getPeer(socket);
-    handshakes.set(peer, socket);
+    if (closing !== undefined) return void socket.destroy();
+    const connection = connections.accept(socket);
+    if (connection === undefined) return;
+    if (!(server instanceof SecureServer)) limitRequests(socket);
     socket.once('close', () => {
-      if (handshakes.get(peer) === socket) handshakes.delete(peer);
+      // Node.js has kept them until now.
+      waitingInAll -= connection.waiting.length;
+      connection.waiting = [];
     });
   });
-  if (isSecure) {
-    server.on('secureConnection', (socket: Socket) => {
-      handshakes.delete(getPeer(socket));
-      accept(socket);
-    });
-  }
+  server.on('secureConnection', limitRequests);
   server.on('request', take);
 
   async function close(graceMs: number): Promise<void> {
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-    for (const { socket, current } of [...open.values()]) {
+    for (const { socket, current } of connections.list) {
       // A connection without a complete request has no work in progress.
       if (current === undefined) socket.destroy();
       else if (!current.headersSent) current.setHeader('Connection', 'close');
     }
-    for (const socket of handshakes.values()) socket.destroy();
     const timer = setTimeout(() => {
-      for (const { socket } of [...open.values()]) socket.destroy();
+      for (const { socket } of connections.list) socket.destroy();
     }, graceMs);
     await closed;
     clearTimeout(timer);
@@ -202,46 +181,15 @@ function manageConnections(
     clearTimeout(settle);
   }
 
-  /** Reports whether a new connection is allowed, after closing one that is idle, in its handshake or stalled. */
-  function makeRoom(): boolean {
-    if (closing !== undefined) return false;
-    if (open.size + handshakes.size < maxConnections) return true;
-    const connections = [...open.values()];
-    const idle = connections.find(({ current }) => current === undefined)?.socket;
-    const [handshake] = handshakes.values();
-    const spare = idle ?? handshake ?? stalled.find(connections)?.socket;
-    if (spare !== undefined) {
-      open.delete(spare);
-      handshakes.delete(getPeer(spare));
-      spare.destroy();
-      return true;
-    }
-    refused.count++;
-    const now = performance.now();
-    if (now - refused.loggedAt >= refusalLogMs) {
-      logger.log('warn', `${refused.count} connections refused: ${maxConnections} are open`);
-      refused = { count: 0, loggedAt: now };
-    }
-    return false;
-  }
-
-  function accept(socket: Socket): void {
-    if (closing !== undefined) return void socket.destroy();
-    const moved = { bytes: 0, since: performance.now() };
-    const connection: Connection = { socket, current: undefined, waiting: [], moved };
-    open.set(socket, connection);
+  function limitRequests(socket: Socket): void {
+    const connection = connections.find(socket);
+    if (connection === undefined) return void socket.destroy();
     limitParsing(socket, () => socket.destroyed || hasTooManyWaiting(connection));
-    socket.once('close', () => {
-      if (open.get(socket) === connection) open.delete(socket);
-      // Node.js has kept them until now.
-      waitingInAll -= connection.waiting.length;
-      connection.waiting = [];
-    });
   }
 
   function take(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request;
-    const connection = open.get(socket);
+    const connection = connections.find(socket);
     if (connection === undefined) return void socket.destroy();
     if (socket.destroyed) return;
     if (connection.current === undefined) return begin(connection, request, response);
@@ -250,15 +198,15 @@ function manageConnections(
     waitingInAll++;
   }
 
-  function hasTooManyWaiting({ current, waiting }: Connection): boolean {
+  function hasTooManyWaiting({ current, waiting }: HttpConnection): boolean {
     if (current === undefined) return false;
     return waiting.length >= maxPipelined || waitingInAll >= maxPipelinedInAll;
   }
 
-  function begin(connection: Connection, request: IncomingMessage, response: ServerResponse): void {
-    if (connection.socket.destroyed) return;
+  function begin(connection: HttpConnection, request: IncomingMessage, response: ServerResponse): void {
+    if (request.socket.destroyed) return;
     connection.current = response;
-    response.once('close', () => end(connection));
+    response.once('close', () => end(connection, request.socket));
     if (closing !== undefined) response.setHeader('Connection', 'close');
     if (!allowsHost(request)) {
       response.setHeader('Connection', 'close');
@@ -278,20 +226,17 @@ function manageConnections(
     }
   }
 
-  function end(connection: Connection): void {
-    const { socket, waiting } = connection;
+  function end(connection: HttpConnection, socket: Socket): void {
     connection.current = undefined;
     if (socket.destroyed) return;
     // A closing server finishes the current response only.
     if (closing !== undefined) return void socket.destroySoon();
-    const next = waiting.shift();
+    const next = connection.waiting.shift();
     if (next !== undefined) {
       waitingInAll--;
       return begin(connection, ...next);
     }
-    // Most recently idle last.
-    open.delete(socket);
-    open.set(socket, connection);
+    connections.markIdle(connection);
   }
 
   return (graceMs) => (closing ??= close(graceMs));
@@ -312,8 +257,4 @@ function limitParsing(socket: Socket, isOver: () => boolean): void {
   if (typeof take !== 'function') return;
   (parser as { onIncoming: Take }).onIncoming = (...args) =>
     isOver() ? parseFault : Reflect.apply(take, parser, args);
-}
-
-function getPeer({ remoteAddress, remotePort }: Socket): string {
-  return `${remoteAddress} ${remotePort}`;
 }

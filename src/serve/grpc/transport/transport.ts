@@ -3,6 +3,7 @@ import { type Server as TlsServer, createSecureContext, createServer as createTl
 import type { Logger } from '../../../core/log.js';
 import { quoteGo } from '../../../document/go-json.js';
 import type { ServerKeyPair } from '../../server/certificate-files.js';
+import type { ConnectionLimits } from '../../server/connections.js';
 import { encodeHeaderBlock } from '../http2/hpack.js';
 import type { RequestHeaders } from '../http2/request-headers.js';
 import { Http2Session } from '../http2/session.js';
@@ -30,13 +31,10 @@ export interface GrpcService {
   methods: Readonly<Record<string, GrpcMethod>>;
 }
 
-interface GrpcTransportOptions {
+interface GrpcTransportOptions extends ConnectionLimits {
   services: readonly GrpcService[];
   /** Default plain text. */
   certificate?: ServerKeyPair | undefined;
-  maxConnections: number;
-  /** Time after which a connection whose client reads no replies may be replaced; default 15 seconds. */
-  stalledMs?: number | undefined;
   logger: Logger;
 }
 
@@ -51,9 +49,9 @@ export class GrpcTransport {
   readonly #sessions = new Set<Http2Session>();
   #isClosing = false;
 
-  constructor({ services, certificate, maxConnections, stalledMs, logger }: GrpcTransportOptions) {
-    this.#connections = new GrpcConnections({ max: maxConnections, stalledMs, logger });
-    this.#calls = new GrpcCalls(this.#connections, logger);
+  constructor({ services, certificate, ...limits }: GrpcTransportOptions) {
+    this.#connections = new GrpcConnections(limits);
+    this.#calls = new GrpcCalls(this.#connections, limits.logger);
     this.#services = new Set(services.map(({ name }) => name));
     for (const { name, methods } of services) {
       for (const [method, definition] of Object.entries(methods)) {
@@ -77,7 +75,7 @@ export class GrpcTransport {
   /** Accepts a connection, unless there are too many. */
   accept(socket: Socket): void {
     socket.on('error', ignoreError);
-    if (!this.#connections.accept(socket)) return;
+    if (this.#connections.accept(socket) === undefined) return;
     if (this.#handshakes === undefined) this.#open(socket);
     else this.#handshakes.emit('connection', socket);
   }
@@ -96,9 +94,9 @@ export class GrpcTransport {
     await waitUntil(closeGraceMs, areEnded);
     // Replies are read to the end, unless calls have not ended; a connection without input has none.
     await waitUntil(areEnded() ? flushGraceMs : 0, () =>
-      this.#connections.sockets.every(({ bytesRead }) => bytesRead === 0),
+      this.#connections.list.every(({ socket }) => socket.bytesRead === 0),
     );
-    for (const socket of this.#connections.sockets) socket.destroy();
+    for (const { socket } of this.#connections.list) socket.destroy();
   }
 
   #open(socket: Socket): void {

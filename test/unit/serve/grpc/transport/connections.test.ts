@@ -4,15 +4,15 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { type GrpcConnection, GrpcConnections } from '../../../../../src/serve/grpc/transport/connections.js';
 
 /** Connections over real sockets, and a way to open one more: its client, and the connection at the server. */
-async function listening(max: number, warnings: string[] = []) {
+async function listening(maxConnections: number, warnings: string[] = []) {
   const logger = {
     log: (_: string, message: string) => void warnings.push(message),
     progress: () => undefined,
   };
-  const connections = new GrpcConnections({ max, logger });
+  const connections = new GrpcConnections({ maxConnections, logger });
   const server = createServer((socket) => {
     socket.on('error', () => undefined);
-    if (connections.accept(socket)) socket.resume();
+    if (connections.accept(socket) !== undefined) socket.resume();
     server.emit('taken');
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -50,12 +50,12 @@ describe('GrpcConnections', () => {
     // The first works, the second was idle last: the third has been idle longest.
     const fourth = await open();
     await third.closed;
-    expect(connections.sockets).toHaveLength(3);
+    expect(connections.list).toHaveLength(3);
     connections.begin(second.connection);
     connections.begin(fourth.connection);
     const refused = await open();
     await refused.closed;
-    expect(warnings).toEqual(['gRPC connections refused: 3 are open']);
+    expect(warnings).toEqual(['1 gRPC connections refused: 3 are open']);
     connections.end(first.connection);
     await open();
     await first.closed;
@@ -71,7 +71,7 @@ describe('GrpcConnections', () => {
       connections.end(patient.connection);
     }
     for (let i = 0; i < 500; i++) connections.countCancelled(hasty.connection);
-    expect(connections.sockets.some(({ destroyed }) => destroyed)).toBe(false);
+    expect(connections.list.some(({ socket }) => socket.destroyed)).toBe(false);
     connections.countCancelled(hasty.connection);
     await hasty.closed;
     expect(patient.client.destroyed).toBe(false);

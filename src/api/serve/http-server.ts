@@ -2,11 +2,8 @@ import type { JsonValue } from '../../document/json.js';
 import type { CatalogSet } from '../../serve/catalogs/catalog-set.js';
 import { createCatalogServers } from '../../serve/http/catalog-server.js';
 import { type CertificateFiles, openCertificateFiles } from '../../serve/server/certificate-files.js';
-import {
-  type ServerCertificate,
-  closeHttpServer,
-  replaceCertificate,
-} from '../../serve/server/http-server.js';
+import { closeHttpServer, replaceCertificate } from '../../serve/server/http-server.js';
+import type { ServerCertificate } from '../../serve/server/tls.js';
 import { getUrl, listenOn } from '../../serve/server/listening.js';
 import type { Session } from '../../source/session.js';
 

@@ -1,6 +1,6 @@
 import { createServer } from 'node:net';
 import { type Logger, silentLogger } from '../../core/log.js';
-import type { ServerKeyPair } from '../server/certificate-files.js';
+import type { ServerCertificate } from '../server/tls.js';
 import { listenOn } from '../server/listening.js';
 import { GrpcTransport } from './transport/transport.js';
 import type { RegistryQueriesSet } from './named-queries.js';
@@ -15,7 +15,7 @@ export interface RegistryServerOptions {
   /** 0 selects a free port. */
   port: number;
   /** Default plain text. */
-  certificate?: ServerKeyPair | undefined;
+  certificate?: ServerCertificate | undefined;
   /** Maximum open connections, default 1000; beyond it the longest idle one is closed or the new one refused. */
   maxConnections?: number | undefined;
   /** Logs one line per call: method, code, duration and an id, never request or reply. */
@@ -25,7 +25,7 @@ export interface RegistryServerOptions {
 export interface RegistryServer {
   readonly port: number;
   /** Replaces the certificate for new connections. Throws for an invalid certificate or key. */
-  replaceCertificate(certificate: ServerKeyPair): void;
+  replaceCertificate(certificate: ServerCertificate): void;
   /** Refuses new calls, waits some seconds for open ones, and ends. The queries stay open. */
   close(): Promise<void>;
 }

@@ -7,12 +7,8 @@ import type { ArchiveProof } from '../../oci/archive-set/archive-index.js';
 import { toRepositoryName } from '../../oci/registry/registry-names.js';
 import { createHostRule, isLoopbackHost } from '../server/host-rule.js';
 import { openPasswordFile } from '../server/htpasswd.js';
-import {
-  type ServerCertificate,
-  closeHttpServer,
-  createHttpServer,
-  replaceCertificate,
-} from '../server/http-server.js';
+import { closeHttpServer, createHttpServer, replaceCertificate } from '../server/http-server.js';
+import type { ServerCertificate } from '../server/tls.js';
 import { getUrl, listenOn, formatAddress } from '../server/listening.js';
 import { Repositories } from './repositories.js';
 import { createRegistryHandler, refuseRegistryRequest } from './requests.js';

@@ -3,15 +3,10 @@ import { checkKeyPair, maxPemBytes } from '../../oci/transport/certificates.js';
 import { createSecureContext } from 'node:tls';
 import { OpmateError, throwFileError, getMessage } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
+import type { ServerCertificate } from './tls.js';
 
 /** Interval of checks of the files. */
 const checkMs = 2_000;
-
-/** PEM certificate chain and key. */
-export interface ServerKeyPair {
-  cert: Buffer;
-  key: Buffer;
-}
 
 /** Paths of a PEM certificate chain and its key. */
 export interface CertificateFiles {
@@ -37,7 +32,7 @@ export async function openCertificateFiles(
      * Calls `use` with each new content of the files, until `close`. Compares contents, since mounted secrets change by
      * links. A mismatched pair, as during writing, is logged and ignored.
      */
-    follow(use: (certificate: ServerKeyPair) => void): void {
+    follow(use: (certificate: ServerCertificate) => void): void {
       if (files === undefined || certificate === undefined) return;
       let [known, logged] = [certificate, ''];
       const check = async (): Promise<void> => {
@@ -63,7 +58,7 @@ export async function openCertificateFiles(
   };
 }
 
-async function readCertificateFiles(files: CertificateFiles): Promise<ServerKeyPair> {
+async function readCertificateFiles(files: CertificateFiles): Promise<{ cert: Buffer; key: Buffer }> {
   const [cert, key] = await Promise.all([read(files.cert), read(files.key)]);
   checkKeyPair({ cert, key }, files);
   try {

@@ -1,16 +1,14 @@
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
 import { Server as SecureServer, createServer as createSecureServer } from 'node:https';
 import type { Socket } from 'node:net';
-import { createSecureContext } from 'node:tls';
-import { OpmateError, getMessage, redact, systemCode } from '../../core/errors.js';
+import { OpmateError, getMessage, redact } from '../../core/errors.js';
 import { silentLogger } from '../../core/log.js';
 import type { HostRule } from './host-rule.js';
+import { type ServerCertificate, createTlsOptions } from './tls.js';
 import { type Connection, type ConnectionLimits, Connections } from './connections.js';
 
 /** Time limit of request headers. (Source: catalogd.) */
 const headersMs = 5_000;
-/** Time limit of a TLS handshake. */
-const handshakeMs = 5_000;
 /** Time after which an idle connection is closed, during and between requests. */
 const defaultIdleMs = 5 * 60 * 1000;
 const keepAliveMs = 60_000;
@@ -25,12 +23,6 @@ const maxPipelinedInAll = 1_000;
 const settleMs = 5_000;
 /** Default time limit of open requests when a server closes. (Source: catalogd.) */
 const defaultGraceMs = 30_000;
-
-/** PEM certificate chain and key. */
-export interface ServerCertificate {
-  cert: string | Buffer;
-  key: string | Buffer;
-}
 
 /** Refusal of a request before its handler. */
 export interface RequestRefusal {
@@ -77,14 +69,8 @@ export function createHttpServer(options: HttpServerOptions): Server {
   let server: Server;
   if (certificate === undefined) server = createServer(limits);
   else {
-    checkCertificate(certificate);
-    server = createSecureServer({
-      ...limits,
-      ...certificate,
-      minVersion: 'TLSv1.2',
-      handshakeTimeout: handshakeMs,
-      ALPNProtocols: ['http/1.1'],
-    });
+    const tls = createTlsOptions(certificate);
+    server = createSecureServer({ ...limits, ...tls, ALPNProtocols: ['http/1.1'] });
   }
   server.setTimeout(idleMs);
   server.maxHeadersCount = maxHeaders;
@@ -102,23 +88,11 @@ export async function closeHttpServer(server: Server, graceMs: number = defaultG
  * certificate.
  */
 export function replaceCertificate(server: Server, certificate: ServerCertificate): void {
-  checkCertificate(certificate);
+  const tls = createTlsOptions(certificate);
   if (!(server instanceof SecureServer)) {
     throw new OpmateError('INTERNAL', 'cannot replace the certificate of a server without TLS');
   }
-  server.setSecureContext({ ...certificate, minVersion: 'TLSv1.2' });
-}
-
-function checkCertificate({ cert, key }: ServerCertificate): void {
-  try {
-    createSecureContext({ cert, key });
-  } catch (cause) {
-    const mismatch = systemCode(cause) === 'ERR_OSSL_X509_KEY_VALUES_MISMATCH';
-    throw new OpmateError('INVALID', `TLS certificate and key: ${mismatch ? 'do not match' : 'invalid'}`, {
-      hint: 'use PEM files, and the key of this certificate',
-      cause,
-    });
-  }
+  server.setSecureContext(tls);
 }
 
 const closers = new WeakMap<Server, (graceMs: number) => Promise<void>>();

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
-import { type Server as TlsServer, createSecureContext, createServer as createTlsServer } from 'node:tls';
+import { type Server as TlsServer, createServer as createTlsServer } from 'node:tls';
 import type { Logger } from '../../../core/log.js';
 import { quoteGo } from '../../../document/go-json.js';
-import type { ServerKeyPair } from '../../server/certificate-files.js';
+import { type ServerCertificate, createTlsOptions } from '../../server/tls.js';
 import type { ConnectionLimits } from '../../server/connections.js';
 import { encodeHeaderBlock } from '../http2/hpack.js';
 import type { RequestHeaders } from '../http2/request-headers.js';
@@ -18,8 +18,6 @@ const maxStreamsPerConnection = 100;
 /** Interval of pings, and the time after which a connection without a reply is closed. */
 const keepaliveMs = 60_000;
 const keepaliveTimeoutMs = 20_000;
-/** Time limit of a TLS handshake. */
-const handshakeMs = 20_000;
 /** Time that `close` waits for open calls, and then for their replies to be read. */
 const closeGraceMs = 10_000;
 const flushGraceMs = 5_000;
@@ -34,7 +32,7 @@ export interface GrpcService {
 interface GrpcTransportOptions extends ConnectionLimits {
   services: readonly GrpcService[];
   /** Default plain text. */
-  certificate?: ServerKeyPair | undefined;
+  certificate?: ServerCertificate | undefined;
   logger: Logger;
 }
 
@@ -59,12 +57,7 @@ export class GrpcTransport {
       }
     }
     if (certificate === undefined) return;
-    this.#handshakes = createTlsServer({
-      ...certificate,
-      minVersion: 'TLSv1.2',
-      handshakeTimeout: handshakeMs,
-      ALPNProtocols: ['h2'],
-    });
+    this.#handshakes = createTlsServer({ ...createTlsOptions(certificate), ALPNProtocols: ['h2'] });
     this.#handshakes.on('tlsClientError', (_, socket) => socket.destroy());
     this.#handshakes.on('secureConnection', (socket) => {
       socket.on('error', ignoreError);
@@ -81,9 +74,8 @@ export class GrpcTransport {
   }
 
   /** Replaces the certificate for new connections. Throws for an invalid certificate or key. */
-  replaceCertificate(certificate: ServerKeyPair): void {
-    createSecureContext(certificate);
-    this.#handshakes?.setSecureContext({ ...certificate, minVersion: 'TLSv1.2' });
+  replaceCertificate(certificate: ServerCertificate): void {
+    this.#handshakes?.setSecureContext(createTlsOptions(certificate));
   }
 
   /** Refuses new calls, waits some seconds for open ones, and closes all connections. */

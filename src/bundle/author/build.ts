@@ -244,7 +244,6 @@ export class PreparedBundle extends Report {
     }
     if (!stats.isFile()) return refuse('is not a file');
     const name = (isDirectory ? path.posix.join(target, path.basename(from)) : target).replace(/^\//, '');
-    if (name === '') return refuse('copies a file to /');
     const inputs = [{ path: name, content: { file: real, size: stats.size } }];
     this.layers.push({ target: name, inputs });
   }

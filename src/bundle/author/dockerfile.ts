@@ -71,7 +71,7 @@ function parseCopy(words: readonly string[], line: number): Copy | string {
     return 'one source and one target are supported';
   if (/[*?[\]]/.test(source)) return 'patterns are not supported';
   const clean = path.posix.join('/', target).replace(/\/$/, '');
-  return { source, target: clean, isDirectory: /(?:^|\/)\.?$/.test(target), line };
+  return { source, target: clean, isDirectory: clean === '' || /\/\.?$/.test(target), line };
 }
 
 interface Instruction {

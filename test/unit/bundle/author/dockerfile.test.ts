@@ -54,9 +54,10 @@ describe('bundle/author/dockerfile', () => {
   });
 
   it('keeps a target within the image', () => {
-    const { copies } = read('FROM scratch', 'COPY a ../../b/', 'COPY a .', 'COPY a /x/../y');
+    const { copies } = read('FROM scratch', 'COPY a ../../b/', 'COPY a .', 'COPY a b/..', 'COPY a /x/../y');
     expect(copies.map(({ target, isDirectory }) => [target, isDirectory])).toEqual([
       ['/b', true],
+      ['', true],
       ['', true],
       ['/y', false],
     ]);

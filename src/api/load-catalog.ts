@@ -28,7 +28,6 @@ export async function loadCatalog(
     read: (origin) => catalog.read(origin),
     readText: (origin) => catalog.readText(origin),
     lineOf: (origin, path) => catalog.lineOf(origin, path),
-    ...(catalog.storedImages && { storedImages: () => catalog.storedImages?.() ?? [] }),
     facts: () =>
       collectFacts(catalog, session).catch((error: unknown) => {
         throw aboutReference(error, reference);

@@ -485,6 +485,20 @@ describe('opmate catalog remove', () => {
     expect(await isValid()).toBe(true);
   });
 
+  it('drops the deprecations of what it removes only', async () => {
+    const deprecate = ['catalog', 'deprecate', 'catalog', '--package', 'widget'];
+    await sandbox.run([...deprecate, '--bundle', 'widget.v1.0.0', '--message', 'old']);
+    await sandbox.run([...deprecate, '--channel', 'candidate', '--message', 'use stable']);
+    await sandbox.run([...deprecate, '--message', 'use gadget']);
+    const gone = (await remove('--bundle', 'widget.v1.0.0')).stderr;
+    expect(gone).toContain('package "widget": no longer deprecated: "widget.v1.0.0"\n');
+    expect((await remove('--channel', 'candidate')).stderr).toContain('no longer deprecated: "candidate"\n');
+    expect((await read()).split('---\n').at(-1)).toBe(
+      'entries:\n- message: use gadget\n  reference:\n    schema: olm.package\npackage: widget\nschema: olm.deprecations\n',
+    );
+    expect(await isValid()).toBe(true);
+  });
+
   it('refuses removals that strand clusters, with a list, unless forced', async () => {
     const { code, stderr } = await remove('--bundle', 'widget.v1.1.0', '--default-channel', 'stable');
     expect(code).toBe(3);

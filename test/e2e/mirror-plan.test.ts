@@ -302,14 +302,17 @@ describe('mirror --config --dry-run', () => {
     expect(source.requests).toEqual([]);
   });
 
-  it('reports everything missing in the catalogs together', async () => {
+  it('reports everything missing in catalogs and charts together', async () => {
     const below = '    packages:\n    - name: widgte\n    - name: gadget\n      minVersion: 5.0.0\n';
-    const result = await plan('absent', operators(below));
+    const helm = '  helm:\n    local:\n    - path: charts/none\n    - path: none.tgz\n';
+    const result = await plan('absent', operators(`${below}${helm}`));
     expect(result).toMatchObject({ code: 1, stdout: '' });
     expect(result.stderr).toBe(
       `absent.yaml:7:7: package "widgte" not found in ${catalog()} (did you mean "widget"?)\n` +
         `absent.yaml:8:7: package "gadget" in ${catalog()} has no matching content ` +
-        '(channel "stable" has no bundle from version 5.0.0 (the nearest are 1.0.0 and 1.1.0))\n',
+        '(channel "stable" has no bundle from version 5.0.0 (the nearest are 1.0.0 and 1.1.0))\n' +
+        'chart charts/none: no such file or directory\n' +
+        'chart none.tgz: no such file or directory\n',
     );
   });
 

@@ -124,9 +124,7 @@ async function readCharts(helm: HelmConfig, directory: string, session: Session)
       const chart = await loadChart(files, label, session);
       return { chart, packed: await pack(chart, await packFiles(chart.name, files)) };
     }
-    const bytes = await readRegularFile(place, maxChartBytes, { name: label }).catch(
-      throwFileError(label, { file: place }),
-    );
+    const bytes = await readRegularFile(place, maxChartBytes, { name: label }).catch(throwFileError(label));
     return readPacked(bytes, label);
   }
 

@@ -80,15 +80,18 @@ export async function planImageSet(
   };
   try {
     // Catalogs, charts and releases come from different servers, and do not depend on each other.
-    const [selecting, openingCharts, openingReleases] = await Promise.allSettled([
+    const reading = [
       selectCatalogs(config, options, opened),
       options.openCharts(config.helm),
       openReleases(config.releases, options),
-    ]);
-    if (openingCharts.status === 'fulfilled') opened.push(openingCharts.value);
-    if (openingReleases.status === 'fulfilled') opened.push(openingReleases.value);
-    if (selecting.status === 'rejected') throw selecting.reason;
-    const selected = selecting.value;
+    ] as const;
+    const [, openedCharts, openedReleases] = await Promise.allSettled(reading);
+    if (openedCharts.status === 'fulfilled') opened.push(openedCharts.value);
+    if (openedReleases.status === 'fulfilled') opened.push(openedReleases.value);
+    const errors = new ErrorList(options.signal);
+    for (const result of reading) await errors.try<unknown>(() => result);
+    errors.throwIfAny();
+    const [selected, { charts }, chosen] = await Promise.all(reading);
     const { selections, added, unmet } = await closeDependencies(
       config,
       selected,
@@ -98,19 +101,15 @@ export async function planImageSet(
     for (const catalog of selected) catalog.selection = selections.get(catalog) ?? catalog.selection;
     const images = createImageCollection(config, options);
     const catalogs: PlannedCatalog[] = [];
-    const errors = new ErrorList();
     for (const catalog of selected) {
       const planned = await errors.try(() => planCatalog(catalog, images, options), isAboutContent);
       if (planned !== undefined) catalogs.push(planned);
     }
     errors.throwIfAny();
     for (const image of config.additionalImages) images.addAdditional(image, config.file);
-    if (openingCharts.status === 'rejected') throw openingCharts.reason;
-    const { charts } = openingCharts.value;
     const plannedCharts = images.addCharts(charts);
-    if (openingReleases.status === 'rejected') throw openingReleases.reason;
-    const { releases, graphs, graphImage, warnings } = openingReleases.value;
-    images.addReleases(openingReleases.value, config.releases?.platforms ?? []);
+    const { releases, graphs, graphImage, warnings } = chosen;
+    images.addReleases(chosen, config.releases?.platforms ?? []);
     return {
       ...{ catalogs, charts: plannedCharts, releases, graphs, graphImage, added, close },
       ...images.finish([

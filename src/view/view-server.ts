@@ -6,6 +6,7 @@ import { type Logger, silentLogger } from '../core/log.js';
 import { createHostRule, isCrossSite } from '../serve/server/host-rule.js';
 import { createHttpServer } from '../serve/server/http-server.js';
 import { readBody } from '../serve/server/request-body.js';
+import { splitUrl } from '../serve/server/request-url.js';
 import {
   type CatalogOverview,
   type ErrorResponse,
@@ -80,14 +81,12 @@ export async function createViewServer(options: ViewServerOptions): Promise<Serv
     if (method !== 'GET' && method !== 'HEAD') {
       return { ...json({ error: 'method not allowed' }, 405), headers: { Allow: 'GET, HEAD' } };
     }
-    const mark = url.indexOf('?');
-    const path = mark < 0 ? url : url.slice(0, mark);
+    const { path, query } = splitUrl(url);
     const file = page.get(path);
     if (file !== undefined) {
       const isKnown = request.headers['if-none-match'] === file.headers.ETag;
       return isKnown ? { ...file, status: 304 } : file;
     }
-    const query = new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1));
     const isReload = path === '/api/catalog' || path === '/api/state';
     return view.use(isReload, async (catalogView, { run, readAt }) => {
       const state: ViewState = { run, readAt, isChecking: catalogView.isChecking() };

@@ -159,7 +159,7 @@ describe.skipIf(!hasNamespaces)('oci serve on a full disk', () => {
     expect((await push(randomBytes(800_000))).status).toBe(201);
     child.kill();
     const { status, stderr } = await ended;
-    const report = 'disk/layout: no space left on device; free disk space, or run opmate oci gc disk/layout';
+    const report = 'disk/layout: no space left on device (free disk space, or run opmate oci gc disk/layout)';
     expect([status, stderr.split(report).length]).toEqual([0, 3]);
     expect(stderr).not.toContain('ENOSPC');
   });

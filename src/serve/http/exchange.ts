@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { MetasQuery } from '../catalogs/content-index.js';
 import { Refusal } from '../server/refusal.js';
+import { splitUrl } from '../server/request-url.js';
 
 /** Maximum length of a path in a log line. */
 const maxLoggedPath = 300;
@@ -30,13 +31,11 @@ export function openExchange(
 ): Exchange {
   // Proxies may send absolute URLs.
   const url = (request.url ?? '/').replace(/^https?:\/\/[^/?]*/i, '');
-  const mark = url.indexOf('?');
   return {
     request,
     response,
     method: request.method ?? 'GET',
-    path: mark < 0 ? url : url.slice(0, mark),
-    query: new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1)),
+    ...splitUrl(url),
     id: findRequestId(request) ?? createId(),
     bytes: 0,
   };

@@ -6,6 +6,7 @@ import { isRepositoryName } from '../../oci/registry/registry-names.js';
 import { isCrossSite } from '../server/host-rule.js';
 import type { PasswordFile } from '../server/htpasswd.js';
 import type { RequestRefusal } from '../server/http-server.js';
+import { splitUrl } from '../server/request-url.js';
 import { continueUpload, handleBlob, startUpload } from './blob-requests.js';
 import { type Call, RegistryRefusal, type ServedContent, allow, requireDigest, sendJson } from './call.js';
 import { handleManifest, listReferrers } from './manifest-requests.js';
@@ -33,7 +34,7 @@ export function createRegistryHandler({ passwords, logger, ...content }: Registr
     try {
       await authorize(request, method, passwords);
       const { path, query } = splitUrl(url);
-      await route(path, { ...content, request, response, method, query });
+      await route(decodePath(path), { ...content, request, response, method, query });
     } catch (error) {
       refuse(error, request, response, { logger, directory: content.repositories.store.content.directory });
     }
@@ -123,7 +124,7 @@ function refuse(
   else if (error instanceof StorageFullError) refusal = new RegistryRefusal(403, 'DENIED', error.message);
   else if (fullDiskCodes.includes(systemCode(cause))) {
     const problem = systemReason(cause);
-    logger.log('error', `${directory}: ${problem}; free disk space, or run opmate oci gc ${directory}`);
+    logger.log('error', `${directory}: ${problem} (free disk space, or run opmate oci gc ${directory})`);
     refusal = new RegistryRefusal(507, 'DENIED', problem);
   } else if (!gone) logger.log('error', `${request.method} ${request.url}: ${getMessage(error)}`);
   if (gone || response.headersSent) return void response.destroy();
@@ -150,11 +151,9 @@ function sendRefusal(
   sendJson({ method, response }, status, { errors: [{ code, message }] }, headers);
 }
 
-function splitUrl(url: string): { path: string; query: URLSearchParams } {
-  const mark = url.indexOf('?');
-  const raw = mark < 0 ? url : url.slice(0, mark);
+function decodePath(path: string): string {
   try {
-    return { path: decodeURIComponent(raw), query: new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1)) };
+    return decodeURIComponent(path);
   } catch {
     throw new RegistryRefusal(400, 'UNSUPPORTED', 'invalid escape in path');
   }

@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { createFault } from '../../core/diagnostic.js';
+import { renameDirectory } from '../../core/diagnostics-error.js';
 import { type TemporaryPlace, withTemporaryDirectory } from '../../files/temporary-directory.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
@@ -23,8 +24,11 @@ export interface ProgramOptions {
   installNamespace: string;
   watchNamespaces?: readonly string[] | undefined;
   provider?: CertificateProvider | undefined;
-  /** Configuration in the form of the format. */
-  config?: { text: string } | undefined;
+  /**
+   * Configuration with its name in messages: for registry-v1 as in a ClusterExtension, for helm the values, for other
+   * formats in their form.
+   */
+  config?: { text: string; file: string } | undefined;
   timeoutMs?: number | undefined;
   maxOutput?: number | undefined;
 }
@@ -70,19 +74,32 @@ export async function renderExternal(
       OPMATE_INSTALL_NAMESPACE: options.installNamespace,
       OPMATE_WATCH_NAMESPACES: (options.watchNamespaces ?? []).join(','),
     };
-    if (options.config !== undefined) {
-      environment['OPMATE_CONFIG'] = path.join(temporary, 'config.yaml');
-      await writeFile(environment['OPMATE_CONFIG'], options.config.text, { mode: 0o600 });
-    }
-    const content = await runProgram(file, [path.resolve(directory)], {
-      name: program,
-      environment,
-      workingDirectory: directory,
-      signal: session.signal,
-      timeoutMs: options.timeoutMs,
-      maxOutput: options.maxOutput,
-    });
+    const place = path.join(temporary, 'config.yaml');
+    if (options.config !== undefined) environment['OPMATE_CONFIG'] = place;
+    const content = await withConfig(options.config, place, () =>
+      runProgram(file, [path.resolve(directory)], {
+        name: program,
+        environment,
+        workingDirectory: directory,
+        signal: session.signal,
+        timeoutMs: options.timeoutMs,
+        maxOutput: options.maxOutput,
+      }),
+    );
     return printedManifests(program, content);
+  });
+}
+
+/** Runs a program with its configuration in a file, which errors name as the user does. */
+export async function withConfig<R>(
+  config: ProgramOptions['config'],
+  place: string,
+  run: () => Promise<R>,
+): Promise<R> {
+  if (config === undefined) return run();
+  await writeFile(place, config.text, { mode: 0o600 });
+  return run().catch((error: unknown) => {
+    throw error instanceof OpmateError ? renameDirectory(error, place, config.file) : error;
   });
 }
 

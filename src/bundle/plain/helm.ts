@@ -1,6 +1,6 @@
 import { decodeFile, readDocument } from '../../document/document.js';
 import { diagnosticsFrom } from '../../core/diagnostics-error.js';
-import { readdir, writeFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { makeDirectory } from '../../files/make-directory.js';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
@@ -9,7 +9,13 @@ import { quoteGo } from '../../document/go-json.js';
 import { getValue } from '../../document/json-fields.js';
 import { listDirectory } from '../../files/file-status.js';
 import { readFileWithin } from '../read.js';
-import { type ProgramOptions, type ProgramSession, printedManifests, variables } from './external-format.js';
+import {
+  type ProgramOptions,
+  type ProgramSession,
+  printedManifests,
+  variables,
+  withConfig,
+} from './external-format.js';
 import { getTitle } from '../../kube/manifests.js';
 import { type Diagnostic, createFault, createWarning } from '../../core/diagnostic.js';
 import type { PlainManifests } from './plain-directory.js';
@@ -58,20 +64,19 @@ export async function renderHelm(
   }
   return withTemporaryDirectory(session, async (temporary) => {
     const args = ['template', name, chart, '--namespace', installNamespace, '--include-crds', '--skip-tests'];
-    if (options.config !== undefined) {
-      const values = path.join(temporary, 'values.yaml');
-      await writeFile(values, options.config.text, { mode: 0o600 });
-      args.push('--values', values);
-    }
-    const run = async (): Promise<Buffer> =>
-      runProgram(file, args, {
-        name: 'helm',
-        environment: await privateEnvironment(temporary, session),
-        workingDirectory: temporary,
-        signal: session.signal,
-        timeoutMs: options.timeoutMs,
-        maxOutput: options.maxOutput,
-      });
+    const values = path.join(temporary, 'values.yaml');
+    if (options.config !== undefined) args.push('--values', values);
+    const run = (): Promise<Buffer> =>
+      withConfig(options.config, values, async () =>
+        runProgram(file, args, {
+          name: 'helm',
+          environment: await privateEnvironment(temporary, session),
+          workingDirectory: temporary,
+          signal: session.signal,
+          timeoutMs: options.timeoutMs,
+          maxOutput: options.maxOutput,
+        }),
+      );
     const printed = await run();
     const warnings: Diagnostic[] = [];
     if (!printed.equals(await run())) {

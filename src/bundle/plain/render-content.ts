@@ -16,11 +16,9 @@ import { readRegistryV1 } from './registry-v1/registry-v1.js';
 /** The part of a session that rendering needs. */
 type RenderSession = ProgramSession & LinkOptions;
 
-export interface RenderOptions extends Omit<ProgramOptions, 'config'> {
+export interface RenderOptions extends ProgramOptions {
   /** Empty for the namespace that the content suggests. */
   installNamespace: string;
-  /** For registry-v1 as in a ClusterExtension, for helm the values, for other formats in their form. */
-  config?: { text: string; file: string } | undefined;
   /** Directories of several sources; see `readPlainDirectory`. */
   destinations?: readonly string[] | undefined;
 }

@@ -27,7 +27,7 @@ describe('bundle/plain/external-format', () => {
     const directory = await directoryWith({ file: 'content' });
     const options = await withPrograms(
       { 'opmate-format-mine': configMap },
-      { watchNamespaces: ['a', 'b'], config: { text: 'x' } },
+      { watchNamespaces: ['a', 'b'], config: { text: 'x', file: 'c' } },
     );
     const { objects, findings } = await renderExternal(directory, 'mine', options, options);
     expect(findings).toEqual([]);

@@ -13,7 +13,7 @@ const standIn = `cat <<END
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: args}
-data: {args: "$*", home: "$HOME", plugins: "$HELM_PLUGINS", secret: "$SECRET_TOKEN", values: "$(cat "$8" 2>/dev/null)"}
+data: {args: "$*", home: "$HOME", plugins: "$HELM_PLUGINS", secret: "$SECRET_TOKEN"}
 END`;
 
 describe('bundle/plain/helm', () => {
@@ -68,6 +68,14 @@ describe('bundle/plain/helm', () => {
     await expect(renderHelm(directory, failing, failing)).rejects.toThrow(
       "helm: Error: values don't meet the schema",
     );
+    const config = { text: '[', file: 'spec.config' };
+    const refusing = await withPrograms(
+      { helm: 'echo "Error: failed to parse $9: x" >&2; exit 1' },
+      { config },
+    );
+    await expect(renderHelm(directory, refusing, refusing)).rejects.toThrow(
+      'helm: Error: failed to parse spec.config: x',
+    );
     const misnamed = await withPrograms({ helm: standIn }, { name: 'A--b' });
     const named = await renderHelm(directory, misnamed, misnamed);
     expect(named.findings.map(formatMessage).join()).toContain('name "A--b": helm takes');
@@ -101,7 +109,7 @@ describe('bundle/plain/helm', () => {
         'templates/tests/test.yaml': object('test', '  annotations: {helm.sh/hook: test}\n'),
       });
       const environment = { PATH: process.env['PATH'] };
-      const options = await withPrograms({}, { environment, config: { text: 'size: 7\n' } });
+      const options = await withPrograms({}, { environment, config: { text: 'size: 7\n', file: 'v.yaml' } });
       const made = await renderHelm(directory, options, options);
       expect({ ...made, objects: [] }).toMatchObject({ findings: [], warnings: [] });
       expect(made.objects.map(({ kind, name }) => `${kind} ${name}`)).toEqual([

@@ -63,7 +63,8 @@ const formatNames: ReadonlyMap<string, string> = new Map(
   }),
 );
 /** Formats that can be detected from the files of a bundle. */
-const detectable = ['registry-v1', 'helm', 'plain'];
+/** Formats that are detected from files. */
+export const detectable = ['registry-v1', 'helm', 'plain'];
 
 /**
  * Reads deployments in all of their forms: BundleDeployment of v1alpha1, v1alpha2 and the proposal, and the older
@@ -306,6 +307,7 @@ function getFormats(spec: Field, context: Context): readonly string[] {
     field.fail(`unsupported value ${quoteShort(format)}`, { hint: 'use one of registry-v1, plain, helm' });
     return detectable;
   }
+  if (field.isSet) return detectable;
   const className =
     !spec.field('provisionerClassName').isPresent && spec.field('class').isPresent
       ? spec.field('class')

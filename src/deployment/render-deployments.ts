@@ -11,6 +11,7 @@ import {
   formatPlace,
   withSubject,
 } from '../core/diagnostic.js';
+import { findFormatProgram } from '../bundle/plain/external-format.js';
 import { type RenderedContent, renderContent } from '../bundle/plain/render-content.js';
 import { writeObjects } from '../bundle/plain/write.js';
 import { Report } from '../bundle/report.js';
@@ -30,7 +31,7 @@ import {
 import { ContentFindingsError } from '../source/content/content-findings.js';
 import type { SourceSession } from '../source/session.js';
 import { type Secrets, getCredentials, secretsIn } from '../source/secrets.js';
-import { type DeploymentDocument, type Documents, configText } from './documents.js';
+import { type DeploymentDocument, type Documents, configText, detectable } from './documents.js';
 import {
   type DocumentSource,
   type SecretReference,
@@ -187,6 +188,7 @@ class Rendering extends Report {
       for (const { message, hint } of findRefusals(source, { allowLocal, allowInsecure: skipsTls }))
         this.#diagnose('error', source.path, 'refused-source', message, hint);
     }
+    await this.#checkFormat();
     const placed = sources.flatMap((source) => this.#place(source));
     if (findings.length > 0) return { ...refused, findings, warnings };
     let content: OpenedContent;
@@ -273,6 +275,19 @@ class Rendering extends Report {
   #aboutDocument(diagnostic: Diagnostic): Diagnostic {
     const { file, lineOf } = this.#manifest;
     return { ...withSubject(diagnostic, this.#title), file, line: lineOf(['kind']) };
+  }
+
+  /** Reports a format without a program, before anything is fetched. */
+  async #checkFormat(): Promise<void> {
+    const [format = '', ...others] = this.#deployment.formats;
+    if (others.length > 0 || detectable.includes(format)) return;
+    try {
+      await findFormatProgram(format, this.#session);
+    } catch (error) {
+      if (!(error instanceof OpmateError)) throw error;
+      const problem = `spec.format: ${error.message}`;
+      this.#diagnose('error', ['spec', 'format'], 'unsupported', problem, error.hint);
+    }
   }
 
   /** Returns a source with its credentials, or several if its ConfigMaps are in several files. */

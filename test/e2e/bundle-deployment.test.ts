@@ -251,6 +251,20 @@ describe('opmate bundle deployment', () => {
       'bad.yaml:15: BundleDeployment "b": spec.sources[0].kind: unsupported value "zip"',
     ]);
     await expect(readdir(path.join(sandbox.work, 'never'))).rejects.toThrow('ENOENT');
+    const formats = ['kustom', '[plain]'].map((format) =>
+      document('a', `  format: ${format}\n  sources:\n${gitSource('absent', 'v1')}`),
+    );
+    await sandbox.write({ 'unknown.yaml': formats[0] ?? '', 'list.yaml': formats[1] ?? '' });
+    expect(await render('-f', 'unknown.yaml')).toEqual({
+      code: 3,
+      stdout: '',
+      stderr:
+        'unknown.yaml:6: BundleDeployment "a": spec.format: unknown format "kustom"\n' +
+        '  hint: use registry-v1, plain or helm, or add an executable opmate-format-kustom to PATH\n',
+    });
+    expect((await render('-f', 'list.yaml')).stderr).toBe(
+      'list.yaml:6: BundleDeployment "a": spec.format: expected a string, got a list\n',
+    );
     const loose = await render('-f', 'tag.yaml', '--require-digest');
     expect(loose).toMatchObject({ code: 3, stdout: '' });
     const locked = await render('-f', 'tag.yaml', '--lock', 'lock.json');

@@ -40,6 +40,21 @@ export function isFormatName(format: string): boolean {
   return /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(format);
 }
 
+/** Returns the program of a format. Throws OpmateError UNSUPPORTED if it is missing. */
+export async function findFormatProgram(
+  format: string,
+  { environment }: Pick<ProgramSession, 'environment'>,
+): Promise<string> {
+  const program = `opmate-format-${format}`;
+  const file = isFormatName(format) ? await findProgram(program, environment) : undefined;
+  if (file !== undefined) return file;
+  throw new OpmateError('UNSUPPORTED', `unknown format ${quoteGo(format)}`, {
+    hint: isFormatName(format)
+      ? `use registry-v1, plain or helm, or add an executable ${program} to PATH`
+      : 'use registry-v1, plain, helm, or a name of lower-case letters, digits and dashes',
+  });
+}
+
 /**
  * Renders a directory with the program `opmate-format-NAME` on PATH. The directory is its argument and its working
  * directory; it prints manifests as YAML or JSON documents. Its environment has OPMATE_FORMAT, OPMATE_NAME,
@@ -53,15 +68,8 @@ export async function renderExternal(
   session: ProgramSession,
   options: ProgramOptions,
 ): Promise<PlainManifests> {
-  const program = `opmate-format-${format}`;
-  const file = isFormatName(format) ? await findProgram(program, session.environment) : undefined;
-  if (file === undefined) {
-    throw new OpmateError('UNSUPPORTED', `unknown format ${quoteGo(format)}`, {
-      hint: isFormatName(format)
-        ? `use registry-v1, plain or helm, or add an executable ${program} to PATH`
-        : 'use registry-v1, plain, helm, or a name of lower-case letters, digits and dashes',
-    });
-  }
+  const file = await findFormatProgram(format, session);
+  const program = path.basename(file);
   return withTemporaryDirectory(session, async (temporary) => {
     const home = path.join(temporary, 'tmp');
     await mkdir(home, { mode: 0o700 });

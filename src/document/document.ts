@@ -304,7 +304,7 @@ export function readObjects(
       continue;
     }
     const { value } = document;
-    if (value === null) continue;
+    if (value === null && isBlank(body)) continue;
     reportWriting(document, file, linesBefore, diagnostics, 'document');
     const start = { line: getFirstLine(body), column: 1 };
     const findPlace = (path: DocumentPath): Place => {
@@ -322,6 +322,11 @@ export function readObjects(
 /** Returns the items of a Kubernetes List; undefined for other objects. */
 function findItems({ kind, items }: JsonObject): readonly JsonValue[] | undefined {
   return typeof kind === 'string' && kind.endsWith('List') && Array.isArray(items) ? items : undefined;
+}
+
+/** Reports whether a document has only blanks, comments and marks; a written `null` is a mistake. */
+function isBlank(body: string): boolean {
+  return body.split('\n').every((line) => /^\s*(?:#|%|\.\.\.|$)/.test(line));
 }
 
 /** Returns the one-based number of the first line that is neither empty nor a comment. */

@@ -363,6 +363,7 @@ status:
     ['no YAML', 'a: [1, 2\n', 'a.yaml:'],
     ['an empty file', ' \n', 'a.yaml:1: empty (remove the file)'],
     ['a list', '- a\n', 'expected an object, got a list'],
+    ['null', '---\n# a catalog\n---\nnull\n', 'a.yaml:4:1: expected an object, got null'],
   ])('refuses %s', async (_what, text, problem) => {
     const faults = await faultsOf({ 'a.yaml': text });
     expect(faults.join('\n')).toContain(problem);

@@ -211,6 +211,8 @@ describe('opmate catalog filter', () => {
     await refused(1, '--package: package "widgets" not found in catalog', '-p', 'widgets', '-o', 'refused');
     const versions = ['--versions', 'widget=>=2.0.0', '-o', 'refused'];
     await refused(1, '--version: package "widget" in catalog has no matching content', ...versions);
+    const minimum = ['--package', 'widget', '--min-version', '9.0.0', '-o', 'refused'];
+    await refused(1, '--min-version: package "widget" in catalog has no matching content', ...minimum);
     await refused(1, 'catalog: the filter selects nothing', '--min-version', '2.0.0', '-o', 'refused');
     await refused(1, 'catalog', '-p', 'widget', '-o', 'catalog');
     const report = ['--report', 'nowhere/report.json'];

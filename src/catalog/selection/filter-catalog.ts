@@ -228,7 +228,12 @@ function filterPackage(
     const problem = `${inCatalog} has no matching content`;
     const why = whyNothing();
     const [first] = named;
-    if (first !== undefined) fail(first.where, { problem, hint: why || undefined });
+    // Criteria that select nothing are to blame, not the request of the package.
+    const blamed = criteria.findLast(
+      ({ package: of = packageName, where }) =>
+        empty.size > 0 && of === packageName && where.subject !== undefined,
+    );
+    if (first !== undefined) fail((blamed ?? first).where, { problem, hint: why || undefined });
     else {
       result.warnings.push(
         `${about}: omitted, as it has no matching content${why === '' ? '' : ` (${why})`}`,

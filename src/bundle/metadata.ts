@@ -1,8 +1,8 @@
 import { type Diagnostic, type DocumentPath, createFault } from '../core/diagnostic.js';
 import { OpmateError } from '../core/errors.js';
-import { diagnoseDuplicates, diagnoseSyntax } from '../document/document.js';
+import { diagnoseDuplicates, diagnoseSyntax, requireUtf8 } from '../document/document.js';
 import { describeKind } from '../document/field.js';
-import { decodeUtf8, encodeGoJson, sortKeysDeep } from '../document/go-json.js';
+import { encodeGoJson, sortKeysDeep } from '../document/go-json.js';
 import { findField, findFieldKeys, foldFieldName } from '../document/go-json-fold.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { rawElements, rawFields } from '../document/raw-json.js';
@@ -53,7 +53,8 @@ export function readPlacedMetadata(
   file: string,
 ): { root: JsonObject | undefined; findings: Diagnostic[]; lineOf(path: DocumentPath): number | undefined } {
   try {
-    const placed = parseYamlWithPlaces(decodeUtf8(content));
+    requireUtf8(content);
+    const placed = parseYamlWithPlaces(content.toString());
     const findings = diagnoseDuplicates(placed, file);
     const value = placed.value ?? {};
     const root = isJsonObject(value) ? value : undefined;

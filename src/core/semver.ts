@@ -85,6 +85,9 @@ export function parseTolerantVersion(text: string): Version {
   return parseVersion(stripped.join('.'));
 }
 
+/** Hint for an invalid version. */
+export const versionHint = 'use a version such as 1.2.3 or 1.2.3-rc.1';
+
 /** Returns the result of a parser of this module; undefined for invalid text. */
 export function tryParse<T>(parse: (text: string) => T, text: string): T | undefined {
   try {

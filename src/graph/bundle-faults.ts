@@ -1,6 +1,6 @@
 import { type DocumentPath, formatMessage, formatPath } from '../core/diagnostic.js';
 import { getMessage } from '../core/errors.js';
-import { parseRelease, parseVersion } from '../core/semver.js';
+import { parseRelease, parseVersion, versionHint } from '../core/semver.js';
 import { quoteGo } from '../document/go-json.js';
 import { type ChannelEntry, propertyTypes } from '../model/declarative-config.js';
 import type { BundleFacts } from '../model/facts.js';
@@ -64,11 +64,10 @@ export function findBlobFaults(bundle: BundleFacts, isPackageKnown: boolean): Bl
   const path = getValuePath(property);
   const versionFault = findFault(parseVersion, version);
   if (versionFault !== undefined) {
-    const hint = 'use a semantic version such as 1.2.3 or 1.2.3-rc.1';
     faults.push({
       text: `error parsing bundle ${quoteName()} version ${quoteGo(version)}: ${versionFault}`,
       path,
-      hint,
+      hint: versionHint,
     });
   }
   const releaseFault = release === '' ? undefined : findFault(parseRelease, release);

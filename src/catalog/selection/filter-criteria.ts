@@ -1,6 +1,6 @@
 import { OpmateError } from '../../core/errors.js';
 import { parseVersionRange } from '../../core/semver-range.js';
-import { parseVersion, tryParse } from '../../core/semver.js';
+import { parseVersion, tryParse, versionHint } from '../../core/semver.js';
 import type { Criteria } from './catalog-filter.js';
 import { parseDay, monthsBefore } from './creation-days.js';
 
@@ -28,7 +28,7 @@ export function parseNamedRange(
 /** Returns a version as written. */
 export function checkVersion(text: string): string {
   if (tryParse(parseVersion, text) !== undefined) return text;
-  throw new OpmateError('INVALID', 'invalid version', { hint: 'use a version such as 1.2.3 or 1.2.3-rc.1' });
+  throw new OpmateError('INVALID', 'invalid version', { hint: versionHint });
 }
 
 /** Parses the name or version of an installed bundle. */

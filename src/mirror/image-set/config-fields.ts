@@ -2,7 +2,13 @@ import type { VersionBounds } from '../../catalog/selection/version-bounds.js';
 import type { Place } from '../../core/diagnostic.js';
 import { OpmateError } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
-import { compareVersions, formatVersion, parseTolerantVersion } from '../../core/semver.js';
+import {
+  compareVersions,
+  formatVersion,
+  parseTolerantVersion,
+  tryParse,
+  versionHint,
+} from '../../core/semver.js';
 import type { Field } from '../../document/field.js';
 import { quoteGo } from '../../document/go-json.js';
 
@@ -10,14 +16,9 @@ import { quoteGo } from '../../document/go-json.js';
 export function readBounds(fields: { minVersion: Field; maxVersion: Field }): VersionBounds {
   const read = (field: Field) =>
     field.optionalParsed((text) => {
-      try {
-        const version = parseTolerantVersion(text);
-        return { text, version };
-      } catch {
-        throw new OpmateError('INVALID', `invalid version ${quoteGo(text)}`, {
-          hint: 'use a version such as 1.2.3 or 1.2.3-rc.1',
-        });
-      }
+      const version = tryParse(parseTolerantVersion, text);
+      if (version !== undefined) return { text, version };
+      throw new OpmateError('INVALID', `invalid version ${quoteGo(text)}`, { hint: versionHint });
     });
   const [min, max] = [read(fields.minVersion), read(fields.maxVersion)];
   if (min !== undefined && max !== undefined && compareVersions(min.version, max.version) > 0) {

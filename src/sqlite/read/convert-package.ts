@@ -6,7 +6,7 @@ import { decodeUtf8, encodeGoJson, parseGoJson, quoteGo, sortKeysDeep } from '..
 import { type EncodableJson, type JsonObject, type JsonValue, RawJson } from '../../document/json.js';
 import { groupBy } from '../../core/groups.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
-import { parseRange, parseVersion } from '../../core/semver.js';
+import { parseRange, parseVersion, versionHint } from '../../core/semver.js';
 import { type ApiKey, csvIcon, csvRelatedImages, csvSpec, csvVersion, isCsv } from '../../model/csv.js';
 import {
   type BundleBlob,
@@ -57,9 +57,8 @@ export function convertBundle(
   try {
     parseVersion(version);
   } catch (error) {
-    throw new OpmateError('INVALID', `parse version ${quoteGo(version)}: ${getMessage(error)}`, {
-      hint: 'set a semantic version such as 1.2.3',
-    });
+    const problem = `parse version ${quoteGo(version)}: ${getMessage(error)}`;
+    throw new OpmateError('INVALID', problem, { hint: versionHint });
   }
   const typed = convertProperties(stored, packageName, version);
   const before = typed.filter(({ type }) => compareBytes(type, propertyTypes.bundleObject) <= 0);

@@ -333,6 +333,10 @@ describe('bundle/plain/registry-v1/convert', () => {
       'metadata/annotations.yaml is missing',
       'no ClusterServiceVersion in manifests/',
     ]);
+    const content = Buffer.from('annotations:\n  a: \xff\n', 'latin1');
+    const latin = { manifests: [], metadata: [{ name: 'annotations.yaml', content }] };
+    const [fault] = convertRegistryV1(latin, { installNamespace: 'here' }).findings;
+    expect(fault && formatDiagnostic(fault)).toBe('metadata/annotations.yaml:2: invalid UTF-8');
     const two = {
       'csv2.yaml': {
         apiVersion: 'operators.coreos.com/v1alpha1',

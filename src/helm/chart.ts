@@ -2,7 +2,8 @@ import { Readable } from 'node:stream';
 import { type ArchiveLimits, ArchiveMeter } from '../archive/limits.js';
 import { readTar } from '../archive/tar-reader.js';
 import type { CancelOptions } from '../core/concurrency.js';
-import { inContext } from '../core/diagnostics-error.js';
+import { type Diagnostic, createFault } from '../core/diagnostic.js';
+import { DiagnosticsError, inContext } from '../core/diagnostics-error.js';
 import { LimitError, OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { getOrAdd } from '../core/groups.js';
@@ -104,12 +105,14 @@ export async function loadChart(
   const metadata = readObject(files, 'Chart.yaml', label);
   if (metadata === undefined) throw new OpmateError('INVALID', `${label}: Chart.yaml: not found`);
   const [name, version] = [toVersionText(metadata['name']), toVersionText(metadata['version'])];
-  const refuse = (problem: string): never => {
-    throw new OpmateError('INVALID', `${label}: Chart.yaml: ${problem}`);
+  const faults: Diagnostic[] = [];
+  const refuse = (problem: string): void => {
+    faults.push(createFault('invalid', problem, { subject: `${label}: Chart.yaml` }));
   };
-  if (name === '' || version === '') refuse(`missing ${name === '' ? 'name' : 'version'}`);
-  if (/^\.{0,2}$|\//.test(name)) refuse(`name ${quoteGo(name)}: invalid`);
-  if (tryParse(parseLooseVersion, version) === undefined) refuse(`version ${quoteGo(version)}: invalid`);
+  if (name === '') refuse('missing name');
+  else if (/^\.{1,2}$|\//.test(name)) refuse(`name ${quoteGo(name)}: invalid`);
+  if (version === '') refuse('missing version');
+  else if (tryParse(parseLooseVersion, version) === undefined) refuse(`version ${quoteGo(version)}: invalid`);
   const type = metadata['type'] ?? '';
   if (type !== '' && type !== 'application' && type !== 'library')
     refuse('type: expected application or library');
@@ -117,6 +120,8 @@ export async function loadChart(
   const isFirstVersion = [undefined, null, '', 'v1'].includes(metadata['apiVersion'] as string | undefined);
   const requirements = readObject(files, 'requirements.yaml', label);
   const listed = requirements?.['dependencies'] ?? metadata['dependencies'] ?? null;
+  const dependencies = readDependencies(listed, label, refuse);
+  if (faults.length > 0) throw new DiagnosticsError(faults);
   const templates = new Map<string, string>();
   const crds = new Map<string, string>();
   const others = new Map<string, Buffer>();
@@ -151,12 +156,16 @@ export async function loadChart(
     isLibrary: type === 'library',
     values: readObject(files, 'values.yaml', label) ?? {},
     schema: schema && toText(schema),
-    dependencies: readDependencies(listed, label),
+    dependencies,
     files: others,
   };
 }
 
-function readDependencies(listed: JsonValue, label: string): ChartDependency[] {
+function readDependencies(
+  listed: JsonValue,
+  label: string,
+  refuse: (problem: string) => void,
+): ChartDependency[] {
   if (listed === null) return [];
   if (!Array.isArray(listed) || listed.length > maxDependencies)
     throw new OpmateError('INVALID', `${label}: dependencies: expected a list of at most ${maxDependencies}`);
@@ -178,7 +187,7 @@ function readDependencies(listed: JsonValue, label: string): ChartDependency[] {
       : alias !== name && !/^[\w-]+$/.test(alias)
         ? `dependency ${quoteGo(name)}: invalid alias ${quoteGo(alias)}`
         : undefined;
-    if (problem !== undefined) throw new OpmateError('INVALID', `${label}: Chart.yaml: ${problem}`);
+    if (problem !== undefined) refuse(problem);
     names.add(alias);
   }
   return dependencies;

@@ -129,4 +129,16 @@ describe('Chart.yaml', () => {
   ])('is refused: %s', async (text, problem) => {
     await expect(load({ 'Chart.yaml': text })).rejects.toThrow(`chart: Chart.yaml: ${problem}`);
   });
+
+  it('reports all problems', async () => {
+    const text = 'name: a/b\ntype: app\ndependencies: [{name: x}, {name: x}]\n';
+    await expect(load({ 'Chart.yaml': text })).rejects.toThrow(
+      [
+        'chart: Chart.yaml: name "a/b": invalid',
+        'chart: Chart.yaml: missing version',
+        'chart: Chart.yaml: type: expected application or library',
+        'chart: Chart.yaml: more than one dependency with name or alias "x"',
+      ].join('; '),
+    );
+  });
 });

@@ -66,6 +66,7 @@ export const checks = {
     severity: 'warning',
     summary: 'minKubeVersion is invalid or above the Kubernetes of the OpenShift version',
   },
+  'misspelled-field': { severity: 'warning', summary: 'A field is unknown, but resembles a known one' },
   'misspelled-name': {
     severity: 'warning',
     summary: 'A name in replaces or skips, or a schema, is unknown, but resembles a known one',

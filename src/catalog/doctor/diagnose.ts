@@ -16,6 +16,7 @@ import { readPackages } from '../../graph/package-model.js';
 import { type CheckName, checkNames } from './checks.js';
 import { type BundleRecord, examineBundle } from './examine-bundle.js';
 import { examineDependencies } from './examine-dependencies.js';
+import { examineFields } from './examine-fields.js';
 import { createImageCheck } from './examine-images.js';
 import { createLifecycleCheck } from './examine-lifecycle.js';
 import { examinePackage } from './examine-package.js';
@@ -53,6 +54,7 @@ export async function diagnoseCatalog(
   const lifecycles = createLifecycleCheck(list);
   const examineBlob = (meta: Meta): void => {
     const { origin } = meta;
+    examineFields(meta, list);
     const decoded = decodeMeta(meta);
     const bundle = addToFacts(facts, decoded, origin);
     if (decoded.kind === 'package') {

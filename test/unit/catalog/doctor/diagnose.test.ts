@@ -457,6 +457,16 @@ const mistakes: { what: string; blobs: object[]; check: CheckName; says: string;
     says: '"a/c:1"',
   },
   {
+    what: 'a misspelled field of an entry, but no other unknown ones',
+    blobs: [
+      { ...(widget() as object), vendor: 'acme', DESCRIPTION: 'x' },
+      channel('stable', [{ name: 'widget.v1.0.0', repalces: 'widget.v0.9.0' } as never]),
+      bundle('1.0.0'),
+    ],
+    check: 'misspelled-field',
+    says: 'unknown field "repalces"',
+  },
+  {
     what: 'a related image that is empty',
     blobs: withBundle({
       image: `a/b${digest('a')}`,

@@ -127,6 +127,12 @@ export async function renderDeployments(
 /** Name of a configuration within a document in messages. */
 const ownConfig = 'spec.config';
 
+/** Fields of a document without effect, by format. */
+const unusedFields: Readonly<Record<string, readonly ('config' | 'watchNamespaces')[]>> = {
+  plain: ['config', 'watchNamespaces'],
+  helm: ['watchNamespaces'],
+};
+
 const secretHint = 'add its manifest to the documents, or specify its directory with --secrets';
 
 /** Rendering of a deployment. */
@@ -236,6 +242,11 @@ class Rendering extends Report {
       this.#diagnose('error', inConfig, 'exclusive-fields', problem);
     }
     if (this.findings.length > 0) return undefined;
+    for (const field of unusedFields[format] ?? []) {
+      const problem = `spec.${field}: no effect in the format ${format}`;
+      if (this.#deployment[field] !== undefined)
+        this.#diagnose('warning', ['spec', field], 'unused-field', problem);
+    }
     const { findings, warnings, ...rendered } = await renderContent(directory, format, this.#session, {
       destinations,
       name: this.#manifest.name,

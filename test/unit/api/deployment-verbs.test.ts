@@ -120,4 +120,18 @@ describe('renderDeployments', () => {
       }),
     );
   });
+
+  it('warns of fields without effect in the format', async () => {
+    const fields = '"watchNamespaces":["a"],"config":{"a":"b"},"format":';
+    const document = smallDeployment(namespace, '1').replace('"format":', fields);
+    const directory = await directoryWith({ 'one.yaml': document });
+    const session = await openSession();
+    onTestFinished(() => session.close());
+    const [one] = await renderDeployments([path.join(directory, 'one.yaml')], session);
+    expect(one?.findings).toEqual([]);
+    expect(one?.warnings.map(({ problem }) => problem)).toEqual([
+      'spec.config: no effect in the format plain',
+      'spec.watchNamespaces: no effect in the format plain',
+    ]);
+  });
 });

@@ -281,7 +281,7 @@ describe('mirror delete --delete-yaml-file', () => {
         const result = await deleteText(text, `docker://${front.host}/ocm`);
         expect(result.code).toBe(4);
         expect(result.stdout).toBe(`${digestOf('acme/bundle:1.1.0')} ${base}:v1.1.0\n`);
-        expect(result.stderr).toContain('1 catalog skipped');
+        expect(result.stderr).toContain('1 catalog skipped: catalogs are never deleted');
         expect(result.stderr).toContain(`${base}:v9: not found`);
         expect(result.stderr).toMatch(new RegExp(`${broken}.*400`));
       } finally {

@@ -243,13 +243,34 @@ describe('opmate mirror --config', () => {
     expect(await mirror('self', `docker://${host}/below`, workspace('self'))).toMatchObject({ code: 0 });
   });
 
-  it('refuses a lock of another configuration', async () => {
+  it('refuses a lock of another configuration or of other flags, and names what a new lock omits', async () => {
     await sandbox.write({ 'drift.yaml': configOf(lastTwo) });
     await mirror('drift', registry(), workspace('drift'));
+    const plan = `sha256:${'0'.repeat(64)}`;
+    for (const [flags, problem, hint] of [
+      [['--dependencies', 'add'], '--dependencies "add": the lock was made', 'use the same value, or mirror'],
+      [['--platform', 'linux/s390x'], '--platform "linux/s390x": the lock was made', 'use the same value'],
+      [
+        ['--remove-signatures'],
+        '--remove-signatures: the lock was made with signatures',
+        'create a new lock',
+      ],
+      [['--plan', plan], `expected "${plan.slice(0, 20)}`, 'use the same lock on all machines'],
+    ] as const) {
+      const result = await mirror('drift', registry(), workspace('drift'), '--locked', ...flags);
+      expect(result).toMatchObject({ code: 2, stdout: '' });
+      expect(result.stderr).toContain(problem);
+      expect(result.stderr).toContain(`\nhint: ${hint}`);
+    }
     await sandbox.write({ 'drift.yaml': configOf() });
     const result = await mirror('drift', registry(), workspace('drift'), '--locked');
     expect(result).toMatchObject({ code: 2, stdout: '' });
     expect(result.stderr).toContain('differs from the configuration of the lock');
+    expect(result.stderr).toContain('\nhint: mirror without --locked to create a new lock\n');
+    const renewed = await mirror('drift', registry(), workspace('drift'));
+    expect(renewed.stderr).toMatch(
+      / of the previous lock (?:is|are) no longer selected; see opmate mirror delete\n/,
+    );
   });
 
   it('shows the exact bytes to copy, and copies nothing', async () => {

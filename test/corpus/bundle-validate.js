@@ -26,7 +26,7 @@ export async function compareBundleValidate(corpus, report) {
 
 function differenceFrom({ exit, stdout, stderr }, wantedExit, lines) {
   if (exit !== wantedExit) return `exit ${exit}, wanted ${wantedExit}: ${stderr}${stdout}`;
-  const got = new Set(JSON.parse(stdout).findings.map(({ level, message }) => `${level}: ${message}`));
+  const got = new Set(JSON.parse(stdout).findings.map(({ severity, message }) => `${severity}: ${message}`));
   const wanted = new Set(lines.flatMap(findingsOf));
   const missing = [...wanted].filter((one) => !got.has(one));
   const further = [...got].filter((one) => !wanted.has(one));

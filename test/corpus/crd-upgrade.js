@@ -17,8 +17,8 @@ function differenceFrom({ exit, stdout, stderr }, wantedExit, lines) {
   if (exit !== wantedExit) return `exit ${exit}, wanted ${wantedExit}: ${stderr}${stdout}`;
   const wanted = new Set(lines.map(keyOf).filter((key) => key !== undefined));
   const got = new Set(
-    JSON.parse(stdout).findings.map(({ version, path: place, check, message }) =>
-      place === undefined ? wholeOf(check, message) : `${version}: ${place}: ${check}`,
+    JSON.parse(stdout).findings.map(({ version, property, code, message }) =>
+      property === undefined ? wholeOf(code, message) : `${version}: ${property}: ${code}`,
     ),
   );
   const missing = [...wanted].filter((key) => !got.has(key));

@@ -247,5 +247,7 @@ export function getField(value: GoValue, name: string, args: readonly GoValue[] 
   if (value === null) throw evaluationFault(`nil pointer evaluating interface {}.${name}`);
   if (!isGoMap(value)) throw evaluationFault(`can't evaluate field ${name} in type ${getType(value)}`);
   if (args.length > 0) throw evaluationFault(`${name} is not a method but has arguments`);
+  // A method of chartutil.Values, for functions that accept only plain maps.
+  if (name === 'AsMap' && !Object.hasOwn(value, name)) return value;
   return getKey(value, name) ?? null;
 }

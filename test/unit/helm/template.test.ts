@@ -21,6 +21,18 @@ async function render(template: string, options: RenderOptions = {}) {
 /** What Helm prints for each: 3.21.4 for the first ones, 3.17 for the others. */
 const printed: [template: string, text: string][] = [
   [
+    '{{ mergeOverwrite (dict "a" true "b" "x" "c" (dict "d" 1)) (dict "a" false "b" nil "c" (dict)) | toJson }} {{ merge (dict "a" "") (dict "a" nil "z" nil) | toJson }} {{ dig "a" "none" (dict "a" nil) | kindOf }}',
+    '{"a":false,"b":null,"c":{"d":1}} {"a":""} invalid',
+  ],
+  [
+    '{{ $a := dict "x" (dict "y" 1) }}{{ $_ := merge (dict) $a (dict "x" (dict "z" 2)) }}{{ toJson $a }}',
+    '{"x":{"y":1,"z":2}}',
+  ],
+  [
+    '{{ ne now (now | dateModify "1h") }} {{ ne now (now | dateModify "0s") }} {{ dig "image" "tag" "none" .Values.AsMap }}',
+    'true false 1.2',
+  ],
+  [
     '{{ int "0o17" }} {{ int "1_000" }} {{ int "010" }} {{ int "1.0" }} {{ atoi "0x1f" }} {{ int64 1e21 }} {{ toDecimal "-17" }}',
     '15 1000 8 1 0 -9223372036854775808 -15',
   ],
@@ -280,6 +292,11 @@ describe('helm/template', () => {
     ],
     ['a list that doubles', '{{ $l := list 1 2 }}{{ range until 60 }}{{ $l = concat $l $l }}{{ end }}'],
     ['a value that contains itself', '{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ toYaml $d }}'],
+    ['a merge of a value that contains itself', '{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ merge $d $d }}'],
+    [
+      'a merge of a value that shares its parts',
+      '{{ $d := dict }}{{ range until 60 }}{{ $d = dict "a" $d "b" $d }}{{ end }}{{ merge $d $d }}',
+    ],
     [
       'a value that shares its parts',
       '{{ $d := dict }}{{ range until 60 }}{{ $d = dict "a" $d "b" $d }}{{ end }}{{ $d }}',

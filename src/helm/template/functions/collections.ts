@@ -1,4 +1,4 @@
-import { LimitError } from '../../../core/errors.js';
+import type { Budget } from '../budget.js';
 import { evaluationFault } from '../fault.js';
 import {
   type GoMap,
@@ -26,23 +26,24 @@ function dict(values: readonly GoValue[]): GoMap {
   return made;
 }
 
-/** Adds missing keys to a map, or with `isOverwriting` replaces existing ones; empty values replace nothing. */
-function mergeInto(target: GoMap, source: GoMap, isOverwriting: boolean, depth = 0): GoMap {
-  if (depth > 500) throw new LimitError('merge: nested too deeply');
+/**
+ * Adds missing and empty keys to a map, or with `isOverwriting` all keys; nulls only when overwriting. Maps in the source
+ * become part of the target, and change with it. (Source: dario.cat/mergo 1.0.1, deepMerge.)
+ */
+function mergeInto(target: GoMap, source: GoMap, isOverwriting: boolean, budget: Budget): GoMap {
   for (const [key, value] of Object.entries(source)) {
-    const own = getKey(target, key);
-    if (isGoMap(own) && isGoMap(value)) mergeInto(own, value, isOverwriting, depth + 1);
-    else if (own === undefined || (isOverwriting ? isTrue(value) : !isTrue(own))) setKey(target, key, value);
+    budget.countSteps(1);
+    const own = getKey(target, key) ?? null;
+    if (isGoMap(own) && isGoMap(value)) mergeInto(own, value, isOverwriting, budget);
+    else if (isOverwriting || (value !== null && !isTrue(own))) setKey(target, key, value);
   }
   return target;
 }
 
-const merge = define('mm*', ([target, ...sources]) =>
-  sources.reduce<GoMap>((made, source) => mergeInto(made, deepCopy(source) as GoMap, false), target),
-);
-const mergeOverwrite = define('mm*', ([target, ...sources]) =>
-  sources.reduce<GoMap>((made, source) => mergeInto(made, deepCopy(source) as GoMap, true), target),
-);
+const mergeAll = (isOverwriting: boolean) =>
+  define('mm*', ([target, ...sources], { budget }) =>
+    sources.reduce<GoMap>((made, source) => mergeInto(made, source, isOverwriting, budget), target),
+  );
 
 const asList = (value: GoValue): GoValue[] => {
   if (Array.isArray(value)) return value;
@@ -61,16 +62,15 @@ function slice(items: GoValue, [start = 0n, end]: readonly GoValue[]): GoValue {
   return whole.slice(from, to);
 }
 
-/** Returns the value at a path of nested maps; `otherwise` if one of its keys is missing. */
+/** Returns the value at a path of nested maps, also nil; `otherwise` if one of its keys is missing. */
 function dig(args: readonly GoValue[]): GoValue {
   const [map = null, otherwise = null] = args.slice(-2).reverse();
-  return (
-    args.slice(0, -2).reduce<GoValue | undefined>((value, key) => {
-      if (value === undefined) return undefined;
-      if (!isGoMap(value)) throw evaluationFault(`a ${getType(value)} is no map`);
-      return getKey(value, toText(key));
-    }, map) ?? otherwise
-  );
+  const value = args.slice(0, -2).reduce<GoValue | undefined>((value, key) => {
+    if (value === undefined) return undefined;
+    if (!isGoMap(value)) throw evaluationFault(`a ${getType(value)} is no map`);
+    return getKey(value, toText(key));
+  }, map);
+  return value === undefined ? otherwise : value;
 }
 
 function index(value: GoValue, keys: readonly GoValue[]): GoValue {
@@ -122,8 +122,8 @@ export const collectionFunctions: FunctionTable = {
   }),
   dig: define('aaa*', dig),
   ...withMust({
-    merge,
-    mergeOverwrite,
+    merge: mergeAll(false),
+    mergeOverwrite: mergeAll(true),
     deepCopy: define('a', ([value]) => deepCopy(value)),
     push: push,
     append: push,

@@ -2,8 +2,10 @@ import { evaluationFault } from '../fault.js';
 import { compareBytes } from '../../../core/order.js';
 import {
   type GoValue,
+  GoStruct,
   formatFloat,
   getType,
+  isEqual,
   isInt64,
   isNumber,
   isTrue,
@@ -39,9 +41,10 @@ function compare(a: GoValue, b: GoValue): number {
   return a < (b as typeof a) ? -1 : a > (b as typeof a) ? 1 : 0;
 }
 
-/** Reports whether two simple values of the same type are equal, or both nil. (Source: text/template, eq.) */
+/** Reports whether two values other than lists and maps are of one type and equal, or both nil. (Source: text/template, eq.) */
 function isSame(a: GoValue, b: GoValue): boolean {
   if (a === null || b === null) return a === b;
+  if (a instanceof GoStruct && b instanceof GoStruct) return isEqual(a, b);
   if (typeof a !== typeof b || typeof a === 'object') throw incomparable(a, b);
   return a === b;
 }

@@ -10,6 +10,7 @@ import {
   fromJsonValue,
   getKey,
   isGoMap,
+  isTrue,
   setKey,
   toText,
 } from './template/go-values.js';
@@ -23,7 +24,7 @@ export interface EnabledChart {
   /** Default values, including imported ones. */
   values: GoMap;
   charts: EnabledChart[];
-  /** Enabled dependencies of Chart.yaml; all of them before conditions are checked. */
+  /** Enabled dependencies of Chart.yaml, named by their aliases; all of them as they are if conditions are not checked. */
   dependencies: ChartDependency[];
 }
 
@@ -77,7 +78,9 @@ function enable(made: EnabledChart, values: GoMap, path: string, absent: Prepare
   made.charts = [...unlisted, ...listed];
   const merged = coalesce(made, values);
   const disabled = new Set(dependencies.filter((entry) => !isEnabled(entry, merged, path)).map(getAlias));
-  made.dependencies = dependencies.filter((entry) => !disabled.has(getAlias(entry)));
+  made.dependencies = dependencies
+    .map((entry) => ({ ...entry, name: getAlias(entry) }))
+    .filter(({ name }) => !disabled.has(name));
   made.charts = made.charts.filter(({ name }) => !disabled.has(name));
   for (const inner of made.charts) enable(inner, merged, `${path}${inner.name}.`, absent);
 }
@@ -120,8 +123,11 @@ function importValues(made: EnabledChart): void {
         typeof rule === 'string'
           ? [`exports.${rule}`, '.']
           : [toText(rule['child'] ?? null), toText(rule['parent'] ?? null)];
-      const table = valueAt(values, `${getAlias(dependency)}.${from}`);
-      if (isGoMap(table)) fillTable(imported, to === '.' ? table : tableAt(to, table), true);
+      const found = valueAt(values, `${dependency.name}.${from}`);
+      if (!isGoMap(found)) continue;
+      // Later imports to the same place change the values of the sub-chart, unless these are empty.
+      const table = isTrue(found) ? found : {};
+      fillTable(imported, to === '.' ? table : tableAt(to, table), true);
     }
   }
   made.values = fillTable(deepCopy(values) as GoMap, imported, true);

@@ -39,6 +39,7 @@ export interface Chart {
 export interface ChartDependency {
   name: string;
   version: string;
+  repository: string;
   alias: string | undefined;
   conditions: string[];
   tags: string[];
@@ -172,6 +173,7 @@ function readDependencies(
   const dependencies = listed.filter(isJsonObject).map((value) => ({
     name: toVersionText(value['name']),
     version: toVersionText(value['version']),
+    repository: toVersionText(value['repository']),
     alias: toVersionText(value['alias']) || undefined,
     conditions: toVersionText(value['condition'])
       .trim()

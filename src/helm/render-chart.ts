@@ -1,9 +1,8 @@
 import { compareBytes } from '../core/order.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
+import type { JsonObject } from '../document/json.js';
 import { encodeYaml } from '../document/yaml.js';
-import { getList } from '../document/json-fields.js';
+import { getList, getObjects } from '../document/json-fields.js';
 import type { EnabledChart, PreparedChart } from './chart-values.js';
-import type { Chart } from './chart.js';
 import type { EvaluationLimits } from './template/budget.js';
 import { createTemplateSet } from './template/evaluate.js';
 import { TemplateFault } from './template/fault.js';
@@ -120,15 +119,16 @@ interface Template {
 /** Adds the templates of a chart and its sub-charts, and returns their data. */
 function collectTemplates(
   templates: Template[],
-  { chart, name, charts }: EnabledChart,
+  enabled: EnabledChart,
   prefix: string,
   values: GoMap,
   isRoot: boolean,
 ): GoMap {
+  const { chart, charts } = enabled;
   const subcharts: GoMap = {};
   const data: GoMap = {
     Values: values,
-    Chart: chartStruct(chart, name, isRoot),
+    Chart: chartStruct(enabled, isRoot),
     Files: getFiles(chart.files),
     Release: { Name: '', Namespace: '', Service: 'Helm', IsInstall: false, IsUpgrade: false, Revision: 0n },
     Capabilities: capabilities,
@@ -163,12 +163,9 @@ const metadataFields: Readonly<Record<string, string>> = {
   ...{ AppVersion: 'appVersion', Annotations: 'annotations', KubeVersion: 'kubeVersion', Type: 'type' },
 };
 const lists = new Set(['sources', 'keywords']);
-const maintainerFields = { Name: 'name', Email: 'email', URL: 'url' };
-const dependencyFields = {
-  ...{ Name: 'name', Version: 'version', Repository: 'repository', Condition: 'condition', Alias: 'alias' },
-};
 
-function chartStruct({ metadata, version }: Chart, name: string, isRoot: boolean): GoStruct {
+function chartStruct({ chart, name, dependencies }: EnabledChart, isRoot: boolean): GoStruct {
+  const { metadata, version } = chart;
   const members: Record<string, GoValue | GoMethod> = {};
   for (const [field, key] of Object.entries(metadataFields)) {
     const value = metadata[key] ?? null;
@@ -180,23 +177,19 @@ function chartStruct({ metadata, version }: Chart, name: string, isRoot: boolean
   members['Version'] = version;
   members['Deprecated'] = metadata['deprecated'] === true;
   members['IsRoot'] = isRoot;
-  members['Maintainers'] = structs('*chart.Maintainer', metadata['maintainers'], maintainerFields);
-  members['Dependencies'] = structs('*chart.Dependency', metadata['dependencies'], dependencyFields);
-  return new GoStruct('chart.Metadata', members, { ...metadata, name } as JsonObject);
-}
-
-function structs(
-  type: string,
-  listed: JsonValue | undefined,
-  fields: Readonly<Record<string, string>>,
-): GoValue[] {
-  if (!Array.isArray(listed)) return [];
-  return listed.filter(isJsonObject).map((value) => {
-    const members = Object.entries(fields).map(
-      ([field, key]) => [field, toText(getKey(value, key) ?? '')] as const,
-    );
-    return new GoStruct(type, Object.fromEntries(members), value);
+  members['Maintainers'] = getObjects(metadata, 'maintainers').map((value) => {
+    const text = (key: string): string => toText(value[key] ?? '');
+    const fields = { Name: text('name'), Email: text('email'), URL: text('url') };
+    return new GoStruct('*chart.Maintainer', fields, value);
   });
+  members['Dependencies'] = dependencies.map(
+    ({ alias = '', name, version, repository, conditions }) =>
+      new GoStruct('*chart.Dependency', {
+        ...{ Name: name, Version: version, Repository: repository, Alias: alias },
+        ...{ Condition: conditions.join(','), Enabled: true },
+      }),
+  );
+  return new GoStruct('chart.Metadata', members, { ...metadata, name } as JsonObject);
 }
 
 /** Returns the other files of a chart as templates see them. */

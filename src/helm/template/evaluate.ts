@@ -54,12 +54,14 @@ export function createTemplateSet({ functions, limits }: TemplateSetOptions) {
     define(parsed, name);
   };
 
-  /** Renders a template. Throws TemplateFault with its place. */
-  const render = (name: string, data: GoValue): string => {
+  const include = (name: string, data: GoValue): string => {
     const body = named.get(name);
     if (body === undefined) throw evaluationFault(`no template ${JSON.stringify(name)}`);
     return budget.nested(() => evaluate(body, data, functions, context));
   };
+
+  /** Renders a template. Throws TemplateFault with its place. */
+  const render = (name: string, data: GoValue): string => withoutNil(include(name, data));
 
   /** Renders text with the templates of this set; its own definitions are private to it. Throws TemplateFault. */
   const renderText = (text: string, data: GoValue): string => {
@@ -69,7 +71,7 @@ export function createTemplateSet({ functions, limits }: TemplateSetOptions) {
     define(parsed, template);
     try {
       const body = { nodes: parsed.body, template };
-      return budget.nested(() => evaluate(body, data, functions, context));
+      return withoutNil(budget.nested(() => evaluate(body, data, functions, context)));
     } finally {
       for (const [key, value] of before)
         if (value === undefined) named.delete(key);
@@ -77,8 +79,13 @@ export function createTemplateSet({ functions, limits }: TemplateSetOptions) {
     }
   };
 
-  const context: CallContext = { budget, include: render, renderText };
+  const context: CallContext = { budget, include, renderText };
   return { add, render, renderText };
+}
+
+/** Returns text without printed nils, which Helm removes from whole files and results of `tpl`, but not of `include`. */
+function withoutNil(text: string): string {
+  return text.replaceAll('<no value>', '');
 }
 
 /** Returns the output of a template. */
@@ -129,7 +136,7 @@ function evaluate(
       switch (node.kind) {
         case 'action': {
           const value = getValue(node.pipe, dot);
-          if (node.pipe.variables.length === 0) write(value === null ? '' : printValue(value));
+          if (node.pipe.variables.length === 0) write(printValue(value));
           return 'next';
         }
         case 'if':

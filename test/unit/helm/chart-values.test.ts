@@ -79,6 +79,52 @@ const rendered: [what: string, files: Record<string, string>, values: Record<str
     },
   ],
   [
+    'imports values by names, not aliases, below a chart without dependencies',
+    {
+      'Chart.yaml': '{"apiVersion": "v2", "name": "root", "version": "1.0.0"}',
+      'charts/a/Chart.yaml':
+        '{"apiVersion": "v2", "name": "a", "version": "1.0.0", "dependencies": [{"name": "b", "version": "*", "alias": "x", "import-values": ["data"]}]}',
+      'charts/a/templates/t.yaml': '{{ toJson (list .Values.k (first .Chart.Dependencies).Name) }}',
+      'charts/a/charts/b/Chart.yaml': '{"apiVersion": "v2", "name": "b", "version": "1.0.0"}',
+      'charts/a/charts/b/values.yaml': '{exports: {data: {k: b}}}',
+    },
+    { 'charts/a/templates/t.yaml': ['b', 'b'] },
+  ],
+  [
+    'merges maps imported to one place, also in the values of the first sub-chart',
+    {
+      'Chart.yaml':
+        '{"apiVersion": "v2", "name": "root", "version": "1.0.0", "dependencies": [{"name": "e", "version": "*", "import-values": [{"child": "m", "parent": "all"}]}, {"name": "a", "version": "*", "import-values": [{"child": "m", "parent": "all"}]}, {"name": "b", "version": "*", "import-values": [{"child": "m", "parent": "all"}]}]}',
+      'templates/t.yaml': '{{ toJson (list .Values.all .Values.e.m .Values.a.m .Values.b.m) }}',
+      'charts/e/Chart.yaml': '{"apiVersion": "v2", "name": "e", "version": "1.0.0"}',
+      'charts/e/values.yaml': 'm: {}',
+      'charts/a/Chart.yaml': '{"apiVersion": "v2", "name": "a", "version": "1.0.0"}',
+      'charts/a/values.yaml': 'm: {a: 1, x: {a: 1}}',
+      'charts/b/Chart.yaml': '{"apiVersion": "v2", "name": "b", "version": "1.0.0"}',
+      'charts/b/values.yaml': 'm: {b: 1, x: {b: 1}}',
+    },
+    {
+      'templates/t.yaml': [
+        { a: 1, b: 1, x: { a: 1, b: 1 } },
+        {},
+        { a: 1, x: { a: 1, b: 1 } },
+        { b: 1, x: { b: 1 } },
+      ],
+    },
+  ],
+  [
+    'names enabled dependencies by their aliases',
+    {
+      'Chart.yaml':
+        '{"apiVersion": "v2", "name": "root", "version": "1.0.0", "dependencies": [{"name": "a", "version": "^1", "alias": "x", "repository": "https://r"}, {"name": "a", "version": "*", "condition": "a.enabled"}]}',
+      'values.yaml': 'a: {enabled: false}',
+      'templates/t.yaml':
+        '[{{ range .Chart.Dependencies }}{{ list .Name .Alias .Version .Repository .Enabled | toJson }}{{ end }}]',
+      'charts/a/Chart.yaml': '{"apiVersion": "v2", "name": "a", "version": "1.0.0"}',
+    },
+    { 'templates/t.yaml': [['x', 'x', '^1', 'https://r', true]] },
+  ],
+  [
     'shares globals downwards, those of the parent first',
     {
       'Chart.yaml':

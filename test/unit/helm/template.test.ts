@@ -25,11 +25,15 @@ const printed: [template: string, text: string][] = [
     '{"a":false,"b":null,"c":{"d":1}} {"a":""} invalid',
   ],
   [
+    '{{ define "n" }}{{ .none }}{{ end }}{{ if include "n" (dict) }}yes{{ end }} {{ include "n" (dict) | quote }} {{ include "n" (dict) | len }} {{ tpl "{{ .none }}" (dict) | len }}',
+    'yes "" 10 0',
+  ],
+  [
     '{{ $a := dict "x" (dict "y" 1) }}{{ $_ := merge (dict) $a (dict "x" (dict "z" 2)) }}{{ toJson $a }}',
     '{"x":{"y":1,"z":2}}',
   ],
   [
-    '{{ ne now (now | dateModify "1h") }} {{ ne now (now | dateModify "0s") }} {{ dig "image" "tag" "none" .Values.AsMap }}',
+    '{{ $n := now }}{{ ne $n ($n | dateModify "1h") }} {{ ne $n ($n | dateModify "0s") }} {{ dig "image" "tag" "none" .Values.AsMap }}',
     'true false 1.2',
   ],
   [

@@ -2,12 +2,12 @@ import { type Diagnostic, type DocumentPath, createFault } from '../core/diagnos
 import { OpmateError } from '../core/errors.js';
 import { diagnoseDuplicates, diagnoseSyntax, requireUtf8 } from '../document/document.js';
 import { describeKind } from '../document/field.js';
+import { formatGoFloat } from '../document/go-float.js';
 import { encodeGoJson, sortKeysDeep } from '../document/go-json.js';
 import { findField, findFieldKeys, foldFieldName } from '../document/go-json-fold.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { rawElements, rawFields } from '../document/raw-json.js';
 import { parseYamlWithPlaces } from '../document/yaml.js';
-import { formatShortest } from '../model/csv.js';
 import { type FirstDocument, readFirstDocument } from './manifest.js';
 import type { BundleFile } from './read.js';
 
@@ -84,7 +84,7 @@ export function scalarText(value: JsonValue): string | undefined {
     case 'bigint':
       return String(value);
     case 'number':
-      return Number.isInteger(value) ? String(value) : formatShortest(value);
+      return Number.isInteger(value) ? String(value) : formatGoFloat(value);
     default:
       return value === null ? '' : undefined;
   }

@@ -1,5 +1,6 @@
 import { addContext } from '../core/diagnostics-error.js';
 import { OpmateError } from '../core/errors.js';
+import { formatGoFloat } from '../document/go-float.js';
 import { encodeGoJson, getGoKind, quoteGo, sortKeysDeep } from '../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { groupBy } from '../core/groups.js';
@@ -107,19 +108,12 @@ function goFormat(value: JsonValue, scalar: (type: string, text: string) => stri
   if (typeof value === 'boolean') return scalar('bool', String(value));
   if (typeof value === 'string') return scalar('string', value);
   if (typeof value === 'number' || typeof value === 'bigint')
-    return scalar('float64', goFloat(Number(value)));
+    return scalar('float64', formatGoFloat(Number(value)));
   // Within lists and maps, nil is nil for every verb.
   const inner = (item: JsonValue): string => (item === null ? '<nil>' : goFormat(item, scalar));
   if (Array.isArray(value)) return `[${value.map(inner).join(' ')}]`;
   const keys = Object.keys(value).sort(compareBytes);
   return `map[${keys.map((key) => `${inner(key)}:${inner(value[key] as JsonValue)}`).join(' ')}]`;
-}
-
-function goFloat(value: number): string {
-  if (value !== 0 && (Math.abs(value) < 1e-4 || Math.abs(value) >= 1e6)) {
-    return value.toExponential().replace(/e([+-])(\d)$/, 'e$10$2');
-  }
-  return Object.is(value, -0) ? '-0' : String(value);
 }
 
 /** Maximum characters of a blob in a message. */

@@ -1,4 +1,5 @@
 /** Scalars of YAML 1.1 as go-yaml 2 resolves them. */
+import { formatGoFloat } from './go-float.js';
 
 /** Type of an unquoted text with its value; timestamps keep their text. */
 export type ResolvedScalar =
@@ -127,17 +128,10 @@ function daysIn(year: number, month: number): number {
   return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
 }
 
-/** Formats a number as Go's shortest `%g`: `1e+06`, `1.5`, `1e-05`. */
+/** Returns a float as Go writes it in YAML: `1e+06`, `1.5`, `.nan`. */
 export function formatFloat(value: number): string {
-  if (Number.isNaN(value)) return '.nan';
-  if (!Number.isFinite(value)) return value > 0 ? '.inf' : '-.inf';
-  const match = /^(-?)([0-9])(?:\.([0-9]+))?e([-+])([0-9]+)$/.exec(value.toExponential());
-  if (match === null) return String(value);
-  const exponent = Number(match[5]) * (match[4] === '-' ? -1 : 1);
-  const sign = Object.is(value, -0) ? '-' : (match[1] as string);
-  if (exponent >= -4 && exponent < 6) return sign + Math.abs(value).toString();
-  const digits = match[3] === undefined ? match[2] : `${match[2] as string}.${match[3]}`;
-  return `${sign}${digits as string}e${match[4] as string}${(match[5] as string).padStart(2, '0')}`;
+  if (Number.isFinite(value)) return formatGoFloat(value);
+  return Number.isNaN(value) ? '.nan' : value > 0 ? '.inf' : '-.inf';
 }
 
 /** Returns the text of a numeric mapping key, which Go formats with 32-bit precision. */

@@ -1,6 +1,7 @@
 import { findBase64Error } from '../core/base64.js';
 import { OpmateError } from '../core/errors.js';
 import { describeKind } from '../document/field.js';
+import { formatGoFloat } from '../document/go-float.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { getList, getText } from '../document/json-fields.js';
 import type { PackageIcon, RelatedImage } from './declarative-config.js';
@@ -50,13 +51,13 @@ export function csvRelease(spec: JsonObject): string {
   const release = spec['release'] ?? null;
   if (release === null) return '';
   if (typeof release === 'string') return release;
-  if (typeof release === 'bigint') return formatShortest(Number(release));
+  if (typeof release === 'bigint') return formatGoFloat(Number(release));
   if (typeof release !== 'number') {
     throw new TypeMismatchError(['spec', 'release'], 'release field must be a string or number');
   }
   return Number.isInteger(release) && Math.abs(release) < 2 ** 63
     ? String(BigInt(release))
-    : formatShortest(release);
+    : formatGoFloat(release);
 }
 
 /** Returns the custom resource definitions that a CSV owns or requires. */
@@ -108,15 +109,6 @@ export function csvDeploymentImages(spec: JsonObject): string[] {
     for (const container of pod.initContainers ?? []) images.add(container.image);
   }
   return [...images];
-}
-
-/** Formats a number as Go's `%g`: shortest digits, with an exponent below 1e-4 and from 1e6. */
-export function formatShortest(value: number): string {
-  if (value === 0) return '0';
-  const [digits = '', power = '0'] = value.toExponential().split('e');
-  const exponent = Number(power);
-  if (exponent >= -4 && exponent < 6) return String(value);
-  return `${digits}e${exponent < 0 ? '-' : '+'}${String(Math.abs(exponent)).padStart(2, '0')}`;
 }
 
 /** Reports whether a manifest is a ClusterServiceVersion. */

@@ -1,8 +1,8 @@
 import { quoteGo } from '../../core/go-json-quote.js';
+import { formatGoFloat } from '../../document/go-float.js';
 import {
   type GoValue,
   GoStruct,
-  formatFloat,
   isGoMap,
   isNumber,
   getKeys,
@@ -185,7 +185,7 @@ function formatNumber(
   if (verb === 'f' || verb === 'F') text = value.toFixed(digits);
   else if (verb === 'e' || verb === 'E') text = exponent(value.toExponential(digits));
   else if (verb !== 'g' && verb !== 'G' && verb !== 'v') return undefined;
-  else if (precision === undefined) text = formatFloat(value);
+  else if (precision === undefined) text = formatGoFloat(value);
   else text = exponent(String(Number(value.toPrecision(Math.max(1, digits)))));
   return signed(verb === 'E' ? text.toUpperCase() : text, value, flags);
 }

@@ -1,4 +1,5 @@
 import { sortedByBytes } from '../../core/order.js';
+import { formatGoFloat } from '../../document/go-float.js';
 import { type JsonValue, setJsonKey } from '../../document/json.js';
 import { evaluationFault, limitFault } from './fault.js';
 
@@ -113,28 +114,6 @@ export function getKind(value: GoValue): string {
   return isGoMap(value) ? 'map' : getType(value);
 }
 
-/** Returns a float as Go's `%v` prints it: with an exponent below 1e-4 and from 1e6. */
-export function formatFloat(value: number): string {
-  if (Number.isNaN(value)) return 'NaN';
-  if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf';
-  if (value === 0) return Object.is(value, -0) ? '-0' : '0';
-  const [mantissa = '', exponent = '0'] = value.toExponential().split('e');
-  const power = Number(exponent);
-  if (power < -4 || power >= 6) {
-    const digits = String(Math.abs(power)).padStart(2, '0');
-    return `${mantissa}e${power < 0 ? '-' : '+'}${digits}`;
-  }
-  return plainDigits(mantissa, power);
-}
-
-function plainDigits(mantissa: string, power: number): string {
-  const sign = mantissa.startsWith('-') ? '-' : '';
-  const digits = mantissa.replace(/[-.]/g, '');
-  if (power < 0) return `${sign}0.${'0'.repeat(-power - 1)}${digits}`;
-  if (digits.length <= power + 1) return sign + digits.padEnd(power + 1, '0');
-  return `${sign}${digits.slice(0, power + 1)}.${digits.slice(power + 1)}`;
-}
-
 /** Maximum characters of a printed value. */
 const maxTextLength = 16 * 1024 * 1024;
 
@@ -159,7 +138,7 @@ export function printValue(value: GoValue): string {
       return `map[${getKeys(entry)
         .map((key) => `${key}:${print(entry[key] as GoValue, depth + 1)}`)
         .join(' ')}]`;
-    const text = typeof entry === 'number' ? formatFloat(entry) : String(entry);
+    const text = typeof entry === 'number' ? formatGoFloat(entry) : String(entry);
     length += text.length;
     requireTextLength(length);
     return text;

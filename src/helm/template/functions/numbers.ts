@@ -1,9 +1,9 @@
 import { evaluationFault } from '../fault.js';
 import { compareBytes } from '../../../core/order.js';
+import { formatGoFloat } from '../../../document/go-float.js';
 import {
   type GoValue,
   GoStruct,
-  formatFloat,
   getType,
   isEqual,
   isInt64,
@@ -68,7 +68,7 @@ interface Decimal {
 const quotientScale = 16;
 
 function parseDecimal(value: number): Decimal {
-  if (!Number.isFinite(value)) throw evaluationFault(`cannot create a decimal from ${formatFloat(value)}`);
+  if (!Number.isFinite(value)) throw evaluationFault(`cannot create a decimal from ${formatGoFloat(value)}`);
   const [mantissa = '', exponent = ''] = value.toExponential().split('e');
   const scale = (mantissa.split('.')[1] ?? '').length - Number(exponent);
   return { digits: BigInt(mantissa.replace('.', '')), scale };

@@ -29,6 +29,18 @@ const printed: [template: string, text: string][] = [
     'yes "" 10 0',
   ],
   [
+    '{{ upper "Straße" }} {{ lower "ΟΔΟΣ İ" }} {{ title "a-é_b ßx" }} {{ untitle "Ab İC" }} {{ swapcase "aB ß" }} {{ camelcase "_no_https__v1.2_X " }} {{ camelcase "GO-PATH" }}',
+    'STRAßE οδοσ i A-É_b ßx ab iC Ab ß _NoHttps_V1.2X  GoPath',
+  ],
+  [
+    '{{ kebabcase "v1.2.3" }} {{ snakecase "HTTP20xOK" }} {{ snakecase "Bld4Floor3rd" }} {{ kebabcase "_a  b$C" }} {{ snakecase "http2xx" }} {{ kebabcase "NoHTTPS" }} {{ snakecase "x漢字y" }}',
+    'v1.2.3 http_20x_ok bld4_floor_3rd -a--b-$-c http_2xx no-https x_漢字_y',
+  ],
+  [
+    '{{ wrapWith 4 "-" "abcdefghij kl" }} {{ wrap 4 " abcdefghij kl m" | quote }} {{ wrapWith 3 "" "éab" | quote }} {{ abbrev 6 "ééé" }} {{ abbrevboth 5 10 "1234 5678 9123" }} {{ html nil }} {{ urlquery 1 2 "a" }}',
+    'abcd-efgh-ij-kl "abcdefghij\\nkl m" "éa\\nb" ééé ...5678... &lt;no value&gt; 1+2a',
+  ],
+  [
     '{{ $a := dict "x" (dict "y" 1) }}{{ $_ := merge (dict) $a (dict "x" (dict "z" 2)) }}{{ toJson $a }}',
     '{"x":{"y":1,"z":2}}',
   ],

@@ -4,15 +4,7 @@ import { encodeGoJson, parseGoJson } from '../../../document/go-json.js';
 import type { JsonValue } from '../../../document/json.js';
 import { encodeYaml, parseYaml } from '../../../document/yaml.js';
 import { TemplateFault, evaluationFault } from '../fault.js';
-import {
-  type GoValue,
-  fromJsonValue,
-  getType,
-  isGoMap,
-  isNumber,
-  toJsonValue,
-  toText,
-} from '../go-values.js';
+import { type GoValue, fromJsonValue, getType, isGoMap, isNumber, toJsonValue } from '../go-values.js';
 import { sprint, sprintf, sprintln } from '../format.js';
 import { type FunctionTable, define, lacking, withMust } from './define.js';
 
@@ -140,6 +132,9 @@ const html: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
+/** Prints values, nil as templates do. (Source: text/template, evalArgs.) */
+const printAll = (values: readonly GoValue[]): string => sprint(values.map((value) => value ?? '<no value>'));
+
 /** Returns a character as scripts write it. (Source: text/template, JSEscape.) */
 function escapeJs(name: string): string {
   if (name === '\\' || name === "'" || name === '"') return `\\${name}`;
@@ -174,10 +169,10 @@ export const encodingFunctions: FunctionTable = {
   print: define('a*', (values) => sprint(values)),
   println: define('a*', (values) => sprintln(values)),
   printf: define('sa*', ([format, ...values]) => sprintf(format, values)),
-  html: define('a*', (values) => sprint(values).replace(/[\0&<>"']/g, (name) => html[name] as string)),
-  js: define('a*', (values) => sprint(values).replace(/[\\'"<>&=\p{Cc}]/gu, escapeJs)),
+  html: define('a*', (values) => printAll(values).replace(/[\0&<>"']/g, (name) => html[name] as string)),
+  js: define('a*', (values) => printAll(values).replace(/[\\'"<>&=\p{Cc}]/gu, escapeJs)),
   urlquery: define('a*', (values) =>
-    encodeURIComponent(values.map(toText).join(''))
+    encodeURIComponent(printAll(values))
       .replaceAll('%20', '+')
       .replace(/[!'()*]/g, (name) => `%${name.charCodeAt(0).toString(16).toUpperCase()}`),
   ),

@@ -54,23 +54,71 @@ function numbered(parts: readonly string[]): GoMap {
   return made;
 }
 
-const words = (text: string): string[] =>
-  text
-    .replace(/([\p{Ll}\d])(\p{Lu})/gu, '$1 $2')
-    .replace(/(\p{Lu})(\p{Lu}\p{Ll})/gu, '$1 $2')
-    .split(/[\s_.-]+/)
-    .filter((word) => word !== '');
+// Go changes case letter by letter: none becomes several, and the last sigma of a word is none of its own.
+const lower = (text: string): string => text.replace(/./gsu, (name) => [...name.toLowerCase()][0] as string);
+const upper = (text: string): string =>
+  text.replace(/./gsu, (name) => ([...name.toUpperCase()].length === 1 ? name.toUpperCase() : name));
 
-function wrap(width: number, text: string, separator: string): string {
+/** Words and what separates them: connectors and punctuation. (Source: huandu/xstrings v1.5, nextWord.) */
+const wordPattern = (() => {
+  const small = '\\p{Ll}\\p{Lt}\\p{Lm}';
+  const word = `\\p{Lu}+(?=\\p{Lu}[${small}])|\\p{Lu}{2,}|\\p{Lu}[${small}]*|[${small}]+|[^-_\\s\\p{P}\\p{N}\\p{Lu}${small}]+`;
+  return new RegExp(
+    `[-_\\s]+|\\p{P}+|\\p{N}[\\p{N}${small}]*|(?:${word})(?:\\p{N}+(?![\\p{N}${small}]))?`,
+    'gu',
+  );
+})();
+
+/** Returns text in lower case, with `connector` between words and for spaces, dashes and underscores. */
+function connectWords(text: string, connector: string): string {
+  let isWord = false;
+  return text.replace(wordPattern, (part) => {
+    const isAfterWord = isWord;
+    isWord = !/^[-_\s\p{P}]/u.test(part);
+    if (/^[-_\s]/.test(part)) return connector.repeat(part.length);
+    return (isAfterWord && isWord ? connector : '') + part.replace(/\p{Lu}/gu, lower);
+  });
+}
+
+function camelcase(text: string): string {
+  return text.replace(
+    /(^[-_\s]*|[-_\s]+)([^-_\s])(\p{Lu}*)/gu,
+    (_all, gap: string, first: string, rest: string, position: number) =>
+      (position === 0 ? gap : gap.slice(0, -1)) + upper(first) + (/\p{Lu}/u.test(first) ? lower(rest) : rest),
+  );
+}
+
+/** Calls a function with one character per byte of UTF-8, and returns its result as text. */
+function byBytes(text: string, change: (bytes: string) => string): string {
+  return Buffer.from(change(Buffer.from(text).toString('latin1')), 'latin1').toString();
+}
+
+/** Wraps at spaces, and if `breaksWords`, within words that are too long. (Source: Masterminds/goutils, WrapCustom.) */
+function wrap(text: string, width: number, separator: string, breaksWords: boolean): string {
+  const size = Math.max(width, 1);
   const lines: string[] = [];
-  let line = '';
-  for (const word of text.split(/ /)) {
-    if (line !== '' && line.length + 1 + word.length > width) {
-      lines.push(line);
-      line = word;
-    } else line = line === '' ? word : `${line} ${word}`;
+  let rest = text;
+  while (rest.length > size) {
+    if (rest.startsWith(' ')) {
+      rest = rest.slice(1);
+      continue;
+    }
+    const space = rest.lastIndexOf(' ', size);
+    const end = space >= 0 ? space : breaksWords ? size : rest.indexOf(' ', size);
+    if (end < 0) break;
+    lines.push(rest.slice(0, end));
+    rest = rest.slice(space < 0 && breaksWords ? end : end + 1);
   }
-  return [...lines, line].join(separator);
+  return [...lines, rest].join(separator);
+}
+
+/** Shortens text with dots, at its start too from `offset` 5. (Source: Masterminds/goutils, AbbreviateFull.) */
+function abbreviate(text: string, offset: number, width: number): string {
+  const kept = width - 3;
+  if (text.length <= width) return text;
+  const start = Math.min(offset, text.length - kept);
+  if (start <= 4) return `${text.slice(0, kept)}...`;
+  return `...${start + kept < text.length ? abbreviate(text.slice(start), 0, kept) : text.slice(-kept)}`;
 }
 
 /** Functions for text. (Source: Masterminds/sprig v3.) */
@@ -82,17 +130,10 @@ export const textFunctions: FunctionTable = {
     suffix !== '' && text.endsWith(suffix) ? text.slice(0, -suffix.length) : text,
   ),
   trimPrefix: define('ss', ([prefix, text]) => (text.startsWith(prefix) ? text.slice(prefix.length) : text)),
-  upper: define('s', ([text]) => text.toUpperCase()),
-  lower: define('s', ([text]) => text.toLowerCase()),
-  title: define('s', ([text]) =>
-    text.replace(
-      /(^|[^\p{L}\p{N}_])(\p{Ll})/gu,
-      (_all, before: string, letter: string) => before + letter.toUpperCase(),
-    ),
-  ),
-  untitle: define('s', ([text]) =>
-    text.replace(/(^|\s)(\p{Lu})/gu, (_all, before: string, letter: string) => before + letter.toLowerCase()),
-  ),
+  upper: define('s', ([text]) => upper(text)),
+  lower: define('s', ([text]) => lower(text)),
+  title: define('s', ([text]) => text.replace(/(?<=^|[^\w\x80-\u{10ffff}]|\s)./gsu, upper)),
+  untitle: define('s', ([text]) => text.replace(/(?<=^|\s)\S/gu, lower)),
   repeat: define('is', ([count, text], { budget }) => {
     budget.requireLength(requireCount(count) * text.length);
     return text.repeat(count);
@@ -105,33 +146,24 @@ export const textFunctions: FunctionTable = {
   }),
   trunc: define('is', ([length, text]) => truncate(length, text)),
   abbrev: define('is', ([width, text]) =>
-    width < 4 || text.length <= width ? text : `${text.slice(0, width - 3)}...`,
+    width < 4 ? text : byBytes(text, (bytes) => abbreviate(bytes, 0, width)),
   ),
   abbrevboth: define('iis', ([left, right, text]) =>
-    right < 4 || (left > 0 && right < 7) || text.length <= right
-      ? text
-      : `...${text.slice(left, left + right - 6)}...`,
+    right < 4 || (left > 0 && right < 7) ? text : byBytes(text, (bytes) => abbreviate(bytes, left, right)),
   ),
   nospace: define('s', ([text]) => text.replace(/\s+/g, '')),
-  initials: define('s', ([text]) =>
-    text
-      .split(/\s+/)
-      .map((word) => word.slice(0, 1))
-      .join(''),
-  ),
+  initials: define('s', ([text]) => (text.match(/(?<=^|\s)\S/gu) ?? []).join('')),
   swapcase: define('s', ([text]) =>
-    [...text].map((name) => (name === name.toUpperCase() ? name.toLowerCase() : name.toUpperCase())).join(''),
+    text.replace(/\p{Lu}|\p{Lt}|(\p{Ll})/gu, (name, isLower) => (isLower ? upper : lower)(name)),
   ),
-  snakecase: define('s', ([text]) => words(text).join('_').toLowerCase()),
-  kebabcase: define('s', ([text]) => words(text).join('-').toLowerCase()),
-  camelcase: define('s', ([text]) =>
-    words(text)
-      .map((word) => word.slice(0, 1).toUpperCase() + word.slice(1))
-      .join(''),
-  ),
+  snakecase: define('s', ([text]) => connectWords(text, '_')),
+  kebabcase: define('s', ([text]) => connectWords(text, '-')),
+  camelcase: define('s', ([text]) => camelcase(text)),
   shuffle: define('s', ([text]) => text),
-  wrap: define('is', ([width, text]) => wrap(width, text, '\n')),
-  wrapWith: define('iss', ([width, separator, text]) => wrap(width, text, separator)),
+  wrap: define('is', ([width, text]) => byBytes(text, (bytes) => wrap(bytes, width, '\n', false))),
+  wrapWith: define('iss', ([width, separator, text]) =>
+    byBytes(text, (bytes) => wrap(bytes, width, Buffer.from(separator || '\n').toString('latin1'), true)),
+  ),
   contains: define('ss', ([part, text]) => text.includes(part)),
   hasPrefix: define('ss', ([prefix, text]) => text.startsWith(prefix)),
   hasSuffix: define('ss', ([suffix, text]) => text.endsWith(suffix)),

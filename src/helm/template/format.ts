@@ -86,19 +86,19 @@ function print(value: GoValue): string {
   return value === null ? '<nil>' : printValue(value);
 }
 
-function pad(text: string, { flags, width = 0, precision }: Directive): string {
+function pad(text: string, { flags, width = 0, precision }: Directive, value: GoValue): string {
   const missing = width - [...text].length;
   if (missing <= 0) return text;
   if (flags.includes('-')) return text + ' '.repeat(missing);
-  const isZero = flags.includes('0') && precision === undefined;
-  if (!isZero) return ' '.repeat(missing) + text;
-  return /^[+-]/.test(text) ? `${text[0]}${'0'.repeat(missing)}${text.slice(1)}` : '0'.repeat(missing) + text;
+  const isZero = flags.includes('0') && (typeof value !== 'bigint' || precision === undefined);
+  const sign = isZero && isNumber(value) ? (/^[-+ ]/.exec(text)?.[0] ?? '') : '';
+  return sign + (isZero ? '0' : ' ').repeat(missing) + text.slice(sign.length);
 }
 
 function formatArgument(directive: Directive, value: GoValue): string {
   const { verb, flags } = directive;
-  if (verb === 'T') return pad(getType(value), directive);
-  if (value === null) return verb === 'v' ? pad('<nil>', directive) : `%!${verb}(<nil>)`;
+  if (verb === 'T') return formatPart({ ...directive, verb: 's' }, getType(value));
+  if (value === null) return verb === 'v' ? pad('<nil>', directive, value) : `%!${verb}(<nil>)`;
   if (verb === 'w') return mismatch(directive, value);
   if (verb !== 'v') return formatPart(directive, value);
   if (flags.includes('#')) return goSyntax(value);
@@ -120,7 +120,7 @@ function formatPart(directive: Directive, value: GoValue): string {
   else if (typeof value === 'boolean') made = 'tv'.includes(verb) ? String(value) : undefined;
   else if (typeof value === 'bigint') made = formatInt(verb, value, precision, flags);
   else made = formatNumber(verb, value, precision, flags);
-  return made === undefined ? mismatch(directive, value) : pad(made, directive);
+  return made === undefined ? mismatch(directive, value) : pad(made, directive, value);
 }
 
 /** Returns a value whose type does not fit the verb, as Go prints it. */
@@ -179,24 +179,32 @@ function formatNumber(
   precision: number | undefined,
   flags: string,
 ): string | undefined {
-  const digits = Math.min(precision ?? 6, 100);
-  const exponent = (text: string): string => text.replace(/e([+-])(\d)$/, 'e$10$2');
+  const digits = Math.min(precision ?? 6, 99);
   let text: string;
-  if (verb === 'f' || verb === 'F') text = value.toFixed(digits);
-  else if (verb === 'e' || verb === 'E') text = exponent(value.toExponential(digits));
+  if (verb === 'f' || verb === 'F') text = toFixed(value, digits);
+  else if (verb === 'e' || verb === 'E') text = value.toExponential(digits).replace(/e([+-])(\d)$/, 'e$10$2');
   else if (verb !== 'g' && verb !== 'G' && verb !== 'v') return undefined;
   else if (precision === undefined) text = formatGoFloat(value);
-  else text = exponent(String(Number(value.toPrecision(Math.max(1, digits)))));
-  return signed(verb === 'E' ? text.toUpperCase() : text, value, flags);
+  else text = formatGoFloat(Number(value.toPrecision(digits || 1)), digits || 1);
+  return signed('EG'.includes(verb) ? text.toUpperCase() : text, value, flags);
+}
+
+/** Returns a number with decimal places, ties rounded to even digits. */
+function toFixed(value: number, digits: number): string {
+  if (!Number.isFinite(value)) return formatGoFloat(value);
+  if (Math.abs(value) >= 1e21) return `${BigInt(value)}${digits > 0 ? '.' : ''}${'0'.repeat(digits)}`;
+  // A number that is whole in half units of the last place has all its digits here.
+  const exact = Number.isInteger(value * 2 ** (digits + 1)) ? value.toFixed(digits + 1) : '';
+  return /[02468]\.?5$/.test(exact) ? exact.replace(/\.?5$/, '') : value.toFixed(digits);
 }
 
 function goSyntax(value: GoValue): string {
-  if (value === null) return '<nil>';
+  const inner = (item: GoValue): string => (item === null ? 'interface {}(nil)' : goSyntax(item));
   if (typeof value === 'string') return quoteGo(value);
-  if (Array.isArray(value)) return `[]interface {}{${value.map(goSyntax).join(', ')}}`;
+  if (Array.isArray(value)) return `[]interface {}{${value.map(inner).join(', ')}}`;
   if (isGoMap(value))
     return `map[string]interface {}{${getKeys(value)
-      .map((key) => `${quoteGo(key)}:${goSyntax(value[key] as GoValue)}`)
+      .map((key) => `${quoteGo(key)}:${inner(value[key] as GoValue)}`)
       .join(', ')}}`;
   return print(value);
 }

@@ -41,6 +41,14 @@ const printed: [template: string, text: string][] = [
     'abcd-efgh-ij-kl "abcdefghij\\nkl m" "éa\\nb" ééé ...5678... &lt;no value&gt; 1+2a',
   ],
   [
+    '{{ printf "%.0f %.0f %.1f %.2f %.1f" 0.5 2.5 1.25 -2.675 -0.25 }} {{ printf "%.1f %.3g %.2v %G" 1e21 8080.0 123456.0 1e-7 }}',
+    '0 2 1.2 -2.67 -0.2 1000000000000000000000.0 8.08e+03 1.2e+05 1E-07',
+  ],
+  [
+    '{{ printf "%08.3f %05s %-05d| %+06.1f %05.3d %.3T %#v" -1.5 "ab" 7 2.0 7 "a" (list nil 1) }}',
+    '-001.500 000ab 7    | +002.0   007 str []interface {}{interface {}(nil), 1}',
+  ],
+  [
     '{{ $a := dict "x" (dict "y" 1) }}{{ $_ := merge (dict) $a (dict "x" (dict "z" 2)) }}{{ toJson $a }}',
     '{"x":{"y":1,"z":2}}',
   ],

@@ -6,8 +6,12 @@ export const defaultMaxConnections = 1_000;
 const defaultStalledMs = 15_000;
 /** Bytes below which there is no progress: clients may drip, and pings and their replies are fewer. */
 const minMovedBytes = 1024;
-/** Minimum interval of searches for stalled clients. */
-const checkMs = 1_000;
+/** Minimum average rate of a request, in bytes per second. */
+const minRate = 1024;
+/** Time of a new connection or request before slower ones make room. */
+const newMs = 500;
+/** Time after a search for stalled clients in vain. */
+const checkMs = 100;
 /** Interval of repeated warnings. */
 const warnMs = 60_000;
 
@@ -18,7 +22,12 @@ export interface Connection {
   readonly peer: string;
   /** Bytes sent and received at the last progress, and its time. */
   moved: { bytes: number; since: number };
+  /** Bytes received before the current request, and the time of its headers; while idle, the time of the last response. */
+  request: { offset: number; since: number };
 }
+
+/** Work of a client that a server waits for: to send more of a request, or anything while bytes are in a buffer. */
+type ClientWork = 'sending' | 'buffered';
 
 export interface ConnectionLimits {
   /** Default 1000. */
@@ -33,13 +42,12 @@ interface ConnectionRules<T> {
   kind: string;
   create: (connection: Connection) => T;
   isIdle: (connection: T) => boolean;
-  /** Reports whether the server waits for the client to read or send. */
-  waitsForClient: (connection: T) => boolean;
+  findClientWork: (connection: T) => ClientWork | undefined;
 }
 
 /**
- * Open connections of a server. Beyond the maximum, the longest idle or a stalled one is closed, or else the new one
- * refused.
+ * Open connections of a server. Beyond the maximum, the longest idle one is closed, or the slowest of those that send
+ * less than 1 KB per second or have stalled, or else the new one is refused.
  */
 export class Connections<T extends Connection> {
   readonly #limits: ConnectionLimits;
@@ -65,9 +73,13 @@ export class Connections<T extends Connection> {
       socket.destroy();
       return undefined;
     }
-    const peer = getPeer(socket);
-    const moved = { bytes: 0, since: performance.now() };
-    const connection = this.#rules.create({ socket, peer, moved });
+    const [peer, since] = [getPeer(socket), performance.now()];
+    const connection = this.#rules.create({
+      socket,
+      peer,
+      moved: { bytes: 0, since },
+      request: { offset: 0, since },
+    });
     this.#open.set(peer, connection);
     socket.once('close', () => {
       if (this.#open.get(peer) === connection) this.#open.delete(peer);
@@ -80,8 +92,14 @@ export class Connections<T extends Connection> {
     return this.#open.get(getPeer(socket));
   }
 
+  /** Begins the time of a request, whose headers the server has received. */
+  markBusy({ request }: T): void {
+    request.since = performance.now();
+  }
+
   /** Makes a connection the most recently idle one. */
   markIdle(connection: T): void {
+    connection.request = { offset: connection.socket.bytesRead, since: performance.now() };
     if (this.#open.get(connection.peer) !== connection) return;
     this.#open.delete(connection.peer);
     this.#open.set(connection.peer, connection);
@@ -99,7 +117,10 @@ export class Connections<T extends Connection> {
   #makeRoom(): boolean {
     const { maxConnections = defaultMaxConnections } = this.#limits;
     if (this.#open.size < maxConnections) return true;
-    const closed = this.list.find(this.#rules.isIdle) ?? this.#findStalled();
+    const idle = this.list.find(this.#rules.isIdle);
+    // The headers of a new connection are on their way: under an attack, it would not live to see them.
+    const isNew = idle === undefined || performance.now() - idle.request.since < newMs;
+    const closed = isNew ? (this.#findSlowest() ?? idle) : idle;
     if (closed !== undefined) {
       this.#open.delete(closed.peer);
       closed.socket.destroy();
@@ -110,20 +131,28 @@ export class Connections<T extends Connection> {
     return false;
   }
 
-  /** Finds a connection whose client has stalled, as observed by calls of this method; searches at most once a second. */
-  #findStalled(): T | undefined {
+  /** Finds the slowest client of those that are too slow, or have stalled as observed by calls of this method. */
+  #findSlowest(): T | undefined {
     const now = performance.now();
     const { stalledMs = defaultStalledMs } = this.#limits;
     if (now - this.#checkedAt < Math.min(checkMs, stalledMs)) return undefined;
+    let [slowest, lowestRate]: [T | undefined, number] = [undefined, Infinity];
     for (const connection of this.#open.values()) {
-      const { socket, moved } = connection;
+      const { socket, moved, request } = connection;
       const bytes = socket.bytesRead + socket.bytesWritten;
-      if (!this.#rules.waitsForClient(connection) || bytes - moved.bytes >= minMovedBytes) {
+      const work = this.#rules.findClientWork(connection);
+      if (work === undefined || bytes - moved.bytes >= minMovedBytes) {
         connection.moved = { bytes, since: now };
-      } else if (now - moved.since >= stalledMs) return connection;
+      }
+      const requestMs = now - request.since;
+      const rate = (1000 * (socket.bytesRead - request.offset)) / requestMs;
+      const isSlow = work === 'sending' && requestMs >= newMs && rate < minRate;
+      if ((isSlow || now - connection.moved.since >= stalledMs) && rate < lowestRate) {
+        [slowest, lowestRate] = [connection, rate];
+      }
     }
-    this.#checkedAt = now;
-    return undefined;
+    if (slowest === undefined) this.#checkedAt = now;
+    return slowest;
   }
 }
 

@@ -115,8 +115,12 @@ function manageConnections(
     create: (connection) => ({ ...connection, current: undefined, waiting: [] }),
     // Also during a TLS handshake.
     isIdle: ({ current }) => current === undefined,
-    waitsForClient: ({ current }) =>
-      current !== undefined && (!current.req.complete || current.req.socket.writableLength > 0),
+    findClientWork: ({ current }) => {
+      if (current === undefined) return undefined;
+      const { complete, readableLength, socket } = current.req;
+      if (!complete) return readableLength === 0 ? 'sending' : 'buffered';
+      return socket.writableLength > 0 ? 'buffered' : undefined;
+    },
   });
   const handling = new Set<Promise<void>>();
   /** Pipelined requests of all connections. */
@@ -180,6 +184,7 @@ function manageConnections(
   function begin(connection: HttpConnection, request: IncomingMessage, response: ServerResponse): void {
     if (request.socket.destroyed) return;
     connection.current = response;
+    connections.markBusy(connection);
     response.once('close', () => end(connection, request.socket));
     if (closing !== undefined) response.setHeader('Connection', 'close');
     if (!allowsHost(request)) {

@@ -35,7 +35,7 @@ export class GrpcConnections extends Connections<GrpcConnection> {
         streamReplies: createLane(),
       }),
       isIdle: ({ calls, unreadBytes }) => calls === 0 && unreadBytes === 0,
-      waitsForClient: ({ unreadBytes }) => unreadBytes > 0,
+      findClientWork: ({ unreadBytes }) => (unreadBytes > 0 ? 'buffered' : undefined),
     });
   }
 

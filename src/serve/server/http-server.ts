@@ -7,10 +7,10 @@ import type { HostRule } from './host-rule.js';
 import { type ServerCertificate, createTlsOptions } from './tls.js';
 import { type Connection, type ConnectionLimits, Connections } from './connections.js';
 
-/** Time limit of request headers. (Source: catalogd.) */
-const headersMs = 5_000;
+/** Time limit of request headers, and by default of a request. (Source: catalogd.) */
+export const defaultRequestMs = 5_000;
 /** Time after which an idle connection is closed, during and between requests. */
-const defaultIdleMs = 5 * 60 * 1000;
+export const defaultIdleMs = 5 * 60 * 1000;
 const keepAliveMs = 60_000;
 /** Maximum size of request line and headers. */
 const maxHeaderBytes = 16 * 1024;
@@ -56,9 +56,9 @@ const foreignHost: RequestRefusal = {
  * Throws OpmateError INVALID for an unusable certificate.
  */
 export function createHttpServer(options: HttpServerOptions): Server {
-  const { certificate, requestMs = headersMs, idleMs = defaultIdleMs } = options;
+  const { certificate, requestMs = defaultRequestMs, idleMs = defaultIdleMs } = options;
   const limits = {
-    headersTimeout: headersMs,
+    headersTimeout: defaultRequestMs,
     requestTimeout: requestMs,
     keepAliveTimeout: keepAliveMs,
     // Precision of these times.

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Deadlines, takeTurn } from '../../../core/concurrency.js';
 import { getMessage } from '../../../core/errors.js';
 import type { LogLevel, Logger } from '../../../core/log.js';
+import { defaultIdleMs, defaultRequestMs } from '../../server/http-server.js';
 import { encodeHeaderBlock } from '../http2/hpack.js';
 import { errorCodes } from '../http2/protocol.js';
 import type { RequestHeaders } from '../http2/request-headers.js';
@@ -48,12 +49,21 @@ const baseFields = { ':status': '200', 'content-type': 'application/grpc' };
 const baseBlock = encodeHeaderBlock(baseFields);
 const okTrailers = encodeHeaderBlock({ 'grpc-status': String(statusCodes.OK) });
 
+/** Time limits of requests. */
+export interface RequestLimits {
+  /** Time for the request message of a call; default 5 seconds, as for HTTP requests. */
+  requestMs?: number | undefined;
+  /** Time for each message of a stream of requests; default 5 minutes. */
+  idleMs?: number | undefined;
+}
+
 /** State that the calls of a server share. */
 export class GrpcCalls {
   readonly unaryReplies = new ReplyLimit(maxUnreadReplies);
   readonly streamReplies = new ReplyLimit(maxActiveStreams);
   readonly deadlines = new Deadlines();
   readonly connections: GrpcConnections;
+  readonly limits: { requestMs: number; idleMs: number };
   readonly logger: Logger;
   /** Calls whose method has begun. */
   openCalls = 0;
@@ -61,9 +71,17 @@ export class GrpcCalls {
   allCalls = 0;
   requestBytes = 0;
 
-  constructor(connections: GrpcConnections, logger: Logger) {
+  constructor(
+    connections: GrpcConnections,
+    {
+      logger,
+      requestMs = defaultRequestMs,
+      idleMs = defaultIdleMs,
+    }: RequestLimits & Pick<GrpcCalls, 'logger'>,
+  ) {
     this.connections = connections;
     this.logger = logger;
+    this.limits = { requestMs, idleMs };
   }
 }
 
@@ -88,6 +106,10 @@ export class GrpcCall implements CallHeaders, StreamHandler {
   #unreadBytes = 0;
   #awaken: (() => void) | undefined;
   #isOver = false;
+  /** Deadline of the client. */
+  #endsAt = Infinity;
+  /** Time limit of the message that the call waits for. */
+  #limitMs = Infinity;
 
   constructor(
     stream: Http2Stream,
@@ -117,14 +139,34 @@ export class GrpcCall implements CallHeaders, StreamHandler {
     if (this.#connection.allCalls++ > 0 && isCrowded)
       return this.#fail(new StatusError('RESOURCE_EXHAUSTED', `more than ${maxCalls} open calls`));
     const timeout = this.headers['grpc-timeout'];
-    if (timeout === undefined) return;
-    const ms = readTimeout(timeout);
-    if (ms === undefined) return this.#fail(new StatusError('INTERNAL', 'invalid grpc-timeout'));
-    this.#calls.deadlines.add(this, ms);
+    if (timeout !== undefined) {
+      const ms = readTimeout(timeout);
+      if (ms === undefined) return this.#fail(new StatusError('INTERNAL', 'invalid grpc-timeout'));
+      this.#endsAt = performance.now() + ms;
+    }
+    this.#awaitMessage();
+  }
+
+  #awaitMessage(): void {
+    if (this.#isOver) return;
+    const { requestMs, idleMs } = this.#calls.limits;
+    this.#setLimit(this.#method.kind === 'bidi-stream' ? idleMs : requestMs);
+  }
+
+  /** Limits the time of the current step, within the deadline of the client. */
+  #setLimit(ms: number): void {
+    this.#limitMs = ms;
+    const { deadlines } = this.#calls;
+    deadlines.remove(this);
+    deadlines.add(this, this.#endsAt === Infinity ? ms : Math.min(ms, this.#endsAt - performance.now()));
   }
 
   expire(): void {
-    this.#fail(new StatusError('DEADLINE_EXCEEDED', 'deadline exceeded'));
+    const isLate = performance.now() >= this.#endsAt;
+    const problem = isLate
+      ? 'deadline exceeded'
+      : `no complete request message within ${this.#limitMs / 1000} s`;
+    this.#fail(new StatusError('DEADLINE_EXCEEDED', problem));
   }
 
   receive(piece: Buffer): void {
@@ -173,6 +215,7 @@ export class GrpcCall implements CallHeaders, StreamHandler {
 
   /** Starts the method on a complete request. */
   #begin(method: OneRequestMethod, request: Buffer): void {
+    this.#setLimit(Infinity);
     this.#startedAt = performance.now();
     this.#calls.openCalls++;
     this.#calls.connections.begin(this.#connection);
@@ -250,6 +293,7 @@ export class GrpcCall implements CallHeaders, StreamHandler {
       for (;;) {
         const message = this.#received.shift();
         if (message === undefined || this.#isOver) break;
+        this.#setLimit(Infinity);
         this.#stream.pause();
         const request = await decompressMessage(message, this.#encoding);
         if (this.#isGone) return;
@@ -259,6 +303,7 @@ export class GrpcCall implements CallHeaders, StreamHandler {
           this.#awaken = resolve;
           this.#stream.write(frames, resolve);
         });
+        this.#awaitMessage();
       }
       this.#isReplying = false;
       if (this.#hasEnded) this.#succeed();

@@ -9,7 +9,7 @@ import type { RequestHeaders } from '../http2/request-headers.js';
 import { Http2Session } from '../http2/session.js';
 import type { Http2Stream } from '../http2/stream.js';
 import { type GrpcConnection, GrpcConnections } from './connections.js';
-import { GrpcCall, GrpcCalls, type GrpcMethod } from './call.js';
+import { GrpcCall, GrpcCalls, type GrpcMethod, type RequestLimits } from './call.js';
 import { acceptedEncodings } from './frames.js';
 import { encodeStatusMessage, statusCodes } from './status.js';
 
@@ -29,7 +29,7 @@ export interface GrpcService {
   methods: Readonly<Record<string, GrpcMethod>>;
 }
 
-interface GrpcTransportOptions extends ConnectionLimits {
+interface GrpcTransportOptions extends ConnectionLimits, RequestLimits {
   services: readonly GrpcService[];
   /** Default plain text. */
   certificate?: ServerCertificate | undefined;
@@ -49,7 +49,7 @@ export class GrpcTransport {
 
   constructor({ services, certificate, ...limits }: GrpcTransportOptions) {
     this.#connections = new GrpcConnections(limits);
-    this.#calls = new GrpcCalls(this.#connections, limits.logger);
+    this.#calls = new GrpcCalls(this.#connections, limits);
     this.#services = new Set(services.map(({ name }) => name));
     for (const { name, methods } of services) {
       for (const [method, definition] of Object.entries(methods)) {

@@ -7,14 +7,15 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { OpmateError } from '../../../../../src/core/errors.js';
 import { silentLogger } from '../../../../../src/core/log.js';
 import { listenOn } from '../../../../../src/serve/server/listening.js';
-import type { GrpcMethod } from '../../../../../src/serve/grpc/transport/call.js';
+import type { ConnectionLimits } from '../../../../../src/serve/server/connections.js';
+import type { GrpcMethod, RequestLimits } from '../../../../../src/serve/grpc/transport/call.js';
 import { GrpcTransport } from '../../../../../src/serve/grpc/transport/transport.js';
 
 const maxRequestBytes = 4 * 1024 * 1024;
 
-async function start(methods: Record<string, GrpcMethod>, maxConnections = 10, stalledMs?: number) {
+async function start(methods: Record<string, GrpcMethod>, limits: ConnectionLimits & RequestLimits = {}) {
   const services = [{ name: 'test.Service', methods }];
-  const transport = new GrpcTransport({ services, maxConnections, stalledMs, logger: silentLogger });
+  const transport = new GrpcTransport({ services, maxConnections: 10, ...limits, logger: silentLogger });
   const listener = createServer({ noDelay: true }, (socket) => transport.accept(socket));
   const port = await listenOn(listener, { host: '127.0.0.1', port: 0 });
   let closed: Promise<void> | undefined;
@@ -56,11 +57,12 @@ interface Received {
   isTrailersOnly: boolean;
 }
 
-/** One call with these bytes as its body; undefined leaves its end open. */
+/** One call with these bytes as its body; undefined leaves its end open, after `begin`. */
 function call(
   session: ClientHttp2Session,
   body: Buffer | undefined,
   headers: OutgoingHttpHeaders = {},
+  begin?: Buffer,
 ): Promise<Received> {
   const stream = session.request(
     {
@@ -92,6 +94,7 @@ function call(
       const { ':status': http, 'grpc-status': status, 'grpc-message': message } = fields;
       resolve({ http, status, message, messages, isTrailersOnly });
     });
+    if (begin !== undefined) for (const byte of begin) stream.write(Buffer.of(byte));
     if (body !== undefined) stream.end(body);
   });
 }
@@ -123,6 +126,32 @@ describe('GrpcTransport', () => {
       messages: [],
       isTrailersOnly: true,
     });
+  });
+
+  it('ends calls whose request message is not completed in time', async () => {
+    const { port } = await start(
+      { Echo: echo, Talk: { kind: 'bidi-stream', level: 'info', reply: (request) => request } },
+      { requestMs: 100, idleMs: 200 },
+    );
+    const session = open(port);
+    const body = frame(Buffer.from('hello'));
+    const begin = (path: string, sent: Buffer): Promise<Received> =>
+      call(session, undefined, { ':path': `/test.Service/${path}` }, sent);
+    const late = { http: 200, status: '4', message: 'no complete request message within 0.1 s' };
+    expect(await begin('Echo', Buffer.alloc(0))).toMatchObject(late);
+    // A whole message, but not the end of the request.
+    expect(await begin('Echo', body)).toMatchObject(late);
+    // A message byte by byte.
+    expect(await begin('Talk', Buffer.concat([body, body.subarray(0, 7)]))).toMatchObject({
+      http: 200,
+      status: '4',
+      message: 'no complete request message within 0.2 s',
+      messages: ['hello'],
+    });
+    // The deadline of a client may be earlier.
+    const deadline = { ':path': '/test.Service/Echo', 'grpc-timeout': '20m' };
+    expect(await call(session, undefined, deadline)).toMatchObject({ message: 'deadline exceeded' });
+    expect((await call(session, body)).messages).toEqual(['hello']);
   });
 
   it('names unknown services and methods', async () => {
@@ -316,7 +345,7 @@ describe('GrpcTransport', () => {
           },
         },
       },
-      100,
+      { maxConnections: 100 },
     );
     const sessions = Array.from({ length: 40 }, () => open(port));
     const calls = sessions.flatMap((session) =>
@@ -356,7 +385,7 @@ describe('GrpcTransport', () => {
   });
 
   it('closes a connection without HTTP/2, and replaces one with an incomplete request', async () => {
-    const { port } = await start({ Echo: echo }, 1);
+    const { port } = await start({ Echo: echo }, { maxConnections: 1 });
     const socket = connect(port, '127.0.0.1');
     socket.on('error', () => undefined).resume();
     socket.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
@@ -376,7 +405,7 @@ describe('GrpcTransport', () => {
       Large: { kind: 'unary', level: 'info', reply: () => Buffer.alloc(20_000_000) },
       Slow: { kind: 'unary', level: 'info', reply: () => release.promise },
     };
-    const { port } = await start(methods, 2, 300);
+    const { port } = await start(methods, { maxConnections: 2, stalledMs: 300 });
     const begin = async (method: string): Promise<ClientHttp2Session> => {
       const session = open(port);
       await once(session, 'remoteSettings');

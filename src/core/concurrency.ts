@@ -127,14 +127,14 @@ function isAborted(error: unknown): boolean {
 }
 
 /** Maximum time that long work blocks the event loop, in milliseconds. */
-const maxTurn = 20;
+const maxTurn = 5;
 let turnStart = 0;
 /** Returns milliseconds; `performance` would load a module that short commands do not need. */
 const now = (): number => new Date().getTime();
 const waitingForTurn: (() => void)[] = [];
 
 /**
- * Yields to timers, sockets and other work if the event loop has been blocked for 20 ms. Await it between the steps
+ * Yields to timers, sockets and other work if the event loop has been blocked for 5 ms. Await it between the steps
  * of long work. Of several waiters, one continues per turn of the loop.
  */
 export function takeTurn(): Promise<void> | undefined {

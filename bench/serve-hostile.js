@@ -1,4 +1,4 @@
-// Hostile clients of serve --catalogs: what each costs the server in memory and processor time, and others in waiting.
+// Hostile clients of serve, over HTTP and gRPC: what each costs the server in memory and processor time, and others in waiting.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
@@ -9,9 +9,11 @@ import { clearInterval, setInterval, setTimeout } from 'node:timers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fetchText, startCatalogs, writeCatalog, writeManifest } from './support/catalogs-process.js';
 import { createChecks, inDirectory } from './support/frame.js';
+import { freePort, rate, startOpmate } from './support/registry-server.js';
+import { requestTypes } from '../dist/serve/grpc/messages.js';
 
 export const summary =
-  'hostile queries, slow clients and floods of connections against serve --catalogs: memory and processor time stay bounded';
+  'hostile queries, slow clients and floods of connections and gRPC calls against serve: memory and processor time stay bounded';
 
 const repeat = (count, text) => Array.from({ length: count }, (_, i) => text(i)).join(' ');
 
@@ -120,6 +122,7 @@ export function run() {
     } finally {
       await server.stop();
     }
+    await floodCalls(path.join(root, 'catalog'), check);
     return passed();
   });
 }
@@ -185,6 +188,79 @@ async function besiege(server, { count, begin, drip, isReset }) {
   const memory = server.peak() - before;
   await sleep(500);
   return { memory, served: (100 * served) / asked, waited: Math.max(...waits) };
+}
+
+const gRpcClients = 300;
+const callsPerClient = 16;
+/** Rate of calls of an honest client beside a flood, as a part of its rate alone; an equal share would be 0.003. */
+const minShare = 0.01;
+
+/** Clients request everything and read nothing, while an honest client calls. */
+async function floodCalls(catalog, check) {
+  const server = await startOpmate(catalog, await freePort());
+  const sockets = [];
+  try {
+    const packages = [requestTypes.getPackage.encode({ name: 'package-1' })];
+    const honest = () => rate(server.port, '/api.Registry/GetPackage', packages, { callers: 1 });
+    await honest();
+    const [alone, before] = [await honest(), server.peak()];
+    const begin = openingOfList(callsPerClient);
+    for (let i = 0; i < gRpcClients; i++) {
+      const socket = connect(server.port, '127.0.0.1');
+      sockets.push(socket.on('error', () => undefined).pause());
+      socket.write(begin);
+    }
+    const beside = await honest();
+    const name = `${gRpcClients} gRPC clients that never read`;
+    check(name, server.peak() - before, 'MB', memoryLimit);
+    const note = `, ${beside.toFixed(0)} calls per second, alone ${alone.toFixed(0)}`;
+    check(`calls beside ${name}`, beside / alone, 'of the rate alone', { atLeast: minShare, note });
+  } finally {
+    for (const socket of sockets) socket.destroy();
+    await server.stop();
+  }
+}
+
+/** The bytes of a client that calls ListBundles several times, with windows that let the server send everything. */
+function openingOfList(calls) {
+  const frame = (type, flags, id, payload) => {
+    const head = Buffer.alloc(9);
+    head.writeUIntBE(payload.length, 0, 3);
+    head[3] = type;
+    head[4] = flags;
+    head.writeUInt32BE(id, 5);
+    return Buffer.concat([head, payload]);
+  };
+  const field = (name, value) =>
+    Buffer.concat([
+      Buffer.of(0, name.length),
+      Buffer.from(name),
+      Buffer.of(value.length),
+      Buffer.from(value),
+    ]);
+  const number = (value) => Buffer.of(value >>> 24, value >>> 16, value >>> 8, value);
+  const headers = Buffer.concat(
+    Object.entries({
+      ':method': 'POST',
+      ':scheme': 'http',
+      ':path': '/api.Registry/ListBundles',
+      ':authority': 'localhost',
+      'content-type': 'application/grpc',
+      te: 'trailers',
+    }).map(([name, value]) => field(name, value)),
+  );
+  const [data, header, settings, windowUpdate] = [0, 1, 4, 8];
+  const [endStream, endHeaders] = [1, 4];
+  const largeWindow = 0x7fffffff;
+  return Buffer.concat([
+    Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
+    frame(settings, 0, 0, Buffer.concat([Buffer.of(0, 4), number(largeWindow)])),
+    frame(windowUpdate, 0, 0, number(largeWindow - 65_535)),
+    ...Array.from({ length: calls }, (_, i) => [
+      frame(header, endHeaders, 2 * i + 1, headers),
+      frame(data, endStream, 2 * i + 1, Buffer.alloc(5)),
+    ]).flat(),
+  ]);
 }
 
 /** Processor time of a process up to now, in milliseconds. */

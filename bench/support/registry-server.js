@@ -32,11 +32,15 @@ export async function startServer(command, args, port) {
     if (await isHealthy(port)) break;
     await sleep(5);
   }
+  const status = (field) =>
+    Number(new RegExp(`${field}:\\s+(\\d+)`).exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))[1]) /
+    1024;
   return {
     port,
     seconds: (performance.now() - start) / 1000,
-    /** Megabytes that the process holds now. */
-    memory: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))[1]) / 1024,
+    /** Megabytes that the process holds now, and has held at most. */
+    memory: () => status('VmRSS'),
+    peak: () => status('VmHWM'),
     /** Seconds of CPU time that the process and its threads have taken. */
     cpu: () => {
       const [user, system] = readFileSync(`/proc/${child.pid}/stat`, 'latin1')

@@ -1,9 +1,11 @@
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readArchiveIndex } from '../../src/oci/archive-set/archive-index.js';
+import { mediaTypes } from '../../src/oci/image/types.js';
 import { type Registry, startRegistry } from '../../src/serve/registry/registry.js';
 import { useSandbox } from '../support/command-line.js';
 import { type FaultRegistry, startFaultRegistry } from '../support/fault-registry.js';
-import { serveImage, smallImage } from '../support/images.js';
+import { bytesOf, descriptorOf, indexOf, serveImage, smallImage } from '../support/images.js';
 import { type OperatorSet, serveOperatorSet } from '../support/operator-set.js';
 
 const sandbox = useSandbox();
@@ -86,5 +88,31 @@ describe('signatures of an image set', () => {
     sign('acme/app:1.2.0');
     expect(await mirror(at('later'))).toMatchObject({ code: 0 });
     expect(await has('later', 'acme/app:1.2.0')).toBe(true);
+  });
+
+  it('attached as referrers belong to their image in every count of an archive', async () => {
+    const digest = operators.digests.get('acme/proxy:1') as string;
+    const empty = Buffer.from('{}');
+    source.serveBlob('acme/proxy', empty);
+    const config = descriptorOf(empty, 'application/vnd.oci.empty.v1+json');
+    const subject = { mediaType: mediaTypes.ociManifest, digest, size: 1 };
+    const artifact = bytesOf({
+      ...{ schemaVersion: 2, mediaType: mediaTypes.ociManifest, artifactType: 'application/example' },
+      ...{ config, layers: [config], subject },
+    });
+    source.serveManifest('acme/proxy', undefined, artifact);
+    const referrers = indexOf([descriptorOf(artifact, mediaTypes.ociManifest)]);
+    source.serveManifest('acme/proxy', digest.replace(':', '-'), referrers.bytes, mediaTypes.ociIndex);
+
+    const written = await mirror('file://referred');
+    const [, images] = /archive sha256:\w+: (\d+ images)/.exec(written.stderr) ?? [];
+    const index = await readArchiveIndex(path.join(sandbox.work, 'referred'));
+    expect(index.images.filter(({ tag }) => tag === undefined)).toHaveLength(1);
+    expect(images).toBe(`${index.images.length - 1} images`);
+    const verified = await sandbox.run(['archive', 'verify', 'referred']);
+    expect(verified.stdout).toContain(`: ${images}, `);
+    const copied = await sandbox.run(['mirror', '--use-http', '--from', 'file://referred', at('referred')]);
+    expect(copied.stderr).toContain(`info: ${images}, `);
+    expect(copied.stderr).toContain(`info: mirrored ${images}: `);
   });
 });

@@ -2,6 +2,7 @@ import { isDigest } from '../../core/digest.js';
 import { invalidValue, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { ArchiveIndex, ArchiveProof } from '../../oci/archive-set/archive-index.js';
+import { parseLock } from '../../mirror/lock/parse-lock.js';
 import { parseVerificationKey } from '../../trust/signing-key.js';
 import type { FlagValues } from '../command/flags.js';
 import type { CommandContext } from '../context.js';
@@ -35,9 +36,23 @@ export function getArchiveBytes({ parts }: Pick<ArchiveIndex, 'parts'>): number 
   return parts.reduce((sum, { size }) => sum + size, 0);
 }
 
+/** Returns the number of images in the lock of an archive; the index also lists signatures and other referrers of each. */
+export function countArchiveImages({ lock, images }: ArchiveIndex): number {
+  try {
+    return parseLock(lock, 'the lock of the archive', 'reference').images.length;
+  } catch {
+    // It has the lock of a later version, or none.
+    return images.length;
+  }
+}
+
 /** Returns the amounts of an archive for messages; its files are manifests and blobs. */
-export function formatArchiveAmounts(index: ArchiveIndex, images: number): string {
+export function formatArchiveAmounts(index: ArchiveIndex): string {
   const { parts, blobs } = index;
-  const amounts = [count(images, 'image'), count(parts.length, 'part'), count(blobs.size, 'file')];
+  const amounts = [
+    count(countArchiveImages(index), 'image'),
+    count(parts.length, 'part'),
+    count(blobs.size, 'file'),
+  ];
   return [...amounts, amountOfBytes(getArchiveBytes(index))].join(', ');
 }

@@ -6,7 +6,13 @@ import { redact } from '../../core/errors.js';
 import type { JsonObject } from '../../document/json.js';
 import { verifyArchive } from '../../api/images/verify-archive.js';
 import type { ArchiveIndex } from '../../oci/archive-set/archive-index.js';
-import { formatArchiveAmounts, getArchiveBytes, getArchiveDirectory, readProof } from './options.js';
+import {
+  countArchiveImages,
+  formatArchiveAmounts,
+  getArchiveBytes,
+  getArchiveDirectory,
+  readProof,
+} from './options.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { count, printable } from '../printable.js';
@@ -47,8 +53,7 @@ export const command = defineCommand({
       const text = lines.map((line) => `${printable(redact(line))}\n`).join('');
       await writeAll(context.stdout, text, context.signal);
     } else if (index !== undefined) {
-      const amounts = formatArchiveAmounts(index, index.images.length);
-      await writeAll(context.stdout, `${index.id}: ${amounts}: no problems found\n`);
+      await writeAll(context.stdout, `${index.id}: ${formatArchiveAmounts(index)}: no problems found\n`);
       if (index.base !== undefined) {
         const what = index.holders === undefined ? 'archive' : 'registry with the content of inventory';
         logger.log('info', `it needs ${what} ${index.base}`);
@@ -62,6 +67,6 @@ function getAmounts(index: ArchiveIndex | undefined) {
   const parts = index?.parts ?? [];
   return {
     ...{ parts: parts.length, files: index?.blobs.size ?? 0, bytes: getArchiveBytes({ parts }) },
-    images: index?.images.length ?? 0,
+    images: index === undefined ? 0 : countArchiveImages(index),
   };
 }

@@ -20,7 +20,13 @@ import { invalidValue, UsageError } from '../../core/errors.js';
 import { type Workspace, createWorkspace } from '../../mirror/image-set/workspace.js';
 import { planOf } from '../../mirror/lock/encode-lock.js';
 import { parseShard } from '../../mirror/lock/shard.js';
-import { formatArchiveAmounts, getArchiveBytes, getArchiveDirectory, readProof } from '../archive/options.js';
+import {
+  countArchiveImages,
+  formatArchiveAmounts,
+  getArchiveBytes,
+  getArchiveDirectory,
+  readProof,
+} from '../archive/options.js';
 import type { CommandContext } from '../context.js';
 import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
@@ -259,7 +265,7 @@ function finishArchive(
   const { logger } = session;
   const { id, base, parts, blobs, inBase, holders } = index;
   const kept = keptBytes > 0 ? `, ${amountOfBytes(keptBytes)} from an earlier run` : '';
-  logger.log('info', `archive ${id}: ${formatArchiveAmounts(index, lock.images.length)}${kept}`);
+  logger.log('info', `archive ${id}: ${formatArchiveAmounts(index)}${kept}`);
   if (base !== undefined) {
     const omittedBytes = [...inBase.values()].reduce((sum, blob) => sum + blob, 0);
     const kind = holders === undefined ? 'archive' : 'inventory';
@@ -277,7 +283,7 @@ function finishArchive(
       directory: shown,
       id,
       ...(base !== undefined && { base }),
-      images: lock.images.length,
+      images: countArchiveImages(index),
       parts: parts.map((part) => part.file),
       files: blobs.size,
       bytes: getArchiveBytes(index),

@@ -93,7 +93,7 @@ export async function mirrorArchives(
   options: MirrorArchivesOptions = {},
 ): Promise<MirrorResult> {
   const run = prepareRun(options.configFile, requireRegistry(destination), session, options);
-  return mirrorFromArchives(run, resolveAll(directories, session), options.proof ?? {});
+  return mirrorFromArchives(run, directories, options.proof ?? {});
 }
 
 /** Maps the images of archives as `mirrorArchives` would copy them, and copies nothing. Throws OpmateError. */
@@ -104,7 +104,7 @@ export async function mapArchives(
   options: MirrorArchivesOptions = {},
 ): Promise<MirrorMapping> {
   const run = prepareRun(options.configFile, requireRegistry(destination), session, options);
-  return mapFromArchives(run, resolveAll(directories, session), options.proof ?? {});
+  return mapFromArchives(run, directories, options.proof ?? {});
 }
 
 /** Throws OpmateError if results could not be written, before a run has worked for them. */
@@ -121,8 +121,4 @@ async function openRun(...parameters: Parameters<typeof prepareRun>): Promise<Im
 
 function isLocked({ lock, locked = false }: MirrorOptions): boolean {
   return locked || lock !== undefined;
-}
-
-function resolveAll(directories: readonly string[], { workingDirectory }: Session): string[] {
-  return directories.map((directory) => path.resolve(workingDirectory, directory));
 }

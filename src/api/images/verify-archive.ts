@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { diagnosticsFrom, renameDirectory } from '../../core/diagnostics-error.js';
+import { DiagnosticsError, diagnosticsFrom, renameDirectory } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
 import {
   type ArchiveIndex,
@@ -52,5 +52,35 @@ export async function verifyArchive(
       index: undefined,
       faults: diagnosticsFrom(error).map((diagnostic) => ({ ...diagnostic, code, file })),
     };
+  }
+}
+
+/**
+ * Runs `work` on archives. Content is verified as it is read: after a failure for damaged content, reads the archives
+ * whole, and throws OpmateError DIGEST with all damage.
+ */
+export async function reportingAllDamage<T>(
+  directories: readonly string[],
+  session: Session,
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof OpmateError) || error.code !== 'DIGEST') throw error;
+    const hint = 'copy the damaged files again from the original archive, and repeat the command';
+    const damage: ArchiveDiagnostic[] = [];
+    for (const directory of directories) {
+      session.logger?.log(
+        'warn',
+        `${directory}: damaged content; reading the whole archive to report all of it`,
+      );
+      const { faults } = await verifyArchive(directory, session);
+      damage.push(
+        ...faults.filter(({ code }) => code !== 'unexpected-file').map((fault) => ({ ...fault, hint })),
+      );
+    }
+    if (damage.length === 0) throw error;
+    throw new DiagnosticsError(damage, { code: 'DIGEST', cause: error });
   }
 }

@@ -1,3 +1,4 @@
+import path from 'node:path';
 import { withOpen } from '../../core/concurrency.js';
 import { count } from '../../core/printable.js';
 import { addContext } from '../../core/diagnostics-error.js';
@@ -23,6 +24,7 @@ import { requireSignedReleases } from '../../mirror/release/locked-access.js';
 import type { ArchiveProof } from '../../oci/archive-set/archive-index.js';
 import { holdOpen } from '../../oci/image/open.js';
 import { type OpenedArchive, openArchiveSets } from '../../oci/archive-set/archive-set-reader.js';
+import { reportingAllDamage } from '../images/verify-archive.js';
 import type { ImageSetRun, MirrorMapping, MirrorResult } from './image-set-run.js';
 import { getPlanOptions } from './plan-image-set.js';
 import { type Templates, readConfiguration, readTemplates, warnOfOmitted } from './run-configuration.js';
@@ -85,7 +87,8 @@ async function withArchives<T>(
 ): Promise<T> {
   const { session, options, workspace } = run;
   const { target } = run.destination;
-  return withOpen(openArchiveSets(directories, proof), async (archive) => {
+  const places = directories.map((directory) => path.resolve(session.workingDirectory, directory));
+  const mirror = async (archive: OpenedArchive): Promise<T> => {
     await workspace?.requireWritable();
     const base = createBaseContent(archive, target.registry, session);
     const lock = parseLock(archive.index.lock, 'the lock of the archive', 'reference');
@@ -109,7 +112,10 @@ async function withArchives<T>(
       const narrowing = narrowCatalogs(limited.locked, plan, findContent, session);
       return withOpen(narrowing, (narrowed) => work({ archive, base, templates, ...limited, narrowed }));
     });
-  });
+  };
+  return withOpen(openArchiveSets(places, proof), (archive) =>
+    reportingAllDamage(directories, session, () => mirror(archive)),
+  );
 }
 
 /** Returns the part of an archive's lock that a plan of the configuration selects, and its names. */

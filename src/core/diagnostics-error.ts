@@ -100,6 +100,10 @@ export class ErrorList {
     this.#signal = signal;
   }
 
+  get isEmpty(): boolean {
+    return this.#errors.length === 0;
+  }
+
   add(error: OpmateError): void {
     this.#errors.push(error);
   }

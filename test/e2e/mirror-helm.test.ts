@@ -8,6 +8,7 @@ import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { layerOf, writeTar } from '../../src/archive/tar-writer.js';
+import { imageLabels } from '../../src/model/image-labels.js';
 import { buildImage } from '../../src/oci/image/image-builder.js';
 import { rawTar } from '../support/tar.js';
 import { useSandbox } from '../support/command-line.js';
@@ -366,6 +367,55 @@ describe('opmate mirror of charts', () => {
     expect((await dryRun('digest')).stderr).toMatch(/expected sha256:0{64}, got sha256:/);
     served.set('/digest/index.yaml', entry({ urls: ['file:///etc/passwd'] }));
     expect((await dryRun('digest')).stderr).toContain('not an http or https URL');
+  });
+
+  it('reports invalid images of all bundles together with the problems of charts', async () => {
+    const serveCatalog = async (name: string, images: readonly string[]): Promise<string> => {
+      const blobs = [
+        { schema: 'olm.package', name, defaultChannel: 'stable' },
+        { schema: 'olm.channel', package: name, name: 'stable', entries: [{ name: `${name}.v1.0.0` }] },
+        {
+          ...{ schema: 'olm.bundle', package: name, name: `${name}.v1.0.0`, image: images[0] },
+          relatedImages: images.slice(1).map((image) => ({ name: '', image })),
+          properties: [{ type: 'olm.package', value: { packageName: name, version: '1.0.0' } }],
+        },
+      ];
+      const content = Buffer.from(blobs.map((blob) => `${JSON.stringify(blob)}\n`).join(''));
+      const layers = [await layerOf([{ path: 'configs/catalog.json', content }])];
+      const image = await buildImage({ layers, labels: { [imageLabels.configs]: '/configs' } });
+      source.serveBlob(name, image.config);
+      for (const { bytes } of image.layers) source.serveBlob(name, bytes);
+      source.serveManifest(name, 'v1', image.manifest);
+      return `${source.host}/${name}:v1`;
+    };
+    const [one, two] = [
+      await serveCatalog('one', ['quay.io/One/bundle:v1', 'quay.io/acme/Operand:v1']),
+      await serveCatalog('two', ['quay.io/two/bundle:v1', 'docker-archive:operand.tar']),
+    ];
+    const catalogs = [`${source.host}/none:v1`, one, two];
+    await sandbox.write({
+      'invalid.yaml': `kind: ImageSetConfiguration
+apiVersion: mirror.openshift.io/v2alpha1
+mirror:
+  operators:
+${catalogs.map((catalog) => `  - catalog: ${catalog}\n    full: true\n`).join('')}  helm:
+    local:
+    - path: charts/none
+`,
+    });
+    const { code, stderr } = await sandbox.run([
+      'mirror',
+      '--use-http',
+      '-c',
+      'invalid.yaml',
+      'file://invalid',
+    ]);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/none:v1: not found/);
+    expect(stderr).toMatch(/chart charts\/none: /);
+    expect(stderr).toMatch(/one:v1: package "one", bundle "one\.v1\.0\.0": .*"?quay\.io\/One\/bundle:v1/);
+    expect(stderr).toMatch(/one:v1: package "one", bundle "one\.v1\.0\.0": .*quay\.io\/acme\/Operand:v1/);
+    expect(stderr).toMatch(/two:v1: package "two", bundle "two\.v1\.0\.0": .*docker-archive:operand\.tar/);
   });
 
   it('leaves nothing behind when interrupted while a chart is fetched, and mirrors on the next run', async () => {

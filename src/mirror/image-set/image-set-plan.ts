@@ -80,32 +80,31 @@ export async function planImageSet(
   };
   try {
     // Catalogs, charts and releases come from different servers, and do not depend on each other.
+    const errors = new ErrorList(options.signal);
     const reading = [
-      selectCatalogs(config, options, opened),
+      selectCatalogs(config, options, opened, errors),
       options.openCharts(config.helm),
       openReleases(config.releases, options),
     ] as const;
     const [, openedCharts, openedReleases] = await Promise.allSettled(reading);
     if (openedCharts.status === 'fulfilled') opened.push(openedCharts.value);
     if (openedReleases.status === 'fulfilled') opened.push(openedReleases.value);
-    const errors = new ErrorList(options.signal);
-    for (const result of reading) await errors.try<unknown>(() => result);
-    errors.throwIfAny();
-    const [selected, { charts }, chosen] = await Promise.all(reading);
-    const { selections, added, unmet } = await closeDependencies(
-      config,
-      selected,
-      options.dependencies ?? 'none',
-      options,
-    );
+    const selected = (await errors.try(() => reading[0])) ?? [];
+    for (const result of reading.slice(1)) await errors.try<unknown>(() => result);
+    // After an error, images are collected only to report theirs with it.
+    const isWhole = errors.isEmpty;
+    const dependencies = (isWhole ? options.dependencies : undefined) ?? 'none';
+    const { selections, added, unmet } = await closeDependencies(config, selected, dependencies, options);
     for (const catalog of selected) catalog.selection = selections.get(catalog) ?? catalog.selection;
     const images = createImageCollection(config, options);
     const catalogs: PlannedCatalog[] = [];
     for (const catalog of selected) {
-      const planned = await errors.try(() => planCatalog(catalog, images, options), isAboutContent);
+      const naming = isWhole ? options : { ...options, digestOfRebuilt: undefined };
+      const planned = await errors.try(() => planCatalog(catalog, images, naming), isAboutContent);
       if (planned !== undefined) catalogs.push(planned);
     }
     errors.throwIfAny();
+    const [, { charts }, chosen] = await Promise.all(reading);
     for (const image of config.additionalImages) images.addAdditional(image, config.file);
     const plannedCharts = images.addCharts(charts);
     const { releases, graphs, graphImage, warnings } = chosen;

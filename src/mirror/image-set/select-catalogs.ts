@@ -1,7 +1,7 @@
 import type { Catalog } from '../../catalog/catalog.js';
 import { collectFacts } from '../../catalog/facts.js';
 import { type CancelOptions, withOpen } from '../../core/concurrency.js';
-import { ErrorList } from '../../core/diagnostics-error.js';
+import type { ErrorList } from '../../core/diagnostics-error.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { type Logger } from '../../core/log.js';
 import type { Reference } from '../../core/reference.js';
@@ -30,14 +30,14 @@ export interface SelectedCatalog extends DependencyCatalog, OpenedCatalog {}
 
 /**
  * Opens catalogs one after the other, as they share layers, and filters each while the next is opened. Opened catalogs
- * are added to `opened` and stay open. Throws the errors in the content of all catalogs together.
+ * are added to `opened` and stay open. Errors in the content of catalogs are added to `errors`; others are thrown.
  */
 export async function selectCatalogs(
   config: ImageSetConfiguration,
   options: SelectOptions,
   opened: Pick<OpenedCatalog, 'close'>[],
+  errors: ErrorList,
 ): Promise<SelectedCatalog[]> {
-  const errors = new ErrorList();
   const selections: Promise<SelectedCatalog | undefined>[] = [];
   try {
     for (const operator of config.operators) {
@@ -59,7 +59,6 @@ export async function selectCatalogs(
     await Promise.allSettled(selections);
   }
   const selected = await Promise.all(selections);
-  errors.throwIfAny();
   return selected.filter((catalog) => catalog !== undefined);
 }
 

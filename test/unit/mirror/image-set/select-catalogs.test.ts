@@ -1,5 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Catalog, DirectoryCatalog } from '../../../../src/catalog/catalog.js';
+import { ErrorList } from '../../../../src/core/diagnostics-error.js';
 import { OpmateError } from '../../../../src/core/errors.js';
 import { readImageSetConfiguration } from '../../../../src/mirror/image-set/image-set-config.js';
 import { type OpenedCatalog, selectCatalogs } from '../../../../src/mirror/image-set/select-catalogs.js';
@@ -67,7 +68,7 @@ describe('mirror/select-catalogs', () => {
       if (names.length === 3) open();
       return catalog;
     };
-    const selected = await selectCatalogs(config, { openCatalog }, opened);
+    const selected = await selectCatalogs(config, { openCatalog }, opened, new ErrorList());
     expect(names).toEqual(config.operators.map(({ catalog }) => catalog));
     expect(selected.map(({ operator }) => operator.catalog)).toEqual(names);
     expect(selected.map(({ catalog }) => catalog)).toEqual(opened.map(({ catalog }) => catalog));
@@ -80,7 +81,10 @@ describe('mirror/select-catalogs', () => {
       if (text.includes('two')) throw new OpmateError('NOT_FOUND', 'not found', { subject: text });
       return openedOf(await openDirectory(text.includes('one') ? 'gadget' : 'widget'));
     };
-    const { message } = await failureOf(selectCatalogs(config, { openCatalog }, opened));
+    const errors = new ErrorList();
+    const selected = await selectCatalogs(config, { openCatalog }, opened, errors);
+    expect(selected.map(({ operator }) => operator.catalog)).toEqual([config.operators[2]?.catalog]);
+    const { message } = await failureOf(Promise.resolve().then(() => errors.throwIfAny()));
     expect(message).toMatch(/package "widget" not found in .*one:v1.*two:v1: not found/s);
     expect(message).not.toContain('three');
     expect(opened).toHaveLength(2);
@@ -95,7 +99,9 @@ describe('mirror/select-catalogs', () => {
       const gate = new Promise<void>((resolve) => setImmediate(resolve)).then(() => void (isRead = true));
       return openedOf(afterGate(catalog, gate));
     };
-    expect(await failureOf(selectCatalogs(config, { openCatalog }, opened))).toMatchObject({ code: 'IO' });
+    expect(await failureOf(selectCatalogs(config, { openCatalog }, opened, new ErrorList()))).toMatchObject({
+      code: 'IO',
+    });
     expect(isRead).toBe(true);
     expect(opened).toHaveLength(1);
   });

@@ -279,7 +279,7 @@ describe('opmate bundle build', () => {
       sandbox.run(['alpha', 'bundle', 'build', '-d', 'manifests', ...widget], { cwd }),
     ]);
     expect(results.map(({ code }) => code)).toEqual([2, 2, 2, 2, 2, 1]);
-    expect(results[0]?.stderr).toContain('add --tag REGISTRY/NAME:TAG to push it, or --save oci:DIR');
+    expect(results[0]?.stderr).toContain('add --tag REFERENCE or --save DESTINATION');
     expect(results[2]?.stderr).toContain('--directory: missing\nhint: add --directory DIRECTORY');
     expect(await filesOf(cwd)).toEqual(['manifests/csv.yaml']);
   });

@@ -198,8 +198,16 @@ describe('opmate bundle permissions', () => {
     [['bundle', 'permissions', 'b'], 2, '--install-namespace: missing'],
     [['bundle', 'permissions', 'b', ...here, '-o', 'text'], 2, 'invalid --output value "text"'],
     [['bundle', 'permissions', 'b', ...here, '--fail-on=all'], 2, '--fail-on "all": unknown risk'],
-    [['bundle', 'permissions', 'b', ...here, '-o', 'rbac', '--can-i=f'], 2, '--can-i: not with -o rbac'],
-    [['bundle', 'permissions', 'b', ...here, '-o', 'rbac', '--diff=b'], 2, '--diff: not with -o rbac'],
+    [
+      ['bundle', 'permissions', 'b', ...here, '-o', 'rbac', '--can-i=f'],
+      2,
+      '--can-i and --output rbac cannot be used together',
+    ],
+    [
+      ['bundle', 'permissions', 'b', ...here, '-o', 'rbac', '--diff=b'],
+      2,
+      '--diff and --output rbac cannot be used together',
+    ],
     [
       ['bundle', 'permissions', newer, ...here, '--watch-namespace=x'],
       3,

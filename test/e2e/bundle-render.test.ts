@@ -132,8 +132,14 @@ describe('opmate bundle render', () => {
     [['bundle', 'render', 'b', ...here, '--format=../helm'], 'invalid --format value "../helm"'],
     [['bundle', 'render', 'b', ...here, '-o', 'xml'], 'invalid --output value "xml"'],
     [['bundle', 'render', 'b', ...here, '--optional-kinds'], 'needs --available-apis'],
-    [['bundle', 'render', 'b', ...here, '--format=plain'], '--install-namespace: plain manifests'],
-    [['bundle', 'render', 'b', ...here, '--to=o', '-o', 'json'], '--to: writes YAML'],
+    [
+      ['bundle', 'render', 'b', ...here, '--format=plain'],
+      '--install-namespace and --format plain cannot be used together',
+    ],
+    [
+      ['bundle', 'render', 'b', ...here, '--to=o', '-o', 'json'],
+      '--to and --output json cannot be used together',
+    ],
   ])('refuses wrong usage: %j', async (args, said) => {
     const { code, stdout, stderr } = await sandbox.run(args);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });

@@ -250,8 +250,8 @@ describe('opmate catalog build: refusals', () => {
   });
 
   it.each<[string[], number, RegExp]>([
-    [['catalog'], 2, /no destination for the image.*\nhint: add --tag/],
-    [['catalog', '--push', ...out], 2, /--push: missing --tag/],
+    [['catalog'], 2, /--tag or --save: missing\nhint: add --tag/],
+    [['catalog', '--push', ...out], 2, /--push: needs --tag/],
     [['catalog', '-t', 'example.com/x'], 2, /--tag "example\.com\/x": missing tag/],
     [['catalog', '-t', 'oci:x:v1'], 2, /not a place in a registry\nhint: save the image there with --save/],
     [['catalog', '--save', 'example.com/x:v1'], 2, /expected an image in a file or directory/],

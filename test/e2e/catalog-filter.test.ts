@@ -207,7 +207,7 @@ describe('opmate catalog filter', () => {
       expect(result).toMatchObject({ code, stdout: '' });
       expect(result.stderr).toContain(message);
     };
-    await refused(2, '--to: missing', '-p', 'widget');
+    await refused(2, '--to, --output or --dry-run: missing', '-p', 'widget');
     await refused(1, '--package: package "widgets" not found in catalog', '-p', 'widgets', '-o', 'refused');
     const versions = ['--versions', 'widget=>=2.0.0', '-o', 'refused'];
     await refused(1, '--version: package "widget" in catalog has no matching content', ...versions);

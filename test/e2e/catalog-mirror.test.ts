@@ -259,7 +259,7 @@ describe('opmate catalog mirror', () => {
   });
 
   it.each([
-    [['reg.example', '--max-components', '1'], '--max-components 1'],
+    [['reg.example', '--max-components', '1'], '--max-components "1": a path needs at least 2 components'],
     [['reg.example', '--max-components=-1'], '--max-components "-1"'],
     [['reg.example', '--icsp-scope=cluster'], '--icsp-scope "cluster": expected repository or registry'],
     [['reg.example', '--max-idms-size=250001'], '--max-idms-size "250001"'],

@@ -125,7 +125,7 @@ describe('opmate index', () => {
     expect(bundlesOf(await databaseIn('out', 'one'))).toEqual(['gadget.v0.1.0', 'widget.v2.0.0']);
     expect(await index('delete', '--bundle', 'x', '-o', 'gadget', ...target)).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('--bundle removes one bundle, and no package'),
+      stderr: expect.stringContaining('--bundle and --package cannot be used together'),
     });
   });
 

@@ -207,13 +207,16 @@ describe('mirror delete --generate', () => {
 
   it.each([
     [['--generate'], '--generate: needs --config'],
-    [[], 'use either --generate or --delete-yaml-file FILE'],
-    [['--generate', '--delete-yaml-file', 'x.yaml'], 'use either --generate or --delete-yaml-file FILE'],
+    [[], '--generate or --delete-yaml-file: missing'],
+    [
+      ['--generate', '--delete-yaml-file', 'x.yaml'],
+      '--generate and --delete-yaml-file cannot be used together',
+    ],
     [
       ['--generate', '-c', 'disc.yaml', '--delete-id', '../x'],
       '--delete-id "../x": not a part of a file name',
     ],
-    [['--delete-yaml-file', 'x.yaml', '--delete-v1-images'], '--delete-v1-images belongs to --generate'],
+    [['--delete-yaml-file', 'x.yaml', '--delete-v1-images'], '--delete-v1-images: needs --generate'],
   ])('refuses %j', async (args, message) => {
     const result = await run('delete', 'docker://reg.test/ocm', ...args);
     expect(result).toMatchObject({ code: 1, stdout: '' });

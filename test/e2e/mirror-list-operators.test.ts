@@ -145,12 +145,12 @@ describe('mirror list operators', () => {
   });
 
   it.each([
-    [[], 'expected --catalog or --catalogs'],
+    [[], '--catalog or --catalogs: missing'],
     [['--catalogs'], '--catalogs: needs --version'],
     [['--catalog', 'catalog', '--version', '4.18'], '--version: needs --catalogs'],
     [
       ['--catalogs', '--version', '4.18', '--catalog', 'catalog'],
-      '--catalogs lists catalogs, not what is in one',
+      '--catalogs and --catalog cannot be used together',
     ],
     [['--package', 'widget'], '--package: needs --catalog'],
     [['--catalog', 'catalog', '--channel', 'stable'], '--channel: needs --package'],

@@ -337,7 +337,7 @@ describe('mirror --config --dry-run', () => {
     [['docker://registry.test/a', '--dry-run', '--prefix', '-'], '--prefix "-": invalid name prefix'],
     [
       ['docker://registry.test/a', '--dry-run', '--poll-interval', '30'],
-      '--poll-interval "30": invalid duration',
+      '--poll-interval "30": expected a duration from 1m to 9999h',
     ],
     [['docker://registry.test/a', '--dry-run', '--workspace', 'here'], '--workspace "here": not a directory'],
   ])('refuses %j', async (args, message) => {

@@ -205,7 +205,7 @@ describe.runIf(hasDockerRegistry)('pods of the example Job', () => {
     expect(target.requests.slice(before).filter(({ method }) => method !== 'GET')).toEqual([]);
     const args = ['mirror', '-c', 'set.yaml', to, '--use-http', '--plan'];
     const unlocked = await sandbox.run([...args, plan]);
-    expect(unlocked.stderr).toContain('not a plan ID');
+    expect(unlocked.stderr).toContain('--plan: needs --locked');
     const invalid = await sandbox.run([...args, 'x', '--locked']);
     expect(invalid.stderr).toContain('--plan "x": not a plan ID');
     expect([unlocked.code, invalid.code]).toEqual([1, 2]);

@@ -83,10 +83,10 @@ describe('opmate oci serve', () => {
   });
 
   it.each([
-    [['--tls-cert', 'server.crt'], 2, '--tls-cert and --tls-key must be used together'],
+    [['--tls-cert', 'server.crt'], 2, '--tls-cert: needs --tls-key'],
     [['--tls-cert', 'none', '--tls-key', 'none'], 1, 'none'],
-    [['--port', '70000'], 2, '--port "70000": not a port'],
-    [['--port', 'http'], 2, '--port "http": not a port'],
+    [['--port', '70000'], 2, '--port "70000": expected an integer from 0 to 65535'],
+    [['--port', 'http'], 2, '--port "http": expected an integer from 0 to 65535'],
   ])('refuses %j', async (flags, code, message) => {
     const result = await sandbox.run(['oci', 'serve', 'refused', ...flags]);
     expect(result).toMatchObject({ code, stdout: '' });

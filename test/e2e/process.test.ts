@@ -75,15 +75,10 @@ describe('usage', () => {
     [
       ['registry', 'images'],
       2,
-      'expected one of --from, --from-archive',
-      'specify the catalog with one of them',
+      '--from, --from-archive or --from-db: missing',
+      'add --from IMAGE, --from-archive FILE or --from-db FILE',
     ],
-    [
-      ['registry', 'build', '--db-only'],
-      2,
-      '--db-only: needs --save',
-      'specify the directory to write bundles.db to',
-    ],
+    [['registry', 'build', '--db-only'], 2, '--db-only: needs --save', 'add --save PATH'],
     [['index', 'build'], 2, 'missing required argument "database"', 'see opmate index build --help'],
     [['rendr'], 2, 'did you mean "opmate render"? see opmate --help', 'see opmate --help'],
     [['--nope'], 2, 'unknown option "--nope"', 'see opmate --help'],
@@ -92,7 +87,12 @@ describe('usage', () => {
     [['completion', 'tcsh'], 2, 'unsupported shell "tcsh"', 'use one of bash, zsh, fish'],
     [['completion', 'bsh'], 2, 'unsupported shell "bsh"', 'did you mean "bash"?'],
     [['list', 'packages'], 2, 'missing required argument "reference"', 'see opmate list packages --help'],
-    [['--max-entries', '0', 'list', 'packages', 'x'], 2, 'expected a whole number above 0', 'see opmate'],
+    [
+      ['--max-entries', '0', 'list', 'packages', 'x'],
+      2,
+      'expected an integer from 1 to 1000000000',
+      'see opmate',
+    ],
     [['--max-unpacked-size', '1X', 'graph', 'x'], 2, 'expected a size such as 500M or 8G', 'see opmate'],
     [['--platform', 'linux', 'graph', 'widget'], 2, '"linux": invalid platform', 'linux/amd64'],
   ])('%j ends with %i and a hint', async (args, code, message, hint) => {

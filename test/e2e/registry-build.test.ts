@@ -305,20 +305,14 @@ describe('registry build', () => {
   });
 
   it.each([
-    ['--to x.test/a:1', 'expected one of --appregistry-namespace, --manifests and --bundles'],
-    [
-      '--manifests a --bundles b --to x.test/a:1',
-      'expected one of --appregistry-namespace, --manifests and --bundles',
-    ],
-    ['--manifests a', 'no destination for the catalog'],
-    ['--manifests a --to x.test/a:1 --db-only', '--db-only: needs --save'],
+    ['--to x.test/a:1', '--appregistry-namespace, --manifests or --bundles: missing'],
+    ['--manifests a --bundles b --to x.test/a:1', '--manifests and --bundles cannot be used together'],
+    ['--manifests a', '--to or --save: missing'],
+    ['--manifests a --db-only', '--db-only: needs --save'],
     ['--manifests a --to x.test/a:1 --db-only --save d', '--db-only and --to cannot be used together'],
     ['--manifests a --to quay.io/a/b', '--to "quay.io/a/b": missing tag'],
     ['--manifests a --to docker-archive:x.tar', 'use --save FILE'],
-    [
-      '--manifests a --to x.test/a:1 --auth-token t',
-      '--auth-token: needs the --appregistry-namespace of a server',
-    ],
+    ['--manifests a --to x.test/a:1 --auth-token t', '--auth-token: needs --appregistry-namespace'],
     ['--bundles , --to x.test/a:1', '--bundles: no bundles'],
     ['--appregistry-namespace a/b --to x.test/a:1', 'invalid app registry namespace'],
     ['--appregistry-namespace quay.io/.. --to x.test/a:1', 'invalid app registry namespace'],

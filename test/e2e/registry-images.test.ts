@@ -446,9 +446,9 @@ describe('registry images', () => {
   });
 
   it.each([
-    ['', 'expected one of --from, --from-archive and --from-db'],
-    ['--from a:1 --from-db b', 'expected one of --from, --from-archive and --from-db'],
-    ['--from a:1 --tag-digests', '--tag-digests goes with --to'],
+    ['', '--from, --from-archive or --from-db: missing'],
+    ['--from a:1 --from-db b', '--from and --from-db cannot be used together'],
+    ['--from a:1 --tag-digests', '--tag-digests: needs --to'],
     ['--from a:1 --to mirror.io/ns:v1', '--to "mirror.io/ns:v1": has a tag or digest'],
     ['--from a:1 --to b.c --catalog-image a.b/C:1', '--catalog-image "a.b/C:1": invalid reference'],
     ['--from a:1 --to ns', '--to "ns": missing registry'],

@@ -90,7 +90,7 @@ describe('opmate registry init', () => {
   it('accepts one input only', async () => {
     const { code, stderr } = await init('-m', 'a', '--configmap', 'b');
     expect(code).not.toBe(0);
-    expect(stderr).toContain('expected one of --manifests, --configmap and --appregistry-namespace');
+    expect(stderr).toContain('--manifests and --configmap cannot be used together');
   });
 
   it('reports an empty or missing directory', async () => {

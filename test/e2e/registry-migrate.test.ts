@@ -101,7 +101,9 @@ describe('registry migrate', () => {
   it.each(['14', '-2', 'x', '1.5', ''])('refuses --schema-version %s', async (to) => {
     const { code, stderr } = await opmate('registry', 'migrate', 'old.db', `--to=${to}`);
     expect(code).not.toBe(0);
-    expect(stderr).toBe(`--schema-version "${to}": not a schema version\nhint: use a version from 0 to 13\n`);
+    expect(stderr).toBe(
+      `--to "${to}": expected an integer from -1 to 13\nhint: see opmate registry migrate --help\n`,
+    );
   });
 
   it('refuses other files and leaves them unchanged', async () => {

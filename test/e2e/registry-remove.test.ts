@@ -86,7 +86,7 @@ describe('opmate registry rm', () => {
     [
       ['delete', '--bundle', 'x', '-o', 'gadget', '-d', 'e.db'],
       2,
-      '--bundle removes one bundle, and no package',
+      '--bundle and --package cannot be used together',
     ],
     [['rm', '-d', 'none.db', '-o', 'gadget'], 1, 'no such file or directory'],
     [['rm', '-d', '', '-o', 'gadget'], 1, 'database: empty file name'],

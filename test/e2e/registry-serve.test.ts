@@ -138,13 +138,10 @@ describe('opmate registry serve', () => {
   });
 
   it.each([
-    [
-      ['-d', 'a.db', '--configmap', 'b'],
-      'expected one of --database, --configmap and --appregistry-namespace',
-    ],
-    [['-p', 'x'], '--port "x": not a port'],
-    [['--timeout-seconds', '65536'], '--timeout-seconds "65536": not a number of seconds'],
-    [['--timeout-seconds', '-1'], '--timeout-seconds "-1": not a number of seconds'],
+    [['-d', 'a.db', '--configmap', 'b'], '--database and --configmap cannot be used together'],
+    [['-p', 'x'], '--port "x": expected an integer from 0 to 65535'],
+    [['--timeout-seconds', '65536'], '--timeout-seconds "65536": expected an integer from 0 to 65535'],
+    [['--timeout-seconds', '-1'], '--timeout-seconds "-1": expected an integer from 0 to 65535'],
     [['--unknown'], 'unknown option "--unknown"'],
   ])('refuses %j with exit code 1, as opm', async (args, said) => {
     const { code, stderr } = await sandbox.run(['registry', 'serve', ...args]);

@@ -250,7 +250,10 @@ describe('opmate view', () => {
     expect([missing.code, missing.stdout]).toEqual([1, '']);
     expect(missing.stderr).toContain('./nothing-there');
     const port = await sandbox.run(['view', 'catalog', '--port', 'x']);
-    expect([port.code, port.stderr]).toEqual([2, expect.stringContaining('--port "x": not a port')]);
+    expect([port.code, port.stderr]).toEqual([
+      2,
+      expect.stringContaining('--port "x": expected an integer from 0 to 65535'),
+    ]);
   });
 
   it('reloads files after an edit, also of the compared catalog', async () => {

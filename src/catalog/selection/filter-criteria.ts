@@ -40,13 +40,6 @@ export function parseInstalled(text: string): string {
 /** Maximum of `latest`. */
 export const maxCount = 1_000_000;
 
-/** Parses a number of bundles. */
-export function parseCount(text: string): number {
-  const value = /^\d{1,7}$/.test(text) ? Number(text) : 0;
-  if (value >= 1 && value <= maxCount) return value;
-  throw new OpmateError('INVALID', `expected an integer from 1 to ${maxCount}`);
-}
-
 const maxMonths = 1200;
 
 /** Parses a date, or a number of months before `today`. */

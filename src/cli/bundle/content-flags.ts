@@ -1,4 +1,3 @@
-import { UsageError } from '../../core/errors.js';
 import { certificateProviders } from '../../bundle/plain/registry-v1/certificates.js';
 import { choice, flag, grouped, repeated, text } from '../command/flags.js';
 
@@ -11,7 +10,7 @@ export const sourceForms =
 export const pinFlags = grouped('Input', {
   requireDigest: flag('refuse sources without a digest, commit or checksum'),
   lock: text('file', 'lock file with pinned sources; created if missing'),
-  updateLock: flag('with --lock: resolve sources again and update the lock file'),
+  updateLock: flag('with --lock: resolve sources again and update the lock file', { needs: 'lock' }),
 });
 
 /** Flags of every command that reads bundles. */
@@ -19,7 +18,7 @@ export const contentFlags = {
   ...pinFlags,
   ...grouped('Input', {
     secrets: text('directory', 'directory with manifests of Secrets'),
-    secret: text('[namespace/]name', 'with --secrets: Secret for remote sources'),
+    secret: text('[namespace/]name', 'with --secrets: Secret for remote sources', { needs: 'secrets' }),
   }),
 };
 
@@ -33,14 +32,6 @@ export const scopeFlags = grouped('Cluster', {
   installNamespace: text('namespace', 'namespace to install the operator in'),
   watchNamespace: repeated('namespace', 'namespace to watch (default: all, if supported)'),
 });
-
-/** Returns the namespace to install in. Throws UsageError without one. */
-export function requireInstallNamespace(namespace: string | undefined): string {
-  if (namespace !== undefined && namespace !== '') return namespace;
-  throw new UsageError('--install-namespace: missing', {
-    hint: 'set the namespace to install the operator in, e.g. --install-namespace widget-system',
-  });
-}
 
 /** Flag for the certificate provider of webhooks. */
 export const certificateFlags = {

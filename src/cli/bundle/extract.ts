@@ -1,6 +1,7 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag, grouped, parsed, text, required } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
+import { integer } from '../command/values.js';
 import { contentFlags, sourceForms } from './content-flags.js';
 import type { ExtractedConfigMap } from '../../bundle/config-map-extract.js';
 import { UsageError, redact } from '../../core/errors.js';
@@ -36,11 +37,16 @@ export const command = defineCommand({
       short: 'k',
       hidden: true,
     }),
-    datalimit: parsed('bytes', 'maximum size of the files in a ConfigMap, in bytes', byteCount, {
-      short: 'l',
-      default: 1024 * 1024,
-      group: 'Limits',
-    }),
+    datalimit: parsed(
+      'bytes',
+      'maximum size of the files in a ConfigMap, in bytes',
+      integer(0, Number.MAX_SAFE_INTEGER),
+      {
+        short: 'l',
+        default: 1024 * 1024,
+        group: 'Limits',
+      },
+    ),
     output: outputFormat(['json', 'yaml'], { default: 'yaml' }),
     to: text('file', 'write to this file (default: stdout)', { aliases: ['output-file'], group: 'Output' }),
   },
@@ -105,12 +111,4 @@ async function* formatText(
     }
   }
   if (output === 'json' && isList) yield '\n    ],\n    "kind": "List"\n}\n';
-}
-
-function byteCount(digits: string): number {
-  const value = Number(digits);
-  if (!/^\d+$/.test(digits) || !Number.isSafeInteger(value)) {
-    throw new UsageError('expected a number of bytes');
-  }
-  return value;
 }

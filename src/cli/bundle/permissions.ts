@@ -18,7 +18,7 @@ import { type Right, rightsBeyond } from '../../bundle/plain/rights/rights.js';
 import { riskNames } from '../../bundle/plain/rights/risks.js';
 import { writeObjects } from '../../bundle/plain/write.js';
 import { createFault } from '../../core/diagnostic.js';
-import { invalidValue, OpmateError, UsageError } from '../../core/errors.js';
+import { invalidValue, OpmateError } from '../../core/errors.js';
 import { type JsonObject, type JsonValue, asJson } from '../../document/json.js';
 import type { Pin } from '../../source/content/content-types.js';
 import type { CommandContext } from '../context.js';
@@ -42,14 +42,19 @@ const permissionFlags = {
   ...scopeFlags,
   installNamespace: required(scopeFlags.installNamespace),
   ...grouped('Input', {
-    diff: text('source', 'show the difference from this older bundle'),
-    canI: text('file', 'show permissions that the roles in this file lack; - for stdin'),
+    diff: text('source', 'show the difference from this older bundle', {
+      excludes: ['output=rbac', 'output=installer'],
+    }),
+    canI: text('file', 'show permissions that the roles in this file lack; - for stdin', {
+      excludes: ['diff', 'failOn', 'output=rbac', 'output=installer'],
+    }),
   }),
   failOn: list('risk', 'exit with 3 on these risks, e.g. wildcard,secrets', {
     offered: knownRisks,
     group: 'Behavior',
   }),
   installer: text('name', 'service account for -o installer (default: PACKAGE-installer)', {
+    needs: 'output=installer',
     group: 'Output',
   }),
   output: outputFormat(outputs, { default: 'table' }),
@@ -76,7 +81,7 @@ export const command = defineCommand({
   ],
   async runInSession({ context, args: [reference], options, session }) {
     const { output, installNamespace } = options;
-    checkOptions(options, output);
+    checkRisks(options);
     const { watchNamespace: watchNamespaces, diff } = options;
     const read = { ...options, installNamespace, watchNamespaces, older: diff };
     const current = await readBundlePermissions(reference, session, read);
@@ -275,14 +280,8 @@ function describeCloud({ provider, effect, actions, resources, roles }: CloudPer
   return `${provider}: ${effect} ${parts.length === 0 ? 'permissions not listed here' : parts.join(' ')}`;
 }
 
-function checkOptions(options: FlagValues<typeof permissionFlags>, output: string): void {
-  if (options.diff !== undefined && (output === 'rbac' || output === 'installer')) {
-    throw new UsageError(`--diff: not with -o ${output}`, { hint: 'use table, json or yaml' });
-  }
-  if (options.canI !== undefined && (options.diff !== undefined || /^(?:rbac|installer)$/.test(output))) {
-    throw new UsageError(`--can-i: not with ${options.diff === undefined ? `-o ${output}` : '--diff'}`);
-  }
-  const unknown = options.failOn?.find((risk) => !knownRisks.includes(risk));
+function checkRisks({ failOn = [] }: FlagValues<typeof permissionFlags>): void {
+  const unknown = failOn.find((risk) => !knownRisks.includes(risk));
   if (unknown !== undefined) {
     throw invalidValue('--fail-on', unknown, 'unknown risk', { hint: `use one of ${knownRisks.join(', ')}` });
   }

@@ -1,14 +1,7 @@
 import { argument, defineCommand } from '../command/declaration.js';
-import { type FlagValues, grouped, optionalList, text } from '../command/flags.js';
+import { type FlagValues, grouped, optionalList, requiredUnless, text } from '../command/flags.js';
 import { objectDirectory, outputFormat } from '../command/shared-flags.js';
-import {
-  certificateFlags,
-  composeFlags,
-  contentFlags,
-  requireInstallNamespace,
-  scopeFlags,
-  sourceForms,
-} from './content-flags.js';
+import { certificateFlags, composeFlags, contentFlags, scopeFlags, sourceForms } from './content-flags.js';
 import { parseAvailableApis, withAvailableApis } from '../../bundle/plain/available-apis.js';
 import { isFormatName } from '../../bundle/plain/external-format.js';
 import { knownFormats } from '../../bundle/plain/render-content.js';
@@ -29,17 +22,25 @@ const renderFlags = {
   ...contentFlags,
   ...composeFlags,
   ...scopeFlags,
-  installNamespace: { ...scopeFlags.installNamespace, requiredText: 'unless --format plain' },
-  ...certificateFlags,
+  installNamespace: requiredUnless(['format=plain'], {
+    ...scopeFlags.installNamespace,
+    excludes: ['format=plain'],
+  }),
+  watchNamespace: { ...scopeFlags.watchNamespace, excludes: ['format=plain', 'format=helm'] },
+  certProvider: { ...certificateFlags.certProvider, excludes: ['format=plain', 'format=helm'] },
   ...grouped('Input', {
-    config: text('file', 'configuration as in a ClusterExtension, or chart values; - for stdin'),
+    config: text('file', 'configuration as in a ClusterExtension, or chart values; - for stdin', {
+      excludes: ['format=plain'],
+    }),
     format: text('format', 'source format, or NAME of a program opmate-format-NAME', {
       choices: ['registry-v1', 'plain', 'helm'],
       default: 'registry-v1',
     }),
   }),
   ...grouped('Cluster', {
-    releaseName: text('name', 'Helm release name (default: the chart name)'),
+    releaseName: text('name', 'Helm release name (default: the chart name)', {
+      excludes: ['format=plain', 'format=registry-v1'],
+    }),
     availableApis: text('file', 'kinds available in the cluster, as printed by kubectl api-resources'),
     optionalKinds: optionalList(
       'kind',
@@ -110,44 +111,10 @@ export const command = defineCommand({
 });
 
 function checkOptions(options: FlagValues<typeof renderFlags>): void {
-  const { format, installNamespace } = options;
+  const { format } = options;
   if (!isFormatName(format)) {
     throw new UsageError(`invalid --format value ${quoteGo(format)}, expected (${knownFormats.join('|')})`, {
       hint: 'use one of these, or NAME of a program opmate-format-NAME: lower-case letters, digits and dashes',
     });
   }
-  if (options.to !== undefined && options.output === 'json') {
-    throw new UsageError('--to: writes YAML', { hint: 'remove -o json' });
-  }
-  const needless = needlessOption(options);
-  if (needless !== undefined) {
-    throw new UsageError(`${needless}: ${needlessReasons[format as keyof typeof needlessReasons]}`, {
-      hint: 'remove the flag, or specify a bundle of the format registry-v1',
-    });
-  }
-  if (format !== 'plain') requireInstallNamespace(installNamespace);
-}
-
-const needlessReasons = {
-  'registry-v1': 'a bundle of the format registry-v1 has its names already',
-  plain: 'plain manifests are applied as they are',
-  helm: 'a chart has values for that, in --config',
-};
-
-/** Returns an option that a format does not have, if set. */
-function needlessOption(options: FlagValues<typeof renderFlags>): string | undefined {
-  const { installNamespace, watchNamespace, config, certProvider, releaseName } = options;
-  const named = {
-    '--install-namespace': installNamespace !== undefined,
-    '--watch-namespace': watchNamespace !== undefined,
-    '--config': config !== undefined,
-    '--cert-provider': certProvider !== 'none',
-    '--release-name': releaseName !== undefined,
-  };
-  const needless: Readonly<Record<string, readonly (keyof typeof named)[]>> = {
-    'registry-v1': ['--release-name'],
-    plain: ['--install-namespace', '--watch-namespace', '--config', '--cert-provider', '--release-name'],
-    helm: ['--watch-namespace', '--cert-provider'],
-  };
-  return needless[options.format]?.find((option) => named[option]);
 }

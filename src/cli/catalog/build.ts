@@ -1,13 +1,12 @@
 import { buildCatalogImage } from '../../api/images/build-catalog-image.js';
 import { requireReferrers } from '../../api/images/image-output.js';
 import { defaultCatalogBase } from '../../catalog/dockerfile.js';
-import { invalidValue, UsageError } from '../../core/errors.js';
+import { invalidValue } from '../../core/errors.js';
 import { formatPlatform, parsePlatform } from '../../oci/image/platform.js';
 import type { Platform } from '../../oci/image/types.js';
 import { endWithFindings } from '../bundle/findings.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag, list, repeated, text } from '../command/flags.js';
-import type { GlobalOptions } from '../command/global-flags.js';
 import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
 import {
@@ -32,7 +31,9 @@ export const command = defineCommand({
     baseImage: text('image', `base image with opm, or scratch (default: ${defaultCatalogBase})`, {
       short: 'i',
     }),
-    platforms: list('os/arch', 'platforms to build for (default: all platforms of the base image)'),
+    platforms: list('os/arch', 'platforms to build for (default: all platforms of the base image)', {
+      excludes: ['platform'],
+    }),
     extraLabels: repeated('key=value', 'additional labels, comma-separated', { short: 'l' }),
     cache: flag('include the serve cache in the image'),
     created: text('time', 'creation time of the image (default: 1970-01-01T00:00:00Z)'),
@@ -60,7 +61,7 @@ export const command = defineCommand({
     const signingKey = await readSignBy(options, context, planned);
     if (options.sbom) requireReferrers('--sbom', planned, 'an SBOM');
     const outputs = planned.map((output) => ({ ...output, signingKey }));
-    const platforms = findPlatforms(options);
+    const platforms = findPlatforms(options.platforms);
     const labels = parseLabels(options.extraLabels ?? []);
     const created = options.created === undefined ? undefined : parseTime(options.created);
     const { logger } = session;
@@ -84,23 +85,10 @@ export const command = defineCommand({
   },
 });
 
-function findPlatforms({
-  platforms,
-  platform,
-}: GlobalOptions & { platforms: string[] | undefined }): Platform[] | undefined {
+function findPlatforms(platforms: readonly string[] | undefined): Platform[] | undefined {
   if (platforms === undefined) return undefined;
-  if (platform !== undefined) {
-    throw new UsageError('--platform and --platforms cannot be used together', { hint: 'keep --platforms' });
-  }
-  const chosen = new Map<string, Platform>();
-  for (const text of platforms) {
-    const item = parsePlatform(text);
-    chosen.set(formatPlatform(item), item);
-  }
-  if (chosen.size > 0) return [...chosen.values()];
-  throw new UsageError('--platforms: names none', {
-    hint: 'use a list such as --platforms linux/amd64,linux/arm64',
-  });
+  const chosen = platforms.map((text) => parsePlatform(text));
+  return [...new Map(chosen.map((item) => [formatPlatform(item), item])).values()];
 }
 
 /** Checks an RFC 3339 time. Throws UsageError. */

@@ -1,7 +1,6 @@
 import { argument, defineCommand } from '../command/declaration.js';
-import { type FlagValues, flag, text, required } from '../command/flags.js';
+import { type FlagValues, flag, required, requiredUnless, text } from '../command/flags.js';
 import { editDryRun } from '../command/shared-flags.js';
-import { UsageError } from '../../core/errors.js';
 import { decodeUtf8 } from '../../document/go-json.js';
 import { deprecateInCatalog } from '../../api/edit-catalog.js';
 import { reportEdit } from './edit.js';
@@ -14,8 +13,11 @@ const flags = {
   ),
   channel: text('name', 'channel to deprecate'),
   bundle: text('name', 'bundle to deprecate'),
-  message: text('text', 'deprecation message'),
-  messageFile: text('file', 'file with the deprecation message; - for stdin'),
+  message: requiredUnless(
+    ['messageFile', 'undo'],
+    text('text', 'deprecation message', { excludes: ['messageFile', 'undo'] }),
+  ),
+  messageFile: text('file', 'file with the deprecation message; - for stdin', { excludes: ['undo'] }),
   undo: flag('remove the deprecation'),
   dryRun: editDryRun,
 };
@@ -45,15 +47,6 @@ async function getMessage(
   options: FlagValues<typeof flags>,
 ): Promise<string | undefined> {
   const { message, messageFile } = options;
-  const isUndone = options.undo;
-  const chosenCount = [message !== undefined, messageFile !== undefined, isUndone].filter(Boolean).length;
-  if (chosenCount !== 1) {
-    throw new UsageError(
-      chosenCount === 0
-        ? '--message, --message-file or --undo: missing'
-        : '--message, --message-file and --undo cannot be used together',
-    );
-  }
   if (messageFile === undefined) return message;
   return decodeUtf8(await readInput(messageFile, context)).replace(/\r?\n$/, '');
 }

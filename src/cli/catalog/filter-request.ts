@@ -2,14 +2,14 @@ import { type Flag, type FlagValues, choice, flag, grouped, list, repeated, text
 import type { CatalogFilter, Criteria } from '../../catalog/selection/catalog-filter.js';
 import {
   checkVersion,
-  parseCount,
+  maxCount,
   parseInstalled,
   parseQualifiedName,
   parseSince,
   parseNamedRange,
 } from '../../catalog/selection/filter-criteria.js';
 import { invalidValue } from '../../core/errors.js';
-import { readValue } from '../command/values.js';
+import { integer, readValue } from '../command/values.js';
 
 const scoped = (value: string, summary: string): Flag<string[] | undefined> =>
   repeated(value, summary, { group: 'Selection' });
@@ -77,7 +77,7 @@ export function addFlags(
   addScoped('min-version', flags.minVersion, (text) => ({ minVersion: checkVersion(text) }));
   addScoped('max-version', flags.maxVersion, (text) => ({ maxVersion: checkVersion(text) }));
   addScoped('reachable-from', flags.reachableFrom, (text) => ({ reachableFrom: parseInstalled(text) }));
-  addScoped('latest', flags.latest, (text) => ({ latest: parseCount(text) }));
+  addScoped('latest', flags.latest, (text) => ({ latest: integer(1, maxCount)(text) }));
   const everywhere = { package: undefined, channel: undefined };
   if (flags.headsOnly === true) {
     filter.criteria.push({ ...everywhere, where: { subject: '--heads-only' }, criteria: { latest: 1 } });

@@ -1,14 +1,14 @@
 import { withOpen } from '../../core/concurrency.js';
 import { catalogForms } from '../../api/open-catalog.js';
 import { argument, defineCommand } from '../command/declaration.js';
-import { type FlagValues, flag, grouped, text } from '../command/flags.js';
+import { type FlagValues, flag, grouped, requiredUnless, text } from '../command/flags.js';
 import { migrateLevel, outputFormat } from '../command/shared-flags.js';
 import { access, constants } from 'node:fs/promises';
 import path from 'node:path';
 import { type CatalogFilter, emptyFilter } from '../../catalog/selection/catalog-filter.js';
 import { filterCatalog } from '../../api/filter-catalog.js';
 import type { CatalogSelection } from '../../catalog/selection/selection.js';
-import { UsageError, throwFileError } from '../../core/errors.js';
+import { throwFileError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { withoutCredentials } from '../../core/reference.js';
 import { resolveMigrationLevel } from '../../model/migrations.js';
@@ -30,16 +30,20 @@ const flags = {
     short: 'f',
     group: 'Selection',
   }),
-  to: text('directory', 'new or empty directory to write to; - for stdout', {
-    aliases: ['directory'],
-    group: 'Output',
-    requiredText: 'unless -o or --dry-run',
-  }),
+  to: requiredUnless(
+    ['output', 'dryRun'],
+    text('directory', 'new or empty directory to write to; - for stdout', {
+      aliases: ['directory'],
+      group: 'Output',
+    }),
+  ),
   output: outputFormat(['json', 'yaml'], { otherwise: 'to', defaultText: 'json' }),
   migrateLevel,
   ...grouped('Output', {
     report: text('file', 'write kept bundles and reasons to a JSON file'),
-    dryRun: flag('print what would be kept, with reasons, without writing a catalog'),
+    dryRun: flag('print what would be kept, with reasons, without writing a catalog', {
+      excludes: ['output=yaml'],
+    }),
   }),
 };
 
@@ -63,11 +67,6 @@ export const command = defineCommand({
     const { to: directory, output, dryRun, report: reportFile, migrateLevel } = options;
     const format = output ?? 'json';
     resolveMigrationLevel(migrateLevel ?? '');
-    if (directory === undefined && output === undefined && !dryRun) {
-      throw new UsageError('--to: missing', {
-        hint: 'add --to DIRECTORY, --to - for standard output, or --dry-run for a preview',
-      });
-    }
     const filter = await readFilter(context, options);
     const isForStdout = directory === undefined || directory === '-';
     if (!isForStdout && !dryRun) await requireEmptyDirectory(directory);
@@ -135,9 +134,6 @@ async function writeDryRun(
   output: string | undefined,
   session: CommandSession,
 ): Promise<void> {
-  if (output === 'yaml') {
-    throw new UsageError('--output yaml cannot be used with --dry-run', { hint: 'use text or json' });
-  }
   const text = output === 'json' ? encodeData(report, output) : filterText(report);
   await writePieces(context, session, text);
 }

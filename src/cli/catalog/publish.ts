@@ -2,7 +2,7 @@ import { catalogForms } from '../../api/open-catalog.js';
 import { publishCatalog } from '../../api/serve/publish-catalog.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag, grouped, parsed, text, required } from '../command/flags.js';
-import { milliseconds } from '../command/values.js';
+import { duration } from '../command/values.js';
 import { reportEnding } from '../ending.js';
 import { count } from '../printable.js';
 import { writeAll } from '../output.js';
@@ -17,12 +17,12 @@ export const command = defineCommand({
     to: required(text('directory', 'new or empty directory to write to')),
     name: text('name', 'catalog name in URLs (default: from the directory or image)'),
     update: flag('add to a directory that has published catalogs; keep files in use'),
-    prune: flag('with --update: remove unreferenced files'),
+    prune: flag('with --update: remove unreferenced files', { needs: 'update' }),
     olderThan: parsed(
       'duration',
       'with --prune: minimum time since a removed file was last referenced',
-      milliseconds,
-      { defaultText: '1h' },
+      duration('0s', '100000h'),
+      { defaultText: '1h', needs: 'prune' },
     ),
   }),
   examples: [

@@ -8,9 +8,13 @@ import { getStorage, getStorages } from '../serve/storage.js';
 
 /** Flags of the commands that query a catalog server. */
 export const serverFlags = grouped('Server', {
-  catalogs: text('directory', 'manifest directory of the server (default: that of the only server)'),
-  storage: text('directory', 'storage directory of the server (default: that of the only server)'),
-  published: text('directory', 'directory of catalog publish'),
+  catalogs: text('directory', 'manifest directory of the server (default: that of the only server)', {
+    excludes: ['storage', 'published', 'url'],
+  }),
+  storage: text('directory', 'storage directory of the server (default: that of the only server)', {
+    excludes: ['published', 'url'],
+  }),
+  published: text('directory', 'directory of catalog publish', { excludes: ['url'] }),
   url: text('url', 'URL of a server, e.g. http://127.0.0.1:8080, or of a published directory'),
 });
 
@@ -41,17 +45,7 @@ export async function findServed(
   options: ServerChoice & { externalUrl?: string | undefined },
 ): Promise<ServedCatalogs> {
   const { url, published, externalUrl } = options;
-  checkChoice(options);
   if (url !== undefined) return { url };
   if (published !== undefined) return { published, externalUrl };
   return { storage: await findStorage(context, options), externalUrl };
-}
-
-/** Throws UsageError if several servers are selected. */
-function checkChoice({ url, storage, published }: ServerChoice): void {
-  const named = Object.entries({ '--url': url, '--storage': storage, '--published': published });
-  const [first, second] = named.filter(([, value]) => value !== undefined).map(([name]) => name);
-  if (first !== undefined && second !== undefined) {
-    throw new UsageError(`${first} and ${second} cannot be used together`, { hint: 'keep one of them' });
-  }
 }

@@ -22,7 +22,9 @@ export const command = defineCommand({
     output: outputFormat(['table', 'json', 'yaml'], { default: 'table' }),
     ...grouped('Output', {
       failed: flag('print only catalogs that are not served in their latest state'),
-      externalUrl: text('url', 'base URL of catalogs (default: as the server was started)'),
+      externalUrl: text('url', 'base URL of catalogs (default: as the server was started)', {
+        excludes: ['url'],
+      }),
     }),
     ...serverFlags,
   },

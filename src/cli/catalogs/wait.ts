@@ -2,7 +2,7 @@ import { waitForCatalogs } from '../../api/served/wait-for-catalogs.js';
 import { invalidValue } from '../../core/errors.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { parsed, text } from '../command/flags.js';
-import { milliseconds } from '../command/values.js';
+import { duration } from '../command/values.js';
 import { useSession } from '../session.js';
 import { findServed, serverFlags } from './server-state.js';
 
@@ -18,7 +18,7 @@ export const command = defineCommand({
       default: 'Serving',
       group: 'Behavior',
     }),
-    timeout: parsed('duration', 'maximum time to wait (default: 60s)', milliseconds, { group: 'Limits' }),
+    timeout: parsed('duration', 'maximum time to wait (default: 60s)', duration(), { group: 'Limits' }),
     ...serverFlags,
   },
   examples: [

@@ -153,8 +153,9 @@ export class CommandLine implements LoadedCommands {
       checkGlobalOptions(options);
       refuseEmptyPaths(flags, raw);
       const tool = this.findTool(command);
-      checkCombinations(flags, options, tool);
       const args = command.processedArgs as never;
+      const names = command.registeredArguments.map((item, index) => [`<${item.name()}>`, args[index]]);
+      checkCombinations(flags, options, Object.fromEntries(names), tool);
       const context = this.#context;
       const call = { context, commands: this, tool, args, options };
       if (declaration.runInSession === undefined) return declaration.run?.(call);
@@ -233,8 +234,9 @@ function addOption(
   const option: OfferedOption = new Option(flags.join(' '), summary);
   if (item.offered !== undefined) option.offered = item.offered;
   if (choices !== undefined) option.argChoices = [...choices];
-  if (item.isRequired === true) option.requirement = 'required';
-  else if (item.requiredText !== undefined) option.requirement = `required ${item.requiredText}`;
+  const { requiredUnless = [] } = item;
+  const unless = requiredUnless.length === 0 ? '' : ` unless ${joinOr(requiredUnless.map(shownName))}`;
+  if (item.isRequired === true) option.requirement = `required${unless}`;
   // A default is set when the value is read, so that a repeatable flag does not begin with it.
   if (value !== undefined) {
     const shown = item.defaultText ?? item.default;
@@ -323,27 +325,53 @@ function refuseEmptyPaths(flags: Flags, raw: Readonly<Record<string, unknown>>):
   }
 }
 
-/** Throws UsageError for missing flags, and for flags without those that they need or exclude. */
+/**
+ * Throws UsageError for missing flags, and for flags without those that they need or beside those that they exclude.
+ * `args` are the values of arguments by name: `<catalog>`.
+ */
 function checkCombinations(
   flags: Flags,
   values: Readonly<Record<string, unknown>>,
+  args: Readonly<Record<string, unknown>>,
   tool: AnyCommand['tool'],
 ): void {
-  const isGiven = (key: string): boolean => ![undefined, false].includes(values[key] as boolean | undefined);
-  for (const [key, { isRequired = false, needs, excludes = [] }] of Object.entries(flags)) {
-    // An empty value, as of an unset variable, is refused beside flags that exclude it.
-    if (isRequired && (!isGiven(key) || values[key] === ''))
-      throw missingFlag(longName(key), getPlaceholder(flags[key]), tool);
+  // A flag with its default is as good as none, so that scripts may spell it out.
+  const isGiven = (name: string): boolean => {
+    const [key = '', wanted] = name.split('=');
+    const value = args[key] ?? values[key];
+    if (wanted !== undefined) return value === wanted;
+    return value !== undefined && value !== (flags[key]?.default ?? false);
+  };
+  const withValue = (key: string): string => `${shownName(key)} ${getPlaceholder(flags[key])}`.trim();
+  for (const [key, { needs = [], excludes = [] }] of Object.entries(flags)) {
     if (!isGiven(key)) continue;
-    if (needs !== undefined && !isGiven(needs)) {
-      const hint = `add ${longName(needs)} ${getPlaceholder(flags[needs])}`.trim();
-      throw new UsageError(`${longName(key)}: needs ${longName(needs)}`, { hint });
-    }
     const other = excludes.find(isGiven);
-    if (other === undefined) continue;
-    const problem = `${longName(key)} and ${longName(other)} cannot be used together`;
-    throw new UsageError(problem, { hint: 'keep one of them' });
+    if (other !== undefined) {
+      const problem = `${longName(key)} and ${shownName(other)} cannot be used together`;
+      throw new UsageError(problem, { hint: 'keep one of them' });
+    }
+    const needed = [needs].flat();
+    if (needed.length === 0 || needed.some(isGiven)) continue;
+    const problem = `${longName(key)}: needs ${joinOr(needed.map(shownName))}`;
+    throw new UsageError(problem, { hint: `add ${joinOr(needed.map(withValue))}` });
   }
+  for (const [key, { isRequired = false, requiredUnless = [] }] of Object.entries(flags)) {
+    // An empty value, as of an unset variable, is refused beside flags that exclude it.
+    const isSet = [key, ...requiredUnless].some((name) => isGiven(name) && values[name] !== '');
+    if (!isRequired || isSet) continue;
+    const ways = [key, ...requiredUnless.filter((name) => !name.includes('='))];
+    const hint = `add ${joinOr(ways.map(withValue))}`;
+    throw missingFlag(joinOr(ways.map(shownName)), hint, ways.length === 1 ? tool : undefined);
+  }
+}
+
+/** Returns a flag, `--output json` for `output=json`, or the name of an argument. */
+function shownName(name: string): string {
+  return name.startsWith('<') ? name : longName(name).replace('=', ' ');
+}
+
+function joinOr(words: readonly string[]): string {
+  return [words.slice(0, -1).join(', '), ...words.slice(-1)].filter((part) => part !== '').join(' or ');
 }
 
 /** Returns the value of a flag for hints: `DIRECTORY`; empty for a switch. */

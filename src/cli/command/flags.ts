@@ -32,13 +32,13 @@ export interface FlagTraits {
   readonly defaultText?: string;
   /** Accepts an empty path, which means none as in `opm`, or is rejected by the command. */
   readonly mayBeEmpty?: boolean;
-  /** Key of the flag without which this one is refused. */
-  readonly needs?: string;
-  /** Keys of the flags with which this one is refused. */
+  /** Key of the flag without which this one is refused; of several, one is enough. */
+  readonly needs?: string | readonly string[];
+  /** Keys of the flags with which this one is refused; `output=json` for a value, `<name>` for an argument. */
   readonly excludes?: readonly string[];
   readonly isRequired?: boolean;
-  /** Condition for help of a flag that the command requires in some cases, e.g. `unless --dry-run`. */
-  readonly requiredText?: string;
+  /** Flags in place of a required one, as in `excludes`. */
+  readonly requiredUnless?: readonly string[];
 }
 
 /** Declaration of a flag with values `T`; its long name is its key in a record. */
@@ -68,6 +68,11 @@ export type FlagValues<F extends Flags> = {
 /** Returns a flag without which the command is refused. */
 export function required<T>(item: Flag<T | undefined>): Flag<T> {
   return { ...(item as Flag<T>), isRequired: true };
+}
+
+/** Returns a flag that is required unless others are set; they are named as in `excludes`. */
+export function requiredUnless<T>(others: readonly string[], item: Flag<T>): Flag<T> {
+  return { ...item, isRequired: true, requiredUnless: others };
 }
 
 /** Returns flags that `--help` lists below one heading. */

@@ -2,7 +2,7 @@ import { UsageError } from '../../core/errors.js';
 import type { LogLevel } from '../../core/log.js';
 import type { RegistryOverrides } from '../../oci/registry/connection.js';
 import { type Flag, type FlagValues, choice, flag, parsed, repeated, text } from './flags.js';
-import { byteSize, milliseconds, positiveInteger } from './values.js';
+import { byteSize, duration, integer } from './values.js';
 
 const logLevels = choice('level', ['error', 'warn', 'info', 'debug'], 'minimum log level', {
   defaultText: 'info',
@@ -32,13 +32,13 @@ export const globalFlags = {
   retryTimeout: parsed(
     'duration',
     'total retry time of a request, or of all to a failing server (default: 60s)',
-    milliseconds,
+    duration(),
   ),
   catalogCache: text('directory', 'cache of catalog layers, or "none" (default: ~/.cache/opmate/layers)'),
   followLinks: flag('follow symbolic links that leave a bundle, catalog or manifest directory'),
-  maxEntries: parsed('count', 'maximum number of entries in an image (default: 200000)', positiveInteger),
+  maxEntries: parsed('count', 'maximum number of entries in an image (default: 200000)', integer(1)),
   maxUnpackedSize: parsed('size', 'maximum unpacked size of an image (default: 4G)', byteSize),
-  maxRatio: parsed('ratio', 'maximum decompression ratio above 64 MiB (default: 200)', positiveInteger),
+  maxRatio: parsed('ratio', 'maximum decompression ratio above 64 MiB (default: 200)', integer(1)),
 } satisfies Record<string, Flag<unknown>>;
 
 /** Values of the global flags, and of flags of some commands that extend them. */

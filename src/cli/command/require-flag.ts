@@ -1,12 +1,8 @@
 import { UsageError } from '../../core/errors.js';
 import type { AnyCommand } from './declaration.js';
 
-/**
- * Returns the error for a missing flag, e.g. `--to` with a `REFERENCE`; in a command that another tool has too, in the
- * words of that tool.
- */
-export function missingFlag(name: string, value: string, tool: AnyCommand['tool']): UsageError {
-  const hint = `add ${name} ${value}`;
+/** Returns the error for a missing flag; in a command that another tool has too, in the words of that tool. */
+export function missingFlag(name: string, hint: string, tool: AnyCommand['tool']): UsageError {
   return tool === undefined
     ? new UsageError('missing', { subject: name, hint })
     : new UsageError(`required flag(s) "${name.slice(2)}" not set`, { hint });
@@ -15,5 +11,5 @@ export function missingFlag(name: string, value: string, tool: AnyCommand['tool'
 /** Returns the value of a required flag of a command of `opm`. Throws UsageError. */
 export function requireFlag<T>(value: T | undefined, name: string, placeholder: string): T {
   if (value !== undefined && value !== '') return value;
-  throw missingFlag(name, placeholder, 'opm');
+  throw missingFlag(name, `add ${name} ${placeholder}`, 'opm');
 }

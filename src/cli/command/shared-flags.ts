@@ -9,11 +9,11 @@ export function outputFormat<const C extends string, D extends C | undefined = u
   return choice('format', choices, 'output format', { short: 'o', group: 'Output', ...traits });
 }
 
-/** `--to` of commands that print objects. */
+/** `--to` of commands that print objects; it writes YAML. */
 export const objectDirectory: Flag<string | undefined> = text(
   'directory',
   'write one file per object to this new or empty directory',
-  { aliases: ['output-dir'], group: 'Output' },
+  { aliases: ['output-dir'], group: 'Output', excludes: ['output=json'] },
 );
 
 /** `-o` of commands that write catalogs or records. */

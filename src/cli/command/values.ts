@@ -12,11 +12,13 @@ export function readValue<T>(name: string, text: string, read: (text: string) =>
   }
 }
 
-/** Reads a whole number above 0. */
-export function positiveInteger(text: string): number {
-  const value = Number(text);
-  if (!Number.isSafeInteger(value) || value <= 0) throw new UsageError('expected a whole number above 0');
-  return value;
+/** Returns a reader of integers within bounds, in decimal digits. */
+export function integer(minimum: number, maximum = 1_000_000_000): (text: string) => number {
+  return (text) => {
+    const value = /^-?\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
+    if (value >= minimum && value <= maximum) return value;
+    throw new UsageError(`expected an integer from ${minimum} to ${maximum}`);
+  };
 }
 
 const sizeUnits: Readonly<Record<string, number>> = { '': 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30, t: 2 ** 40 };
@@ -30,32 +32,17 @@ export function byteSize(text: string): number {
   return size;
 }
 
-/** Reads a whole number from 0. */
-export function retryCount(text: string): number {
-  const value = /^\d{1,6}$/.test(text) ? Number(text) : Number.NaN;
-  if (Number.isNaN(value)) throw new UsageError('expected a whole number from 0');
-  return value;
-}
-
-/** Reads a whole number from 1 to 10. */
-export function upToTen(text: string): number {
-  const value = /^\d{1,2}$/.test(text) ? Number(text) : Number.NaN;
-  if (value >= 1 && value <= 10) return value;
-  throw new UsageError('expected a whole number from 1 to 10');
-}
-
-/** Reads a duration such as `30s` or `1m30s`, by default in seconds; returns milliseconds. */
-export function milliseconds(text: string): number {
-  const value = parseGoDuration(/^\d+(\.\d+)?$/.test(text) ? `${text}s` : text);
-  if (value !== undefined) return value;
-  throw new UsageError('expected a duration such as 30s or 2m');
-}
-
-/** Reads a duration above 0; returns milliseconds. */
-export function positiveMilliseconds(text: string): number {
-  const value = milliseconds(text);
-  if (value > 0) return value;
-  throw new UsageError('expected a duration above 0, such as 10m');
+/**
+ * Returns a reader of durations such as `30s` or `1m30s`, by default in seconds; it returns milliseconds. Timers of
+ * Node.js end at once beyond 596h.
+ */
+export function duration(minimum = '0s', maximum = '500h'): (text: string) => number {
+  const [minimumMs = 0, maximumMs = 0] = [minimum, maximum].map(parseGoDuration);
+  return (text) => {
+    const value = parseGoDuration(/^\d+(\.\d+)?$/.test(text) ? `${text}s` : text) ?? Number.NaN;
+    if (value >= minimumMs && value <= maximumMs) return value;
+    throw new UsageError(`expected a duration from ${minimum} to ${maximum}`);
+  };
 }
 
 /** Returns the trimmed, nonempty items of a comma-separated list. */

@@ -1,5 +1,4 @@
 import type { FlagValues } from '../command/flags.js';
-import { missingFlag } from '../command/require-flag.js';
 import type { approvalFlags, clusterFlags } from './flags.js';
 import { createInterface } from 'node:readline/promises';
 import {
@@ -181,8 +180,7 @@ async function confirmPlan(context: CommandContext, { name, hash }: Applicable):
 }
 
 /** Reads name and namespace of a deployment. Throws UsageError. */
-export function readPlace(name: string, namespace: string | undefined): InventoryPlace {
-  if (namespace === undefined || namespace === '') throw missingFlag('--namespace', 'NAMESPACE', undefined);
+export function readPlace(name: string, namespace: string): InventoryPlace {
   return {
     name: requireName('the name of the deployment', name, subdomainFault),
     namespace: requireName('--namespace', namespace, labelFault),

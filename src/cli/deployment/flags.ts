@@ -1,5 +1,5 @@
 import { flag, grouped, list, parsed, repeated, required, text } from '../command/flags.js';
-import { milliseconds } from '../command/values.js';
+import { duration } from '../command/values.js';
 import { certificateFlags, pinFlags } from '../bundle/content-flags.js';
 
 /** Flags for the sources of deployments. */
@@ -43,7 +43,7 @@ export const namespaceFlags = {
 export const approvalFlags = {
   ...clusterFlags,
   ...grouped('Behavior', {
-    yes: flag('apply without confirmation'),
+    yes: flag('apply without confirmation', { excludes: ['approve'] }),
     approve: list('hash', 'apply renders with these hashes without confirmation, and no others'),
     forceConflicts: flag('take over fields managed by others'),
     force: flag('also prune CRDs and namespaces'),
@@ -55,7 +55,9 @@ export const applyFlags = {
   ...deploymentFlags,
   ...approvalFlags,
   ...grouped('Behavior', {
-    watch: flag('keep rendering and applying until stopped; requires --yes or --approve'),
-    interval: parsed('duration', 'with --watch: interval (default: 5m)', milliseconds, { needs: 'watch' }),
+    watch: flag('with --yes or --approve: keep rendering and applying until stopped', {
+      needs: ['yes', 'approve'],
+    }),
+    interval: parsed('duration', 'with --watch: interval (default: 5m)', duration('1s'), { needs: 'watch' }),
   }),
 };

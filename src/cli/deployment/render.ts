@@ -3,7 +3,6 @@ import { objectDirectory, outputFormat } from '../command/shared-flags.js';
 import { deploymentFlags } from './flags.js';
 import { objectsOfDeployments } from './input.js';
 import { writeObjectDirectory, writeObjects } from '../../bundle/plain/write.js';
-import { UsageError } from '../../core/errors.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 
@@ -21,9 +20,6 @@ export const command = defineCommand({
   ],
   async runInSession({ context, options, session }) {
     const { output } = options;
-    if (options.to !== undefined && options.output === 'json') {
-      throw new UsageError('--to: writes YAML', { hint: 'remove -o json' });
-    }
     const objects = await objectsOfDeployments(context, session, options);
     if (objects === undefined) return exitCodes.findings;
     const { signal } = session;

@@ -18,12 +18,7 @@ export async function watchFiles(
   options: FlagValues<typeof applyFlags>,
   session: CommandSession,
 ): Promise<void> {
-  const { interval, file = [], yes, approve, force, forceConflicts } = options;
-  if (yes !== true && approve === undefined) {
-    throw new UsageError('--watch: no terminal to confirm each change', {
-      hint: 'add --yes, or --approve HASH to apply only reviewed changes',
-    });
-  }
+  const { interval, file = [], approve, force, forceConflicts } = options;
   if (file.includes('-')) throw new UsageError('--watch: standard input can be read only once');
   /** Last text of each deployment. */
   const reported = new Map<string, string>();

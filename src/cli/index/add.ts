@@ -1,8 +1,7 @@
 import { type AddedBundles, addToIndex } from '../../api/indexes/add-to-index.js';
 import { addToIndexImage } from '../../api/indexes/index-image.js';
 import { argument, defineCommand } from '../command/declaration.js';
-import { grouped, list, text } from '../command/flags.js';
-import { requireFlag } from '../command/require-flag.js';
+import { grouped, list, requiredUnless, text } from '../command/flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { databaseSummary, editFlags, getDatabase, listAndDatabase } from '../registry/database.js';
 import { addFlags, planAdd, reportAdded, warnOfFlags } from './add-bundles.js';
@@ -57,12 +56,14 @@ export const command = defineCommand({
   description: baseImageNote,
   tool: 'opm',
   flags: {
-    bundles: list('bundle', "bundle images, directories or layouts; '' for none", {
-      short: 'b',
-      mayBeNone: true,
-      requiredText: 'unless --from-file',
-      group: 'Input',
-    }),
+    bundles: requiredUnless(
+      ['fromFile'],
+      list('bundle', "bundle images, directories or layouts; '' for none", {
+        short: 'b',
+        mayBeNone: true,
+        group: 'Input',
+      }),
+    ),
     fromIndex: text('image', 'index image to add to (default: an empty index)', {
       short: 'f',
       group: 'Input',
@@ -82,12 +83,8 @@ export const command = defineCommand({
     ],
   ],
   async runInSession({ context, options, session }) {
-    const bundles =
-      options.fromFile === undefined
-        ? requireFlag(options.bundles, '--bundles', 'BUNDLE,…')
-        : options.bundles;
     const flags = { ...options, containerTool: 'none' };
-    const plan = await planAdd(context, flags, bundles ?? []);
+    const plan = await planAdd(context, flags, options.bundles ?? []);
     let code: number = exitCodes.done;
     await printIndexImage<AddedBundles>(
       context,

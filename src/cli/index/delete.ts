@@ -23,7 +23,10 @@ import { planRemove, readPackages, removeArguments, removeFlags } from './rm.js'
 
 const flags = {
   ...removeFlags,
-  bundle: text('name', 'remove one bundle and rewire edges around it', { group: 'Selection' }),
+  bundle: text('name', 'remove one bundle and rewire edges around it', {
+    group: 'Selection',
+    excludes: ['package'],
+  }),
   pullFrom,
 };
 
@@ -39,9 +42,8 @@ export const { registryCommand, command } = editCommands(
       ['Remove one bundle', '--bundle demo.v1.1.0'],
     ],
     plan(options): IndexEdit<unknown> {
-      const { bundle, package: packages } = options;
+      const { bundle } = options;
       if (bundle === undefined) return planRemove(options);
-      if (packages !== undefined) throw bundleWithPackages();
       return planDeletion(options, (database, fetchManifests) =>
         deleteBundle(database, bundle, { fetchManifests }),
       );

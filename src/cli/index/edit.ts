@@ -3,7 +3,7 @@ import type { EditIndexImageOptions, MadeIndexImage } from '../../api/indexes/in
 import { invalidValue, UsageError } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 import { parseTargetReference } from '../../core/reference.js';
-import { type FlagValues, flag, grouped, text } from '../command/flags.js';
+import { type FlagValues, flag, grouped, requiredUnless, text } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import type { CommandContext } from '../context.js';
 import { reportEnding } from '../ending.js';
@@ -20,8 +20,11 @@ export const indexImageFlags = {
     { short: 'i', group: 'Input' },
   ),
   ...grouped('Output', {
-    tag: text('reference', 'image reference to push to', { short: 't' }),
-    save: text('file', 'save the image to an oci-archive file'),
+    tag: requiredUnless(
+      ['save', 'generate'],
+      text('reference', 'image reference to push to', { short: 't' }),
+    ),
+    save: text('file', 'save the image to an oci-archive file', { excludes: ['tag', 'generate'] }),
     generate: flag('write ./database/index.db and a Dockerfile instead of an image', {
       excludes: ['signBy'],
     }),
@@ -88,22 +91,12 @@ export async function printIndexImage<R>(
 }
 
 function planOutput(flags: IndexImageFlags): EditIndexImageOptions<never>['output'] {
-  const { tag, save, generate, containerTool, buildTool, pullTool } = flags;
+  const { tag = '', save, generate, containerTool, buildTool, pullTool } = flags;
   if (containerTool && (buildTool || pullTool))
     throw new UsageError('container-tool cannot be set alongside pull-tool or build-tool');
-  if (save !== undefined && (tag !== undefined || generate)) {
-    throw new UsageError(`--save and ${generate ? '--generate' : '--tag'} cannot be used together`, {
-      hint: `save the image, then push it with: opmate oci copy oci-archive:${save} ${tag ?? 'REFERENCE'}`,
-    });
-  }
   if (generate) return { dockerfile: flags.outDockerfile || 'index.Dockerfile' };
   if (save !== undefined) {
     return { to: { transport: 'oci-archive', text: `oci-archive:${save}`, path: save, tag: 'latest' } };
-  }
-  if (!tag) {
-    throw new UsageError('no destination for the image', {
-      hint: 'add --tag REFERENCE to push it, --save FILE to write an oci-archive, or --generate for a Dockerfile',
-    });
   }
   const to = parseTargetReference(tag);
   if (to.digest !== undefined || to.tag === undefined) {

@@ -6,9 +6,9 @@ import {
   readSigningKey,
   requireReferrers,
 } from '../../api/images/image-output.js';
-import { invalidValue, UsageError } from '../../core/errors.js';
+import { invalidValue } from '../../core/errors.js';
 import { type RegistryReference, parseReference, parseTargetReference } from '../../core/reference.js';
-import { type FlagValues, flag, grouped, text } from '../command/flags.js';
+import { type FlagValues, flag, grouped, requiredUnless, text } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import type { CommandContext } from '../context.js';
 import { amountOfBytes, count, shellWord } from '../printable.js';
@@ -21,8 +21,11 @@ export const signByFlag = text('file', 'private key to sign the image with (PEM 
 /** Flags of the commands that build images. */
 export const imageOutputFlags = {
   ...grouped('Output', {
-    tag: text('reference', 'image reference to push; with --save, name of the saved image', { short: 't' }),
-    push: flag('with --save: also push the image to --tag'),
+    tag: requiredUnless(
+      ['save'],
+      text('reference', 'image reference to push; with --save, name of the saved image', { short: 't' }),
+    ),
+    push: flag('with --save: also push the image to --tag', { needs: 'tag' }),
     save: text('destination', 'save to oci:DIR[:TAG], oci-archive:FILE[:TAG] or docker-archive:FILE'),
   }),
   signBy: signByFlag,
@@ -46,9 +49,6 @@ export async function readSignBy(
 export function planImageOutputs({ tag, push, save }: FlagValues<typeof imageOutputFlags>): ImageOutput[] {
   const name = tag === undefined ? undefined : parseTag(tag);
   const outputs: ImageOutput[] = [];
-  if (push === true && name === undefined) {
-    throw new UsageError('--push: missing --tag', { hint: 'add --tag REGISTRY/NAME:TAG' });
-  }
   if (name !== undefined && tag !== undefined && (push === true || save === undefined)) {
     outputs.push({ to: parseTargetReference(tag) as RegistryReference });
   }
@@ -62,10 +62,7 @@ export function planImageOutputs({ tag, push, save }: FlagValues<typeof imageOut
     const whole = name && `${name.registry}/${name.repository}:${name.tag}`;
     outputs.push({ to: { ...to, tag: to.tag ?? name?.tag ?? 'latest' }, name: to.tag ?? whole });
   }
-  if (outputs.length > 0) return outputs;
-  throw new UsageError('no destination for the image', {
-    hint: 'add --tag REGISTRY/NAME:TAG to push it, or --save oci:DIR, oci-archive:FILE or docker-archive:FILE',
-  });
+  return outputs;
 }
 
 /** Throws UsageError unless a reference names a tag in a registry. */

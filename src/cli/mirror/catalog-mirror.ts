@@ -1,5 +1,6 @@
 import { argument, defineCommand } from '../command/declaration.js';
-import { type FlagValues, flag, grouped, text } from '../command/flags.js';
+import { type Flag, type FlagValues, flag, grouped, parsed, text } from '../command/flags.js';
+import { integer } from '../command/values.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import { copyFlags, maxPerRegistryFlag } from './flags.js';
 import { invalidValue, UsageError } from '../../core/errors.js';
@@ -10,7 +11,7 @@ import { formatTypedReference } from '../../mirror/mapping/image-names.js';
 import { formatTarget } from '../../mirror/mapping/mapping.js';
 import type { MirrorScope } from '../../mirror/mapping/mirror-sets.js';
 import { exitCodes } from '../exit-codes.js';
-import { finishTransfer, parseGlobalOptions, parseInteger, tellUnneeded } from './options.js';
+import { finishTransfer, parseGlobalOptions, tellUnneeded } from './options.js';
 import { count, shellWord } from '../printable.js';
 import type { CommandSession } from '../session.js';
 
@@ -25,19 +26,18 @@ const flags = {
       'directory',
       'output directory of mapping and manifests (default: manifests-NAME-TIME)',
     ),
-    maxComponents: text('count', 'maximum path components at the destination; 0 for no limit', {
-      default: '2',
-    }),
+    maxComponents: parsed(
+      'count',
+      'maximum path components at the destination; 0 for no limit',
+      componentCount,
+      { default: 2 },
+    ),
     mergeRepositories: flag('do not warn of source repositories that share a target repository'),
     idmsScope: text('scope', 'scope of entries: repository or registry', { default: 'repository' }),
     icspScope: text('scope', 'scope of ImageContentSourcePolicy entries', { default: 'repository' }),
     itms: flag('also write imageTagMirrorSet.yaml, for images with a tag only'),
-    maxIdmsSize: text('bytes', 'maximum size of a document, in bytes', {
-      default: String(maxMirrorSetBytes),
-    }),
-    maxIcspSize: text('bytes', 'maximum size of an ImageContentSourcePolicy, in bytes', {
-      default: String(maxMirrorSetBytes),
-    }),
+    maxIdmsSize: documentSize('maximum size of a document, in bytes'),
+    maxIcspSize: documentSize('maximum size of an ImageContentSourcePolicy, in bytes'),
     manifestsOnly: flag('write mapping and manifests without copying images'),
   }),
   filterByOs: text('pattern', 'the old name of --index-filter-by-os', { hidden: true }),
@@ -95,16 +95,13 @@ export const command = defineCommand({
 });
 
 function parseMirrorOptions(options: CatalogMirrorOptions): MirrorCatalogOptions {
-  const parseSize = (text: string, flag: string): number => parseInteger(text, flag, 1, maxMirrorSetBytes);
   const { sourceName, manifestsOnly, mergeRepositories, continueOnError, dryRun, referrers, itms } = options;
   return {
     ...{ sourceName, manifestsOnly, mergeRepositories, continueOnError, dryRun, referrers, itms },
     icspScope: parseScope(options.icspScope, 'icsp-scope'),
     idmsScope: parseScope(options.idmsScope, 'idms-scope'),
-    maxIcspSize: parseSize(options.maxIcspSize, 'max-icsp-size'),
-    maxIdmsSize: parseSize(options.maxIdmsSize, 'max-idms-size'),
-    maxComponents: getMaxComponents(options),
-    maxPerRegistry: parseInteger(options.maxPerRegistry, 'max-per-registry', 1, 100),
+    ...{ maxIcspSize: options.maxIcspSize, maxIdmsSize: options.maxIdmsSize },
+    ...{ maxComponents: options.maxComponents, maxPerRegistry: options.maxPerRegistry },
     platformPattern: parsePlatformPattern(options),
     path: pathOption(options),
     manifests: options.toManifests,
@@ -140,12 +137,14 @@ function reportPlan(
   }
 }
 
-function getMaxComponents({ maxComponents }: CatalogMirrorOptions): number {
-  const value = parseInteger(maxComponents, 'max-components', 0);
+function componentCount(text: string): number {
+  const value = integer(0)(text);
   if (value !== 1) return value;
-  throw new UsageError('--max-components 1: a path needs at least 2 components', {
-    hint: 'use 0 for no limit',
-  });
+  throw new UsageError('a path needs at least 2 components', { hint: 'use 0 for no limit' });
+}
+
+function documentSize(summary: string): Flag<number> {
+  return parsed('bytes', summary, integer(1, maxMirrorSetBytes), { default: maxMirrorSetBytes });
 }
 
 function parseScope(text: string, flag: string): MirrorScope {

@@ -1,16 +1,16 @@
 import { argument, defineCommand } from '../command/declaration.js';
-import { type FlagValues, flag, grouped, repeated, text } from '../command/flags.js';
+import { type FlagValues, flag, grouped, repeated, requiredUnless, text } from '../command/flags.js';
 import { type ImageSetOptions, lockFlags, mirrorFlags } from './flags.js';
-import { readMirrorOptions, refuseFlags } from './oc-mirror-flags.js';
+import { readMirrorOptions } from './oc-mirror-flags.js';
 import path from 'node:path';
-import { invalidValue, UsageError } from '../../core/errors.js';
+import { invalidValue } from '../../core/errors.js';
 import { decodeFile } from '../../document/document.js';
 import { deleteMirrored, listMirrorDeletions } from '../../api/mirror/delete-images.js';
 import { parseMirrorTarget } from '../../mirror/image-set/image-set-names.js';
 import { requireNoLinks, writeOutputFiles } from '../../mirror/output-files.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
-import { findMaxNestedPaths, getMaxPerRegistry, getWorkspace } from './image-set-options.js';
+import { getWorkspace } from './image-set-options.js';
 import { readInputFile } from '../../files/read-file.js';
 import { writeAll } from '../output.js';
 import { reportEnding, summarizeItems } from '../ending.js';
@@ -18,22 +18,32 @@ import { count, shellWord } from '../printable.js';
 import type { CommandSession } from '../session.js';
 
 const flags = {
-  config: text('file', 'with --generate: DeleteImageSetConfiguration', { short: 'c', group: 'Input' }),
+  config: text('file', 'with --generate: DeleteImageSetConfiguration', {
+    short: 'c',
+    group: 'Input',
+    needs: 'generate',
+  }),
   workspace: {
     ...lockFlags.workspace,
     summary: `with --generate: ${lockFlags.workspace.summary}`,
   },
-  deleteId: text('text', 'with --generate: suffix of file names', { group: 'Output' }),
+  deleteId: text('text', 'with --generate: suffix of file names', { group: 'Output', needs: 'generate' }),
   deleteYamlFile: text('file', 'list of images to delete', { group: 'Input' }),
   maxNestedPaths: lockFlags.maxNestedPaths,
   ...grouped('Selection', {
     keep: repeated('lock', 'keep images of this lock'),
     deleteSignatures: flag('also delete signatures'),
-    deleteV1Images: flag('with --generate: use the tags of oc-mirror v1'),
+    deleteV1Images: flag('with --generate: use the tags of oc-mirror v1', { needs: 'generate' }),
   }),
   ...grouped('Output', {
     dryRun: flag('with --delete-yaml-file: check every image without deleting'),
-    generate: flag('write working-dir/delete/delete-images.yaml without deleting'),
+    generate: requiredUnless(
+      ['deleteYamlFile'],
+      flag('write working-dir/delete/delete-images.yaml without deleting', {
+        needs: 'config',
+        excludes: ['deleteYamlFile'],
+      }),
+    ),
   }),
   forceCacheDelete: flag('ignored; there is no cache', { hidden: true }),
 };
@@ -61,12 +71,7 @@ export const command = defineCommand({
     readMirrorOptions(options, [destination], context),
   async runInSession({ context, args: [destination], options, session }) {
     parseMirrorTarget(destination);
-    const { generate, deleteYamlFile } = options;
-    if (generate === (deleteYamlFile !== undefined)) {
-      throw new UsageError('use either --generate or --delete-yaml-file FILE', {
-        hint: 'create a list with --generate --config FILE, then delete the listed images',
-      });
-    }
+    const { deleteYamlFile } = options;
     return deleteYamlFile === undefined
       ? generateList(context, destination, options, session)
       : deleteListed(context, destination, deleteYamlFile, options, session);
@@ -79,18 +84,12 @@ async function generateList(
   options: DeleteOptions,
   session: CommandSession,
 ): Promise<number> {
-  const { config: file, deleteId } = options;
-  if (file === undefined) {
-    throw new UsageError('--generate: needs --config', {
-      hint: 'add --config FILE, a DeleteImageSetConfiguration',
-    });
-  }
+  const { config: file = '', deleteId, maxNestedPaths } = options;
   if (deleteId !== undefined && !/^[A-Za-z0-9][\w.-]{0,63}$/.test(deleteId)) {
     throw invalidValue('--delete-id', deleteId, 'not a part of a file name', {
       hint: 'use letters, digits, ".", "_" and "-", up to 64 characters',
     });
   }
-  const maxNestedPaths = findMaxNestedPaths(options);
   const workspace = getWorkspace(options, context);
   const { logger } = session;
   const text = decodeFile(await readInputFile(file, session), file);
@@ -137,15 +136,12 @@ async function deleteListed(
   options: DeleteOptions,
   session: CommandSession,
 ): Promise<number> {
-  const hint = 'remove the flag: the list defines the images to delete';
-  refuseFlags(options, ['deleteId', 'deleteV1Images', 'config'], ' belongs to --generate', hint);
   const { logger } = session;
   const text = decodeFile(await readInputFile(file, context), file);
   const dryRun = options.dryRun === true;
   const report = await deleteMirrored(text, file, destination, session, {
     ...{ dryRun, keep: options.keep, signatures: options.deleteSignatures },
-    maxPerRegistry: getMaxPerRegistry(options),
-    maxNestedPaths: findMaxNestedPaths(options),
+    ...{ maxPerRegistry: options.maxPerRegistry, maxNestedPaths: options.maxNestedPaths },
   });
   if (report.catalogs > 0) {
     const passed = `${count(report.catalogs, 'catalog')} skipped: catalogs are never deleted`;

@@ -4,9 +4,8 @@ import { type MappingPair, parseMappings, parseTokens } from '../../mirror/mappi
 import type { TransferReport } from '../../mirror/transfer/transfer-types.js';
 import type { CommandContext } from '../context.js';
 import { readInput } from '../input.js';
-import { type ImageSetOptions, ownImageSetFlags } from './flags.js';
-import { getMaxPerRegistry } from './image-set-options.js';
-import { getCopyLimits, readMirrorOptions, refuseFlags } from './oc-mirror-flags.js';
+import type { ImageSetOptions } from './flags.js';
+import { getCopyLimits, readMirrorOptions } from './oc-mirror-flags.js';
 import { finishTransfer, requireAllPlatforms, tellUnneeded } from './options.js';
 import { count, shellWord } from '../printable.js';
 import { useSession } from '../session.js';
@@ -17,8 +16,6 @@ export async function mirrorFile(
   args: readonly string[],
   typedOptions: ImageSetOptions,
 ): Promise<number> {
-  const problem = ': only with --config or --from';
-  refuseFlags(typedOptions, ownImageSetFlags, problem, 'specify an ImageSetConfiguration with --config');
   requireAllPlatforms(typedOptions);
   const { filename } = typedOptions;
   if (filename === undefined && args.length === 0)
@@ -38,7 +35,6 @@ export async function mirrorFile(
   }
   const targets = pairs.flatMap(({ target: { scheme, name } }) => (scheme === 'file' ? [] : [name.registry]));
   const options = readMirrorOptions(typedOptions, targets, context);
-  const maxPerRegistry = getMaxPerRegistry(options);
   const flags = {
     continueOnError: options.continueOnError === true,
     skipMissing: options.skipMissing === true,
@@ -49,7 +45,7 @@ export async function mirrorFile(
     const report = await mirrorMappings(pairs, session, {
       ...flags,
       ...getCopyLimits(options),
-      maxPerRegistry,
+      maxPerRegistry: options.maxPerRegistry,
       referrers: options.referrers,
       directory: options.dir,
       fromDirectory: options.fromDir,

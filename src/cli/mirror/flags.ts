@@ -1,6 +1,8 @@
+import { UsageError } from '../../core/errors.js';
 import {
   type Flag,
   type FlagValues,
+  type Flags,
   choice,
   flag,
   grouped,
@@ -8,7 +10,7 @@ import {
   repeated,
   text,
 } from '../command/flags.js';
-import { milliseconds, positiveMilliseconds, retryCount, upToTen } from '../command/values.js';
+import { duration, integer } from '../command/values.js';
 import { outputFormat } from '../command/shared-flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import { archiveProofFlags } from '../archive/flags.js';
@@ -32,18 +34,29 @@ export const copyFlags = {
 };
 
 /** Returns the flag for concurrent requests; its default differs per command in `oc`. */
-export function maxPerRegistryFlag(otherwise: string): Flag<string> {
-  return text('count', 'maximum number of concurrent requests per registry', {
-    default: otherwise,
+export function maxPerRegistryFlag(defaultText: string): Flag<number | undefined> {
+  return parsed('count', 'maximum number of concurrent requests per registry', integer(1, 100), {
+    defaultText,
     group: 'Registry',
   });
+}
+
+/** Reads a duration in whole minutes; returns minutes. */
+function wholeMinutes(value: string): number {
+  const minutes = duration('1m', '9999h')(value) / 60_000;
+  if (Number.isInteger(minutes)) return minutes;
+  throw new UsageError('expected whole minutes, such as 30m or 6h');
 }
 
 /** Flags for the lock of an image set. */
 export const lockFlags = grouped('Output', {
   workspace: text('file://directory', 'parent directory of working-dir (default: file://.)'),
   lock: text('file', 'lock file (default: working-dir/opmate.lock.json below the workspace)'),
-  maxNestedPaths: text('count', 'maximum path components at the target'),
+  maxNestedPaths: parsed(
+    'count',
+    'maximum path components at the target; 0 for no limit',
+    (value) => integer(0, 999)(value) || undefined,
+  ),
 });
 
 /** Flags of commands with an image set. */
@@ -65,12 +78,17 @@ export const imageSetFlags = {
     icsp: flag('write an ImageContentSourcePolicy instead of IDMS and ITMS'),
     name: text('name', 'name of CatalogSource and ClusterCatalog'),
     prefix: text('text', 'name prefix of all objects'),
-    pollInterval: text('time', 'catalog polling interval of clusters, e.g. 30m'),
+    pollInterval: parsed('duration', 'catalog polling interval of clusters, e.g. 30m', wholeMinutes),
   }),
   ignoreReleaseSignature: flag('accept the image of platform.release without signature', {
     group: 'Behavior',
   }),
 };
+
+/** Returns flags that are refused without one of others. */
+function needing<const F extends Flags>(needs: readonly string[], flags: F): F {
+  return Object.fromEntries(Object.entries(flags).map(([key, item]) => [key, { needs, ...item }])) as F;
+}
 
 /** Flags of `mirror --config` and `mirror --from`. */
 const imageSetRunFlags = {
@@ -80,55 +98,54 @@ const imageSetRunFlags = {
     }),
     from: repeated('archive', 'archive to mirror from, or one of its base archives'),
   }),
-  ...archiveProofFlags,
-  ...imageSetFlags,
+  id: { ...archiveProofFlags.id, needs: 'from' },
+  verifyKey: { ...archiveProofFlags.verifyKey, needs: 'from' },
+  ...needing(['config', 'from'], imageSetFlags),
   ...grouped('Behavior', {
     onError: choice(
       'action',
       ['stop', 'skip-image', 'skip-bundle'],
       'with --config: action for images that cannot be copied',
-      { defaultText: 'stop' },
+      { default: 'stop', needs: 'config', excludes: ['locked', 'from'] },
     ),
     shardWait: parsed(
       'duration',
       'with --shard: wait this long for blobs of other shards (default: 10s)',
-      milliseconds,
+      duration(),
+      { needs: 'locked' },
     ),
-    strictArchive: flag('with --config and file://: refuse a blob larger than archiveSize'),
+    strictArchive: flag('with --config and file://: refuse a blob larger than archiveSize', {
+      needs: 'config',
+    }),
     verify: choice(
       'mode',
       ['strict', 'report', 'off'],
       'with --config or --from: verify signatures by the policy',
-      { defaultText: 'strict with a policy, else off' },
+      { defaultText: 'strict with a policy, else off', needs: ['config', 'from'] },
     ),
   }),
-  shard: text('i/n', 'with --config and --locked: copy shard I of N (zero-based)', { group: 'Selection' }),
+  shard: text('i/n', 'with --config and --locked: copy shard I of N (zero-based)', {
+    group: 'Selection',
+    needs: 'locked',
+  }),
   ...grouped('Input', {
-    plan: text('digest', 'with --locked: refuse a lock of another plan (default: $OPMATE_PLAN)'),
-    base: text('file', 'with --config and file://: omit content of this archive or inventory'),
+    plan: text('digest', 'with --locked: refuse a lock of another plan (default: $OPMATE_PLAN)', {
+      needs: 'locked',
+    }),
+    base: text('file', 'with --config and file://: omit content of this archive or inventory', {
+      needs: 'config',
+    }),
   }),
   signBy: text('file', 'with --config and file://: private key to sign the archive with (PEM)', {
     group: 'Output',
+    needs: 'config',
   }),
-  ...policyFlags,
-  removeSignatures: flag('with --config: do not copy signatures and other referrers', { group: 'Selection' }),
+  ...needing(['config', 'from'], policyFlags),
+  removeSignatures: flag('with --config: do not copy signatures and other referrers', {
+    group: 'Selection',
+    needs: ['config', 'from'],
+  }),
 };
-
-/** Flags without effect on a mapping. */
-export const ownImageSetFlags = [
-  ...(Object.keys(imageSetFlags) as (keyof typeof imageSetFlags)[]),
-  ...([
-    'onError',
-    'shard',
-    'shardWait',
-    'plan',
-    'base',
-    'strictArchive',
-    'removeSignatures',
-    'verify',
-  ] as const),
-  ...(Object.keys(policyFlags) as (keyof typeof policyFlags)[]),
-];
 
 const compatible = 'no effect; accepted for compatibility';
 const unneeded = (value: string, traits: { short?: string } = {}) =>
@@ -145,13 +162,22 @@ const sideFlags = <const S extends 'src' | 'dest'>(side: S, registries: string) 
         default: true,
       }),
       Authfile: text('file', `credentials file for ${registries}`),
-      Creds: text('username[:password]', `credentials for ${registries}`),
+      Creds: text('username[:password]', `credentials for ${registries}`, {
+        excludes: ['Username', 'RegistryToken', 'NoCreds'].map((name) => side + name),
+      }),
       CertDir: text('directory', `like --cert-dir, for ${registries}`),
       NoCreds: flag(`access ${registries} anonymously`),
     }),
-    Username: text('name', `user name for ${registries}`, traits),
-    Password: text('password', `password for ${registries}`, traits),
-    RegistryToken: text('token', `Bearer token for ${registries}`, traits),
+    Username: text('name', `user name for ${registries}`, {
+      ...traits,
+      needs: `${side}Password`,
+      excludes: ['RegistryToken', 'NoCreds'].map((name) => side + name),
+    }),
+    Password: text('password', `password for ${registries}`, { ...traits, needs: `${side}Username` }),
+    RegistryToken: text('token', `Bearer token for ${registries}`, {
+      ...traits,
+      excludes: [`${side}NoCreds`],
+    }),
     SharedBlobDir: unneeded('directory'),
     DaemonHost: unneeded('host'),
   };
@@ -164,15 +190,19 @@ const sideFlags = <const S extends 'src' | 'dest'>(side: S, registries: string) 
 /** Further flags of `oc-mirror`. */
 const ocMirrorFlags = {
   ...grouped('Registry', {
-    parallelImages: parsed('count', 'images to copy at a time (1 to 10)', upToTen),
-    parallelLayers: parsed('count', 'layers of an image to copy at a time (1 to 10; default: 6)', upToTen),
+    parallelImages: parsed('count', 'images to copy at a time (1 to 10)', integer(1, 10)),
+    parallelLayers: parsed(
+      'count',
+      'layers of an image to copy at a time (1 to 10; default: 6)',
+      integer(1, 10),
+    ),
     retryTimes: parsed(
       'count',
       'maximum retries of a request (default: as --retry-timeout allows)',
-      retryCount,
+      integer(0, 999_999),
     ),
-    retryDelay: parsed('duration', 'wait before each retry (default: doubling from 500ms)', milliseconds),
-    imageTimeout: parsed('duration', 'maximum time to copy one image', positiveMilliseconds),
+    retryDelay: parsed('duration', 'wait before each retry (default: doubling from 500ms)', duration()),
+    imageTimeout: parsed('duration', 'maximum time to copy one image', duration('1ms')),
   }),
   cacheDir: text('directory', 'cache registry downloads in DIRECTORY/.opmate', { group: 'Input' }),
   ...sideFlags('src', 'source registries'),

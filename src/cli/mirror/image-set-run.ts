@@ -34,13 +34,7 @@ import { amountOfBytes, count, shellWord } from '../printable.js';
 import type { CommandSession } from '../session.js';
 import type { ImageSetOptions } from './flags.js';
 import { describeBytes, describePlan } from './image-set-messages.js';
-import {
-  findMaxNestedPaths,
-  getMaxPerRegistry,
-  getNaming,
-  getWorkspace,
-  readVerification,
-} from './image-set-options.js';
+import { getNaming, getWorkspace, readVerification } from './image-set-options.js';
 import { getCopyLimits } from './oc-mirror-flags.js';
 import { finishTransfer } from './options.js';
 
@@ -62,9 +56,8 @@ export function readImageSetRequest(
   target: string,
 ): ImageSetRequest {
   const { workingDirectory } = context;
-  const maxNestedPaths = findMaxNestedPaths(options);
+  const { maxNestedPaths, maxPerRegistry } = options;
   const destination = parseDestination(target, context, maxNestedPaths);
-  const maxPerRegistry = getMaxPerRegistry(options);
   const naming = { ...getNaming(options), icsp: options.icsp };
   const verification = readVerification(options);
   const shard = parseShard(options.shard, options.locked === true ? context.environment : {});
@@ -98,34 +91,22 @@ function requireCompatibleFlags(
   { kind }: MirrorDestination,
   hasShard: boolean,
 ): void {
-  const { onError = 'stop', plan } = options;
-  const isLocked = options.locked === true;
-  const isArchive = options.from !== undefined;
-  if ((isLocked || isArchive) && onError !== 'stop') {
-    const hint = 'remove --on-error: locked image sets are mirrored as a whole';
-    throw invalidValue('--on-error', onError, 'not with --locked or --from', { hint });
+  const { plan } = options;
+  if (hasShard && kind === 'disk') {
+    throw new UsageError('--shard: shards mirror to a registry', { hint: 'use docker://REGISTRY[/PATH]' });
   }
-  if (hasShard && (!isLocked || kind === 'disk')) {
-    const hint = 'add --locked and a target registry: every machine must use the same plan';
-    throw new UsageError('--shard: only with --locked', { hint });
-  }
-  if (plan !== undefined && (!isLocked || !isDigest(plan))) {
-    const hint = 'use the plan ID that opmate mirror plan prints, with --locked: sha256:…';
+  if (plan !== undefined && !isDigest(plan)) {
+    const hint = 'use the plan ID that opmate mirror plan prints: sha256:…';
     throw invalidValue('--plan', plan, 'not a plan ID', { hint });
   }
   if (options.signBy !== undefined && kind === 'registry') {
     throw new UsageError('--sign-by: signs an archive', { hint: 'mirror to file://DIRECTORY' });
   }
-  if (!isArchive && (options.id !== undefined || options.verifyKey !== undefined)) {
-    throw new UsageError('--id and --verify-key are for archives', {
-      hint: 'specify the archive with --from',
-    });
-  }
   if (kind === 'registry' && (options.base !== undefined || options.strictArchive === true)) {
     const hint = 'mirror to file://DIRECTORY';
     throw new UsageError('--base and --strict-archive are for archives', { hint });
   }
-  if (isArchive && kind === 'disk') {
+  if (options.from !== undefined && kind === 'disk') {
     const hint = 'use docker://REGISTRY[/PATH]';
     throw new UsageError('--from: an archive is copied to a registry', { hint });
   }

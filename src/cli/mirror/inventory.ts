@@ -8,7 +8,6 @@ import { grouped, repeated, text } from '../command/flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { amountOfBytes, count, shellWord } from '../printable.js';
 import { lockFlags, mirrorFlags } from './flags.js';
-import { findMaxNestedPaths, getMaxPerRegistry } from './image-set-options.js';
 import { readNamedLock } from '../../api/mirror/find-lock.js';
 import { readMirrorOptions } from './oc-mirror-flags.js';
 import { writeTo } from './options.js';
@@ -51,8 +50,7 @@ export const command = defineCommand({
         hint: 'use the path below the destination, without registry and tag: ns/name',
       });
     }
-    const maxNestedPaths = findMaxNestedPaths(options);
-    const maxPerRegistry = getMaxPerRegistry(options);
+    const { maxNestedPaths, maxPerRegistry } = options;
     const locks = options.lock === undefined ? undefined : [await readNamedLock(options.lock, session)];
     const inventory = await readMirrorInventory(destination, session, {
       repositories: repositories.length === 0 ? undefined : repositories,

@@ -1,11 +1,10 @@
 import { withOpen } from '../../core/concurrency.js';
 import { defineCommand } from '../command/declaration.js';
-import { type FlagValues, flag, grouped, text } from '../command/flags.js';
+import { type FlagValues, flag, grouped, requiredUnless, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { mirrorFlags } from './flags.js';
 import { readMirrorOptions } from './oc-mirror-flags.js';
 import { loadCatalog } from '../../api/load-catalog.js';
-import { UsageError } from '../../core/errors.js';
 import { parseReference } from '../../core/reference.js';
 import {
   listVersions,
@@ -24,13 +23,16 @@ import { formatTable } from '../table.js';
 
 const flags = {
   ...grouped('Selection', {
-    catalog: text('reference', 'catalog image, layout or directory'),
+    catalog: requiredUnless(['catalogs'], text('reference', 'catalog image, layout or directory')),
     package: text('name', 'with --catalog: list channels and heads of this package', {
       short: 'p',
       needs: 'catalog',
     }),
     channel: text('name', 'with --package: list versions in this channel', { needs: 'package' }),
-    catalogs: flag('with --version: list the well-known catalogs', { needs: 'version' }),
+    catalogs: flag('with --version: list the well-known catalogs', {
+      needs: 'version',
+      excludes: ['catalog'],
+    }),
     version: text('version', 'with --catalogs: cluster version, e.g. 4.18', { needs: 'catalogs' }),
   }),
   output: outputFormat(['text', 'json'], { default: 'text' }),
@@ -57,23 +59,12 @@ export const command = defineCommand({
   readOptions: ({ context, options }) => readMirrorOptions(options, [], context),
   async runInSession({ context, options, session }) {
     const { catalog, catalogs, version } = options;
-    checkFlags(options);
     const text = catalogs
       ? await catalogsText(version as string, options.output, session)
       : await catalogText(catalog as string, options, context, session);
     await writePieces(context, session, text);
   },
 });
-
-function checkFlags({ catalog, catalogs }: ListOptions): void {
-  if (catalogs && catalog !== undefined) {
-    const hint = 'remove --catalogs, or the other flags';
-    throw new UsageError('--catalogs lists catalogs, not what is in one', { hint });
-  }
-  if (catalogs || catalog !== undefined) return;
-  const hint = 'add --catalog REFERENCE, or --catalogs --version 4.18';
-  throw new UsageError('expected --catalog or --catalogs', { hint });
-}
 
 async function catalogText(
   reference: string,

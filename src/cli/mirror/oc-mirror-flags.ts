@@ -110,17 +110,7 @@ function findCredentials(
     options[`${side}Password`],
   ];
   const registryToken = options[`${side}RegistryToken`];
-  const isAnonymous = options[`${side}NoCreds`] === true;
-  const ways = [creds, username ?? password, registryToken, isAnonymous || undefined];
-  if (ways.filter((way) => way !== undefined).length > 1) {
-    const hint = `keep one of --${side}-creds, --${side}-username, --${side}-registry-token and --${side}-no-creds`;
-    throw new UsageError(`--${side}-…: conflicting credentials`, { hint });
-  }
-  if ((username === undefined) !== (password === undefined)) {
-    const [present, other] = username === undefined ? ['password', 'username'] : ['username', 'password'];
-    throw new UsageError(`--${side}-${present}: also needs --${side}-${other}`);
-  }
-  if (isAnonymous) return 'anonymous';
+  if (options[`${side}NoCreds`] === true) return 'anonymous';
   if (registryToken !== undefined)
     return { username: '', password: '', registryToken, source: `--${side}-registry-token` };
   if (username !== undefined && password !== undefined)

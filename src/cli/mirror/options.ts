@@ -37,19 +37,6 @@ export function requireAllPlatforms({ filterByOs = '.*' }: { filterByOs?: string
   });
 }
 
-/** Reads a whole number within bounds. Throws UsageError with the flag. */
-export function parseInteger(
-  text: string,
-  flag: string,
-  least: number,
-  most = Number.MAX_SAFE_INTEGER,
-): number {
-  const value = /^-?\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
-  if (value >= least && value <= most) return value;
-  const range = most === Number.MAX_SAFE_INTEGER ? `from ${least}` : `from ${least} to ${most}`;
-  throw invalidValue(`--${flag}`, text, `expected a whole number ${range}`);
-}
-
 /** Writes text to the file of `--to`, and logs a summary and the command that usually follows; default to stdout. */
 export async function writeTo(
   file: string | undefined,

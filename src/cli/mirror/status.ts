@@ -1,5 +1,6 @@
 import { argument, defineCommand } from '../command/declaration.js';
-import { flag, text } from '../command/flags.js';
+import { flag, parsed } from '../command/flags.js';
+import { integer } from '../command/values.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { lockFlags, mirrorFlags } from './flags.js';
 import { getCopyLimits, readMirrorOptions } from './oc-mirror-flags.js';
@@ -10,8 +11,7 @@ import { parseDestination } from '../../api/mirror/destination.js';
 import { findMirrorLock } from '../../api/mirror/find-lock.js';
 import { readMirrorStatus } from '../../api/mirror/mirror-status.js';
 import { exitCodes } from '../exit-codes.js';
-import { findMaxNestedPaths, getMaxPerRegistry, getWorkspace } from './image-set-options.js';
-import { parseInteger } from './options.js';
+import { getWorkspace } from './image-set-options.js';
 import { maxShards } from '../../mirror/lock/shard.js';
 import { encodeData } from '../reports/encode-data.js';
 import { amountOfBytes, count, printable } from '../printable.js';
@@ -29,7 +29,7 @@ export const command = defineCommand({
   flags: {
     ...lockFlags,
     helmCharts: flag('also look for Helm charts in a registry', { group: 'Selection' }),
-    shards: text('n', 'also show what is left per shard, of N', { group: 'Output' }),
+    shards: parsed('n', 'also show what is left per shard, of N', integer(1, maxShards), { group: 'Output' }),
     output: outputFormat(['text', 'json'], { default: 'text' }),
   },
   examples: [
@@ -46,11 +46,7 @@ export const command = defineCommand({
   readOptions: ({ context, args: [destination], options }) =>
     readMirrorOptions(options, [destination], context),
   async runInSession({ context, args: [destination], options, session }) {
-    const { output } = options;
-    const maxNestedPaths = findMaxNestedPaths(options);
-    const maxPerRegistry = getMaxPerRegistry(options);
-    const shards =
-      options.shards === undefined ? undefined : parseInteger(options.shards, 'shards', 1, maxShards);
+    const { output, maxNestedPaths, maxPerRegistry, shards } = options;
     if (shards !== undefined && parseDestination(destination, context).kind === 'disk')
       throw new UsageError('--shards: shards mirror to a registry', {
         hint: 'use docker://REGISTRY[/PATH]',

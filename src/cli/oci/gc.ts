@@ -1,7 +1,7 @@
 import { withOpen } from '../../core/concurrency.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag, parsed } from '../command/flags.js';
-import { milliseconds } from '../command/values.js';
+import { duration } from '../command/values.js';
 import { collectGarbage, defaultGarbageAgeMs } from '../../oci/layout/layout-garbage.js';
 import { reportEnding } from '../ending.js';
 import { createLogger } from '../logger.js';
@@ -17,7 +17,7 @@ export const command = defineCommand({
     olderThan: parsed(
       'duration',
       'minimum age of removed blobs, which may belong to a running push',
-      milliseconds,
+      duration('0s', '100000h'),
       { default: defaultGarbageAgeMs, defaultText: '1h' },
     ),
   },

@@ -1,4 +1,3 @@
-import { UsageError } from '../../core/errors.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag, grouped, parsed, repeated, text } from '../command/flags.js';
 import { byteSize } from '../command/values.js';
@@ -8,7 +7,7 @@ import { onAbort } from '../../core/concurrency.js';
 import { startRegistry } from '../../serve/registry/registry.js';
 import { openCertificateFiles } from '../../serve/server/certificate-files.js';
 import { getArchiveDirectory, readProof } from '../archive/options.js';
-import { parsePort, findTlsFiles } from '../serve/listen-options.js';
+import { findTlsFiles } from '../serve/listen-options.js';
 import { createLogger } from '../logger.js';
 import { writeAll } from '../output.js';
 
@@ -17,7 +16,7 @@ export const command = defineCommand({
   summary: 'serve a layout directory, or a mirror archive read-only, as a registry',
   arguments: [argument('<directory>', 'layout directory, created if missing, or mirror archive')],
   flags: {
-    port: portFlag('5000'),
+    port: portFlag(5000),
     host: loopbackHostFlag,
     ...grouped('Server', {
       htpasswd: text('file', 'require users of this htpasswd file (bcrypt)'),
@@ -38,13 +37,9 @@ export const command = defineCommand({
     ],
   ],
   async run({ context, args: [directory], options }) {
-    const { host, htpasswd, insecureListen, readOnly, maxSize } = options;
+    const { host, port, htpasswd, insecureListen, readOnly, maxSize } = options;
     const logger = createLogger(context, options);
-    const port = parsePort(options);
     const files = findTlsFiles(options);
-    if (readOnly && maxSize !== undefined) {
-      throw new UsageError('--read-only and --max-size cannot be used together');
-    }
     const certificates = await openCertificateFiles(files, logger);
     const tls = certificates.certificate;
     const registry = await startRegistry({

@@ -12,7 +12,7 @@ import { getTargetReference } from '../../mirror/mapping/image-location.js';
 import { parseTypedReference } from '../../mirror/mapping/image-names.js';
 import { parseAppRegistryNamespace } from '../../source/app-registry.js';
 import { defineCommand } from '../command/declaration.js';
-import { type FlagValues, flag, grouped, list, text } from '../command/flags.js';
+import { type FlagValues, flag, grouped, list, requiredUnless, text } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import type { CommandContext } from '../context.js';
 import { reportEnding } from '../ending.js';
@@ -26,20 +26,30 @@ import { reportingProblems, tellProblems } from './manifest-index.js';
 
 const flags = {
   ...grouped('Input', {
-    appregistryNamespace: text(
-      '[host/]namespace',
-      'app-registry namespace, or ./DIR with downloaded archives',
+    appregistryNamespace: requiredUnless(
+      ['manifests', 'bundles'],
+      text('[host/]namespace', 'app-registry namespace, or ./DIR with downloaded archives', {
+        excludes: ['manifests', 'bundles'],
+      }),
     ),
-    appregistryEndpoint: text('url', 'address of the app registry (default: https://quay.io/cnr)'),
-    manifests: text('directory', 'directory of package manifests'),
+    appregistryEndpoint: text('url', 'address of the app registry (default: https://quay.io/cnr)', {
+      needs: 'appregistryNamespace',
+    }),
+    manifests: text('directory', 'directory of package manifests', { excludes: ['bundles'] }),
     bundles: list('bundle', 'bundle images or directories, or a file that lists them', { mayBeNone: true }),
     from: text('image', 'base image, or scratch (default: quay.io/operator-framework/opm:v1.73.0)'),
   }),
-  authToken: text('token', 'app registry token, sent verbatim', { group: 'Registry' }),
+  authToken: text('token', 'app registry token, sent verbatim', {
+    group: 'Registry',
+    needs: 'appregistryNamespace',
+  }),
   ...grouped('Output', {
-    to: text('reference', 'push the image to a reference, oci:DIR:TAG or oci-archive:FILE'),
+    to: requiredUnless(
+      ['save'],
+      text('reference', 'push the image to a reference, oci:DIR:TAG or oci-archive:FILE'),
+    ),
     save: text('path', 'save the image to a docker-archive file'),
-    dbOnly: flag('write only bundles.db to the --save directory'),
+    dbOnly: flag('write only bundles.db to the --save directory', { needs: 'save', excludes: ['to'] }),
   }),
   permissive: permissiveFlag,
 };
@@ -94,13 +104,7 @@ function nextAfterBuild({ database, images }: BuiltIndex, options: BuildOptions)
 
 async function readSource(context: CommandContext, options: BuildOptions): Promise<OperatorSource> {
   const { appregistryNamespace, appregistryEndpoint, authToken, manifests, bundles } = options;
-  const sources = [appregistryNamespace, manifests, bundles].filter((value) => value !== undefined);
-  if (sources.length !== 1) {
-    throw new UsageError('expected one of --appregistry-namespace, --manifests and --bundles', {
-      hint: 'specify the source of the operators with one of them',
-    });
-  }
-  const isLocal = appregistryNamespace === undefined || /^\.{0,2}\//.test(appregistryNamespace);
+  const isLocal = /^\.{0,2}\//.test(appregistryNamespace ?? '');
   for (const [flag, value] of [
     ['--appregistry-endpoint', appregistryEndpoint],
     ['--auth-token', authToken],
@@ -134,19 +138,6 @@ async function parseOutput(
   options: BuildOptions,
 ): Promise<BuildIndexOptions['output']> {
   const { to, save, dbOnly } = options;
-  if (dbOnly && save === undefined)
-    throw new UsageError('--db-only: needs --save', {
-      hint: 'specify the directory to write bundles.db to',
-    });
-  if (dbOnly && to !== undefined)
-    throw new UsageError('--db-only and --to cannot be used together', {
-      hint: 'remove the tag: a database is not an image',
-    });
-  if (to === undefined && save === undefined) {
-    throw new UsageError('no destination for the catalog', {
-      hint: 'add --to REFERENCE to push it, or --save FILE to write an archive',
-    });
-  }
   if (dbOnly) return { databaseDirectory: save as string };
   const target = to === undefined ? undefined : getTarget(context, to);
   const outputs: ImageOutput[] = target === undefined ? [] : [{ to: target }];

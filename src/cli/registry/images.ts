@@ -1,9 +1,9 @@
 import { defineCommand } from '../command/declaration.js';
-import { flag, grouped, list, text } from '../command/flags.js';
+import { flag, grouped, list, requiredUnless, text } from '../command/flags.js';
 import { databaseSummary } from './database.js';
 import path from 'node:path';
 import { findRegistry, listImages } from '../../api/images/list-images.js';
-import { invalidValue, OpmateError, UsageError } from '../../core/errors.js';
+import { invalidValue, OpmateError } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
 import { checkPullSpec } from '../../core/reference.js';
 import { type ImageName, parseImageName, parseTypedReference } from '../../mirror/mapping/image-names.js';
@@ -18,8 +18,13 @@ import { type CommandSession, writePieces } from '../session.js';
 
 const flags = {
   ...grouped('Input', {
-    from: text('image', 'catalog image, directory, layout or database'),
-    fromArchive: text('file', 'catalog image in an archive or layout; no registry is contacted'),
+    from: requiredUnless(
+      ['fromArchive', 'fromDb'],
+      text('image', 'catalog image, directory, layout or database', { excludes: ['fromArchive', 'fromDb'] }),
+    ),
+    fromArchive: text('file', 'catalog image in an archive or layout; no registry is contacted', {
+      excludes: ['fromDb'],
+    }),
     fromDb: text('file', databaseSummary),
   }),
   ...grouped('Selection', {
@@ -30,14 +35,16 @@ const flags = {
   }),
   ...grouped('Output', {
     to: text('registry[/namespace]', 'print SOURCE=TARGET lines for a mirror and write the manifests'),
-    manifests: text('directory', 'output directory', { default: './manifests' }),
+    manifests: text('directory', 'output directory', { default: './manifests', needs: 'to' }),
     catalogImage: text(
       'reference',
       'catalog image in catalogsource.yaml (default: --from, or its name in the archive)',
+      { needs: 'to' },
     ),
-    idms: flag('write imagedigestmirrorset.yaml and imagetagmirrorset.yaml instead'),
+    idms: flag('write imagedigestmirrorset.yaml and imagetagmirrorset.yaml instead', { needs: 'to' }),
     tagDigests: flag(
       'tag every digest at the target, like oc adm catalog mirror (default: only where several share a repository)',
+      { needs: 'to' },
     ),
   }),
 };
@@ -55,18 +62,6 @@ export const command = defineCommand({
   ],
   async runInSession({ context, options, session }) {
     const { from, fromArchive, fromDb, to, manifests } = options;
-    if ([from, fromArchive, fromDb].filter((value) => value !== undefined).length !== 1) {
-      throw new UsageError('expected one of --from, --from-archive and --from-db', {
-        hint: 'specify the catalog with one of them',
-      });
-    }
-    for (const [flag, isSet] of [
-      ['--tag-digests', options.tagDigests],
-      ['--catalog-image', options.catalogImage !== undefined],
-      ['--idms', options.idms],
-    ] as const) {
-      if (isSet && to === undefined) throw new UsageError(`${flag} goes with --to`);
-    }
     const fault = options.catalogImage === undefined ? undefined : checkPullSpec(options.catalogImage);
     if (fault !== undefined) {
       throw invalidValue('--catalog-image', options.catalogImage, fault, {

@@ -1,4 +1,3 @@
-import { UsageError } from '../../core/errors.js';
 import { defineCommand } from '../command/declaration.js';
 import { text } from '../command/flags.js';
 import { reportEnding } from '../ending.js';
@@ -12,6 +11,7 @@ export const command = defineCommand({
   flags: {
     manifests: text('directory', 'directory of package manifests (default: manifests)', {
       short: 'm',
+      excludes: ['configmap', 'appregistryNamespace'],
       group: 'Input',
     }),
     ...manifestFlags,
@@ -22,11 +22,7 @@ export const command = defineCommand({
     ['Skip invalid packages', 'opmate registry init -m ./manifests --to new.db --permissive'],
   ],
   async runInSession({ options, session }) {
-    const { manifests, configmap, appregistryNamespace, to } = options;
-    const sources = [manifests, configmap, appregistryNamespace].filter((value) => value !== undefined);
-    if (sources.length > 1) {
-      throw new UsageError('expected one of --manifests, --configmap and --appregistry-namespace');
-    }
+    const { to } = options;
     const code = await loadFromFlags(session, options, to, to);
     reportEnding(session.logger, [], `opmate registry serve ${shellWord(to)}`);
     return code;

@@ -10,7 +10,7 @@ import { permissiveFlag } from './database.js';
 /** Flags of the commands that read package manifests of an earlier format. */
 export const manifestFlags = {
   ...grouped('Input', {
-    configmap: text('file', 'ConfigMap with package manifests'),
+    configmap: text('file', 'ConfigMap with package manifests', { excludes: ['appregistryNamespace'] }),
     appregistryNamespace: text('directory', 'directory of downloaded app-registry archives'),
   }),
   permissive: permissiveFlag,

@@ -1,5 +1,6 @@
 import { argument, defineCommand } from '../command/declaration.js';
-import { flag, text } from '../command/flags.js';
+import { flag, parsed, text } from '../command/flags.js';
+import { integer } from '../command/values.js';
 import { getDatabase, databaseSummary } from './database.js';
 import { registryServerFlags } from '../serve/server-flags.js';
 import { getGrpcOptions, reportingFailure, waitUntilStopped } from '../serve/registry-server.js';
@@ -7,7 +8,6 @@ import { loadFromFlags, manifestFlags } from './manifest-index.js';
 import path from 'node:path';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { onAbort, withOpen } from '../../core/concurrency.js';
-import { invalidValue, UsageError } from '../../core/errors.js';
 import type { CommandContext } from '../context.js';
 import { serveIndex } from '../../api/serve/serve-catalog.js';
 import { type CommandSession, useSession } from '../session.js';
@@ -17,10 +17,18 @@ const flags = {
     short: 'd',
     mayBeEmpty: true,
     group: 'Input',
+    excludes: ['configmap', 'appregistryNamespace'],
   }),
   ...manifestFlags,
+  configmap: { ...manifestFlags.configmap, excludes: ['appregistryNamespace', '<database>'] },
+  appregistryNamespace: { ...manifestFlags.appregistryNamespace, excludes: ['<database>'] },
   ...registryServerFlags,
-  timeoutSeconds: text('seconds', 'exit after this many seconds', { default: 'infinite', group: 'Server' }),
+  timeoutSeconds: parsed(
+    'seconds',
+    'exit after this many seconds',
+    (value) => (value === 'infinite' ? Infinity : integer(0, 65535)(value)),
+    { default: Infinity, defaultText: 'infinite', group: 'Server' },
+  ),
   skipMigrate: flag('ignored; the file is never changed', { hidden: true }),
   containerTool: text('tool', 'ignored; accepted for compatibility', { short: 'c', hidden: true }),
 };
@@ -43,10 +51,6 @@ export const command = defineCommand({
   async run({ context, args: [file], options }) {
     const { configmap, appregistryNamespace } = options;
     const database = file === undefined ? options.database : getDatabase(file, options.database);
-    const sources = [database, configmap, appregistryNamespace].filter((value) => value !== undefined);
-    if (sources.length > 1) {
-      throw new UsageError('expected one of --database, --configmap and --appregistry-namespace');
-    }
     const grpc = getGrpcOptions(options);
     const signal = getEnd(context, options.timeoutSeconds);
     const serve = (index: string, name: string, session: CommandSession): Promise<void> =>
@@ -70,15 +74,9 @@ export const command = defineCommand({
   },
 });
 
-/** Returns a signal of the process or of `--timeout-seconds`. Throws UsageError. */
-function getEnd({ signal }: CommandContext, timeoutSeconds: string): AbortSignal {
-  if (timeoutSeconds === 'infinite') return signal;
-  const seconds = /^[0-9]+$/.test(timeoutSeconds) ? Number(timeoutSeconds) : Infinity;
-  if (seconds > 65535) {
-    throw invalidValue('--timeout-seconds', timeoutSeconds, 'not a number of seconds', {
-      hint: 'use a number from 0 to 65535, or "infinite"',
-    });
-  }
+/** Returns a signal of the process or of `--timeout-seconds`. */
+function getEnd({ signal }: CommandContext, seconds: number): AbortSignal {
+  if (seconds === Infinity) return signal;
   const end = new AbortController();
   setTimeout(() => end.abort(), seconds * 1000).unref();
   onAbort(signal, () => end.abort());

@@ -1,6 +1,6 @@
 import { defineCommand } from '../command/declaration.js';
 import { type FlagValues, flag, parsed, text } from '../command/flags.js';
-import { milliseconds } from '../command/values.js';
+import { duration } from '../command/values.js';
 import { checkServer } from '../../api/served/check-server.js';
 import { CancelledError, OpmateError, throwFileError, getMessage, redact } from '../../core/errors.js';
 import { checkCertificate, maxPemBytes } from '../../oci/transport/certificates.js';
@@ -15,11 +15,11 @@ const probeCodes = { usage: 1, noConnection: 2, noAnswer: 3, unhealthy: 4 } as c
 const flags = {
   addr: text('host:port', 'server address', { default: 'localhost:50051' }),
   service: text('name', 'service to check (default: the whole server)'),
-  connectTimeout: parsed('duration', 'connection timeout', milliseconds, {
+  connectTimeout: parsed('duration', 'connection timeout', duration(), {
     default: 1000,
     defaultText: '1s',
   }),
-  rpcTimeout: parsed('duration', 'response timeout', milliseconds, { default: 1000, defaultText: '1s' }),
+  rpcTimeout: parsed('duration', 'response timeout', duration(), { default: 1000, defaultText: '1s' }),
   tls: flag('use TLS'),
   tlsCaCert: text('file', 'trust only the certificate authorities in this PEM file', { needs: 'tls' }),
 };

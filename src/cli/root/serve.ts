@@ -5,7 +5,7 @@ import { invalidValue, UsageError } from '../../core/errors.js';
 import { findCatalogNameFault, getDefaultCatalogName } from '../../serve/http/catalog-names.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { type Flag, type FlagValues, flag, grouped, optional, parsed, text } from '../command/flags.js';
-import { positiveInteger } from '../command/values.js';
+import { integer } from '../command/values.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import { defaultMaxConnections } from '../../serve/server/connections.js';
 import type { CommandContext } from '../context.js';
@@ -25,18 +25,27 @@ const cacheEnforceIntegrity: Flag<boolean | undefined> = {
 
 const flags = {
   ...registryServerFlags,
+  port: { ...registryServerFlags.port, excludes: ['catalogs'] },
+  host: { ...registryServerFlags.host, excludes: ['catalogs'] },
   ...catalogServerFlags,
   ...grouped('Input', {
-    catalogs: text('directory', 'serve the catalogs described by manifests in this directory, over HTTP'),
-    secrets: text('directory', 'with --catalogs: directory with manifests of referenced Secrets'),
+    catalogs: text('directory', 'serve the catalogs described by manifests in this directory, over HTTP', {
+      excludes: ['<catalog>'],
+    }),
+    secrets: text('directory', 'with --catalogs: directory with manifests of referenced Secrets', {
+      needs: 'catalogs',
+    }),
   }),
   grpc: optional(
     'address',
     'with --catalogs: serve gRPC on HOST:PORT too, catalogs by host name (default: 127.0.0.1:50051)',
-    { group: 'Server' },
+    { group: 'Server', needs: 'catalogs' },
   ),
   ...grouped('Behavior', {
-    cacheDir: text('directory', 'cache directory, reused by the next start', { mayBeEmpty: true }),
+    cacheDir: text('directory', 'cache directory, reused by the next start', {
+      mayBeEmpty: true,
+      excludes: ['catalogs'],
+    }),
     cacheOnly: flag('build the cache and exit', { needs: 'cacheDir' }),
   }),
   cacheEnforceIntegrity,
@@ -44,7 +53,10 @@ const flags = {
     ui: optional('address', 'also serve a catalog page on HOST:PORT (default: 127.0.0.1:8081)', {
       excludes: ['catalogs'],
     }),
-    workers: parsed('count', 'number of processes that share the gRPC port (default: 1)', positiveInteger),
+    workers: parsed('count', 'number of processes that share the gRPC port', integer(1, 1000), {
+      default: 1,
+      excludes: ['http', 'ui', 'cacheOnly', 'catalogs'],
+    }),
   }),
   pprofAddr: text('address', 'ignored; accepted for compatibility', { hidden: true }),
   pprofCaptureProfiles: flag('ignored; accepted for compatibility', { hidden: true }),
@@ -64,14 +76,12 @@ export const command = defineCommand({
   async run({ context, args: [reference], options }) {
     const { catalogs } = options;
     if (catalogs !== undefined) {
-      if (reference !== undefined) throw new UsageError('--catalogs and a catalog cannot be used together');
       const { serveManifests } = await import('../serve/catalogs.js');
       return serveManifests(context, catalogs, options);
     }
-    if (options.grpc !== undefined) throw new UsageError('--grpc: needs --catalogs', { hint: 'use --port' });
     if (reference === undefined)
       throw new UsageError('missing required argument "catalog"', { hint: 'see opmate serve --help' });
-    const { workers = 1 } = options;
+    const { workers } = options;
     if (workers === 1) {
       await serveReference(context, reference, options);
       return exitCodes.done;
@@ -87,9 +97,6 @@ async function serveByWorkers(
   workers: number,
   options: FlagValues<typeof flags> & GlobalOptions,
 ): Promise<number> {
-  if (options.http !== undefined || options.ui !== undefined || options.cacheOnly) {
-    throw new UsageError('--workers: serves gRPC only', { hint: 'remove --http, --ui and --cache-only' });
-  }
   const { isWorker, runAsWorker, runWorkers } = await import('../serve/workers.js');
   if (!isWorker()) return runWorkers(workers, context, createLogger(context, options));
   const maxConnections = Math.ceil((options.maxConnections ?? defaultMaxConnections) / workers);

@@ -4,7 +4,6 @@ import { onAbort, withOpen } from '../../core/concurrency.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag, text } from '../command/flags.js';
 import { writeAll } from '../output.js';
-import { parsePort } from '../serve/listen-options.js';
 import { openBrowser } from '../serve/open-browser.js';
 import { loopbackHostFlag, portFlag } from '../serve/server-flags.js';
 
@@ -18,7 +17,7 @@ export const command = defineCommand({
     export: text('directory', 'write the page as static files to this directory, and exit'),
     edit: flag('select packages, channels and versions in the page; write to --to', { excludes: ['export'] }),
     to: text('file', 'with --edit: file to write (default: by the kind of catalog)', { needs: 'edit' }),
-    port: portFlag('0'),
+    port: portFlag(0),
     host: loopbackHostFlag,
   },
   examples: [
@@ -31,8 +30,7 @@ export const command = defineCommand({
     ['Show the changes since an older catalog', 'opmate view ./catalog --compare ./older-catalog'],
   ],
   async runInSession({ context, args: [reference], options, session }) {
-    const { compare, host, export: directory } = options;
-    const port = parsePort(options);
+    const { compare, host, port, export: directory } = options;
     const { logger } = session;
     if (directory !== undefined) {
       await exportCatalogView(reference, directory, session, { compare });

@@ -1,7 +1,6 @@
 import path from 'node:path';
 import { serveCatalogs } from '../../api/serve/serve-catalogs.js';
 import { onAbort, withOpen } from '../../core/concurrency.js';
-import { UsageError } from '../../core/errors.js';
 import type { FlagValues } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import type { CommandContext } from '../context.js';
@@ -13,8 +12,6 @@ import { getStorage } from './storage.js';
 
 type ServeCatalogsFlags = GlobalOptions &
   FlagValues<typeof catalogServerFlags> & {
-    /** Refused: only for a single catalog. */
-    cacheDir?: string | undefined;
     /** Address of the gRPC registry API; not served by default. */
     grpc?: string | true | undefined;
     /** Directory of manifests of Secrets. */
@@ -27,21 +24,8 @@ export async function serveManifests(
   catalogs: string,
   options: ServeCatalogsFlags,
 ): Promise<number> {
-  if (options.name !== undefined) {
-    throw new UsageError('--name and --catalogs cannot be used together', {
-      hint: 'set the names in the manifests',
-    });
-  }
-  if (options.cacheDir !== undefined) {
-    throw new UsageError('--cache-dir and --catalogs cannot be used together', { hint: 'use --storage' });
-  }
   const grpcAddress =
     options.grpc === undefined ? undefined : getAddress(options.grpc, '--grpc', '127.0.0.1:50051');
-  if (grpcAddress !== undefined && options.tlsSelfSigned) {
-    throw new UsageError('--tls-self-signed and --grpc cannot be used together', {
-      hint: 'use --tls-cert and --tls-key',
-    });
-  }
   const { maxConnections, secrets } = options;
   await useSession(context, options, async (session) => {
     const { logger } = session;

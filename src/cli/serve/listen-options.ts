@@ -1,4 +1,4 @@
-import { invalidValue, UsageError } from '../../core/errors.js';
+import { invalidValue } from '../../core/errors.js';
 import type { HttpServerOptions } from '../../api/serve/http-server.js';
 import type { CertificateFiles } from '../../serve/server/certificate-files.js';
 import type { FlagValues } from '../command/flags.js';
@@ -23,21 +23,13 @@ export function getAddress(
   return { host: bracketed ?? plain ?? '127.0.0.1', port: number };
 }
 
-/** Reads `--port`. Throws UsageError. */
-export function parsePort({ port }: { port: string }): number {
-  if (/^\d{1,5}$/.test(port) && Number(port) <= 65535) return Number(port);
-  throw invalidValue('--port', port, 'not a port', { hint: 'use a number from 0 to 65535' });
-}
-
-/** Returns the files of `--tls-cert` and `--tls-key`. Throws UsageError for only one of them. */
+/** Returns the files of `--tls-cert` and `--tls-key`, if set. */
 export function findTlsFiles(options: {
   tlsCert?: string | undefined;
   tlsKey?: string | undefined;
 }): CertificateFiles | undefined {
-  const { tlsCert, tlsKey } = options;
-  if (tlsCert !== undefined && tlsKey !== undefined) return { cert: tlsCert, key: tlsKey };
-  if (tlsCert === undefined && tlsKey === undefined) return undefined;
-  throw new UsageError('--tls-cert and --tls-key must be used together', { hint: 'add the other flag' });
+  const { tlsCert: cert, tlsKey: key } = options;
+  return cert === undefined || key === undefined ? undefined : { cert, key };
 }
 
 /** Returns the options of the HTTP catalog API. Throws UsageError. */

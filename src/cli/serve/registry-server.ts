@@ -9,7 +9,7 @@ import type { FlagValues } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import { createLogger } from '../logger.js';
 import type { CommandContext } from '../context.js';
-import { findTlsFiles, parsePort } from './listen-options.js';
+import { findTlsFiles } from './listen-options.js';
 import type { connectionFlags, registryServerFlags } from './server-flags.js';
 
 const defaultTerminationLog = '/dev/termination-log';
@@ -33,8 +33,8 @@ export async function waitUntilStopped(
 
 /** Returns the options of the gRPC registry API. Throws UsageError. */
 export function getGrpcOptions(options: RegistryServerOptions): GrpcServerOptions {
-  const { host, maxConnections } = options;
-  return { host, port: parsePort(options), tls: findTlsFiles(options), maxConnections };
+  const { host, port, maxConnections } = options;
+  return { host, port, tls: findTlsFiles(options), maxConnections };
 }
 
 /**

@@ -1,21 +1,21 @@
 import { type Flag, flag, grouped, optional, parsed, repeated, text } from '../command/flags.js';
-import { positiveInteger } from '../command/values.js';
+import { integer } from '../command/values.js';
 
 /** Flags of HTTP servers for connections. */
 export const connectionFlags = grouped('Server', {
-  maxConnections: parsed('count', 'maximum number of open connections (default: 1000)', positiveInteger),
+  maxConnections: parsed('count', 'maximum number of open connections (default: 1000)', integer(1)),
   allowHost: repeated('name', 'allowed Host header of HTTP requests; others are refused'),
 });
 
 /** Flags of servers with TLS. */
 export const tlsFlags = grouped('Server', {
-  tlsCert: text('file', 'TLS certificate; reloaded when it changes'),
-  tlsKey: text('file', 'TLS private key'),
+  tlsCert: text('file', 'TLS certificate; reloaded when it changes', { needs: 'tlsKey' }),
+  tlsKey: text('file', 'TLS private key', { needs: 'tlsCert' }),
 });
 
 /** Returns `--port` of a server. */
-export function portFlag(port: string): Flag<string> {
-  return text('port', 'port to listen on; 0 selects a free one', {
+export function portFlag(port: number): Flag<number> {
+  return parsed('port', 'port to listen on; 0 selects a free one', integer(0, 65535), {
     short: 'p',
     default: port,
     group: 'Server',
@@ -30,7 +30,7 @@ export const loopbackHostFlag = text('address', 'address to listen on', {
 
 /** Flags of every server of the gRPC registry API. */
 export const registryServerFlags = {
-  port: portFlag('50051'),
+  port: portFlag(50051),
   ...grouped('Server', {
     host: text('address', 'address to listen on (default: all)'),
     terminationLog: text(
@@ -42,18 +42,27 @@ export const registryServerFlags = {
   ...tlsFlags,
 };
 
+const overHttp = { needs: ['http', 'catalogs'] };
+
 /** Flags of servers of the HTTP catalog API. */
 export const catalogServerFlags = {
   ...grouped('Server', {
     http: optional('address', 'also serve the HTTP catalog API on HOST:PORT (default: 127.0.0.1:8080)'),
-    metricsListen: text('address', 'serve /metrics on HOST:PORT instead of the HTTP API address'),
-    externalUrl: text('url', 'base URL of the HTTP API (default: the listen address)'),
-    name: text('name', 'with --http: catalog name in URLs (default: from the directory or image)'),
+    metricsListen: text('address', 'serve /metrics on HOST:PORT instead of the HTTP API address', overHttp),
+    externalUrl: text('url', 'base URL of the HTTP API (default: the listen address)', overHttp),
+    name: text('name', 'with --http: catalog name in URLs (default: from the directory or image)', {
+      needs: 'http',
+      excludes: ['catalogs'],
+    }),
     storage: text(
       'directory',
       'storage directory of the HTTP API (default: temporary, or in the cache with --catalogs)',
+      overHttp,
     ),
-    tlsSelfSigned: flag('serve HTTPS with a temporary self-signed certificate', { excludes: ['tlsCert'] }),
+    tlsSelfSigned: flag('serve HTTPS with a temporary self-signed certificate', {
+      ...overHttp,
+      excludes: ['tlsCert', 'grpc'],
+    }),
   }),
   ...tlsFlags,
   ...connectionFlags,

@@ -10,10 +10,11 @@ import {
   parsed,
   repeated,
   required,
+  requiredUnless,
   text,
 } from '../../../src/cli/command/flags.js';
 import { leaf } from '../../../src/cli/command/tree.js';
-import { positiveInteger } from '../../../src/cli/command/values.js';
+import { integer } from '../../../src/cli/command/values.js';
 import { createWorld } from './world.js';
 
 /** What a command with all kinds of flags is called with. */
@@ -24,7 +25,7 @@ async function call(line: string): Promise<unknown> {
     arguments: [argument('<first>'), argument('[rest...]')],
     flags: {
       output: choice('format', ['json', 'yaml'], 'output format', { short: 'o', default: 'json' }),
-      count: parsed('count', 'how many', positiveInteger, { default: 4 }),
+      count: parsed('count', 'how many', integer(1), { default: 4 }),
       package: list('name', 'packages', { aliases: ['packages'] }),
       label: repeated('label', 'labels'),
       http: optional('address', 'also over HTTP'),
@@ -79,7 +80,17 @@ async function refuse(line: string): Promise<unknown> {
       headsOnly: flag('heads'),
       name: text('name', 'name', { excludes: ['prefix'] }),
       prefix: text('name', 'prefix'),
+      output: choice('format', ['json', 'text'], 'format', { default: 'text' }),
+      to: requiredUnless(
+        ['dryRun', 'output=json'],
+        text('directory', 'directory', { excludes: ['output=json'] }),
+      ),
+      dryRun: flag('nothing is written'),
+      shard: text('n', 'shard', { needs: ['locked', 'plan'] }),
+      locked: flag('locked', { excludes: ['<catalog>'] }),
+      plan: text('digest', 'plan', { default: 'none' }),
     },
+    arguments: [argument('[catalog]')],
     run: () => Promise.resolve(),
   });
   const commandLine = new CommandLine('opmate', { try: leaf(async () => ({ command })) }, createWorld(), {
@@ -95,19 +106,34 @@ async function refuse(line: string): Promise<unknown> {
 
 describe('cli/command', () => {
   it.each([
-    ['--from a'],
-    ['--source a --cache-only --cache-dir c'],
-    ['--from a --latest 1 --heads-only=false'],
+    ['--from a --to d'],
+    ['--source a --dry-run --cache-only --cache-dir c'],
+    ['--from a --output json --latest 1 --heads-only=false'],
+    ['--from a --to d --output text --shard 1 --plan p'],
+    ['--from a --dry-run --locked'],
   ])('runs %s', async (line) => {
     expect(await refuse(line)).toBeUndefined();
   });
 
   it.each([
     ['--heads-only', '--from: missing', 'add --from FILE'],
-    ['--from a --cache-only', '--cache-only: needs --cache-dir', 'add --cache-dir DIRECTORY'],
-    ['--from a --name= --prefix=', '--name and --prefix cannot be used together', 'keep one of them'],
+    ['--from a', '--to or --dry-run: missing', 'add --to DIRECTORY or --dry-run'],
+    ['--from a --to d --output json', '--to and --output json cannot be used together', 'keep one of them'],
+    ['--from a --dry-run --shard 1', '--shard: needs --locked or --plan', 'add --locked or --plan DIGEST'],
     [
-      '--from a --latest 1 --heads-only',
+      '--from a --dry-run --shard 1 --plan none',
+      '--shard: needs --locked or --plan',
+      'add --locked or --plan DIGEST',
+    ],
+    ['c --from a --dry-run --locked', '--locked and <catalog> cannot be used together', 'keep one of them'],
+    ['--from a --dry-run --cache-only', '--cache-only: needs --cache-dir', 'add --cache-dir DIRECTORY'],
+    [
+      '--from a --dry-run --name= --prefix=',
+      '--name and --prefix cannot be used together',
+      'keep one of them',
+    ],
+    [
+      '--from a --dry-run --latest 1 --heads-only',
       '--latest and --heads-only cannot be used together',
       'keep one of them',
     ],

@@ -1,7 +1,9 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
+import type { Argument } from '../../../src/cli/command/declaration.js';
 import type { Flag } from '../../../src/cli/command/flags.js';
+import { UsageError } from '../../../src/core/errors.js';
 import { globalFlags } from '../../../src/cli/command/global-flags.js';
 import { projectRoot } from '../../support/command-line.js';
 import { commandsIn } from './declared.js';
@@ -84,18 +86,23 @@ describe('the grammar of flags', () => {
     }
   });
 
-  it('depends on flags of the command, without a default', () => {
-    for (const { name, flags } of declared) {
+  it('depends on flags, values and arguments of the command', () => {
+    for (const { name, command, flags } of declared) {
       const known = new Map<string, Flag<unknown>>([...Object.entries(globalFlags), ...flags]);
-      for (const [, { needs = [], excludes = [] }] of flags) {
-        for (const key of [needs, excludes].flat()) {
-          expect([name, key, known.has(key), known.get(key)?.default || undefined]).toEqual([
-            name,
-            key,
-            true,
-            undefined,
-          ]);
-        }
+      const words = ((command.arguments ?? []) as Argument[]).map(({ spec }) =>
+        spec.replace(/[[<](.*)[\]>]/, '<$1>'),
+      );
+      const isKnown = (depended: string): boolean => {
+        const [key = '', value] = depended.split('=');
+        const choices = known.get(key)?.choices;
+        return (
+          words.includes(key) ||
+          (known.has(key) && (value === undefined || choices?.includes(value) === true))
+        );
+      };
+      for (const [key, { needs = [], excludes = [], requiredUnless = [] }] of flags) {
+        const unknown = [needs, excludes, requiredUnless].flat().filter((depended) => !isKnown(depended));
+        expect([name, key, unknown]).toEqual([name, key, []]);
       }
     }
   });
@@ -119,6 +126,46 @@ describe('the grammar of flags', () => {
             defaultText === undefined),
       ),
     ).toEqual([]);
+  });
+});
+
+describe('numbers', () => {
+  const wrongNumbers = ['', '-2', '1.5', '1e3', '0x10', ' 1', '1,5', '9'.repeat(40), 'x'];
+  const numbers = declared.flatMap(({ name, flags }) =>
+    flags
+      .filter(
+        ([, { value = '', summary }]) =>
+          /^<(?:count|n|bytes|port|seconds|ratio)>$/.test(value) && !/compatibility/.test(summary),
+      )
+      .map(([key, flag]) => [`${name} --${key}`, flag] as const),
+  );
+  const refusalOf = (flag: Flag<unknown>, text: string): string => {
+    try {
+      return `accepted as ${String(flag.parse?.(text, undefined, '--flag'))}`;
+    } catch (error) {
+      return error instanceof UsageError ? error.message : String(error);
+    }
+  };
+
+  it.each([...numbers, ...Object.entries(globalFlags).filter(([key]) => /^max(?:Entries|Ratio)$/.test(key))])(
+    'are refused alike by %s',
+    (_, flag) => {
+      for (const text of wrongNumbers) {
+        expect(refusalOf(flag, text)).toMatch(/^--flag ".*": expected an integer from -?\d+ to \d+$/);
+      }
+    },
+  );
+
+  it.each(
+    declared.flatMap(({ name, flags }) =>
+      [...flags, ...Object.entries(globalFlags)]
+        .filter(([, { value }]) => value === '<duration>')
+        .map(([key, flag]) => [`${name} --${key}`, flag] as const),
+    ),
+  )('and durations by %s', (_, flag) => {
+    for (const text of ['', '-5s', '1e3', '5 s', '1d', 'x', `${'9'.repeat(40)}h`]) {
+      expect(refusalOf(flag, text)).toMatch(/^--flag ".*": expected a duration from \d+m?s? to \d+h$/);
+    }
   });
 });
 

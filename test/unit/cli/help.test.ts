@@ -96,12 +96,12 @@ describe('help', () => {
     expect(marked.length).toBeGreaterThan(10);
     for (const { name, flags } of marked) {
       const text = (await helpOf(...name.split(' '), '--help')).replace(/\s+/g, ' ');
-      for (const [, { summary }] of flags.filter(([, item]) => item.isRequired === true)) {
-        expect(text).toContain(`${summary} (required)`);
+      for (const [, { summary, requiredUnless }] of flags.filter(([, item]) => item.isRequired === true)) {
+        expect(text).toContain(`${summary} (required${requiredUnless === undefined ? ')' : ' unless --'}`);
       }
     }
     expect((await helpOf('catalog', 'filter', '--help')).replace(/\s+/g, ' ')).toContain(
-      '(required unless -o or --dry-run)',
+      '(required unless --output or --dry-run)',
     );
   });
 

@@ -4,8 +4,8 @@ import { createWorld } from '../world.js';
 
 describe('cli/index/edit: wrong use', () => {
   it.each<[string, string[], string]>([
-    ['no place for the image', ['add', '-b', 'x'], 'no destination for the image'],
-    ['no bundles', ['add', '-t', 'r.io/a:v1'], 'required flag(s) "bundles" not set'],
+    ['no place for the image', ['add', '-b', 'x'], '--tag, --save or --generate: missing'],
+    ['no bundles', ['add', '-t', 'r.io/a:v1'], '--bundles or --from-file: missing'],
     ['no index', ['rm', '-o', 'x', '-t', 'r.io/a:v1'], 'required flag(s) "from-index" not set'],
     ['no packages', ['prune', '-f', 'x', '-t', 'r.io/a:v1'], 'required flag(s) "package" not set'],
     [

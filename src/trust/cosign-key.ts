@@ -1,11 +1,13 @@
 import { type KeyObject, createPrivateKey, scryptSync } from 'node:crypto';
-import { OpmateError } from '../core/errors.js';
+import { LimitError, OpmateError } from '../core/errors.js';
+import { amountOfBytes } from '../core/printable.js';
 import { openValue } from '../document/document.js';
 import { parseGoJson } from '../document/go-json.js';
 
 const block =
   /-----BEGIN ENCRYPTED (?:SIGSTORE|COSIGN) PRIVATE KEY-----([^-]+)-----END ENCRYPTED (?:SIGSTORE|COSIGN) PRIVATE KEY-----/;
-const maxCost = 2 ** 20;
+/** Maximum memory and work of scrypt, in bytes: eight times that of `cosign generate-key-pair`. */
+const maxScryptBytes = 512 * 2 ** 20;
 
 /** Reports whether text is a private key in the format of `cosign generate-key-pair`. */
 export function isCosignKey(text: string): boolean {
@@ -24,7 +26,12 @@ export async function decryptCosignKey(
   const { N, r, p, salt, nonce, ciphertext } = readEnvelope(text, subject);
   const bytes = (base64: string): Buffer => Buffer.from(base64, 'base64');
   const { xsalsa20poly1305 } = await import('@noble/ciphers/salsa.js');
-  const secret = scryptSync(password ?? '', bytes(salt), 32, { N, r, p, maxmem: 256 * N * r });
+  let secret: Buffer;
+  try {
+    secret = scryptSync(password ?? '', bytes(salt), 32, { N, r, p, maxmem: 2 * maxScryptBytes });
+  } catch (cause) {
+    throw new OpmateError('INVALID', `invalid scrypt parameters N=${N}, r=${r}, p=${p}`, { subject, cause });
+  }
   let der: Uint8Array;
   try {
     der = xsalsa20poly1305(secret, bytes(nonce)).decrypt(bytes(ciphertext));
@@ -52,12 +59,18 @@ function readEnvelope(text: string, subject: string) {
   const kdf = root.kdf.object(['name', 'params', 'salt']);
   kdf.name.constant('scrypt');
   const params = kdf.params.object(['N', 'r', 'p']);
+  const N = params.N.integer(2, 2 ** 31);
+  const [r, p] = [params.r.integer(1, 1024), params.p.integer(1, 1024)];
+  const scryptBytes = 128 * N * r * p;
+  if (scryptBytes > maxScryptBytes) {
+    const limit = `over the limit of ${amountOfBytes(maxScryptBytes)}`;
+    const problem = `scrypt cost N=${N}, r=${r}, p=${p} (${amountOfBytes(scryptBytes)}) ${limit}`;
+    throw new LimitError(problem, { subject, hint: 'use a key of cosign generate-key-pair' });
+  }
   const cipher = root.cipher.object(['name', 'nonce']);
   cipher.name.constant('nacl/secretbox');
   return {
-    N: params.N.integer(2, maxCost),
-    r: params.r.integer(1, 32),
-    p: params.p.integer(1, 16),
+    ...{ N, r, p },
     salt: kdf.salt.text(),
     nonce: cipher.nonce.matching((nonce) => /^[A-Za-z0-9+/]{32}$/.test(nonce), 'a nonce of 24 bytes'),
     ciphertext: root.ciphertext.text(100_000),

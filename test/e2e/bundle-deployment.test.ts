@@ -30,6 +30,10 @@ function commitAll(name: string): void {
 const map = (name: string, value: string): string =>
   `apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: ${name}\ndata:\n  x: "${value}"\n`;
 
+/** An image whose digests differ in their last digit only. */
+const imageOf = (digit: string): string =>
+  `registry.example.com/${'namespace/'.repeat(20)}operator@sha256:${'0'.repeat(63)}${digit}`;
+
 const document = (name: string, spec: string): string =>
   `apiVersion: core.rukpak.io/v1alpha2\nkind: BundleDeployment\nmetadata:\n  name: ${name}\nspec:\n${spec}`;
 
@@ -51,9 +55,10 @@ describe('opmate bundle deployment', () => {
       'one/a.yaml': map('a', '1'),
       'two/b.yaml': map('b', '1'),
       'both/a.yaml': map('a', '2'),
+      'images/a.yaml': map('a', imageOf('b')),
       'archive/manifests/c.yaml': map('c', '1'),
     });
-    for (const name of ['operator', 'one', 'two', 'both']) commitAll(name);
+    for (const name of ['operator', 'one', 'two', 'both', 'images']) commitAll(name);
     execFileSync('tar', ['-czf', 'c.tgz', '-C', 'archive', 'manifests'], { cwd: sandbox.work });
     const archive = await readFile(path.join(sandbox.work, 'c.tgz'));
     server = createServer((request, response) => {
@@ -311,6 +316,13 @@ describe('opmate bundle deployment', () => {
       code: 3,
       stdout: '- ConfigMap here/a\n+ ConfigMap here/b\n',
     });
+    await sandbox.write({
+      'images.yaml': of('images'),
+      'earlier.yaml': old.stdout.replace('x: "1"', `x: ${imageOf('a')}`),
+    });
+    expect((await diff('images.yaml', 'earlier.yaml', '-o', 'text')).stdout).toMatch(
+      /^~ ConfigMap here\/a\n {4}data\.x: …0+a" -> …0+b"\n$/,
+    );
     const json = await diff('new.yaml', 'rendered', '-o', 'json');
     expect(JSON.parse(json.stdout)).toMatchObject({
       changes: [{ action: 'changed', name: 'a', fields: [{ path: 'data.x', old: '1', new: '2' }] }],

@@ -7,7 +7,7 @@ import type { PlainObject } from '../../kube/object.js';
 import { readPlainDirectory, readPlainFiles } from '../../bundle/plain/plain-directory.js';
 import { throwFileError } from '../../core/errors.js';
 import { encodeGoJson } from '../../document/go-json.js';
-import type { EncodableJson, JsonValue } from '../../document/json.js';
+import type { EncodableJson } from '../../document/json.js';
 import { type FieldChange, type ObjectChange, diffObjects } from '../../deployment/diff.js';
 import { exitCodes } from '../exit-codes.js';
 import { readInputFile } from '../../files/read-file.js';
@@ -83,8 +83,8 @@ function toUnified(change: ObjectChange): string {
 }
 
 const signs = { added: '+', removed: '-', changed: '~' } as const;
-/** Maximum number of characters of a value. */
-const maxValue = 100;
+/** Maximum number of characters of a value: an image reference with its digest is shown whole. */
+const maxValue = 200;
 
 function formatLines(change: ObjectChange): string {
   const note = change.removesDefinition ? ` (${removal})` : '';
@@ -93,14 +93,18 @@ function formatLines(change: ObjectChange): string {
 }
 
 function fieldText(field: FieldChange): string {
-  if (field.old === undefined) return `added ${valueText(field.new)}`;
-  if (field.new === undefined) return `removed ${valueText(field.old)}`;
-  return `${valueText(field.old)} -> ${valueText(field.new)}`;
+  const [old, now] = [field.old, field.new].map((value) => value !== undefined && encodeGoJson(value));
+  if (!old || !now) return old ? `removed ${cutText(old)}` : `added ${cutText(now || '')}`;
+  // Long values are shown from shortly before their first difference.
+  let same = 0;
+  while (same < old.length && old[same] === now[same]) same++;
+  const start = same > maxValue / 2 && Math.max(old.length, now.length) > maxValue ? same - 20 : 0;
+  return `${cutText(old, start)} -> ${cutText(now, start)}`;
 }
 
-function valueText(value: JsonValue | undefined): string {
-  const text = encodeGoJson(value ?? null);
-  return text.length > maxValue ? `${text.slice(0, maxValue)}…` : text;
+function cutText(text: string, start = 0): string {
+  const end = start + maxValue;
+  return `${start > 0 ? '…' : ''}${text.slice(start, end)}${text.length > end ? '…' : ''}`;
 }
 
 function formatJson({ fields, ...change }: ObjectChange): EncodableJson {

@@ -197,7 +197,13 @@ describe('opmate bundle permissions', () => {
   it.each([
     [['bundle', 'permissions', 'b'], 2, '--install-namespace: missing'],
     [['bundle', 'permissions', 'b', ...here, '-o', 'text'], 2, 'invalid --output value "text"'],
-    [['bundle', 'permissions', 'b', ...here, '--fail-on=all'], 2, '--fail-on "all": unknown risk'],
+    [
+      ['bundle', 'permissions', 'b', ...here, '--fail-on=all'],
+      2,
+      'invalid --fail-on value "all", expected (cluster-admin|',
+    ],
+    [['bundle', 'permissions', 'b', ...here, '--fail-on=wildcrad'], 2, 'hint: did you mean "wildcard"?'],
+    [['bundle', 'permissions', 'b', ...here, '--fail-on=UNKNOWN'], 2, 'invalid --fail-on value "UNKNOWN"'],
     [
       ['bundle', 'permissions', 'b', ...here, '-o', 'rbac', '--can-i=f'],
       2,

@@ -101,7 +101,7 @@ describe('opmate bundle validate', () => {
     [[], /^missing source\nhint: specify the directory or image of a bundle\n$/],
     [['a', '-t', 'b'], /a: --tag says b/],
     [['a', '-b', 'x'], /unrecognized container-tool option: x/],
-    [['a', '-o', 'x'], /unknown validator "x"\nhint: use one of operatorhub, /],
+    [['a', '-o', 'x'], /invalid -o value "x", expected \(operatorhub\|/],
     [['a', '--output', 'x'], /invalid --output value "x"/],
   ])('refuses %j', async (args, message) => {
     const { code, stderr } = await sandbox.run(['bundle', 'validate', ...args]);

@@ -245,7 +245,8 @@ describe('opmate catalog doctor', () => {
   });
 
   it.each([
-    [['--check', 'icons'], 'unknown check "icons"'],
+    [['--check', 'icons'], 'invalid --check value "icons", expected (invalid|'],
+    [['--skip-check', 'unreachabel'], 'did you mean "unreachable"?'],
     [['--openshift', 'latest'], 'invalid OpenShift version "latest"'],
     [['--fail-on', 'never'], 'invalid --fail-on value "never"'],
     [['-o', 'xml'], 'invalid --output value "xml"'],

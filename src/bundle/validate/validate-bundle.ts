@@ -38,7 +38,7 @@ const optionalChecks = {
 >;
 
 /** Name of an optional validator. */
-export type OptionalValidator = keyof typeof optionalChecks;
+type OptionalValidator = keyof typeof optionalChecks;
 
 export const optionalValidators = Object.keys(optionalChecks) as readonly OptionalValidator[];
 

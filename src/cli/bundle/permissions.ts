@@ -1,5 +1,5 @@
 import { argument, defineCommand } from '../command/declaration.js';
-import { type FlagValues, grouped, list, required, text } from '../command/flags.js';
+import { grouped, list, required, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { contentFlags, scopeFlags, sourceForms } from './content-flags.js';
 import {
@@ -18,7 +18,7 @@ import { type Right, rightsBeyond } from '../../bundle/plain/rights/rights.js';
 import { riskNames } from '../../bundle/plain/rights/risks.js';
 import { writeObjects } from '../../bundle/plain/write.js';
 import { createFault } from '../../core/diagnostic.js';
-import { invalidValue, OpmateError } from '../../core/errors.js';
+import { OpmateError } from '../../core/errors.js';
 import { type JsonObject, type JsonValue, asJson } from '../../document/json.js';
 import type { Pin } from '../../source/content/content-types.js';
 import type { CommandContext } from '../context.js';
@@ -81,7 +81,6 @@ export const command = defineCommand({
   ],
   async runInSession({ context, args: [reference], options, session }) {
     const { output, installNamespace } = options;
-    checkRisks(options);
     const { watchNamespace: watchNamespaces, diff } = options;
     const read = { ...options, installNamespace, watchNamespaces, older: diff };
     const current = await readBundlePermissions(reference, session, read);
@@ -278,11 +277,4 @@ function describeCloud({ provider, effect, actions, resources, roles }: CloudPer
     ...(resources.length > 0 ? [`on ${resources.join(', ')}`] : []),
   ];
   return `${provider}: ${effect} ${parts.length === 0 ? 'permissions not listed here' : parts.join(' ')}`;
-}
-
-function checkRisks({ failOn = [] }: FlagValues<typeof permissionFlags>): void {
-  const unknown = failOn.find((risk) => !knownRisks.includes(risk));
-  if (unknown !== undefined) {
-    throw invalidValue('--fail-on', unknown, 'unknown risk', { hint: `use one of ${knownRisks.join(', ')}` });
-  }
 }

@@ -3,11 +3,11 @@ import { type FlagValues, list, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { imageBuilderFlag } from './author-flags.js';
 import { contentFlags, sourceForms } from './content-flags.js';
-import { type OptionalValidator, optionalValidators } from '../../bundle/validate/validate-bundle.js';
+import { optionalValidators } from '../../bundle/validate/validate-bundle.js';
 import { encodeDiagnostic } from '../../core/diagnostic.js';
 import type { CommandContext } from '../context.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
-import { GoJsonError, parseGoJson, quoteGo } from '../../document/go-json.js';
+import { GoJsonError, parseGoJson } from '../../document/go-json.js';
 import { isJsonObject } from '../../document/json.js';
 import { validateBundle } from '../../api/bundle/validate-bundle.js';
 import { inSource } from '../../api/bundle/bundle-sources.js';
@@ -51,8 +51,8 @@ export const command = defineCommand({
   ],
   async runInSession({ context, args: [source], options, tool, session }) {
     const isOpm = tool !== undefined;
-    const optional = checkOptions(source, options);
-    const { output: format = 'text' } = options;
+    checkOptions(source, options);
+    const { output: format = 'text', optionalValidators: optional = [] } = options;
     if (!isOpm && options.tag === undefined && source === undefined) {
       throw new UsageError('missing source', { hint: 'specify the directory or image of a bundle' });
     }
@@ -85,19 +85,14 @@ export const command = defineCommand({
 
 function checkOptions(
   source: string | undefined,
-  { tag, imageBuilder, optionalValidators: names = [] }: FlagValues<typeof validateFlags>,
-): OptionalValidator[] {
+  { tag, imageBuilder }: FlagValues<typeof validateFlags>,
+): void {
   if (tag !== undefined && source !== undefined && tag !== source) {
     throw new UsageError(`${source}: --tag says ${tag}`, { hint: 'specify the bundle once' });
   }
   if (imageBuilder !== undefined && !builders.includes(imageBuilder)) {
     throw new UsageError(`unrecognized container-tool option: ${imageBuilder}`);
   }
-  const unknown = names.find((name) => !optionalValidators.some((item) => item === name));
-  if (unknown === undefined) return names as OptionalValidator[];
-  throw new UsageError(`unknown validator ${quoteGo(unknown)}`, {
-    hint: `use one of ${optionalValidators.join(', ')}`,
-  });
 }
 
 /** Reads categories that replace those of operatorhub.io from a file `{"categories": […]}`. Throws OpmateError. */

@@ -1,5 +1,6 @@
 import { invalidValue, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
+import { NameIndex } from '../../core/suggest.js';
 import { getItems, readValue } from './values.js';
 
 /** Headings of options in `--help`, in this order. */
@@ -48,7 +49,7 @@ export interface Flag<T> extends FlagTraits {
   readonly value?: string;
   /** Values for help and completion. */
   readonly choices?: readonly string[];
-  /** List items for completion; the command checks them. */
+  /** List items; others are refused. */
   readonly offered?: readonly string[];
   readonly default?: T | undefined;
   /**
@@ -119,9 +120,20 @@ export function choice<const C extends string, D extends C | undefined = undefin
   const parse = (text: string, _: unknown, name: string): C => {
     const match = choices.find((item) => item === text);
     if (match !== undefined) return match;
-    throw new UsageError(`invalid ${name} value ${quoteGo(text)}, expected (${choices.join('|')})`);
+    throw invalidChoice(name, text, choices);
   };
   return { ...traits, value: `<${value}>`, summary, choices, parse };
+}
+
+function requireOffered(name: string, item: string, offered: readonly string[]): void {
+  if (offered.includes(item)) return;
+  const near = new NameIndex(offered).nearest(item.toLowerCase());
+  throw invalidChoice(name, item, offered, near && `did you mean ${quoteGo(near)}?`);
+}
+
+function invalidChoice(name: string, text: string, choices: readonly string[], hint?: string): UsageError {
+  const problem = `invalid ${name} value ${quoteGo(text)}, expected (${choices.join('|')})`;
+  return new UsageError(problem, { hint });
 }
 
 /** Declares a flag with an optional value; true without one. */
@@ -151,11 +163,12 @@ export function repeated(
  * Declares a repeatable flag with comma-separated lists. An empty list, as of an unset variable, is refused unless
  * `mayBeNone`.
  */
-export function list(
+export function list<const C extends string = string>(
   value: string,
   summary: string,
-  { mayBeNone = false, ...traits }: FlagTraits & { mayBeNone?: boolean; offered?: readonly string[] } = {},
-): Flag<string[] | undefined> {
+  { mayBeNone = false, ...traits }: FlagTraits & { mayBeNone?: boolean; offered?: readonly C[] } = {},
+): Flag<C[] | undefined> {
+  const { offered } = traits;
   return {
     ...traits,
     value: `<${value},…>`,
@@ -163,7 +176,8 @@ export function list(
     parse: (value, previous, name) => {
       const items = getItems(value);
       if (items.length === 0 && !mayBeNone) throw invalidValue(name, value, 'expected at least one item');
-      return [...(previous ?? []), ...items];
+      if (offered !== undefined) for (const item of items) requireOffered(name, item, offered);
+      return [...(previous ?? []), ...(items as C[])];
     },
   };
 }

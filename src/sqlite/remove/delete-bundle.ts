@@ -1,4 +1,5 @@
 import { OpmateError } from '../../core/errors.js';
+import { describeMissing, suggestName } from '../../core/suggest.js';
 import { type Version, parseVersion, tryParse } from '../../core/semver.js';
 import { compareKnownVersions, compareVersionBuilds, sortNewestFirst } from '../../graph/bundle-version.js';
 import type { BundleManifests } from '../schema/bundle-record.js';
@@ -153,11 +154,15 @@ function noSuchBundle(database: Database, name: string): OpmateError {
       JOIN channel_entry AS upper ON upper.replaces = lower.entry_id WHERE lower.operatorbundle_name = ? LIMIT 1`,
     name,
   );
-  return new OpmateError('NOT_FOUND', `no bundle ${name}`, {
+  return new OpmateError('NOT_FOUND', describeMissing('bundle', name), {
     subject: database.name,
     hint:
       upper === undefined
-        ? 'use the name of the ClusterServiceVersion of the bundle'
+        ? suggestName(
+            'bundle',
+            name,
+            database.texts('SELECT name FROM operatorbundle WHERE name IS NOT NULL'),
+          )
         : `check the name: it is not in the index, only skipped or replaced by ${upper}`,
   });
 }

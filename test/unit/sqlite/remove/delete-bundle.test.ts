@@ -131,8 +131,17 @@ describe('sqlite/delete-bundle', () => {
     expect(edges(database)).toEqual(before);
     await expect(deleteBundle(database, name(3))).rejects.toMatchObject({
       code: 'NOT_FOUND',
-      message: `index.db: no bundle ${name(3)}`,
+      message: `index.db: bundle "${name(3)}" not found`,
       hint: `check the name: it is not in the index, only skipped or replaced by ${name(4)}`,
+    });
+  });
+
+  it('suggests the nearest name for an unknown bundle', async () => {
+    const database = await smallIndex({ first: line });
+    await expect(deleteBundle(database, `${name(1)}x`)).rejects.toMatchObject({
+      code: 'NOT_FOUND',
+      message: `index.db: bundle "${name(1)}x" not found`,
+      hint: `did you mean "${name(1)}"?`,
     });
   });
 

@@ -1,7 +1,8 @@
 import { collectFacts } from '../catalog/facts.js';
+import type { Diagnostic } from '../core/diagnostic.js';
 import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
-import { type CaptureWarning, captureCluster } from '../mirror/capture/capture-cluster.js';
+import { captureCluster } from '../mirror/capture/capture-cluster.js';
 import { encodeCapture } from '../mirror/capture/capture-config.js';
 import { type ClusterText, readClusterObjects } from '../mirror/capture/read-cluster-files.js';
 import type { CatalogFacts } from '../model/facts.js';
@@ -19,7 +20,7 @@ export interface CapturedImageSet {
   /** An `ImageSetConfiguration` as YAML, with the reason of each item as a comment. */
   configuration: string;
   /** Objects without a counterpart, and content that the catalogs lack. */
-  warnings: CaptureWarning[];
+  warnings: Diagnostic[];
 }
 
 /**

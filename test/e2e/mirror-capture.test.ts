@@ -267,7 +267,7 @@ mirror:
     const blind = await capture('checked.yaml');
     expect(blind).toMatchObject({ code: 0 });
     expect(blind.stderr).toContain(
-      'ClusterExtension engine: not mapped: may be from any of ClusterCatalog one, ClusterCatalog two; specify the catalogs with --catalog IMAGE or --catalog IMAGE=DIRECTORY',
+      'ClusterExtension engine: not mapped: may be from any of ClusterCatalog one, ClusterCatalog two (specify the catalogs with --catalog IMAGE or --catalog IMAGE=DIRECTORY)',
     );
     expect(load(blind.stdout)).toMatchObject({
       mirror: { operators: [{ catalog: 'registry.example/two:v1', packages: [{ name: 'valve' }] }] },
@@ -282,12 +282,35 @@ mirror:
     expect(result).toMatchObject({ code: 0 });
     for (const problem of [
       'ClusterExtension lost: not mapped: package "lost" is in none of ClusterCatalog one, ClusterCatalog two',
-      'ClusterExtension pump: registry.example/one:v1 has no channel "gone"; use another channel, such as stable',
+      'ClusterExtension pump: registry.example/one:v1 has no channel "gone" (use another channel, such as stable)',
       'ClusterExtension pump: registry.example/one:v1 has no upgrade from pump.v3.0.0 in channel stable',
       'ClusterExtension pump: registry.example/one:v1 has only bundles before 3.0.0: no minVersion',
     ])
       expect(result.stderr).toContain(problem);
     expect(result.stderr.match(/^warning|warn/gim)).toHaveLength(4);
+    const logged = (await capture('checked.yaml', ...catalogs, '--log-format', 'json')).stderr;
+    expect(
+      logged
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line) as object),
+    ).toContainEqual({
+      time: expect.any(String) as string,
+      level: 'warn',
+      code: 'needs-review',
+      message: 'ClusterExtension pump: registry.example/one:v1 has no channel "gone"',
+      hint: 'use another channel, such as stable',
+      diagnostics: [
+        {
+          severity: 'warning',
+          code: 'needs-review',
+          subject: 'ClusterExtension pump',
+          problem: 'registry.example/one:v1 has no channel "gone"',
+          message: 'ClusterExtension pump: registry.example/one:v1 has no channel "gone"',
+          hint: 'use another channel, such as stable',
+        },
+      ],
+    });
     expect(load(result.stdout)).toMatchObject({
       mirror: {
         operators: [
@@ -347,7 +370,7 @@ mirror:
     expect(result).toMatchObject({ code: 0 });
     for (const problem of [
       'Subscription operators/far: not mapped: CatalogSource olm/gone is not among the objects',
-      'Subscription operators/served: not mapped: CatalogSource olm/address is not made of an image; set the image of this catalog in the configuration',
+      'Subscription operators/served: not mapped: CatalogSource olm/address is not made of an image (set the image of this catalog in the configuration)',
       'Subscription operators/odd: not mapped: "a\\n- name: evil" is not a name',
       'ClusterServiceVersion operators/own.v1.0.0: not mapped: no Subscription installs it',
       'broken.yaml',

@@ -1,6 +1,6 @@
 import { compareKnownVersions, readBundleVersions } from '../../graph/bundle-version.js';
 import { SkipRanges } from '../../graph/skip-ranges.js';
-import { formatDiagnostic, formatMessage, formatPlace } from '../../core/diagnostic.js';
+import { type Diagnostic, createWarning, formatDiagnostic } from '../../core/diagnostic.js';
 import { DiagnosticsError } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
@@ -29,16 +29,9 @@ export interface ClusterCapture {
   /** By image. */
   catalogs: CapturedCatalog[];
   /** Objects that were not mapped, or need review. */
-  warnings: CaptureWarning[];
+  warnings: Diagnostic[];
   subscriptions: number;
   extensions: number;
-}
-
-/** A warning about an object. */
-export interface CaptureWarning {
-  subject: string;
-  problem: string;
-  hint?: string | undefined;
 }
 
 /** A catalog of a capture. */
@@ -86,14 +79,14 @@ export function captureCluster(
   objects: ClusterObjects,
   knownFacts: ReadonlyMap<string, CatalogFacts>,
 ): ClusterCapture {
-  const warnings: CaptureWarning[] = [];
+  const warnings: Diagnostic[] = [];
   const requested = new Map<string, { reasons: Set<string>; requests: Request[] }>();
   const skipRanges = new SkipRanges();
   const { subscriptions, extensions, csvs, faults } = objects;
   // What a broken document has would be missing in the image set.
   const errors = faults.filter(({ severity }) => severity === 'error');
   if (errors.length > 0) throw new DiagnosticsError(errors, { code: 'INVALID' });
-  for (const fault of faults) warn(formatPlace(fault) ?? '', formatMessage(fault), fault.hint);
+  warnings.push(...faults);
   if (subscriptions.length + extensions.length === 0) {
     const unread = faults.find(({ code }) => code === 'syntax');
     throw new OpmateError('NOT_FOUND', 'no Subscription or ClusterExtension found', {
@@ -110,7 +103,7 @@ export function captureCluster(
   if (catalogs.length === 0) {
     const [first] = warnings;
     throw new OpmateError('NOT_FOUND', 'nothing installed could be mapped to a catalog', {
-      hint: first === undefined ? undefined : `check ${first.subject}: ${first.problem}`,
+      hint: first && `check ${formatDiagnostic(first)}`,
     });
   }
   nameTargets(catalogs);
@@ -119,15 +112,18 @@ export function captureCluster(
     ...{ subscriptions: subscriptions.length, extensions: extensions.length },
   };
 
-  function warn(subject: string, problem: string, hint?: string): void {
-    warnings.push({ subject, problem, hint });
+  function warn(subject: string, problem: string, hint?: string, code = 'needs-review'): void {
+    warnings.push(createWarning(code, problem, { subject, ...(hint !== undefined && { hint }) }));
+  }
+
+  function warnUnmapped(subject: string, problem: string, hint?: string): void {
+    warn(subject, `not mapped: ${problem}`, hint, 'not-mapped');
   }
 
   function addSubscription(subscription: Subscription): void {
     const { title, source, channel } = subscription;
     const catalog = objects.catalogSources.get(source);
-    if (catalog === undefined)
-      return warn(title, `not mapped: CatalogSource ${source} is not among the objects`);
+    if (catalog === undefined) return warnUnmapped(title, `CatalogSource ${source} is not among the objects`);
     const { bundle, state } = getBundle(subscription);
     const version = findVersion(title, bundle, csvVersion(subscription.namespace, bundle));
     const where = channel === '' ? 'the default channel' : `channel ${channel}`;
@@ -164,7 +160,7 @@ export function captureCluster(
       ({ labels, isEnabled, image }) => isEnabled && image !== undefined && meetsSelector(labels, selector),
     );
     if (candidates.length === 0) {
-      warn(title, 'not mapped: no ClusterCatalog among the objects that it may be from');
+      warnUnmapped(title, 'no ClusterCatalog among the objects that it may be from');
       return undefined;
     }
     const known = candidates.flatMap((catalog) => {
@@ -183,11 +179,10 @@ export function captureCluster(
     const [only] = chosen;
     if (only !== undefined && (left.length === 1 || (fits.length > 0 && chosen.length === 1))) return only;
     const names = (left.length === 0 ? candidates : left).map((catalog) => catalog.title).join(', ');
-    if (left.length === 0)
-      warn(title, `not mapped: package ${quoteShort(packageName)} is in none of ${names}`);
+    if (left.length === 0) warnUnmapped(title, `package ${quoteShort(packageName)} is in none of ${names}`);
     else {
       const hint = 'specify the catalogs with --catalog IMAGE or --catalog IMAGE=DIRECTORY';
-      warn(title, `not mapped: may be from any of ${names}`, hint);
+      warnUnmapped(title, `may be from any of ${names}`, hint);
     }
     return undefined;
   }
@@ -201,14 +196,14 @@ export function captureCluster(
     const texts = [request.package, ...request.channels];
     const isPlain = (text: string): boolean => text !== '' && text.length <= 253 && !/[\p{C}\s]/u.test(text);
     const bad = texts.find((text) => !isPlain(text));
-    if (bad !== undefined) return warn(title, `not mapped: ${quoteShort(bad)} is not a name`);
+    if (bad !== undefined) return warnUnmapped(title, `${quoteShort(bad)} is not a name`);
     if (catalog.image === undefined) {
       const hint = 'set the image of this catalog in the configuration';
-      return warn(title, `not mapped: ${catalog.title} is not made of an image`, hint);
+      return warnUnmapped(title, `${catalog.title} is not made of an image`, hint);
     }
     const image = getSource(catalog.image);
     if (!isImage(image))
-      return warn(title, `not mapped: ${catalog.title}: invalid image ${quoteShort(catalog.image)}`);
+      return warnUnmapped(title, `${catalog.title}: invalid image ${quoteShort(catalog.image)}`);
     const known = getOrAdd(requested, image, () => ({
       reasons: new Set<string>(),
       requests: [] as Request[],
@@ -264,7 +259,7 @@ export function captureCluster(
     );
     for (const { namespace, name, isCopy } of csvs) {
       if (isCopy || name === 'packageserver' || known.has(`${namespace}/${name}`)) continue;
-      warn(`ClusterServiceVersion ${namespace}/${name}`, 'not mapped: no Subscription installs it');
+      warnUnmapped(`ClusterServiceVersion ${namespace}/${name}`, 'no Subscription installs it');
     }
   }
 
@@ -288,8 +283,7 @@ export function captureCluster(
   ): CapturedPackage | undefined {
     const packageFacts = facts?.packages.find((item) => item.name === name);
     if (facts !== undefined && packageFacts === undefined) {
-      for (const { title } of requests)
-        warn(title, `not mapped: ${image} has no package ${quoteShort(name)}`);
+      for (const { title } of requests) warnUnmapped(title, `${image} has no package ${quoteShort(name)}`);
       return undefined;
     }
     const reasons = requests.map(({ reason }) => reason).sort(compareBytes);

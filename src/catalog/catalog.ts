@@ -213,7 +213,7 @@ async function readState(handle: FileHandle, label: string): Promise<{ version: 
     const stats = await handle.stat({ bigint: true });
     return { version: getFileIdentity(stats), size: Number(stats.size) };
   } catch (error) {
-    throw fileError(`stat ${label}`, error, { file: label });
+    throw fileError(label, error, { file: label });
   }
 }
 

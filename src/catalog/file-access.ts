@@ -8,9 +8,7 @@ import { openRegularFile } from '../files/read-file.js';
  * whose writer may never come, or a device.
  */
 export async function openFile(file: string, label: string): Promise<FileHandle> {
-  return openRegularFile(file, { name: label, label: `open ${label}` }).catch(
-    throwFileError(`open ${label}`, { file: label }),
-  );
+  return openRegularFile(file, { name: label }).catch(throwFileError(label, { file: label }));
 }
 
 /**
@@ -23,7 +21,7 @@ export async function readFully(
   offset: number,
   label: string,
 ): Promise<number> {
-  return fillBuffer(handle, target, offset).catch(throwFileError(`read ${label}`, { file: label }));
+  return fillBuffer(handle, target, offset).catch(throwFileError(label, { file: label }));
 }
 
 /** Reads once; returns 0 at the end of the file. Throws OpmateError IO. */
@@ -36,7 +34,7 @@ export async function readSome(
   try {
     return (await handle.read(target, 0, target.length, offset)).bytesRead;
   } catch (error) {
-    throw fileError(`read ${label}`, error, { file: label });
+    throw fileError(label, error, { file: label });
   }
 }
 

@@ -32,10 +32,9 @@ export class IgnoreRules {
    * NOT_FOUND or IO for an unreadable file, LIMIT beyond 1 MiB.
    */
   async addFile(file: string, label: string, domain: string[]): Promise<void> {
-    const content = await readRegularFile(file, maxIgnoreFileSize, {
-      name: label,
-      label: `open ${label}`,
-    }).catch(throwFileError(`open ${label}`, { file: label }));
+    const content = await readRegularFile(file, maxIgnoreFileSize, { name: label }).catch(
+      throwFileError(label, { file: label }),
+    );
     for (const line of content.toString('utf8').split('\n')) {
       const rule = parseRule(line.trim(), domain);
       if (rule !== undefined) this.#rules.push(rule);

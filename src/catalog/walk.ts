@@ -48,7 +48,7 @@ export async function listCatalogFiles(
     const entries = directories.get(components.join('/')) ?? [];
     if (entries instanceof Error) {
       const file = joinLabel(label, components);
-      throw fileError(`open ${file}`, entries, { file });
+      throw fileError(file, entries, { file });
     }
     if (entries.some(({ name }) => name === journalName)) {
       throw await unfinishedError(path.join(root, ...components), joinLabel(label, components));

@@ -13,7 +13,7 @@ import { LimitError, OpmateError, systemReason, throwIfCancelled } from '../core
 import type { CommandContext } from './context.js';
 
 /** Open file, to be closed. */
-export interface OpenedInput extends OpenFile {
+interface OpenedInput extends OpenFile {
   /** Returns the line of the byte at `offset`, from 1. */
   lineOf(offset: number): Promise<number>;
   close(): Promise<void>;
@@ -31,7 +31,7 @@ export async function openInput(name: string, context: CommandContext): Promise<
   return keepOpen(openFile(name, name), async (handle) => {
     const stats = await handle.stat();
     if (stats.isDirectory()) {
-      throw new OpmateError('IO', `read ${name}: is a directory`, { file: name });
+      throw new OpmateError('IO', 'is a directory', { subject: name, file: name });
     }
     return getInput({ handle, label: name, size: stats.size });
   });

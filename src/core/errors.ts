@@ -143,10 +143,7 @@ export function throwIfCancelled(signal: AbortSignal | undefined): void {
   if (signal?.aborted) throw new CancelledError('cancelled', { cause: signal.reason });
 }
 
-/**
- * Returns the message of any thrown value; that of a system error with a path or address as in Go: `open FILE:
- * reason`.
- */
+/** Returns the message of any thrown value; that of a system error with a path or address is `FILE: reason`. */
 export function getMessage(error: unknown): string {
   return systemMessage(error) ?? (error instanceof Error ? error.message : String(error));
 }
@@ -185,6 +182,17 @@ export function systemReason(error: unknown): string {
   return systemReasons[systemCode(error) ?? ''] ?? getMessage(error);
 }
 
+/** Operations that messages omit, as every file is opened. */
+const finding: ReadonlySet<string> = new Set([
+  'open',
+  'stat',
+  'lstat',
+  'access',
+  'scandir',
+  'opendir',
+  'realpath',
+]);
+
 /** Returns the operation, path or address, and reason of a system error; undefined for other errors. */
 function systemMessage(error: unknown): string | undefined {
   const reason = systemReasons[systemCode(error) ?? ''];
@@ -195,6 +203,7 @@ function systemMessage(error: unknown): string | undefined {
     if (syscall.startsWith('spawn')) {
       return `${path}: ${systemCode(error) === 'ENOENT' ? 'command not found' : reason}`;
     }
+    if (finding.has(syscall)) return `${path}: ${reason}`;
     return `${syscall} ${path}${typeof dest === 'string' ? ` to ${dest}` : ''}: ${reason}`;
   }
   if (typeof address !== 'string') return undefined;

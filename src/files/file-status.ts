@@ -39,7 +39,7 @@ export async function readdirIfPresent(directory: string): Promise<string[]> {
     return await readdir(directory);
   } catch (error) {
     if (isAbsence(error)) return [];
-    throw fileError(`open ${directory}`, error, { file: directory });
+    throw fileError(directory, error, { file: directory });
   }
 }
 
@@ -54,7 +54,7 @@ async function ifPresent(status: Promise<Stats>, file: string): Promise<Stats | 
   } catch (error) {
     // A name that is too long cannot exist.
     if (isAbsence(error) || systemCode(error) === 'ENAMETOOLONG') return undefined;
-    throw fileError(`stat ${file}`, error, { file });
+    throw fileError(file, error, { file });
   }
 }
 
@@ -67,10 +67,10 @@ export async function listDirectory(
   return entries.sort((a, b) => compareBytes(a.name, b.name));
 }
 
-/** Returns the YAML and JSON files of a directory, in order; hidden ones are omitted. Throws LimitError beyond `max`. */
-export async function listManifestFiles(directory: string, max: number): Promise<string[]> {
-  const entries = await listDirectory(directory);
+/** Returns the YAML and JSON files of a directory, in order; hidden ones are omitted. Throws LimitError beyond `max`; `name` is the directory in messages. */
+export async function listManifestFiles(directory: string, max: number, name = directory): Promise<string[]> {
+  const entries = await listDirectory(directory, { subject: name });
   const names = entries.map(({ name }) => name).filter((name) => /^[^.].*\.(?:ya?ml|json)$/is.test(name));
-  if (names.length > max) throw new LimitError(`more than ${max} manifests`, { subject: directory });
+  if (names.length > max) throw new LimitError(`more than ${max} manifests`, { subject: name });
   return names.map((name) => path.join(directory, name));
 }

@@ -11,8 +11,6 @@ interface OpenRegularFileOptions {
   noFollow?: boolean;
   /** Name of the file in errors; default: its path. */
   name?: string;
-  /** Subject of messages; default: `name`. */
-  label?: string;
 }
 
 /**
@@ -23,14 +21,14 @@ interface OpenRegularFileOptions {
  */
 export async function openRegularFile(
   file: string,
-  { noFollow = false, name = file, label = name }: OpenRegularFileOptions = {},
+  { noFollow = false, name = file }: OpenRegularFileOptions = {},
 ): Promise<FileHandle> {
   const flags = constants.O_RDONLY | constants.O_NONBLOCK | (noFollow ? constants.O_NOFOLLOW : 0);
   const handle = await open(file, flags);
   try {
     const stats = await handle.stat();
     if (stats.isFile() || stats.isDirectory()) return handle;
-    throw new OpmateError('IO', 'not an ordinary file', { subject: label, file: name });
+    throw new OpmateError('IO', 'not an ordinary file', { subject: name, file: name });
   } catch (error) {
     await handle.close();
     throw error;
@@ -73,13 +71,9 @@ export async function readRegularFile(
 ): Promise<Buffer> {
   return withOpen(openRegularFile(file, options), async (handle) => {
     const { size } = await handle.stat();
-    if (size > limit) throw tooLarge(options.label ?? options.name ?? file, limit);
+    if (size > limit) throw tooLarge(options.name ?? file, limit);
     // Files in /proc report no size, and others may grow.
-    return await collect(
-      handle.createReadStream({ autoClose: false }),
-      options.label ?? options.name ?? file,
-      limit,
-    );
+    return await collect(handle.createReadStream({ autoClose: false }), options.name ?? file, limit);
   });
 }
 
@@ -115,7 +109,7 @@ export function openStream(file: string, stats: Stats): Readable {
 export const maxInputSize = 64 * 1024 * 1024;
 
 /**
- * Reads an input file or pipe that the user named, of at most 64 MiB. Throws OpmateError, with `open FILE` as the user
+ * Reads an input file or pipe that the user named, of at most 64 MiB. Throws OpmateError, which names it as the user
  * wrote it.
  */
 export async function readInputFile(
@@ -123,7 +117,7 @@ export async function readInputFile(
   { workingDirectory = '.', signal }: CancelOptions & { workingDirectory?: string },
 ): Promise<Buffer> {
   const place = path.resolve(workingDirectory, file);
-  return readNamedFile(place, maxInputSize, { signal }).catch(throwFileError(`open ${file}`, { file }));
+  return readNamedFile(place, maxInputSize, { signal }).catch(throwFileError(file, { file }));
 }
 
 async function collect(stream: AsyncIterable<unknown>, label: string, limit: number): Promise<Buffer> {

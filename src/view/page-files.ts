@@ -8,7 +8,7 @@ export async function readPageFiles<T extends string>(names: readonly T[]): Prom
   for (const name of names) {
     const file = fileURLToPath(new URL(`./page/${name}`, import.meta.url));
     const content = await readFile(file).catch(
-      throwFileError(`read ${file}`, { hint: 'install opmate again, or build it: npm run build' }),
+      throwFileError(file, { hint: 'install opmate again, or build it: npm run build' }),
     );
     files.set(name, content);
   }

@@ -418,7 +418,7 @@ mirror:
   it('refuses an invalid catalog, a missing file, and a directory without objects', async () => {
     await mkdir(at('empty'), { recursive: true });
     expect(await capture('none.json', '--catalog', '=x')).toMatchObject({ code: 2 });
-    expect((await capture('nowhere')).stderr).toContain('open nowhere: no such file or directory');
+    expect((await capture('nowhere')).stderr).toContain('nowhere: no such file or directory');
     expect((await capture('empty')).stderr).toContain('empty: no .yaml, .yml or .json file');
   });
 });

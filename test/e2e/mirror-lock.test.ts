@@ -94,7 +94,7 @@ images
   });
 
   it.each([
-    [['a.lock', 'nowhere'], 1, 'open nowhere: no such file or directory\n'],
+    [['a.lock', 'nowhere'], 1, 'nowhere: no such file or directory\n'],
     [['a.lock', 'empty'], 1, 'empty: no archive or lock found\nhint: specify a lock file'],
     [['a.lock', 'bad.lock'], 1, 'bad.lock:1:1: images: missing\n'],
     [['a.lock', 'b', '-o', 'yaml'], 2, 'invalid --output value "yaml", expected (text|json)\n'],

@@ -92,7 +92,7 @@ describe('opmate validate', () => {
 
   it.each([
     [['valid', '-o', 'xml'], 'invalid --output value "xml", expected (text|json|yaml|sarif|junit|github)'],
-    [['nowhere'], 'stat nowhere: no such file or directory'],
+    [['nowhere'], 'nowhere: no such file or directory'],
     [['valid/catalog.json'], '"valid/catalog.json" is not a directory'],
     [[path.join(bundlesDirectory, 'microcks/0.3.0')], 'is a bundle, not a catalog'],
     [[], 'missing required argument "catalog"'],

@@ -80,6 +80,6 @@ async function checkDatabase(file: string, { outputFile, name }: EditOptions): P
   }
   const target = outputFile ?? file;
   await access(path.dirname(path.resolve(target)), constants.W_OK).catch(
-    throwFileError(`open ${target}`, { file: target }),
+    throwFileError(target, { file: target }),
   );
 }

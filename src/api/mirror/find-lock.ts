@@ -72,7 +72,7 @@ export async function readNamedLock(
   if (path.basename(place) === archiveIndexName) return readArchivedLock(place, shown);
   const stats = await statIfPresent(place);
   if (stats === undefined)
-    throw new OpmateError('NOT_FOUND', `open ${shown}: no such file or directory`, { file: shown });
+    throw new OpmateError('NOT_FOUND', 'no such file or directory', { subject: shown, file: shown });
   if (!stats.isDirectory()) return readLock(place, shown);
   if ((await statIfPresent(path.join(place, archiveIndexName))) !== undefined)
     return readArchivedLock(place, shown);

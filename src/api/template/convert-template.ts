@@ -6,7 +6,6 @@ import type { Meta } from '../../catalog/meta.js';
 import { type ConvertedType, TemplateConversion } from '../../catalog/template/convert.js';
 import { addContext, combineErrors } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
-import { quoteGo } from '../../document/go-json.js';
 import { statIfPresent } from '../../files/file-status.js';
 import type { Session } from '../../source/session.js';
 import { catalogsOnly } from '../../source/source-types.js';
@@ -94,9 +93,7 @@ function blobsOfFile(file: OpenFile, close: () => Promise<void>): OpenedBlobs {
 async function isStream(reference: string): Promise<boolean> {
   const stats = await statIfPresent(reference);
   if (stats === undefined && !/[:@]/.test(reference)) {
-    throw new OpmateError('NOT_FOUND', `unable to open input: ${quoteGo(reference)}`, {
-      hint: `check the path ${reference}`,
-    });
+    throw new OpmateError('NOT_FOUND', 'no such file or directory', { subject: reference });
   }
   if (stats === undefined || stats.isDirectory()) return false;
   return !(stats.isFile() && ((await isDatabaseFile(reference)) || (await isArchive(reference))));

@@ -71,7 +71,7 @@ export async function requireDirectory(directory: string): Promise<void> {
   try {
     await stat(directory);
   } catch (error) {
-    if (systemCode(error) === 'ENOENT') throw fileError(`stat ${directory}`, error, { file: directory });
+    if (systemCode(error) === 'ENOENT') throw fileError(directory, error, { file: directory });
   }
 }
 

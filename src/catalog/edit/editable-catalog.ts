@@ -130,6 +130,6 @@ async function readFileState(file: string, label: string): Promise<string> {
   try {
     return getFileIdentity(await stat(file, { bigint: true }));
   } catch (error) {
-    throw fileError(`stat ${label}`, error, { file: label });
+    throw fileError(label, error, { file: label });
   }
 }

@@ -59,7 +59,7 @@ async function readRender(
   place: string,
   { signal, followLinks }: CommandSession,
 ): Promise<{ objects: PlainObject[]; findings: Parameters<typeof tellFindings>[1] }> {
-  const stats = await stat(place).catch(throwFileError(`open ${place}`));
+  const stats = await stat(place).catch(throwFileError(place));
   if (stats.isDirectory()) {
     const { objects, findings } = await readPlainDirectory(place, { signal, followLinks });
     return { objects, findings: findings.map(inSource(place, true)) };

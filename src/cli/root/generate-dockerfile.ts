@@ -42,7 +42,7 @@ export const command = defineCommand({
       });
     }
     const labels = parseLabels(options.extraLabels ?? []);
-    const stats = await stat(directory).catch(throwFileError(`stat ${directory}`));
+    const stats = await stat(directory).catch(throwFileError(directory));
     if (!stats.isDirectory()) {
       throw new OpmateError('INVALID', `provided root path ${quoteGo(directory)} is not a directory`);
     }

@@ -54,7 +54,7 @@ async function checkDirectory(reference: string): Promise<void> {
     });
   }
   if (!/[:@]/.test(reference)) {
-    throw new OpmateError('NOT_FOUND', `stat ${reference}: no such file or directory`);
+    throw new OpmateError('NOT_FOUND', 'no such file or directory', { subject: reference });
   }
 }
 

@@ -3,16 +3,15 @@ import { argument, defineCommand } from '../command/declaration.js';
 import type { FlagValues } from '../command/flags.js';
 import { migrateLevel, outputFormat } from '../command/shared-flags.js';
 import { formatPlace } from '../../core/diagnostic.js';
-import { addContext } from '../../core/diagnostics-error.js';
 import { type TemplateType, isTemplateType, templateSchemas } from '../../catalog/template/template.js';
-import { OpmateError, UsageError } from '../../core/errors.js';
+import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { drawGraph, drawingLimits } from '../../graph/mermaid.js';
 import { formatCatalogMessage } from '../../model/catalog-diagnostic.js';
 import { resolveMigrationLevel } from '../../model/migrations.js';
 import { renderTemplate } from '../../api/template/render-template.js';
 import type { CommandContext } from '../context.js';
-import { type OpenedInput, openInput } from '../opened-input.js';
+import { openInput } from '../opened-input.js';
 import { type CommandSession, writePieces } from '../session.js';
 
 const flags = { output: outputFormat(['json', 'yaml', 'mermaid'], { default: 'json' }), migrateLevel };
@@ -45,7 +44,7 @@ async function renderFile(
   const { migrateLevel } = options;
   resolveMigrationLevel(migrateLevel ?? '');
   const { logger } = session;
-  await withOpen(openTemplate(file, context), async (input) => {
+  await withOpen(openInput(file, context), async (input) => {
     const format = output === 'mermaid' ? 'json' : output;
     await withOpen(renderTemplate(input, session, { type, format, migrateLevel }), async (rendered) => {
       const drawing =
@@ -80,13 +79,4 @@ function readArguments(args: readonly (string | undefined)[]): {
   if (isTemplateType(first)) return { type: first, file: second };
   const types = Object.keys(templateSchemas).sort().join(' ');
   throw new UsageError(`invalid template type ${quoteGo(first)}, must be one of: [${types}]`);
-}
-
-async function openTemplate(file: string, context: CommandContext): Promise<OpenedInput> {
-  try {
-    return await openInput(file, context);
-  } catch (error) {
-    if (!(error instanceof OpmateError) || error.code === 'CANCELLED') throw error;
-    throw addContext(error, { subject: `unable to open ${quoteGo(file)}` });
-  }
 }

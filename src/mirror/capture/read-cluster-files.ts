@@ -72,7 +72,7 @@ async function readFile(file: string, shown: string): Promise<Buffer> {
   } catch (error) {
     if (error instanceof LimitError)
       throw new LimitError(error.problem, { subject: shown, hint: narrowHint, cause: error });
-    throw fileError(`open ${shown}`, error, { file: shown });
+    throw fileError(shown, error, { file: shown });
   }
 }
 

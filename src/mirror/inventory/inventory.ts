@@ -84,8 +84,8 @@ function isInventory(text: string): boolean {
  * Throws errors of `parseInventory`, NOT_FOUND and IO.
  */
 export async function readInventoryFile(place: string, file = place): Promise<Inventory | undefined> {
-  const bytes = await readRegularFile(place, maxInventoryBytes, { name: file, label: `open ${file}` }).catch(
-    throwFileError(`open ${file}`, { file }),
+  const bytes = await readRegularFile(place, maxInventoryBytes, { name: file }).catch(
+    throwFileError(file, { file }),
   );
   if (!isInventory(bytes.subarray(0, 1000).toString())) return undefined;
   return parseInventory(decodeFile(bytes, file), file);

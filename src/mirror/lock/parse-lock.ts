@@ -38,8 +38,8 @@ const kinds = [
  * and IO.
  */
 export async function readLock(place: string, file = place): Promise<ImageSetLock> {
-  const bytes = await readRegularFile(place, lockLimits.bytes, { name: file, label: `open ${file}` }).catch(
-    throwFileError(`open ${file}`, { file }),
+  const bytes = await readRegularFile(place, lockLimits.bytes, { name: file }).catch(
+    throwFileError(file, { file }),
   );
   return parseLock(decodeFile(bytes, file), file);
 }

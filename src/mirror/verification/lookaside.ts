@@ -27,15 +27,13 @@ export async function readLookasides(
   directory: string,
   workingDirectory: string,
 ): Promise<LookasideConfiguration> {
-  const names = await readdir(path.resolve(workingDirectory, directory)).catch(
-    throwFileError(`open ${directory}`),
-  );
+  const names = await readdir(path.resolve(workingDirectory, directory)).catch(throwFileError(directory));
   const stores = new Map<string, Store>();
   for (const name of sortedByBytes(names.filter((text) => text.endsWith('.yaml')))) {
     const shown = path.join(directory, name);
     const file = path.resolve(workingDirectory, shown);
     const bytes = await readRegularFile(file, maxConfigurationLength, { name: shown }).catch(
-      throwFileError(`open ${shown}`, { file: shown }),
+      throwFileError(shown, { file: shown }),
     );
     addStores(stores, decodeFile(bytes, shown), shown);
   }

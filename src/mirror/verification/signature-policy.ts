@@ -40,9 +40,7 @@ export async function readSignaturePolicy(
     });
   }
   const read = (file: string): Promise<Buffer> =>
-    readNamedFile(path.resolve(directory, file), maxFileBytes, options).catch(
-      throwFileError(`open ${file}`, { file }),
-    );
+    readNamedFile(path.resolve(directory, file), maxFileBytes, options).catch(throwFileError(file, { file }));
   if (policy !== undefined) {
     const text = decodeFile(await read(policy), policy);
     return isClusterPolicy(text) ? parseClusterPolicies(text, policy) : parsePolicyFile(text, policy, read);

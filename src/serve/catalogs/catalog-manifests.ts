@@ -44,10 +44,10 @@ interface ReadOptions extends LinkOptions {
   name?: string | undefined;
 }
 
-/** Computes a digest of the names and states of the manifests in a directory. */
-export async function computeManifestsVersion(directory: string): Promise<string> {
+/** Computes a digest of the names and states of the manifests in a directory; `name` is the directory in messages. */
+export async function computeManifestsVersion(directory: string, name = directory): Promise<string> {
   const lines: string[] = [];
-  for (const file of await listManifestFiles(directory, maxFiles)) {
+  for (const file of await listManifestFiles(directory, maxFiles, name)) {
     const stats = await stat(file, { bigint: true }).catch(() => undefined);
     lines.push(`${file} ${stats && getFileState(stats)}`);
   }
@@ -69,7 +69,7 @@ export async function readCatalogManifests(
   const refused: RefusedManifest[] = [];
   const objects: WrittenDocument[] = [];
   const outside = new Set<string>();
-  for (const place of await listManifestFiles(directory, maxFiles)) {
+  for (const place of await listManifestFiles(directory, maxFiles, name)) {
     const file = path.join(name, path.basename(place));
     try {
       const error = await outsideError(directory, place);

@@ -27,7 +27,7 @@ interface WatchOptions extends LinkOptions {
  * of later readings are logged. The first reading throws OpmateError for an unusable directory.
  */
 export async function watchManifests(options: WatchOptions): Promise<{ done: Promise<void> }> {
-  const { directory, clock, use, signal, logger = silentLogger } = options;
+  const { directory, name, clock, use, signal, logger = silentLogger } = options;
   let known: string | undefined;
   /** Messages of all refused manifests. */
   let logged: ReadonlySet<string> = new Set();
@@ -35,10 +35,10 @@ export async function watchManifests(options: WatchOptions): Promise<{ done: Pro
 
   /** Reads changed manifests; false if they change meanwhile. */
   async function update(): Promise<boolean> {
-    const version = await computeManifestsVersion(directory);
+    const version = await computeManifestsVersion(directory, name);
     if (version === known && fault === undefined) return true;
     const manifests = await readCatalogManifests(directory, logger, options);
-    if (known !== undefined && (await computeManifestsVersion(directory)) !== version) return false;
+    if (known !== undefined && (await computeManifestsVersion(directory, name)) !== version) return false;
     known = version;
     fault = undefined;
     logRefused(manifests);

@@ -33,7 +33,7 @@ export class DiskFile implements ContentFile {
       const readOn = (done: number): void => {
         // FileHandle.read takes twice as long.
         read(this.#handle.fd, target, done, target.length - done, position + done, (error, length) => {
-          if (error !== null) reject(fileError(`read ${this.#label}`, error, { file: this.#label }));
+          if (error !== null) reject(fileError(this.#label, error, { file: this.#label }));
           else if (length === 0 || done + length === target.length) resolve(done + length);
           else readOn(done + length);
         });

@@ -73,5 +73,5 @@ async function readCertificateFiles(files: CertificateFiles): Promise<{ cert: Bu
 }
 
 async function read(file: string): Promise<Buffer> {
-  return readNamedFile(file, maxPemBytes).catch(throwFileError(`open ${file}`, { file }));
+  return readNamedFile(file, maxPemBytes).catch(throwFileError(file, { file }));
 }

@@ -121,7 +121,7 @@ async function readHeader(file: string): Promise<{ header: Buffer; size: number 
   return withOpen(openRegularFile(file), async (handle) => {
     const { size } = await handle.stat();
     return { header: await readBytes(handle, 0, 100), size };
-  }).catch(throwFileError(`open ${file}`, { file }));
+  }).catch(throwFileError(file, { file }));
 }
 
 /** Rejects files that sqlite would read as an empty database, or wait for. */

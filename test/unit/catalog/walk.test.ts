@@ -59,7 +59,7 @@ describe('catalog/walk', () => {
 
   it('reports a missing directory', async () => {
     await expect(listCatalogFiles('/nonexistent/catalog')).rejects.toThrow(
-      'open /nonexistent/catalog: no such file or directory',
+      '/nonexistent/catalog: no such file or directory',
     );
   });
 });

@@ -16,11 +16,11 @@ const thrownBy = async (work: () => unknown): Promise<unknown> => {
 };
 
 describe('core/errors: errors of Node.js', () => {
-  it('says what a file operation was about and why it failed', async () => {
+  it('names the file and the reason of a failure, and operations other than opening', async () => {
     const directory = await directoryWith({ file: '' });
     const [missing, file] = ['missing', 'file'].map((name) => path.join(directory, name));
     expect(getMessage(await thrownBy(() => readFile(missing as string)))).toBe(
-      `open ${missing}: no such file or directory`,
+      `${missing}: no such file or directory`,
     );
     const existing = await thrownBy(() => mkdir(file as string));
     expect(reportedError(existing)).toMatchObject({ code: 'IO', message: `mkdir ${file}: already exists` });

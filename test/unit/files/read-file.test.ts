@@ -37,9 +37,7 @@ describe('files/read-file', () => {
       await expect(readRegularFile(name, 7)).rejects.toMatchObject(notOrdinary);
       await expect(openRegularFile(name)).rejects.toMatchObject(notOrdinary);
     }
-    await expect(openRegularFile(pipe, { label: 'open it' })).rejects.toThrow(
-      'open it: not an ordinary file',
-    );
+    await expect(openRegularFile(pipe, { name: 'pipe' })).rejects.toThrow('pipe: not an ordinary file');
   });
 
   it('leaves what the system says of missing files, directories and links as it is', async () => {

@@ -102,7 +102,7 @@ describe('bundle/author/generate', () => {
       'unexpected line break in ',
     );
     const missing = { ...request, directory: path.join(root, 'nope') };
-    await expect(generateBundle(missing)).rejects.toThrow(/^stat .*nope: no such file or directory$/);
+    await expect(generateBundle(missing)).rejects.toThrow(/nope: no such file or directory$/);
   });
 
   it('omits an empty default channel, and does not fold long values', () => {

@@ -321,11 +321,11 @@ describe('mirror/lock', () => {
     const failure = (name: string) => readLock(`${directory}/${name}`, name).catch((error: unknown) => error);
     expect(await failure('b.lock')).toMatchObject({
       code: 'NOT_FOUND',
-      message: 'open b.lock: no such file or directory',
+      message: 'b.lock: no such file or directory',
     });
     expect(await failure('')).toMatchObject({ code: 'IO' });
     execFileSync('mkfifo', [`${directory}/pipe`]);
-    expect(await failure('pipe')).toMatchObject({ code: 'IO', message: 'open pipe: not an ordinary file' });
+    expect(await failure('pipe')).toMatchObject({ code: 'IO', message: 'pipe: not an ordinary file' });
     expect(await failure('binary')).toMatchObject({ code: 'SYNTAX', message: 'binary:1: invalid UTF-8' });
   });
 });

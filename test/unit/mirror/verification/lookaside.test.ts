@@ -44,7 +44,5 @@ it('refuses a scope with two stores', async () => {
 });
 
 it('refuses a missing directory by its name as written', async () => {
-  await expect(readLookasides('t', await directoryWith())).rejects.toThrow(
-    'open t: no such file or directory',
-  );
+  await expect(readLookasides('t', await directoryWith())).rejects.toThrow('t: no such file or directory');
 });

@@ -428,7 +428,7 @@ describe('sqlite/edit for reading', () => {
     const temporaryDirectory = await directoryWith();
     await asStranger(async () => {
       const error = await failure(openForReading(file, { temporaryDirectory, now }));
-      expect(error).toMatchObject({ code: 'IO', message: `open ${file}: permission denied` });
+      expect(error).toMatchObject({ code: 'IO', message: `${file}: permission denied` });
     });
   });
 

@@ -51,8 +51,8 @@ export async function readLayers(
     if (entry.size > limits.maxMetadataFileSize) return;
     total += entry.size;
     if (total > limits.maxMetadataFileSize * memoryFactor) {
-      const most = showSize(limits.maxMetadataFileSize * memoryFactor);
-      throw new LimitError(`more than ${most} of files to read into memory`, { subject: label });
+      const maximum = showSize(limits.maxMetadataFileSize * memoryFactor);
+      throw new LimitError(`more than ${maximum} of files to read into memory`, { subject: label });
     }
     const chunks: Buffer[] = [];
     for await (const chunk of entry.body) chunks.push(chunk);
@@ -254,12 +254,12 @@ function toKey(layer: number, entry: number): string {
   return `${layer}-${entry}`;
 }
 
-function unreadable(path: string, body: FileBody, most: number): OpmateError | undefined {
+function unreadable(path: string, body: FileBody, maximum: number): OpmateError | undefined {
   if (body.type === 'unsupported')
     return new OpmateError('UNSUPPORTED', 'sparse file or unknown type of entry', { subject: path });
-  if (body.size <= most) return undefined;
+  if (body.size <= maximum) return undefined;
   return new LimitError(
-    `${showSize(body.size)}, over the limit of ${showSize(most)} for a file read into memory`,
+    `${showSize(body.size)}, over the limit of ${showSize(maximum)} for a file read into memory`,
     { subject: path },
   );
 }

@@ -223,7 +223,7 @@ async function describeExcess(
   gzip: boolean,
   options: CancelOptions,
 ): Promise<Diagnostic> {
-  const largest = entries.reduce((most, entry) => (entry.value.length > most.value.length ? entry : most));
+  const largest = entries.reduce((best, entry) => (entry.value.length > best.value.length ? entry : best));
   const message =
     `bundle files exceeded ${limit} bytes limit: they have ${getSize(entries)}, ` +
     `${largest.file} alone ${largest.value.length}${gzip ? ', compressed' : ''}`;

@@ -49,7 +49,7 @@ export function catalogDockerfile(options: DockerfileOptions): string {
     'COPY --from=builder /configs /configs',
     'COPY --from=builder /tmp/cache /tmp/cache',
     '',
-    '# Tell where in the image the catalog is.',
+    '# Location of the catalog in the image.',
     'LABEL operators.operatorframework.io.index.configs.v1=/configs',
   );
   if (labels.size > 0) {

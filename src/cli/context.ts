@@ -7,7 +7,7 @@ export interface CommandContext {
   workingDirectory: string;
   homeDirectory: string;
   temporaryDirectory: string;
-  // Each stream is opened when it is first asked for.
+  // Each stream is opened on first use.
   readonly stdin: Readable;
   readonly stdout: Writable;
   readonly stderr: Writable & { isTTY?: boolean; columns?: number };

@@ -65,7 +65,7 @@ export async function manPages(version: string): Promise<Map<string, string>> {
   return made;
 }
 
-/** Returns a page without a date: the same version gives the same page. */
+/** Returns a page without a date: the same version has the same page. */
 function createPage(name: string, version: string, summary: string, lines: readonly string[]): string {
   const head = [
     `.TH ${quoted(name.toUpperCase())} 1 "" ${quoted(`opmate ${version}`)} "opmate manual"`,

@@ -56,7 +56,7 @@ export function describeProgress(running: Iterable<RunningTask>, now: number, wi
   const name = toShown(part);
   const room = width - start.length - more.length - ' · '.length;
   if (name.length <= room) return `${start} · ${name}${more}`;
-  // The end of a reference tells images of one registry apart.
+  // Images of one registry differ at the end of their references.
   if (room > minNameLength) return `${start} · …${name.slice(1 - room)}${more}`;
   return start.slice(0, width);
 }

@@ -9,7 +9,7 @@ const generated =
 
 /**
  * Returns the pages of the command reference by file name: one for each command directly below `opmate`, one for global
- * options, environment and exit codes, one for checks and risks, and an index. The same tree gives the same bytes.
+ * options, environment and exit codes, one for checks and risks, and an index. The same tree produces the same bytes.
  */
 export async function referencePages(): Promise<Map<string, string>> {
   const { options, pages } = await describeTree();

@@ -85,7 +85,7 @@ function hasRegistry(text: string): boolean {
   return path.length > 0 && (first === 'localhost' || /[.:]/.test(first));
 }
 
-/** Returns whether a text is a path by the way it is written; nobody writes an image like this. */
+/** Reports whether a text is written as a path, which no image reference is. */
 export function looksLikePath(text: string): boolean {
   return /^(?:\.{0,2}\/|~|\.{1,2}$)/.test(text);
 }

@@ -3,7 +3,7 @@ import type { JsonObject, JsonValue } from './json.js';
 
 /**
  * Returns the form in which Go's JSON decoder compares a key with an ASCII field name: keys with the same form are
- * the same field. Folds single characters: besides capitals only the long s and the Kelvin sign map to ASCII letters;
+ * the same field. Folds single characters: apart from capitals only the long s and the Kelvin sign map to ASCII letters;
  * `ß` is not `ss`. (Source: encoding/json, foldName.)
  */
 export function foldFieldName(key: string): string {

@@ -13,7 +13,7 @@ export type OutputFile = { target: string } & ({ text: string } | { copyOf: stri
 
 /**
  * Returns the path to which a finished file is moved to replace `file`: the target of a link, otherwise `file`. A
- * device, pipe or socket is never replaced: `/dev/null` would disappear for everybody. Throws OpmateError INVALID for
+ * device, pipe or socket is never replaced: `/dev/null` would disappear for all processes. Throws OpmateError INVALID for
  * these, NOT_FOUND for a dangling link, IO for a directory.
  */
 export async function resolveReplacedFile(file: string): Promise<string> {
@@ -153,7 +153,7 @@ export function isWithoutLinks(error: unknown): boolean {
 }
 
 /**
- * Gives a finished file its name; throws the system's EEXIST if the name exists. The staging name is gone afterwards,
+ * Moves a finished file to its name; throws the system's EEXIST if the name exists. The staging name is gone afterwards,
  * or left for the caller to remove.
  */
 export async function publishNewFile(staging: string, file: string): Promise<void> {

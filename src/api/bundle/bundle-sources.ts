@@ -45,7 +45,7 @@ export interface SourceOpener {
   readonly pins: readonly Pin[];
 }
 
-/** More than both of them may hold, so that nobody waits until they are unpacked to be told so. */
+/** Above the limits of `manifests` and `metadata` together, so that excess fails before all is unpacked. */
 const maxBundleFiles = 25_000;
 
 /**
@@ -85,9 +85,9 @@ export async function useSources<T>(
     const content = await openContent(placed, withChanges(session, { limits }), { ...contentOptions, roots });
     opened.push(content);
     for (const pin of content.pins) {
-      // What may be something else tomorrow is told; of images, everybody knows it.
-      const isTold = options.lock === undefined && unpinned.has(pin.name) && pin.type !== 'image';
-      const level = isTold ? 'info' : 'debug';
+      // A reference that may change is logged, except images, whose tags are known to move.
+      const isLogged = options.lock === undefined && unpinned.has(pin.name) && pin.type !== 'image';
+      const level = isLogged ? 'info' : 'debug';
       session.logger.log(level, `${pin.name}: is ${pin.ref}`);
       if (!pins.some(({ name }) => name === pin.name)) pins.push(pin);
     }

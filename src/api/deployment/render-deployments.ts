@@ -68,7 +68,7 @@ export async function renderDeployments(
       const subject = inputs.map(({ name }) => name).join(', ');
       findings.push(createFault('no-deployment', 'no deployment', { subject }));
     }
-    return [{ ...nobody, findings, warnings }];
+    return [{ ...emptyDeployment, findings, warnings }];
   }
   first.findings.unshift(...findings);
   first.warnings.unshift(...warnings);
@@ -100,7 +100,7 @@ async function render(
 }
 
 /** Placeholder for documents without a deployment. */
-const nobody = {
+const emptyDeployment = {
   name: '',
   namespace: '',
   installNamespace: '',

@@ -59,7 +59,7 @@ export async function watchDeployments(
         }
         const key = `${deployment.installNamespace}/${deployment.name}`;
         const warnOfConflicts = (conflicts: readonly string[]): void => {
-          // One that comes back after it was gone is told again.
+          // A conflict that returns after it was gone is logged again.
           for (const conflict of conflicts)
             if (conflicting.get(key)?.includes(conflict) !== true) logger.log('warn', conflict);
           conflicting.set(key, conflicts);

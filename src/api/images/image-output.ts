@@ -46,7 +46,7 @@ export async function openBase(
   } catch (error) {
     await opened?.close();
     if (imageName || !(error instanceof OpmateError) || error.code === 'CANCELLED') throw error;
-    // Nobody asked for this image: what to do about it is not to correct its name.
+    // This image is a default: the hint is not to correct its name.
     throw addContext(error, {
       subject: `base image ${base}`,
       replaces: [base],

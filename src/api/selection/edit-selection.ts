@@ -15,7 +15,7 @@ import type { CatalogView } from '../../view/catalog-view.js';
 import type { EditActions } from '../../view/view-server.js';
 import { type SelectionPlan, ImageSizes, planSelection, requireSelectionRequest } from './plan-selection.js';
 
-/** Names and reasons of each kind that an answer has at most. */
+/** Maximum names and reasons of each kind in a response. */
 const maxListed = 500;
 /** Files that are larger were not written here, and are not overwritten. */
 const maxFileBytes = 64 * 1024 * 1024;

@@ -42,12 +42,12 @@ export function checkInstallation(content: BundleContent, report: Reporter): voi
   }
   for (const [index, { image }] of relatedImages.entries()) {
     const item = `relatedImages[${index}]`;
-    const tellImage = prefixed(report, `Value spec.${item}.image: ${item} has an `);
+    const reportImage = prefixed(report, `Value spec.${item}.image: ${item} has an `);
     const path = ['spec', 'relatedImages', index];
     const fault = image === '' ? undefined : checkPullSpec(image);
-    if (image === '') tellImage(path, 'empty image field');
+    if (image === '') reportImage(path, 'empty image field');
     else if (fault !== undefined) {
-      tellImage([...path, 'image'], `invalid image pullspec ${quoteGo(image)}: ${fault}`);
+      reportImage([...path, 'image'], `invalid image pullspec ${quoteGo(image)}: ${fault}`);
     }
   }
 }

@@ -160,11 +160,11 @@ function addToPackage(
     const before = model?.channels.get(channel)?.entries ?? [];
     const subject = `${about}, channel ${quoteGo(channel)}`;
     return inContext({ subject }, () =>
-      options.mode === 'replaces' ? addAsSaid(before, wanted) : addInOrder(before, wanted),
+      options.mode === 'replaces' ? addWithReplaces(before, wanted) : addInOrder(before, wanted),
     );
   }
 
-  function addAsSaid(before: readonly ChannelEntry[], wanted: readonly Addition[]): ChannelEntry[] {
+  function addWithReplaces(before: readonly ChannelEntry[], wanted: readonly Addition[]): ChannelEntry[] {
     const { replaces, skips, skipRange } = options;
     let entries = [...before];
     for (const { bundle } of wanted) {

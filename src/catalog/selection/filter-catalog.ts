@@ -184,7 +184,7 @@ function filterPackage(
   const packageName = model.facts.name;
   const about = `package ${quoteGo(packageName)}`;
   const inCatalog = `${about} in ${options.catalog}`;
-  const isPackageAsked = filter.packages?.some(({ name }) => name === packageName) !== false;
+  const isPackageRequested = filter.packages?.some(({ name }) => name === packageName) !== false;
   const alsoWanted = filter.also.get(packageName) ?? new Map<string, ReadonlySet<string>>();
   const bundleVersions = readBundleVersions(model.bundles.values());
   const packageChanges: string[] = [];
@@ -253,24 +253,24 @@ function filterPackage(
   }
 
   function chooseChannels(): ChannelFacts[] {
-    const requested = channelsAsked();
+    const requested = getRequestedChannels();
     const dropped = filter.dropChannels.filter((request) => (request.package ?? packageName) === packageName);
     const droppedNames = new Set(dropped.map(({ name }) => name));
     const gone = droppedBundles();
     return [...model.channels.values()].flatMap((channel) => {
       const { name } = channel;
-      const isAsked = isPackageAsked && requested?.has(name) !== false;
-      if ((!isAsked && !alsoWanted.has(name)) || droppedNames.has(name)) return [];
+      const isRequested = isPackageRequested && requested?.has(name) !== false;
+      if ((!isRequested && !alsoWanted.has(name)) || droppedNames.has(name)) return [];
       if (isDeprecated(schemas.channel, name)) return [];
       const left = repair(channel, gone);
-      if (left.entries.length > 0 || channel.entries.length === 0) return chooseEntries(left, isAsked);
+      if (left.entries.length > 0 || channel.entries.length === 0) return chooseEntries(left, isRequested);
       leftOut.push(`channel ${quoteGo(name)} has dropped bundles only`);
       return [];
     });
   }
 
   /** Returns the requested channels; undefined for all. */
-  function channelsAsked(): ReadonlySet<string> | undefined {
+  function getRequestedChannels(): ReadonlySet<string> | undefined {
     const own = filter.channels.filter((request) => (request.package ?? packageName) === packageName);
     if (own.length === 0) return undefined;
     const names = new Set(own.map(({ name }) => name));
@@ -304,15 +304,15 @@ function filterPackage(
   }
 
   /** Returns the selected entries of a channel with those they need; none if empty. */
-  function chooseEntries(channel: ChannelFacts, isAsked: boolean): ChannelFacts[] {
+  function chooseEntries(channel: ChannelFacts, isRequested: boolean): ChannelFacts[] {
     const { criteria, where, isOfChannel } = getCriteria(channel.name);
-    if (isAsked && Object.keys(criteria).length === 0) return [channel];
+    if (isRequested && Object.keys(criteria).length === 0) return [channel];
     const graph = readGraph(channel.entries);
     const also = [...(alsoWanted.get(channel.name) ?? [])].filter((name) => graph.entries.has(name));
-    const wanted = isAsked ? findWanted(channel, graph, where, criteria) : new Set<string>();
+    const wanted = isRequested ? findWanted(channel, graph, where, criteria) : new Set<string>();
     if (wanted === undefined) return [];
     if (wanted.size + also.length === 0) {
-      if (isAsked) leaveOutChannel(channel, criteria, isOfChannel ? where : undefined);
+      if (isRequested) leaveOutChannel(channel, criteria, isOfChannel ? where : undefined);
       return [];
     }
     if (filter.keep === 'nothing') {
@@ -548,7 +548,7 @@ function filterPackage(
       return requested.name;
     }
     if (names.has(own)) return own;
-    if (!isPackageAsked) return [...alsoWanted.keys()].find((name) => names.has(name)) ?? own;
+    if (!isPackageRequested) return [...alsoWanted.keys()].find((name) => names.has(name)) ?? own;
     if (filter.lostDefault === 'refuse') {
       refuseDefault(own, names);
       return own;

@@ -1,7 +1,7 @@
 import { defineCommand } from '../command/declaration.js';
 import { flag } from '../command/flags.js';
 import { authorFlags, imageBuilderFlag, parseRequest } from './author-flags.js';
-import { finishBundle, tellPrepared } from './bundle-ending.js';
+import { finishBundle, logPrepared } from './bundle-ending.js';
 import { endWithFindings } from './findings.js';
 import { buildBundle } from '../../api/bundle/build-bundle.js';
 import { OpmateError } from '../../core/errors.js';
@@ -49,7 +49,7 @@ export const command = defineCommand({
     }
     const built = await buildBundle(request, outputs, session, {
       overwrite: options.overwrite,
-      onPrepared: (prepared) => tellPrepared(session, prepared),
+      onPrepared: (prepared) => logPrepared(session, prepared),
     });
     if (built.findings.length > 0) return endWithFindings({ context, session, tool }, built.findings);
     await finishBundle(context, session, built, options);

@@ -9,7 +9,7 @@ import { describeOutput, nextAfterImage } from '../index/image-output.js';
 import { writeAll } from '../output.js';
 import { count } from '../printable.js';
 import type { CommandSession } from '../session.js';
-import { tellWarnings } from './findings.js';
+import { logWarnings } from './findings.js';
 
 /** Returns the command that usually follows a bundle image in a registry. */
 export function nextAfterBundle(image: string): string {
@@ -17,12 +17,12 @@ export function nextAfterBundle(image: string): string {
 }
 
 /** Logs inferred values of a bundle, and its warnings. */
-export function tellPrepared(
+export function logPrepared(
   session: CommandSession,
   { inferred, warnings }: { inferred: readonly string[]; warnings: readonly Diagnostic[] },
 ): void {
   for (const sentence of inferred) session.logger.log('info', sentence);
-  tellWarnings(session, warnings);
+  logWarnings(session, warnings);
 }
 
 /** Reports files and images of a bundle, and prints the images by digest. */

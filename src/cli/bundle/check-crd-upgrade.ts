@@ -6,7 +6,7 @@ import { pinValues } from '../../api/bundle/bundle-sources.js';
 import { encodeDiagnostic } from '../../core/diagnostic.js';
 import { exitCodes } from '../exit-codes.js';
 import { type Report, writeReport } from '../reports/report.js';
-import { tellFindings, tellWarnings } from './findings.js';
+import { printFindings, logWarnings } from './findings.js';
 
 /** `opmate bundle check-crd-upgrade`; exit code 3 for findings. */
 export const command = defineCommand({
@@ -34,10 +34,10 @@ export const command = defineCommand({
     for (const title of missing) {
       session.logger.log('warn', `${title}: is not in ${newReference}; it stays on the cluster as it is`);
     }
-    tellWarnings(session, warnings);
+    logWarnings(session, warnings);
     session.logger.close();
     const isData = format === 'json' || format === 'yaml';
-    if (format === 'text' || (isData && !isReadable)) await tellFindings(context, findings);
+    if (format === 'text' || (isData && !isReadable)) await printFindings(context, findings);
     else {
       const report: Report = {
         command: 'opmate bundle check-crd-upgrade',

@@ -12,7 +12,7 @@ import { extractBundle } from '../../api/bundle/extract-bundle.js';
 import { inSource } from '../../api/bundle/bundle-sources.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
-import { endWithFindings, tellWarnings } from './findings.js';
+import { endWithFindings, logWarnings } from './findings.js';
 
 /** `opmate bundle extract`; `alpha bundle extract` reads `/` by default, as in a bundle image. */
 export const command = defineCommand({
@@ -70,7 +70,7 @@ export const command = defineCommand({
       sourceImage: context.environment['CONTAINER_IMAGE'] || undefined,
     });
     const named = inSource(redact(reference), isInPlace);
-    tellWarnings(session, warnings.map(named));
+    logWarnings(session, warnings.map(named));
     session.logger.close();
     if (findings.length > 0) return endWithFindings({ context, session, tool }, findings.map(named));
     const text = formatText(configMaps, output);

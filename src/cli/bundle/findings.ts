@@ -10,7 +10,7 @@ import type { CommandSession } from '../session.js';
 /** Maximum number of findings printed as text. */
 const maxShown = 100;
 
-interface TellOptions {
+interface PrintOptions {
   limit?: number | undefined;
   /** Names files as the user does. */
   toNamed?: (finding: Diagnostic) => Diagnostic;
@@ -22,10 +22,10 @@ interface TellOptions {
  * Prints up to `limit` findings with place and hint to stderr, and the number of the others. With `--log-format json`,
  * each is a line with its diagnostic.
  */
-export async function tellFindings(
+export async function printFindings(
   context: CommandContext,
   findings: readonly Diagnostic[],
-  { limit = maxShown, toNamed = (finding) => finding, showsSeverity = false }: TellOptions = {},
+  { limit = maxShown, toNamed = (finding) => finding, showsSeverity = false }: PrintOptions = {},
 ): Promise<void> {
   const encode =
     context.stderr instanceof JsonLines
@@ -51,11 +51,11 @@ export async function endWithFindings(
   findings: readonly Diagnostic[],
 ): Promise<number> {
   session.logger.close();
-  await tellFindings(context, findings);
+  await printFindings(context, findings);
   return tool === undefined ? exitCodes.findings : exitCodes.failed;
 }
 
 /** Logs warnings. */
-export function tellWarnings(session: CommandSession, warnings: readonly Diagnostic[]): void {
+export function logWarnings(session: CommandSession, warnings: readonly Diagnostic[]): void {
   for (const warning of warnings) session.logger.report(warning);
 }

@@ -2,7 +2,7 @@ import { defineCommand } from '../command/declaration.js';
 import { generateBundle } from '../../api/bundle/generate-bundle.js';
 import { shownPath } from '../../bundle/author/generate.js';
 import { authorFlags, parseRequest } from './author-flags.js';
-import { tellPrepared } from './bundle-ending.js';
+import { logPrepared } from './bundle-ending.js';
 
 /** `opmate bundle generate`; writes both files or neither. */
 export const command = defineCommand({
@@ -25,7 +25,7 @@ export const command = defineCommand({
   async runInSession({ context, options, session }) {
     const request = parseRequest(options);
     const { files, ...prepared } = await generateBundle(request, session);
-    tellPrepared(session, prepared);
+    logPrepared(session, prepared);
     for (const file of files)
       session.logger.log('info', `wrote ${shownPath(context.workingDirectory, file)}`);
   },

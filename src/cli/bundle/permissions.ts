@@ -29,7 +29,7 @@ import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
 import { rightCells, rightHeader } from './rights-table.js';
 import { formatTable } from '../table.js';
-import { tellFindings } from './findings.js';
+import { printFindings } from './findings.js';
 import { type BundlePermissions, readBundlePermissions } from '../../api/bundle/bundle-permissions.js';
 import { inSource, pinValues } from '../../api/bundle/bundle-sources.js';
 
@@ -86,11 +86,12 @@ export const command = defineCommand({
     const current = await readBundlePermissions(reference, session, read);
     const { older, pins } = current;
     session.logger.close();
-    const isInstallable = await tellFaults(context, reference, current);
-    if (older !== undefined && !(await tellFaults(context, diff as string, older))) return exitCodes.findings;
+    const isInstallable = await printFaults(context, reference, current);
+    if (older !== undefined && !(await printFaults(context, diff as string, older)))
+      return exitCodes.findings;
     if (!isInstallable) return exitCodes.findings;
     if (options.canI !== undefined) {
-      return tellMissing(context, current, await readHeld(context, options.canI), output);
+      return printMissing(context, current, await readHeld(context, options.canI), output);
     }
     const report = getReport(current, older);
     await writeAll(
@@ -99,7 +100,7 @@ export const command = defineCommand({
       session.signal,
     );
     const risks = risksIn(report, new Set(options.failOn));
-    await tellFindings(
+    await printFindings(
       context,
       risks.map((risk) => createFault('risk', risk)),
     );
@@ -138,7 +139,7 @@ async function readHeld(context: CommandContext, file: string): Promise<ReturnTy
 }
 
 /** Prints the permissions that an installer with these rules lacks. Returns the exit code. */
-async function tellMissing(
+async function printMissing(
   context: CommandContext,
   { name, objects, installNamespace }: BundlePermissions,
   held: ReturnType<typeof heldRules>,
@@ -160,13 +161,13 @@ async function tellMissing(
 }
 
 /** Prints the findings of a bundle; returns whether it can be installed. */
-async function tellFaults(
+async function printFaults(
   context: CommandContext,
   reference: string,
   { name, findings, isInPlace }: BundlePermissions,
 ): Promise<boolean> {
   if (findings.length === 0 && name !== '') return true;
-  await tellFindings(context, findings.map(inSource(reference, isInPlace)));
+  await printFindings(context, findings.map(inSource(reference, isInPlace)));
   return false;
 }
 

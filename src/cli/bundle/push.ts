@@ -5,7 +5,7 @@ import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { nextAfterImage, readSignBy, signByFlag } from '../index/image-output.js';
-import { finishBundle, nextAfterBundle, tellPrepared } from './bundle-ending.js';
+import { finishBundle, nextAfterBundle, logPrepared } from './bundle-ending.js';
 import { endWithFindings } from './findings.js';
 
 /** `opmate bundle push`; prints the image by digest. */
@@ -30,7 +30,7 @@ export const command = defineCommand({
     const signingKey = await readSignBy(options, context);
     const { findings, name, built } = await pushBundle(source, target, session, {
       signingKey,
-      onPrepared: (prepared) => tellPrepared(session, prepared),
+      onPrepared: (prepared) => logPrepared(session, prepared),
     });
     if (findings.length > 0) return endWithFindings({ context, session }, findings);
     const to = parseReference(target);

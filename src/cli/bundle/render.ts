@@ -16,7 +16,7 @@ import { readTextInput } from '../input.js';
 import { writeAll } from '../output.js';
 import { reportEnding } from '../ending.js';
 import { count, shellWord } from '../printable.js';
-import { endWithFindings, tellWarnings } from './findings.js';
+import { endWithFindings, logWarnings } from './findings.js';
 
 const renderFlags = {
   ...contentFlags,
@@ -79,7 +79,7 @@ export const command = defineCommand({
     const install = { installNamespace, watchNamespaces, releaseName, provider, config };
     const made = await renderBundle(reference, session, { ...options, ...install });
     const named = inSource(redact(reference), made.isInPlace, [config?.file]);
-    tellWarnings(session, made.warnings.map(named));
+    logWarnings(session, made.warnings.map(named));
     let { objects, findings } = made;
     if (apis !== undefined && findings.length === 0) {
       const { optionalKinds } = options;

@@ -99,11 +99,11 @@ function wayRow({
 }: ChannelSuccessors): string[] {
   const way = (steps: readonly UpgradeStep[] | undefined): string =>
     steps === undefined ? '-' : steps.length === 0 ? '(head)' : getNames(steps);
-  const most =
+  const longestText =
     longest !== undefined && longest.length > 1
       ? `${count(longest.length, 'upgrade')}: ${way(longest)}`
       : way(longest);
-  return [channel, head === '' ? '-' : head, most, way(shortest)];
+  return [channel, head === '' ? '-' : head, longestText, way(shortest)];
 }
 
 function getNames(steps: readonly UpgradeStep[]): string {

@@ -16,7 +16,7 @@ import { readInputFile } from '../../files/read-file.js';
 import { requireFlag } from '../command/require-flag.js';
 import { reportFormats } from '../reports/formats.js';
 import { type Report, writeReport } from '../reports/report.js';
-import { tellFindings } from './findings.js';
+import { printFindings } from './findings.js';
 
 const builders = ['docker', 'podman', 'none'];
 
@@ -68,7 +68,7 @@ export const command = defineCommand({
     const toNamed = inSource(reference, isInPlace);
     if (format === 'text') {
       const limit = isOpm ? Infinity : undefined;
-      await tellFindings(context, findings, { limit, toNamed, showsSeverity: true });
+      await printFindings(context, findings, { limit, toNamed, showsSeverity: true });
     } else {
       const diagnostics = findings.map(toNamed);
       const report: Report = {

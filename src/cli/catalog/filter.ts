@@ -72,7 +72,7 @@ export const command = defineCommand({
     if (!isForStdout && !dryRun) await requireEmptyDirectory(directory);
     if (reportFile !== undefined) await requirePlace(reportFile);
     await withOpen(filterCatalog(reference, filter, session), async (filtered) => {
-      tellSelection(filtered.selection, session);
+      logSelection(filtered.selection, session);
       const shown = withoutCredentials(reference);
       const report = filterReport(shown, filtered.before, filtered.selection);
       const made = { format, migrateLevel };
@@ -119,7 +119,7 @@ async function readFilter(
 }
 
 /** Logs the bundles kept in addition to the criteria, the changes and the removals. */
-function tellSelection({ kept, changes, warnings }: CatalogSelection, { logger }: CommandSession): void {
+function logSelection({ kept, changes, warnings }: CatalogSelection, { logger }: CommandSession): void {
   const additions = kept.map(({ package: of, channel, bundle, reason }) => {
     const subject = `package ${quoteGo(of)}, channel ${quoteGo(channel)}`;
     return `${subject}: keeps ${quoteGo(bundle)}, which ${reason}`;

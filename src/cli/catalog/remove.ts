@@ -4,7 +4,7 @@ import { editDryRun } from '../command/shared-flags.js';
 import { quoteGo } from '../../document/go-json.js';
 import { removeFromCatalog } from '../../api/edit-catalog.js';
 import { type Diagnostic, createFault } from '../../core/diagnostic.js';
-import { endWithFindings, tellWarnings } from '../bundle/findings.js';
+import { endWithFindings, logWarnings } from '../bundle/findings.js';
 import { reportEdit } from './edit.js';
 
 /** `opmate catalog remove`. */
@@ -36,7 +36,7 @@ export const command = defineCommand({
       return createFault('stranded', `clusters with ${names} would have no upgrade path`, { subject });
     });
     if (edit !== undefined) {
-      tellWarnings(session, findings);
+      logWarnings(session, findings);
       return reportEdit(context, session, directory, options, edit);
     }
     const problem = 'not changed: installed bundles would be stranded';

@@ -34,7 +34,7 @@ export async function namesFor(
     try {
       await addNames(reference, search, context);
     } catch {
-      // Nobody asked for anything yet: there is nobody to tell.
+      // Errors are reported when the command runs.
     }
   }
   return sortedByBytes(names);

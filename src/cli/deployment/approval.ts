@@ -22,7 +22,7 @@ import { count, printable } from '../printable.js';
 import { rightCells, rightHeader } from '../bundle/rights-table.js';
 import type { CommandSession } from '../session.js';
 import { formatTable } from '../table.js';
-import { tellFindings, tellWarnings } from '../bundle/findings.js';
+import { printFindings, logWarnings } from '../bundle/findings.js';
 
 /** `widget: paused: not applied (sha256:…)`. */
 export function pausedText({ name, hash }: RenderedDeployment): string {
@@ -35,9 +35,9 @@ export async function areSound(
   session: CommandSession,
   deployments: readonly RenderedDeployment[],
 ): Promise<boolean> {
-  for (const { warnings } of deployments) tellWarnings(session, warnings);
+  for (const { warnings } of deployments) logWarnings(session, warnings);
   const findings = checkDeployments(deployments);
-  await tellFindings(context, findings);
+  await printFindings(context, findings);
   return findings.length === 0;
 }
 
@@ -85,7 +85,7 @@ export async function printApplied(
     case 'declined':
       throw new OpmateError('INVALID', `${name}: not applied: declined`);
     case 'refused':
-      await tellFindings(context, applied.findings);
+      await printFindings(context, applied.findings);
       return exitCodes.findings;
   }
 }
@@ -147,7 +147,7 @@ export function reportText(name: string, report: ApplyReport): string {
     `${name}: ${revision === undefined ? 'already applied' : `revision ${revision} applied`}: ${what}`,
   ];
   if (revision === undefined) {
-    // It had changed although nobody had asked for that.
+    // These objects had drifted from the applied revision.
     lines.push(...[...created, ...changed].map((id) => `  restored: ${describeId(id)}`));
   }
   lines.push(
@@ -164,7 +164,7 @@ async function confirmPlan(context: CommandContext, { name, hash }: Applicable):
       hint: `review the changes, then add --approve ${hash}, or --yes`,
     });
   }
-  // Reading lines as the terminal gives them leaves Ctrl-C to the process.
+  // Without terminal mode Ctrl-C remains a signal for the process.
   const lines = createInterface({ input: stdin, output: stderr, terminal: false });
   try {
     const closed = new Promise<string>((resolve) => lines.once('close', () => resolve('')));

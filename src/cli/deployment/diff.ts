@@ -17,7 +17,7 @@ import { printable } from '../printable.js';
 import { type CommandSession } from '../session.js';
 import { objectsOfDeployments } from './input.js';
 import { inSource } from '../../api/bundle/bundle-sources.js';
-import { tellFindings } from '../bundle/findings.js';
+import { printFindings } from '../bundle/findings.js';
 
 /** `opmate bundle deployment diff`; exit code 3 for differences. */
 export const command = defineCommand({
@@ -42,7 +42,7 @@ export const command = defineCommand({
     const { signal } = session;
     const older = await readRender(against, session);
     const newer = await objectsOfDeployments(context, session, options);
-    if (older.findings.length > 0) await tellFindings(context, older.findings);
+    if (older.findings.length > 0) await printFindings(context, older.findings);
     if (older.findings.length > 0 || newer === undefined) return exitCodes.findings;
     const changes = diffObjects(older.objects, newer, { signal });
     const text =
@@ -58,7 +58,7 @@ export const command = defineCommand({
 async function readRender(
   place: string,
   { signal, followLinks }: CommandSession,
-): Promise<{ objects: PlainObject[]; findings: Parameters<typeof tellFindings>[1] }> {
+): Promise<{ objects: PlainObject[]; findings: Parameters<typeof printFindings>[1] }> {
   const stats = await stat(place).catch(throwFileError(place));
   if (stats.isDirectory()) {
     const { objects, findings } = await readPlainDirectory(place, { signal, followLinks });

@@ -10,7 +10,7 @@ import type { CommandSession } from '../session.js';
 import { checkDuplicates } from '../../bundle/plain/duplicates.js';
 import { Report } from '../../bundle/report.js';
 import { type PlainObject, sortObjects } from '../../kube/object.js';
-import { tellFindings, tellWarnings } from '../bundle/findings.js';
+import { printFindings, logWarnings } from '../bundle/findings.js';
 
 type DeploymentOptions = FlagValues<typeof deploymentFlags>;
 
@@ -53,7 +53,7 @@ export async function objectsOfDeployments(
   const { findings } = report;
   for (const deployment of deployments) report.add(deployment);
   if (findings.length === 0) checkDuplicates(objects, report);
-  tellWarnings(
+  logWarnings(
     session,
     deployments.flatMap(({ warnings }) => warnings),
   );
@@ -65,6 +65,6 @@ export async function objectsOfDeployments(
   }
   session.logger.close();
   if (findings.length === 0) return objects;
-  await tellFindings(context, findings);
+  await printFindings(context, findings);
   return undefined;
 }

@@ -11,7 +11,7 @@ import { formatTypedReference } from '../../mirror/mapping/image-names.js';
 import { formatTarget } from '../../mirror/mapping/mapping.js';
 import type { MirrorScope } from '../../mirror/mapping/mirror-sets.js';
 import { exitCodes } from '../exit-codes.js';
-import { finishTransfer, parseGlobalOptions, tellUnneeded } from './options.js';
+import { finishTransfer, parseGlobalOptions, warnOfUnusedFlags } from './options.js';
 import { count, shellWord } from '../printable.js';
 import type { CommandSession } from '../session.js';
 
@@ -72,7 +72,7 @@ export const command = defineCommand({
     const { dryRun } = options;
     const mirrorOptions = parseMirrorOptions(options);
     const { logger } = session;
-    tellUnneeded(options, logger);
+    warnOfUnusedFlags(options, logger);
     const { plan, report, directory } = await mirrorCatalog(source, destination, session, {
       ...mirrorOptions,
       onPlanned: (planned) => reportPlan(planned, options, session),

@@ -6,7 +6,7 @@ import type { CommandContext } from '../context.js';
 import { readInput } from '../input.js';
 import type { ImageSetOptions } from './flags.js';
 import { getCopyLimits, readMirrorOptions } from './oc-mirror-flags.js';
-import { finishTransfer, requireAllPlatforms, tellUnneeded } from './options.js';
+import { finishTransfer, requireAllPlatforms, warnOfUnusedFlags } from './options.js';
 import { count, shellWord } from '../printable.js';
 import { useSession } from '../session.js';
 
@@ -41,7 +41,7 @@ export async function mirrorFile(
     dryRun: options.dryRun === true,
   };
   return useSession(context, options, async (session) => {
-    tellUnneeded(options, session.logger);
+    warnOfUnusedFlags(options, session.logger);
     const report = await mirrorMappings(pairs, session, {
       ...flags,
       ...getCopyLimits(options),

@@ -24,7 +24,7 @@ export function parseGlobalOptions<T extends CopyOptions>(options: T): T {
 }
 
 /** Warns of flags that have no effect. */
-export function tellUnneeded(options: CopyOptions, logger: ClosableLogger): void {
+export function warnOfUnusedFlags(options: CopyOptions, logger: ClosableLogger): void {
   if (options.skipVerification === true)
     logger.log('warn', '--skip-verification: digests are still verified');
 }

@@ -66,7 +66,7 @@ export const command = defineCommand({
       await registry.close();
       logger.close();
     }
-    // Being told to stop is how a server ends.
+    // A signal is the regular end of a server.
     return 0;
   },
 });

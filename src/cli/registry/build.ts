@@ -22,7 +22,7 @@ import { describeOutput, nextAfterImage } from '../index/image-output.js';
 import { writeAll } from '../output.js';
 import { count, shellWord } from '../printable.js';
 import { permissiveFlag } from './database.js';
-import { reportingProblems, tellProblems } from './manifest-index.js';
+import { reportingProblems, logErrors } from './manifest-index.js';
 
 const flags = {
   ...grouped('Input', {
@@ -79,7 +79,7 @@ export const command = defineCommand({
     const built = await reportingProblems(session, () =>
       buildIndex(source, session, {
         ...{ output, permissive, baseImage: from },
-        onLoaded: ({ problems }) => tellProblems(session, problems),
+        onLoaded: ({ problems }) => logErrors(session, problems),
       }),
     );
     reportEnding(logger, describeIndex(built), nextAfterBuild(built, options));

@@ -72,7 +72,7 @@ export const command = defineCommand({
     const { package: packages, channel: channels, bundle: bundles } = options;
     const source = fromArchive === undefined ? ((from ?? fromDb) as string) : { archive: fromArchive };
     const list = await listImages(source, session, { packages, channels, bundles });
-    const images = tellFindings(session, list, options.includeUndeclared);
+    const images = logUndeclared(session, list, options.includeUndeclared);
     if (destination === undefined) {
       await writePieces(context, session, images.map((image) => `${printableLine(image)}\n`).join(''));
       return exitCodes.done;
@@ -90,7 +90,7 @@ export const command = defineCommand({
       catalogImage,
       mirrorSet: options.idms ? 'ImageDigestMirrorSet' : 'ImageContentSourcePolicy',
     });
-    tellManifests(session, pairs, {
+    logManifestNotes(session, pairs, {
       catalogImage,
       destination: options.catalogImage === undefined ? destination : undefined,
       idms: options.idms,
@@ -108,7 +108,7 @@ export const command = defineCommand({
 });
 
 /** Logs images named only in deployments; returns the images to list. */
-function tellFindings({ logger }: CommandSession, list: ImageList, includesAll: boolean): string[] {
+function logUndeclared({ logger }: CommandSession, list: ImageList, includesAll: boolean): string[] {
   const { images, undeclared, unexamined, withoutChannel } = list;
   for (const name of withoutChannel)
     logger.log('warn', `package ${name}: has none of the requested channels`);
@@ -125,7 +125,7 @@ function tellFindings({ logger }: CommandSession, list: ImageList, includesAll: 
   return sortedByBytes(new Set([...images, ...undeclared.map(({ image }) => image)]));
 }
 
-function tellManifests(
+function logManifestNotes(
   { logger }: CommandSession,
   pairs: readonly { source: ImageName }[],
   {
@@ -145,11 +145,11 @@ function tellManifests(
       'warn',
       'catalogsource.yaml: not written, no catalog image known; set it with --catalog-image',
     );
-  const untold = pairs.filter(({ source }) => source.digest === undefined).length;
-  if (untold > 0 && !idms)
+  const unpinned = pairs.filter(({ source }) => source.digest === undefined).length;
+  if (unpinned > 0 && !idms)
     logger.log(
       'info',
-      `${count(untold, 'image')} with a tag only: not covered by ImageContentSourcePolicy; --idms writes an ImageTagMirrorSet`,
+      `${count(unpinned, 'image')} with a tag only: not covered by ImageContentSourcePolicy; --idms writes an ImageTagMirrorSet`,
     );
 }
 

@@ -24,7 +24,7 @@ export async function reportingProblems<T>(session: CommandSession, work: () => 
   try {
     return await work();
   } catch (error) {
-    if (error instanceof ManifestsError && error.problems.length > 1) tellProblems(session, error.problems);
+    if (error instanceof ManifestsError && error.problems.length > 1) logErrors(session, error.problems);
     throw error;
   }
 }
@@ -49,7 +49,7 @@ export async function loadFromFlags(
   const { bundles, packages, problems } = await reportingProblems(session, () =>
     loadManifests(file, source, session, { permissive }),
   );
-  tellProblems(session, problems);
+  logErrors(session, problems);
   const { logger } = session;
   if (bundles.length === 0 && packages.length === 0 && problems.length === 0)
     logger.log('warn', 'no bundles or packages in the input');
@@ -62,7 +62,7 @@ export async function loadFromFlags(
 }
 
 /** Logs each problem in one line. */
-export function tellProblems({ logger }: CommandSession, problems: readonly OpmateError[]): void {
+export function logErrors({ logger }: CommandSession, problems: readonly OpmateError[]): void {
   for (const { message, file, line, hint } of problems) {
     const place = file === undefined || line === undefined ? '' : ` (${file}:${line})`;
     logger.log('error', `${message}${place}${hint === undefined ? '' : `; ${hint}`}`);

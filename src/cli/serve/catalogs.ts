@@ -45,6 +45,6 @@ export async function serveManifests(
       logger.log('info', 'stopping: finishing open requests');
     });
   });
-  // Being told to stop is how a server ends.
+  // A signal is the regular end of a server.
   return 0;
 }

@@ -54,7 +54,7 @@ export async function reportingFailure<T>(
     const isExpected = terminationLog !== undefined && terminationLog !== '';
     if (file === '' || error instanceof CancelledError || context.signal.aborted) throw error;
     try {
-      // A pipe that nobody reads must not be waited for.
+      // Does not wait for a pipe without a reader.
       const flags = constants.O_WRONLY | constants.O_NONBLOCK | (isExpected ? constants.O_CREAT : 0);
       await writeFile(file, `${redact(getMessage(error))}\n`, { flag: flags, mode: 0o644 });
     } catch (failure) {

@@ -119,21 +119,21 @@ function ownManifests({ root, manifests }: LockedImage['contents']): LockedImage
 function divide<T extends { key: string; bytes: number }>(items: readonly T[], count: number): T[][] {
   const largestFirst = [...items].sort((a, b) => b.bytes - a.bytes || compareBytes(a.key, b.key));
   const divided = Array.from({ length: count }, (_, index): Part<T> => ({ index, bytes: 0, items: [] }));
-  // A heap with the least part first.
+  // A heap with the smallest part first.
   const heap = [...divided];
   for (const item of largestFirst) {
     const part = heap[0] as Part<T>;
     part.bytes += item.bytes;
     part.items.push(item);
     for (let position = 0; ;) {
-      const least = [2 * position + 1, 2 * position + 2].reduce(
+      const smallest = [2 * position + 1, 2 * position + 2].reduce(
         (best, child) => (isLess(heap[child], heap[best] as Part<T>) ? child : best),
         position,
       );
-      if (least === position) break;
-      heap[position] = heap[least] as Part<T>;
-      heap[least] = part;
-      position = least;
+      if (smallest === position) break;
+      heap[position] = heap[smallest] as Part<T>;
+      heap[smallest] = part;
+      position = smallest;
     }
   }
   return divided.map(({ items: own }) => own);

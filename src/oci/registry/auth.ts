@@ -57,7 +57,7 @@ export function createTokenCache(): TokenCache {
 }
 
 /**
- * Answers the 401 challenges, Basic and Bearer, of the requested origin, separately for each request. Credentials and
+ * Responds to the 401 challenges, Basic and Bearer, of the requested origin, separately for each request. Credentials and
  * tokens are sent to that origin only. A refused token is renewed once. Throws RegistryError (AUTH, 401) with the
  * credentials' file and key if that fails, and OpmateError UNSAFE for a refused realm.
  */
@@ -201,10 +201,10 @@ export function withAuth(next: Transport, options: AuthOptions): Transport {
       const first = known && (await authorize(known, request, undefined));
       const response = await next.send(withAuthorization(request, first));
       if (response.status !== 401) return response;
-      const answering = new URL(response.url);
-      if (answering.origin !== origin) {
+      const finalUrl = new URL(response.url);
+      if (finalUrl.origin !== origin) {
         response.discard();
-        throw new RegistryError(`redirected to ${answering.host}, which requires authentication`, {
+        throw new RegistryError(`redirected to ${finalUrl.host}, which requires authentication`, {
           subject: formatRequestSubject(request),
           status: 401,
           code: 'AUTH',

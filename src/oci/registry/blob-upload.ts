@@ -67,7 +67,7 @@ export async function uploadBlob(
 
 /** Registries and routes that do not accept a blob in one request. */
 const withoutSingleRequest = new WeakSet<object>();
-/** Statuses that do not tell whether the registry accepts a blob in one request. */
+/** Statuses that do not show whether the registry accepts a blob in one request. */
 const generalRefusals = [401, 403, 404, 429];
 
 /** Sends a blob in one request if the registry accepts that, otherwise begins an upload. */

@@ -1,3 +1,3 @@
-// An ES module of its own, since a bundle gives a CommonJS module that is imported late no named exports.
+// A separate ES module: in a bundle, a CommonJS module that is imported late has no named exports.
 export { HttpProxyAgent } from 'http-proxy-agent';
 export { HttpsProxyAgent } from 'https-proxy-agent';

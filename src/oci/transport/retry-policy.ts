@@ -38,7 +38,7 @@ interface FailedAttempt {
 }
 
 /** Delay before the next attempt, or the reason for none. */
-type RetryDecision = { waitMs: number } | { giveUp: 'attempts' | 'time' | 'asked for longer' };
+type RetryDecision = { waitMs: number } | { giveUp: 'attempts' | 'time' | 'longer requested' };
 
 const maxBackoff = 8;
 
@@ -46,7 +46,7 @@ const maxBackoff = 8;
 export function decideRetry(failed: FailedAttempt, budget: RetryBudget): RetryDecision {
   const { attempt, elapsedMs, status, retryAfterMs, jitter } = failed;
   const left = budget.timeoutMs - elapsedMs;
-  if (retryAfterMs !== undefined && retryAfterMs > left) return { giveUp: 'asked for longer' };
+  if (retryAfterMs !== undefined && retryAfterMs > left) return { giveUp: 'longer requested' };
   if (attempt >= (budget.maxAttempts ?? Infinity)) return { giveUp: 'attempts' };
   const factor = Math.min(maxBackoff, 2 ** (attempt - 1)) * (status === 429 ? 4 : 1);
   const backoffMs = budget.constantDelayMs ?? budget.baseDelayMs * factor * (0.5 + jitter / 2);

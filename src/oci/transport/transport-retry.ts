@@ -89,7 +89,7 @@ export function withRetry(next: Transport, options: RetryOptions): Transport {
           await sleep(decision.waitMs, request.signal);
           continue;
         }
-        if (decision.giveUp === 'asked for longer') {
+        if (decision.giveUp === 'longer requested') {
           const seconds = Math.ceil((retryAfterMs as number) / 1000);
           const left = formatSeconds(options.timeoutMs - elapsedMs);
           const noted = addNote(

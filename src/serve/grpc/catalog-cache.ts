@@ -81,7 +81,7 @@ export async function createCache(directory: string) {
     await rm(staging, { force: true }).catch(() => undefined);
   }
 
-  /** Gives the finished file its name; `records` stays open. Throws the error of the file system after removing the file. */
+  /** Moves the finished file to its name; `records` stays open. Throws the error of the file system after removing the file. */
   async function publish(hash: string, index: CatalogIndex): Promise<void> {
     try {
       const body = Buffer.from(JSON.stringify({ content: hash, index: withoutOrigins(index) }));

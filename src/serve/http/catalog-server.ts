@@ -120,7 +120,7 @@ function createHandlers({
       });
     });
     try {
-      await answering(exchange, route);
+      await respondOrRefuse(exchange, route);
     } catch (error) {
       if (!response.destroyed) {
         const message = `${method} ${toLoggedPath(exchange)}: ${redact(getMessage(error))}`;
@@ -207,7 +207,7 @@ function createHandlers({
     handle,
     async handleMetrics(request, response) {
       response.setHeader('X-Content-Type-Options', 'nosniff');
-      await answering(openExchange(request, response), (exchange) => {
+      await respondOrRefuse(openExchange(request, response), (exchange) => {
         if (exchange.path !== '/metrics') throw routeNotFound();
         allowReading(exchange);
         sendMetrics(exchange);
@@ -217,7 +217,7 @@ function createHandlers({
 }
 
 /** Responds to a request, or with the refusal that `respond` throws. */
-async function answering(
+async function respondOrRefuse(
   exchange: Exchange,
   respond: (exchange: Exchange) => void | Promise<void>,
 ): Promise<void> {

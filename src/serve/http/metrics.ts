@@ -42,13 +42,13 @@ export function createMetrics() {
       lines.push(`${duration}_bucket{code="${code}",le="+Inf"} ${count}`);
       lines.push(`${duration}_sum{code="${code}"} ${seconds}`, `${duration}_count{code="${code}"} ${count}`);
     }
-    family('opmate_http_requests_total', 'counter', 'Requests that were answered, by status code.');
+    family('opmate_http_requests_total', 'counter', 'Requests by status code.');
     for (const [code, { count }] of sorted) lines.push(`opmate_http_requests_total{code="${code}"} ${count}`);
     family('opmate_http_response_bytes_total', 'counter', 'Bytes of bodies that were sent, by status code.');
     for (const [code, { bytes }] of sorted) {
       lines.push(`opmate_http_response_bytes_total{code="${code}"} ${bytes}`);
     }
-    family('opmate_http_requests_in_flight', 'gauge', 'Requests that are being answered.');
+    family('opmate_http_requests_in_flight', 'gauge', 'Requests in flight.');
     lines.push(`opmate_http_requests_in_flight ${inFlight}`);
     const list = catalogs.list();
     family('opmate_catalogs', 'gauge', 'Catalogs that are served.');

@@ -280,7 +280,7 @@ function withoutHead(
   if (ordered === undefined) {
     const names = loose.map(({ name }) => name).join(', ');
     throw fail(
-      `without ${bundle.name} nothing leads to ${names}, and their versions do not tell which is next`,
+      `without ${bundle.name} nothing leads to ${names}, and their versions do not determine the next one`,
       `delete those first, or add a bundle that replaces ${bundle.name}`,
     );
   }

@@ -37,7 +37,7 @@ export function PackagesView({ catalog, route }: { catalog: CatalogOverview; rou
       <Filters catalog={catalog} route={route} isNarrowed={isNarrowed} />
       {isEmpty && <p class="note">{isNarrowed ? 'No matches.' : 'No packages in this catalog.'}</p>}
       <Cards matches={matches} run={catalog.run} words={splitWords(query)} />
-      <FoundBundles result={search} words={splitWords(query)} />
+      <BundleResults result={search} words={splitWords(query)} />
     </>
   );
 }
@@ -252,7 +252,7 @@ function useSearch(query: string): SearchResult | undefined {
   return settled === query ? value : undefined;
 }
 
-function FoundBundles({ result, words }: { result: SearchResult | undefined; words: string[] }) {
+function BundleResults({ result, words }: { result: SearchResult | undefined; words: string[] }) {
   if (result === undefined || result.total === 0) return null;
   const { bundles, total } = result;
   return (

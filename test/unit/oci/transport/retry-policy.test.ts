@@ -15,7 +15,7 @@ describe('oci/retry-policy', () => {
   it('obeys Retry-After within the time', () => {
     expect(decideRetry({ ...failed, retryAfterMs: 20_000 }, budget)).toEqual({ waitMs: 20_000 });
     expect(decideRetry({ ...failed, retryAfterMs: 1 }, budget)).toEqual({ waitMs: 500 });
-    expect(decideRetry({ ...failed, retryAfterMs: 61_000 }, budget)).toEqual({ giveUp: 'asked for longer' });
+    expect(decideRetry({ ...failed, retryAfterMs: 61_000 }, budget)).toEqual({ giveUp: 'longer requested' });
   });
 
   it('ends with the time, and with the attempts where they are limited', () => {

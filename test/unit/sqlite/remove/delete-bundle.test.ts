@@ -119,7 +119,7 @@ describe('sqlite/delete-bundle', () => {
     database.execute('PRAGMA foreign_keys = ON');
     await expect(deleteBundle(database, name(3))).rejects.toMatchObject({
       code: 'INVALID',
-      message: `index.db: package first, channel stable: without ${name(3)} nothing leads to ${name(1)}, ${name(2)}, and their versions do not tell which is next`,
+      message: `index.db: package first, channel stable: without ${name(3)} nothing leads to ${name(1)}, ${name(2)}, and their versions do not determine the next one`,
     });
     expect(bundleNames(database)).toHaveLength(4);
   });

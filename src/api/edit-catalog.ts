@@ -1,3 +1,5 @@
+import { createWarning } from '../core/diagnostic.js';
+import { logDiagnostic } from '../core/log.js';
 import { parseImageTemplate } from '../bundle/image-template.js';
 import { parseBundle } from '../bundle/parse.js';
 import { type AppliedEdits, applyEdits, requireValidInput } from '../catalog/edit/apply-edits.js';
@@ -72,7 +74,11 @@ export async function addToCatalog(
     for (const { reference, blob } of bundles) {
       if (blob.image !== '') continue;
       const hint = 'add the bundle by the reference of its image, or set --alpha-image-ref-template';
-      session.logger.log('warn', `${reference}: bundle ${quoteGo(blob.name)} has no image`, { hint });
+      const problem = `bundle ${quoteGo(blob.name)} has no image`;
+      logDiagnostic(
+        session.logger,
+        createWarning('bundle-image-missing', problem, { subject: reference, hint }),
+      );
     }
     return edit;
   };

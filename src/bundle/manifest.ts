@@ -3,8 +3,8 @@ import { GoJsonError, decodeUtf8, encodeGoJson, parseGoJson, sortKeysDeep } from
 import { LimitError, OpmateError } from '../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { findPlaces, nearestPlace } from '../document/places.js';
-import { requireUtf8 } from '../document/document.js';
-import { parseYaml } from '../document/yaml.js';
+import { locateYamlError, requireUtf8 } from '../document/document.js';
+import { YamlError, parseYaml } from '../document/yaml.js';
 import { endOfValue, skipSpace } from '../document/raw-json.js';
 import { checkSeparator, yamlText } from '../kube/manifests.js';
 import { findMismatch } from '../kube/struct.js';
@@ -167,6 +167,7 @@ export function outsideManifestFault(content: Buffer, label: string): OpmateErro
 
 /** Adds a file to an error and, if `content` is that file, the line of the value of the wrong type. */
 export function locateFault(error: OpmateError, file: string, content?: Buffer): OpmateError {
+  if (error instanceof YamlError) return locateYamlError(error, file);
   return addContext(error, { subject: file, file, line: findFaultLine(error, content) });
 }
 

@@ -1,4 +1,6 @@
 import { type Diagnostic, formatWithHint } from './diagnostic.js';
+import { diagnosticsFrom } from './diagnostics-error.js';
+import type { OpmateError } from './errors.js';
 
 /** Log levels. The library logs through the caller's Logger and never prints. */
 export type LogLevel = 'error' | 'warn' | 'info' | 'debug';
@@ -55,4 +57,9 @@ export const severityLevels = { error: 'error', warning: 'warn', notice: 'info' 
 export function logDiagnostic(logger: Logger, diagnostic: Diagnostic): void {
   if (logger.report !== undefined) logger.report(diagnostic);
   else logger.log(severityLevels[diagnostic.severity], formatWithHint(diagnostic));
+}
+
+/** Logs the diagnostics of an error. */
+export function logError(logger: Logger, error: OpmateError): void {
+  for (const diagnostic of diagnosticsFrom(error)) logDiagnostic(logger, diagnostic);
 }

@@ -146,7 +146,7 @@ export function parseYamlFile(text: string, file: string, hint?: string): JsonVa
 }
 
 /** Returns the error for a file; the line in Go's message is one short for some errors. */
-function locateYamlError({ withoutLine, line }: YamlError, file: string, hint?: string): OpmateError {
+export function locateYamlError({ withoutLine, line }: YamlError, file: string, hint?: string): OpmateError {
   return new OpmateError('SYNTAX', withoutLine, { subject: formatPlace({ file, line }), file, line, hint });
 }
 

@@ -86,7 +86,7 @@ describe('opmate catalog add', () => {
     const reference = await bundle({ version: '1.2.0', replaces: 'widget.v1.1.0' });
     const result = await sandbox.run(['catalog', 'add', 'catalog', reference]);
     expect(result).toMatchObject({ code: 0 });
-    expect(result.stderr).toContain('warn: bundles/widget-1.2.0: bundle "widget.v1.2.0" has no image hint=');
+    expect(result.stderr).toContain('warn: bundles/widget-1.2.0: bundle "widget.v1.2.0" has no image (');
   });
 
   it('adds a bundle as reported, and changes nothing else', async () => {

@@ -99,7 +99,7 @@ describe('opmate registry serve', () => {
     expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('y.yaml') as string });
     const { running, port } = await serve('--appregistry-namespace', 'namespace', '--permissive');
     expect(await packages(clientOf(port))).toEqual(['cm', 'widget']);
-    expect((await running.stop()).stderr).toMatch(/^error: .*y\.yaml: /m);
+    expect((await running.stop()).stderr).toMatch(/^error: .*y\.yaml:1: /m);
     expect(await sandbox.leftovers()).toEqual([]);
   });
 

@@ -1,3 +1,4 @@
+import { logDiagnostic } from '../../core/log.js';
 import { sleep } from '../../core/concurrency.js';
 import { type Diagnostic, formatDiagnostic } from '../../core/diagnostic.js';
 import { CancelledError, OpmateError, UsageError, getMessage } from '../../core/errors.js';
@@ -53,9 +54,10 @@ export async function watchDeployments(
     async () => {
       const failures: string[] = [];
       for (const deployment of await render()) {
-        for (const warning of deployment.warnings.map(formatDiagnostic)) {
-          if (!warned.has(warning)) logger.log('warn', warning);
-          warned.add(warning);
+        for (const warning of deployment.warnings) {
+          const text = formatDiagnostic(warning);
+          if (!warned.has(text)) logDiagnostic(logger, warning);
+          warned.add(text);
         }
         const key = `${deployment.installNamespace}/${deployment.name}`;
         const warnOfConflicts = (conflicts: readonly string[]): void => {

@@ -1,3 +1,5 @@
+import { createWarning } from '../../core/diagnostic.js';
+import { logDiagnostic } from '../../core/log.js';
 import { computeDigest } from '../../core/digest.js';
 import { UsageError } from '../../core/errors.js';
 import { decodeFile } from '../../document/document.js';
@@ -49,7 +51,8 @@ export function warnOfOmitted({ options }: ImageSetLock, name: string, { session
   const { [omittedOption]: omitted } = options;
   if (omitted === undefined) return;
   const hint = 'mirror without --locked, or plan again, to include them';
-  session.logger?.log('warn', `${name}: images omitted, as they could not be read: ${omitted}`, { hint });
+  const problem = `images omitted, as they could not be read: ${omitted}`;
+  logDiagnostic(session.logger, createWarning('images-omitted', problem, { subject: name, hint }));
 }
 
 /** Returns the options that shape the selection and the number of omitted images, as a lock records them. */

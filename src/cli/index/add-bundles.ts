@@ -2,7 +2,7 @@
 import type { AddToIndexOptions, AddedBundles } from '../../api/indexes/add-to-index.js';
 import { inContext } from '../../core/diagnostics-error.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
-import type { Logger } from '../../core/log.js';
+import { type Logger, logError } from '../../core/log.js';
 import { sortedByBytes } from '../../core/order.js';
 import { statIfPresent } from '../../files/file-status.js';
 import { parseBundleReference, parsePullFrom } from '../../source/bundles.js';
@@ -139,7 +139,6 @@ export function reportAdded(logger: Logger, { added, failures }: AddedBundles, n
   if (failures.length === 0) return exitCodes.done;
   const left = failures.length === 1 ? '1 bundle was' : `${failures.length} bundles were`;
   logger.log('error', `${name}: ${left} left out:`);
-  for (const { message, hint } of failures)
-    logger.log('error', hint === undefined ? message : `${message} (${hint})`);
+  for (const failure of failures) logError(logger, failure);
   return exitCodes.partly;
 }

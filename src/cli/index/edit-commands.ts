@@ -1,7 +1,9 @@
+import { diagnosticsFrom } from '../../core/diagnostics-error.js';
+import { withSubject } from '../../core/diagnostic.js';
 /** Edits of an index, each a command for a database file (`registry`) and one for an index image (`index`). */
 import { editIndexImage } from '../../api/indexes/index-image.js';
 import type { OpmateError } from '../../core/errors.js';
-import type { Logger } from '../../core/log.js';
+import { type Logger, logDiagnostic } from '../../core/log.js';
 import type { Database } from '../../sqlite/schema/database.js';
 import { editDatabase } from '../../sqlite/schema/edit.js';
 import { type AnyCommand, type Argument, argument, defineCommand } from '../command/declaration.js';
@@ -156,7 +158,10 @@ export function logRemoved(
 
 /** Logs what `--permissive` skipped. */
 export function logSkipped(logger: Logger, failures: readonly OpmateError[]): void {
-  for (const { message, hint } of failures) {
-    logger.log('warn', `skipped because of --permissive: ${message}`, hint === undefined ? {} : { hint });
+  for (const diagnostic of failures.flatMap(diagnosticsFrom)) {
+    logDiagnostic(
+      logger,
+      withSubject({ ...diagnostic, severity: 'warning' }, 'skipped because of --permissive'),
+    );
   }
 }

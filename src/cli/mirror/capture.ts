@@ -1,6 +1,5 @@
 import { captureImageSet } from '../../api/mirror-capture.js';
 import { invalidValue } from '../../core/errors.js';
-import { logWarnings } from '../bundle/findings.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { repeated, text } from '../command/flags.js';
 import { exitCodes } from '../exit-codes.js';
@@ -46,7 +45,7 @@ export const command = defineCommand({
     );
     const { configuration, warnings } = await captureImageSet(inputs, session, { catalogs });
     session.logger.close();
-    logWarnings(session, warnings);
+    for (const warning of warnings) session.logger.report(warning);
     await writeTo(options.to, configuration, context, session.logger, (file) => [
       `wrote the image set to ${file}`,
       `opmate mirror plan -c ${shellWord(file)} docker://REGISTRY`,

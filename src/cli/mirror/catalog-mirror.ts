@@ -1,3 +1,4 @@
+import { logError } from '../../core/log.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { type Flag, type FlagValues, flag, grouped, parsed, text } from '../command/flags.js';
 import { integer } from '../command/values.js';
@@ -115,7 +116,7 @@ function reportPlan(
   options: CatalogMirrorOptions,
   { logger }: CommandSession,
 ): void {
-  for (const { message } of faults) logger.log('error', message);
+  for (const fault of faults) logError(logger, fault);
   for (const note of notes) logger.log('warn', note);
   logger.log(
     'info',

@@ -1,3 +1,5 @@
+import { addNote } from '../../core/diagnostics-error.js';
+import { logError } from '../../core/log.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { type FlagValues, flag, grouped, repeated, requiredUnless, text } from '../command/flags.js';
 import { type ImageSetOptions, lockFlags, mirrorFlags } from './flags.js';
@@ -150,7 +152,7 @@ async function deleteListed(
   const missing = report.missing.map((name) => `${name}: not found`);
   for (const line of summarizeItems(missing, 'missing image', logger)) logger.log('info', line);
   for (const line of summarizeItems(report.kept, 'kept image', logger)) logger.log('info', line);
-  for (const error of report.failed) logger.log('error', error.message);
+  for (const error of report.failed) logError(logger, error);
   const { done, stopped, failed } = report;
   const rest = [
     report.missing.length > 0 ? `${report.missing.length} not found` : '',
@@ -159,8 +161,7 @@ async function deleteListed(
   const sum = `${count(done.length, 'image')} ${dryRun ? 'would be deleted' : 'deleted'}`;
   logger.log('info', [sum, ...rest].join(', '));
   if (stopped !== undefined && done.length > 0) {
-    const advice = stopped.hint === undefined ? '' : ` (${stopped.hint})`;
-    logger.log('error', `${stopped.message}${advice}; the rest was not tried`);
+    logError(logger, addNote(stopped, 'the rest was not tried'));
   }
   const isWhole = stopped === undefined && failed.length === 0 && done.length > 0;
   if (isWhole) {

@@ -1,3 +1,4 @@
+import { logError } from '../../core/log.js';
 import {
   type BuildIndexOptions,
   type BuiltIndex,
@@ -22,7 +23,7 @@ import { describeOutput, nextAfterImage } from '../index/image-output.js';
 import { writeAll } from '../output.js';
 import { count, shellWord } from '../printable.js';
 import { permissiveFlag } from './database.js';
-import { reportingProblems, logErrors } from './manifest-index.js';
+import { reportingProblems } from './manifest-index.js';
 
 const flags = {
   ...grouped('Input', {
@@ -79,7 +80,7 @@ export const command = defineCommand({
     const built = await reportingProblems(session, () =>
       buildIndex(source, session, {
         ...{ output, permissive, baseImage: from },
-        onLoaded: ({ problems }) => logErrors(session, problems),
+        onLoaded: ({ problems }) => problems.forEach((problem) => logError(session.logger, problem)),
       }),
     );
     reportEnding(logger, describeIndex(built), nextAfterBuild(built, options));

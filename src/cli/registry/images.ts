@@ -1,3 +1,4 @@
+import { logError } from '../../core/log.js';
 import { defineCommand } from '../command/declaration.js';
 import { flag, grouped, list, requiredUnless, text } from '../command/flags.js';
 import { databaseSummary } from './database.js';
@@ -82,7 +83,7 @@ export const command = defineCommand({
       tagDigests: options.tagDigests,
     });
     for (const note of notes) session.logger.log('warn', note);
-    for (const { message } of faults) session.logger.log('error', message);
+    for (const fault of faults) logError(session.logger, fault);
     const catalogImage =
       options.catalogImage ?? (fromDb === undefined ? await list.findCatalogImage() : undefined);
     const files = encodeRegistryManifests(pairs, {

@@ -1,5 +1,5 @@
 import { type ManifestSource, loadManifests } from '../../api/indexes/load-manifests.js';
-import type { OpmateError } from '../../core/errors.js';
+import { logError } from '../../core/log.js';
 import { ManifestsError } from '../../sqlite/legacy/manifest-loader.js';
 import { type FlagValues, grouped, text } from '../command/flags.js';
 import { exitCodes } from '../exit-codes.js';
@@ -24,7 +24,9 @@ export async function reportingProblems<T>(session: CommandSession, work: () => 
   try {
     return await work();
   } catch (error) {
-    if (error instanceof ManifestsError && error.problems.length > 1) logErrors(session, error.problems);
+    if (error instanceof ManifestsError && error.problems.length > 1) {
+      for (const problem of error.problems) logError(session.logger, problem);
+    }
     throw error;
   }
 }
@@ -49,8 +51,8 @@ export async function loadFromFlags(
   const { bundles, packages, problems } = await reportingProblems(session, () =>
     loadManifests(file, source, session, { permissive }),
   );
-  logErrors(session, problems);
   const { logger } = session;
+  for (const problem of problems) logError(logger, problem);
   if (bundles.length === 0 && packages.length === 0 && problems.length === 0)
     logger.log('warn', 'no bundles or packages in the input');
   const left = problems.length === 0 ? '' : `, ${count(problems.length, 'problem')}`;
@@ -59,12 +61,4 @@ export async function loadFromFlags(
     `${output}: ${count(bundles.length, 'bundle')}, ${count(packages.length, 'package')}${left}`,
   );
   return problems.length === 0 ? exitCodes.done : exitCodes.partly;
-}
-
-/** Logs each problem in one line. */
-export function logErrors({ logger }: CommandSession, problems: readonly OpmateError[]): void {
-  for (const { message, file, line, hint } of problems) {
-    const place = file === undefined || line === undefined ? '' : ` (${file}:${line})`;
-    logger.log('error', `${message}${place}${hint === undefined ? '' : `; ${hint}`}`);
-  }
 }

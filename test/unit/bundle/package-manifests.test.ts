@@ -71,7 +71,7 @@ describe('bundle/package-manifests', () => {
       'a.yaml': 'a:\n  - b\n c: d\n',
       'note.txt': 'a:\n  - b\n c: d\n',
     });
-    expect(yaml).toMatch(/^problem tree\/a\.yaml: yaml: .* at \d$/);
+    expect(yaml).toMatch(/^problem tree\/a\.yaml:3: yaml: .* at \d$/);
     expect(note).toMatch(/^skipped tree\/note\.txt: /);
   });
 

@@ -150,7 +150,7 @@ describe('sqlite/configmap', () => {
     ['- a\n', 'cm.yaml: expected an object, got a list'],
     ['kind: List\n', 'cm.yaml: is of kind "List", not a ConfigMap'],
     ['{}', 'cm.yaml: is of no kind, not a ConfigMap'],
-    ['a: [', /^cm\.yaml: yaml: /],
+    ['a: [', /^cm\.yaml:1: yaml: /],
   ])('refuses a file that is no ConfigMap (%#)', async (text, message) => {
     await expect(load(text)).rejects.toThrow(message);
   });

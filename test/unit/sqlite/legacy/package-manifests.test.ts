@@ -90,7 +90,7 @@ describe('sqlite/package-manifests', () => {
     expect(report.bundles).toEqual(['gadget.v1', 'other.v1', 'widget.v1', 'widget.v2']);
     expect(report.packages).toEqual(['widget']);
     expect(messages(report)).toEqual([
-      expect.stringMatching(/^tree\/bad\.yaml: yaml: /),
+      expect.stringMatching(/^tree\/bad\.yaml:1: yaml: /),
       expect.stringMatching(
         /^tree\/other\/csv\.yaml: .*couldn't find example.com\/v1\/thing \(things\) in bundle/,
       ),

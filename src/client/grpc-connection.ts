@@ -1,6 +1,7 @@
 import {
   Client,
   ChannelCredentials,
+  connectivityState,
   Metadata,
   type ServiceError,
   logVerbosity,
@@ -18,7 +19,7 @@ import {
   throwIfCancelled,
 } from '../core/errors.js';
 import { oneLine } from '../oci/transport/transport-responses.js';
-import { NetworkError } from '../oci/transport/transport-faults.js';
+import { NetworkError, connectionFaults } from '../oci/transport/transport-faults.js';
 import { type ClientOptions, certificateHint, maxShownText, resolveWaits } from './client-options.js';
 
 interface GrpcConnectionOptions extends ClientOptions {
@@ -67,11 +68,13 @@ export class GrpcConnection {
     throwIfCancelled(signal);
     let stop = (): void => undefined;
     const ready = new Promise<void>((resolve, reject) => {
-      const slow = new NetworkError(`no connection within ${timeoutMs / 1000} s`, {
-        subject: this.#address,
-        temporary: false,
-      });
-      const timer = setTimeout(() => reject(slow), timeoutMs);
+      const fail = async (): Promise<void> => {
+        const late = `no connection within ${timeoutMs / 1000} s`;
+        const fault = await this.#findFault();
+        const problem = fault === undefined ? late : `${fault} (${late})`;
+        reject(new NetworkError(problem, { subject: this.#address, temporary: false }));
+      };
+      const timer = setTimeout(() => void fail(), timeoutMs);
       const unwatch = onAbort(signal, () =>
         reject(new CancelledError('interrupted', { subject: this.#address })),
       );
@@ -80,9 +83,22 @@ export class GrpcConnection {
         unwatch();
       };
       // No deadline: the idle time-out of the client applies.
-      this.#client.waitForReady(Infinity, (error) => (error ? reject(slow) : resolve()));
+      this.#client.waitForReady(Infinity, (error) => (error ? void fail() : resolve()));
     });
     await ready.finally(() => stop());
+  }
+
+  /** Returns why the last connection failed; undefined while it is being made. */
+  async #findFault(): Promise<string | undefined> {
+    const state = this.#client.getChannel().getConnectivityState(false);
+    if (state !== connectivityState.TRANSIENT_FAILURE) return undefined;
+    return new Promise((resolve) => {
+      // In this state a call fails immediately, with the reason.
+      const call = this.#client.makeUnaryRequest('/', identity, identity, Buffer.of(), (error) =>
+        resolve(error === null ? undefined : describeUnavailable(error.details)),
+      );
+      call.on('error', () => undefined);
+    });
   }
 
   /** Returns the single message of a response. */
@@ -118,8 +134,13 @@ export class GrpcConnection {
         if (!isTemporary) throw error;
         if (attempt >= maxAttempts) {
           if (attempt === 1) throw error;
-          const { message, hint, cause } = error;
-          throw new NetworkError(`${message} (after ${attempt} attempts)`, { temporary: true, hint, cause });
+          const { subject, problem, hint, cause } = error;
+          throw new NetworkError(`${problem} (after ${attempt} attempts)`, {
+            subject,
+            temporary: true,
+            hint,
+            cause,
+          });
         }
         const delay = retryDelayMs * 2 ** (attempt - 1) * (0.5 + random() / 2);
         await sleep(delay, call.signal);
@@ -187,7 +208,13 @@ export class GrpcConnection {
     switch (code) {
       case status.UNAVAILABLE: {
         const hint = /certificate|self.signed/i.test(text) ? certificateHint : undefined;
-        return new NetworkError(message, { temporary: hint === undefined, hint, cause });
+        const problem = describeUnavailable(text);
+        return new NetworkError(problem, {
+          subject: this.#address,
+          temporary: hint === undefined,
+          hint,
+          cause,
+        });
       }
       case status.DEADLINE_EXCEEDED:
         return new NetworkError(message, { temporary: false, cause });
@@ -204,6 +231,12 @@ export class GrpcConnection {
       }
     }
   }
+}
+
+/** Returns the reason of an unreachable server in the words of other clients, if it is a known one. */
+function describeUnavailable(details: string): string {
+  const code = /Name resolution failed/.test(details) ? 'ENOTFOUND' : /\bE[A-Z]{4,}\b/.exec(details)?.[0];
+  return connectionFaults[code ?? '']?.text ?? oneLine(redact(details), maxShownText);
 }
 
 const errorCodes: ReadonlyMap<status | undefined, ErrorCode> = new Map([

@@ -3,6 +3,16 @@ import { useSandbox } from '../support/command-line.js';
 
 const sandbox = useSandbox();
 
+describe('a refused connection', () => {
+  it('is reported at once with --retry-timeout 0', async () => {
+    const { code, stderr } = await sandbox.run(['render', '127.0.0.1:1/a/b:v1', '--retry-timeout', '0']);
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: 'render reference "127.0.0.1:1/a/b:v1": connection refused\n',
+    });
+  });
+});
+
 describe('a missing file or directory', () => {
   it.each([
     ['init', 'widget', '-d', 'none'],

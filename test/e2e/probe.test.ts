@@ -74,11 +74,15 @@ describe('opmate probe', () => {
 
   it('reports a missing server', async () => {
     const { port } = silent.address() as AddressInfo;
-    for (const addr of [`127.0.0.1:${port}`, '127.0.0.1:1', 'no-such-host.invalid:1']) {
+    for (const [addr, problem] of [
+      [`127.0.0.1:${port}`, 'no connection within 0.2 s'],
+      ['127.0.0.1:1', 'connection refused (no connection within 0.2 s)'],
+      ['no-such-host.invalid:1', 'host not found (no connection within 0.2 s)'],
+    ] as const) {
       expect(await probe('--addr', addr, '--connect-timeout', '200ms')).toEqual({
         code: 2,
         stdout: '',
-        stderr: `${addr}: no connection within 0.2 s\n`,
+        stderr: `${addr}: ${problem}\n`,
       });
     }
   });

@@ -53,7 +53,8 @@ const otherCertificateHints: Readonly<Record<string, string>> = {
   ERR_TLS_CERT_ALTNAME_INVALID: 'use a host name that the certificate of the registry is valid for',
 };
 
-const connectionFaults: Readonly<Record<string, { text: string; temporary: boolean }>> = {
+/** Meanings of system errors of connections. */
+export const connectionFaults: Readonly<Record<string, { text: string; temporary: boolean }>> = {
   ENOTFOUND: { text: 'host not found', temporary: false },
   EAI_AGAIN: { text: 'host name could not be looked up for now', temporary: true },
   ECONNREFUSED: { text: 'connection refused', temporary: true },

@@ -66,7 +66,8 @@ export function withRetry(next: Transport, options: RetryOptions): Transport {
         // The time in the queue of a throttled registry is not the request's.
         begun = begun === undefined ? admitted : begun + admitted - queued;
         const leftMs = Math.min(begun, outage.since(admitted)) + options.timeoutMs - admitted;
-        const patience = attempt === 1 ? Math.min(probeMs, options.timeoutMs) : 0;
+        // Without time for retries, a request is sent once.
+        const patience = attempt === 1 ? Math.min(probeMs, options.timeoutMs || probeMs) : 0;
         const outcome = await tryOnce(next, request, Math.max(leftMs, patience), previous).finally(() =>
           throttle.leave(),
         );

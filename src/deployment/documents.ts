@@ -5,7 +5,7 @@ import type { BundleFile } from '../bundle/read.js';
 import { quoteGo } from '../document/go-json.js';
 import { type Diagnostic, createFault } from '../core/diagnostic.js';
 import { Report } from '../bundle/report.js';
-import { type Field, quoteShort, warnOfUnknown } from '../document/field.js';
+import { type Field, quoteShort, suggestQuotes, warnOfUnknown } from '../document/field.js';
 import { type JsonObject, isJsonObject } from '../document/json.js';
 import { getOrAdd } from '../core/groups.js';
 import { compareBytes } from '../core/order.js';
@@ -223,7 +223,7 @@ function byLine(findings: readonly Diagnostic[]): Diagnostic[] {
 
 function checkName({ name }: Manifest, field: Field): void {
   if (name === '') {
-    if (field.isSet) field.mismatch('a string', 'quote the value');
+    if (field.isSet) field.mismatch('a string', suggestQuotes(field.value));
     else field.missing();
   } else if (!/^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/.test(name)) {
     const hint = 'use lower-case letters, digits, dashes and dots';

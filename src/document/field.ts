@@ -240,7 +240,7 @@ export class Field<Failure extends undefined = undefined> {
         this.warn(problem, { code: 'wrong-type', hint: `quote it: ${quoteGo(written)}` });
         return written;
       }
-      return this.mismatch('a string', isScalar ? 'quote the value' : undefined);
+      return this.mismatch('a string', suggestQuotes(value));
     }
     if (value.length > max) {
       return this.fail(`longer than the maximum of ${max} characters`, { code: 'limit' });
@@ -365,6 +365,16 @@ export class Field<Failure extends undefined = undefined> {
 export function findNearest<T extends string>(name: string, known: readonly T[]): T | undefined {
   const near = known.find((item) => item.toLowerCase() === name.toLowerCase());
   return near ?? (new NameIndex(known).nearest(name) as T | undefined);
+}
+
+/** Returns the hint for a value that is not a string, if quotes make it one. */
+export function suggestQuotes(value: JsonValue | undefined): string | undefined {
+  return value === undefined || value === null || typeof value === 'object' ? undefined : 'quote the value';
+}
+
+/** Returns the hint for an unknown field: the nearest name, else all names. */
+export function suggestField(key: string, known: readonly string[]): string | undefined {
+  return suggest(findNearest(key, known), known);
 }
 
 /** Returns the hint for an unknown name. */

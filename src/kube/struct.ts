@@ -1,6 +1,6 @@
 import { type DocumentPath, formatPath } from '../core/diagnostic.js';
 import { OpmateError } from '../core/errors.js';
-import { describeKind } from '../document/field.js';
+import { describeKind, suggestField, suggestQuotes } from '../document/field.js';
 import { getGoKind } from '../document/go-json.js';
 import { foldFieldName } from '../document/go-json-fold.js';
 import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../document/json.js';
@@ -15,8 +15,8 @@ import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../do
 /** A value is not of its type; `path` leads to it from the root of the document. */
 export class TypeMismatchError extends OpmateError {
   declare readonly path: DocumentPath;
-  constructor(path: DocumentPath, problem: string) {
-    super('INVALID', problem, { subject: formatPath(path), path });
+  constructor(path: DocumentPath, problem: string, hint?: string) {
+    super('INVALID', problem, { subject: formatPath(path), path, hint });
   }
 }
 
@@ -214,8 +214,19 @@ export interface Conformed<V = JsonValue> {
   /** Of its type only if there are no faults. */
   value: V;
   faults: TypeMismatchError[];
-  /** Paths of unknown fields. */
-  dropped: (string | number)[][];
+  dropped: UnknownField[];
+}
+
+/** An unknown field, which was dropped. */
+interface UnknownField {
+  path: DocumentPath;
+  /** Known fields of its object. */
+  known: readonly string[];
+}
+
+/** Returns the hint for an unknown field. */
+export function suggestKnownField({ path, known }: UnknownField): string | undefined {
+  return suggestField(String(path.at(-1)), known);
 }
 
 /** Reads `value` as `type` and collects all faults. Never throws. */
@@ -225,7 +236,7 @@ export function conform<T extends Type>(
   options: ReadOptions = {},
 ): Conformed<Nullable<T>> {
   const faults: TypeMismatchError[] = [];
-  const dropped: (string | number)[][] = [];
+  const dropped: UnknownField[] = [];
   const read = readRoot(value, type, options, { fail: (fault) => void faults.push(fault), dropped });
   return { value: read as Nullable<T>, faults, dropped };
 }
@@ -260,7 +271,7 @@ interface State extends Omit<ReadOptions, 'path'> {
   fail: (fault: TypeMismatchError) => void;
   /** Builds no lists, maps and structs. */
   checksOnly?: boolean;
-  dropped?: (string | number)[][];
+  dropped?: UnknownField[];
 }
 
 function readRoot(
@@ -341,7 +352,8 @@ function readStruct(value: JsonObject, type: StructType, place: Place | undefine
       field = type.fields.get(name);
     }
     if (field === undefined) {
-      if (item !== null) state.dropped?.push(getPath({ key, parent: place }));
+      if (item !== null)
+        state.dropped?.push({ path: getPath({ key, parent: place }), known: [...type.fields.keys()] });
       continue;
     }
     // Null keeps the value of another spelling of the field.
@@ -436,7 +448,8 @@ function isEmpty(value: JsonValue, type: Type): boolean {
 }
 
 function fail(value: JsonValue, expected: string, place: Place | undefined, state: State): undefined {
-  state.fail(new TypeMismatchError(getPath(place), `expected ${expected}, got ${describeKind(value)}`));
+  const hint = expected === 'a string' ? suggestQuotes(value) : undefined;
+  state.fail(new TypeMismatchError(getPath(place), `expected ${expected}, got ${describeKind(value)}`, hint));
   return undefined;
 }
 

@@ -45,3 +45,21 @@ describe('a missing file or directory', () => {
     });
   });
 });
+
+describe('a document', () => {
+  it('has one finding for a field of the wrong type', async () => {
+    const filter = 'kind: CatalogFilter\npackages:\n- name: a\n  channels: x\n';
+    await sandbox.write({ 'filter.yaml': filter, 'cat/a.json': '{"schema":"olm.package","name":"a"}' });
+    const { stderr } = await sandbox.run(['catalog', 'filter', 'cat', '-f', 'filter.yaml', '--dry-run']);
+    expect(stderr).toBe('filter.yaml:4:3: packages[0].channels: expected a list, got a string\n');
+  });
+
+  it('without a deployment is reported with the next step', async () => {
+    await sandbox.write({ 'empty.yaml': '' });
+    const { code, stderr } = await sandbox.run(['bundle', 'deployment', 'render', '-f', 'empty.yaml']);
+    expect({ code, stderr }).toEqual({
+      code: 3,
+      stderr: 'empty.yaml: no deployment\n  hint: add a BundleDeployment, or specify another file with -f\n',
+    });
+  });
+});

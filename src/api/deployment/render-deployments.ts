@@ -66,7 +66,8 @@ export async function renderDeployments(
   if (first === undefined) {
     if (findings.length === 0) {
       const subject = inputs.map(({ name }) => name).join(', ');
-      findings.push(createFault('no-deployment', 'no deployment', { subject }));
+      const hint = 'add a BundleDeployment, or specify another file with -f';
+      findings.push(createFault('no-deployment', 'no deployment', { subject, hint }));
     }
     return [{ ...emptyDeployment, findings, warnings }];
   }

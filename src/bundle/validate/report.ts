@@ -7,7 +7,7 @@ import type { Conformed } from '../../kube/struct.js';
 export type Reporter = (
   path: DocumentPath,
   problem: string,
-  details?: Partial<Pick<Diagnostic, 'severity' | 'file' | 'line'>>,
+  details?: Partial<Pick<Diagnostic, 'severity' | 'file' | 'line' | 'hint'>>,
 ) => void;
 
 /** Details of a warning. */
@@ -20,7 +20,7 @@ export function prefixed(report: Reporter, prefix: string): Reporter {
 
 /** Reports the values of the wrong type; returns the value if there are none. */
 export function soundValue<V>({ value, faults }: Conformed<V>, report: Reporter): V | undefined {
-  for (const { message, path } of faults) report(path, message);
+  for (const { message, path, hint } of faults) report(path, message, { hint });
   return faults.length === 0 ? value : undefined;
 }
 

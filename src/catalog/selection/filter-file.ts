@@ -96,7 +96,7 @@ export function readFilterFile(text: string, file: string, today: Date): Catalog
       filter.defaultChannels.push({ package: name, name: defaultChannel, where });
     }
     const channels = fields.channels.optionalList();
-    if (fields.channels.isPresent && channels.length === 0) {
+    if (Array.isArray(fields.channels.value) && channels.length === 0) {
       fields.channels.fail('no channels', { hint: 'remove it to keep all channels' });
     }
     const channelFields = new Map<string, Field>();

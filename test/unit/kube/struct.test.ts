@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { crdStruct } from '../../../src/kube/crd-types.js';
-import { conform } from '../../../src/kube/struct.js';
+import { conform, struct, suggestKnownField } from '../../../src/kube/struct.js';
 import { deploymentSpec } from '../../../src/kube/pod-types.js';
 import type { JsonObject, JsonValue } from '../../../src/document/json.js';
 
@@ -62,7 +62,14 @@ describe('kube/struct', () => {
       'spec.template.spec.containers[0].name: expected a string, got the number 1',
       'spec.template.spec.volumes: expected a list, got an object',
     ]);
-    expect(dropped).toEqual([['spec', 'template', 'spec', 'containers', 0, 'memory']]);
+    expect(faults.map(({ hint }) => hint)).toEqual([undefined, 'quote the value', undefined]);
+    const memory = ['spec', 'template', 'spec', 'containers', 0, 'memory'];
+    expect(dropped).toEqual([{ path: memory, known: expect.arrayContaining(['name', 'image']) }]);
+  });
+
+  it('suggests the nearest field for an unknown one, else all fields', () => {
+    const { dropped } = conform({ nmae: 'a', other: 1 }, struct({ name: 'string', image: 'string' }));
+    expect(dropped.map(suggestKnownField)).toEqual(['use "name"', 'use one of name, image']);
   });
 
   it('keeps defaults and enumerations of a schema as they are', () => {

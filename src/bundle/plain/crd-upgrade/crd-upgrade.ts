@@ -97,16 +97,22 @@ export function storedVersionWarnings(old: Manifest, next: Manifest): Diagnostic
 
 const versionsPath = ['spec', 'versions'] as const;
 
-function createCrdFault(crd: Manifest, code: string, problem: string, path: DocumentPath): CrdDiagnostic {
-  return { ...createFault(code, problem, locateIn(crd, path)), crd: crd.name };
+function createCrdFault(
+  crd: Manifest,
+  code: string,
+  problem: string,
+  path: DocumentPath,
+  hint?: string,
+): CrdDiagnostic {
+  return { ...createFault(code, problem, { ...locateIn(crd, path), hint }), crd: crd.name };
 }
 
 function getTypeFaults(crd: Manifest): CrdDiagnostic[] {
   if (crd.apiVersion !== 'apiextensions.k8s.io/v1') {
     return [createCrdFault(crd, 'form', `apiVersion ${crd.apiVersion} is not supported`, ['apiVersion'])];
   }
-  return conform(crd.load(), crdStruct).faults.map(({ message, path }) =>
-    createCrdFault(crd, 'form', message, path),
+  return conform(crd.load(), crdStruct).faults.map(({ message, path, hint }) =>
+    createCrdFault(crd, 'form', message, path, hint),
   );
 }
 

@@ -6,7 +6,7 @@ import { type WrittenDocument, readDocument } from '../../../document/document.j
 import type { Field } from '../../../document/field.js';
 import { labelFault } from '../../../kube/names.js';
 import { deploymentConfigFields } from '../../../kube/pod-types.js';
-import { type Of, conform, struct } from '../../../kube/struct.js';
+import { type Of, conform, struct, suggestKnownField } from '../../../kube/struct.js';
 
 /** Settings for all deployments of an operator. (Source: `spec.config` of Subscriptions in OLM v0.) */
 export type DeploymentConfig = Of<typeof deploymentConfigStruct>;
@@ -92,11 +92,13 @@ function readDeploymentConfig(root: Field): DeploymentConfig | undefined {
   const conformed = conform(value, deploymentConfigStruct, { path: ['deploymentConfig'] });
   const findField = (path: readonly (string | number)[]): Field =>
     path.reduce<Field>((field, key) => field.field(key), root);
-  for (const { path, problem } of conformed.faults) findField(path).fail(problem, { code: 'wrong-type' });
-  for (const path of conformed.dropped) {
+  for (const { path, problem, hint } of conformed.faults)
+    findField(path).fail(problem, { code: 'wrong-type', hint });
+  for (const field of conformed.dropped) {
+    const details = { code: 'unknown-field', hint: suggestKnownField(field) };
     // Kubernetes itself ignores unknown fields of nested objects.
-    if (path.length === 2) findField(path).fail('unknown field', { code: 'unknown-field' });
-    else findField(path).warn('unknown field, ignored', { code: 'unknown-field' });
+    if (field.path.length === 2) findField(field.path).fail('unknown field', details);
+    else findField(field.path).warn('unknown field, ignored', details);
   }
   return conformed.value;
 }

@@ -9,7 +9,7 @@ import { getObject, getText, getValue } from '../../../document/json-fields.js';
 import type { BundleFile, BundleFiles } from '../../read.js';
 import { crdStruct } from '../../../kube/crd-types.js';
 import { type ClusterServiceVersion, csvStruct } from '../../../kube/csv-types.js';
-import { type Conformed, type Of, conform } from '../../../kube/struct.js';
+import { type Conformed, type Of, conform, suggestKnownField } from '../../../kube/struct.js';
 import { type Manifest, locateIn, readManifests } from '../../../kube/manifests.js';
 import { formatPath } from '../../../core/diagnostic.js';
 import { Report } from '../../report.js';
@@ -75,7 +75,8 @@ const readKinds: ReadonlySet<string> = new Set(['ClusterServiceVersion', 'Custom
 
 /** Reports values of the wrong type. */
 function checkTypes(manifest: Manifest, { faults }: Pick<Conformed, 'faults'>, report: Report): void {
-  for (const { message, path } of faults) report.fault('wrong-type', message, locateIn(manifest, path));
+  for (const { message, path, hint } of faults)
+    report.fault('wrong-type', message, { ...locateIn(manifest, path), hint });
 }
 
 function checkCrd(crd: Manifest, report: Report): void {
@@ -117,12 +118,14 @@ function readCsv(
   const conformed = conform(manifest.load(), csvStruct);
   checkTypes(manifest, conformed, report);
   if (conformed.faults.length > 0) return undefined;
-  for (const path of conformed.dropped) {
+  for (const field of conformed.dropped) {
+    const { path } = field;
     // The table has rendered fields only; others are dropped although known.
     if (path[0] !== 'spec' || (path[1] !== 'install' && path[1] !== 'webhookdefinitions')) continue;
     report.warn('unknown-field', 'unknown field, ignored', {
       ...locateIn(manifest, path),
       subject: formatPath(path),
+      hint: suggestKnownField(field),
     });
   }
   const csv = conformed.value;

@@ -67,9 +67,11 @@ export async function helpText(commandLine: CommandLine, command: Command): Prom
 /** Returns the examples of a command; for a group, the first of some of its commands, or two of a single one. */
 export async function loadExamples(commandLine: CommandLine, command: Command): Promise<readonly Example[]> {
   const declaration = commandLine.findDeclaration(command);
-  if (declaration !== undefined) return declaration.examples ?? [];
+  if (declaration !== undefined) return Object.entries(declaration.examples ?? {});
   const commands = await commandLine.loadExampleCommands(command);
-  return commands.flatMap(({ examples = [] }) => examples.slice(0, commands.length === 1 ? 2 : 1));
+  return commands.flatMap(({ examples = {} }) =>
+    Object.entries(examples).slice(0, commands.length === 1 ? 2 : 1),
+  );
 }
 
 /** Summaries and examples that the build collects: the help of a group then loads no command. */

@@ -22,9 +22,9 @@ interface RunnableExample {
 
 /** The examples of all commands. */
 function examplesOf(command: Command, words: readonly string[] = []): RunnableExample[] {
-  const own = commandLine.findDeclaration(command)?.examples ?? [];
+  const own = Object.values(commandLine.findDeclaration(command)?.examples ?? {});
   return [
-    ...own.map(([, line]) => ({ command: words.join(' '), line })),
+    ...own.map((line) => ({ command: words.join(' '), line })),
     ...command.commands.flatMap((sub) => examplesOf(sub, [...words, sub.name()])),
   ];
 }

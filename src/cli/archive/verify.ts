@@ -26,10 +26,10 @@ export const command = defineCommand({
   summary: 'read a whole archive and report damaged or missing content',
   arguments: [argument('<archive>', 'directory of the archive')],
   flags: { output: reportOutput, ...archiveProofFlags },
-  examples: [
-    ['Check an archive after copying it', 'opmate archive verify ./archive'],
-    ['Write the findings as JSON', 'opmate archive verify ./archive -o json'],
-  ],
+  examples: {
+    'Check an archive after copying it': 'opmate archive verify ./archive',
+    'Write the findings as JSON': 'opmate archive verify ./archive -o json',
+  },
   async runInSession({ context, args: [archive], options, session }) {
     const { output: format = 'text' } = options;
     const directory = getArchiveDirectory(archive);

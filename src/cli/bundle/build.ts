@@ -29,10 +29,10 @@ export const command = defineCommand({
     }),
     imageBuilder: imageBuilderFlag(builders),
   },
-  examples: [
-    ['Build and push an image', 'opmate bundle build -d ./bundle -t registry.example.com/demo/bundle:new'],
-    ['Save the image to a layout directory', 'opmate bundle build -d ./bundle --save oci:bundle-image:v1'],
-  ],
+  examples: {
+    'Build and push an image': 'opmate bundle build -d ./bundle -t registry.example.com/demo/bundle:new',
+    'Save the image to a layout directory': 'opmate bundle build -d ./bundle --save oci:bundle-image:v1',
+  },
   async runInSession({ context, options, tool, session }) {
     const request = parseRequest(options);
     const planned = planImageOutputs(options);

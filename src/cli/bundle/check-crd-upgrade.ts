@@ -16,13 +16,11 @@ export const command = defineCommand({
     argument('<new>', 'newer file or bundle; same forms as OLD'),
   ],
   flags: { ...contentFlags, output: reportOutput },
-  examples: [
-    [
-      'Compare the definitions of two bundles',
+  examples: {
+    'Compare the definitions of two bundles':
       'opmate bundle check-crd-upgrade registry.example.com/demo/bundle:v1.0.0 ./bundle',
-    ],
-    ['Print the findings as data', 'opmate bundle check-crd-upgrade ./bundle ./bundle -o json'],
-  ],
+    'Print the findings as data': 'opmate bundle check-crd-upgrade ./bundle ./bundle -o json',
+  },
   async runInSession({ context, args: [oldReference, newReference], options, session }) {
     const { output: format = 'text' } = options;
     const { findings, warnings, missing, isReadable, pins } = await checkCrdUpgrade(

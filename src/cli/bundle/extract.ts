@@ -50,13 +50,11 @@ export const command = defineCommand({
     output: outputFormat(['json', 'yaml'], { default: 'yaml' }),
     to: text('file', 'write to this file (default: stdout)', { aliases: ['output-file'], group: 'Output' }),
   },
-  examples: [
-    ['Write a bundle as a ConfigMap', 'opmate bundle extract ./bundle -c demo'],
-    [
-      'Compress the files, and write to a file',
+  examples: {
+    'Write a bundle as a ConfigMap': 'opmate bundle extract ./bundle -c demo',
+    'Compress the files, and write to a file':
       'opmate bundle extract registry.example.com/demo/bundle:v1.0.0 -c demo --gzip --to demo.yaml',
-    ],
-  ],
+  },
   async runInSession({ context, args: [source], options, tool, session }) {
     const { output, kubeconfig } = options;
     if (kubeconfig)

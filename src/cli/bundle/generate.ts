@@ -12,16 +12,12 @@ export const command = defineCommand({
     'replace existing ones. Package and channels are optional if the directory is next to those of ' +
     'other versions and a package manifest.',
   flags: authorFlags,
-  examples: [
-    [
-      'Write the metadata of a bundle',
+  examples: {
+    'Write the metadata of a bundle':
       'opmate bundle generate -d ./bundle/manifests -p demo -c stable -e stable',
-    ],
-    [
-      'Write a copy of the bundle',
+    'Write a copy of the bundle':
       'opmate bundle generate -d ./bundle/manifests -p demo -c stable --to ./demo',
-    ],
-  ],
+  },
   async runInSession({ context, options, session }) {
     const request = parseRequest(options);
     const { files, ...prepared } = await generateBundle(request, session);

@@ -69,16 +69,12 @@ export const command = defineCommand({
   description: `Risks: ${knownRisks.join(', ')}.`,
   arguments: [argument('<source>', sourceForms)],
   flags: permissionFlags,
-  examples: [
-    [
-      'Show the permissions that a bundle requires',
+  examples: {
+    'Show the permissions that a bundle requires':
       'opmate bundle permissions ./bundle --install-namespace demo',
-    ],
-    [
-      'Fail on risks that an older bundle does not have',
+    'Fail on risks that an older bundle does not have':
       'opmate bundle permissions ./bundle --install-namespace demo --diff registry.example.com/demo/bundle:v1.0.0 --fail-on cluster-admin,wildcard',
-    ],
-  ],
+  },
   async runInSession({ context, args: [reference], options, session }) {
     const { output, installNamespace } = options;
     const { watchNamespace: watchNamespaces, diff } = options;

@@ -19,13 +19,11 @@ export const command = defineCommand({
     argument('<reference>', 'image reference to push to'),
   ],
   flags: { signBy: signByFlag },
-  examples: [
-    [
-      'Build and push the image of a directory',
+  examples: {
+    'Build and push the image of a directory':
       'opmate bundle push ./bundle registry.example.com/demo/bundle:new',
-    ],
-    ['Push a saved image', 'opmate bundle push oci:layout:v1 registry.example.com/demo/bundle:new'],
-  ],
+    'Push a saved image': 'opmate bundle push oci:layout:v1 registry.example.com/demo/bundle:new',
+  },
   async runInSession({ context, args: [source, target], options, session }) {
     const signingKey = await readSignBy(options, context);
     const { findings, name, built } = await pushBundle(source, target, session, {

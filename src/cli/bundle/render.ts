@@ -57,13 +57,11 @@ export const command = defineCommand({
   summary: 'print the manifests that installing a bundle applies',
   arguments: [argument('<source>', sourceForms)],
   flags: renderFlags,
-  examples: [
-    ['Print the manifests of a bundle', 'opmate bundle render ./bundle --install-namespace demo'],
-    [
-      'Write one file per object',
+  examples: {
+    'Print the manifests of a bundle': 'opmate bundle render ./bundle --install-namespace demo',
+    'Write one file per object':
       'opmate bundle render registry.example.com/demo/bundle:v1.0.0 --install-namespace demo --to ./rendered',
-    ],
-  ],
+  },
   async runInSession({ context, args: [reference], options, session }) {
     const { output, certProvider: provider } = options;
     checkOptions(options);

@@ -45,13 +45,11 @@ export const command = defineCommand({
   description: referenceForms,
   arguments: [argument('<package>', 'name of the package')],
   flags: resolveFlags,
-  examples: [
-    ['Print the bundle that would be installed', 'opmate bundle resolve demo --catalog ./catalog'],
-    [
-      'Print the upgrade of an installed bundle',
+  examples: {
+    'Print the bundle that would be installed': 'opmate bundle resolve demo --catalog ./catalog',
+    'Print the upgrade of an installed bundle':
       'opmate bundle resolve demo --catalog ./catalog --installed demo.v1.0.0 --version ">=1.1"',
-    ],
-  ],
+  },
   async runInSession({ context, args: [packageName], options, session }) {
     const { output } = options;
     checkPackageName(packageName);

@@ -20,13 +20,11 @@ export const command = defineCommand({
   summary: 'show a bundle: versions, APIs, images, sizes and a permission summary',
   arguments: [argument('<source>', sourceForms)],
   flags: { ...contentFlags, output: outputFormat(['text', 'json', 'yaml'], { default: 'text' }) },
-  examples: [
-    ['Show a bundle directory', 'opmate bundle show ./bundle'],
-    [
-      'Show the bundle in an image as data',
+  examples: {
+    'Show a bundle directory': 'opmate bundle show ./bundle',
+    'Show the bundle in an image as data':
       'opmate bundle show registry.example.com/demo/bundle:v1.0.0 -o json',
-    ],
-  ],
+  },
   async runInSession({ context, args: [reference], options, session }) {
     const { output } = options;
     const { summary, image, pins } = await showBundle(reference, session, options);

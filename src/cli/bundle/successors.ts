@@ -32,16 +32,12 @@ export const command = defineCommand({
     pathTo: text('version', 'show the shortest upgrade path to this version', { group: 'Selection' }),
     output: outputFormat(['text', 'json', 'yaml'], { default: 'text' }),
   },
-  examples: [
-    [
-      'Show the bundles that can replace a bundle',
+  examples: {
+    'Show the bundles that can replace a bundle':
       'opmate bundle successors demo demo.v1.0.0 --catalog ./catalog',
-    ],
-    [
-      'Show the shortest path to a version',
+    'Show the shortest path to a version':
       'opmate bundle successors demo demo.v1.0.0 --catalog ./catalog --path-to 1.2.0',
-    ],
-  ],
+  },
   async runInSession({ context, args: [packageName, name], options, session }) {
     const { output, channel } = options;
     checkPackageName(packageName);

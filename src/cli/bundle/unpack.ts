@@ -25,13 +25,10 @@ export const command = defineCommand({
     debug: flag('show debug messages, causes and stack traces', { short: 'd', hidden: true }),
     skipTls: flag('the old name of --use-http', { short: 's', hidden: true }),
   },
-  examples: [
-    [
-      'Extract a bundle image',
-      'opmate bundle unpack registry.example.com/demo/bundle:v1.0.0 --to ./unpacked',
-    ],
-    ['Extract a bundle without validation', 'opmate bundle unpack ./bundle --to ./copy --skip-validation'],
-  ],
+  examples: {
+    'Extract a bundle image': 'opmate bundle unpack registry.example.com/demo/bundle:v1.0.0 --to ./unpacked',
+    'Extract a bundle without validation': 'opmate bundle unpack ./bundle --to ./copy --skip-validation',
+  },
   readOptions: ({ commands, options }) => ({
     ...options,
     caFile: options.rootCa ?? options.caFile,

@@ -41,14 +41,12 @@ export const command = defineCommand({
   description: `Additional validators: ${optionalValidators.join(', ')}.`,
   arguments: [argument('[source]', sourceForms)],
   flags: validateFlags,
-  examples: [
-    ['Check a bundle directory', 'opmate bundle validate ./bundle'],
-    [
-      'Check a bundle image for a community catalog',
+  examples: {
+    'Check a bundle directory': 'opmate bundle validate ./bundle',
+    'Check a bundle image for a community catalog':
       'opmate bundle validate registry.example.com/demo/bundle:v1.0.0 --optional-validators community',
-    ],
-    ['Annotate a pull request on GitHub', 'opmate bundle validate ./bundle -o github'],
-  ],
+    'Annotate a pull request on GitHub': 'opmate bundle validate ./bundle -o github',
+  },
   async runInSession({ context, args: [source], options, tool, session }) {
     const isOpm = tool !== undefined;
     checkOptions(source, options);

@@ -27,16 +27,12 @@ export const command = defineCommand({
     overwrite: flag('replace bundles that already exist'),
     dryRun: editDryRun,
   },
-  examples: [
-    [
-      'Add a release to a channel',
+  examples: {
+    'Add a release to a channel':
       'opmate catalog add ./catalog registry.example.com/demo/bundle:v1.3.0 --channel stable',
-    ],
-    [
-      'Show the changes first',
+    'Show the changes first':
       'opmate catalog add ./catalog registry.example.com/demo/bundle:v1.3.0 --channel stable --dry-run',
-    ],
-  ],
+  },
   async runInSession({ context, args: [directory, references], options, session }) {
     const { channel: channels, alphaImageRefTemplate: imageTemplate } = options;
     const settings = { ...options, channels, imageTemplate };

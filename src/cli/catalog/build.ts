@@ -42,20 +42,13 @@ export const command = defineCommand({
     }),
     skipValidation: flag('build an image even if the catalog is invalid'),
   },
-  examples: [
-    [
-      'Build and push a catalog image',
+  examples: {
+    'Build and push a catalog image':
       'opmate catalog build ./catalog -t registry.example.com/demo/new-catalog:v2 -i scratch',
-    ],
-    [
-      'Save the image to a layout directory',
-      'opmate catalog build ./catalog --save oci:layout:v2 -i scratch',
-    ],
-    [
-      'Push the image with an SBOM and a signature',
+    'Save the image to a layout directory': 'opmate catalog build ./catalog --save oci:layout:v2 -i scratch',
+    'Push the image with an SBOM and a signature':
       'opmate catalog build ./catalog -t registry.example.com/demo/catalog:v2 -i scratch --sbom --sign-by cosign.key',
-    ],
-  ],
+  },
   async runInSession({ context, args: [directory], options, session }) {
     const planned = planImageOutputs(options);
     const signingKey = await readSignBy(options, context, planned);

@@ -27,13 +27,11 @@ export const command = defineCommand({
   summary: 'deprecate a package, channel or bundle',
   arguments: [argument('<directory>', 'catalog directory')],
   flags,
-  examples: [
-    [
-      'Deprecate a channel',
+  examples: {
+    'Deprecate a channel':
       'opmate catalog deprecate ./catalog --package demo --channel alpha --message "use stable"',
-    ],
-    ['Remove the deprecation', 'opmate catalog deprecate ./catalog --package demo --channel alpha --undo'],
-  ],
+    'Remove the deprecation': 'opmate catalog deprecate ./catalog --package demo --channel alpha --undo',
+  },
   async runInSession({ context, args: [directory], options, session }) {
     const message = await getMessage(context, options);
     const edit = await deprecateInCatalog(directory, session, { ...options, message });

@@ -20,10 +20,10 @@ export const command = defineCommand({
     package: list('name', 'compare only these packages', { short: 'p', group: 'Selection' }),
     output: outputFormat(['text', 'json', 'markdown'], { default: 'text' }),
   },
-  examples: [
-    ['Show the changes of a new catalog', 'opmate catalog diff ./older-catalog ./catalog'],
-    ['Write release notes', 'opmate catalog diff ./older-catalog ./catalog -o markdown'],
-  ],
+  examples: {
+    'Show the changes of a new catalog': 'opmate catalog diff ./older-catalog ./catalog',
+    'Write release notes': 'opmate catalog diff ./older-catalog ./catalog -o markdown',
+  },
   async runInSession({ context, args: [from, to], options, session }) {
     const { output, package: names } = options;
     const diff = await diffCatalogs(from, to, session, { packages: names });

@@ -43,13 +43,11 @@ export const command = defineCommand({
       default: 'warning',
     }),
   },
-  examples: [
-    ['Check a catalog before a release', 'opmate catalog doctor ./catalog'],
-    [
-      'Fail only on errors, for one OpenShift version',
+  examples: {
+    'Check a catalog before a release': 'opmate catalog doctor ./catalog',
+    'Fail only on errors, for one OpenShift version':
       'opmate catalog doctor ./catalog --openshift 4.18 --fail-on error',
-    ],
-  ],
+  },
   async run({ context, args: [reference], options }) {
     const { package: packages, output: format = 'text' } = options;
     const limit = severities.indexOf(options.failOn);

@@ -52,17 +52,12 @@ export const command = defineCommand({
   summary: 'filter a catalog by package, channel, version or bundle',
   arguments: [argument('<catalog>', `catalog: ${catalogForms}`)],
   flags,
-  examples: [
-    [
-      'Keep the channel heads of one package',
+  examples: {
+    'Keep the channel heads of one package':
       'opmate catalog filter ./catalog -p demo --heads-only --to small-catalog',
-    ],
-    [
-      'Print the bundles that would be kept, with reasons',
-      'opmate catalog filter ./catalog -p demo --dry-run',
-    ],
-    ['Filter by a file', 'opmate catalog filter ./catalog -f filter.yaml -o yaml'],
-  ],
+    'Print the bundles that would be kept, with reasons': 'opmate catalog filter ./catalog -p demo --dry-run',
+    'Filter by a file': 'opmate catalog filter ./catalog -f filter.yaml -o yaml',
+  },
   async runInSession({ context, args: [reference], options, session }) {
     const { to: directory, output, dryRun, report: reportFile, migrateLevel } = options;
     const format = output ?? 'json';

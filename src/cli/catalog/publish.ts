@@ -25,13 +25,11 @@ export const command = defineCommand({
       { defaultText: '1h', needs: 'prune' },
     ),
   }),
-  examples: [
-    ['Publish a catalog', 'opmate catalog publish ./catalog --name demo --to public'],
-    [
-      'Publish an update and remove unreferenced files',
+  examples: {
+    'Publish a catalog': 'opmate catalog publish ./catalog --name demo --to public',
+    'Publish an update and remove unreferenced files':
       'opmate catalog publish ./catalog --name demo --to public --update --prune',
-    ],
-  ],
+  },
   async runInSession({ context, args: [reference], options, session }) {
     const { to: directory, name, update, prune, olderThan } = options;
     const pruneMs = prune ? (olderThan ?? defaultPruneMs) : undefined;

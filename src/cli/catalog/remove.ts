@@ -22,10 +22,10 @@ export const command = defineCommand({
     force: flag('remove even if installed bundles are stranded'),
     dryRun: editDryRun,
   },
-  examples: [
-    ['Remove a release', 'opmate catalog remove ./catalog --package demo --bundle demo.v1.0.0'],
-    ['Remove a package', 'opmate catalog remove ./catalog --package demo --force'],
-  ],
+  examples: {
+    'Remove a release': 'opmate catalog remove ./catalog --package demo --bundle demo.v1.0.0',
+    'Remove a package': 'opmate catalog remove ./catalog --package demo --force',
+  },
   async runInSession({ context, args: [directory], options, session }) {
     const { package: name, bundle: bundles, channel: channels } = options;
     const removal = { ...options, bundles, channels };

@@ -17,10 +17,10 @@ export const command = defineCommand({
     }),
     ...serverFlags,
   },
-  examples: [
-    ['List the packages of all catalogs', 'opmate catalogs packages'],
-    ['Find the catalog that provides a package', 'opmate catalogs packages demo --url http://127.0.0.1:8080'],
-  ],
+  examples: {
+    'List the packages of all catalogs': 'opmate catalogs packages',
+    'Find the catalog that provides a package': 'opmate catalogs packages demo --url http://127.0.0.1:8080',
+  },
   async runInSession({ context, args: [name], options, session }) {
     const { catalog, selector } = options;
     const isSelected = labelSelector(selector ?? '');

@@ -28,14 +28,11 @@ export const command = defineCommand({
     }),
     ...serverFlags,
   },
-  examples: [
-    ['Show the catalogs of the server on this machine', 'opmate catalogs status'],
-    ['Show failed catalogs, each problem with file and line', 'opmate catalogs status --failed'],
-    [
-      'Show one catalog of a server as YAML',
-      'opmate catalogs status demo --url http://127.0.0.1:8080 -o yaml',
-    ],
-  ],
+  examples: {
+    'Show the catalogs of the server on this machine': 'opmate catalogs status',
+    'Show failed catalogs, each problem with file and line': 'opmate catalogs status --failed',
+    'Show one catalog of a server as YAML': 'opmate catalogs status demo --url http://127.0.0.1:8080 -o yaml',
+  },
   async run({ context, args: [names], options }) {
     const all = await useSession(context, options, async (session) =>
       readCatalogStatuses(await findServed(context, options), session),

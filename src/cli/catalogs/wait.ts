@@ -21,13 +21,11 @@ export const command = defineCommand({
     timeout: parsed('duration', 'maximum time to wait (default: 60s)', duration(), { group: 'Limits' }),
     ...serverFlags,
   },
-  examples: [
-    ['Wait until all catalogs are served', 'opmate catalogs wait'],
-    [
-      'Wait up to two minutes for one catalog',
+  examples: {
+    'Wait until all catalogs are served': 'opmate catalogs wait',
+    'Wait up to two minutes for one catalog':
       'opmate catalogs wait demo --url http://127.0.0.1:8080 --timeout 2m',
-    ],
-  ],
+  },
   async run({ context, args: [names], options }) {
     const [wanted, value = 'True'] = options.for.split('=');
     const condition = conditions.find((item) => item === wanted);

@@ -52,7 +52,7 @@ interface Call<A extends readonly Argument[], F extends Flags, G extends Flags> 
   readonly options: FlagValues<F> & FlagValues<Omit<G, keyof F>> & GlobalOptions;
 }
 
-/** Example of `--help` that works as written: `['Check a catalog directory', 'opmate validate catalog']`. */
+/** An example as help shows it. */
 export type Example = readonly [purpose: string, line: string];
 
 /** Declaration of a command, for running it, help, man pages, completion and the reference. */
@@ -69,7 +69,8 @@ export interface CommandDeclaration<A extends readonly Argument[], F extends Fla
   readonly flags?: F;
   /** Flags of the parent command, accepted before and after the name; not shown in help. */
   readonly inherits?: G;
-  readonly examples?: readonly Example[];
+  /** Lines of `--help` that work as written, by purpose: `'Check a catalog directory': 'opmate validate catalog'`. */
+  readonly examples?: Readonly<Record<string, string>>;
   /** Returns the exit code; 0 if undefined. A command has this method or the next one. */
   run?(call: Call<A, F, G>): Promise<number | void>;
   /** Turns flags of other tools into global options before `runInSession`. Throws UsageError. */

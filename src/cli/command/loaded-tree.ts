@@ -64,7 +64,7 @@ export async function describeTree() {
     description: toSentences(command.description()),
     arguments: help.visibleArguments(command).map((item) => [item.name(), help.argumentDescription(item)]),
     options: getOptions(command),
-    examples: commandLine.findDeclaration(command)?.examples ?? [],
+    examples: Object.entries(commandLine.findDeclaration(command)?.examples ?? {}),
   });
   /** Returns the commands that can be run, from a command downwards. */
   const describeAll = (command: Command, name: string): ReturnType<typeof describeCommand>[] => {

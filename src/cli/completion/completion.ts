@@ -9,10 +9,10 @@ import { completionScript, shells } from './scripts.js';
 export const command = defineCommand({
   summary: 'print a completion script for a shell',
   arguments: [argument('<shell>', 'shell', { choices: shells })],
-  examples: [
-    ['Load completion into the current bash shell', 'source <(opmate completion bash)'],
-    ['Install completion for fish', 'opmate completion fish > ~/.config/fish/completions/opmate.fish'],
-  ],
+  examples: {
+    'Load completion into the current bash shell': 'source <(opmate completion bash)',
+    'Install completion for fish': 'opmate completion fish > ~/.config/fish/completions/opmate.fish',
+  },
   async run({ context, args: [shell], commands }) {
     const known = shells.find((name) => name === shell);
     if (known === undefined) {

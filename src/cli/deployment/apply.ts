@@ -11,16 +11,12 @@ import { renderDeploymentFile } from './input.js';
 export const command = defineCommand({
   summary: 'render deployments, and apply them to a cluster with kubectl',
   flags: applyFlags,
-  examples: [
-    [
-      'Show the changes, ask for confirmation, and apply them',
+  examples: {
+    'Show the changes, ask for confirmation, and apply them':
       'opmate bundle deployment apply -f deployment.yaml',
-    ],
-    [
-      'Keep the cluster in sync with the documents',
+    'Keep the cluster in sync with the documents':
       'opmate bundle deployment apply -f deployment.yaml --watch --yes',
-    ],
-  ],
+  },
   async runInSession({ context, options, session }) {
     const cluster = readCluster(options, session);
     if (options.watch) {

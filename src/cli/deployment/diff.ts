@@ -27,16 +27,12 @@ export const command = defineCommand({
     against: required(text('file|directory', 'earlier render to compare with', { group: 'Input' })),
     output: outputFormat(['diff', 'text', 'json'], { default: 'diff' }),
   },
-  examples: [
-    [
-      'Compare with an earlier render',
+  examples: {
+    'Compare with an earlier render':
       'opmate bundle deployment diff -f deployment.yaml --against rendered.yaml',
-    ],
-    [
-      'Compare with a directory, as data',
+    'Compare with a directory, as data':
       'opmate bundle deployment diff -f deployment.yaml --against ./applied -o json',
-    ],
-  ],
+  },
   async runInSession({ context, options, session }) {
     const { output, against } = options;
     const { signal } = session;

@@ -17,10 +17,10 @@ export const command = defineCommand({
     ...clusterFlags,
     output: outputFormat(['text', 'json'], { default: 'text' }),
   },
-  examples: [
-    ['Show the revisions of a deployment', 'opmate bundle deployment history demo -n demo'],
-    ['Print them as data', 'opmate bundle deployment history demo -n demo -o json'],
-  ],
+  examples: {
+    'Show the revisions of a deployment': 'opmate bundle deployment history demo -n demo',
+    'Print them as data': 'opmate bundle deployment history demo -n demo -o json',
+  },
   async runInSession({ context, args: [nameText], options, session }) {
     const { output } = options;
     const place = readPlace(nameText, options.namespace);

@@ -14,10 +14,10 @@ export const command = defineCommand({
     output: outputFormat(['json', 'yaml'], { default: 'yaml' }),
     to: objectDirectory,
   },
-  examples: [
-    ['Print the manifests', 'opmate bundle deployment render -f deployment.yaml'],
-    ['Pin the sources', 'opmate bundle deployment render -f deployment.yaml --lock deployment.lock.json'],
-  ],
+  examples: {
+    'Print the manifests': 'opmate bundle deployment render -f deployment.yaml',
+    'Pin the sources': 'opmate bundle deployment render -f deployment.yaml --lock deployment.lock.json',
+  },
   async runInSession({ context, options, session }) {
     const { output } = options;
     const objects = await objectsOfDeployments(context, session, options);

@@ -17,13 +17,11 @@ export const command = defineCommand({
       group: 'Selection',
     }),
   },
-  examples: [
-    ['Go back to the previous revision', 'opmate bundle deployment rollback demo -n demo'],
-    [
-      'Go back to a revision without confirmation',
+  examples: {
+    'Go back to the previous revision': 'opmate bundle deployment rollback demo -n demo',
+    'Go back to a revision without confirmation':
       'opmate bundle deployment rollback demo -n demo --to-revision 2 --yes',
-    ],
-  ],
+  },
   async runInSession({ context, args: [nameText], options, session }) {
     const place = readPlace(nameText, options.namespace);
     if (options.toRevision !== undefined && !/^[1-9]\d{0,8}$/.test(options.toRevision)) {

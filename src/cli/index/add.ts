@@ -21,13 +21,10 @@ export const registryCommand = defineCommand({
     ...addFlags,
     containerTool: text('tool', 'ignored; accepted for compatibility', { short: 'c', default: 'none' }),
   },
-  examples: [
-    [
-      'Add a release to an index',
-      'opmate registry add -b registry.example.com/demo/bundle:v1.3.0 -d index.db',
-    ],
-    ['Create an index from a bundle directory', 'opmate registry add ./bundle new.db'],
-  ],
+  examples: {
+    'Add a release to an index': 'opmate registry add -b registry.example.com/demo/bundle:v1.3.0 -d index.db',
+    'Create an index from a bundle directory': 'opmate registry add ./bundle new.db',
+  },
   async runInSession({ context, args: [images, second], options, session }) {
     const { bundleImages, batch, fromFile, outputDb } = options;
     const used = bundleImages
@@ -72,16 +69,12 @@ export const command = defineCommand({
     ...indexImageFlags,
     ...toolFlags,
   },
-  examples: [
-    [
-      'Create an index image',
+  examples: {
+    'Create an index image':
       'opmate index add -b registry.example.com/demo/bundle:v1.0.0 -t registry.example.com/demo/new-index:v1 -i scratch',
-    ],
-    [
-      'Add a release to an index image',
+    'Add a release to an index image':
       'opmate index add -b registry.example.com/demo/bundle:v1.3.0 -f registry.example.com/demo/index:v1 -t registry.example.com/demo/index:v2 -i scratch',
-    ],
-  ],
+  },
   async runInSession({ context, options, session }) {
     const flags = { ...options, containerTool: 'none' };
     const plan = await planAdd(context, flags, options.bundles ?? []);

@@ -9,13 +9,11 @@ export const command = defineCommand({
   description: baseImageNote,
   arguments: [argument('<database>', databaseSummary)],
   flags: indexImageFlags,
-  examples: [
-    [
-      'Build and push an index image',
+  examples: {
+    'Build and push an index image':
       'opmate index build index.db -t registry.example.com/demo/index:v2 -i scratch',
-    ],
-    ['Save the image to a file', 'opmate index build index.db --save index.tar -i scratch'],
-  ],
+    'Save the image to a file': 'opmate index build index.db --save index.tar -i scratch',
+  },
   runInSession: ({ context, args: [file], options, session }) =>
     printIndexImage(context, options, session, (image) => buildIndexImage(file, session, image)),
 });

@@ -37,10 +37,10 @@ export const { registryCommand, command } = editCommands(
   {
     name: 'delete',
     flags,
-    examples: [
-      ['Remove a package', '--package demo'],
-      ['Remove one bundle', '--bundle demo.v1.1.0'],
-    ],
+    examples: {
+      'Remove a package': '--package demo',
+      'Remove one bundle': '--bundle demo.v1.1.0',
+    },
     plan(options): IndexEdit<unknown> {
       const { bundle } = options;
       if (bundle === undefined) return planRemove(options);
@@ -64,7 +64,9 @@ export const { registryCommand: registryDeleteLatest, command: deleteLatestComma
       }),
       pullFrom,
     },
-    examples: [['Remove the newest version', 'demo']],
+    examples: {
+      'Remove the newest version': 'demo',
+    },
     plan: (options, [packageName]) =>
       planDeletion(options, (database, fetchManifests) =>
         deleteLatest(database, packageName as string, fetchManifests, options),

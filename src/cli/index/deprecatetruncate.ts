@@ -24,7 +24,9 @@ const flags = {
 const deprecation = {
   name: 'deprecatetruncate',
   tool: 'opm',
-  examples: [['Deprecate a bundle', '-b registry.example.com/demo/bundle:v1.1.0']],
+  examples: {
+    'Deprecate a bundle': '-b registry.example.com/demo/bundle:v1.1.0',
+  },
 } as const;
 
 /** `opmate registry deprecatetruncate`. */

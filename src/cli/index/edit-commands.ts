@@ -30,7 +30,7 @@ interface EditDeclaration<F extends Flags, R> {
   arguments?: readonly Argument[];
   flags: F;
   /** Purpose of each example, and its arguments and flags but those for the index. */
-  examples: readonly [Example, ...Example[]];
+  examples: Readonly<Record<string, string>>;
   /** Checks flags and arguments. Throws UsageError. */
   plan(options: FlagValues<F>, args: Words): IndexEdit<R>;
 }
@@ -42,8 +42,6 @@ interface DatabaseTraits<F extends Flags> {
   /** Finds the database among the arguments; default: the last one. Throws UsageError. */
   read?(args: Words, options: FlagValues<F>): EditedDatabase<FlagValues<F>>;
 }
-
-type Example = readonly [purpose: string, words: string];
 
 /** Database of an edit, with the arguments and options that remain for its plan. */
 export interface EditedDatabase<O> {
@@ -72,14 +70,16 @@ export function databaseEdit<F extends Flags, R>(
   const { name, examples, flags, plan, defaultName, read = readLast, ...edit } = declared;
   const toLine = (words: string, output = ''): string =>
     ['opmate registry', name, words, 'index.db', output].filter(Boolean).join(' ');
+  const [first = ''] = Object.values(examples);
+  const lines = Object.entries(examples).map(([key, words]) => [key, toLine(words)]);
   return defineCommand({
     ...edit,
     arguments: [...(edit.arguments ?? []), argument('[database]', databaseSummary)],
     flags: { ...flags, ...editFlags, database: databaseFlag(defaultName) },
-    examples: [
-      ...examples.map(([purpose, words]) => [purpose, toLine(words)] as const),
-      ['Write a new index instead', toLine(examples[0][1], '--output-db new.db')],
-    ],
+    examples: {
+      ...Object.fromEntries(lines),
+      'Write a new index instead': toLine(first, '--output-db new.db'),
+    },
     async runInSession({ args: words, options: values, session }) {
       const { file, args, options } = read(words, values);
       const database = getDatabase(file, values.database, defaultName);
@@ -110,6 +110,8 @@ export function imageEdit<F extends Flags, R>(
   const { name, examples, flags, plan, tools = toolFlags, ...edit } = declared;
   const toLine = (words: string, output: string): string =>
     ['opmate index', name, words, `-f ${exampleIndex}:v1 ${output} -i scratch`].filter(Boolean).join(' ');
+  const [first = ''] = Object.values(examples);
+  const lines = Object.entries(examples).map(([key, words]) => [key, toLine(words, `-t ${exampleIndex}:v2`)]);
   return defineCommand({
     ...edit,
     flags: {
@@ -118,10 +120,10 @@ export function imageEdit<F extends Flags, R>(
       fromIndex: required(text('image', 'index image to edit', { short: 'f', group: 'Input' })),
       ...indexImageFlags,
     },
-    examples: [
-      ...examples.map(([purpose, words]) => [purpose, toLine(words, `-t ${exampleIndex}:v2`)] as const),
-      ['Save the image to a file', toLine(examples[0][1], '--save index.tar')],
-    ],
+    examples: {
+      ...Object.fromEntries(lines),
+      'Save the image to a file': toLine(first, '--save index.tar'),
+    },
     async runInSession({ context, args, options, session }) {
       const { change, report } = plan(options, args);
       await printIndexImage(

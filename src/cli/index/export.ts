@@ -29,13 +29,11 @@ export const command = defineCommand({
     }),
     containerTool: toolFlags.containerTool,
   },
-  examples: [
-    [
-      'Export one package of an index image',
+  examples: {
+    'Export one package of an index image':
       'opmate index export -i registry.example.com/demo/index:v1 -p demo',
-    ],
-    ['Export all packages of a database', 'opmate index export -i index.db --to exported'],
-  ],
+    'Export all packages of a database': 'opmate index export -i index.db --to exported',
+  },
   async runInSession({ options, session }) {
     if (options.package !== undefined && options.xpackage !== undefined)
       throw new UsageError("cannot simultaneously set '-p' and '-o' flags, remove '-o'");

@@ -8,7 +8,9 @@ export const { registryCommand, command } = editCommands(
     name: 'prune-stranded',
     tool: 'opm',
     flags: {},
-    examples: [['Prune an index', '']],
+    examples: {
+      'Prune an index': '',
+    },
     plan: () => ({
       change: pruneStranded,
       report(logger, name, { bundles, nameless }) {

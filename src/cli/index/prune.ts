@@ -15,7 +15,9 @@ export const { registryCommand, command } = editCommands(
       ),
       permissive: permissiveFlag,
     },
-    examples: [['Keep one package', '-p demo']],
+    examples: {
+      'Keep one package': '-p demo',
+    },
     plan({ package: names }) {
       return {
         change: (database, { signal }) => prunePackages(database, names, { signal }),

@@ -32,7 +32,9 @@ export const { registryCommand, command } = editCommands(
     name: 'rm',
     tool: 'opm',
     flags: removeFlags,
-    examples: [['Remove a package', '--package demo']],
+    examples: {
+      'Remove a package': '--package demo',
+    },
     plan: planRemove,
   },
   { summary: 'remove packages', arguments: removeArguments, read: readPackages },

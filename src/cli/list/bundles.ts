@@ -17,15 +17,13 @@ export const command = defineCommand({
       group: 'Selection',
     }),
   },
-  examples: [
-    ['List the bundles of a catalog directory', 'opmate list bundles ./catalog'],
-    [
-      'List the bundles of one package in a catalog image',
+  examples: {
+    'List the bundles of a catalog directory': 'opmate list bundles ./catalog',
+    'List the bundles of one package in a catalog image':
       'opmate list bundles registry.example.com/demo/catalog:v1 demo',
-    ],
-    ['List the bundles of one channel', 'opmate list bundles ./catalog -p demo --channel stable'],
-    ['List the bundles in a version range', 'opmate list bundles ./catalog -p demo --version ">=1.1"'],
-  ],
+    'List the bundles of one channel': 'opmate list bundles ./catalog -p demo --channel stable',
+    'List the bundles in a version range': 'opmate list bundles ./catalog -p demo --version ">=1.1"',
+  },
   runInSession: ({ context, args: [reference, packageName], options, session }) =>
     printList(context, 'bundles', reference, packageName, options, session),
 });

@@ -10,13 +10,11 @@ export const command = defineCommand({
     argument('[package]', 'list only this package'),
   ],
   flags: channelListFlags,
-  examples: [
-    ['List the channels of a catalog directory', 'opmate list channels ./catalog'],
-    [
-      'List the channels of one package in a catalog image',
+  examples: {
+    'List the channels of a catalog directory': 'opmate list channels ./catalog',
+    'List the channels of one package in a catalog image':
       'opmate list channels registry.example.com/demo/catalog:v1 demo',
-    ],
-  ],
+  },
   runInSession: ({ context, args: [reference, packageName], options, session }) =>
     printList(context, 'channels', reference, packageName, options, session),
 });

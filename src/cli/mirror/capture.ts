@@ -24,17 +24,13 @@ export const command = defineCommand({
     ),
     to: text('file', 'write to this file (default: stdout)', { group: 'Output' }),
   },
-  examples: [
-    [
-      'Write the image set of a cluster',
+  examples: {
+    'Write the image set of a cluster':
       "kubectl get subscriptions,clusterextensions,csv,catalogsources,clustercatalogs -A -l '!olm.copiedFrom' -o yaml | opmate mirror capture --to imageset.yaml",
-    ],
-    ['Write the image set from a must-gather', 'opmate mirror capture must-gather'],
-    [
-      'Check it against a catalog on disk',
+    'Write the image set from a must-gather': 'opmate mirror capture must-gather',
+    'Check it against a catalog on disk':
       'opmate mirror capture objects.yaml --catalog registry.example.com/demo/catalog:v1=./catalog',
-    ],
-  ],
+  },
   readOptions: ({ context, options }) => readMirrorOptions(options, [], context),
   async runInSession({ context, args: [places], options, session }) {
     const catalogs = (options.catalog ?? []).map(parseCatalog);

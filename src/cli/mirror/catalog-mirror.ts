@@ -58,16 +58,12 @@ export const command = defineCommand({
     argument('<destination>', 'registry[/path], or file://path'),
   ],
   flags,
-  examples: [
-    [
-      'Mirror a catalog and its images',
+  examples: {
+    'Mirror a catalog and its images':
       'opmate catalog mirror registry.example.com/demo/catalog:v1 registry.example.com/mirror',
-    ],
-    [
-      'Write only mapping and manifests',
+    'Write only mapping and manifests':
       'opmate catalog mirror registry.example.com/demo/catalog:v1 registry.example.com/mirror --manifests-only',
-    ],
-  ],
+  },
   readOptions: ({ options }) => parseGlobalOptions(options),
   async runInSession({ context, args: [source, destination], options, session }) {
     const { dryRun } = options;

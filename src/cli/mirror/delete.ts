@@ -59,16 +59,12 @@ export const command = defineCommand({
   arguments: [argument('<destination>', 'docker://REGISTRY[/PATH]')],
   inherits: mirrorFlags,
   flags,
-  examples: [
-    [
-      'Write a list of images to delete',
+  examples: {
+    'Write a list of images to delete':
       'opmate mirror delete --generate -c delete.yaml docker://registry.example.com/demo-mirror',
-    ],
-    [
-      'Check a list without deleting',
+    'Check a list without deleting':
       'opmate mirror delete --delete-yaml-file delete-images.yaml docker://registry.example.com/demo-mirror --dry-run',
-    ],
-  ],
+  },
   readOptions: ({ context, args: [destination], options }) =>
     readMirrorOptions(options, [destination], context),
   async runInSession({ context, args: [destination], options, session }) {

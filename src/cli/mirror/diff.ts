@@ -18,10 +18,10 @@ export const command = defineCommand({
   ],
   inherits: mirrorFlags,
   flags: { output: outputFormat(['text', 'json'], { default: 'text' }) },
-  examples: [
-    ['Compare two archives', 'opmate mirror diff older-archive archive'],
-    ['Print the differences as JSON', 'opmate mirror diff older-archive archive -o json'],
-  ],
+  examples: {
+    'Compare two archives': 'opmate mirror diff older-archive archive',
+    'Print the differences as JSON': 'opmate mirror diff older-archive archive -o json',
+  },
   async run({ context, args: [from, to], options: { output } }) {
     const before = await readNamedLock(from, context);
     const diff = diffLocks(before, await readNamedLock(to, context));

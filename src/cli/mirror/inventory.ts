@@ -25,20 +25,14 @@ export const command = defineCommand({
     maxNestedPaths: lockFlags.maxNestedPaths,
     to: text('file', 'write to this file (default: stdout)', { group: 'Output' }),
   },
-  examples: [
-    [
-      'Write the inventory of a disconnected registry',
+  examples: {
+    'Write the inventory of a disconnected registry':
       'opmate mirror inventory docker://registry.example.com/mirror --to inventory.json',
-    ],
-    [
-      'Mirror only missing content to disk',
+    'Mirror only missing content to disk':
       'opmate mirror -c imageset.yaml file://carry --base inventory.json',
-    ],
-    [
-      'Read the repositories of an archive from a registry that does not list them',
+    'Read the repositories of an archive from a registry that does not list them':
       'opmate mirror inventory docker://registry.example.com/demo-mirror --lock archive',
-    ],
-  ],
+  },
   readOptions: ({ context, args: [destination], options }) =>
     readMirrorOptions(options, [destination], context),
   async runInSession({ context, args: [destination], options, session }) {

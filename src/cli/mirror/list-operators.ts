@@ -46,16 +46,12 @@ export const command = defineCommand({
   tool: 'oc-mirror',
   inherits: mirrorFlags,
   flags,
-  examples: [
-    [
-      'List the packages of a catalog',
+  examples: {
+    'List the packages of a catalog':
       'opmate mirror list operators --catalog registry.example.com/demo/catalog:v1',
-    ],
-    [
-      'List the versions in a channel',
+    'List the versions in a channel':
       'opmate mirror list operators --catalog ./catalog --package demo --channel stable',
-    ],
-  ],
+  },
   readOptions: ({ context, options }) => readMirrorOptions(options, [], context),
   async runInSession({ context, options, session }) {
     const { catalog, catalogs, version } = options;

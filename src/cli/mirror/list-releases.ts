@@ -33,11 +33,11 @@ export const command = defineCommand({
   tool: 'oc-mirror',
   inherits: mirrorFlags,
   flags,
-  examples: [
-    ['List the minor versions', 'opmate mirror list releases'],
-    ['List the releases of a channel', 'opmate mirror list releases --channel stable-4.18'],
-    ['List the channels of a version', 'opmate mirror list releases --channels --version 4.18'],
-  ],
+  examples: {
+    'List the minor versions': 'opmate mirror list releases',
+    'List the releases of a channel': 'opmate mirror list releases --channel stable-4.18',
+    'List the channels of a version': 'opmate mirror list releases --channels --version 4.18',
+  },
   readOptions: ({ context, options }) => readMirrorOptions(options, [], context),
   async runInSession({ context, options, session }) {
     checkFlags(options);

@@ -22,18 +22,14 @@ export const command = defineCommand({
     ),
   ],
   flags: mirrorFlags,
-  examples: [
-    [
-      'Mirror an image set to a registry',
+  examples: {
+    'Mirror an image set to a registry':
       'opmate mirror -c imageset.yaml docker://registry.example.com/mirror',
-    ],
-    ['Mirror an image set to disk', 'opmate mirror -c imageset.yaml file://carry'],
-    ['Mirror an archive to a registry', 'opmate mirror --from archive docker://registry.example.com/mirror'],
-    [
-      'Copy one image',
+    'Mirror an image set to disk': 'opmate mirror -c imageset.yaml file://carry',
+    'Mirror an archive to a registry': 'opmate mirror --from archive docker://registry.example.com/mirror',
+    'Copy one image':
       'opmate mirror registry.example.com/demo/bundle:v1.0.0=registry.example.com/mirror/bundle:v1.0.0',
-    ],
-  ],
+  },
   async run({ context, args: [lines], options }) {
     if (options.config !== undefined || options.from !== undefined) {
       return mirrorImageSet(context, lines, readMirrorOptions(options, lines.slice(0, 1), context));

@@ -29,16 +29,12 @@ export const command = defineCommand({
     ...imageSetFlags,
     output: outputFormat(['text', 'json'], { default: 'text' }),
   },
-  examples: [
-    [
-      'Show the size of a mirror run, and write the lock',
+  examples: {
+    'Show the size of a mirror run, and write the lock':
       'opmate mirror plan -c imageset.yaml docker://registry.example.com/mirror',
-    ],
-    [
-      'Show the content of an archive based on another',
+    'Show the content of an archive based on another':
       'opmate mirror plan -c imageset.yaml file://next --base archive',
-    ],
-  ],
+  },
   readOptions: ({ context, args: [destination], options }) =>
     readMirrorOptions(options, [destination], context),
   async runInSession({ context, args: [destination], options, session }) {

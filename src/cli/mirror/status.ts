@@ -32,17 +32,13 @@ export const command = defineCommand({
     shards: parsed('n', 'also show what is left per shard, of N', integer(1, maxShards), { group: 'Output' }),
     output: outputFormat(['text', 'json'], { default: 'text' }),
   },
-  examples: [
-    ['Show the missing content of an archive', 'opmate mirror status file://archive'],
-    [
-      'Show the remaining images of each of four shards',
+  examples: {
+    'Show the missing content of an archive': 'opmate mirror status file://archive',
+    'Show the remaining images of each of four shards':
       'opmate mirror status docker://registry.example.com/demo-mirror --workspace file://archive --shards 4',
-    ],
-    [
-      'Show the remaining images as JSON',
+    'Show the remaining images as JSON':
       'opmate mirror status docker://registry.example.com/demo-mirror --workspace file://archive -o json',
-    ],
-  ],
+  },
   readOptions: ({ context, args: [destination], options }) =>
     readMirrorOptions(options, [destination], context),
   async runInSession({ context, args: [destination], options, session }) {

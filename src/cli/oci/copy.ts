@@ -19,16 +19,12 @@ export const command = defineCommand({
     argument('<destination>', 'registry reference or oci:DIR[:TAG]'),
   ],
   flags: { referrers: flag('also copy referrers such as signatures') },
-  examples: [
-    [
-      'Save an image to a layout directory',
+  examples: {
+    'Save an image to a layout directory':
       'opmate oci copy registry.example.com/demo/bundle:v1.0.0 oci:layout:v1',
-    ],
-    [
-      'Push an image from a layout directory',
+    'Push an image from a layout directory':
       'opmate oci copy oci:layout:v1 registry.example.com/demo/copy:v1',
-    ],
-  ],
+  },
   async runInSession({ context, args: [source, target], options, session }) {
     const parsedTarget = parseTargetReference(target);
     const { logger, signal, platform } = session;

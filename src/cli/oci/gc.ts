@@ -21,10 +21,10 @@ export const command = defineCommand({
       { default: defaultGarbageAgeMs, defaultText: '1h' },
     ),
   },
-  examples: [
-    ['List the blobs that would be removed', 'opmate oci gc ./layout --dry-run'],
-    ['Remove unreferenced blobs older than a day', 'opmate oci gc ./layout --older-than 24h'],
-  ],
+  examples: {
+    'List the blobs that would be removed': 'opmate oci gc ./layout --dry-run',
+    'Remove unreferenced blobs older than a day': 'opmate oci gc ./layout --older-than 24h',
+  },
   async run({ context, args: [directory], options }) {
     const { dryRun, olderThan: minAgeMs } = options;
     return withOpen(createLogger(context, options), async (logger) => {

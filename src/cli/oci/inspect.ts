@@ -17,10 +17,10 @@ export const command = defineCommand({
       tags: flag('list the tags of the repository'),
     }),
   },
-  examples: [
-    ['Show an image', 'opmate oci inspect registry.example.com/demo/bundle:v1.0.0'],
-    ['List the tags of a repository', 'opmate oci inspect registry.example.com/demo/bundle --tags'],
-  ],
+  examples: {
+    'Show an image': 'opmate oci inspect registry.example.com/demo/bundle:v1.0.0',
+    'List the tags of a repository': 'opmate oci inspect registry.example.com/demo/bundle --tags',
+  },
   async runInSession({ context, args: [reference], options, session }) {
     const { output: format } = options;
     const describe = async (session: Session): Promise<string | Buffer> => {

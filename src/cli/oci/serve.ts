@@ -29,13 +29,11 @@ export const command = defineCommand({
     archiveBase: repeated('directory', 'directory of the base archive', { group: 'Input' }),
     ...archiveProofFlags,
   },
-  examples: [
-    ['Serve a layout directory as a registry', 'opmate oci serve ./layout'],
-    [
-      'Serve an archive of opmate mirror to a cluster',
+  examples: {
+    'Serve a layout directory as a registry': 'opmate oci serve ./layout',
+    'Serve an archive of opmate mirror to a cluster':
       'opmate oci serve ./archive --host 0.0.0.0 --htpasswd users.htpasswd',
-    ],
-  ],
+  },
   async run({ context, args: [directory], options }) {
     const { host, port, htpasswd, insecureListen, readOnly, maxSize } = options;
     const logger = createLogger(context, options);

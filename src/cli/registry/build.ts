@@ -61,16 +61,12 @@ type BuildOptions = FlagValues<typeof flags> & GlobalOptions;
 export const command = defineCommand({
   summary: 'build an index image from an app registry, package manifests or bundles',
   flags,
-  examples: [
-    [
-      'Build an index image from a bundle',
+  examples: {
+    'Build an index image from a bundle':
       'opmate registry build --bundles ./bundle --from scratch --to registry.example.com/demo/new-index:v1',
-    ],
-    [
-      'Write a database from several bundles',
+    'Write a database from several bundles':
       'opmate registry build --bundles registry.example.com/demo/bundle:v1.0.0,registry.example.com/demo/bundle:v1.1.0 --save . --db-only',
-    ],
-  ],
+  },
   async runInSession({ context, options, session }) {
     const output = await parseOutput(context, options);
     const source = await readSource(context, options);

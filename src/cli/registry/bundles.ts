@@ -11,13 +11,11 @@ import { printableLine } from '../printable.js';
 export const command = defineCommand({
   summary: 'list all bundle references, one per line for registry add --from-file',
   arguments: [argument('<database>', databaseSummary)],
-  examples: [
-    ['List the bundle images of an index', 'opmate registry bundles index.db'],
-    [
-      'Create an index with the same bundles',
+  examples: {
+    'List the bundle images of an index': 'opmate registry bundles index.db',
+    'Create an index with the same bundles':
       'opmate registry bundles index.db | opmate registry add --from-file - -d new.db',
-    ],
-  ],
+  },
   async runInSession({ context, args: [file], session }) {
     return withOpen(openIndex(file, session), async (index) => {
       const bundles = index.listBundleReferences();

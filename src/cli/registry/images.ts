@@ -54,13 +54,11 @@ const flags = {
 export const command = defineCommand({
   summary: 'list the images of a catalog, or map them to a mirror and write cluster manifests',
   flags,
-  examples: [
-    ['List the images of a catalog', 'opmate registry images --from ./catalog'],
-    [
-      'Map them to a mirror, and write the manifests of the cluster',
+  examples: {
+    'List the images of a catalog': 'opmate registry images --from ./catalog',
+    'Map them to a mirror, and write the manifests of the cluster':
       'opmate registry images --from registry.example.com/demo/catalog:v1 --to mirror.example.com/demo',
-    ],
-  ],
+  },
   async runInSession({ context, options, session }) {
     const { from, fromArchive, fromDb, to, manifests } = options;
     const fault = options.catalogImage === undefined ? undefined : checkPullSpec(options.catalogImage);

@@ -17,10 +17,10 @@ export const command = defineCommand({
     ...manifestFlags,
     to: text('file', databaseSummary, { default: 'bundles.db', aliases: ['output', 'o'], group: 'Output' }),
   },
-  examples: [
-    ['Create an index from ./manifests', 'opmate registry init --to new.db'],
-    ['Skip invalid packages', 'opmate registry init -m ./manifests --to new.db --permissive'],
-  ],
+  examples: {
+    'Create an index from ./manifests': 'opmate registry init --to new.db',
+    'Skip invalid packages': 'opmate registry init -m ./manifests --to new.db --permissive',
+  },
   async runInSession({ options, session }) {
     const { to } = options;
     const code = await loadFromFlags(session, options, to, to);

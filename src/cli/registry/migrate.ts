@@ -19,10 +19,10 @@ export const command = defineCommand({
     ),
     outputDb: editFlags.outputDb,
   },
-  examples: [
-    ['Migrate an index in place', 'opmate registry migrate index.db'],
-    ['Write a new index', 'opmate registry migrate index.db --output-db new.db'],
-  ],
+  examples: {
+    'Migrate an index in place': 'opmate registry migrate index.db',
+    'Write a new index': 'opmate registry migrate index.db --output-db new.db',
+  },
   async runInSession({ args: [file], options, session: { logger, signal } }) {
     const to = options.schemaVersion ?? latestVersion;
     const from = await migrateDatabaseFile(file, { to, outputFile: options.outputDb, signal });

@@ -41,13 +41,10 @@ export const command = defineCommand({
   tool: 'opm',
   arguments: [argument('[database]', databaseSummary)],
   flags,
-  examples: [
-    ['Serve an index', 'opmate registry serve index.db'],
-    [
-      'Serve it on a free port, for one minute',
-      'opmate registry serve index.db --port 0 --timeout-seconds 60',
-    ],
-  ],
+  examples: {
+    'Serve an index': 'opmate registry serve index.db',
+    'Serve it on a free port, for one minute': 'opmate registry serve index.db --port 0 --timeout-seconds 60',
+  },
   async run({ context, args: [file], options }) {
     const { configmap, appregistryNamespace } = options;
     const database = file === undefined ? options.database : getDatabase(file, options.database);

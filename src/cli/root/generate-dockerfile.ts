@@ -22,10 +22,10 @@ export const command = defineCommand({
     binaryImage: text('image', 'the old name of --base-image', { hidden: true, excludes: ['baseImage'] }),
     extraLabels: repeated('key=value', 'additional labels, comma-separated', { short: 'l' }),
   },
-  examples: [
-    ['Write catalog.Dockerfile', 'opmate generate dockerfile ./catalog'],
-    ['Build on an image without opm', 'opmate generate dockerfile ./catalog -i scratch'],
-  ],
+  examples: {
+    'Write catalog.Dockerfile': 'opmate generate dockerfile ./catalog',
+    'Build on an image without opm': 'opmate generate dockerfile ./catalog -i scratch',
+  },
   async run({ context, args: [directory], options }) {
     const { baseImage, binaryImage, builderImage } = options;
     if (binaryImage !== undefined) {

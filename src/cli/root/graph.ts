@@ -27,11 +27,11 @@ export const command = defineCommand({
   summary: 'draw the upgrade graph as Mermaid text, SVG or JSON',
   arguments: [argument('<reference...>', `bundle or catalog: ${catalogForms}`)],
   flags,
-  examples: [
-    ['Draw the upgrade graph of one package', 'opmate graph ./catalog -p demo'],
-    ['Draw it as SVG', 'opmate graph ./catalog -p demo -o svg'],
-    ['Omit bundles older than demo.v1.0.0', 'opmate graph ./catalog -p demo --minimum-edge demo.v1.0.0'],
-  ],
+  examples: {
+    'Draw the upgrade graph of one package': 'opmate graph ./catalog -p demo',
+    'Draw it as SVG': 'opmate graph ./catalog -p demo -o svg',
+    'Omit bundles older than demo.v1.0.0': 'opmate graph ./catalog -p demo --minimum-edge demo.v1.0.0',
+  },
   async runInSession({ context, args: [references], options, tool, session }) {
     const facts = await readFacts(references, session);
     // opm draws nothing, and succeeds.

@@ -16,10 +16,10 @@ export const command = defineCommand({
     icon: text('file', 'image file to embed as the icon', { short: 'i', mayBeEmpty: true }),
     description: text('file', 'file whose content becomes the description', { short: 'd', mayBeEmpty: true }),
   },
-  examples: [
-    ['Create a package', 'opmate init demo --default-channel stable -o yaml > package.yaml'],
-    ['Add a description and an icon', 'opmate init demo -c stable -d README.md -i icon.svg'],
-  ],
+  examples: {
+    'Create a package': 'opmate init demo --default-channel stable -o yaml > package.yaml',
+    'Add a description and an icon': 'opmate init demo -c stable -d README.md -i icon.svg',
+  },
   async run({ context, args: [packageName], options }) {
     const { output: format, defaultChannel, description, icon } = options;
     // opm ignores empty names.

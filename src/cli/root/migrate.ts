@@ -17,13 +17,11 @@ export const command = defineCommand({
     argument('<directory>', 'new or empty output directory'),
   ],
   flags: { output: catalogOutput, migrateLevel },
-  examples: [
-    ['Convert a sqlite index to a file-based catalog', 'opmate migrate index.db ./new-catalog'],
-    [
-      'Unpack a catalog image as YAML',
+  examples: {
+    'Convert a sqlite index to a file-based catalog': 'opmate migrate index.db ./new-catalog',
+    'Unpack a catalog image as YAML':
       'opmate migrate registry.example.com/demo/catalog:v1 ./new-catalog -o yaml',
-    ],
-  ],
+  },
   async runInSession({ args: [reference, directory], options, session }) {
     const { output: format } = options;
     resolveMigrationLevel(options.migrateLevel ?? '');

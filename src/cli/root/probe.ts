@@ -29,10 +29,10 @@ export const command = defineCommand({
   summary: "check a gRPC server's health; the result is the exit code",
   tool: 'opm',
   flags,
-  examples: [
-    ['Check the server on this machine', 'opmate probe'],
-    ['Check a server over TLS', 'opmate probe --addr registry.example.com:50051 --tls --tls-ca-cert ca.crt'],
-  ],
+  examples: {
+    'Check the server on this machine': 'opmate probe',
+    'Check a server over TLS': 'opmate probe --addr registry.example.com:50051 --tls --tls-ca-cert ca.crt',
+  },
   async run({ context, options }) {
     const { addr, service, tls, connectTimeout: connectTimeoutMs, rpcTimeout: responseTimeoutMs } = options;
     let code: number = probeCodes.usage;

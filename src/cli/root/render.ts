@@ -16,11 +16,11 @@ export const command = defineCommand({
     migrate: flag('run all migrations', { excludes: ['migrateLevel'] }),
     alphaImageRefTemplate: imageTemplate('bundles from directories', { hidden: 'alpha' }),
   },
-  examples: [
-    ['Render the bundle in a directory', 'opmate render ./bundle'],
-    ['Render a bundle image as YAML', 'opmate render registry.example.com/demo/bundle:v1.0.0 -o yaml'],
-    ['Convert a sqlite index to a file-based catalog', 'opmate render index.db --migrate > catalog.json'],
-  ],
+  examples: {
+    'Render the bundle in a directory': 'opmate render ./bundle',
+    'Render a bundle image as YAML': 'opmate render registry.example.com/demo/bundle:v1.0.0 -o yaml',
+    'Convert a sqlite index to a file-based catalog': 'opmate render index.db --migrate > catalog.json',
+  },
   async runInSession({ context, args: [references], options, session }) {
     const { output: format } = options;
     const migrateLevel = options.migrate ? 'all' : options.migrateLevel;

@@ -68,11 +68,11 @@ export const command = defineCommand({
   tool: 'opm',
   arguments: [argument('[catalog]', `catalog: ${catalogForms}`)],
   flags,
-  examples: [
-    ['Serve a catalog over gRPC', 'opmate serve ./catalog'],
-    ['Serve it over HTTP too, as catalogd does', 'opmate serve ./catalog --http 127.0.0.1:8080'],
-    ['Build the cache, and exit', 'opmate serve ./catalog --cache-dir ./cache --cache-only'],
-  ],
+  examples: {
+    'Serve a catalog over gRPC': 'opmate serve ./catalog',
+    'Serve it over HTTP too, as catalogd does': 'opmate serve ./catalog --http 127.0.0.1:8080',
+    'Build the cache, and exit': 'opmate serve ./catalog --cache-dir ./cache --cache-only',
+  },
   async run({ context, args: [reference], options }) {
     const { catalogs } = options;
     if (catalogs !== undefined) {

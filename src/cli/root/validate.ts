@@ -21,11 +21,11 @@ export const command = defineCommand({
   tool: 'opm',
   arguments: [argument('<catalog>', `catalog: ${catalogForms}`)],
   flags: { output: reportOutput },
-  examples: [
-    ['Check a catalog directory', 'opmate validate ./catalog'],
-    ['Annotate a pull request on GitHub', 'opmate validate ./catalog -o github'],
-    ['Check the catalog in an image', 'opmate validate registry.example.com/demo/catalog:v1'],
-  ],
+  examples: {
+    'Check a catalog directory': 'opmate validate ./catalog',
+    'Annotate a pull request on GitHub': 'opmate validate ./catalog -o github',
+    'Check the catalog in an image': 'opmate validate registry.example.com/demo/catalog:v1',
+  },
   async runInSession({ context, args: [directory], options, session }) {
     const { output: format } = options;
     await checkDirectory(directory);

@@ -18,13 +18,11 @@ export const command = defineCommand({
     output: outputFormat(['text', 'json'], { default: 'text' }),
   },
   description: 'Exits with 3 if an image is unsigned or refused.',
-  examples: [
-    ['Verify a signature by key', 'opmate verify --key cosign.pub registry.example.com/demo/bundle:v1.0.0'],
-    [
-      'Apply the policy of a host',
+  examples: {
+    'Verify a signature by key': 'opmate verify --key cosign.pub registry.example.com/demo/bundle:v1.0.0',
+    'Apply the policy of a host':
       'opmate verify --policy policy.json registry.example.com/demo/bundle:v1.0.0',
-    ],
-  ],
+  },
   async runInSession({ context, args: [references], options, session }) {
     const request = findPolicyRequest(options);
     if (request === undefined) {

@@ -12,10 +12,10 @@ export const command = defineCommand({
   tool: 'opm',
   arguments: [argument('[ignored...]')],
   flags: { output: outputFormat(['text', 'json', 'yaml'], { default: 'text' }) },
-  examples: [
-    ["Print the version in opm's format", 'opmate version'],
-    ['Print the version as data', 'opmate version -o json'],
-  ],
+  examples: {
+    "Print the version in opm's format": 'opmate version',
+    'Print the version as data': 'opmate version -o json',
+  },
   async run({ context, options }) {
     const own = await ownVersion();
     const { commit, date } = await readBuild();

@@ -20,15 +20,13 @@ export const command = defineCommand({
     port: portFlag(0),
     host: loopbackHostFlag,
   },
-  examples: [
-    ['Show a catalog directory in the browser', 'opmate view ./catalog --open'],
-    ['Write the page for any web server', 'opmate view ./catalog --export ./page'],
-    [
-      'Select content to mirror, and write an ImageSetConfiguration',
+  examples: {
+    'Show a catalog directory in the browser': 'opmate view ./catalog --open',
+    'Write the page for any web server': 'opmate view ./catalog --export ./page',
+    'Select content to mirror, and write an ImageSetConfiguration':
       'opmate view registry.example.com/demo/catalog:v1 --edit --to imageset.yaml',
-    ],
-    ['Show the changes since an older catalog', 'opmate view ./catalog --compare ./older-catalog'],
-  ],
+    'Show the changes since an older catalog': 'opmate view ./catalog --compare ./older-catalog',
+  },
   async runInSession({ context, args: [reference], options, session }) {
     const { compare, host, port, export: directory } = options;
     const { logger } = session;

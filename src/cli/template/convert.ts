@@ -13,13 +13,10 @@ function convertCommand(type: ConvertedType, summary: string) {
     summary,
     arguments: [argument('[catalog]', 'file, directory or image (default: stdin)')],
     flags: { output: catalogOutput },
-    examples: [
-      [`Create a ${type} template from a catalog directory`, `opmate template convert ${type} ./catalog`],
-      [
-        `Create a ${type} template from a catalog image, as YAML`,
-        `opmate template convert ${type} registry.example.com/demo/catalog:v1 -o yaml`,
-      ],
-    ],
+    examples: {
+      [`Create a ${type} template from a catalog directory`]: `opmate template convert ${type} ./catalog`,
+      [`Create a ${type} template from a catalog image, as YAML`]: `opmate template convert ${type} registry.example.com/demo/catalog:v1 -o yaml`,
+    },
     async runInSession({ context, args: [reference = '-'], options: { output: format }, session }) {
       const input = (await isPipe(reference)) ? await openInput(reference, context) : undefined;
       try {

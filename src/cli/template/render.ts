@@ -24,10 +24,10 @@ export const command = defineCommand({
     argument('[file]', 'template file (default: stdin)'),
   ],
   flags,
-  examples: [
-    ['Render a template as YAML', 'opmate template render template.yaml -o yaml'],
-    ['Draw the upgrade graph of its catalog', 'opmate template render template.yaml -o mermaid'],
-  ],
+  examples: {
+    'Render a template as YAML': 'opmate template render template.yaml -o yaml',
+    'Draw the upgrade graph of its catalog': 'opmate template render template.yaml -o mermaid',
+  },
   runInSession: ({ context, args, options, tool, session }) =>
     renderFile(context, args, options, tool === undefined, session),
 });

@@ -81,7 +81,7 @@ describe('help', () => {
 
   it('shows an example over several lines that a shell reads as one', () => {
     for (const { command } of declared) {
-      for (const [, line] of command.examples ?? []) {
+      for (const line of Object.values(command.examples ?? {})) {
         expect(
           wrapExample(line)
             .replace(/ \\\n {4}/g, ' ')

@@ -1,7 +1,7 @@
 import type { CheckName } from '../catalog/doctor/checks.js';
 import { type DiagnoseOptions, diagnoseCatalog as diagnose } from '../catalog/doctor/diagnose.js';
 import type { CatalogDiagnostic } from '../model/catalog-diagnostic.js';
-import { aboutReference } from '../source/reference-error.js';
+import { throwAbout } from '../source/reference-error.js';
 import type { Session } from '../source/session.js';
 import { withCatalog } from './open-catalog.js';
 
@@ -15,11 +15,7 @@ export async function diagnoseCatalog(
   options: Omit<DiagnoseOptions, 'signal' | 'logger'> = {},
 ): Promise<CatalogDiagnostic<CheckName>[]> {
   const { signal, logger } = session;
-  return withCatalog(reference, session, async ({ catalog }) => {
-    try {
-      return await diagnose(catalog, { ...options, signal, logger });
-    } catch (error) {
-      throw aboutReference(error, reference);
-    }
-  });
+  return withCatalog(reference, session, ({ catalog }) =>
+    diagnose(catalog, { ...options, signal, logger }).catch(throwAbout(reference)),
+  );
 }

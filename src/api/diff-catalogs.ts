@@ -3,7 +3,7 @@ import { type CatalogSnapshot, takeSnapshot } from '../catalog/diff/snapshot.js'
 import type { Catalog } from '../catalog/catalog.js';
 import { OpmateError } from '../core/errors.js';
 import { describeMissing } from '../core/suggest.js';
-import { aboutReference } from '../source/reference-error.js';
+import { throwAbout } from '../source/reference-error.js';
 import type { Session } from '../source/session.js';
 import { withCatalog } from './open-catalog.js';
 
@@ -23,13 +23,8 @@ export async function diffCatalogs(
   const { packages: names } = options;
   const { signal, logger } = session;
   const packages = names === undefined ? undefined : new Set(names);
-  const read = async (reference: string, catalog: Catalog): Promise<CatalogSnapshot> => {
-    try {
-      return await takeSnapshot(catalog, { signal, logger, packages });
-    } catch (error) {
-      throw aboutReference(error, reference);
-    }
-  };
+  const read = (reference: string, catalog: Catalog) =>
+    takeSnapshot(catalog, { signal, logger, packages }).catch(throwAbout(reference));
   return withCatalog(from, session, (first) =>
     withCatalog(to, session, async (second) => {
       const [before, after] = [await read(from, first.catalog), await read(to, second.catalog)];

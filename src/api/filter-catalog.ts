@@ -10,7 +10,7 @@ import { createKeptCatalog } from '../catalog/selection/kept-catalog.js';
 import type { CatalogSelection } from '../catalog/selection/selection.js';
 import { withoutCredentials } from '../core/reference.js';
 import type { BlobOrigin, CatalogFacts } from '../model/facts.js';
-import { aboutReference } from '../source/reference-error.js';
+import { throwAbout } from '../source/reference-error.js';
 import type { Session } from '../source/session.js';
 import { type CatalogOutput, resolveOutput } from './catalog-output.js';
 import { openCatalog } from './open-catalog.js';
@@ -88,9 +88,7 @@ async function select(
           if (day !== undefined) days.set(`${bundle.package}/${bundle.name}`, day);
         }
       : undefined,
-  }).catch((error: unknown) => {
-    throw aboutReference(error, reference);
-  });
+  }).catch(throwAbout(reference));
   const parseDay = (packageName: string, bundle: string): string | undefined =>
     days.get(`${packageName}/${bundle}`);
   const selection = selectBundles(before, filter, {

@@ -1,7 +1,7 @@
 import type { Catalog } from '../catalog/catalog.js';
 import { collectFacts } from '../catalog/facts.js';
 import type { CatalogFacts } from '../model/facts.js';
-import { aboutReference } from '../source/reference-error.js';
+import { throwAbout } from '../source/reference-error.js';
 import type { Session } from '../source/session.js';
 import { type BundleRefusal, openCatalog } from './open-catalog.js';
 
@@ -28,10 +28,7 @@ export async function loadCatalog(
     read: (origin) => catalog.read(origin),
     readText: (origin) => catalog.readText(origin),
     lineOf: (origin, path) => catalog.lineOf(origin, path),
-    facts: () =>
-      collectFacts(catalog, session).catch((error: unknown) => {
-        throw aboutReference(error, reference);
-      }),
+    facts: () => collectFacts(catalog, session).catch(throwAbout(reference)),
     close: () => source.close(),
   };
 }

@@ -1,6 +1,6 @@
 import { withOpen } from '../core/concurrency.js';
 import { OpmateError } from '../core/errors.js';
-import { aboutReference } from '../source/reference-error.js';
+import { throwAbout } from '../source/reference-error.js';
 import type { Session } from '../source/session.js';
 import type { CatalogSource, Source } from '../source/source-types.js';
 import { openSource } from '../source/source.js';
@@ -28,9 +28,7 @@ export async function openCatalog(
   session: Session,
   refusal?: BundleRefusal,
 ): Promise<CatalogSource> {
-  const source = await openSource(reference, session).catch((error: unknown) => {
-    throw aboutReference(error, reference);
-  });
+  const source = await openSource(reference, session).catch(throwAbout(reference));
   return requireCatalog(source, reference, refusal);
 }
 

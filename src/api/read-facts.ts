@@ -2,7 +2,7 @@ import { collectFacts } from '../catalog/facts.js';
 import { mapConcurrent, withOpen } from '../core/concurrency.js';
 import { describeBundle } from '../model/describe.js';
 import { type CatalogFacts, emptyFacts, joinFacts } from '../model/facts.js';
-import { aboutReference } from '../source/reference-error.js';
+import { throwAbout } from '../source/reference-error.js';
 import { renderBundleSource } from '../source/render.js';
 import type { Session } from '../source/session.js';
 import { openSource } from '../source/source.js';
@@ -12,16 +12,11 @@ import { openSource } from '../source/source.js';
  * OpmateError.
  */
 export async function readFacts(references: readonly string[], session: Session): Promise<CatalogFacts> {
-  const read = async (reference: string): Promise<CatalogFacts> => {
-    try {
-      return await withOpen(openSource(reference, session), async (source) => {
-        if (source.kind === 'catalog') return collectFacts(source.catalog, session);
-        const blob = renderBundleSource(source, reference, { migrationLevel: 'none' });
-        return { ...emptyFacts(), bundles: [describeBundle(blob)] };
-      });
-    } catch (error) {
-      throw aboutReference(error, reference);
-    }
-  };
+  const read = (reference: string): Promise<CatalogFacts> =>
+    withOpen(openSource(reference, session), async (source) => {
+      if (source.kind === 'catalog') return collectFacts(source.catalog, session);
+      const blob = renderBundleSource(source, reference, { migrationLevel: 'none' });
+      return { ...emptyFacts(), bundles: [describeBundle(blob)] };
+    }).catch(throwAbout(reference));
   return joinFacts(await mapConcurrent(references, 8, read, session));
 }

@@ -1,6 +1,6 @@
 import type { FileHandle } from 'node:fs/promises';
 import type { CancelOptions } from '../core/concurrency.js';
-import { OpmateError, fileError } from '../core/errors.js';
+import { OpmateError, throwFileError } from '../core/errors.js';
 import type { Logger } from '../core/log.js';
 import { type JsonObject, isJsonObject } from '../document/json.js';
 import { addContext, combineErrors } from '../core/diagnostics-error.js';
@@ -209,12 +209,8 @@ function hidingText(options: MetasOptions, file: CatalogFile): MetasOptions {
 
 /** Returns a state that identifies the content of a file, to write exactly what was checked. */
 async function readState(handle: FileHandle, label: string): Promise<{ version: string; size: number }> {
-  try {
-    const stats = await handle.stat({ bigint: true });
-    return { version: getFileIdentity(stats), size: Number(stats.size) };
-  } catch (error) {
-    throw fileError(label, error, { file: label });
-  }
+  const stats = await handle.stat({ bigint: true }).catch(throwFileError(label, { file: label }));
+  return { version: getFileIdentity(stats), size: Number(stats.size) };
 }
 
 /** Yields the blobs of one open file. Throws OpmateError with file and line for the first invalid one. */

@@ -1,5 +1,5 @@
 import type { FileHandle } from 'node:fs/promises';
-import { OpmateError, fileError, throwFileError } from '../core/errors.js';
+import { OpmateError, throwFileError } from '../core/errors.js';
 import { fillBuffer } from '../files/file-region.js';
 import { openRegularFile } from '../files/read-file.js';
 
@@ -31,11 +31,8 @@ export async function readSome(
   offset: number,
   label: string,
 ): Promise<number> {
-  try {
-    return (await handle.read(target, 0, target.length, offset)).bytesRead;
-  } catch (error) {
-    throw fileError(label, error, { file: label });
-  }
+  const reading = handle.read(target, 0, target.length, offset);
+  return (await reading.catch(throwFileError(label, { file: label }))).bytesRead;
 }
 
 /** Returns the bytes of a place that was read before. Throws OpmateError IO, also for a file that became shorter. */

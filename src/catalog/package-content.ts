@@ -4,7 +4,7 @@ import { schemas } from '../model/declarative-config.js';
 import { type PackageContent, addToContent, emptyContent } from '../graph/resolve-content.js';
 import { decodeMeta } from './blob.js';
 import type { Catalog } from './catalog.js';
-import { locate } from './locate.js';
+import { readLocated } from './locate.js';
 
 /**
  * Reads a catalog once and returns what resolution needs of one package. Throws OpmateError with file and line for an
@@ -16,15 +16,10 @@ export async function readPackageContent(
   { signal, logger }: CancelOptions & { logger?: Logger | undefined } = {},
 ): Promise<PackageContent> {
   const content = emptyContent();
-  for await (const meta of catalog.metas({ withoutManifests: true, signal, logger })) {
+  await readLocated(catalog, { withoutManifests: true, signal, logger }, (meta) => {
     const isOfPackage =
       meta.package === packageName || (meta.schema === schemas.package && meta.name === packageName);
-    if (!isOfPackage) continue;
-    try {
-      addToContent(content, decodeMeta(meta));
-    } catch (error) {
-      throw await locate(catalog, meta.origin, error);
-    }
-  }
+    if (isOfPackage) addToContent(content, decodeMeta(meta));
+  });
   return content;
 }

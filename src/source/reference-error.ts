@@ -15,6 +15,13 @@ export function aboutReference(error: unknown, reference: string): unknown {
   return wrapped(error, shown, shown);
 }
 
+/** Returns a handler of a rejected promise, which throws the error of `aboutReference`. */
+export function throwAbout(reference: string): (error: unknown) => never {
+  return (error) => {
+    throw aboutReference(error, reference);
+  };
+}
+
 /** Returns the error with `context` as subject, replacing the subject `reference`. */
 export function wrapped(error: unknown, context: string, reference?: string): unknown {
   if (!(error instanceof OpmateError) || error instanceof CancelledError) return error;

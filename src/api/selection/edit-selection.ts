@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import path from 'node:path';
 import { computeDigest } from '../../core/digest.js';
-import { OpmateError, fileError } from '../../core/errors.js';
+import { OpmateError, throwFileError } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
 import { getText } from '../../document/json-fields.js';
 import { statIfPresent } from '../../files/file-status.js';
@@ -38,11 +38,7 @@ export async function createEditActions(
   /** Returns the digest of the file that is written; empty if missing. Throws OpmateError. */
   const readFileDigest = async (): Promise<string> => {
     if ((await statIfPresent(outputPath)) === undefined) return '';
-    try {
-      return computeDigest(await readRegularFile(outputPath, maxFileBytes));
-    } catch (error) {
-      throw fileError(file, error);
-    }
+    return computeDigest(await readRegularFile(outputPath, maxFileBytes).catch(throwFileError(file)));
   };
   return {
     token: randomBytes(16).toString('hex'),

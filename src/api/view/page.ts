@@ -1,6 +1,6 @@
 import { closeHttpServer } from '../../serve/server/http-server.js';
 import { type ListenAddress, getUrl, listenOn } from '../../serve/server/listening.js';
-import { aboutReference } from '../../source/reference-error.js';
+import { throwAbout } from '../../source/reference-error.js';
 import { type Session, withChanges } from '../../source/session.js';
 import { type CatalogView, type NamedCatalog, openCatalogView } from '../../view/catalog-view.js';
 import { CurrentView } from '../../view/current-view.js';
@@ -29,9 +29,7 @@ export async function openView(
   session: Session,
 ): Promise<CatalogView> {
   const { logger, signal } = session;
-  const view = await openCatalogView(shown, { compareWith, logger, signal }).catch((error: unknown) => {
-    throw aboutReference(error, shown.name);
-  });
+  const view = await openCatalogView(shown, { compareWith, logger, signal }).catch(throwAbout(shown.name));
   view.startChecks();
   return view;
 }

@@ -1,7 +1,7 @@
 import { keepOpen } from '../../core/concurrency.js';
 import { realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
+import { OpmateError, fileError, throwIfCancelled, throwFileError } from '../../core/errors.js';
 import { schemas } from '../../model/declarative-config.js';
 import { detach } from '../../model/describe.js';
 import { getFileIdentity } from '../../files/file-status.js';
@@ -127,9 +127,6 @@ async function readRoot(directory: string): Promise<string> {
 }
 
 async function readFileState(file: string, label: string): Promise<string> {
-  try {
-    return getFileIdentity(await stat(file, { bigint: true }));
-  } catch (error) {
-    throw fileError(label, error, { file: label });
-  }
+  const reading = stat(file, { bigint: true });
+  return getFileIdentity(await reading.catch(throwFileError(label, { file: label })));
 }

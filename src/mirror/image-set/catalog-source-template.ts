@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { ErrorList } from '../../core/diagnostics-error.js';
-import { OpmateError, fileError } from '../../core/errors.js';
+import { OpmateError, throwFileError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';
 import { decodeFile, readDocument } from '../../document/document.js';
@@ -94,11 +94,8 @@ export function requireSameTemplates(
 }
 
 async function readTemplateFile(place: string, file: string): Promise<string> {
-  try {
-    return decodeFile(await readRegularFile(place, maxTemplateBytes, { name: file }), file);
-  } catch (error) {
-    throw fileError(file, error, { file });
-  }
+  const reading = readRegularFile(place, maxTemplateBytes, { name: file });
+  return decodeFile(await reading.catch(throwFileError(file, { file })), file);
 }
 
 function parseTemplate(text: string, file: string): CatalogSourceTemplate {

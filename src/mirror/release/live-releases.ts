@@ -2,7 +2,7 @@ import { withOpen } from '../../core/concurrency.js';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { computeDigest } from '../../core/digest.js';
-import { OpmateError, UsageError, fileError } from '../../core/errors.js';
+import { OpmateError, UsageError, throwFileError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
 import { getOrAdd } from '../../core/groups.js';
 import { formatReference, parseReference } from '../../core/reference.js';
@@ -91,14 +91,9 @@ async function readReleaseKeys(type: ReleaseType, session: Session): Promise<Ope
       hint: `set ${name} to the public key file`,
     });
   }
-  try {
-    return parseKeyring(
-      await readRegularFile(path.resolve(session.workingDirectory, file), maxKeyBytes, { name: file }),
-      file,
-    );
-  } catch (error) {
-    throw fileError(name, error, { file });
-  }
+  const place = path.resolve(session.workingDirectory, file);
+  const reading = readRegularFile(place, maxKeyBytes, { name: file });
+  return parseKeyring(await reading.catch(throwFileError(name, { file })), file);
 }
 
 function serviceUrl(variable: string, defaultUrl: string, mayDiffer: boolean, { environment }: Session): URL {

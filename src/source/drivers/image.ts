@@ -15,7 +15,7 @@ import { openReference, withCatalogCache } from '../../oci/image/open.js';
 import { missingImageHint } from '../../oci/registry/registry-request.js';
 import type { Repository } from '../../oci/registry/repository.js';
 import { parseImageReference } from '../parse-place.js';
-import { aboutReference } from '../reference-error.js';
+import { throwAbout } from '../reference-error.js';
 import { type ImagePlace, pinReference } from '../place.js';
 import {
   type AllowedSources,
@@ -236,10 +236,7 @@ function toResolvedPlace(
   return {
     state,
     isImmutable: reference.digest !== undefined,
-    open: (allowed) =>
-      openImageSource(pinned, session, allowed).catch((error: unknown) => {
-        throw aboutReference(error, state.ref);
-      }),
+    open: (allowed) => openImageSource(pinned, session, allowed).catch(throwAbout(state.ref)),
     unpack: unpackImage(pinned, session),
     close,
   };

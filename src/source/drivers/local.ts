@@ -18,7 +18,7 @@ import type { LinkOptions } from '../../files/directory-root.js';
 import { getFileState, statIfPresent } from '../../files/file-status.js';
 import { isDatabaseFile } from '../../sqlite/schema/database.js';
 import type { ArchivePlace, DatabasePlace, DirectoryPlace } from '../place.js';
-import { aboutReference } from '../reference-error.js';
+import { throwAbout } from '../reference-error.js';
 import type { AllowedSources, CatalogSource, Source } from '../source-types.js';
 import type { SourceSession } from '../session.js';
 import {
@@ -156,10 +156,7 @@ export async function resolvePath(
   return {
     state: { id, ref: place.path },
     isImmutable: false,
-    open: (allowed) =>
-      openPath(place, session, allowed).catch((error: unknown) => {
-        throw aboutReference(error, place.path);
-      }),
+    open: (allowed) => openPath(place, session, allowed).catch(throwAbout(place.path)),
     confirm: async () => (await pathVersion(place.path, session)) === id,
     close: nothingToClose,
   };

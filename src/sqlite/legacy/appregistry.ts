@@ -123,12 +123,8 @@ async function loadPackage(
   place: Place,
   session: LoadArchivesSession,
 ): Promise<void> {
-  let names: string[];
-  try {
-    names = (await readdir(place.path)).filter((name) => !name.startsWith('.'));
-  } catch (error) {
-    throw fileError(place.label, error, { file: place.label });
-  }
+  const entries = await readdir(place.path).catch(throwFileError(place.label, { file: place.label }));
+  const names = entries.filter((name) => !name.startsWith('.'));
   const [name] = names;
   if (names.length === 1 && name !== undefined) {
     const file = { path: path.join(place.path, name), label: path.posix.join(place.label, name) };

@@ -232,7 +232,7 @@ export {
   type RegistryReference,
 } from './core/reference.js';
 
-export type { Catalog, MetasOptions } from './catalog/catalog.js';
+export type { Catalog, CatalogImage, MetasOptions } from './catalog/catalog.js';
 export type { Meta } from './catalog/meta.js';
 export { readDisplayNames } from './catalog/facts.js';
 export type * from './model/declarative-config.js';
@@ -318,7 +318,7 @@ export type { ManifestContent, Repository, WritableRepository } from './oci/regi
 export type * from './oci/image/types.js';
 export { readContents, type ImageContents } from './oci/image/contents.js';
 export { openArchiveSets, type OpenedArchive } from './oci/archive-set/archive-set-reader.js';
-export { readCatalogImages, type CatalogImage } from './mirror/catalog-images.js';
+export { readCatalogImages } from './mirror/catalog-images.js';
 export { readImageSetConfiguration } from './mirror/image-set/image-set-config.js';
 export {
   encodeInventory,

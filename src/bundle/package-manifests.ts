@@ -33,7 +33,7 @@ import { readFileWithin } from './read.js';
 export interface PackageManifest {
   packageName: string;
   channels: { name: string; head: string }[];
-  /** May be empty. */
+  /** May be empty for a package with a single channel. */
   defaultChannel: string;
   file: string;
 }

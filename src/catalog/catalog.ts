@@ -32,7 +32,7 @@ export interface Catalog {
    * Images stored for its bundles separately from `metas`: each bundle's own and related images, without empty and
    * duplicate ones.
    */
-  storedImages?(): Iterable<StoredImage>;
+  storedImages?(): Iterable<CatalogImage>;
   /** Channel members that `metas` does not cover. */
   storedMembers?(): Iterable<StoredMember>;
   /** Files of the catalog in walk order, if it consists of files, with names relative to its directory. */
@@ -40,11 +40,15 @@ export interface Catalog {
   close(): Promise<void>;
 }
 
-/** An image stored for a bundle; the package is empty for a bundle without one. */
-export interface StoredImage {
+/** An image that a catalog names. */
+export interface CatalogImage {
+  /** Reference as written in the catalog; never empty. */
   image: string;
+  /** `bundle` for the `image` of a blob, `related` for its `relatedImages`. */
   kind: 'bundle' | 'related';
+  /** Empty for a blob without a package. */
   package: string;
+  /** Name of the blob. */
   bundle: string;
 }
 

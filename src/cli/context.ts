@@ -1,12 +1,13 @@
 import path from 'node:path';
 import type { Readable, Writable } from 'node:stream';
+import type { SessionOptions } from '../source/session.js';
 
 /** Environment of a command. Created once, by `main`; nothing below `cli` reads the process. */
-export interface CommandContext {
-  environment: Readonly<Record<string, string | undefined>>;
+export interface CommandContext extends Pick<
+  SessionOptions,
+  'environment' | 'homeDirectory' | 'temporaryDirectory' | 'architecture'
+> {
   workingDirectory: string;
-  homeDirectory: string;
-  temporaryDirectory: string;
   // Each stream is opened on first use.
   readonly stdin: Readable;
   readonly stdout: Writable;
@@ -14,8 +15,6 @@ export interface CommandContext {
   /** Fires on SIGINT and SIGTERM. */
   signal: AbortSignal;
   now: () => Date;
-  /** Architecture of the machine, as Node.js names it. */
-  architecture: string;
 }
 
 /** Returns the user's cache directory: `$XDG_CACHE_HOME/opmate` or `~/.cache/opmate`. */

@@ -1,4 +1,5 @@
 import type { CancelOptions } from '../core/concurrency.js';
+import type { ChannelEntry } from '../model/declarative-config.js';
 
 /** A package in both APIs. */
 export interface CatalogPackage {
@@ -19,13 +20,9 @@ export interface CatalogChannel {
 }
 
 /** A bundle in a channel. Empty values are missing in the catalog. */
-export interface CatalogEntry {
+export interface CatalogEntry extends ChannelEntry {
   package: string;
   channel: string;
-  name: string;
-  replaces: string;
-  skips: string[];
-  skipRange: string;
 }
 
 /** Identifies a bundle; the HTTP API needs no channel. */

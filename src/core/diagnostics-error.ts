@@ -6,7 +6,7 @@ import {
   formatWithHint,
   withSubject,
 } from './diagnostic.js';
-import { type ErrorCode, OpmateError, throwIfCancelled } from './errors.js';
+import { type ErrorCode, type ErrorDetails, OpmateError, throwIfCancelled } from './errors.js';
 
 const errorCodes: Readonly<Record<string, ErrorCode>> = {
   syntax: 'SYNTAX',
@@ -133,14 +133,11 @@ export class ErrorList {
 }
 
 /** Context that `addContext` adds where the error lacks it. */
-interface ErrorContext {
+interface ErrorContext extends Pick<ErrorDetails, 'file' | 'line' | 'hint'> {
   /** New subject; the previous one becomes the start of the problem. */
   subject?: string | undefined;
   /** Other names of the same thing, which `subject` replaces. */
   replaces?: readonly string[] | undefined;
-  file?: string | undefined;
-  line?: number | undefined;
-  hint?: string | undefined;
   /** Replacement for an unsuitable hint. */
   newHint?: string | undefined;
   /** Becomes the cause instead of the original: the other errors that it stands for. */

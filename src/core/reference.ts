@@ -137,12 +137,7 @@ export function checkPullSpec(text: string): string | undefined {
   return parts.registry.startsWith('[') ? invalidFormat : undefined;
 }
 
-interface NameParts {
-  registry: string;
-  repository: string;
-  tag?: string;
-  digest?: string;
-}
+type NameParts = Omit<RegistryReference, 'transport' | 'text'>;
 
 const invalidFormat = 'invalid reference format';
 const hostPattern = /^[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?$/;

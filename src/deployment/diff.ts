@@ -8,6 +8,7 @@ import { diffLines } from '../core/line-diff.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
 import { encodeYaml } from '../document/yaml.js';
 import { getValue } from '../document/json-fields.js';
+import type { ObjectId } from './cluster/objects.js';
 
 /** A changed field; missing values are undefined. */
 export interface FieldChange {
@@ -18,12 +19,8 @@ export interface FieldChange {
 }
 
 /** A changed object. */
-export interface ObjectChange {
+export interface ObjectChange extends ObjectId {
   action: 'added' | 'removed' | 'changed';
-  apiVersion: string;
-  kind: string;
-  namespace: string;
-  name: string;
   /** A definition is removed, and with it all objects of its kind. */
   removesDefinition: boolean;
   /** Changed fields of a changed object. */

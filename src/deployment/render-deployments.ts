@@ -41,16 +41,12 @@ import {
 import { digestPieces } from '../core/digest.js';
 
 /** A rendered deployment document. */
-export interface RenderedDeployment {
+export interface RenderedDeployment extends Pick<RenderedContent, 'packageName' | 'version' | 'clouds'> {
   name: string;
   /** Namespace of the document; empty if not set. */
   namespace: string;
   /** Namespace of the operator. */
   installNamespace: string;
-  packageName?: string;
-  version?: string;
-  /** Clouds from which the operator requests credentials. */
-  clouds?: readonly string[];
   /** The document pauses changes on the cluster. */
   isPaused: boolean;
   /** Objects sorted by kind, namespace and name; empty if there are findings. */

@@ -1,4 +1,4 @@
-import type { Catalog, MetasOptions } from '../catalog/catalog.js';
+import type { Catalog, CatalogImage, MetasOptions } from '../catalog/catalog.js';
 import { locate } from '../catalog/locate.js';
 import type { Meta } from '../catalog/meta.js';
 import { OpmateError } from '../core/errors.js';
@@ -6,18 +6,6 @@ import { findField } from '../document/go-json-fold.js';
 import { quoteGo } from '../document/go-json.js';
 import { type JsonValue, isJsonObject } from '../document/json.js';
 import { schemas } from '../model/declarative-config.js';
-
-/** An image that a catalog names. */
-export interface CatalogImage {
-  /** Reference as written in the catalog; never empty. */
-  image: string;
-  /** `bundle` for the `image` of a blob, `related` for its `relatedImages`. */
-  kind: 'bundle' | 'related';
-  /** Empty for a blob without a package. */
-  package: string;
-  /** Name of the blob. */
-  bundle: string;
-}
 
 /**
  * Reads the images of a catalog: `image` and `relatedImages` of blobs of any schema, each once per blob; of a sqlite

@@ -7,11 +7,10 @@ import {
 } from '../../bundle/plain/rights/cloud-permissions.js';
 import { type Impact, getImpacts } from '../../bundle/plain/rights/impact.js';
 import { type Right, getRights } from '../../bundle/plain/rights/rights.js';
-import type { Diagnostic } from '../../core/diagnostic.js';
-import type { PlainObject } from '../../kube/object.js';
 import type { Pin } from '../../source/content/content-types.js';
 import type { Session } from '../../source/session.js';
 import { type BundleSourceOptions, type SourceOpener, useSources } from './bundle-sources.js';
+import type { RenderedBundle } from './render-bundle.js';
 
 /** Options of `readBundlePermissions`. */
 export interface PermissionsOptions extends BundleSourceOptions {
@@ -23,21 +22,16 @@ export interface PermissionsOptions extends BundleSourceOptions {
 }
 
 /** Permissions that an installed operator has; empty if there are findings. */
-export interface BundlePermissions {
+export interface BundlePermissions extends Omit<RenderedBundle, 'warnings'> {
   /** Name of the package. */
   name: string;
   installNamespace: string;
-  objects: PlainObject[];
   rights: Right[];
   /** Effects on the cluster beyond permissions, such as host access. */
   impacts: Impact[];
   /** Clouds for which the operator requests credentials. */
   clouds: string[];
   cloud: CloudPermission[];
-  /** Reasons why the bundle cannot be installed. */
-  findings: Diagnostic[];
-  /** True for a directory that was read in place: findings name its paths. */
-  isInPlace: boolean;
 }
 
 /** Permissions of a bundle, and of an older one. */

@@ -1,9 +1,9 @@
 import { type ExtractedConfigMap, extractConfigMaps } from '../../bundle/config-map-extract.js';
-import type { Diagnostic } from '../../core/diagnostic.js';
 import { parseReference, withoutCredentials } from '../../core/reference.js';
 import type { Pin } from '../../source/content/content-types.js';
 import type { Session } from '../../source/session.js';
 import { type BundleSourceOptions, useSources } from './bundle-sources.js';
+import type { RenderedBundle } from './render-bundle.js';
 
 /** Options of `extractBundle`. */
 export interface ExtractBundleOptions extends BundleSourceOptions {
@@ -22,13 +22,9 @@ export interface ExtractBundleOptions extends BundleSourceOptions {
 }
 
 /** ConfigMaps with the files of a bundle. */
-export interface ExtractedBundle {
+export interface ExtractedBundle extends Omit<RenderedBundle, 'objects'> {
   /** Each is made by its `load`; empty with findings. */
   configMaps: readonly ExtractedConfigMap[];
-  findings: Diagnostic[];
-  warnings: Diagnostic[];
-  /** True for a directory that was read in place: findings name its paths. */
-  isInPlace: boolean;
 }
 
 /** Packs a bundle into a ConfigMap as OLM reads it, or into several. Throws OpmateError. */

@@ -159,15 +159,11 @@ export interface MirrorMapping {
 }
 
 /** Plan of a run: images and bytes, and the lock that pins them. */
-export interface MirrorPlan {
-  bytes: BytePlan;
-  lock: ImageSetLock;
+export interface MirrorPlan extends Pick<MirrorResult, 'bytes' | 'lock' | 'changes'> {
   /** Bundles that are kept beyond the request, and why. */
   kept: { catalog: string; package: string; channel: string; bundle: string; reason: string }[];
   /** Images that `onError` skips, which the lock does not pin. */
   report: TransferReport;
-  /** Changes of catalogs that lack images, one sentence each. */
-  changes: string[];
 }
 
 /** Result of mirroring to a registry. */
@@ -187,14 +183,7 @@ export interface MirrorResult {
 }
 
 /** Result of mirroring to disk. */
-export interface MirrorArchive {
-  /** Omitted images. */
-  report: TransferReport;
-  /** Changes of catalogs that lack images, one sentence each. */
-  changes: string[];
-  /** Names of the bundles removed from catalogs. */
-  removedBundles: string[];
-  lock: ImageSetLock;
+export interface MirrorArchive extends Omit<MirrorResult, 'resources' | 'bytes' | 'waiting'> {
   index: ArchiveIndex;
   /** Bytes that an interrupted run had written. */
   keptBytes: number;

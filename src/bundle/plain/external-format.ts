@@ -6,7 +6,7 @@ import { type TemporaryPlace, withTemporaryDirectory } from '../../files/tempora
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import type { CertificateProvider } from './registry-v1/certificates.js';
+import type { InstallOptions } from './registry-v1/convert.js';
 import type { PlainManifests } from './plain-directory.js';
 import { readPlainFiles } from './plain-directory.js';
 import { type Environment, findProgram, runProgram } from '../../files/run-program.js';
@@ -18,12 +18,9 @@ export interface ProgramSession extends TemporaryPlace, CancelOptions {
 }
 
 /** Input of a rendering program. */
-export interface ProgramOptions {
+export interface ProgramOptions extends InstallOptions {
   /** Name of the installation, a release of helm; by default that of the chart. */
   name?: string | undefined;
-  installNamespace: string;
-  watchNamespaces?: readonly string[] | undefined;
-  provider?: CertificateProvider | undefined;
   /**
    * Configuration with its name in messages: for registry-v1 as in a ClusterExtension, for helm the values, for other
    * formats in their form.

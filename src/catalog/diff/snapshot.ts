@@ -19,11 +19,7 @@ export interface CatalogSnapshot {
   images: Set<string>;
 }
 
-interface BlobState {
-  schema: string;
-  package: string;
-  name: string;
-  origin: BlobOrigin;
+interface BlobState extends Pick<Meta, 'schema' | 'package' | 'name' | 'origin'> {
   /** Hash of the text; may differ for blobs that differ in form only. */
   hash: string;
 }

@@ -1,6 +1,6 @@
 import { UsageError } from '../../core/errors.js';
 import type { LogLevel } from '../../core/log.js';
-import type { RegistryOverrides } from '../../oci/registry/connection.js';
+import type { ConnectionOptions } from '../../oci/registry/connection.js';
 import { type Flag, type FlagValues, choice, flag, parsed, repeated, text } from './flags.js';
 import { byteSize, duration, integer } from './values.js';
 
@@ -42,13 +42,10 @@ export const globalFlags = {
 } satisfies Record<string, Flag<unknown>>;
 
 /** Values of the global flags, and of flags of some commands that extend them. */
-export interface GlobalOptions extends Partial<FlagValues<typeof globalFlags>> {
-  /** Allows plain HTTP and unverified certificates, for all registries or some. */
-  insecure?: boolean | ((registry: string) => boolean) | undefined;
-  overridesFor?: ((registry: string) => RegistryOverrides | undefined) | undefined;
-  /** Maximum attempts of a request and the delay between them; default: limited by `--retry-timeout`. */
-  maxAttempts?: number | undefined;
-  retryDelayMs?: number | undefined;
+export interface GlobalOptions
+  extends
+    Partial<FlagValues<typeof globalFlags>>,
+    Pick<ConnectionOptions, 'insecure' | 'overridesFor' | 'maxAttempts' | 'retryDelayMs'> {
   cacheDirectory?: string | undefined;
   /** Set flags without effect, as typed. */
   withoutEffect?: readonly string[] | undefined;

@@ -1,4 +1,4 @@
-import type { Catalog } from '../../catalog/catalog.js';
+import type { Catalog, CatalogImage } from '../../catalog/catalog.js';
 import type { CatalogSelection } from '../../catalog/selection/selection.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { ErrorList, addContext } from '../../core/diagnostics-error.js';
@@ -12,7 +12,7 @@ import type { BundleFacts } from '../../model/facts.js';
 import type { OpenedReference } from '../../oci/image/open.js';
 import { formatPlatform } from '../../oci/image/platform.js';
 import type { Platform } from '../../oci/image/types.js';
-import { type CatalogImage, getImages, readCatalogImages } from '../catalog-images.js';
+import { getImages, readCatalogImages } from '../catalog-images.js';
 import { openChartArtifact } from '../helm/chart-artifact.js';
 import { nameChart } from '../helm/chart-name.js';
 import type { OpenedChart } from '../helm/open-charts.js';

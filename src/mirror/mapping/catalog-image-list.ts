@@ -1,5 +1,5 @@
 import { parseFirstDocument } from '../../bundle/manifest.js';
-import { type Catalog, type MetasOptions, isFault } from '../../catalog/catalog.js';
+import { type Catalog, type CatalogImage, type MetasOptions, isFault } from '../../catalog/catalog.js';
 import type { Meta } from '../../catalog/meta.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
@@ -12,7 +12,7 @@ import { getList, getValue } from '../../document/json-fields.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { isCsv } from '../../model/csv.js';
 import { propertyTypes, schemas } from '../../model/declarative-config.js';
-import { type CatalogImage, readBlobImages } from '../catalog-images.js';
+import { readBlobImages } from '../catalog-images.js';
 
 /** Criteria of bundles; all must match. */
 export interface ImageSelection {

@@ -28,11 +28,7 @@ interface CatalogCondition {
 }
 
 /** Persistent record of a catalog: content, origin and status. */
-export interface CatalogRecord {
-  name: string;
-  labels: Readonly<Record<string, string>>;
-  priority: number;
-  isAvailable: boolean;
+export interface CatalogRecord extends Pick<CatalogManifest, 'name' | 'labels' | 'priority' | 'isAvailable'> {
   /** Empty where the manifest cannot be read. */
   sourceType: string;
   /** Name of the file of the manifest. */

@@ -1,5 +1,5 @@
 import { addContext } from '../../core/diagnostics-error.js';
-import type { Catalog, MetasOptions, StoredImage } from '../../catalog/catalog.js';
+import type { Catalog, MetasOptions, CatalogImage } from '../../catalog/catalog.js';
 import { isFault } from '../../catalog/catalog.js';
 import type { Meta } from '../../catalog/meta.js';
 import { CancelledError, type ErrorCode, OpmateError, throwIfCancelled } from '../../core/errors.js';
@@ -251,7 +251,7 @@ export class SqliteCatalog implements Catalog {
     return Buffer.from(encodeGoJson(await this.read(origin), { indent: jsonIndent }));
   }
 
-  storedImages(): Iterable<StoredImage> {
+  storedImages(): Iterable<CatalogImage> {
     this.#checkState();
     return this.#queries.bundleImages();
   }

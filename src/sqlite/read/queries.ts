@@ -1,3 +1,4 @@
+import type { CatalogImage } from '../../catalog/catalog.js';
 import { pushTo } from '../../core/groups.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
@@ -252,12 +253,7 @@ export function createIndexQueries(database: Database, lookups = createLookupTab
      * Returns the stored images by bundle: its own first, then related ones, sorted. A bundle in several packages has
      * the first of them; includes rows of missing bundles.
      */
-    *bundleImages(): Generator<{
-      image: string;
-      kind: 'bundle' | 'related';
-      package: string;
-      bundle: string;
-    }> {
+    *bundleImages(): Generator<CatalogImage> {
       lookups.check('operatorbundle', 'channel_entry', 'related_image');
       const owners = database.textRows<'bundle' | 'package'>(
         `SELECT DISTINCT operatorbundle_name AS bundle, package_name AS package FROM channel_entry

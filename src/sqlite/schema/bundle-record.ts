@@ -18,15 +18,12 @@ export interface TypedValue {
 }
 
 /** Columns of a bundle in an index, without its manifests. */
-export interface BundleRecord {
+export interface BundleRecord extends Pick<
+  Bundle,
+  'packageName' | 'channels' | 'defaultChannel' | 'version' | 'providedApis' | 'requiredApis'
+> {
   /** Name of its ClusterServiceVersion; never empty. */
   name: string;
-  packageName: string;
-  channels: string[];
-  /** May be empty. */
-  defaultChannel: string;
-  /** May be empty. */
-  version: string;
   skipRange: string;
   replaces: string;
   skips: string[];
@@ -38,9 +35,6 @@ export interface BundleRecord {
   /** Properties in stored order. */
   dependencies: TypedValue[];
   properties: TypedValue[];
-  /** Sorted by group, version, kind. */
-  providedApis: ApiKey[];
-  requiredApis: ApiKey[];
 }
 
 /** Manifests of a bundle in the columns `csv` and `bundle`: JSON texts, each with a line feed. */

@@ -1,3 +1,4 @@
+import type { PackageManifest } from '../../bundle/package-manifests.js';
 import { OpmateError } from '../../core/errors.js';
 import { encodeGoJson, quoteGo } from '../../document/go-json.js';
 import { followReplaces } from '../../graph/channel-graph.js';
@@ -10,12 +11,7 @@ import { aggregateErrors } from './aggregate.js';
 import { type BundleEdges, isDeprecated, readEdges } from './package-state.js';
 
 /** A package with the heads of its channels, which determine its upgrade graph. */
-export interface PackageChannels {
-  packageName: string;
-  channels: { name: string; head: string }[];
-  /** Optional for a package with a single channel. */
-  defaultChannel: string;
-}
+export type PackageChannels = Omit<PackageManifest, 'file'>;
 
 /**
  * Rewrites a package: its channels with the entries reachable from their heads over replaces and skips. A channel

@@ -1,8 +1,8 @@
 import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { DirectoryCatalog, type Catalog } from '../../../src/catalog/catalog.js';
+import { type Catalog, type CatalogImage, DirectoryCatalog } from '../../../src/catalog/catalog.js';
 import type { OpmateError } from '../../../src/core/errors.js';
-import { type CatalogImage, readCatalogImages } from '../../../src/mirror/catalog-images.js';
+import { readCatalogImages } from '../../../src/mirror/catalog-images.js';
 import { SqliteCatalog } from '../../../src/sqlite/read/catalog.js';
 import { failureOf } from '../../support/connect.js';
 import { smallIndex } from '../../support/small-index.js';

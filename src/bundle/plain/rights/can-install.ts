@@ -6,7 +6,7 @@ import { LimitError } from '../../../core/errors.js';
 import type { JsonObject } from '../../../document/json.js';
 import type { NeededRule } from './installer.js';
 import { type Manifest, openManifest } from '../../../kube/manifests.js';
-import { isRole, iterateTargets, withVerbs } from './rights.js';
+import { type Right, isRole, iterateTargets, withVerbs } from './rights.js';
 import { isResource } from './risks.js';
 
 /** Rules of an account in a namespace; in the whole cluster if it is empty. */
@@ -16,15 +16,7 @@ interface HeldRules {
 }
 
 /** Missing permissions for one resource or URL. */
-export interface MissingRule {
-  namespace: string;
-  group: string;
-  /** Resource, or `/path` of a URL. */
-  resource: string;
-  /** Empty for objects of any name. */
-  names: string[];
-  verbs: string[];
-}
+export type MissingRule = Pick<Right, 'namespace' | 'group' | 'resource' | 'names' | 'verbs'>;
 
 /** A single permission. */
 interface Atom {

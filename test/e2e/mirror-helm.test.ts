@@ -305,13 +305,13 @@ describe('opmate mirror of charts', () => {
     await sandbox.write({
       'odd/Chart.yaml': 'apiVersion: v2\nname: odd\nversion: 0.1.0\n',
       'odd/values.yaml': `image: ${image}\n`,
-      'odd/templates/pod.yaml': `# {{ toToml .Values }}\n${pod('{{ .Values.image }}').replace('{name: a, image:', '\n  - name: a\n    image:').replace('}]}', ']')}`,
+      'odd/templates/pod.yaml': `# {{ fromToml "" }}\n${pod('{{ .Values.image }}').replace('{name: a, image:', '\n  - name: a\n    image:').replace('}]}', ']')}`,
       'guess.yaml': `${head}  helm:\n    local:\n    - path: odd\n`,
     });
     const result = await dryRun('guess');
     expect(result.code).toBe(0);
     expect(result.stderr).toContain(
-      'odd/templates/pod.yaml:1: not evaluated: function toToml: TOML is not supported',
+      'odd/templates/pod.yaml:1: not evaluated: function fromToml: TOML is not supported',
     );
     expect(await mappingOf('guess')).toContain(`docker://${image}=`);
   });

@@ -49,6 +49,10 @@ const printed: [template: string, text: string][] = [
     '-001.500 000ab 7    | +002.0   007 str []interface {}{interface {}(nil), 1}',
   ],
   [
+    '{{ toToml (dict "a" (list (dict "x" 1 "y" (dict "z" 2.0)) (dict "x" 1.5)) "b" (list 1e21 "a" (dict "k" (list true))) "c.d" (dict "e f" "q\\"\\n\\u0001é" "n" nil "m" (dict "t" (list)))) }}',
+    'b = [1e+21, "a", {k = [true]}]\n\n[[a]]\n  x = 1\n  [a.y]\n    z = 2.0\n\n[[a]]\n  x = 1.5\n\n["c.d"]\n  "e f" = "q\\"\\n\\u0001é"\n  ["c.d".m]\n    t = []\n',
+  ],
+  [
     '{{ $a := dict "x" (dict "y" 1) }}{{ $_ := merge (dict) $a (dict "x" (dict "z" 2)) }}{{ toJson $a }}',
     '{"x":{"y":1,"z":2}}',
   ],
@@ -284,7 +288,8 @@ describe('helm/template', () => {
     ['{{ substr 3 2 "abcd" }}', 'evaluation', 'substr: slice bounds out of range', 1],
     ['{{ index .Values.list 1.0 }}', 'evaluation', 'index: cannot index slice/array with type float64', 1],
     ['{{ dig "q" "z" "y" 1 .Values.map }}', 'evaluation', 'dig: a string is no map', 1],
-    ['{{ toToml .Values }}', 'unsupported', 'function toToml: TOML is not supported', 1],
+    ['{{ fromToml "" }}', 'unsupported', 'function fromToml: TOML is not supported', 1],
+    ['{{ toToml (dict "a" (list nil)) }}', 'evaluation', 'toToml: a list contains nil', 1],
   ])('names the fault and the line of %j', async (template, kind, message, line) => {
     const { faults } = await render(template);
     expect(faults).toHaveLength(1);

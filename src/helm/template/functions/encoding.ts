@@ -7,6 +7,7 @@ import { TemplateFault, evaluationFault } from '../fault.js';
 import { type GoValue, fromJsonValue, getType, isGoMap, isNumber, toJsonValue } from '../go-values.js';
 import { sprint, sprintf, sprintln } from '../format.js';
 import { type FunctionTable, define, lacking, withMust } from './define.js';
+import { toToml } from './toml.js';
 
 function toYaml(value: GoValue): string {
   return encodeYaml(toJsonValue(value)).replace(/\n$/, '');
@@ -155,8 +156,7 @@ export const encodingFunctions: FunctionTable = {
     toRawJson: json(0, false),
     toPrettyJson: json(2, true),
   }),
-  toToml: lacking('toToml', 'TOML is not supported'),
-  mustToToml: lacking('mustToToml', 'TOML is not supported'),
+  toToml: define('a', ([value]) => toToml(value)),
   fromToml: lacking('fromToml', 'TOML is not supported'),
   b64enc: define('s', ([text]) => Buffer.from(text).toString('base64')),
   b64dec: define('s', ([text]) => fromBase64(text)),

@@ -53,6 +53,10 @@ const printed: [template: string, text: string][] = [
     'b = [1e+21, "a", {k = [true]}]\n\n[[a]]\n  x = 1\n  [a.y]\n    z = 2.0\n\n[[a]]\n  x = 1.5\n\n["c.d"]\n  "e f" = "q\\"\\n\\u0001é"\n  ["c.d".m]\n    t = []\n',
   ],
   [
+    '{{ duration (mul 60 90) }} {{ duration "-65" }} {{ durationRound "2h10m5s" }} {{ durationRound "24h" }} {{ durationRound "-9000h" }} {{ toDate "2006-01-02" "2024-03-05" | dateModify "-1.5h" }}',
+    '1h30m0s -1m5s 2h 24h 1y 2024-03-04 22:30:00 +0000 UTC',
+  ],
+  [
     '{{ $a := dict "x" (dict "y" 1) }}{{ $_ := merge (dict) $a (dict "x" (dict "z" 2)) }}{{ toJson $a }}',
     '{"x":{"y":1,"z":2}}',
   ],
@@ -221,8 +225,8 @@ const printed: [template: string, text: string][] = [
     '[1 2] [1 a] [2 1] [1 2] [1 2] [0 1] [[1 2] [3]] [1 2]',
   ],
   [
-    '{{ date "2006-01-02" (toDate "2006-01-02" "2024-03-05") }} {{ duration 95 }} {{ htmlDate (toDate "2006-01-02" "2024-03-05") }}',
-    '2024-03-05 0s 2024-03-05',
+    '{{ date "2006-01-02" (toDate "2006-01-02" "2024-03-05") }} {{ duration (int64 95) }} {{ htmlDate (toDate "2006-01-02" "2024-03-05") }}',
+    '2024-03-05 1m35s 2024-03-05',
   ],
   [
     '{{ (urlParse "https://u:p@host:80/path?q=1#f").host }} {{ urlJoin (dict "scheme" "http" "host" "h" "path" "/p") }} {{ html "<a>" }} {{ urlquery "a b&c" }}',

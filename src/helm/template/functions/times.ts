@@ -1,4 +1,5 @@
-import { type GoValue, GoStruct, toText } from '../go-values.js';
+import { parseGoDuration } from '../../../kube/duration.js';
+import { type GoValue, GoStruct, toInt, toText } from '../go-values.js';
 import { type FunctionTable, define } from './define.js';
 
 const months = 'January February March April May June July August September October November December'.split(
@@ -55,23 +56,32 @@ function timeStruct(time: Date): GoStruct {
   );
 }
 
-const units: Readonly<Record<string, number>> = { h: 3600, m: 60, s: 1, ms: 0.001 };
-
-function getSeconds(text: string): number {
-  let seconds = 0;
-  for (const [, amount, unit] of text.matchAll(/([\d.]+)(h|ms|m|s)/g))
-    seconds += Number(amount) * (units[unit as string] as number);
-  return text.startsWith('-') ? -seconds : seconds;
+/** Returns the milliseconds of a duration; 0 for other text. */
+function parseDuration(text: string): number {
+  const size = parseGoDuration(text.replace(/^[-+]/, '')) ?? 0;
+  return text.startsWith('-') ? -size : size;
 }
 
-function durationText(seconds: number): string {
-  const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor((seconds % 3600) / 60)];
-  const rest = `${Math.floor(seconds % 60)}s`;
-  return hours > 0 ? `${hours}h${minutes}m${rest}` : minutes > 0 ? `${minutes}m${rest}` : rest;
+/** Returns a duration of whole seconds as Go prints it. */
+function printDuration(seconds: number): string {
+  const size = Math.abs(seconds);
+  const [hours, minutes] = [Math.floor(size / 3600), Math.floor((size % 3600) / 60)];
+  const parts = hours > 0 ? `${hours}h${minutes}m` : minutes > 0 ? `${minutes}m` : '';
+  return `${seconds < 0 ? '-' : ''}${parts}${size % 60}s`;
+}
+
+const hour = 3_600_000;
+const roundUnits = { y: 8760 * hour, mo: 720 * hour, d: 24 * hour, h: hour, m: 60_000, s: 1000 };
+
+/** Returns the whole number of the largest unit that a duration exceeds. */
+function roundDuration(milliseconds: number): string {
+  const size = Math.abs(milliseconds);
+  const unit = Object.entries(roundUnits).find(([, length]) => size > length);
+  return unit === undefined ? '0s' : `${Math.floor(size / unit[1])}${unit[0]}`;
 }
 
 const modify = define('sa', ([change, time]) =>
-  timeStruct(validTime(parseTime(time).getTime() + getSeconds(change) * 1000)),
+  timeStruct(validTime(parseTime(time).getTime() + parseDuration(change))),
 );
 const inZone = define('sas', ([layout, time]) => formatTime(layout, parseTime(time)));
 const toDate = define('ss', ([, text]) => timeStruct(validTime(Date.parse(text))));
@@ -87,11 +97,13 @@ export const timeFunctions: FunctionTable = {
   ...{ toDate, mustToDate: toDate },
   unixEpoch: define('a', ([time]) => String(Math.floor(parseTime(time).getTime() / 1000))),
   ago: define('a', () => '0s'),
-  // sprig ignores an int.
+  // sprig ignores an int, but not the int64 that most functions return.
   duration: define('a', ([seconds]) =>
-    durationText(typeof seconds === 'string' && /^[+-]?\d{1,18}$/.test(seconds) ? Number(seconds) : 0),
+    printDuration(typeof seconds === 'string' || typeof seconds === 'bigint' ? Number(toInt(seconds)) : 0),
   ),
   durationRound: define('a', ([value]) =>
-    typeof value === 'string' ? durationText(getSeconds(value)) : '0s',
+    roundDuration(
+      typeof value === 'string' ? parseDuration(value) : typeof value === 'bigint' ? Number(value) / 1e6 : 0,
+    ),
   ),
 };

@@ -57,6 +57,10 @@ const printed: [template: string, text: string][] = [
     '1h30m0s -1m5s 2h 24h 1y 2024-03-04 22:30:00 +0000 UTC',
   ],
   [
+    '{{ regexFind "[^]]+" "ab]c" }} {{ regexFind "[]a]+" "b]a" }} {{ regexFind "[a[]+" "b[a" }} {{ regexFind "[^[:alpha:]]+" "a1" }} {{ regexReplaceAll "\\\\[x\\\\]" "a[x]" "y" }}',
+    'ab ]a [a 1 ay',
+  ],
+  [
     '{{ $a := dict "x" (dict "y" 1) }}{{ $_ := merge (dict) $a (dict "x" (dict "z" 2)) }}{{ toJson $a }}',
     '{"x":{"y":1,"z":2}}',
   ],

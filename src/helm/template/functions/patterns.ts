@@ -21,6 +21,12 @@ export function compilePattern(pattern: string, flags = ''): RegExp {
     .replaceAll('(?P<', '(?<')
     .replace(/\\z/g, '$(?![\\s\\S])')
     .replace(/\\A/g, '^')
+    // A bracket that comes first in a class is one of its characters.
+    .replace(
+      /\\[\s\S]|\[(\^?)(\]?)((?:\[:\w+:\]|\\[\s\S]|[^\]\\])*)\]/g,
+      (all, negation: string | undefined, bracket: string, content: string) =>
+        negation === undefined ? all : `[${negation}${bracket && '\\]'}${content}]`,
+    )
     .replace(/\[:(\w+):\]/g, (all, name: string) => classes[name] ?? all)
     .replace(/\\([pP])([A-Z])/g, '\\$1{$2}');
   try {

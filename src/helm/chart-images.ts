@@ -52,7 +52,7 @@ export async function findChartImages(
   options: FindImagesOptions = {},
 ): Promise<ChartImages> {
   const collection = createImageCollection(label, options.paths ?? []);
-  const prepared = prepareChart(chart);
+  const prepared = inContext({ subject: `${label}: values` }, () => prepareChart(chart));
   for (const { chart: of, name } of prepared.absent)
     collection.warn(
       `chart ${quoteGo(of)}: dependency ${quoteGo(name)} is missing in charts/: its images are not mirrored`,

@@ -37,7 +37,7 @@ export interface PreparedChart {
 
 /**
  * Applies aliases, conditions, tags and imports of dependencies, and merges default values downwards. Throws
- * OpmateError for values of a sub-chart that are no object. (Source: Helm 3, chartutil.ProcessDependenciesWithMerge and
+ * OpmateError for values of a sub-chart that are no object, and for exceeded limits. (Source: Helm 3, chartutil.ProcessDependenciesWithMerge and
  * CoalesceValues.)
  */
 export function prepareChart(chart: Chart): PreparedChart {

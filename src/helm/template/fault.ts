@@ -1,3 +1,5 @@
+import { OpmateError } from '../../core/errors.js';
+
 /**
  * Kind of a template failure. `syntax`: does not parse, or calls an unknown function. `refused`: the template stops
  * rendering (`fail`, `required`). `evaluation`: a value of the wrong type. `unsupported`: a Helm function that this
@@ -6,14 +8,14 @@
 type TemplateFaultKind = 'syntax' | 'refused' | 'evaluation' | 'unsupported' | 'limit';
 
 /** A failure in a template, with its place once known. */
-export class TemplateFault extends Error {
+export class TemplateFault extends OpmateError {
   override readonly name = 'TemplateFault';
   readonly kind: TemplateFaultKind;
   template: string | undefined;
-  line: number | undefined;
+  override line: number | undefined;
 
   constructor(kind: TemplateFaultKind, message: string, place: { template?: string; line?: number } = {}) {
-    super(message);
+    super(kind === 'limit' ? 'LIMIT' : 'INVALID', message);
     this.kind = kind;
     this.template = place.template;
     this.line = place.line;

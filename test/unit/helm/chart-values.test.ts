@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { findChartImages } from '../../../src/helm/chart-images.js';
 import { prepareChart } from '../../../src/helm/chart-values.js';
 import { type Chart, loadChart } from '../../../src/helm/chart.js';
 import { renderChart } from '../../../src/helm/render-chart.js';
@@ -153,6 +154,17 @@ describe('the values of a chart', () => {
       'charts/a/Chart.yaml': '{name: a, version: 1.0.0}',
     });
     expect(() => prepareChart(chart)).toThrow('chart root: values of a: expected an object');
+  });
+
+  it('with more parts than the limit are refused', async () => {
+    const chart = await load({
+      'Chart.yaml': '{name: root, version: 1.0.0}',
+      'values.yaml': `a: [${'1,'.repeat(1_000_000)}]`,
+    });
+    await expect(findChartImages(chart, 'chart root')).rejects.toMatchObject({
+      code: 'LIMIT',
+      message: 'chart root: values: a value too large to copy',
+    });
   });
 });
 

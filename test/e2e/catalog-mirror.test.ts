@@ -132,8 +132,8 @@ describe('opmate catalog mirror', () => {
     const out = await mirror(catalogRef(), 'file:///local/index', '--dir', 'disk', '--to-manifests=disk-out');
     expect(out).toMatchObject({ code: 0 });
     expect(await readdir(at('disk-out'))).toEqual(['mapping.txt']);
-    const next = /opmate catalog mirror (\S+) REGISTRY/.exec(out.stderr)?.[1] as string;
-    expect(next).toBe('file://local/index/acme/catalog:v1');
+    const [, next = '', repeated] = /opmate catalog mirror (\S+) (.*) REGISTRY/.exec(out.stderr) ?? [];
+    expect([next, repeated]).toEqual(['file://local/index/acme/catalog:v1', '--dir disk --insecure']);
     const before = source.requests.length;
     const back = await mirror(next, `${targetHost}/from-disk`, '--from-dir=disk', '--to-manifests=back-out');
     expect(back).toMatchObject({ code: 0 });

@@ -1,4 +1,4 @@
-import { readdir } from 'node:fs/promises';
+import { readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { useSandbox } from '../support/command-line.js';
@@ -158,6 +158,72 @@ describe('the ending', () => {
     const { code, stderr } = await sandbox.run(next.split(' '), options);
     expect(code).toBe(0);
     expect(stderr).toMatch(/^info: mirrored 5 images: copied /m);
+  });
+
+  it('of a plan repeats its options, and those for access to registries', async () => {
+    const directory = await world.copy();
+    const options = { cwd: directory, env: world.environment() };
+    const target = world.localize('docker://registry.example.com/planned-with-options');
+    await writeFile(path.join(directory, 'auth file.json'), '{}');
+    const flags = [
+      ...['--dependencies', 'add', '--max-nested-paths', '3', '--poll-interval', '30m', '--use-http'],
+      ...['--dest-authfile', 'auth file.json', '--src-no-creds', '--retry-times', '1'],
+    ];
+    const planned = await sandbox.run(['mirror', 'plan', '-c', 'imageset.yaml', target, ...flags], options);
+    const next = /^info: next: opmate (.*)$/m.exec(planned.stderr)?.[1] ?? '';
+    expect(next).toMatch(
+      /^mirror -c imageset\.yaml --max-nested-paths 3 --locked --dependencies add --poll-interval 1800s --plan sha256:\S+ --use-http --dest-authfile 'auth file\.json' --src-no-creds docker:/,
+    );
+    const words = [...next.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, word]) => quoted ?? word ?? '');
+    const { code, stderr } = await sandbox.run(words, options);
+    expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
+  });
+
+  it('of other mirror commands repeats options for access, never a password', async () => {
+    const directory = await world.copy();
+    const options = { cwd: directory, env: world.environment() };
+    const mirror = async (...args: string[]) => {
+      const { stderr } = await sandbox.run(['mirror', ...args.map((word) => world.localize(word))], options);
+      return /^info: next: opmate (.*)$/m.exec(stderr)?.[1]?.replace(/sha256:\S+/, 'ID') ?? stderr;
+    };
+    const access = ['--use-http', '--dest-authfile', 'a.json', '--dest-creds', 'me:pa55'];
+    const repeated = "--use-http --dest-authfile a.json --dest-creds 'USERNAME[:PASSWORD]'";
+    await writeFile(path.join(directory, 'a.json'), '{}');
+    expect(await mirror('-c', 'imageset.yaml', 'file://access', ...access)).toBe(
+      `mirror --from access --id ID ${repeated} docker://REGISTRY`,
+    );
+    expect(await mirror('-c', 'imageset.yaml', 'file://access', '--dry-run', '--use-http')).toBe(
+      'mirror -c imageset.yaml --use-http file://access',
+    );
+    const target = world.localize('registry.example.com/access/bundle:v1');
+    const copied = `registry.example.com/demo/bundle:v1.0.0=${target}`;
+    expect(await mirror(copied, '--use-http', '--dest-authfile', 'a.json')).toBe(
+      `oci inspect ${target} --authfile a.json --use-http`,
+    );
+    expect(await mirror(copied, '--insecure')).not.toContain('oci inspect');
+    const deleted = [
+      'delete',
+      '--delete-yaml-file',
+      'delete-images.yaml',
+      'docker://registry.example.com/demo-mirror',
+    ];
+    await mirror(
+      'registry.example.com/demo/bundle:v1.0.0=registry.example.com/demo-mirror/demo/bundle:v1.0.0',
+    );
+    const kept = ['--dry-run', '--keep', 'opmate.lock.json', '--delete-signatures', '--use-http'];
+    const config = { kind: 'ImageSetConfiguration', apiVersion: 'mirror.openshift.io/v2alpha1' };
+    const images = [{ name: world.localize('registry.example.com/demo/bundle:v1.3.0') }];
+    const other = JSON.stringify({ ...config, mirror: { additionalImages: images } });
+    await writeFile(path.join(directory, 'other.yaml'), other);
+    const planned = ['-c', 'other.yaml', 'docker://registry.example.com/other', '--lock', 'opmate.lock.json'];
+    expect(await mirror('plan', ...planned)).toContain(
+      'mirror -c other.yaml --lock opmate.lock.json --locked',
+    );
+    expect(await mirror(...deleted, ...kept)).toBe(
+      world.localize(
+        'mirror delete --delete-yaml-file delete-images.yaml --keep opmate.lock.json --delete-signatures --use-http docker://registry.example.com/demo-mirror',
+      ),
+    );
   });
 
   it('of an unchanged image reports that it is up to date', async () => {

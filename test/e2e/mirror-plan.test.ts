@@ -71,7 +71,7 @@ describe('mirror --config --dry-run', () => {
       same('widget:v1.1.0'),
       same('widget:v1.2.0'),
     ]);
-    const copy = 'opmate mirror -c range.yaml --workspace file://range docker://registry.test/ocm';
+    const copy = 'opmate mirror -c range.yaml --workspace file://range --use-http docker://registry.test/ocm';
     expect(result.stderr.trimEnd().split('\n').at(-1)).toBe(`info: next: ${copy}`);
     const resources = await resourcesOf('range');
     expect(Object.keys(resources)).toEqual(['cc-index-v1.yaml', 'cs-index-v1.yaml', 'itms-oc-mirror.yaml']);

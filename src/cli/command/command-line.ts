@@ -375,7 +375,7 @@ function joinOr(words: readonly string[]): string {
 }
 
 /** Returns the value of a flag for hints: `DIRECTORY`; empty for a switch. */
-function getPlaceholder({ value = '' }: Partial<Flag<unknown>> = {}): string {
+export function getPlaceholder({ value = '' }: Partial<Flag<unknown>> = {}): string {
   return value.replace(/^<(.*)>$/, '$1').toUpperCase();
 }
 

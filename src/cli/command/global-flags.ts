@@ -14,13 +14,8 @@ const logLevel: Flag<LogLevel | undefined> = {
   parse: (value, previous, name) => logLevels.parse?.(value === 'trace' ? 'debug' : value, previous, name),
 };
 
-/** Flags of every command, before or after its name. */
-export const globalFlags = {
-  debug: flag('show debug messages, causes and stack traces'),
-  verbose: flag('show debug messages', { short: 'v' }),
-  quiet: flag('show errors only', { short: 'q' }),
-  logLevel,
-  logFormat: choice('format', ['text', 'json'], 'log format', { defaultText: 'text' }),
+/** Flags for access to registries. */
+export const registryFlags = {
   authfile: text('file', 'credentials file; takes precedence over all others'),
   platform: text('os/arch', 'platform to select from multi-platform images (default: the host)'),
   useHttp: flag('use plain HTTP for registries'),
@@ -29,6 +24,16 @@ export const globalFlags = {
   caFile: text('file', 'additional certificate authorities, as a PEM file'),
   certDir: text('directory', 'additional directory of <host:port>/*.crt, *.cert and *.key'),
   allowPrivateHost: repeated('host', 'allow redirects and token servers at this private host'),
+};
+
+/** Flags of every command, before or after its name. */
+export const globalFlags = {
+  debug: flag('show debug messages, causes and stack traces'),
+  verbose: flag('show debug messages', { short: 'v' }),
+  quiet: flag('show errors only', { short: 'q' }),
+  logLevel,
+  logFormat: choice('format', ['text', 'json'], 'log format', { defaultText: 'text' }),
+  ...registryFlags,
   retryTimeout: parsed(
     'duration',
     'total retry time of a request, or of all to a failing server (default: 60s)',

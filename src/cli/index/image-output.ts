@@ -9,8 +9,9 @@ import {
 import { invalidValue } from '../../core/errors.js';
 import { type RegistryReference, parseReference, parseTargetReference } from '../../core/reference.js';
 import { type FlagValues, flag, grouped, requiredUnless, text } from '../command/flags.js';
-import type { GlobalOptions } from '../command/global-flags.js';
+import { type GlobalOptions, registryFlags } from '../command/global-flags.js';
 import type { CommandContext } from '../context.js';
+import { formatFlags } from '../ending.js';
 import { amountOfBytes, count, shellWord } from '../printable.js';
 
 /** `--sign-by` of commands that push or save images. */
@@ -99,19 +100,6 @@ export function nextAfterImage(
   options: GlobalOptions & { tag?: string | undefined },
   push = 'opmate oci copy',
 ): string {
-  if (to.transport === 'docker') return `${use(shellWord(name))}${connectionOptions(options)}`;
+  if (to.transport === 'docker') return `${use(shellWord(name))}${formatFlags(registryFlags, options)}`;
   return `${push} ${shellWord(to.text)} ${shellWord(options.tag || 'REGISTRY/NAME:TAG')}`;
-}
-
-/** Returns the set options that another command needs to reach the same registry, each after a space. */
-function connectionOptions(options: GlobalOptions): string {
-  const { useHttp, skipTls, skipTlsVerify, caFile, certDir, authfile } = options;
-  const values = Object.entries({ 'ca-file': caFile, 'cert-dir': certDir, authfile });
-  return [
-    ...(useHttp || skipTls ? ['--use-http'] : []),
-    ...(skipTlsVerify ? ['--skip-tls-verify'] : []),
-    ...values.flatMap(([name, value]) => (value === undefined ? [] : [`--${name} ${shellWord(value)}`])),
-  ]
-    .map((text) => ` ${text}`)
-    .join('');
 }

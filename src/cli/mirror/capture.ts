@@ -5,7 +5,8 @@ import { repeated, text } from '../command/flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { readNamedInput } from '../input.js';
 import { shellWord } from '../printable.js';
-import { mirrorFlags } from './flags.js';
+import { formatFlags } from '../ending.js';
+import { accessFlags, mirrorFlags } from './flags.js';
 import { readMirrorOptions } from './oc-mirror-flags.js';
 import { writeTo } from './options.js';
 
@@ -44,7 +45,7 @@ export const command = defineCommand({
     for (const warning of warnings) session.logger.report(warning);
     await writeTo(options.to, configuration, context, session.logger, (file) => [
       `wrote the image set to ${file}`,
-      `opmate mirror plan -c ${shellWord(file)} docker://REGISTRY`,
+      `opmate mirror plan -c ${shellWord(file)}${formatFlags(accessFlags, options)} docker://REGISTRY`,
     ]);
     return exitCodes.done;
   },

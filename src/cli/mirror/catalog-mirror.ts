@@ -2,7 +2,8 @@ import { logError } from '../../core/log.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { type Flag, type FlagValues, flag, grouped, parsed, text } from '../command/flags.js';
 import { integer } from '../command/values.js';
-import type { GlobalOptions } from '../command/global-flags.js';
+import { type GlobalOptions, registryFlags } from '../command/global-flags.js';
+import { formatFlags } from '../ending.js';
 import { copyFlags, maxPerRegistryFlag } from './flags.js';
 import { invalidValue, UsageError } from '../../core/errors.js';
 import { type MirrorCatalogOptions, mirrorCatalog } from '../../api/mirror/mirror-catalog.js';
@@ -77,9 +78,10 @@ export const command = defineCommand({
     logger.log('info', `wrote mapping and manifests to ${directory}`);
     if (report === undefined) return plan.faults.length > 0 ? exitCodes.partly : exitCodes.done;
     const target = plan.catalog.target;
+    const repeated = { dir: copyFlags.dir, insecure: copyFlags.insecure, ...registryFlags };
     const next =
       target.scheme === 'file'
-        ? `opmate catalog mirror ${formatTarget(target)} REGISTRY/NAMESPACE`
+        ? `opmate catalog mirror ${shellWord(formatTarget(target))}${formatFlags(repeated, options)} REGISTRY/NAMESPACE`
         : `kubectl apply -f ${shellWord(directory)}`;
     return finishTransfer(context, logger, report, {
       // As oc prints them.

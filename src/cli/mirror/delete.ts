@@ -2,7 +2,7 @@ import { addNote } from '../../core/diagnostics-error.js';
 import { logError } from '../../core/log.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { type FlagValues, flag, grouped, repeated, requiredUnless, text } from '../command/flags.js';
-import { type ImageSetOptions, lockFlags, mirrorFlags } from './flags.js';
+import { type ImageSetOptions, lockFlags, mirrorFlags, targetAccessFlags } from './flags.js';
 import { readMirrorOptions } from './oc-mirror-flags.js';
 import path from 'node:path';
 import { invalidValue } from '../../core/errors.js';
@@ -15,7 +15,7 @@ import { exitCodes } from '../exit-codes.js';
 import { getWorkspace } from './image-set-options.js';
 import { readInputFile } from '../../files/read-file.js';
 import { writeAll } from '../output.js';
-import { reportEnding, summarizeItems } from '../ending.js';
+import { formatFlags, reportEnding, summarizeItems } from '../ending.js';
 import { count, shellWord } from '../printable.js';
 import type { CommandSession } from '../session.js';
 
@@ -120,11 +120,17 @@ async function generateList(
   reportEnding(
     logger,
     [`${written}: ${count(images, 'image')} to delete${stay}`],
-    images === 0
-      ? undefined
-      : `opmate mirror delete --delete-yaml-file ${shellWord(written)} ${shellWord(destination)}`,
+    images === 0 ? undefined : getDeleteCommand(written, destination, options),
   );
   return exitCodes.done;
+}
+
+/** Returns the command that deletes the images of a list, with the options of the run that proposes it. */
+function getDeleteCommand(file: string, destination: string, options: DeleteOptions): string {
+  const { maxNestedPaths, keep, deleteSignatures } = flags;
+  const repeated = { maxNestedPaths, keep, deleteSignatures, ...targetAccessFlags };
+  const list = `--delete-yaml-file ${shellWord(file)}`;
+  return `opmate mirror delete ${list}${formatFlags(repeated, options)} ${shellWord(destination)}`;
 }
 
 async function deleteListed(
@@ -161,7 +167,7 @@ async function deleteListed(
   }
   const isWhole = stopped === undefined && failed.length === 0 && done.length > 0;
   if (isWhole) {
-    const again = `opmate mirror delete --delete-yaml-file ${shellWord(file)} ${shellWord(destination)}`;
+    const again = getDeleteCommand(file, destination, options);
     const { registry } = parseMirrorTarget(destination);
     logger.log('info', `next: ${dryRun ? again : `run garbage collection on ${registry} to free the space`}`);
   }

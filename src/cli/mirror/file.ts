@@ -4,7 +4,9 @@ import { type MappingPair, parseMappings, parseTokens } from '../../mirror/mappi
 import type { TransferReport } from '../../mirror/transfer/transfer-types.js';
 import type { CommandContext } from '../context.js';
 import { readInput } from '../input.js';
-import type { ImageSetOptions } from './flags.js';
+import { registryFlags } from '../command/global-flags.js';
+import { formatFlags } from '../ending.js';
+import { type ImageSetOptions, mirrorFlags, targetAccessFlags } from './flags.js';
 import { getCopyLimits, readMirrorOptions } from './oc-mirror-flags.js';
 import { finishTransfer, requireAllPlatforms, warnOfUnusedFlags } from './options.js';
 import { count, shellWord } from '../printable.js';
@@ -51,7 +53,7 @@ export async function mirrorFile(
       fromDirectory: options.fromDir,
       onResolved: (images) => session.logger.log('info', `${count(images, 'image')} to mirror`),
     });
-    const next = flags.dryRun ? undefined : nextAfterCopy(report);
+    const next = flags.dryRun ? undefined : nextAfterCopy(report, options);
     return finishTransfer(context, session.logger, report, {
       ...flags,
       output: options.output ?? 'text',
@@ -60,12 +62,19 @@ export async function mirrorFile(
   });
 }
 
-/** Returns the command that usually follows, for the first image. */
-function nextAfterCopy({ done }: TransferReport): string | undefined {
+/** Returns the command that usually follows, for the first image; undefined if it cannot access the target. */
+function nextAfterCopy({ done }: TransferReport, options: ImageSetOptions): string | undefined {
   const [copied] = done;
   if (copied === undefined) return undefined;
   const target = shellWord(copied.transfer.targetName);
-  return target.startsWith('file://')
-    ? `opmate mirror ${target}=REGISTRY/NAMESPACE/NAME:TAG`
-    : `opmate oci inspect ${target}`;
+  if (copied.transfer.targetName.startsWith('file://')) {
+    const flags = formatFlags({ dir: mirrorFlags.dir, ...targetAccessFlags }, options);
+    return `opmate mirror${flags} ${target}=REGISTRY/NAMESPACE/NAME:TAG`;
+  }
+  const { insecure, destCreds, destUsername, destRegistryToken, destNoCreds } = options;
+  if (insecure || destNoCreds || (destCreds ?? destUsername ?? destRegistryToken) !== undefined)
+    return undefined;
+  const { authfile, destAuthfile = authfile, certDir, destCertDir = certDir } = options;
+  const access = { ...options, authfile: destAuthfile, certDir: destCertDir };
+  return `opmate oci inspect ${target}${formatFlags(registryFlags, access)}`;
 }

@@ -12,7 +12,7 @@ import {
 } from '../command/flags.js';
 import { duration, integer } from '../command/values.js';
 import { outputFormat } from '../command/shared-flags.js';
-import type { GlobalOptions } from '../command/global-flags.js';
+import { type GlobalOptions, registryFlags } from '../command/global-flags.js';
 import { archiveProofFlags } from '../archive/flags.js';
 import { policyFlags } from '../root/policy-flags.js';
 
@@ -41,10 +41,10 @@ export function maxPerRegistryFlag(defaultText: string): Flag<number | undefined
   });
 }
 
-/** Reads a duration in whole minutes; returns minutes. */
+/** Reads a duration in whole minutes; returns milliseconds. */
 function wholeMinutes(value: string): number {
-  const minutes = duration('1m', '9999h')(value) / 60_000;
-  if (Number.isInteger(minutes)) return minutes;
+  const milliseconds = duration('1m', '9999h')(value);
+  if (milliseconds % 60_000 === 0) return milliseconds;
   throw new UsageError('expected whole minutes, such as 30m or 6h');
 }
 
@@ -178,14 +178,22 @@ const sideFlags = <const S extends 'src' | 'dest'>(side: S, registries: string) 
       ...traits,
       excludes: [`${side}NoCreds`],
     }),
-    SharedBlobDir: unneeded('directory'),
-    DaemonHost: unneeded('host'),
   };
   type Flags = typeof flags;
   return Object.fromEntries(Object.entries(flags).map(([name, item]) => [`${side}${name}`, item])) as {
     [K in keyof Flags & string as `${S}${K}`]: Flags[K];
   };
 };
+
+const srcFlags = sideFlags('src', 'source registries');
+const destFlags = sideFlags('dest', 'the target registry');
+
+/** Flags for access to the target, and to all registries; a proposed command repeats them. */
+export const targetAccessFlags = { ...registryFlags, insecure: copyFlags.insecure, ...destFlags };
+export const accessFlags = { ...targetAccessFlags, ...srcFlags };
+
+/** Flags that the run of a plan or dry run repeats. */
+export const repeatedFlags = { ...imageSetRunFlags, ...accessFlags };
 
 /** Further flags of `oc-mirror`. */
 const ocMirrorFlags = {
@@ -205,8 +213,12 @@ const ocMirrorFlags = {
     imageTimeout: parsed('duration', 'maximum time to copy one image', duration('1ms')),
   }),
   cacheDir: text('directory', 'cache registry downloads in DIRECTORY/.opmate', { group: 'Input' }),
-  ...sideFlags('src', 'source registries'),
-  ...sideFlags('dest', 'the target registry'),
+  ...srcFlags,
+  ...destFlags,
+  srcSharedBlobDir: unneeded('directory'),
+  srcDaemonHost: unneeded('host'),
+  destSharedBlobDir: unneeded('directory'),
+  destDaemonHost: unneeded('host'),
   port: unneeded('port', { short: 'p' }),
   rootlessStoragePath: unneeded('directory'),
   v2: unneededSwitch(),

@@ -29,7 +29,7 @@ export function getNaming({ name, prefix, pollInterval }: ImageSetOptions) {
   if (prefix !== undefined && !isObjectPrefix(prefix)) {
     throw invalidValue('--prefix', prefix, 'invalid name prefix', { hint: nameHint });
   }
-  return { catalogName: name, prefix, pollIntervalMinutes: pollInterval };
+  return { catalogName: name, prefix, pollIntervalMinutes: pollInterval && pollInterval / 60_000 };
 }
 
 const nameHint = 'use at most 63 characters of a-z, 0-9 and "-", starting with a letter';

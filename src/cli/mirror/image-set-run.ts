@@ -28,11 +28,11 @@ import {
   readProof,
 } from '../archive/options.js';
 import type { CommandContext } from '../context.js';
-import { reportEnding } from '../ending.js';
+import { formatFlags, reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
 import { amountOfBytes, count, shellWord } from '../printable.js';
 import type { CommandSession } from '../session.js';
-import type { ImageSetOptions } from './flags.js';
+import { type ImageSetOptions, repeatedFlags, targetAccessFlags } from './flags.js';
 import { describeBytes, describePlan } from './image-set-messages.js';
 import { getNaming, getWorkspace, readVerification } from './image-set-options.js';
 import { getCopyLimits } from './oc-mirror-flags.js';
@@ -162,23 +162,12 @@ export async function runImageSet(
   return finishRun(context, request, result, session);
 }
 
-/** Returns the command that runs the copies of a plan or dry run, with additional flags. */
+/** Returns the command that runs the copies of a plan or dry run, with `changes` to its options. */
 export function getCopyCommand(
   { options, target }: Pick<ImageSetRequest, 'options' | 'target'>,
-  ...flags: readonly string[]
+  changes: Partial<ImageSetOptions> = {},
 ): string {
-  const { config, from = [], id, verifyKey, workspace, lock, base } = options;
-  const words = [
-    ...(config === undefined ? [] : ['-c', config]),
-    ...from.flatMap((archive) => ['--from', archive]),
-    ...(id === undefined ? [] : ['--id', id]),
-    ...(verifyKey === undefined ? [] : ['--verify-key', verifyKey]),
-    ...flags,
-    ...(workspace === undefined ? [] : ['--workspace', workspace]),
-    ...(lock === undefined ? [] : ['--lock', lock]),
-    ...(base === undefined ? [] : ['--base', base]),
-  ];
-  return ['opmate', 'mirror', ...words, target].map(shellWord).join(' ');
+  return `opmate mirror${formatFlags(repeatedFlags, { ...options, ...changes })} ${shellWord(target)}`;
 }
 
 /** Logs the path of the written lock. */
@@ -207,8 +196,7 @@ function finishMapping(
   const summary = [describe('mapping.txt', mapping)];
   if (missing.length > 0) summary.push(describe('missing.txt', missing));
   if (resources !== undefined) summary.push(describeResources(resources, workspace));
-  const flags = request.options.locked === true ? ['--locked'] : [];
-  reportEnding(logger, summary, getCopyCommand(request, ...flags));
+  reportEnding(logger, summary, getCopyCommand(request));
   return exitCodes.done;
 }
 
@@ -270,7 +258,8 @@ function finishArchive(
       bytes: getArchiveBytes(index),
     },
   };
-  const next = `opmate mirror --from ${shellWord(shown)} --id ${id} docker://REGISTRY`;
+  const from = `--from ${shellWord(shown)} --id ${id}${formatFlags(targetAccessFlags, options)}`;
+  const next = `opmate mirror ${from} docker://REGISTRY`;
   return finishTransfer(context, logger, report, {
     output: options.output,
     dryRun: false,

@@ -50,7 +50,7 @@ export const command = defineCommand({
     const plan = planOf(lock);
     const isWhole = report.failed.length === 0;
     if (!isWhole) session.logger.log('error', `${count(report.failed.length, 'image')} not in the plan`);
-    const next = isWhole ? getCopyCommand(request, '--locked', '--plan', plan) : undefined;
+    const next = isWhole ? getCopyCommand(request, { locked: true, plan, onError: 'stop' }) : undefined;
     reportEnding(session.logger, [`plan ${plan}`], next);
     const failed = isWhole ? {} : { failed: describeFailures(report) };
     const text =

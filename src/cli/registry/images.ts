@@ -11,7 +11,8 @@ import { type ImageName, parseImageName, parseTypedReference } from '../../mirro
 import { writeOutputFiles } from '../../mirror/output-files.js';
 import type { ImageList } from '../../mirror/mapping/catalog-image-list.js';
 import { encodeRegistryManifests, formatPair, mapToRegistry } from '../../mirror/mapping/registry-images.js';
-import { reportEnding } from '../ending.js';
+import { registryFlags } from '../command/global-flags.js';
+import { formatFlags, reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { count, printableLine, shellWord } from '../printable.js';
@@ -99,7 +100,7 @@ export const command = defineCommand({
     reportEnding(
       session.logger,
       [`${count(pairs.length, 'image')} to mirror; wrote ${count(written, 'manifest')} to ${manifests}`],
-      `opmate mirror -f MAPPING && kubectl apply -f ${shellWord(manifests)}`,
+      `opmate mirror -f MAPPING${formatFlags(registryFlags, options)} && kubectl apply -f ${shellWord(manifests)}`,
     );
     await writeAll(context.stdout, pairs.map((pair) => `${printableLine(formatPair(pair))}\n`).join(''));
     return faults.length > 0 ? exitCodes.partly : exitCodes.done;

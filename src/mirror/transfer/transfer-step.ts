@@ -3,6 +3,7 @@ import { addContext } from '../../core/diagnostics-error.js';
 import { CancelledError, DigestMismatchError, OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
 import { silentLogger } from '../../core/log.js';
+import { count } from '../../core/printable.js';
 import { type Reference, formatReference, withReferenceTag } from '../../core/reference.js';
 import {
   type ImageSession,
@@ -30,6 +31,8 @@ interface StepResults<R> extends StepFaults {
 
 /** Number of consecutive network or access failures after which a step stops if no image succeeded. */
 const maxInitialFailures = 8;
+/** Maximum names of images in one message about their host. */
+const maxShownNames = 5;
 
 /** Default maximum parallel blobs, or manifests, per image. */
 export const defaultBlobsPerImage = 6;
@@ -83,6 +86,7 @@ export async function runStep<T extends Transfer, R>(
   };
   const stopping = new AbortController();
   const { signal: stop } = stopping;
+  const failures = createFailureLog(options);
   const workUntilStopped = async (transfer: T, limits: CancelOptions) => work(transfer, { ...limits, stop });
   if (task !== undefined) logger.progress({ task, state: 'start' });
   try {
@@ -90,7 +94,7 @@ export async function runStep<T extends Transfer, R>(
       transfers,
       options.concurrency,
       async (transfer) => {
-        const outcome = await attempt(transfer, workUntilStopped, isFatal, options).catch(
+        const outcome = await attempt(transfer, workUntilStopped, isFatal, failures, options).catch(
           (error: unknown) => {
             stopping.abort();
             throw error;
@@ -106,6 +110,7 @@ export async function runStep<T extends Transfer, R>(
     );
     return sortOutcomes(transfers, sorted);
   } finally {
+    failures.finish();
     if (task !== undefined) logger.progress({ task, state: 'done' });
   }
 }
@@ -139,6 +144,7 @@ async function attempt<T extends Transfer, R>(
   transfer: T,
   work: (transfer: T, limits: CancelOptions) => Promise<R | 'missing'>,
   isFatal: (error: OpmateError) => boolean,
+  failures: FailureLog,
   options: TransferOptions,
 ): Promise<Outcome<R>> {
   const { logger = silentLogger, signal } = options.session;
@@ -165,9 +171,33 @@ async function attempt<T extends Transfer, R>(
     const named = addImageName(error, transfer, hints.unreachable);
     const placed = file === undefined ? named : addContext(named, { file, line });
     if (isFatal(placed)) throw placed;
-    if (options.isQuiet !== true) logger.log('error', placed.message);
+    failures.add(placed);
     return placed;
   }
+}
+
+type FailureLog = ReturnType<typeof createFailureLog>;
+
+/** Returns a log of failed images. Of those on one unreachable host it has the first, and then the names together. */
+function createFailureLog({ session: { logger = silentLogger }, isQuiet = false }: TransferOptions) {
+  const further = new Map<string, string[]>();
+  return {
+    add({ code, subject = '', message }: OpmateError): void {
+      if (isQuiet) return;
+      const host = /^[^/]+(?=\/)/.exec(subject)?.[0];
+      const others = code === 'NETWORK' && host !== undefined ? further.get(host) : undefined;
+      if (others !== undefined) return void others.push(subject);
+      if (code === 'NETWORK' && host !== undefined) further.set(host, []);
+      logger.log('error', message);
+    },
+    finish(): void {
+      for (const [host, names] of further) {
+        if (names.length === 0) continue;
+        const shown = `${names.slice(0, maxShownNames).join(', ')}${names.length > maxShownNames ? ', …' : ''}`;
+        logger.log('error', `${host}: unreachable for ${count(names.length, 'further image')}: ${shown}`);
+      }
+    },
+  };
 }
 
 /** Reports whether an error concerns an image, not the whole run. */

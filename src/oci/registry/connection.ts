@@ -4,7 +4,7 @@ import { Agent as HttpAgent, type ClientRequest } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { LookupFunction } from 'node:net';
 import { createSecureContext, type SecureContext } from 'node:tls';
-import { getMessage, OpmateError } from '../../core/errors.js';
+import { CancelledError, getMessage, OpmateError } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
 import { silentLogger } from '../../core/log.js';
 import { createTokenCache, withAuth } from './auth.js';
@@ -111,6 +111,9 @@ export interface Connection {
   close(): void;
 }
 
+/** Maximum time to detect a scheme before the first request. */
+const expectMs = 5_000;
+
 const dockerHub = { registry: 'docker.io', host: 'registry-1.docker.io' };
 
 /** Returns `host[:port]` of requests to a registry. */
@@ -133,6 +136,8 @@ export function createConnection(options: ConnectionOptions): Connection {
   const cache = createTokenCache();
   const schemes = new Map<string, Promise<'http' | 'https'>>();
   const knownSchemes = new Map<string, 'http' | 'https'>();
+  /** First detections, by host. */
+  const expected = new Map<string, Promise<void>>();
   const transports = new Map<string, Transport>();
   let rules: Promise<RegistryRule[]> | undefined;
 
@@ -224,6 +229,21 @@ export function createConnection(options: ConnectionOptions): Connection {
     });
   }
 
+  /** Detects a scheme before the first request. Later ones try again within their time limit, and report the error. */
+  function expectScheme(host: string, signal: AbortSignal | undefined): Promise<void> {
+    return getOrAdd(expected, host, async () => {
+      const deadline = performance.now() + Math.min(expectMs, options.retryTimeoutMs ?? expectMs);
+      try {
+        await detectScheme(host, { signal, deadline });
+      } catch (error) {
+        const isLate = error instanceof CancelledError && signal?.aborted !== true;
+        if (error instanceof NetworkError || isLate) return;
+        expected.delete(host);
+        throw error;
+      }
+    });
+  }
+
   /** Sends each attempt with the scheme that the registry has by then. */
   function withScheme(next: Transport, place: ResolvedLocation): Transport {
     const host = getHost(place);
@@ -253,10 +273,7 @@ export function createConnection(options: ConnectionOptions): Connection {
           const security = isFlagged ? 'insecure-by-flag' : location.insecure ? 'insecure' : 'verified';
           const host = getHost(place);
           if (place.insecure && !options.useHttp) {
-            await detectScheme(host, { signal }).catch((error: unknown) => {
-              // Requests try again within their time limit, and report the error.
-              if (!(error instanceof NetworkError)) throw error;
-            });
+            await expectScheme(host, signal);
           }
           return {
             registry: place.registry,

@@ -19,7 +19,10 @@ interface RetryOptions extends RetryBudget {
 const noticeAfterMs = 3_000;
 const noticeEveryMs = 30_000;
 
-/** Time for the single attempt of a request to a server that has failed for the whole retry time. */
+/**
+ * Time for the single attempt of a request to a server that has failed for the whole retry time, and the time after it in
+ * which others fail without one: thousands of images on a dead host would take hours.
+ */
 const probeMs = 5_000;
 
 /** A temporary error response, where no response can be returned. */
@@ -35,9 +38,9 @@ export class TemporaryResponseError extends RegistryError {
 
 /**
  * Repeats a request after a network error or a status of `isRetryStatus`, as `decideRetry` decides; after 429 with half the
- * concurrency, which then recovers. While a server fails every request, all requests to it share one retry time. Throws
- * the last error, or RegistryError with the last status, when time or attempts are used up, or immediately if
- * `Retry-After` is beyond the time. Waiting for seconds is a warning.
+ * concurrency, which then recovers. While a server fails every request, all requests to it share one retry time, and then
+ * fail fast if it cannot be reached. Throws the last error, or RegistryError with the last status, when time or attempts
+ * are used up, or immediately if `Retry-After` is beyond the time. Waiting for seconds is a warning.
  */
 export function withRetry(next: Transport, options: RetryOptions): Transport {
   const logger = options.logger ?? silentLogger;
@@ -65,6 +68,11 @@ export function withRetry(next: Transport, options: RetryOptions): Transport {
         const admitted = options.now();
         // The time in the queue of a throttled registry is not the request's.
         begun = begun === undefined ? admitted : begun + admitted - queued;
+        const known = attempt === 1 ? outage.findFailure(admitted) : undefined;
+        if (known !== undefined) {
+          throttle.leave();
+          throw nameRequest(known, request);
+        }
         const leftMs = Math.min(begun, outage.since(admitted)) + options.timeoutMs - admitted;
         // Without time for retries, a request is sent once.
         const patience = attempt === 1 ? Math.min(probeMs, options.timeoutMs || probeMs) : 0;
@@ -73,13 +81,13 @@ export function withRetry(next: Transport, options: RetryOptions): Transport {
         );
         throttle.note(turn, 'status' in outcome && outcome.status === 429);
         if (!('failure' in outcome)) {
-          outage.end();
+          outage.end(options.now());
           return outcome.response;
         }
         previous = outcome;
         const { failure, status, retryAfterMs } = outcome;
         const failed = options.now();
-        outage.note(failed);
+        outage.note(failure, admitted, failed);
         const elapsedMs = failed - Math.min(begun, outage.since(failed));
         const decision = decideRetry(
           { attempt, elapsedMs, status, retryAfterMs, jitter: options.random() },
@@ -113,28 +121,44 @@ function formatSeconds(ms: number): string {
 
 /** Time in which a server has failed every request. A pause of the whole retry time ends it: a poll begins anew. */
 class Outage {
+  /** Start of the first failed attempt, and end of the last one. */
   #first = Infinity;
   #last = -Infinity;
-  readonly #pauseMs: number;
+  #endedAt = -Infinity;
+  #failure: OpmateError | undefined;
+  readonly #timeoutMs: number;
 
-  constructor(pauseMs: number) {
-    this.#pauseMs = pauseMs;
+  constructor(timeoutMs: number) {
+    this.#timeoutMs = timeoutMs;
   }
 
-  /** Returns the time of the first failure; Infinity without one. */
+  /** Returns the start of the outage; Infinity without one. */
   since(now: number): number {
-    if (now - this.#last > this.#pauseMs) this.end();
+    if (now - this.#last > this.#timeoutMs) this.#first = Infinity;
     return this.#first;
   }
 
-  note(now: number): void {
-    this.#first = Math.min(this.since(now), now);
-    this.#last = now;
+  /** Returns the last failure of a server that has been unreachable for the whole retry time, and was seconds ago. */
+  findFailure(now: number): NetworkError | undefined {
+    const isOver = now - this.since(now) < this.#timeoutMs || now - this.#last >= probeMs;
+    return isOver || !(this.#failure instanceof NetworkError) ? undefined : this.#failure;
   }
 
-  end(): void {
-    this.#first = Infinity;
+  note(failure: OpmateError, begun: number, now: number): void {
+    this.#first = Math.min(this.since(now), Math.max(begun, this.#endedAt));
+    this.#last = now;
+    this.#failure = failure;
   }
+
+  end(now: number): void {
+    this.#first = Infinity;
+    this.#endedAt = now;
+  }
+}
+
+/** Returns a failure of the server for another request. */
+function nameRequest({ problem, hint }: NetworkError, request: TransportRequest): NetworkError {
+  return new NetworkError(problem, { subject: formatRequestSubject(request), temporary: true, hint });
 }
 
 /** Limits concurrent requests once the registry responds with 429. */
@@ -209,11 +233,12 @@ async function tryOnce(
     }
     if (error instanceof CancelledError && isLate() && !request.signal?.aborted) {
       if (previous !== undefined) return { ...previous, retryAfterMs: undefined };
-      throw new NetworkError('no response within the retry time', {
+      const failure = new NetworkError('no response within the retry time', {
         subject: formatRequestSubject(request),
         temporary: true,
         hint: 'raise it with --retry-timeout',
       });
+      return { failure, status: undefined, retryAfterMs: undefined };
     }
     throw error;
   }

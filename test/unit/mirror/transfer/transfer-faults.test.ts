@@ -434,3 +434,41 @@ it('names the image of an error about its registry', async () => {
     expect.stringMatching(`^${name}: connection refused`) as string,
   ]);
 });
+
+it('names an unreachable host once, with the number of its images', async () => {
+  const gone = await startFaultRegistry();
+  await gone.close();
+  serveImage(source, 'ns/small', 'v1', small);
+  const errors: string[] = [];
+  const logger = {
+    log: (level: string, message: string) => void (level === 'error' && errors.push(message)),
+    progress: () => undefined,
+  };
+  const names = [
+    `${source.host}/ns/small:v1`,
+    ...Array.from({ length: 30 }, (_, i) => `${gone.host}/ns/app${i}:v1`),
+  ];
+  // One connection, as a run has: its requests share the retry time.
+  const connection = bench.connect({ useHttp: true, retryTimeoutMs: 500 });
+  const { done, failed } = await transferImages(
+    names.map((sourceName) => {
+      const targetName = `${target.host}/${sourceName.split('/').slice(1).join('/')}`;
+      return {
+        source: parseReference(sourceName),
+        target: parseReference(targetName),
+        sourceName,
+        targetName,
+      };
+    }),
+    {
+      session: { connect: () => connection, logger },
+      ...{ maxPerRegistry: 4, continueOnError: true, skipMissing: true },
+    },
+  );
+  expect([done.length, failed.length]).toEqual([1, 30]);
+  expect(errors).toHaveLength(2);
+  expect(errors[0]).toMatch(new RegExp(`^${gone.host}/ns/app\\d+:v1: connection refused`));
+  expect(errors[1]).toMatch(
+    new RegExp(`^${gone.host}: unreachable for 29 further images: ${gone.host}/.*, …$`),
+  );
+});

@@ -389,6 +389,29 @@ describe('oci/transport: retry', () => {
     expect(registry.requests.length).toBe(before + attempts);
   });
 
+  it('fails requests at once while a server stays out of reach, and tries again seconds later', async () => {
+    let time = 0;
+    registry.on({
+      path: /^\/[ab]$/,
+      respond: () => {
+        time += 100;
+        return { hang: true };
+      },
+    });
+    const options = { ...http, retryTimeoutMs: 100, now: () => time };
+    const transport = await bench.transportTo(registry.host, options);
+    const send = (path: string) => transport.send({ method: 'GET', url: `${registry.origin}${path}`, scope });
+    const first = await failureOf(send('/a'));
+    expect(first.message).toBe(`${registry.host}/ns/name: no response within the retry time`);
+    for (let i = 0; i < 100; i++) expect((await failureOf(send('/b'))).message).toBe(first.message);
+    expect(registry.requests).toHaveLength(1);
+    time += 5_000;
+    registry.on({ path: '/b', respond: ok });
+    await send('/b');
+    await send('/b');
+    expect(registry.requests).toHaveLength(3);
+  });
+
   it('goes on for the whole time, however many attempts that takes', async () => {
     registry.on({ path: '/a', respond: { body: 'hello' } });
     registry.goAway(400);

@@ -1,4 +1,4 @@
-import { type Diagnostic, type DocumentPath, createFault } from '../core/diagnostic.js';
+import { type Diagnostic, type DocumentPath, type Place, createFault } from '../core/diagnostic.js';
 import { OpmateError } from '../core/errors.js';
 import { diagnoseDuplicates, diagnoseSyntax, requireUtf8 } from '../document/document.js';
 import { describeKind } from '../document/field.js';
@@ -51,7 +51,7 @@ export function isMetadata(value: JsonObject): boolean {
 export function readPlacedMetadata(
   content: Buffer,
   file: string,
-): { root: JsonObject | undefined; findings: Diagnostic[]; lineOf(path: DocumentPath): number | undefined } {
+): { root: JsonObject | undefined; findings: Diagnostic[]; placeOf(path: DocumentPath): Partial<Place> } {
   try {
     requireUtf8(content);
     const placed = parseYamlWithPlaces(content.toString());
@@ -60,12 +60,12 @@ export function readPlacedMetadata(
     const root = isJsonObject(value) ? value : undefined;
     if (root === undefined) {
       const problem = `expected an object, got ${describeKind(value)}`;
-      findings.push(createFault('wrong-type', problem, { file, line: 1 }));
+      findings.push(createFault('wrong-type', problem, { file, line: 1, column: 1 }));
     }
-    return { root, findings, lineOf: (path) => placed.findPlace(path)?.line };
+    return { root, findings, placeOf: (path) => placed.findPlace(path) ?? {} };
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    return { root: undefined, findings: [diagnoseSyntax(error, file)], lineOf: () => undefined };
+    return { root: undefined, findings: [diagnoseSyntax(error, file)], placeOf: () => ({}) };
   }
 }
 

@@ -3,7 +3,7 @@ import { type Manifest, locateIn, readManifests } from '../kube/manifests.js';
 import { labelFault } from '../kube/names.js';
 import type { BundleFile } from '../bundle/read.js';
 import { quoteGo } from '../document/go-json.js';
-import { type Diagnostic, createFault } from '../core/diagnostic.js';
+import { type Diagnostic, createFault, formatPlace } from '../core/diagnostic.js';
 import { Report } from '../bundle/report.js';
 import { type Field, quoteShort, suggestQuotes, warnOfUnknown } from '../document/field.js';
 import { type JsonObject, isJsonObject } from '../document/json.js';
@@ -162,7 +162,7 @@ function isOurs({ apiVersion }: Manifest): boolean {
 }
 
 function nameSake(manifest: Manifest, first: Manifest): Diagnostic {
-  const problem = `duplicate, first defined in ${first.file}:${first.lineOf(['kind'])}`;
+  const problem = `duplicate, first defined in ${formatPlace(locateIn(first, ['kind']))}`;
   const hint = 'keep one of them';
   return createFault('duplicate-document', problem, { ...locateIn(manifest, ['kind']), hint });
 }

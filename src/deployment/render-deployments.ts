@@ -261,9 +261,9 @@ class Rendering extends Report {
   /** Returns a diagnostic about content, with files as the user knows them. */
   #aboutContent(diagnostic: Diagnostic): Diagnostic {
     const { file } = diagnostic;
-    const { file: document, name, lineOf } = this.#manifest;
+    const { file: document, name, placeOf } = this.#manifest;
     if (file === ownConfig) {
-      const place = { file: document, line: lineOf(['spec', 'config']), column: undefined };
+      const place = { file: document, line: undefined, column: undefined, ...placeOf(['spec', 'config']) };
       return { ...withSubject(diagnostic, `${this.#title}: spec.config`), ...place };
     }
     if (file !== undefined && file === this.#options.config?.file) return diagnostic;
@@ -280,8 +280,8 @@ class Rendering extends Report {
   }
 
   #aboutDocument(diagnostic: Diagnostic): Diagnostic {
-    const { file, lineOf } = this.#manifest;
-    return { ...withSubject(diagnostic, this.#title), file, line: lineOf(['kind']) };
+    const { file, placeOf } = this.#manifest;
+    return { ...withSubject(diagnostic, this.#title), file, ...placeOf(['kind']) };
   }
 
   /** Reports a format without a program, before anything is fetched. */

@@ -31,7 +31,7 @@ export function openManifest(manifest: Manifest, lineAt: LineAt): ManifestDocume
   const { file } = manifest;
   const title = getTitle(manifest);
   const root = openRoot(manifest, diagnostics, (path) => {
-    const line = manifest.lineOf(path);
+    const { line } = manifest.placeOf(path);
     const key = path.at(-1);
     if (line === undefined || typeof key !== 'string') return undefined;
     const pattern = new RegExp(`(?:^|[\\s{,])["']?${key}["']?\\s*:\\s*([\\w.+-]+)\\s*(?:$|[,}#])`, 'm');

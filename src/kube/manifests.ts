@@ -14,7 +14,13 @@ import type { PlacedYaml } from '../document/yaml-full.js';
 import { type Field, describeKind } from '../document/field.js';
 import { endOfValue, skipSpace } from '../document/raw-json.js';
 import { getObject, getValue } from '../document/json-fields.js';
-import { type Diagnostic, type DocumentPath, createFault, formatPath } from '../core/diagnostic.js';
+import {
+  type Diagnostic,
+  type DocumentPath,
+  type Place,
+  createFault,
+  formatPath,
+} from '../core/diagnostic.js';
 
 /** A Kubernetes object in a file; large content is parsed again on demand. */
 export interface Manifest {
@@ -26,8 +32,8 @@ export interface Manifest {
   namespace: string;
   /** Returns the object, which callers must not change. */
   load(): JsonObject;
-  /** Returns the one-based line in the file of a path, or of its innermost existing part. */
-  lineOf(path?: readonly (string | number)[]): number | undefined;
+  /** Returns the place in the file of a path, or of its innermost existing part. */
+  placeOf(path?: DocumentPath): Partial<Place>;
 }
 
 interface ReadOptions {
@@ -176,8 +182,8 @@ function addObjects(
     const object = valueAt(value, path);
     if (!isJsonObject(object)) {
       const problem = `expected an object, got ${describeKind(object)}`;
-      const line = lineIn(document, path);
-      findings.push(createFault('invalid-object', problem, { file, line }));
+      const place = findPlaceIn(document, path);
+      findings.push(createFault('invalid-object', problem, { file, ...place }));
       continue;
     }
     const { apiVersion, kind, metadata } = object;
@@ -186,7 +192,7 @@ function addObjects(
         createFault('missing-field', 'missing', {
           subject: 'kind',
           file,
-          line: lineIn(document, [...path, 'kind']),
+          ...findPlaceIn(document, [...path, 'kind']),
           hint: `use Kubernetes objects only${prefix === '' ? '' : ` in ${prefix}`}`,
         }),
       );
@@ -194,9 +200,9 @@ function addObjects(
     }
     if (kind === 'List' && apiVersion === 'v1' && object['items'] !== undefined) {
       const problem = `expected a list, got ${describeKind(object['items'])}`;
-      const line = lineIn(document, [...path, 'items']);
+      const place = findPlaceIn(document, [...path, 'items']);
       findings.push(
-        createFault('wrong-type', problem, { subject: formatPath([...path, 'items']), file, line }),
+        createFault('wrong-type', problem, { subject: formatPath([...path, 'items']), file, ...place }),
       );
       continue;
     }
@@ -215,12 +221,12 @@ function findDuplicates(document: PlacedDocument): Diagnostic[] {
   return placed === undefined ? [] : diagnoseDuplicates(placed, document.file, document.line - 1);
 }
 
-/** Returns the subject, file and line of a diagnostic about a part of an object. */
+/** Returns the subject, file and place of a diagnostic about a part of an object. */
 export function locateIn(
   manifest: Manifest,
   path?: DocumentPath,
-): Pick<Diagnostic, 'subject' | 'file' | 'line'> {
-  return { subject: getTitle(manifest), file: manifest.file, line: manifest.lineOf(path) };
+): Pick<Diagnostic, 'subject' | 'file' | 'line' | 'column'> {
+  return { subject: getTitle(manifest), file: manifest.file, ...manifest.placeOf(path) };
 }
 
 /** Returns the root of an object for reading its fields, with diagnostics under its title. */
@@ -233,10 +239,7 @@ export function openManifest(
     name: manifest.file,
     subject: getTitle(manifest),
     diagnostics,
-    findPlace: (path) => {
-      const line = manifest.lineOf(path);
-      return line === undefined ? {} : { line };
-    },
+    findPlace: (path) => manifest.placeOf(path),
     textAsWritten,
   });
 }
@@ -260,7 +263,7 @@ function getManifest(
     name,
     namespace,
     load: () => valueAt(whole(), path) as JsonObject,
-    lineOf: (more = []) => lineIn(document, [...path, ...more]),
+    placeOf: (more = []) => findPlaceIn(document, [...path, ...more]),
   };
 }
 
@@ -331,11 +334,11 @@ function valueAt(value: JsonValue, path: readonly (string | number)[]): JsonValu
 }
 
 /** Finds the line of a path; called for messages only, as it parses again. */
-function lineIn(document: Document, path: readonly (string | number)[]): number | undefined {
+function findPlaceIn(document: Document, path: DocumentPath): Partial<Place> {
   const placed = findPlacesIn(document);
-  if (placed === undefined) return undefined;
-  const line = nearestPlace(placed, path)?.line ?? 1 + leadingBlankLines(document);
-  return document.line + line - 1;
+  if (placed === undefined) return {};
+  const { line, column } = nearestPlace(placed, path) ?? { line: 1 + leadingBlankLines(document), column: 1 };
+  return { line: document.line + line - 1, column };
 }
 
 function findPlacesIn({ bytes }: Document): PlacedYaml | undefined {

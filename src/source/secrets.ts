@@ -85,7 +85,7 @@ export function secretsIn(manifests: Iterable<Manifest>): Secrets {
     const other = secrets.get(key);
     if (secret.name === '') {
       const hint = 'set the name that sources reference, e.g. metadata: {name: registry}';
-      const line = manifest.lineOf();
+      const { line } = manifest.placeOf();
       errors.add(
         new OpmateError('INVALID', 'Secret: metadata.name: missing', { subject: place, file, line, hint }),
       );
@@ -101,7 +101,7 @@ export function secretsIn(manifests: Iterable<Manifest>): Secrets {
 function toSecret(manifest: Manifest): Secret {
   const { name, namespace, file } = manifest;
   const { type } = manifest.load();
-  const place = formatPosition(file, manifest.lineOf());
+  const place = formatPosition(file, manifest.placeOf().line);
   return { name, namespace, type: typeof type === 'string' ? type : 'Opaque', place, file, manifest };
 }
 
@@ -185,7 +185,7 @@ function findValue(object: JsonObject, key: string, secret: Secret): string | un
     if (!isJsonObject(values) || !Object.hasOwn(values, key)) continue;
     const value = values[key];
     const fail = (problem: string): OpmateError => {
-      const line = manifest.lineOf([field, key]);
+      const { line } = manifest.placeOf([field, key]);
       return new OpmateError('INVALID', `${formatPath([field, key])}: ${problem}`, {
         subject: `${formatPosition(file, line)}: Secret ${toKey(secret)}`,
         file,

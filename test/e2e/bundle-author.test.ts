@@ -210,7 +210,7 @@ describe('opmate bundle build', () => {
     [
       'annotations of another package',
       { 'metadata/annotations.yaml': annotationsText('gadget') },
-      /^metadata\/annotations\.yaml:6: Expect field ".*package\.v1" to have value "widget" instead of "gadget"$/m,
+      /^metadata\/annotations\.yaml:6:\d+: Expect field ".*package\.v1" to have value "widget" instead of "gadget"$/m,
     ],
     [
       'an annotation that is missing',

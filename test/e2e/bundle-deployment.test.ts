@@ -158,10 +158,10 @@ describe('opmate bundle deployment', () => {
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     const lines = stderr.split('\n');
     for (const said of [
-      /^unread\.yaml:2: BundleDeployment "a": .*\/absent/,
-      /^unread\.yaml:2: BundleDeployment "a": .*no-such-tag/,
-      /^unread\.yaml:\d+: BundleDeployment "b": .*\/gone/,
-      /^unread\.yaml:\d+: BundleDeployment "c": .*kind: unsupported value "zip"/,
+      /^unread\.yaml:2:1: BundleDeployment "a": .*\/absent/,
+      /^unread\.yaml:2:1: BundleDeployment "a": .*no-such-tag/,
+      /^unread\.yaml:\d+:\d+: BundleDeployment "b": .*\/gone/,
+      /^unread\.yaml:\d+:\d+: BundleDeployment "c": .*kind: unsupported value "zip"/,
     ]) {
       expect(lines.filter((line) => said.test(line))).toHaveLength(1);
     }
@@ -221,7 +221,7 @@ describe('opmate bundle deployment', () => {
     expect(own.stderr).not.toContain('foreign');
     const foreign = await render('-f', 'foreign.yaml', ...flags);
     expect(foreign).toMatchObject({ code: 0, stdout: own.stdout });
-    expect(foreign.stderr).toMatch(/foreign\.yaml:\d+: .*in another namespace: "there"/);
+    expect(foreign.stderr).toMatch(/foreign\.yaml:\d+:\d+: .*in another namespace: "there"/);
     const missing = await render('-f', 'missing.yaml', ...flags);
     expect(missing).toMatchObject({ code: 3, stdout: '' });
     expect(missing.stderr).toContain('use here/creds or there/creds');
@@ -251,9 +251,9 @@ describe('opmate bundle deployment', () => {
     const bad = await render('-f', 'bad.yaml', '--to', 'never');
     expect(bad).toMatchObject({ code: 3, stdout: '' });
     expect(bad.stderr.split('\n').filter((line) => line.startsWith('bad.yaml:'))).toEqual([
-      'bad.yaml:5: BundleDeployment "a": spec.sources: missing',
-      'bad.yaml:7: BundleDeployment "a": spec.sorces: unknown field',
-      'bad.yaml:15: BundleDeployment "b": spec.sources[0].kind: unsupported value "zip"',
+      'bad.yaml:5:1: BundleDeployment "a": spec.sources: missing',
+      'bad.yaml:7:3: BundleDeployment "a": spec.sorces: unknown field',
+      'bad.yaml:15:14: BundleDeployment "b": spec.sources[0].kind: unsupported value "zip"',
     ]);
     await expect(readdir(path.join(sandbox.work, 'never'))).rejects.toThrow('ENOENT');
     const formats = ['kustom', '[plain]'].map((format) =>
@@ -264,11 +264,11 @@ describe('opmate bundle deployment', () => {
       code: 3,
       stdout: '',
       stderr:
-        'unknown.yaml:6: BundleDeployment "a": spec.format: unknown format "kustom"\n' +
+        'unknown.yaml:6:3: BundleDeployment "a": spec.format: unknown format "kustom"\n' +
         '  hint: use registry-v1, plain or helm, or add an executable opmate-format-kustom to PATH\n',
     });
     expect((await render('-f', 'list.yaml')).stderr).toBe(
-      'list.yaml:6: BundleDeployment "a": spec.format: expected a string, got a list\n',
+      'list.yaml:6:3: BundleDeployment "a": spec.format: expected a string, got a list\n',
     );
     const loose = await render('-f', 'tag.yaml', '--require-digest');
     expect(loose).toMatchObject({ code: 3, stdout: '' });

@@ -138,8 +138,8 @@ describe('opmate bundle permissions', () => {
       stdout: '',
       stderr: [
         'wrong.yaml:10:3: rules[2].resources: duplicate key, first defined on line 9 (keep one of them)',
-        'wrong.yaml:6: ClusterRole "a": rules[0].resource: unknown field (use "resources")',
-        'wrong.yaml:8: ClusterRole "a": rules[1].resources: expected a list, got a string',
+        'wrong.yaml:6:3: ClusterRole "a": rules[0].resource: unknown field (use "resources")',
+        'wrong.yaml:8:3: ClusterRole "a": rules[1].resources: expected a list, got a string',
         '',
       ].join('\n'),
     });

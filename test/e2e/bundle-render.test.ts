@@ -57,7 +57,7 @@ describe('opmate bundle render', () => {
     expect(stderr).toContain(
       'invalid option(s): invalid target namespaces [there]: supported install modes [AllNamespaces OwnNamespace] do not support target namespaces [there]',
     );
-    expect(stderr).toMatch(/skupper-operator\/1\.9\.0\/manifests\/[\w.-]+:\d+: invalid/);
+    expect(stderr).toMatch(/skupper-operator\/1\.9\.0\/manifests\/[\w.-]+:\d+:\d+: invalid/);
     await expect(readdir(out)).rejects.toThrow('ENOENT');
     const image = await sandbox.run(['bundle', 'render', microcks, ...here]);
     expect([image.code, image.stdout]).toEqual([3, '']);

@@ -25,12 +25,12 @@ describe('opmate bundle validate', () => {
     const own = await sandbox.run(['bundle', 'validate', 'widget'], { cwd: sandbox.work });
     expect(own).toMatchObject({ code: 3, stdout: '' });
     expect(own.stderr).toContain(
-      'widget/manifests/csv.yaml:1: error: (widget.v1.0.0) install modes not found\n',
+      'widget/manifests/csv.yaml:1:114: error: (widget.v1.0.0) install modes not found\n',
     );
     expect(own.stderr).toContain(
-      'widget/manifests/csv.yaml:1: warning: (widget.v1.0.0) csv.Spec.minKubeVersion ',
+      'widget/manifests/csv.yaml:1:114: warning: (widget.v1.0.0) csv.Spec.minKubeVersion ',
     );
-    expect(own.stderr).toContain('widget/metadata/annotations.yaml:1: error: Missing annotation ');
+    expect(own.stderr).toContain('widget/metadata/annotations.yaml:1:2: error: Missing annotation ');
     const alpha = await sandbox.run(['alpha', 'bundle', 'validate', 'widget'], { cwd: sandbox.work });
     expect(alpha.code).toBe(1);
     // Warnings that opm keeps to itself.
@@ -51,8 +51,8 @@ describe('opmate bundle validate', () => {
     expect(lines).toContainEqual(
       expect.objectContaining({
         level: 'error',
-        message: `${file}:1: (widget.v1.0.0) install modes not found`,
-        ...{ file, line: 1 },
+        message: `${file}:1:114: (widget.v1.0.0) install modes not found`,
+        ...{ file, line: 1, column: 114 },
         diagnostics: [expect.objectContaining({ severity: 'error', file, line: 1 })],
       }),
     );
@@ -74,6 +74,7 @@ describe('opmate bundle validate', () => {
       message: '(widget.v1.0.0) csv.Spec.Provider.Name not specified',
       file: 'widget/manifests/csv.yaml',
       line: 1,
+      column: 114,
       path: ['spec', 'provider', 'name'],
     });
     expect((await run('--output', 'json', '-o', 'operatorhub')).stdout).toBe(stdout);

@@ -143,7 +143,7 @@ export class PreparedBundle extends Report {
     this.inferred = inferred;
     const text = annotationsFile(facts);
     if (overwrite || request.outputDirectory !== undefined) this.files.push({ target, text });
-    const values = new Map(toAnnotations(facts).map(([key, value]) => [key, { value, line: undefined }]));
+    const values = new Map(toAnnotations(facts).map(([key, value]) => [key, { value, place: {} }]));
     return { content: Buffer.from(text), annotations: { values, findings: [] }, isDeclaredPlain: false };
   }
 

@@ -18,7 +18,7 @@ import {
 import { findFaultLine, readFirstDocument } from '../manifest.js';
 import { readPlacedMetadata, scalarText } from '../metadata.js';
 import { checkOwnedApis, customResourceApis, isKubernetesObject } from '../parse.js';
-import { type Diagnostic, createFault } from '../../core/diagnostic.js';
+import { type Diagnostic, type Place, createFault } from '../../core/diagnostic.js';
 import { readFileWithin } from '../read.js';
 import { Report } from '../report.js';
 import { bundleKeys } from '../../model/bundle-keys.js';
@@ -162,16 +162,16 @@ function toKey(value: JsonObject): string {
   return `${group === '' ? kind : `${kind}.${group}`} ${quoteGo(name)}`;
 }
 
-/** Annotations with their lines. */
+/** Annotations with their places. */
 export interface ReadAnnotations {
-  values: ReadonlyMap<string, { value: string; line: number | undefined }>;
+  values: ReadonlyMap<string, { value: string; place: Partial<Place> }>;
   findings: Diagnostic[];
 }
 
 /** Reads `annotations.yaml`. Values that are not strings and duplicate keys are findings about `file`. */
 export function readAnnotations(content: Buffer, file: string): ReadAnnotations {
-  const values = new Map<string, { value: string; line: number | undefined }>();
-  const { root, findings, lineOf } = readPlacedMetadata(content, file);
+  const values = new Map<string, { value: string; place: Partial<Place> }>();
+  const { root, findings, placeOf } = readPlacedMetadata(content, file);
   const annotations = root?.['annotations'] ?? null;
   if (!isJsonObject(annotations)) {
     const hint = 'create one with opmate bundle generate';
@@ -179,11 +179,13 @@ export function readAnnotations(content: Buffer, file: string): ReadAnnotations 
     return { values, findings };
   }
   for (const [key, value] of Object.entries(annotations)) {
-    const line = lineOf(['annotations', key]);
+    const place = placeOf(['annotations', key]);
     const text = scalarText(value);
     if (text === undefined || key === '')
-      findings.push(createFault('wrong-type', 'expected a string', { file, line, subject: quoteGo(key) }));
-    else values.set(key, { value: text, line });
+      findings.push(
+        createFault('wrong-type', 'expected a string', { file, ...place, subject: quoteGo(key) }),
+      );
+    else values.set(key, { value: text, place });
   }
   return { values, findings };
 }
@@ -207,7 +209,7 @@ export function checkAnnotations(
     } else if (value !== '' && stored.value !== value) {
       const problem = `Expect field ${quoteGo(key)} to have value ${quoteGo(value)} instead of ${quoteGo(stored.value)}`;
       const hint = 'fix either of them, or replace the file with --overwrite';
-      findings.push(createFault('annotation', problem, { file, line: stored.line, hint }));
+      findings.push(createFault('annotation', problem, { file, ...stored.place, hint }));
     }
   }
   for (const [key, noun] of [
@@ -219,7 +221,7 @@ export function checkAnnotations(
     const bad = parts?.find((part) => part === '' || /[\s\u0000-\u001f]/.test(part));
     if (bad === undefined) continue;
     const problem = bad === '' ? 'is empty' : `${quoteGo(bad)} has a blank in it`;
-    const place = { file, line: stored?.line, subject: key };
+    const place = { file, ...stored?.place, subject: key };
     findings.push(createFault('annotation', `${noun} ${problem}`, place));
   }
   return findings;

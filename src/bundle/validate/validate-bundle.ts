@@ -10,7 +10,7 @@ import { type BundleContent, checkContent, csvKind, readObjects } from './conten
 import { checkFormat, isChart } from './format.js';
 import { checkGoodPractices } from './good-practices.js';
 import { checkInstallation } from './install-rules.js';
-import type { Diagnostic, DocumentPath } from '../../core/diagnostic.js';
+import type { Diagnostic, DocumentPath, Place } from '../../core/diagnostic.js';
 import { checkCapabilities, checkCategories, checkOperatorHub, checkOperatorHubV2 } from './operatorhub.js';
 import { checkRemovedApis } from './removed-apis.js';
 import type { Reporter } from './report.js';
@@ -91,14 +91,17 @@ export function validateBundle(files: BundleFiles, options: ValidateOptions = {}
       optionalChecks[validator](content, reportAs(validator, content.csvObject?.file), options);
     }
   }
-  const lineOf = placesIn(files);
+  const findPlace = placesIn(files);
   const seen = new Set<string>();
   return diagnostics
-    .map(({ line, ...rest }): ValidationDiagnostic => ({
-      ...rest,
-      line: line ?? (rest.file === undefined ? undefined : lineOf(rest.file, rest.path ?? [])),
-      ...(rest.severity === 'warning' && quiet.has(rest.code) && { isUnreported: true }),
-    }))
+    .map((diagnostic): ValidationDiagnostic => {
+      const { severity, code, file, line, path = [] } = diagnostic;
+      return {
+        ...diagnostic,
+        ...(line === undefined && file !== undefined && findPlace(file, path)),
+        ...(severity === 'warning' && quiet.has(code) && { isUnreported: true }),
+      };
+    })
     .sort(compareFindings)
     .filter(({ severity, problem, file = '', line = 0 }) => {
       const key = [severity, file, line, problem].join('\0');
@@ -123,7 +126,7 @@ function compareFindings(a: ValidationDiagnostic, b: ValidationDiagnostic): numb
  * Returns a function that finds the line of a path, or of its nearest existing parent. It parses a file only for
  * findings about it, and keeps the latest, as large ones have many places.
  */
-function placesIn(files: BundleFiles): (file: string, path: DocumentPath) => number | undefined {
+function placesIn(files: BundleFiles): (file: string, path: DocumentPath) => Place | undefined {
   let latest: { file: string; placed: PlacedYaml | undefined } | undefined;
   return (file, path) => {
     if (latest?.file !== file) {
@@ -133,6 +136,6 @@ function placesIn(files: BundleFiles): (file: string, path: DocumentPath) => num
       latest = { file, placed: content && findPlaces(decodeUtf8(content)) };
     }
     const { placed } = latest;
-    return placed && (nearestPlace(placed, path)?.line ?? 1);
+    return placed && (nearestPlace(placed, path) ?? { line: 1, column: 1 });
   };
 }

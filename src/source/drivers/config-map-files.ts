@@ -64,7 +64,7 @@ export async function writeConfigMap(
     name,
     namespace: '',
     load: () => ({ ...data, immutable: true }),
-    lineOf: () => undefined,
+    placeOf: () => ({}),
   };
   const places: ConfigMapPlace[] = [{ name }];
   const { files, findings } = readBundleConfigMaps([document], { places });

@@ -203,7 +203,7 @@ describe('bundle/config-map', () => {
     const whole = await extractConfigMaps(files, { ...options, limit: 150, split: true });
     expect(whole.configMaps).toMatchObject([{ metadata: { name: 'widget' } }]);
     expect(toldBy(readMaps(split.configMaps.slice(1)))).toEqual([
-      'maps.yaml:10: ConfigMap "widget-2": is one of 2 parts, and "widget-1" is missing',
+      'maps.yaml:10:5: ConfigMap "widget-2": is one of 2 parts, and "widget-1" is missing',
     ]);
   });
 
@@ -244,7 +244,7 @@ describe('bundle/config-map', () => {
     const content = read(JSON.stringify({ apiVersion: 'v1', kind: 'List', items: [map] }));
     expect(content.findings).toEqual([]);
     expect(content.warnings.map(formatDiagnostic)).toEqual([
-      expect.stringMatching(/^maps.yaml:1: ConfigMap "up": not immutable: its content may change/),
+      expect.stringMatching(/^maps.yaml:1:43: ConfigMap "up": not immutable: its content may change/),
     ]);
     expect(textsOf(content)).toEqual({
       'manifests/s.yaml': service,
@@ -273,16 +273,16 @@ describe('bundle/config-map', () => {
       `${head('b')}  annotations: {${prefix}.package.v1: two}\ndata:\n  s.yaml: z\n` +
       `---\napiVersion: v1\nkind: Secret\nmetadata:\n  name: s\n${head('c')}data: [x]\n`;
     expect(toldBy(read(text))).toEqual([
-      'maps.yaml:28: Secret "s": not a ConfigMap',
-      'maps.yaml:10: ConfigMap "a": "../up" is not a valid ConfigMap key',
-      'maps.yaml:11: ConfigMap "a": data.number: expected a string, got the number 1',
-      'maps.yaml:13: ConfigMap "a": "s.yaml" is in both data and binaryData',
-      'maps.yaml:14: ConfigMap "a": binaryData.bad: invalid base64',
-      'maps.yaml:15: ConfigMap "a": binaryData.plain: expected base64, as set in olm.contentEncoding',
-      'maps.yaml:16: ConfigMap "a": binaryData.zip: not gzip, as olm.contentEncoding says it is',
-      `maps.yaml:23: ConfigMap "b": is of another bundle than ConfigMap "a": its annotation ${prefix}.package.v1 differs`,
-      'maps.yaml:25: ConfigMap "b": "s.yaml" becomes manifests/s.yaml, for which ConfigMap "a" (maps.yaml:2) has a file too',
-      'maps.yaml:37: ConfigMap "c": data: expected an object, got a list',
+      'maps.yaml:28:1: Secret "s": not a ConfigMap',
+      'maps.yaml:10:3: ConfigMap "a": "../up" is not a valid ConfigMap key',
+      'maps.yaml:11:3: ConfigMap "a": data.number: expected a string, got the number 1',
+      'maps.yaml:13:3: ConfigMap "a": "s.yaml" is in both data and binaryData',
+      'maps.yaml:14:3: ConfigMap "a": binaryData.bad: invalid base64',
+      'maps.yaml:15:3: ConfigMap "a": binaryData.plain: expected base64, as set in olm.contentEncoding',
+      'maps.yaml:16:3: ConfigMap "a": binaryData.zip: not gzip, as olm.contentEncoding says it is',
+      `maps.yaml:23:17: ConfigMap "b": is of another bundle than ConfigMap "a": its annotation ${prefix}.package.v1 differs`,
+      'maps.yaml:25:3: ConfigMap "b": "s.yaml" becomes manifests/s.yaml, for which ConfigMap "a" (maps.yaml:2:1) has a file too',
+      'maps.yaml:37:1: ConfigMap "c": data: expected an object, got a list',
     ]);
   });
 
@@ -290,10 +290,10 @@ describe('bundle/config-map', () => {
     const map = (version: string): string =>
       `---\napiVersion: ${version}\nkind: ConfigMap\nimmutable: true\nmetadata: {name: a}\n`;
     expect(toldBy(read(map('v9')))).toEqual([
-      'maps.yaml:2: ConfigMap "a": apiVersion: expected v1, got "v9"',
+      'maps.yaml:2:1: ConfigMap "a": apiVersion: expected v1, got "v9"',
     ]);
     expect(toldBy(read(map('v1') + map('v1'), { places: [{ name: 'a' }] }))).toEqual([
-      'maps.yaml:8: ConfigMap "a": duplicate, first defined in maps.yaml:3',
+      'maps.yaml:8:1: ConfigMap "a": duplicate, first defined in maps.yaml:3:1',
     ]);
   });
 
@@ -309,7 +309,7 @@ describe('bundle/config-map', () => {
     });
     expect(toldBy(placed({ name: 'a' }, { name: 'b' }, { name: 'd' }))).toEqual([
       expect.stringMatching(
-        /^maps.yaml:\d+: ConfigMap "b": "x.yaml" becomes x.yaml, for which ConfigMap "a"/,
+        /^maps.yaml:13:3: ConfigMap "b": "x.yaml" becomes x.yaml, for which ConfigMap "a"/,
       ),
       'ConfigMap "d": not found',
     ]);

@@ -158,6 +158,7 @@ describe('bundle/summary', () => {
         hint: expect.stringMatching(/^use one of ClusterRole, /) as string,
         file: 'manifests/job.yaml',
         line: 1,
+        column: 26,
       },
     ]);
   });

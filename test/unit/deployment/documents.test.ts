@@ -425,7 +425,7 @@ spec:
       'apiVersion: fleet.cattle.io/v1alpha1\nkind: BundleDeployment\nmetadata: {name: a}\n',
     );
     expect(told(documents)).toEqual([
-      '2.yaml:2: BundleDeployment "foo": duplicate, first defined in 1.yaml:2',
+      '2.yaml:2: BundleDeployment "foo": duplicate, first defined in 1.yaml:2:1',
     ]);
     expect(warned(documents).slice(0, 2)).toEqual([
       '2.yaml:38: Namespace "a": v1 Namespace is not a deployment, ignored',

@@ -95,7 +95,7 @@ function chooseTargets(
   if (fault !== undefined && isConfigValid) {
     report.fault('install-mode', fault, {
       file: csvManifest.file,
-      line: csvManifest.lineOf(['spec', 'installModes']),
+      ...csvManifest.placeOf(['spec', 'installModes']),
       hint: 'select the namespace to watch with --watch-namespace',
     });
   }
@@ -160,7 +160,7 @@ function checkAccounts(
     report.warn('missing-service-account', problem, {
       subject: `deployment "${name}"`,
       file: csvManifest.file,
-      line: csvManifest.lineOf([...path, 'serviceAccountName']),
+      ...csvManifest.placeOf([...path, 'serviceAccountName']),
       hint: 'create the service account first, or its pods do not start',
     });
   }

@@ -153,7 +153,7 @@ function addProperties(
     if (!Array.isArray(parsed)) {
       report.fault('wrong-type', `annotation ${propertiesAnnotation} is not a JSON list of properties`, {
         file: manifest.file,
-        line: manifest.lineOf(['metadata', 'annotations', propertiesAnnotation]),
+        ...manifest.placeOf(['metadata', 'annotations', propertiesAnnotation]),
       });
       return;
     }
@@ -205,10 +205,10 @@ function readMetadataFile(
   const content = files.find((file) => file.name === name)?.content;
   if (content === undefined) return undefined;
   const file = `metadata/${name}`;
-  const { root, findings, lineOf } = readPlacedMetadata(content, file);
+  const { root, findings, placeOf } = readPlacedMetadata(content, file);
   report.add({ findings });
   if (root === undefined || findings.length > 0) return undefined;
-  return { value: root[key] ?? null, place: { file, line: lineOf([key]) ?? 1 } };
+  return { value: root[key] ?? null, place: { file, line: 1, column: 1, ...placeOf([key]) } };
 }
 
 /**

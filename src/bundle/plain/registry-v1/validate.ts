@@ -15,8 +15,8 @@ import type { RegistryV1 } from './registry-v1.js';
  */
 export function checkRegistryV1(bundle: RegistryV1, report: Report): void {
   const fail: FailCsv = (path, problem, hint) => {
-    const { file, lineOf } = bundle.csvManifest;
-    report.fault('invalid-csv', problem, { file, line: lineOf(path), hint });
+    const { file, placeOf } = bundle.csvManifest;
+    report.fault('invalid-csv', problem, { file, ...placeOf(path), hint });
   };
   checkDeployments(bundle, fail);
   checkDefinitions(bundle, fail, report);

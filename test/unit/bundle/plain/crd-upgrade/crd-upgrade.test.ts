@@ -56,6 +56,7 @@ describe('bundle/plain/crd-upgrade/crd-upgrade', () => {
         problem: 'scope: changed: "Namespaced" -> "Cluster"',
         file: 'crd.yaml',
         line: 13,
+        column: 3,
       },
     ]);
   });

@@ -292,10 +292,10 @@ describe('bundle/plain/registry-v1/convert', () => {
         found.filter((line) => (typeof part === 'string' ? line.includes(part) : part.test(line))),
       ).toHaveLength(1);
     };
-    has('manifests/a.yaml:1: Job "run": bundles must not hold objects of this kind');
-    has('manifests/b.yaml:1: expected an object, got a string');
+    has('manifests/a.yaml:1:1: Job "run": bundles must not hold objects of this kind');
+    has('manifests/b.yaml:1:1: expected an object, got a string');
     has(/^manifests\/c\.yaml:\d+: yaml: /);
-    has('manifests/d.yaml:1: kind: missing');
+    has('manifests/d.yaml:1:1: kind: missing');
     has(
       'CustomResourceDefinition "old.example.com": apiVersion apiextensions.k8s.io/v1beta1 is not supported',
     );
@@ -312,7 +312,7 @@ describe('bundle/plain/registry-v1/convert', () => {
     has('"widgets.example.com" is converted by several webhooks: again, convert.example.com');
     expect(found.filter((line) => line.includes('which the bundle does not own'))).toHaveLength(2);
     expect(found.filter((line) => line.includes('a conversion webhook needs AllNamespaces'))).toHaveLength(2);
-    for (const line of found) expect(line).toMatch(/^manifests\/[\w.]+:\d+: /);
+    for (const line of found) expect(line).toMatch(/^manifests\/[\w.]+:\d+(?::\d+)?: /);
   });
 
   it('reports wrong types in the ClusterServiceVersion together with other faults', () => {
@@ -322,7 +322,7 @@ describe('bundle/plain/registry-v1/convert', () => {
     });
     expect(found).toHaveLength(3);
     expect(found[1]).toMatch(
-      /^manifests\/csv\.yaml:\d+: ClusterServiceVersion "widget.v1.0.0": spec.install.spec.deployments: expected a list, got the number 5$/,
+      /^manifests\/csv\.yaml:\d+:\d+: ClusterServiceVersion "widget.v1.0.0": spec.install.spec.deployments: expected a list, got the number 5$/,
     );
   });
 
@@ -345,10 +345,10 @@ describe('bundle/plain/registry-v1/convert', () => {
       },
     };
     expect(findingsOf({ manifests: two })).toEqual([
-      'manifests/csv2.yaml:1: ClusterServiceVersion "b": another ClusterServiceVersion; manifests/csv.yaml has one already',
+      'manifests/csv2.yaml:1:1: ClusterServiceVersion "b": another ClusterServiceVersion; manifests/csv.yaml has one already',
     ]);
     expect(findingsOf({ metadata: { 'annotations.yaml': 'annotations: {}\n' } })).toEqual([
-      'metadata/annotations.yaml:1: package name is empty',
+      'metadata/annotations.yaml:1:1: package name is empty',
     ]);
   });
 
@@ -390,11 +390,11 @@ describe('bundle/plain/registry-v1/convert', () => {
     const install = { permissions: [{ serviceAccountName: 'Widget!', rules: [] }] };
     const long = 'x'.repeat(64);
     expect(findingsOf({ manifests, install })).toEqual([
-      'manifests/e.yaml:5: ServiceAccount: metadata.name: expected a string, got the number 5',
-      `manifests/a.yaml:5: ConfigMap "Not_Good": its name is ${noSubdomain}`,
-      `manifests/b.yaml:5: Service "${long}": its name is longer than 63 characters`,
-      `manifests/c.yaml:5: Secret "${'x'.repeat(254)}": its name is longer than 253 characters`,
-      'manifests/d.yaml:5: ClusterRole "a/b": its name is not one that fits into a path',
+      'manifests/e.yaml:5:3: ServiceAccount: metadata.name: expected a string, got the number 5',
+      `manifests/a.yaml:5:3: ConfigMap "Not_Good": its name is ${noSubdomain}`,
+      `manifests/b.yaml:5:3: Service "${long}": its name is longer than 63 characters`,
+      `manifests/c.yaml:5:3: Secret "${'x'.repeat(254)}": its name is longer than 253 characters`,
+      'manifests/d.yaml:5:3: ClusterRole "a/b": its name is not one that fits into a path',
       expect.stringMatching(/csv.*: service account "Widget!": its name is not a DNS-1123 subdomain/),
     ]);
   });
@@ -407,7 +407,7 @@ describe('bundle/plain/registry-v1/convert', () => {
       'pod.yaml': { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' } },
     };
     expect(findingsOf({ manifests })).toEqual([
-      'manifests/pod.yaml:3: Pod "p": bundles must not hold objects of this kind',
+      'manifests/pod.yaml:3:2: Pod "p": bundles must not hold objects of this kind',
       'ConfigMap "c" in namespace "here": duplicate, from manifests/a.yaml and from manifests/b.yaml',
     ]);
   });

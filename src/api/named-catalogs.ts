@@ -71,7 +71,6 @@ export async function readNamedCatalog(
   }
 }
 
-/** Returns the error with the name of its catalog. */
 function inCatalog(error: unknown, name: string): unknown {
   if (!(error instanceof OpmateError) || error.code === 'CANCELLED' || error.file !== undefined) return error;
   return error.subject === name ? error : addContext(error, { subject: `catalog ${name}` });

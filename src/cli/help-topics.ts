@@ -31,7 +31,6 @@ ${wrap(exitStatusNote)}
 `,
 };
 
-/** Wraps text at 80 columns. */
 function wrap(text: string): string {
   return text.replace(/(?![^\n]{1,80}$)([^\n]{1,80})\s/g, '$1\n');
 }

@@ -79,7 +79,6 @@ export function parseTargetReference(text: string): Reference {
   throw missingRegistry(text, formatReference(reference));
 }
 
-/** Reports whether a registry reference names its registry. */
 function hasRegistry(text: string): boolean {
   const [first = '', ...path] = text.replace(/^docker:\/\//, '').split('/');
   return path.length > 0 && (first === 'localhost' || /[.:]/.test(first));

@@ -238,7 +238,6 @@ interface Content extends Pick<DeploymentDocument, 'formats' | 'sources'> {
   bundle?: ManifestDocument;
 }
 
-/** Returns the sources and format of a deployment. */
 function getContent(spec: Field, document: ManifestDocument, context: Context): Content {
   const { kind } = document.manifest;
   const template = spec.field('template');

@@ -377,7 +377,6 @@ export function suggestField(key: string, known: readonly string[]): string | un
   return suggest(findNearest(key, known), known);
 }
 
-/** Returns the hint for an unknown name. */
 function suggest(near: string | undefined, known: readonly string[]): string | undefined {
   if (near !== undefined) return `use ${quoteGo(near)}`;
   if (known.length === 0) return undefined;

@@ -523,7 +523,6 @@ function foldQuoted(raw: string): string {
 /** Escapes, and line breaks with adjacent blanks; an escaped blank does not match. */
 const UNFOLD = /\\(?:\n[ \t\n]*|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[^])|(?<!(?<!\\)[ \t])[ \t]*\n[ \t\n]*/g;
 
-/** Returns the text of a double-quoted scalar. */
 function unescape(raw: string): string {
   if (/\n(?:---|\.\.\.)/.test(raw)) throw GIVE_UP;
   return raw.replace(UNFOLD, (match) => {

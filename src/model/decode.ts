@@ -224,7 +224,6 @@ export const blobShapes = {
   ),
 };
 
-/** Returns a decoder of blobs. */
 function decoder<T extends object>(noun: string, blob: StructShape<T>): (value: JsonObject) => T {
   return (value) => {
     try {

@@ -148,7 +148,6 @@ async function realPlace(place: string): Promise<string> {
   return realpath(resolved).catch(async () => path.join(await realPlace(parent), path.basename(resolved)));
 }
 
-/** Returns whether a catalog is valid and has blobs. */
 async function isValid(
   directory: string,
   session: Session,

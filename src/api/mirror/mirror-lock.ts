@@ -70,7 +70,6 @@ async function readSameLock(run: ImageSetRun) {
   return { lock, config, templates };
 }
 
-/** Throws UsageError for a lock of another plan. */
 function requirePlan(run: ImageSetRun, lock: ImageSetLock): void {
   const { plan } = run.options;
   const own = planOf(lock);

@@ -131,7 +131,6 @@ export function checkContent(
   checkOwnership(content, csv, csvObject.value, reportAs('bundle', csvObject.file));
 }
 
-/** Compares owned definitions with those of the bundle. */
 function checkOwnership(
   { name: bundle, crds }: BundleContent,
   csv: Csv,

@@ -58,7 +58,6 @@ function addressEnd(text: string): string {
     if (!take('>')) throw new MailFault('mail: unclosed angle-addr');
   }
 
-  /** Skips comments in parentheses. */
   function skipComments(): void {
     for (skipSpaces(); take('('); skipSpaces()) {
       let depth = 1;

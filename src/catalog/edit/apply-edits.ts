@@ -115,7 +115,6 @@ function getName(plan: FileEdit): string {
   return plan.kind === 'create' ? plan.name : plan.file.name;
 }
 
-/** Returns the target path of a file. */
 async function findTarget(catalog: EditableCatalog, plan: FileEdit): Promise<string> {
   const { root, name } = catalog;
   const label = path.posix.join(name, getName(plan));
@@ -179,7 +178,6 @@ async function stage({ plan, staged }: StagedFile, options: ApplyOptions): Promi
 
 const copySize = 1024 * 1024;
 
-/** Copies a file with replaced ranges. */
 async function writeSpliced(
   source: string,
   splices: readonly Splice[],

@@ -66,7 +66,6 @@ export function planRemove(catalog: EditableCatalog, removal: Removal): RemovalP
   const edits = [...defaultEdits(), ...channelEdits(), ...bundleEdits(), ...deprecationEdits()];
   return { edits, changes, orphans };
 
-  /** Returns the remaining channels with their entries. */
   function channelsAfter(): Map<string, ChannelEntry[]> {
     const gone = new Set(bundles);
     const left = new Map<string, ChannelEntry[]>();

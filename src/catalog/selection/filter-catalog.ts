@@ -290,7 +290,6 @@ function filterPackage(
     return gone;
   }
 
-  /** Reports whether it is dropped as deprecated. */
   function isDeprecated(schema: string, name: string): boolean {
     return filter.dropDeprecated && deprecations.has(deprecationKey(schema, name));
   }

@@ -91,7 +91,6 @@ export function addPart(facts: CatalogFacts, part: CatalogFacts): void {
   for (const deprecationsFacts of part.deprecations) facts.deprecations.push(deprecationsFacts);
 }
 
-/** Summarizes kept channels. */
 function summarizeChannels(channels: Iterable<ChannelFacts>): SelectedChannel[] {
   return [...channels].map(({ name, entries }) => ({
     name,

@@ -16,7 +16,6 @@ import { type SemverTemplate, type TemplateImage, templateSchemas } from './temp
 /** Maximum bytes of a semver template: a hundred thousand images. */
 const maxSemverSize = 16 * 1024 * 1024;
 
-/** Reads a whole small file. */
 async function readSmallFile(file: OpenFile): Promise<Buffer> {
   const size = Math.min((await file.handle.stat()).size, maxSemverSize + 1);
   const bytes = Buffer.allocUnsafe(size);

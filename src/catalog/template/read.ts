@@ -132,7 +132,6 @@ function lineFinder(
   return async (path) => (await (lines ??= read()))(path);
 }
 
-/** Reads a basic or substitutes template. */
 async function readEntriesTemplate(
   file: OpenFile,
   document: CatalogDocument,

@@ -190,7 +190,6 @@ function beyond<T>(list: readonly T[], others: readonly T[]): T[] {
   return list.filter((item) => !known.has(JSON.stringify(item)));
 }
 
-/** Returns the webhooks of a configuration. */
 function getWebhooks(object: PlainObject): JsonObject[] {
   const { webhooks } = object.load();
   return (webhooks as JsonObject[]).map((webhook) => ({

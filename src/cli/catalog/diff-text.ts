@@ -215,7 +215,6 @@ function getSum(sections: readonly Section[]): string {
   return sections.map(({ noun, lines }) => count(lines.length, noun)).join(', ');
 }
 
-/** Returns a name as Markdown code. */
 function code(name: string): string {
   const text = quoteIfNeeded(name);
   const longest = Math.max(0, ...[...text.matchAll(/`+/g)].map(([run]) => run.length));

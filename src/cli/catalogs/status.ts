@@ -83,7 +83,6 @@ function formatProblems(status: JsonObject): string {
   return `${getName(status)}: ${count(problems.length, 'problem')}\n${lines.join('')}`;
 }
 
-/** Returns the problems in a status. */
 function readProblems(status: JsonObject): Diagnostic[] {
   return getObjects(status, 'status', 'problems').map((problem) => {
     const { line, column } = problem;

@@ -81,7 +81,6 @@ export async function describeTree() {
   return { description: program.description(), options: getOptions(program), pages };
 }
 
-/** Returns options and arguments as the usage line shows them. */
 function getUsage(command: Command): string {
   const values = command.registeredArguments.map((argument) => {
     const name = `${argument.name()}${argument.variadic ? '...' : ''}`;

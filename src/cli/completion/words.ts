@@ -115,7 +115,6 @@ export function offerFor(program: Command, words: readonly string[], homeDirecto
   };
 }
 
-/** Completes the value of an option. */
 function offerValue(option: OfferedOption, value: string, read: ReadWords): Offer {
   const { offered, argChoices } = option;
   const before = offered === undefined ? '' : value.slice(0, value.lastIndexOf(',') + 1);

@@ -102,7 +102,6 @@ function planDeletion(
   };
 }
 
-/** Logs deleted bundles of an index, and the channels that changed. */
 function logDeleted(logger: Logger, name: string, report: DeleteReport): void {
   logRemoved(logger, name, { bundles: report.bundles });
   const heads = report.heads.map(

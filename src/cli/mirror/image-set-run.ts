@@ -85,7 +85,6 @@ export function readImageSetRequest(
   };
 }
 
-/** Throws UsageError for flags that exclude each other. */
 function requireCompatibleFlags(
   options: ImageSetOptions,
   { kind }: MirrorDestination,

@@ -99,7 +99,6 @@ async function catalogText(
   });
 }
 
-/** Lists the well-known catalogs of a version, and whether they exist. */
 async function catalogsText(
   version: string,
   output: ListOptions['output'],

@@ -67,7 +67,6 @@ async function mirrorImageSet(
 
 const resumeHint = 'run the same command again to resume';
 
-/** Adds a hint to the error of a run that can be resumed. */
 function addResumeHint(error: unknown): unknown {
   if (!(error instanceof OpmateError)) return error;
   const status = error instanceof RegistryError ? error.status : undefined;

@@ -93,7 +93,6 @@ function describeIndex({ bundles, packages, problems, images, database }: BuiltI
   return [`built an index of ${contents}`, ...images.map(describeOutput)];
 }
 
-/** Returns the command that usually follows. */
 function nextAfterBuild({ database, images }: BuiltIndex, options: BuildOptions): string {
   if (database !== undefined) return `opmate registry serve ${shellWord(database)}`;
   return nextAfterImage({ to: (images[0] as StoredImage).to }, (image) => `opmate serve ${image}`, options);

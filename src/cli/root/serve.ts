@@ -90,7 +90,6 @@ export const command = defineCommand({
   },
 });
 
-/** Serves with several processes. Returns the exit code. */
 async function serveByWorkers(
   context: CommandContext,
   reference: string,

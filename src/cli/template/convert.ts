@@ -7,7 +7,6 @@ import { statIfPresent } from '../../files/file-status.js';
 import { openInput } from '../opened-input.js';
 import { writePieces } from '../session.js';
 
-/** Declares a command that creates a template of one type. */
 function convertCommand(type: ConvertedType, summary: string) {
   return defineCommand({
     summary,

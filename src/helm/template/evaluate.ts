@@ -88,7 +88,6 @@ function withoutNil(text: string): string {
   return text.replaceAll('<no value>', '');
 }
 
-/** Returns the output of a template. */
 function evaluate(
   { nodes: root, template }: Body,
   data: GoValue,

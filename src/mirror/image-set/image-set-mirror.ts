@@ -238,7 +238,6 @@ export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirror
     await repair();
   }
 
-  /** Returns the failures so far. */
   function report(): ImageSetReport {
     return { ...joinReports(), ...allFaults, ...listChanges() };
   }

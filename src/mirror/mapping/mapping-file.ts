@@ -93,7 +93,6 @@ function mappingError(
   return place === undefined ? error : addPlace(error, place);
 }
 
-/** Adds the line of the file to an error. */
 function addPlace(error: OpmateError, place: MappingPlace): OpmateError {
   const diagnostics = diagnosticsFrom(error).map((diagnostic) => ({ ...diagnostic, ...place }));
   return new DiagnosticsError(diagnostics, { code: error.code, cause: error });

@@ -68,7 +68,6 @@ export function createGrowingCatalog(origin: DependencyCatalog, file: string) {
     ...{ findCandidates, findVersions, readBundles, index, getDefaultChannel, getApis },
   };
 
-  /** Returns the selection with the added bundles. */
   function select(): CatalogSelection {
     return selectOperators(allFacts, operator, file, added);
   }

@@ -162,7 +162,6 @@ export function openArchiveDirectory(directory: string, index: ArchiveIndex, log
     return { needed, free: await freeBytes(directory) };
   }
 
-  /** Writes the index of the unfinished set. */
   async function writePlan(index: ArchiveIndex): Promise<void> {
     const staging = stagingBeside(planFile);
     try {

@@ -86,7 +86,6 @@ async function openDownload(
   return checked;
 }
 
-/** Requests a blob from its start. */
 async function requestBlob(
   requester: RegistryRequester,
   descriptor: Descriptor,

@@ -64,7 +64,6 @@ export function createCatalogKeeper(options: KeeperOptions) {
     }
   }
 
-  /** Removes unreferenced contents. */
   function sweep(): Promise<void> {
     // Spares contents of the last hour: other processes may not have written their records yet.
     return changeContents((directory, used) => pruneContents(directory, used, clock.now()));

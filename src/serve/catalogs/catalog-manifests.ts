@@ -169,7 +169,6 @@ function isConfigMap({ root }: WrittenDocument): boolean {
   return root.field('kind').value === 'ConfigMap';
 }
 
-/** Reads ConfigMaps by namespace and name. */
 function readConfigMaps(objects: readonly WrittenDocument[]): Map<string, JsonObject> {
   const configMaps = new Map<string, JsonObject>();
   const places = new Map<string, NamedPlace>();

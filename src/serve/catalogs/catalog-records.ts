@@ -98,7 +98,6 @@ async function writeReplacing(directory: string, name: string, value: object): P
   }
 }
 
-/** Throws OpmateError for an invalid record. */
 function toRecord(root: Field<never>): CatalogRecord {
   root.field('formatVersion').integer(formatVersion, formatVersion);
   const origin = root.field('origin');

@@ -25,7 +25,6 @@ export function createCatalogSet() {
     sorted = [...catalogs.values()].sort((a, b) => compareBytes(a.name, b.name));
   }
 
-  /** Stops serving a catalog. */
   async function remove(name: string): Promise<void> {
     const before = catalogs.get(name);
     if (before === undefined) return;

@@ -60,7 +60,6 @@ export async function storeContent(
   return content;
 }
 
-/** Returns the place of content in a directory. */
 function getPlace(directory: string, hash: string): string {
   return path.join(directory, parseDigest(hash).hex);
 }

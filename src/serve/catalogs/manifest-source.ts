@@ -155,7 +155,6 @@ function readSecretRef(field: Field): SecretName | undefined {
   return { name, namespace: reference.namespace.optionalText(253) ?? '' };
 }
 
-/** Reads a directory inside the source. */
 function readWithin(field: Field): { directory?: string } {
   const directory = field.optionalText();
   if (directory === undefined) return {};

@@ -230,7 +230,6 @@ async function respondOrRefuse(
   }
 }
 
-/** Responds to a request that the server refuses. */
 function refuseRequest(
   { status, message, hint }: RequestRefusal,
   request: IncomingMessage,

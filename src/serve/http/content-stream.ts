@@ -93,7 +93,6 @@ export async function* readCompressed(
   }
 }
 
-/** Fills a buffer with the next bytes of the sections. */
 async function fill(
   reader: Pick<ContentReader, 'read'>,
   sections: readonly Section[],

@@ -29,7 +29,6 @@ export function requireHttps(
   });
 }
 
-/** Reports whether a host is a loopback address. */
 function isLoopback(host: string): boolean {
   const name = host.replace(/^\[|\]$/g, '').toLowerCase();
   return (

@@ -48,7 +48,6 @@ export async function checkBundles(
   return overwritten;
 }
 
-/** Checks one bundle alone. */
 function checkAlone(
   { record, reference }: StagedBundle,
   { enableAlpha }: CheckOptions,
@@ -106,7 +105,6 @@ function findReplacer({ channels, bundles }: IndexedPackage, name: string): [str
   return replacer;
 }
 
-/** Checks whether a bundle already exists. */
 async function checkPresence(
   database: Database,
   bundle: StagedBundle,

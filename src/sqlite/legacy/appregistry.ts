@@ -117,7 +117,6 @@ async function openArchive(file: string, label: string): Promise<Readable> {
   }
 }
 
-/** Loads one package from its unpacked directory. */
 async function loadPackage(
   loader: ManifestLoader,
   place: Place,

@@ -315,7 +315,6 @@ export function text(value: ColumnValue | undefined): string {
 /** Hint for tables and columns other than those of an index. */
 export const notAnIndex = 'check the file: it is not an operator index, or it is damaged';
 
-/** Converts an error of sqlite. */
 function databaseError(name: string, error: unknown, timeoutMs: number): unknown {
   if (error instanceof OpmateError || !isSqliteError(error)) {
     if (error instanceof TypeError && /directory does not exist/.test(error.message)) {

@@ -158,7 +158,6 @@ function formatState({ run, isChecking }: ViewState): string {
   return `${run} ${isChecking}`;
 }
 
-/** Reports whether the server is unreachable. */
 function isUnreachable(error: unknown): boolean {
   return error instanceof TypeError;
 }

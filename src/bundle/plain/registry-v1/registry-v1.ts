@@ -73,7 +73,6 @@ export function readRegistryV1(
 
 const readKinds: ReadonlySet<string> = new Set(['ClusterServiceVersion', 'CustomResourceDefinition']);
 
-/** Reports values of the wrong type. */
 function checkTypes(manifest: Manifest, { faults }: Pick<Conformed, 'faults'>, report: Report): void {
   for (const { message, path, hint } of faults)
     report.fault('wrong-type', message, { ...locateIn(manifest, path), hint });

@@ -211,7 +211,7 @@ class Reader extends Report {
       for (const [key, value] of Object.entries(values)) {
         if (++this.#keys > maxKeys) {
           const { file } = map;
-          throw new LimitError(`${getTitle(map)}: more than ${maxKeys} keys`, { subject: file, file });
+          throw new LimitError(`${getTitle(map)}: more than ${maxKeys} keys`, { about: file });
         }
         const fault = seen.has(key)
           ? 'is in both data and binaryData'

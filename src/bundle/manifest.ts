@@ -162,7 +162,7 @@ export function outsideManifestFault(content: Buffer, label: string): OpmateErro
   const { error } = readFirstDocument(content);
   if (error === undefined) return undefined;
   if (error.code !== 'SYNTAX') throw error;
-  return new OpmateError('SYNTAX', 'not a manifest', { subject: label, file: label, line: error.line });
+  return new OpmateError('SYNTAX', 'not a manifest', { about: label, line: error.line });
 }
 
 /** Adds a file to an error and, if `content` is that file, the line of the value of the wrong type. */

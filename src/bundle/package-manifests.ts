@@ -217,7 +217,7 @@ function createDuplicateError(manifests: readonly EncodedManifest[]): OpmateErro
   return new OpmateError(
     'INVALID',
     `two csvs found in one bundle: ${JSON.stringify(first.csvName)} is also in ${names}`,
-    { subject: first.file, file: first.file, hint: 'keep one of these files' },
+    { about: first.file, hint: 'keep one of these files' },
   );
 }
 
@@ -228,13 +228,13 @@ async function readPlace({
   isOutside = false,
 }: Place): Promise<Buffer | Extract<TreeItem, { kind: 'problem' | 'skipped' }>> {
   const toProblem = (problem: string, hint?: string) => {
-    const error = new OpmateError('IO', problem, { subject: label, file: label, hint });
+    const error = new OpmateError('IO', problem, { about: label, hint });
     return { kind: 'problem', error } as const;
   };
   try {
     const content = await readFileWithin(file, (size) => {
       if (size > maxFileSize)
-        throw new LimitError(`${size} bytes, more than ${maxFileSize}`, { subject: label, file: label });
+        throw new LimitError(`${size} bytes, more than ${maxFileSize}`, { about: label });
     });
     const fault = content && isOutside ? outsideManifestFault(content, label) : undefined;
     if (fault !== undefined) return { kind: 'problem', error: fault };

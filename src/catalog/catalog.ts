@@ -202,7 +202,7 @@ export class DirectoryCatalog implements Catalog {
 function withoutText(error: unknown, { label }: CatalogFile): unknown {
   if (!isFault(error) || (error.code !== 'SYNTAX' && error.code !== 'INVALID')) return error;
   const { code, line } = error;
-  return new OpmateError(code, 'not a file of a catalog', { subject: label, file: label, line });
+  return new OpmateError(code, 'not a file of a catalog', { about: label, line });
 }
 
 function hidingText(options: MetasOptions, file: CatalogFile): MetasOptions {

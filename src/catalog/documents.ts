@@ -161,8 +161,7 @@ class FileWindow {
     const kept = this.#filled - keepFrom;
     if (kept > maxDocumentSize) {
       throw new LimitError(`a document of more than ${maxDocumentSize} bytes`, {
-        subject: this.label,
-        file: this.label,
+        about: this.label,
         line: await this.lineOf(this.position),
         hint: 'split the document, or check that the file is a catalog',
       });

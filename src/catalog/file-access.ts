@@ -48,8 +48,7 @@ export async function readAgain(
 /** Returns the error for a file that changed after the first pass. */
 export function changed(file: string, cause?: unknown): OpmateError {
   return new OpmateError('IO', 'changed by another process while reading', {
-    subject: file,
-    file,
+    about: file,
     cause,
     hint: 'run the command again when no other process writes to the catalog',
   });

@@ -27,6 +27,8 @@ export type ErrorCode =
 
 /** Optional fields of an error. */
 export interface ErrorDetails {
+  /** File that is both `subject` and `file`. */
+  about?: string | undefined;
   /** Start of the message: a file, a reference, a package. */
   subject?: string | undefined;
   /** Suggested action, one sentence without a full stop. */
@@ -65,13 +67,13 @@ export class OpmateError extends Error {
   declare readonly note?: string;
 
   constructor(code: ErrorCode, problem: string, details: ErrorDetails = {}) {
-    const { subject, cause } = details;
+    const { about, subject = about, file = about, cause } = details;
     super(formatMessage({ subject, problem }), cause === undefined ? undefined : { cause });
     this.code = code;
     this.subject = subject;
     this.problem = problem;
     this.hint = details.hint;
-    this.file = details.file;
+    this.file = file;
     this.line = details.line;
     this.column = details.column;
     this.path = details.path;

@@ -218,7 +218,7 @@ export function readDocument(
 ): WrittenDocument {
   if (text.length > maxLength) {
     const problem = `larger than the maximum of ${maxLength} characters`;
-    throw new OpmateError('LIMIT', problem, { subject: file, file });
+    throw new OpmateError('LIMIT', problem, { about: file });
   }
   if (isJson && /^\s*\{/.test(text)) parseNamedJson(text, file, 'file');
   let document: PlacedYaml;

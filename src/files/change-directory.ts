@@ -192,7 +192,7 @@ async function prepare(
 }
 
 function taken(target: string): OpmateError {
-  return new OpmateError('IO', 'already exists', { subject: target, file: target });
+  return new OpmateError('IO', 'already exists', { about: target });
 }
 
 async function move(

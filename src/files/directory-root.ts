@@ -30,8 +30,7 @@ export async function outsideError(
   );
   if (directory === undefined || target === undefined || isWithin(directory, target)) return undefined;
   return new OpmateError('UNSAFE', `links to ${quoteGo(target)}, outside of the directory`, {
-    subject: label,
-    file: label,
+    about: label,
     hint: 'replace the link with the file, or allow such links with --follow-links',
   });
 }

@@ -129,14 +129,12 @@ export async function unfinishedError(root: string, label: string): Promise<Opma
   const { writer = '' } = (await readJournal(root).catch(() => undefined)) ?? {};
   if (isRunning(writer) === true) {
     return new OpmateError('IO', `is being changed by process ${getProcessId(writer)}`, {
-      subject: label,
-      file: label,
+      about: label,
       hint: 'run the command again when that process has finished',
     });
   }
   return new OpmateError('INVALID', 'unfinished, the command that wrote it was interrupted', {
-    subject: label,
-    file: label,
+    about: label,
     hint: 'run that command again to roll back its changes',
   });
 }
@@ -193,8 +191,7 @@ async function readJournal(root: string): Promise<FoundJournal | undefined> {
   if (stats === undefined) return undefined;
   const problem = (text: string): OpmateError =>
     new OpmateError('UNSAFE', text, {
-      subject: file,
-      file,
+      about: file,
       hint: 'remove the file if no opmate command was interrupted here',
     });
   if (!stats.isFile() || stats.size > maxJournalBytes) throw problem('not a journal');

@@ -132,5 +132,5 @@ async function collect(stream: AsyncIterable<unknown>, label: string, limit: num
 }
 
 function tooLarge(label: string, limit: number): LimitError {
-  return new LimitError(`more than ${limit} bytes`, { subject: label, file: label });
+  return new LimitError(`more than ${limit} bytes`, { about: label });
 }

@@ -21,13 +21,12 @@ export async function resolveReplacedFile(file: string): Promise<string> {
     const stats = await statIfPresent(file);
     if (stats === undefined) {
       if ((await lstatIfPresent(file)) === undefined) return file;
-      throw new OpmateError('NOT_FOUND', 'a link to a file that does not exist', { subject: file, file });
+      throw new OpmateError('NOT_FOUND', 'a link to a file that does not exist', { about: file });
     }
-    if (stats.isDirectory()) throw new OpmateError('IO', 'is a directory', { subject: file, file });
+    if (stats.isDirectory()) throw new OpmateError('IO', 'is a directory', { about: file });
     if (!stats.isFile()) {
       throw new OpmateError('INVALID', 'is not a file', {
-        subject: file,
-        file,
+        about: file,
         hint: 'specify a file',
       });
     }

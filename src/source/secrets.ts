@@ -52,7 +52,7 @@ export async function readSecrets(directory: string, options: LinkOptions = {}):
   for (const file of await listManifestFiles(directory, maxFiles)) {
     await requireWithin(directory, file, { followLinks: options.followLinks });
     const content = await readFileWithin(file, (size) => {
-      if (size > maxFileSize) throw new LimitError(`more than ${maxFileSize} bytes`, { subject: file, file });
+      if (size > maxFileSize) throw new LimitError(`more than ${maxFileSize} bytes`, { about: file });
     });
     if (content === undefined) continue;
     const read = readManifests([{ name: file, content }], { prefix: '', isWritten: true });

@@ -34,8 +34,7 @@ export function parseClusterPolicies(text: string, file: string): SignaturePolic
   if (errors.length > 0) throw combineErrors(errors);
   if (scopes.size === 0) {
     throw new OpmateError('INVALID', 'no policy', {
-      subject: file,
-      file,
+      about: file,
       hint: `specify a file with a ${kinds[0]}`,
     });
   }

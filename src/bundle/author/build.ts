@@ -305,10 +305,10 @@ function withFacts(request: BundleRequest, { values }: ReadAnnotations): BundleR
 /** Reads a file of at most 1 MiB; undefined if missing. */
 async function readText(file: string): Promise<Buffer | undefined> {
   const content = await readFileWithin(file, (size) => {
-    if (size > maxTextSize) throw new LimitError(`more than ${maxTextSize} bytes`, { subject: file, file });
+    if (size > maxTextSize) throw new LimitError(`more than ${maxTextSize} bytes`, { about: file });
   });
   if (content === undefined && (await statIfPresent(file)) !== undefined)
-    throw new OpmateError('IO', 'is not a file', { subject: file, file });
+    throw new OpmateError('IO', 'is not a file', { about: file });
   return content;
 }
 

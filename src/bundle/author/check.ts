@@ -68,7 +68,7 @@ export async function checkManifests(
       continue;
     }
     const content = await readFileWithin(entry.file, () => undefined);
-    if (content === undefined) throw new OpmateError('IO', 'no longer a file', { subject: file, file });
+    if (content === undefined) throw new OpmateError('IO', 'no longer a file', { about: file });
     const value = readObject(content, file, report);
     if (value === undefined) continue;
     const subject = toKey(value);

@@ -18,7 +18,7 @@ export function parseAvailableApis(text: string, file: string): AvailableApis {
     ? fromList(text, file)
     : fromTable(text, file);
   if (apis.size > 0) return apis;
-  throw new OpmateError('INVALID', 'no kinds found', { subject: file, file, hint });
+  throw new OpmateError('INVALID', 'no kinds found', { about: file, hint });
 }
 
 const hint = 'create it with kubectl api-resources';
@@ -60,7 +60,7 @@ function fromTable(text: string, file: string): Set<string> {
 function fromList(text: string, file: string): Set<string> {
   const list = parseYamlFile(text, file, hint);
   if (!Array.isArray(getValue(list, 'resources'))) {
-    throw new OpmateError('INVALID', 'resources: expected a list', { subject: file, file, hint });
+    throw new OpmateError('INVALID', 'resources: expected a list', { about: file, hint });
   }
   const apis = new Set<string>();
   for (const resource of getObjects(list, 'resources')) {

@@ -122,8 +122,7 @@ async function findTarget(catalog: EditableCatalog, plan: FileEdit): Promise<str
     const target = path.join(root, plan.name);
     if ((await lstatIfPresent(target)) !== undefined) {
       throw new OpmateError('INVALID', 'already exists without blobs of the package', {
-        subject: label,
-        file: label,
+        about: label,
         hint: 'remove it, or remove its line from .indexignore',
       });
     }
@@ -141,8 +140,7 @@ async function findTarget(catalog: EditableCatalog, plan: FileEdit): Promise<str
   const target = await realpath(plan.file.path).catch(throwFileError(label, { file: label }));
   if (isWithin(root, target)) return target;
   throw new OpmateError('UNSAFE', 'is a link that leads out of the catalog', {
-    subject: label,
-    file: label,
+    about: label,
     hint: `edit the catalog that contains ${target}, or replace the link with a copy of the file`,
   });
 }
@@ -160,8 +158,7 @@ async function requireNotIgnored({ root, name }: EditableCatalog, file: string):
   if (!rules.ignores(components)) return;
   const label = path.posix.join(name, file);
   throw new OpmateError('INVALID', `an ${ignoreFileName} excludes this file from the catalog`, {
-    subject: label,
-    file: label,
+    about: label,
     hint: 'fix it, or start the package in a file of another name',
   });
 }

@@ -103,8 +103,7 @@ export async function listVersions(catalog: DirectoryCatalog): Promise<EditableF
 /** Returns the error for a catalog that another process writes to. */
 export function changedMeanwhile(file: string): OpmateError {
   return new OpmateError('IO', 'changed by another process during the edit; nothing was written', {
-    subject: file,
-    file,
+    about: file,
     hint: 'run the command again when no other process writes to the catalog',
   });
 }
@@ -120,8 +119,7 @@ async function readRoot(directory: string): Promise<string> {
     });
   }
   throw new OpmateError('UNSUPPORTED', 'not a directory', {
-    subject: directory,
-    file: directory,
+    about: directory,
     hint: 'create a file-based catalog in a directory with opmate render or opmate migrate, then edit it',
   });
 }

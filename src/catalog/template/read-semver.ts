@@ -22,8 +22,7 @@ async function readSmallFile(file: OpenFile): Promise<Buffer> {
   const length = await readFully(file.handle, bytes, 0, file.label);
   if (length > maxSemverSize) {
     throw new LimitError(`a semver template of more than ${maxSemverSize} bytes`, {
-      subject: file.label,
-      file: file.label,
+      about: file.label,
     });
   }
   return bytes.subarray(0, length);

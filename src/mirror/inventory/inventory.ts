@@ -97,7 +97,7 @@ export async function readInventoryFile(place: string, file = place): Promise<In
  */
 export function parseInventory(text: string, file: string): Inventory {
   if (text.length > maxInventoryBytes)
-    throw new LimitError(`more than ${maxInventoryBytes} bytes`, { subject: file, file });
+    throw new LimitError(`more than ${maxInventoryBytes} bytes`, { about: file });
   const top = openJsonFile(text, file);
   const keys = ['kind', 'version', 'id', 'registry', 'repositories', 'manifests', 'blobs'] as const;
   const fields = top.object(keys, { unknown: 'ignore' });

@@ -47,7 +47,7 @@ export async function readLock(place: string, file = place): Promise<ImageSetLoc
 /** Parses a lock and checks all of it; `kind` is that of `file`, its name in messages. Throws OpmateError SYNTAX, INVALID, LIMIT or UNSUPPORTED (newer version). */
 export function parseLock(text: string, file: string, kind: 'file' | 'reference' = 'file'): ImageSetLock {
   if (text.length > lockLimits.bytes)
-    throw new LimitError(`more than ${lockLimits.bytes} bytes`, { subject: file, file });
+    throw new LimitError(`more than ${lockLimits.bytes} bytes`, { about: file });
   // Truncated JSON is a damaged lock, other text another kind of file.
   if (/^\s*[^\s{[]/.test(text)) throw notLock(file);
   const top = openJsonFile(text, file, kind);
@@ -74,8 +74,7 @@ export function parseLock(text: string, file: string, kind: 'file' | 'reference'
 
 function notLock(file: string): OpmateError {
   return new OpmateError('INVALID', 'expected a lock or an archive', {
-    subject: file,
-    file,
+    about: file,
     hint: `specify the ${lockName} that opmate mirror writes, or the directory of an archive`,
   });
 }

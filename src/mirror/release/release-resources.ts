@@ -97,13 +97,13 @@ export function parseSignatures(text: string, file: string): ReleaseSignatures {
   const value = parseYamlFile(text, file, moveHint);
   const data = isJsonObject(value) ? (value['binaryData'] ?? {}) : undefined;
   if (!isJsonObject(data))
-    throw new OpmateError('INVALID', 'not a ConfigMap', { subject: file, file, hint: moveHint });
+    throw new OpmateError('INVALID', 'not a ConfigMap', { about: file, hint: moveHint });
   const signatures = new Map<string, Buffer[]>();
   for (const [key, content] of Object.entries(data)) {
     const [, hex] = /^sha256-([0-9a-f]{64})-\d+$/.exec(key) ?? [];
     if (hex === undefined || typeof content !== 'string' || findBase64Error(content) !== undefined) {
       const problem = `binaryData.${key.slice(0, 100)}: not a release signature`;
-      throw new OpmateError('INVALID', problem, { subject: file, file, hint: moveHint });
+      throw new OpmateError('INVALID', problem, { about: file, hint: moveHint });
     }
     pushTo(signatures, `sha256:${hex}`, Buffer.from(content, 'base64'));
   }

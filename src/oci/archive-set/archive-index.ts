@@ -171,15 +171,13 @@ async function requireSignature(bytes: Buffer, file: string, key: KeyObject): Pr
   const signature = await readPlainFile(signatureFile, maxSignatureBytes).catch((error: unknown) => {
     if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') throw error;
     throw new OpmateError('DIGEST', `not signed: ${path.basename(signatureFile)} not found`, {
-      subject: file,
-      file,
+      about: file,
       hint: 'sign the archive with --sign-by when writing it, and move the signature along with it',
     });
   });
   if (verifyDetached(bytes, signature.toString('latin1'), key)) return;
   throw new OpmateError('DIGEST', 'signature does not match the key and the archive', {
-    subject: file,
-    file,
+    about: file,
     hint: 'check the key, or copy the archive again: it was changed, or signed with another key',
   });
 }
@@ -201,8 +199,7 @@ export function parseArchiveIndex(
   const id = fields.id.digest();
   if (options.id !== undefined && id !== options.id) {
     throw new OpmateError('DIGEST', `expected archive ${options.id}, got ${id}`, {
-      subject: file,
-      file,
+      about: file,
       hint: 'check the ID in the output of the run that wrote the archive',
     });
   }
@@ -263,8 +260,7 @@ export function parseArchiveIndex(
   getLayout(parts, blobs, images, file);
   if (index.id !== getId(index)) {
     throw new OpmateError('INVALID', `content does not match ID ${index.id}`, {
-      subject: file,
-      file,
+      about: file,
       hint: 'copy the index again: it is damaged or was edited',
     });
   }

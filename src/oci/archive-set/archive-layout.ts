@@ -149,7 +149,7 @@ export function getLayout(
   images: readonly NamedImage[],
   file: string,
 ): PartLayout[] {
-  const invalid = (problem: string) => new OpmateError('INVALID', problem, { subject: file, file });
+  const invalid = (problem: string) => new OpmateError('INVALID', problem, { about: file });
   const layouts: PartLayout[] = parts.map(({ file: name, size }, i) => {
     if (name !== partName(i + 1)) {
       throw invalid(`parts[${i}].file: expected ${partName(i + 1)}, got ${quoteShort(name)}`);

@@ -48,7 +48,7 @@ export async function openArchiveSets(
       const file = files[i] as string;
       const problem = await findPartProblem(file, part);
       if (problem === undefined) continue;
-      throw new OpmateError(problem.code, problem.message, { subject: file, file, hint: problem.hint });
+      throw new OpmateError(problem.code, problem.message, { about: file, hint: problem.hint });
     }
     sets.push({ directory, index, files });
   }

@@ -182,8 +182,7 @@ async function readAuthFile(path: string, required: boolean): Promise<AuthFile |
     if (missing && !required) return undefined;
     const problem = missing ? 'not found' : `cannot be read (${code ?? 'unknown'})`;
     throw new OpmateError(missing ? 'NOT_FOUND' : 'AUTH', `credential file ${problem}`, {
-      subject: path,
-      file: path,
+      about: path,
     });
   }
   const root = openValue(parseSecretJson(decodeFile(bytes, path).replace(/^\uFEFF/, ''), path), {

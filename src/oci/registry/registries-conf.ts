@@ -242,8 +242,7 @@ export function resolveLocations(
     const slash = target.indexOf('/');
     if (slash < 0) {
       throw new OpmateError('INVALID', `${name}: no repository left in location "${location}"`, {
-        subject: rule?.file,
-        file: rule?.file,
+        about: rule?.file,
         hint: 'use the same last part of the name in prefix and location',
       });
     }

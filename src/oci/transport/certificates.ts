@@ -173,7 +173,7 @@ export function checkCertificate(pem: string | Buffer, file: string): void {
   try {
     new X509Certificate(pem);
   } catch (cause) {
-    throw new OpmateError('INVALID', 'not a certificate in PEM', { subject: file, file, cause });
+    throw new OpmateError('INVALID', 'not a certificate in PEM', { about: file, cause });
   }
 }
 
@@ -212,5 +212,5 @@ async function read(path: string): Promise<string> {
 function unreadable(path: string, cause: unknown): OpmateError {
   const missing = systemCode(cause) === 'ENOENT';
   const text = missing ? 'not found' : `cannot be read (${systemCode(cause) ?? 'unknown'})`;
-  return new OpmateError(missing ? 'NOT_FOUND' : 'IO', text, { subject: path, file: path, cause });
+  return new OpmateError(missing ? 'NOT_FOUND' : 'IO', text, { about: path, cause });
 }

@@ -50,7 +50,7 @@ export async function openContentLock({ lock, updateLock = false }: PinOptions):
 /** Reads the pins of a lock file; undefined if it does not exist. */
 async function readContentLock(file: string): Promise<Pin[] | undefined> {
   const bytes = await readFileWithin(file, (size) => {
-    if (size > maxSize) throw new LimitError(`more than ${maxSize} bytes`, { subject: file, file });
+    if (size > maxSize) throw new LimitError(`more than ${maxSize} bytes`, { about: file });
   });
   return bytes === undefined ? undefined : parseContentLock(decodeFile(bytes, file), file);
 }

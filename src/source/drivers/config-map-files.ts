@@ -28,7 +28,7 @@ async function readObjects(file: string): Promise<ReturnType<typeof readManifest
   const content = await readFileWithin(file, (size) => {
     if (size > maxFileSize) throw new LimitError(`more than ${maxFileSize} bytes`, { subject: file });
   });
-  if (content === undefined) throw new OpmateError('NOT_FOUND', 'no such file', { subject: file, file });
+  if (content === undefined) throw new OpmateError('NOT_FOUND', 'no such file', { about: file });
   return readManifests([{ name: file, content }], { prefix: '', isWritten: true });
 }
 

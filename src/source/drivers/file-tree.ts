@@ -119,8 +119,7 @@ async function readAndHash(
 /** Returns the error for a file that has changed since it was read. */
 export function changed(file: string): OpmateError {
   return new OpmateError('IO', 'changed by another process while reading', {
-    subject: file,
-    file,
+    about: file,
     hint: 'run the command again when no other process writes to the directory',
   });
 }

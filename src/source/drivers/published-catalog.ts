@@ -81,7 +81,7 @@ async function verifyFile(
   const handle = await openIfRegularFile(file);
   if (handle === undefined) {
     const hint = 'publish the catalog again with --update';
-    throw new OpmateError('NOT_FOUND', 'no such file', { subject: file, file, hint });
+    throw new OpmateError('NOT_FOUND', 'no such file', { about: file, hint });
   }
   await withOpen(handle, async () => {
     const check = verifyContent({ digest: hash, size, subject: file });

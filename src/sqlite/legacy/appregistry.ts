@@ -69,8 +69,7 @@ export async function loadAppRegistry(
   }
   if (archives === 0) {
     throw new OpmateError('NOT_FOUND', 'no packages', {
-      subject: label,
-      file: label,
+      about: label,
       hint: 'add the archives of the namespace, e.g. etcd.tar.gz, or their contents, each in a directory',
     });
   }

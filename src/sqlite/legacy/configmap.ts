@@ -53,7 +53,7 @@ export async function loadConfigMap(
     throw new OpmateError(
       'INVALID',
       `is ${typeof kind === 'string' ? `of kind ${JSON.stringify(kind)}` : 'of no kind'}, not a ConfigMap`,
-      { subject: label, file: label, hint: 'use the output of kubectl get configmap NAME -o yaml' },
+      { about: label, hint: 'use the output of kubectl get configmap NAME -o yaml' },
     );
   }
   const loader = new ManifestLoader(database, label, session, options);
@@ -71,14 +71,13 @@ async function readObject(file: string, label: string): Promise<JsonObject> {
     }
   });
   if (content === undefined) {
-    throw new OpmateError('NOT_FOUND', 'no such file', { subject: label, file: label });
+    throw new OpmateError('NOT_FOUND', 'no such file', { about: label });
   }
   const { value, error } = readFirstDocument(content);
   if (error !== undefined) throw locateFault(error, label);
   if (isJsonObject(value)) return value;
   throw new OpmateError('INVALID', `expected an object, got ${describeKind(value)}`, {
-    subject: label,
-    file: label,
+    about: label,
   });
 }
 
@@ -220,7 +219,7 @@ function listUnder(
 ): { value: JsonObject; subject: string }[] {
   const text = getValue(data, key);
   const fail = (problem: string, hint?: string): [] => {
-    loader.problems.push(new OpmateError('INVALID', problem, { subject: label, file: label, hint }));
+    loader.problems.push(new OpmateError('INVALID', problem, { about: label, hint }));
     return [];
   };
   if (text === undefined || text === null) {

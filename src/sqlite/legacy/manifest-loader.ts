@@ -87,8 +87,7 @@ export class ManifestLoader {
       const { record, manifests } = toRecord(bundle, '', subject);
       if (record.substitutesFor !== '') {
         throw new OpmateError('INVALID', 'SubstitutesFor is an alpha-only feature', {
-          subject,
-          file: subject,
+          about: subject,
           hint: 'add the bundle with opmate registry add --enable-alpha, or remove the annotation olm.substitutesFor',
         });
       }
@@ -96,8 +95,7 @@ export class ManifestLoader {
       if (earlier !== undefined) {
         const problem = `failed to add bundle "${record.name}": it is also in ${earlier}`;
         throw new OpmateError('INVALID', problem, {
-          subject,
-          file: subject,
+          about: subject,
           hint: 'keep one of the two, or rename one',
         });
       }
@@ -139,7 +137,7 @@ export class ManifestLoader {
         new OpmateError(
           'INVALID',
           `package ${JSON.stringify(packageName)} is also in ${earlier.file}, with other content`,
-          { subject: file, file, hint: 'keep one of these files' },
+          { about: file, hint: 'keep one of these files' },
         ),
       );
     }

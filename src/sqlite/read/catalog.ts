@@ -124,7 +124,7 @@ export class SqliteCatalog implements Catalog {
   }
 
   #fault(code: ErrorCode, problem: string, hint?: string): OpmateError {
-    return new OpmateError(code, problem, { subject: this.name, file: this.name, hint });
+    return new OpmateError(code, problem, { about: this.name, hint });
   }
 
   async *#iterateMetas(

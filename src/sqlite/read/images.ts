@@ -47,8 +47,7 @@ function checkImages(queries: IndexQueries, images: string[]): string[] {
   const bad = images.find((image) => /[\0-\x1f\x7f-\x9f\u2028\u2029]/.test(image));
   if (bad === undefined) return images;
   throw new OpmateError('INVALID', `image ${quoteGo(bad)}: has control characters`, {
-    subject: queries.name,
-    file: queries.name,
+    about: queries.name,
     hint: 'download the index again, or fix the image reference',
   });
 }

@@ -50,7 +50,7 @@ export function createLookupTables(database: Database) {
       if (row !== undefined) {
         throw new LimitError(
           `table ${table} holds a value of ${row.length} bytes, above the limit of ${maxValueLength}`,
-          { subject: name, file: name, hint: 'check the database: no valid value of an index is that large' },
+          { about: name, hint: 'check the database: no valid value of an index is that large' },
         );
       }
       checked.add(table);

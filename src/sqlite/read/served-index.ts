@@ -330,8 +330,7 @@ export async function openServedIndex(
         read((now) => {
           if (now === first) return work(now);
           throw new OpmateError('IO', 'changed by another process while reading', {
-            subject: database.name,
-            file: database.name,
+            about: database.name,
             hint: 'run the request again',
           });
         });

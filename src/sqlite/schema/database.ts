@@ -136,13 +136,12 @@ async function checkFile(file: string, name: string, access: OpenDatabaseOptions
     throw failure;
   }
   if (stats.isDirectory())
-    throw new OpmateError('INVALID', 'is a directory, not a database', { subject: name, file: name });
-  if (!stats.isFile()) throw new OpmateError('INVALID', 'is not a file', { subject: name, file: name });
+    throw new OpmateError('INVALID', 'is a directory, not a database', { about: name });
+  if (!stats.isFile()) throw new OpmateError('INVALID', 'is not a file', { about: name });
   // A new database starts as an empty file.
   if (stats.size === 0 && access !== 'create') {
     throw new OpmateError('INVALID', 'not a sqlite database', {
-      subject: name,
-      file: name,
+      about: name,
       hint: 'check the file: it is empty',
     });
   }
@@ -159,9 +158,8 @@ async function cutShortError(file: string, name: string, error: unknown): Promis
   const counted = header.length < 100 || header.readUInt32BE(24) === header.readUInt32BE(92);
   if (pageSize !== 0 && (!counted || pages * pageSize <= size)) return undefined;
   return new OpmateError('INVALID', `truncated database: ${size} bytes`, {
-    subject: name,
+    about: name,
     cause: error,
-    file: name,
     hint: 'copy it again from its source',
   });
 }
@@ -324,7 +322,7 @@ function databaseError(name: string, error: unknown, timeoutMs: number): unknown
   }
   const { code, message } = error;
   const fail = (kind: 'INVALID' | 'IO', what: string, hint?: string): OpmateError =>
-    new OpmateError(kind, what, { subject: name, cause: error, file: name, hint });
+    new OpmateError(kind, what, { about: name, cause: error, hint });
   if (code === 'SQLITE_NOTADB')
     return fail('INVALID', 'not a sqlite database', 'specify the file of a sqlite index');
   if (code.startsWith('SQLITE_CORRUPT'))

@@ -54,8 +54,7 @@ export async function editDatabase<T>(
 export async function createDatabase(file: string, options: CancelOptions = {}): Promise<void> {
   const refuse = (): never => {
     throw new OpmateError('INVALID', 'file already exists', {
-      subject: file,
-      file,
+      about: file,
       hint: 'use another name, or remove it first',
     });
   };
@@ -103,9 +102,8 @@ async function changeDatabase<T>(
     await publishNewFile(staging, file).catch((error: unknown) => {
       if (systemCode(error) !== 'EEXIST') throw fileError(file, error, { file });
       throw new OpmateError('IO', 'created by another process meanwhile', {
-        subject: file,
+        about: file,
         cause: error,
-        file,
         hint: 'run it again',
       });
     });
@@ -150,9 +148,9 @@ async function checkOutput(file: string, input: Stats | undefined): Promise<stri
   const stats = await statIfPresent(file);
   if (stats === undefined) {
     if ((await lstatIfPresent(file)) === undefined) return file;
-    throw new OpmateError('NOT_FOUND', 'a link to a file that does not exist', { subject: file, file });
+    throw new OpmateError('NOT_FOUND', 'a link to a file that does not exist', { about: file });
   }
-  if (!stats.isFile()) throw new OpmateError('INVALID', 'is not a file', { subject: file, file });
+  if (!stats.isFile()) throw new OpmateError('INVALID', 'is not a file', { about: file });
   if (input !== undefined && stats.ino === input.ino && stats.dev === input.dev) {
     throw new UsageError('the output is the input', {
       subject: file,
@@ -164,8 +162,7 @@ async function checkOutput(file: string, input: Stats | undefined): Promise<stri
     if ((await statIfPresent(target + suffix)) === undefined) continue;
     // It would be read as that of the new database.
     throw new OpmateError('IO', `in use or unfinished: ${target + suffix} exists`, {
-      subject: file,
-      file,
+      about: file,
       hint: 'use another name',
     });
   }
@@ -222,7 +219,7 @@ async function copyFiles(from: string, name: string, to: string): Promise<void> 
     }
     if ((await state()) === before) return;
   }
-  throw new OpmateError('IO', 'another process keeps writing to it', { subject: name, file: name });
+  throw new OpmateError('IO', 'another process keeps writing to it', { about: name });
 }
 
 /** Reports whether reading failed because an unfinished transaction must be rolled back first. */

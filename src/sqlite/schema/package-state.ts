@@ -56,8 +56,7 @@ export function readPackage(database: Database, packageName: string): IndexedPac
 function readEntries(database: Database, packageName: string): EntryRow[] {
   const fail = (what: string): OpmateError =>
     new OpmateError('INVALID', `package ${packageName} has an entry ${what}`, {
-      subject: database.name,
-      file: database.name,
+      about: database.name,
     });
   return database
     .all<Record<keyof EntryRow, ColumnValue>>(

@@ -42,15 +42,8 @@ export function PackagesView({ catalog, route }: { catalog: CatalogOverview; rou
   );
 }
 
-function Filters({
-  catalog,
-  route,
-  isNarrowed,
-}: {
-  catalog: CatalogOverview;
-  route: PackagesRoute;
-  isNarrowed: boolean;
-}) {
+function Filters(props: { catalog: CatalogOverview; route: PackagesRoute; isNarrowed: boolean }) {
+  const { catalog, route, isNarrowed } = props;
   const filters = useMemo(
     () => packageFilters.map((filter) => ({ ...filter, options: filter.options(catalog) })),
     [catalog],
@@ -130,15 +123,12 @@ function Cards({ matches, run, words }: { matches: FoundPackage[]; run: string; 
   );
 }
 
-function PackageCard({
-  match: { package: packageSummary, matches },
-  run,
-  words,
-}: {
-  match: FoundPackage;
-  run: string;
-  words: string[];
-}) {
+function PackageCard(props: { match: FoundPackage; run: string; words: string[] }) {
+  const {
+    match: { package: packageSummary, matches },
+    run,
+    words,
+  } = props;
   return (
     <li class="card">
       <a href={getPackageUrl(packageSummary.name)}>

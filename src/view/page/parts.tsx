@@ -74,15 +74,8 @@ interface SaveButtonProps {
 }
 
 /** Button that copies a text. */
-export function CopyButton({
-  label,
-  name,
-  text,
-}: {
-  label: string;
-  name: string;
-  text: () => string | Promise<string>;
-}) {
+export function CopyButton(props: { label: string; name: string; text: () => string | Promise<string> }) {
+  const { label, name, text } = props;
   const [state, setState] = useState<'copied' | 'not copied'>();
   const copy = async (): Promise<void> => {
     try {
@@ -122,15 +115,8 @@ export function PageHeading({ title, children }: { title: string; children?: Com
 }
 
 /** Label with the color of a kind. */
-export function Badge({
-  kind,
-  title,
-  children,
-}: {
-  kind: string;
-  title?: string;
-  children: ComponentChildren;
-}) {
+export function Badge(props: { kind: string; title?: string; children: ComponentChildren }) {
+  const { kind, title, children } = props;
   return (
     <span class={`badge ${kind}`} title={title}>
       {children}
@@ -159,13 +145,8 @@ export function Copyable({ text }: { text: string }) {
 }
 
 /** Findings with their places and hints. */
-export function ProblemList({
-  problems,
-  showPackage = false,
-}: {
-  problems: LocatedProblem[];
-  showPackage?: boolean;
-}) {
+export function ProblemList(props: { problems: LocatedProblem[]; showPackage?: boolean }) {
+  const { problems, showPackage = false } = props;
   return (
     <ul class={`problems${problems.every(({ severity }) => severity !== 'error') ? ' only-warnings' : ''}`}>
       {problems.map((problem, index) => (
@@ -242,14 +223,7 @@ export function count(amount: number, noun: string): string {
 }
 
 /** Drop-down list. A value that is not an option is listed too, since it may come from the URL. */
-export function Choice({
-  label,
-  name,
-  all,
-  options,
-  value,
-  onChange,
-}: {
+export function Choice(props: {
   label: string;
   /** Accessible name; default: the label. */
   name?: string;
@@ -259,6 +233,7 @@ export function Choice({
   value: string;
   onChange: (value: string) => void;
 }) {
+  const { label, name, all, options, value, onChange } = props;
   const isListed = value === '' || options.some((option) => option.value === value);
   return (
     <label class="filter">
@@ -307,14 +282,12 @@ export function MoreButton({ shown, total, onClick }: { shown: number; total: nu
 }
 
 /** Buttons that copy and save a list of images. */
-export function ImageButtons({
-  file,
-  list,
-}: {
+export function ImageButtons(props: {
   /** File name without extension. */
   file: string;
   list: () => SelectionImages['images'] | Promise<SelectionImages['images']>;
 }) {
+  const { file, list } = props;
   const lines = async (): Promise<string> => (await list()).map(({ image }) => `${image}\n`).join('');
   const json = async (): Promise<string> => `${JSON.stringify({ images: await list() }, null, 2)}\n`;
   return (
@@ -327,17 +300,13 @@ export function ImageButtons({
 }
 
 /** Collapsed section. */
-export function Fold({
-  title,
-  amount,
-  badge,
-  children,
-}: {
+export function Fold(props: {
   title: ComponentChildren;
   amount?: number | string;
   badge?: ComponentChildren;
   children: ComponentChildren;
 }) {
+  const { title, amount, badge, children } = props;
   return (
     <details class="fold">
       <summary>
@@ -381,15 +350,8 @@ export function TableHead({ columns }: { columns: string[] }) {
 }
 
 /** Section of a panel. */
-export function Part({
-  title,
-  amount,
-  children,
-}: {
-  title: string;
-  amount?: number;
-  children: ComponentChildren;
-}) {
+export function Part(props: { title: string; amount?: number; children: ComponentChildren }) {
+  const { title, amount, children } = props;
   return (
     <section class="part">
       <h3>

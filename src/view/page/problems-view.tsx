@@ -5,13 +5,11 @@ import { Choice, MoreButton, PageHeading, ProblemList, Waiting, count } from './
 import { type ProblemsRoute, go } from './route.js';
 
 /** Findings of all checks, with filters. */
-export function ProblemsView({
-  route: { package: name, severity, check },
-  isChecking,
-}: {
-  route: ProblemsRoute;
-  isChecking: boolean;
-}) {
+export function ProblemsView(props: { route: ProblemsRoute; isChecking: boolean }) {
+  const {
+    route: { package: name, severity, check },
+    isChecking,
+  } = props;
   const [shown, setShown] = useState<{ filter: string; problems: LocatedProblem[] }>({
     filter: '',
     problems: [],

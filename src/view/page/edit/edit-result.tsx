@@ -12,14 +12,7 @@ import { describeError } from '../requests.js';
 import { post, usePosted } from './post.js';
 
 /** Contents of a selection, with buttons that write and copy its document. */
-export function Result({
-  plan,
-  request,
-  file,
-  canWrite,
-  onAdd,
-  onWrite,
-}: {
+export function Result(props: {
   plan: SelectionSummary;
   request: SelectionRequest;
   file: string;
@@ -28,6 +21,7 @@ export function Result({
   /** Called after each attempt to write. */
   onWrite: () => void;
 }) {
+  const { plan, request, file, canWrite, onAdd, onWrite } = props;
   const [written, setWritten] = useState<{ text: string; isError: boolean }>();
   const write = async (): Promise<void> => {
     const body: SelectionWrite = { ...request, fileDigest: plan.fileDigest };

@@ -9,15 +9,12 @@ import { VersionChoice } from './version-choice.js';
 const maxSuggested = 40;
 
 /** Packages to add, filtered by the typed text. */
-export function PackageSuggestions({
-  catalog,
-  selected,
-  onAdd,
-}: {
+export function PackageSuggestions(props: {
   catalog: CatalogOverview;
   selected: string[];
   onAdd: (name: string) => void;
 }) {
+  const { catalog, selected, onAdd } = props;
   const [text, setText] = useState('');
   const word = text.trim().toLowerCase();
   const suggestions = catalog.packages.filter(
@@ -52,14 +49,7 @@ export function PackageSuggestions({
 }
 
 /** Form for a selected package: channels, versions and default channel. */
-export function PickedPackage({
-  name,
-  kind,
-  picks,
-  defaultChannel,
-  onChange,
-  onDefault,
-}: {
+export function PickedPackage(props: {
   name: string;
   kind: SelectionRequest['kind'];
   picks: SelectionPick[];
@@ -68,6 +58,7 @@ export function PickedPackage({
   onChange: (picks: SelectionPick[]) => void;
   onDefault: (channel: string) => void;
 }) {
+  const { name, kind, picks, defaultChannel, onChange, onDefault } = props;
   const { value, error } = useResponse<PackageDetails>(toApiUrl('package', { package: name }));
   const channels = value?.channels ?? [];
   const toggle = (channel: string, isSelected: boolean): void => {

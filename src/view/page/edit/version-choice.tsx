@@ -5,17 +5,13 @@ import { toApiUrl, useResponse } from '../requests.js';
 type Mode = 'default' | 'range' | 'single' | 'list';
 
 /** Form for the versions of a pick: the default of the document, a range, one version, or a list. */
-export function VersionChoice({
-  channels,
-  pick,
-  kind,
-  onChange,
-}: {
+export function VersionChoice(props: {
   channels: string[];
   pick: SelectionPick;
   kind: SelectionRequest['kind'];
   onChange: (pick: SelectionPick) => void;
 }) {
+  const { channels, pick, kind, onChange } = props;
   const { value } = useResponse<ChannelLayout>(
     toApiUrl('channel', { package: pick.package, channel: channels, compare: '' }),
   );
@@ -108,17 +104,13 @@ function withBounds(target: SelectionPick, minVersion: string, maxVersion: strin
   return { ...target, ...(minVersion && { minVersion }), ...(maxVersion && { maxVersion }) };
 }
 
-function VersionList({
-  label,
-  versions,
-  chosen,
-  onChange,
-}: {
+function VersionList(props: {
   label: string;
   versions: string[];
   chosen: readonly string[];
   onChange: (versions: string[]) => void;
 }) {
+  const { label, versions, chosen, onChange } = props;
   const choices = [...chosen.filter((version) => !versions.includes(version)), ...versions];
   return (
     <span class="version-list" role="group" aria-label={label}>

@@ -10,17 +10,13 @@ import { Permissions } from './bundle-permissions.js';
 const firstNames = 8;
 
 /** Details of a bundle. */
-export function BundlePanel({
-  bundle,
-  channel,
-  lifecycle,
-  takesFocus,
-}: {
+export function BundlePanel(props: {
   bundle: BundleDetails;
   channel: string;
   lifecycle: LifecycleSupport[];
   takesFocus: boolean;
 }) {
+  const { bundle, channel, lifecycle, takesFocus } = props;
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     // On narrow screens the panel is below the graph: scroll to it.
@@ -122,17 +118,8 @@ function Upgrades({ bundle, place }: { bundle: BundleDetails; place: BundlePlace
   );
 }
 
-function Names({
-  package: name,
-  channel,
-  names,
-  absent,
-}: {
-  package: string;
-  channel: string;
-  names: string[];
-  absent: string[];
-}) {
+function Names(props: { package: string; channel: string; names: string[]; absent: string[] }) {
+  const { package: name, channel, names, absent } = props;
   const [isWhole, setWhole] = useState(false);
   const shown = isWhole ? names : names.slice(0, firstNames);
   return (

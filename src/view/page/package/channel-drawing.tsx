@@ -47,17 +47,7 @@ export function getGeometry(
 }
 
 /** Lines and signs beside the rows from `first` to before `last`. */
-export function Drawing({
-  channel,
-  geometry,
-  first,
-  last,
-  selected,
-  place,
-  path,
-  columns,
-  columnWidth,
-}: {
+export function Drawing(props: {
   channel: ChannelLayout;
   geometry: Geometry;
   first: number;
@@ -68,6 +58,7 @@ export function Drawing({
   columns: number;
   columnWidth: number;
 }) {
+  const { channel, geometry, first, last, selected, place, path, columns, columnWidth } = props;
   const { rows, edges } = channel;
   const { row, width } = geometry;
   const size = Math.min(Math.max(row / 6, 1.5), 5.5);
@@ -130,15 +121,16 @@ export function Drawing({
 }
 
 /** Curves along the steps of an upgrade path. */
-function PathDrawing({
-  path,
-  rows,
-  geometry: { x, y, row },
-}: {
+function PathDrawing(props: {
   path: UpgradePath | undefined;
   rows: readonly GraphRow[];
   geometry: Geometry;
 }) {
+  const {
+    path,
+    rows,
+    geometry: { x, y, row },
+  } = props;
   const steps = path?.steps ?? [];
   if (steps.length === 0) return null;
   const places = new Map(rows.map(({ name }, index) => [name, index]));

@@ -23,19 +23,14 @@ const overscan = 20;
  * Upgrade graph of a channel, newest first: an accessible list of links with a drawing beside it. Only visible rows are
  * in the document.
  */
-export function ChannelGraph({
-  channel,
-  route,
-  selected,
-  place,
-  path,
-}: {
+export function ChannelGraph(props: {
   channel: ChannelLayout;
   route: PackageRoute;
   selected: string;
   place: BundlePlace | undefined;
   path: UpgradePath | undefined;
 }) {
+  const { channel, route, selected, place, path } = props;
   const { rows } = channel;
   const scroller = useRef<HTMLDivElement>(null);
   const [zoom, setZoom] = useState(1);
@@ -256,17 +251,8 @@ function getColumnWidth(rows: readonly GraphRow[], available: number): number {
   return Math.max(minColumnWidth, Math.min(ideal, available));
 }
 
-function RowText({
-  row,
-  channels,
-  isCovered,
-  isNext,
-}: {
-  row: GraphRow;
-  channels: string[];
-  isCovered: boolean;
-  isNext: boolean;
-}) {
+function RowText(props: { row: GraphRow; channels: string[]; isCovered: boolean; isNext: boolean }) {
+  const { row, channels, isCovered, isNext } = props;
   return (
     <>
       <span class="version">{row.version || '?'}</span>

@@ -43,17 +43,8 @@ function getTitle(mark: RowMark, { deprecation = '', before }: GraphRow): string
  * Sign of a bundle in the graph. The shape repeats the meaning of the color: ring for the head, diamond for deprecated,
  * triangle for stranded, hollow and crossed for skipped, broken outline for a missing bundle.
  */
-export function NodeSign({
-  marks,
-  x,
-  y,
-  size = 5,
-}: {
-  marks: readonly RowMark[];
-  x: number;
-  y: number;
-  size?: number;
-}) {
+export function NodeSign(props: { marks: readonly RowMark[]; x: number; y: number; size?: number }) {
+  const { marks, x, y, size = 5 } = props;
   const has = (mark: RowMark): boolean => marks.includes(mark);
   const kind =
     (['removed', 'undefined', 'stranded', 'deprecated', 'skipped', 'head'] as const).find(has) ?? 'plain';

@@ -178,15 +178,8 @@ function PackageHeader({ package: details, run }: { package: PackageDetails; run
 }
 
 /** Links to the channels, with switches that add them to the current graph. */
-function Channels({
-  route,
-  channels,
-  current,
-}: {
-  route: PackageRoute;
-  channels: ChannelSummary[];
-  current: string | undefined;
-}) {
+function Channels(props: { route: PackageRoute; channels: ChannelSummary[]; current: string | undefined }) {
+  const { route, channels, current } = props;
   return (
     <nav class="channels" aria-label="Channels">
       <ul>
@@ -230,15 +223,7 @@ function BesideSwitch({ route, channel }: { route: PackageRoute; channel: string
   );
 }
 
-function Channel({
-  channel,
-  route,
-  path,
-  comparedWith,
-  bundle,
-  details,
-  problems,
-}: {
+function Channel(props: {
   channel: ChannelLayout;
   route: PackageRoute;
   path: Loaded<UpgradePath>;
@@ -247,6 +232,7 @@ function Channel({
   details: BundleDetails | undefined;
   problems: LocatedProblem[];
 }) {
+  const { channel, route, path, comparedWith, bundle, details, problems } = props;
   const [form, setForm] = useState<'graph' | 'table'>('graph');
   const place = details?.places.find((bundlePlace) => bundlePlace.channel === channel.channel);
   const file = [channel.package, ...channel.channels].join('-');

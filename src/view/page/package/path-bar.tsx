@@ -4,15 +4,12 @@ import { Choice, count } from '../parts.js';
 import { type PackageRoute, getUrl, go } from '../route.js';
 
 /** Form for the ends of an upgrade path, with its steps. */
-export function PathBar({
-  route,
-  rows,
-  path,
-}: {
+export function PathBar(props: {
   route: PackageRoute;
   rows: readonly GraphRow[];
   path: Loaded<UpgradePath>;
 }) {
+  const { route, rows, path } = props;
   const { from, to } = route;
   const isOpen = from !== '' || to !== '';
   const options = rows

@@ -2,15 +2,16 @@ import { Readable } from 'node:stream';
 import { type ArchiveLimits, ArchiveMeter } from '../archive/limits.js';
 import { readTar } from '../archive/tar-reader.js';
 import type { CancelOptions } from '../core/concurrency.js';
-import { type Diagnostic, createFault } from '../core/diagnostic.js';
-import { DiagnosticsError, inContext } from '../core/diagnostics-error.js';
+import { type Diagnostic, type DocumentPath, createFault, formatPath } from '../core/diagnostic.js';
+import { DiagnosticsError } from '../core/diagnostics-error.js';
 import { LimitError, OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { getOrAdd } from '../core/groups.js';
 import { sortedByBytes } from '../core/order.js';
 import { tryParse } from '../core/semver.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
-import { parseYaml } from '../document/yaml.js';
+import { parseYamlFile } from '../document/document.js';
+import { findPlaces, nearestPlace } from '../document/places.js';
 import { getList } from '../document/json-fields.js';
 import { parseLooseVersion } from './template/functions/versions.js';
 
@@ -107,21 +108,29 @@ export async function loadChart(
   if (metadata === undefined) throw new OpmateError('INVALID', `${label}: Chart.yaml: not found`);
   const [name, version] = [toVersionText(metadata['name']), toVersionText(metadata['version'])];
   const faults: Diagnostic[] = [];
-  const refuse = (problem: string): void => {
-    faults.push(createFault('invalid', problem, { subject: `${label}: Chart.yaml` }));
+  const refuse = (path: DocumentPath, problem: string, file = 'Chart.yaml'): void => {
+    const places = findPlaces(toText(files.get(file) as Buffer));
+    const place = (places && nearestPlace(places, path)) ?? { line: 1, column: 1 };
+    const details = { subject: formatPath(path), file: `${label}: ${file}`, ...place, path };
+    faults.push(createFault('invalid-value', problem, details));
   };
-  if (name === '') refuse('missing name');
-  else if (/^\.{1,2}$|\//.test(name)) refuse(`name ${quoteGo(name)}: invalid`);
-  if (version === '') refuse('missing version');
-  else if (tryParse(parseLooseVersion, version) === undefined) refuse(`version ${quoteGo(version)}: invalid`);
+  if (name === '') refuse(['name'], 'missing');
+  else if (/^\.{1,2}$|\//.test(name)) refuse(['name'], `invalid name ${quoteGo(name)}`);
+  if (version === '') refuse(['version'], 'missing');
+  else if (tryParse(parseLooseVersion, version) === undefined)
+    refuse(['version'], `invalid version ${quoteGo(version)}`);
   const type = metadata['type'] ?? '';
   if (type !== '' && type !== 'application' && type !== 'library')
-    refuse('type: expected application or library');
+    refuse(['type'], 'expected application or library');
   // Charts of Helm 2 have no version of the API.
   const isFirstVersion = [undefined, null, '', 'v1'].includes(metadata['apiVersion'] as string | undefined);
   const requirements = readObject(files, 'requirements.yaml', label);
-  const listed = requirements?.['dependencies'] ?? metadata['dependencies'] ?? null;
-  const dependencies = readDependencies(listed, label, refuse);
+  const required = requirements?.['dependencies'] ?? null;
+  const dependencies = readDependencies(
+    required ?? metadata['dependencies'] ?? null,
+    label,
+    (path, problem) => refuse(path, problem, required === null ? 'Chart.yaml' : 'requirements.yaml'),
+  );
   if (faults.length > 0) throw new DiagnosticsError(faults);
   const templates = new Map<string, string>();
   const crds = new Map<string, string>();
@@ -165,12 +174,13 @@ export async function loadChart(
 function readDependencies(
   listed: JsonValue,
   label: string,
-  refuse: (problem: string) => void,
+  refuse: (path: DocumentPath, problem: string) => void,
 ): ChartDependency[] {
   if (listed === null) return [];
   if (!Array.isArray(listed) || listed.length > maxDependencies)
     throw new OpmateError('INVALID', `${label}: dependencies: expected a list of at most ${maxDependencies}`);
-  const dependencies = listed.filter(isJsonObject).map((value) => ({
+  const objects = listed.filter(isJsonObject);
+  const dependencies = objects.map((value) => ({
     name: toVersionText(value['name']),
     version: toVersionText(value['version']),
     repository: toVersionText(value['repository']),
@@ -183,13 +193,11 @@ function readDependencies(
     importValues: getList(value, 'import-values'),
   }));
   const names = new Set<string>();
-  for (const { name, alias = name } of dependencies) {
-    const problem = names.has(alias)
-      ? `more than one dependency with name or alias ${quoteGo(alias)}`
-      : alias !== name && !/^[\w-]+$/.test(alias)
-        ? `dependency ${quoteGo(name)}: invalid alias ${quoteGo(alias)}`
-        : undefined;
-    if (problem !== undefined) refuse(problem);
+  for (const [index, { name, alias = name }] of dependencies.entries()) {
+    const path = ['dependencies', listed.indexOf(objects[index] as JsonObject)];
+    if (names.has(alias)) refuse(path, `duplicate name or alias ${quoteGo(alias)}`);
+    else if (alias !== name && !/^[\w-]+$/.test(alias))
+      refuse([...path, 'alias'], `invalid alias ${quoteGo(alias)} of dependency ${quoteGo(name)}`);
     names.add(alias);
   }
   return dependencies;
@@ -199,7 +207,7 @@ function readObject(files: ChartFiles, path: string, label: string): JsonObject 
   const bytes = files.get(path);
   if (bytes === undefined) return undefined;
   const file = `${label}: ${path}`;
-  const value: JsonValue = inContext({ subject: file }, () => parseYaml(toText(bytes)));
+  const value = parseYamlFile(toText(bytes), file);
   if (value === null) return {};
   if (isJsonObject(value)) return value;
   throw new OpmateError('INVALID', `${file}: expected an object`);

@@ -344,7 +344,7 @@ describe('opmate mirror of charts', () => {
     [
       'aliases without end',
       async () => packChart({ 'Chart.yaml': about('1.0.0'), 'values.yaml': billionLaughs }),
-      'values.yaml: yaml',
+      'values.yaml:1: yaml',
     ],
   ])('refuses a downloaded chart with %s', async (_what, make, problem) => {
     served.set('/bad/portal-1.0.0.tgz', await make());

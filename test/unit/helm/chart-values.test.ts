@@ -170,32 +170,32 @@ describe('the values of a chart', () => {
 
 describe('Chart.yaml', () => {
   it.each([
-    ['{version: 1.0.0}', 'missing name'],
-    ['{name: root}', 'missing version'],
-    ['{name: a/b, version: 1.0.0}', 'name "a/b": invalid'],
-    ['{name: .., version: 1.0.0}', 'name "..": invalid'],
-    ['{name: root, version: one}', 'version "one": invalid'],
-    ['{name: root, version: 1.0.0, type: other}', 'type: expected application or library'],
+    ['{version: 1.0.0}', '1:1: name: missing'],
+    ['{name: root}', '1:1: version: missing'],
+    ['{name: a/b, version: 1.0.0}', '1:2: name: invalid name "a/b"'],
+    ['{name: .., version: 1.0.0}', '1:2: name: invalid name ".."'],
+    ['{name: root, version: one}', '1:14: version: invalid version "one"'],
+    ['{name: root, version: 1.0.0, type: other}', '1:30: type: expected application or library'],
     [
       '{name: root, version: 1.0.0, dependencies: [{name: a}, {name: b, alias: a}]}',
-      'more than one dependency with name or alias "a"',
+      '1:56: dependencies[1]: duplicate name or alias "a"',
     ],
     [
       '{name: root, version: 1.0.0, dependencies: [{name: a, alias: a/b}]}',
-      'dependency "a": invalid alias "a/b"',
+      '1:55: dependencies[0].alias: invalid alias "a/b" of dependency "a"',
     ],
   ])('is refused: %s', async (text, problem) => {
-    await expect(load({ 'Chart.yaml': text })).rejects.toThrow(`chart: Chart.yaml: ${problem}`);
+    await expect(load({ 'Chart.yaml': text })).rejects.toThrow(`chart: Chart.yaml:${problem}`);
   });
 
   it('reports all problems', async () => {
     const text = 'name: a/b\ntype: app\ndependencies: [{name: x}, {name: x}]\n';
     await expect(load({ 'Chart.yaml': text })).rejects.toThrow(
       [
-        'chart: Chart.yaml: name "a/b": invalid',
-        'chart: Chart.yaml: missing version',
-        'chart: Chart.yaml: type: expected application or library',
-        'chart: Chart.yaml: more than one dependency with name or alias "x"',
+        'chart: Chart.yaml:1:1: name: invalid name "a/b"',
+        'chart: Chart.yaml:1:1: version: missing',
+        'chart: Chart.yaml:2:1: type: expected application or library',
+        'chart: Chart.yaml:3:27: dependencies[1]: duplicate name or alias "x"',
       ].join('; '),
     );
   });

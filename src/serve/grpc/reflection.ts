@@ -1,7 +1,6 @@
 import { sortedByBytes } from '../../core/order.js';
 import { messageType, readProtoFiles } from './protobuf.js';
-
-const notFound = 5;
+import { statusCodes } from './transport/status.js';
 
 interface ReflectionRequest {
   host: string;
@@ -52,7 +51,7 @@ export function createReflection(services: readonly string[]): (bytes: Uint8Arra
     const file = name !== undefined ? files.get(name) : filesBySymbol.get(symbol ?? '');
     if (file === undefined) {
       const errorMessage = `${truncate(name ?? symbol ?? type ?? 'extension')} not found`;
-      return { errorResponse: { errorCode: notFound, errorMessage } };
+      return { errorResponse: { errorCode: statusCodes.NOT_FOUND, errorMessage } };
     }
     const sent = [file, ...file.imports.flatMap((imported) => files.get(imported) ?? [])];
     return { fileDescriptorResponse: { fileDescriptorProto: sent.map(({ descriptor }) => descriptor) } };

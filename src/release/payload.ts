@@ -3,9 +3,7 @@ import { readTar } from '../archive/tar-reader.js';
 import type { CancelOptions } from '../core/concurrency.js';
 import { inContext } from '../core/diagnostics-error.js';
 import { LimitError, OpmateError } from '../core/errors.js';
-import { openValue } from '../document/document.js';
-import { GoJsonError, parseGoJson } from '../document/go-json.js';
-import type { JsonValue } from '../document/json.js';
+import { openJsonFile } from '../document/document.js';
 import { parseYaml } from '../document/yaml.js';
 import { getValue } from '../document/json-fields.js';
 import type { ImageContents } from '../oci/image/contents.js';
@@ -136,7 +134,7 @@ async function readTopFiles(
 
 /** Reads an ImageStream. Throws OpmateError that starts with `file`. */
 function parseImageReferences(text: string, file: string): ReleasePayload {
-  const top = openValue(parseJson(text, file), { name: file, kind: 'reference' });
+  const top = openJsonFile(text, file, 'reference');
   const fields = top.object(['kind', 'metadata', 'spec'], { unknown: 'ignore' });
   fields.kind.constant('ImageStream');
   const version = fields.metadata.field('name').text();
@@ -154,15 +152,6 @@ function parseImageReferences(text: string, file: string): ReleasePayload {
   return { version, components: [...components.values()] };
 }
 
-function parseJson(text: string, file: string): JsonValue {
-  try {
-    return parseGoJson(text);
-  } catch (error) {
-    if (!(error instanceof GoJsonError)) throw error;
-    throw new OpmateError('SYNTAX', `not JSON: ${error.message}`, { subject: file });
-  }
-}
-
 /** Returns the KubeVirt disks of the boot images. Throws OpmateError if the release has none. */
 function readKubeVirt(file: Buffer | undefined, keys: readonly string[]): ReleaseComponent[] {
   const name = `${directory}/${bootImagesFile}`;
@@ -170,7 +159,7 @@ function readKubeVirt(file: Buffer | undefined, keys: readonly string[]): Releas
   const value = parseYaml(file.toString());
   const text = getValue(value, 'data', 'stream');
   if (typeof text !== 'string') throw noKubeVirt(`${name} has no data.stream`);
-  const architectures = openValue(parseJson(text, name), { name, kind: 'reference' }).field('architectures');
+  const architectures = openJsonFile(text, name, 'reference').field('architectures');
   const disks = keys.flatMap((key) => {
     const disk = architectures.field(key).field('images').field('kubevirt').field('digest-ref');
     const suffix = keys.length > 1 ? `-${key}` : '';

@@ -99,7 +99,7 @@ describe('release/payload', () => {
   });
 
   it.each([
-    ['no JSON', 'image-references: not JSON'],
+    ['no JSON', 'image-references: invalid JSON'],
     ['{"kind":"Pod"}', 'ImageStream'],
     [imageReferences('4.1.0', {}), 'no components'],
     [imageReferences('4.1.0', { etcd: 'quay.io/demo/parts:v1' }), 'by digest'],

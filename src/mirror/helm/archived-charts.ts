@@ -1,9 +1,9 @@
 import { readLimited } from '../../oci/image/read-limited.js';
 import { ErrorList } from '../../core/diagnostics-error.js';
-import { OpmateError } from '../../core/errors.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { findChartImages } from '../../helm/chart-images.js';
 import { matchVersion, newestFirst } from '../../helm/chart-index.js';
+import { notInArchive } from '../../oci/archive-set/archive-set-reader.js';
 import type { Repository } from '../../oci/registry/repository.js';
 import { type ImageSetLock, type LockedChart, type LockedImage, isSameName } from '../lock/lock.js';
 import type { ChartConfig, HelmConfig } from './helm-config.js';
@@ -53,10 +53,6 @@ export async function openArchivedCharts(
   const charts: OpenedChart[] = [];
   for (const item of wanted) charts.push(await openArchived(item, options));
   return { charts, close: () => Promise.resolve() };
-}
-
-function notInArchive(subject: string): OpmateError {
-  return new OpmateError('NOT_FOUND', 'not in the archive', { subject });
 }
 
 async function openArchived(

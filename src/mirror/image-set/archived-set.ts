@@ -2,7 +2,7 @@ import { ErrorList } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
 import type { Reference } from '../../core/reference.js';
 import { quoteGo } from '../../document/go-json.js';
-import type { OpenedArchive } from '../../oci/archive-set/archive-set-reader.js';
+import { type OpenedArchive, notInArchive } from '../../oci/archive-set/archive-set-reader.js';
 import { holdOpen } from '../../oci/image/open.js';
 import type { Repository } from '../../oci/registry/repository.js';
 import { findSubjectOfTag } from '../../oci/signatures/attached-signatures.js';
@@ -76,10 +76,6 @@ export async function planArchivedSet(
     // The archive holds the rebuilt catalog under its own digest.
     digestOfRebuilt: ({ digest }) => Promise.resolve(digest),
   });
-}
-
-function notInArchive(subject: string): OpmateError {
-  return new OpmateError('NOT_FOUND', 'not in the archive', { subject });
 }
 
 function findCatalogImage(operator: OperatorConfig, lock: ImageSetLock): LockedImage {

@@ -1,6 +1,7 @@
 import { ErrorList } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
 import { formatReference, parseReference } from '../../core/reference.js';
+import { notInArchive } from '../../oci/archive-set/archive-set-reader.js';
 import type { OpenedReference } from '../../oci/image/open.js';
 import type { DigestReference } from '../../release/digest-reference.js';
 import { verifyReleaseSignature } from '../../release/release-signature.js';
@@ -58,9 +59,7 @@ const archivedGraphImage: GraphImage = {
 };
 
 function notLocked(subject: string, openArchived: OpenArchived | undefined): OpmateError {
-  const hint = 'mirror to disk with this configuration';
-  if (openArchived !== undefined)
-    return new OpmateError('NOT_FOUND', 'not in the archive', { subject, hint });
+  if (openArchived !== undefined) return notInArchive(subject);
   return new OpmateError('NOT_FOUND', 'not in the lock', {
     ...{ subject, hint: 'mirror without --locked to create a new lock' },
   });

@@ -71,6 +71,13 @@ interface OpenedSet {
   files: readonly string[];
 }
 
+/** Returns the error for configured content that an archive does not have. */
+export function notInArchive(subject: string): OpmateError {
+  return new OpmateError('NOT_FOUND', 'not in the archive', {
+    ...{ subject, hint: 'mirror to disk with this configuration' },
+  });
+}
+
 /** Returns the files of the parts of a set, which are staged while the set replaces another. They may be missing. */
 export async function findPartFiles(directory: string, index: ArchiveIndex): Promise<string[]> {
   const key = toPlanKey(index);

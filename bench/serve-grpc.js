@@ -144,7 +144,8 @@ async function chooseBundles(port) {
     names.push({ pkgName, channelName, csvName });
   }
   client.destroy();
-  if (requests.length === 0) throw new Error('the catalog has no bundles of the wanted size');
+  if (requests.length === 0)
+    throw new Error('the catalog has no bundles of the wanted size: set OPMATE_CORPUS');
   return { requests, sizes, names };
 }
 

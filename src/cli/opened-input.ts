@@ -31,7 +31,7 @@ export async function openInput(name: string, context: CommandContext): Promise<
   return keepOpen(openFile(name, name), async (handle) => {
     const stats = await handle.stat();
     if (stats.isDirectory()) {
-      throw new OpmateError('IO', 'is a directory', { subject: name, file: name });
+      throw new OpmateError('IO', 'is a directory', { about: name });
     }
     return getInput({ handle, label: name, size: stats.size });
   });

@@ -28,7 +28,7 @@ export async function openRegularFile(
   try {
     const stats = await handle.stat();
     if (stats.isFile() || stats.isDirectory()) return handle;
-    throw new OpmateError('IO', 'not an ordinary file', { subject: name, file: name });
+    throw new OpmateError('IO', 'not an ordinary file', { about: name });
   } catch (error) {
     await handle.close();
     throw error;

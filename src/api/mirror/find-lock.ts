@@ -71,8 +71,7 @@ export async function readNamedLock(
   const place = path.resolve(workingDirectory, shown);
   if (path.basename(place) === archiveIndexName) return readArchivedLock(place, shown);
   const stats = await statIfPresent(place);
-  if (stats === undefined)
-    throw new OpmateError('NOT_FOUND', 'no such file or directory', { subject: shown, file: shown });
+  if (stats === undefined) throw new OpmateError('NOT_FOUND', 'no such file or directory', { about: shown });
   if (!stats.isDirectory()) return readLock(place, shown);
   if ((await statIfPresent(path.join(place, archiveIndexName))) !== undefined)
     return readArchivedLock(place, shown);

@@ -73,9 +73,8 @@ interface OpenedSet {
 
 /** Returns the error for configured content that an archive does not have. */
 export function notInArchive(subject: string): OpmateError {
-  return new OpmateError('NOT_FOUND', 'not in the archive', {
-    ...{ subject, hint: 'mirror to disk with this configuration' },
-  });
+  const hint = 'mirror to disk with this configuration';
+  return new OpmateError('NOT_FOUND', 'not in the archive', { subject, hint });
 }
 
 /** Returns the files of the parts of a set, which are staged while the set replaces another. They may be missing. */

@@ -183,7 +183,7 @@ export function checkKeyPair(
   files: { cert: string; key: string },
 ): void {
   checkCertificate(cert, files.cert);
-  const details = { subject: files.key, file: files.key };
+  const details = { about: files.key };
   let belongs: boolean;
   try {
     belongs = new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));

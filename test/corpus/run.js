@@ -18,6 +18,7 @@ import { compareMirrorExtra } from './mirror-extra.js';
 import { compareOcMirror } from './oc-mirror.js';
 import { compareRenderDirectories, compareRenderImages } from './render.js';
 import { compareCatalogMirror } from './oc-adm-catalog-mirror.js';
+import { compareRecordedSet, listRecordedSets } from './recorded-sets.js';
 import { compareSqliteCombined } from './sqlite-combined.js';
 import { compareSqliteMigrate } from './sqlite-migrate.js';
 import { compareSqlite } from './sqlite.js';
@@ -80,6 +81,14 @@ for (const [name, compare] of Object.entries(beside)) {
   const start = performance.now();
   await compare(path.resolve(corpus), report);
   report.folder(name, (performance.now() - start) / 1000);
+}
+for (const recorded of listRecordedSets(path.resolve(corpus))) {
+  const name = `${recorded.folder}/${recorded.set}`;
+  if (wanted.length > 0 && !wanted.some((one) => one === name || one === recorded.folder)) continue;
+  const start = performance.now();
+  const omitted = compareRecordedSet(path.resolve(corpus), recorded, report);
+  if (omitted === undefined) report.folder(name, (performance.now() - start) / 1000);
+  else console.log(`${name}: not compared, ${omitted}`);
 }
 const unneeded = wanted.length > 0 ? [] : report.unneeded();
 for (const answer of unneeded)

@@ -92,12 +92,12 @@ export {
   type WatchDeploymentsOptions,
   type WatchEvent,
 } from './api/deployment/watch-deployments.js';
-export type { ApplyReport } from './deployment/cluster/apply.js';
-export type { ApplyPlan } from './deployment/cluster/plan-apply.js';
-export type { RenderSettings } from './deployment/render-deployments.js';
+export type { ApplyReport } from './cluster/apply.js';
+export type { ApplyPlan } from './cluster/plan-apply.js';
+export type { RenderSettings } from './cluster/documents/render-deployments.js';
 export type { PinOptions } from './source/content/content-lock.js';
-export type { SourceAllowances } from './deployment/source-fields.js';
-export { diffObjects } from './deployment/diff.js';
+export type { SourceAllowances } from './cluster/documents/source-fields.js';
+export { diffObjects } from './cluster/documents/diff.js';
 export { type BundleValidation, validateBundle } from './api/bundle/validate-bundle.js';
 export {
   type ResolveBundleRequest,

@@ -48,7 +48,7 @@ const summarizedRooms = [
   'cli',
   'client',
   'core',
-  'deployment',
+  'cluster',
   'document',
   'files',
   'graph',

@@ -1,15 +1,10 @@
 import { isClusterKind } from '../../bundle/plain/cluster-scope.js';
 import { sleep } from '../../core/concurrency.js';
 import { type Diagnostic, createFault } from '../../core/diagnostic.js';
-import { type ApplyReport, applyPlan } from '../../deployment/cluster/apply.js';
-import {
-  type Applicable,
-  type ApplyOptions,
-  type ApplyPlan,
-  planApply,
-} from '../../deployment/cluster/plan-apply.js';
-import { describeId, toKey } from '../../deployment/cluster/objects.js';
-import type { RenderedDeployment } from '../../deployment/render-deployments.js';
+import { type ApplyReport, applyPlan } from '../../cluster/apply.js';
+import { type Applicable, type ApplyOptions, type ApplyPlan, planApply } from '../../cluster/plan-apply.js';
+import { describeId, toKey } from '../../cluster/objects.js';
+import type { RenderedDeployment } from '../../cluster/documents/render-deployments.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { Cluster } from './cluster.js';
 

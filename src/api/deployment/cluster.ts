@@ -1,4 +1,4 @@
-import { Kubectl } from '../../deployment/cluster/kubectl.js';
+import { Kubectl } from '../../cluster/kubectl.js';
 import type { Session } from '../../source/session.js';
 
 /** Options of `openCluster`. */

@@ -1,5 +1,5 @@
 import { OpmateError } from '../../core/errors.js';
-import type { Applicable } from '../../deployment/cluster/plan-apply.js';
+import type { Applicable } from '../../cluster/plan-apply.js';
 import {
   type Inventory,
   type InventoryPlace,
@@ -7,8 +7,8 @@ import {
   currentRevision,
   loadRender,
   readInventory,
-} from '../../deployment/cluster/inventory.js';
-import { hashOfObjects } from '../../deployment/render-deployments.js';
+} from '../../cluster/inventory.js';
+import { hashOfObjects } from '../../cluster/documents/render-deployments.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type AppliedDeployment, type ApplyDeploymentOptions, applyRender } from './apply-deployment.js';
 import type { Cluster } from './cluster.js';

@@ -2,12 +2,12 @@ import { stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { BundleFile } from '../../bundle/read.js';
 import { createFault } from '../../core/diagnostic.js';
-import { type Documents, readDocuments } from '../../deployment/documents.js';
+import { type Documents, readDocuments } from '../../cluster/documents/deployment-documents.js';
 import {
   type RenderSettings,
   type RenderedDeployment,
   renderDeployments as renderDocuments,
-} from '../../deployment/render-deployments.js';
+} from '../../cluster/documents/render-deployments.js';
 import { DiagnosticsError } from '../../core/diagnostics-error.js';
 import { listManifestFiles } from '../../files/file-status.js';
 import { requireWithin } from '../../files/directory-root.js';

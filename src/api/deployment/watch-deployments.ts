@@ -2,14 +2,9 @@ import { logDiagnostic } from '../../core/log.js';
 import { sleep } from '../../core/concurrency.js';
 import { type Diagnostic, formatDiagnostic } from '../../core/diagnostic.js';
 import { CancelledError, OpmateError, UsageError, getMessage } from '../../core/errors.js';
-import { type ApplyReport, applyPlan } from '../../deployment/cluster/apply.js';
-import {
-  type ApplyOptions,
-  type ApplyPlan,
-  planApply,
-  withoutConflicts,
-} from '../../deployment/cluster/plan-apply.js';
-import type { RenderedDeployment } from '../../deployment/render-deployments.js';
+import { type ApplyReport, applyPlan } from '../../cluster/apply.js';
+import { type ApplyOptions, type ApplyPlan, planApply, withoutConflicts } from '../../cluster/plan-apply.js';
+import type { RenderedDeployment } from '../../cluster/documents/render-deployments.js';
 import { type ApplyDeploymentOptions, findApprovalFault, getApplyOptions } from './apply-deployment.js';
 import type { Cluster } from './cluster.js';
 

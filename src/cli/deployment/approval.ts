@@ -9,11 +9,11 @@ import {
 import { type Cluster, openCluster } from '../../api/deployment/cluster.js';
 import { getRights } from '../../bundle/plain/rights/rights.js';
 import { CancelledError, OpmateError, UsageError, invalidValue } from '../../core/errors.js';
-import type { ApplyReport } from '../../deployment/cluster/apply.js';
-import type { Applicable, ApplyPlan, ObjectChange } from '../../deployment/cluster/plan-apply.js';
-import type { InventoryPlace } from '../../deployment/cluster/inventory.js';
-import { describeId } from '../../deployment/cluster/objects.js';
-import type { RenderedDeployment } from '../../deployment/render-deployments.js';
+import type { ApplyReport } from '../../cluster/apply.js';
+import type { Applicable, ApplyPlan, ObjectChange } from '../../cluster/plan-apply.js';
+import type { InventoryPlace } from '../../cluster/inventory.js';
+import { describeId } from '../../cluster/objects.js';
+import type { RenderedDeployment } from '../../cluster/documents/render-deployments.js';
 import { labelFault, subdomainFault } from '../../kube/names.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';

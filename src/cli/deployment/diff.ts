@@ -8,7 +8,7 @@ import { readPlainDirectory, readPlainFiles } from '../../bundle/plain/plain-dir
 import { throwFileError } from '../../core/errors.js';
 import { encodeGoJson } from '../../document/go-json.js';
 import type { EncodableJson } from '../../document/json.js';
-import { type FieldChange, type ObjectChange, diffObjects } from '../../deployment/diff.js';
+import { type FieldChange, type ObjectChange, diffObjects } from '../../cluster/documents/diff.js';
 import { exitCodes } from '../exit-codes.js';
 import { readInputFile } from '../../files/read-file.js';
 import { encodeData } from '../reports/encode-data.js';

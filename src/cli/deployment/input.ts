@@ -3,7 +3,7 @@ import type { FlagValues } from '../command/flags.js';
 import type { deploymentFlags } from './flags.js';
 import { labelFault } from '../../kube/names.js';
 import { invalidValue, UsageError } from '../../core/errors.js';
-import type { RenderedDeployment } from '../../deployment/render-deployments.js';
+import type { RenderedDeployment } from '../../cluster/documents/render-deployments.js';
 import type { CommandContext } from '../context.js';
 import { readNamedInput, readTextInput } from '../input.js';
 import type { CommandSession } from '../session.js';

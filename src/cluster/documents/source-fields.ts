@@ -1,15 +1,15 @@
-import { normalizeEntryPath } from '../archive/entry-path.js';
-import { OpmateError, redact } from '../core/errors.js';
-import { type DocumentPath, formatPath } from '../core/diagnostic.js';
-import { findReference } from '../core/reference.js';
-import { DiagnosticList } from '../document/document.js';
-import { type Field, quoteShort, warnOfUnknown } from '../document/field.js';
-import { quoteGo } from '../document/go-json.js';
-import { isJsonObject } from '../document/json.js';
-import { getText } from '../document/json-fields.js';
-import type { ContentPlace, GitPlace, HttpPlace } from '../source/place.js';
-import { parseArchiveUrl } from '../source/parse-place.js';
-import { type Manifest, getTitle, openManifest as openRoot } from '../kube/manifests.js';
+import { normalizeEntryPath } from '../../archive/entry-path.js';
+import { OpmateError, redact } from '../../core/errors.js';
+import { type DocumentPath, formatPath } from '../../core/diagnostic.js';
+import { findReference } from '../../core/reference.js';
+import { DiagnosticList } from '../../document/document.js';
+import { type Field, quoteShort, warnOfUnknown } from '../../document/field.js';
+import { quoteGo } from '../../document/go-json.js';
+import { isJsonObject } from '../../document/json.js';
+import { getText } from '../../document/json-fields.js';
+import type { ContentPlace, GitPlace, HttpPlace } from '../../source/place.js';
+import { parseArchiveUrl } from '../../source/parse-place.js';
+import { type Manifest, getTitle, openManifest as openRoot } from '../../kube/manifests.js';
 
 /** Returns the text of a line of a file. */
 export type LineAt = (file: string, line: number) => string;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { generated } from '../../../src/kube/object.js';
-import type { JsonObject } from '../../../src/document/json.js';
-import { diffObjects } from '../../../src/deployment/diff.js';
+import { generated } from '../../../../src/kube/object.js';
+import type { JsonObject } from '../../../../src/document/json.js';
+import { diffObjects } from '../../../../src/cluster/documents/diff.js';
 
 const object = (kind: string, name: string, more: JsonObject = {}, apiVersion = 'v1') =>
   generated({ apiVersion, kind, metadata: { name }, ...more }, 'test');

@@ -1,11 +1,11 @@
-import { mapConcurrent } from '../../core/concurrency.js';
-import { OpmateError } from '../../core/errors.js';
-import { parseGoJson } from '../../document/go-json.js';
-import { type JsonObject, isJsonObject } from '../../document/json.js';
-import { getObjects } from '../../document/json-fields.js';
-import { sortedByBytes } from '../../core/order.js';
+import { mapConcurrent } from '../core/concurrency.js';
+import { OpmateError } from '../core/errors.js';
+import { parseGoJson } from '../document/go-json.js';
+import { type JsonObject, isJsonObject } from '../document/json.js';
+import { getObjects } from '../document/json-fields.js';
+import { sortedByBytes } from '../core/order.js';
 import type { Kubectl } from './kubectl.js';
-import { getGroup } from '../../kube/object.js';
+import { getGroup } from '../kube/object.js';
 import type { ObjectId } from './objects.js';
 
 /** A kind in the API. */

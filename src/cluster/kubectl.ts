@@ -1,9 +1,9 @@
-import { runToEnd } from '../../files/run-program.js';
-import { OpmateError, redact } from '../../core/errors.js';
-import { encodeGoJson, parseGoJson } from '../../document/go-json.js';
-import { type JsonObject, isJsonObject } from '../../document/json.js';
-import { getList } from '../../document/json-fields.js';
-import type { Logger } from '../../core/log.js';
+import { runToEnd } from '../files/run-program.js';
+import { OpmateError, redact } from '../core/errors.js';
+import { encodeGoJson, parseGoJson } from '../document/go-json.js';
+import { type JsonObject, isJsonObject } from '../document/json.js';
+import { getList } from '../document/json-fields.js';
+import type { Logger } from '../core/log.js';
 
 /** Selection of the cluster and of kubectl. */
 interface KubectlOptions {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { CancelledError, OpmateError, UsageError } from '../../../../src/core/errors.js';
-import { silentLogger } from '../../../../src/core/log.js';
-import { delayAfter, watch } from '../../../../src/api/deployment/watch-deployments.js';
+import { CancelledError, OpmateError, UsageError } from '../../../src/core/errors.js';
+import { silentLogger } from '../../../src/core/log.js';
+import { delayAfter, watch } from '../../../src/api/deployment/watch-deployments.js';
 
 /** Runs `work` this many times; gives the pauses and what was logged. */
 async function pausesOf(
@@ -26,7 +26,7 @@ async function pausesOf(
   return { pauses, logged };
 }
 
-describe('deployment/cluster/watch', () => {
+describe('cluster/watch', () => {
   it('waits longer after each consecutive failure, and the usual time after a success', async () => {
     const { pauses, logged } = await pausesOf(6, (round) =>
       round === 5 ? Promise.resolve() : Promise.reject(new OpmateError('NETWORK', 'not reached')),

@@ -3,10 +3,14 @@ import path from 'node:path';
 import { Ajv } from 'ajv';
 import { loadAll } from 'js-yaml';
 import { describe, expect, it } from 'vitest';
-import { formatMessage } from '../../../src/core/diagnostic.js';
-import { type Documents, configText, readDocuments } from '../../../src/deployment/documents.js';
+import { formatMessage } from '../../../../src/core/diagnostic.js';
+import {
+  type Documents,
+  configText,
+  readDocuments,
+} from '../../../../src/cluster/documents/deployment-documents.js';
 
-const schemaFile = path.resolve(import.meta.dirname, '../../../schemas/bundle-deployment.schema.json');
+const schemaFile = path.resolve(import.meta.dirname, '../../../../schemas/bundle-deployment.schema.json');
 const matches = new Ajv().compile(JSON.parse(await readFile(schemaFile, 'utf8')) as object);
 
 /** Where the schema for editors does not take documents. */

@@ -1,7 +1,7 @@
-import { compareObjects, getGroup } from '../../kube/object.js';
-import { quoteGo } from '../../document/go-json.js';
-import type { JsonObject } from '../../document/json.js';
-import { getText } from '../../document/json-fields.js';
+import { compareObjects, getGroup } from '../kube/object.js';
+import { quoteGo } from '../document/go-json.js';
+import type { JsonObject } from '../document/json.js';
+import { getText } from '../document/json-fields.js';
 
 /** Identity of an object on the cluster. The namespace is empty for cluster-scoped objects. */
 export interface ObjectId {

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { formatMessage } from '../../../src/core/diagnostic.js';
-import { readDocuments } from '../../../src/deployment/documents.js';
-import { type DocumentSource, findRefusals } from '../../../src/deployment/source-fields.js';
-import { findUnpinned } from '../../../src/source/content/content-pins.js';
-import { placedAt } from '../source/content/content-world.js';
+import { formatMessage } from '../../../../src/core/diagnostic.js';
+import { readDocuments } from '../../../../src/cluster/documents/deployment-documents.js';
+import { type DocumentSource, findRefusals } from '../../../../src/cluster/documents/source-fields.js';
+import { findUnpinned } from '../../../../src/source/content/content-pins.js';
+import { placedAt } from '../../source/content/content-world.js';
 
 function deploymentOf(source: string) {
   const text = `apiVersion: core.rukpak.io/v1alpha2

@@ -1,9 +1,9 @@
-import { type Diagnostic, createFault } from '../../core/diagnostic.js';
-import { quoteGo } from '../../document/go-json.js';
-import type { JsonObject } from '../../document/json.js';
-import { getText, getValue } from '../../document/json-fields.js';
-import { groupBy } from '../../core/groups.js';
-import { sortedByBytes } from '../../core/order.js';
+import { type Diagnostic, createFault } from '../core/diagnostic.js';
+import { quoteGo } from '../document/go-json.js';
+import type { JsonObject } from '../document/json.js';
+import { getText, getValue } from '../document/json-fields.js';
+import { groupBy } from '../core/groups.js';
+import { sortedByBytes } from '../core/order.js';
 import { type Kubectl, readObjects } from './kubectl.js';
 
 /** A permission that the user needs. */

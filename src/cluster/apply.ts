@@ -1,8 +1,8 @@
-import { type Diagnostic } from '../../core/diagnostic.js';
-import { CancelledError, OpmateError, getMessage, throwIfCancelled } from '../../core/errors.js';
-import type { JsonObject } from '../../document/json.js';
-import { getObject, getObjects, getValue } from '../../document/json-fields.js';
-import { getGroup } from '../../kube/object.js';
+import { type Diagnostic } from '../core/diagnostic.js';
+import { CancelledError, OpmateError, getMessage, throwIfCancelled } from '../core/errors.js';
+import type { JsonObject } from '../document/json.js';
+import { getObject, getObjects, getValue } from '../document/json-fields.js';
+import { getGroup } from '../kube/object.js';
 import {
   type ReadInventory,
   type Revision,

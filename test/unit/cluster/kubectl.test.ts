@@ -1,9 +1,9 @@
 import { chmod } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { silentLogger } from '../../../../src/core/log.js';
-import { Kubectl, readMessages, readObjects } from '../../../../src/deployment/cluster/kubectl.js';
-import { directoryWith } from '../../../support/temporary.js';
+import { silentLogger } from '../../../src/core/log.js';
+import { Kubectl, readMessages, readObjects } from '../../../src/cluster/kubectl.js';
+import { directoryWith } from '../../support/temporary.js';
 
 const version = '[ "$1" = version ] && { echo \'{"clientVersion":{"gitVersion":"v1.30.1"}}\'; exit 0; }';
 
@@ -21,7 +21,7 @@ async function programOf(script: string, signal?: AbortSignal): Promise<Kubectl>
   });
 }
 
-describe('deployment/cluster/kubectl', () => {
+describe('cluster/kubectl', () => {
   it('passes objects on standard input and arguments unchanged, without a shell', async () => {
     const kubectl = await programOf(`${version}; printf '%s\\n' "$@"; cat`);
     const big = 9007199254740993n;

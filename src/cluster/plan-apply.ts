@@ -1,13 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type PlainObject, getGroup } from '../../kube/object.js';
-import { type Diagnostic, createFault } from '../../core/diagnostic.js';
-import { mapConcurrent } from '../../core/concurrency.js';
-import { OpmateError } from '../../core/errors.js';
-import { quoteGo } from '../../document/go-json.js';
-import { type JsonObject, isJsonObject } from '../../document/json.js';
-import { getObject, getValue } from '../../document/json-fields.js';
-import type { Logger } from '../../core/log.js';
-import type { RenderedDeployment } from '../render-deployments.js';
+import { type PlainObject, getGroup } from '../kube/object.js';
+import { type Diagnostic, createFault } from '../core/diagnostic.js';
+import { mapConcurrent } from '../core/concurrency.js';
+import { OpmateError } from '../core/errors.js';
+import { quoteGo } from '../document/go-json.js';
+import { type JsonObject, isJsonObject } from '../document/json.js';
+import { getObject, getValue } from '../document/json-fields.js';
+import type { Logger } from '../core/log.js';
+import type { RenderedDeployment } from './documents/render-deployments.js';
 import { type Need, findForbidden, rehearse } from './access.js';
 import { type Resources, discoverResources, findResource } from './discovery.js';
 import {

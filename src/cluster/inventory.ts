@@ -1,16 +1,16 @@
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
-import { readManifests } from '../../kube/manifests.js';
-import { type PlainObject, toPlainObject } from '../../kube/object.js';
-import { writeObjects } from '../../bundle/plain/write.js';
-import { computeDigest } from '../../core/digest.js';
-import { LimitError, OpmateError } from '../../core/errors.js';
-import { decodeUtf8, encodeGoJson, parseGoJson, quoteGo } from '../../document/go-json.js';
-import { type JsonObject, type JsonValue, asJson } from '../../document/json.js';
-import { openValue } from '../../document/document.js';
-import type { Field } from '../../document/field.js';
-import { getText, getValue } from '../../document/json-fields.js';
-import type { Pin } from '../../source/content/content.js';
+import { readManifests } from '../kube/manifests.js';
+import { type PlainObject, toPlainObject } from '../kube/object.js';
+import { writeObjects } from '../bundle/plain/write.js';
+import { computeDigest } from '../core/digest.js';
+import { LimitError, OpmateError } from '../core/errors.js';
+import { decodeUtf8, encodeGoJson, parseGoJson, quoteGo } from '../document/go-json.js';
+import { type JsonObject, type JsonValue, asJson } from '../document/json.js';
+import { openValue } from '../document/document.js';
+import type { Field } from '../document/field.js';
+import { getText, getValue } from '../document/json-fields.js';
+import type { Pin } from '../source/content/content.js';
 import { type Kubectl, readObjects } from './kubectl.js';
 import type { ObjectId } from './objects.js';
 

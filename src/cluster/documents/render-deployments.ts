@@ -1,8 +1,8 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import type { CertificateProvider } from '../bundle/plain/registry-v1/certificates.js';
-import { type Manifest, getTitle, locateIn } from '../kube/manifests.js';
-import type { PlainObject } from '../kube/object.js';
+import type { CertificateProvider } from '../../bundle/plain/registry-v1/certificates.js';
+import { type Manifest, getTitle, locateIn } from '../../kube/manifests.js';
+import type { PlainObject } from '../../kube/object.js';
 import {
   type Diagnostic,
   type DocumentPath,
@@ -10,35 +10,40 @@ import {
   formatPath,
   formatPlace,
   withSubject,
-} from '../core/diagnostic.js';
-import { findFormatProgram } from '../bundle/plain/external-format.js';
-import { type RenderedContent, renderContent } from '../bundle/plain/render-content.js';
-import { writeObjects } from '../bundle/plain/write.js';
-import { Report } from '../bundle/report.js';
-import { type CancelOptions } from '../core/concurrency.js';
-import { OpmateError, throwIfCancelled } from '../core/errors.js';
-import { pushTo } from '../core/groups.js';
-import { quoteGo } from '../document/go-json.js';
-import { DiagnosticsError, addContext, combineErrors, renameDirectory } from '../core/diagnostics-error.js';
-import type { ContentPlace } from '../source/place.js';
+} from '../../core/diagnostic.js';
+import { findFormatProgram } from '../../bundle/plain/external-format.js';
+import { type RenderedContent, renderContent } from '../../bundle/plain/render-content.js';
+import { writeObjects } from '../../bundle/plain/write.js';
+import { Report } from '../../bundle/report.js';
+import { type CancelOptions } from '../../core/concurrency.js';
+import { OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { pushTo } from '../../core/groups.js';
+import { quoteGo } from '../../document/go-json.js';
+import {
+  DiagnosticsError,
+  addContext,
+  combineErrors,
+  renameDirectory,
+} from '../../core/diagnostics-error.js';
+import type { ContentPlace } from '../../source/place.js';
 import {
   type ContentOptions,
   type OpenedContent,
   type Pin,
   type PlacedSource,
   openContent,
-} from '../source/content/content.js';
-import { ContentFindingsError } from '../source/content/content-findings.js';
-import type { SourceSession } from '../source/session.js';
-import { type Secrets, getCredentials, secretsIn } from '../source/secrets.js';
-import { type DeploymentDocument, type Documents, configText, detectable } from './documents.js';
+} from '../../source/content/content.js';
+import { ContentFindingsError } from '../../source/content/content-findings.js';
+import type { SourceSession } from '../../source/session.js';
+import { type Secrets, getCredentials, secretsIn } from '../../source/secrets.js';
+import { type DeploymentDocument, type Documents, configText, detectable } from './deployment-documents.js';
 import {
   type DocumentSource,
   type SecretReference,
   type SourceAllowances,
   findRefusals,
 } from './source-fields.js';
-import { digestPieces } from '../core/digest.js';
+import { digestPieces } from '../../core/digest.js';
 
 /** A rendered deployment document. */
 export interface RenderedDeployment extends Pick<RenderedContent, 'packageName' | 'version' | 'clouds'> {

@@ -1,16 +1,16 @@
-import { isFormatName } from '../bundle/plain/external-format.js';
-import { type Manifest, locateIn, readManifests } from '../kube/manifests.js';
-import { labelFault } from '../kube/names.js';
-import type { BundleFile } from '../bundle/read.js';
-import { quoteGo } from '../document/go-json.js';
-import { type Diagnostic, createFault, formatPlace } from '../core/diagnostic.js';
-import { Report } from '../bundle/report.js';
-import { type Field, quoteShort, suggestQuotes, warnOfUnknown } from '../document/field.js';
-import { type JsonObject, isJsonObject } from '../document/json.js';
-import { getOrAdd } from '../core/groups.js';
-import { compareBytes } from '../core/order.js';
-import { encodeYaml } from '../document/yaml.js';
-import { getValue } from '../document/json-fields.js';
+import { isFormatName } from '../../bundle/plain/external-format.js';
+import { type Manifest, locateIn, readManifests } from '../../kube/manifests.js';
+import { labelFault } from '../../kube/names.js';
+import type { BundleFile } from '../../bundle/read.js';
+import { quoteGo } from '../../document/go-json.js';
+import { type Diagnostic, createFault, formatPlace } from '../../core/diagnostic.js';
+import { Report } from '../../bundle/report.js';
+import { type Field, quoteShort, suggestQuotes, warnOfUnknown } from '../../document/field.js';
+import { type JsonObject, isJsonObject } from '../../document/json.js';
+import { getOrAdd } from '../../core/groups.js';
+import { compareBytes } from '../../core/order.js';
+import { encodeYaml } from '../../document/yaml.js';
+import { getValue } from '../../document/json-fields.js';
 import {
   type DocumentSource,
   type LineAt,

@@ -1,14 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type PlainObject, compareObjects, getGroup } from '../kube/object.js';
-import { type CancelOptions } from '../core/concurrency.js';
-import { throwIfCancelled } from '../core/errors.js';
-import { sortKeysDeep } from '../document/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
-import { diffLines } from '../core/line-diff.js';
-import { compareBytes, sortedByBytes } from '../core/order.js';
-import { encodeYaml } from '../document/yaml.js';
-import { getValue } from '../document/json-fields.js';
-import type { ObjectId } from './cluster/objects.js';
+import { type PlainObject, compareObjects, getGroup } from '../../kube/object.js';
+import { type CancelOptions } from '../../core/concurrency.js';
+import { throwIfCancelled } from '../../core/errors.js';
+import { sortKeysDeep } from '../../document/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
+import { diffLines } from '../../core/line-diff.js';
+import { compareBytes, sortedByBytes } from '../../core/order.js';
+import { encodeYaml } from '../../document/yaml.js';
+import { getValue } from '../../document/json-fields.js';
+import type { ObjectId } from '../objects.js';
 
 /** A changed field; missing values are undefined. */
 export interface FieldChange {

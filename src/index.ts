@@ -98,6 +98,21 @@ export type { RenderSettings } from './cluster/documents/render-deployments.js';
 export type { PinOptions } from './source/content/content-lock.js';
 export type { SourceAllowances } from './cluster/documents/source-fields.js';
 export { diffObjects } from './cluster/documents/diff.js';
+export {
+  type CollisionProtection,
+  computePhaseDigest,
+  getCollisionProtection,
+  groupByPhase,
+  type Phase,
+  type PhasedObject,
+} from './bundle/object-set/phases.js';
+export {
+  defaultProbes,
+  probeObject,
+  type ProbeAssertion,
+  type ProbeResult,
+  type ProgressionProbe,
+} from './bundle/object-set/probes.js';
 export { type BundleValidation, validateBundle } from './api/bundle/validate-bundle.js';
 export {
   type ResolveBundleRequest,

@@ -1,3 +1,4 @@
+import { meetsSelector } from '../../kube/label-selector.js';
 import { compareKnownVersions, readBundleVersions } from '../../graph/bundle-version.js';
 import { SkipRanges } from '../../graph/skip-ranges.js';
 import { type Diagnostic, createWarning, formatDiagnostic } from '../../core/diagnostic.js';
@@ -21,7 +22,6 @@ import {
   type ClusterObjects,
   type Extension,
   type Subscription,
-  meetsSelector,
 } from './cluster-objects.js';
 
 /** Catalog content that keeps a cluster installable and upgradable. */

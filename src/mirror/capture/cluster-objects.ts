@@ -1,6 +1,7 @@
 import type { Diagnostic } from '../../core/diagnostic.js';
 import type { JsonObject, JsonValue } from '../../document/json.js';
 import { getList, getObject, getText, getValue } from '../../document/json-fields.js';
+import { getLabels } from '../../kube/label-selector.js';
 import { readManifests } from '../../kube/manifests.js';
 
 /** Catalogs and installed operators of a cluster. */
@@ -180,36 +181,7 @@ const readers: Readonly<Record<string, Reader>> = {
   'operator.openshift.io/ImageContentSourcePolicy': readMirrors('repositoryDigestMirrors'),
 };
 
-/** Reports whether labels match a Kubernetes selector; an unknown operator matches nothing. */
-export function meetsSelector(labels: ReadonlyMap<string, string>, selector: JsonObject): boolean {
-  const wanted = selector['matchLabels'];
-  const isMatch = Object.entries(getObject(wanted)).every(([key, value]) => labels.get(key) === value);
-  return isMatch && getList(selector, 'matchExpressions').every((item) => meetsExpression(labels, item));
-}
-
-function meetsExpression(labels: ReadonlyMap<string, string>, expression: JsonValue): boolean {
-  const value = labels.get(getText(expression, 'key'));
-  const values = getList(expression, 'values');
-  switch (getText(expression, 'operator')) {
-    case 'In':
-      return value !== undefined && values.includes(value);
-    case 'NotIn':
-      return value === undefined || !values.includes(value);
-    case 'Exists':
-      return value !== undefined;
-    case 'DoesNotExist':
-      return value === undefined;
-    default:
-      return false;
-  }
-}
-
 function getNumber(value: JsonValue | undefined, ...path: string[]): number {
   const match = getValue(value, ...path);
   return typeof match === 'number' ? match : 0;
-}
-
-function getLabels(value: JsonObject): Map<string, string> {
-  const entries = Object.entries(getObject(value, 'metadata', 'labels'));
-  return new Map(entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string'));
 }

@@ -6,11 +6,13 @@ import type { ImageSetConfiguration } from '../../mirror/image-set/image-set-con
 import { archiveTarget } from '../../mirror/image-set/image-set-names.js';
 import { requireSameTemplates } from '../../mirror/image-set/catalog-source-template.js';
 import { planOf } from '../../mirror/lock/encode-lock.js';
-import type { ImageSetLock } from '../../mirror/lock/lock.js';
+import { type ImageSetLock, isSameName, withoutHeld } from '../../mirror/lock/lock.js';
 import { type LockMirrorOptions, toMirroredSet } from '../../mirror/lock/lock-mirror.js';
 import { createOnDemandCatalogs } from '../../mirror/lock/locked-catalogs.js';
-import { toTransfers } from '../../mirror/lock/locked-transfers.js';
+import { getTargetName, toTransfers } from '../../mirror/lock/locked-transfers.js';
 import { joinReports } from '../../mirror/transfer/transfer-step.js';
+import { isComplete } from '../../mirror/transfer/transfer-types.js';
+import { surveyTransfers } from '../../mirror/transfer/transfer.js';
 import type { ImageSetRun, MirrorMapping, MirrorResult, MirrorArchive } from './image-set-run.js';
 import { planForRun } from './plan-image-set.js';
 import { getLockOptions, readConfiguration, readTemplates, warnOfOmitted } from './run-configuration.js';
@@ -23,21 +25,38 @@ const defaultShardWait = 10_000;
 /** Maps the images of the lock; see `writeMapping`. */
 export async function mapLock(run: ImageSetRun): Promise<MirrorMapping> {
   const { lock, templates } = await readSameLock(run);
-  return writeMapping(run, toMirroredSet(lock, run.destination.target), templates);
+  return writeMapping(run, toMirroredSet(withoutHeld(lock), run.destination.target), templates);
 }
 
 /** Copies the images of a lock to a registry, without resolving tags. */
 export async function mirrorLock(run: ImageSetRun): Promise<MirrorResult> {
   const { shard, shardWaitMs = defaultShardWait } = run.options;
   return withLock(run, async ({ lock, templates, open }) => {
-    const set = toMirroredSet(lock, run.destination.target);
+    const set = toMirroredSet(await withoutLost(run, lock), run.destination.target);
     return copyLocked(run, { lock, set, templates }, { open, shard, shardWaitMs });
   });
 }
 
+/** Returns the lock without content of earlier runs that the target does not hold, such as another one than theirs. */
+async function withoutLost(run: ImageSetRun, lock: ImageSetLock): Promise<ImageSetLock> {
+  const current = withoutHeld(lock);
+  const held = lock.images.filter(({ isHeld }) => isHeld === true);
+  if (held.length === 0) return lock;
+  const { target } = run.destination;
+  const transfers = toTransfers({ ...lock, images: held }, { target });
+  const { surveyed } = await surveyTransfers(transfers, run.transfer);
+  const present = new Set(surveyed.filter(isComplete).map(({ targetName }) => targetName));
+  const images = held.filter((image) => present.has(getTargetName(image, target)));
+  const catalogs = lock.catalogs.filter(
+    (catalog) => catalog.isHeld !== true || images.some((image) => isSameName(catalog, image)),
+  );
+  return { ...lock, catalogs, images: [...current.images, ...images] };
+}
+
 /** Writes an archive of the images of a lock. */
 export async function archiveLock(run: ImageSetRun): Promise<MirrorArchive> {
-  return withLock(run, async ({ lock, config, open }) => {
+  return withLock(run, async ({ lock: whole, config, open }) => {
+    const lock = withoutHeld(whole);
     const transfers = toTransfers(lock, { target: archiveTarget, open });
     const skip = (_name: string, error: OpmateError): Promise<void> => Promise.reject(error);
     const written = await writeArchive(run, { transfers: () => transfers, lock: () => lock, skip }, config);

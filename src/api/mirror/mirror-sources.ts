@@ -6,6 +6,7 @@ import { getImageName } from '../../mirror/image-set/image-set-names.js';
 import type { ImageSetPlan } from '../../mirror/image-set/image-set-plan.js';
 import type { ImageSetLock } from '../../mirror/lock/lock.js';
 import { diffLocks } from '../../mirror/lock/lock-diff.js';
+import { toMirroredSet } from '../../mirror/lock/lock-mirror.js';
 import type { ImageSetRun, MirrorMapping, MirrorPlan, MirrorResult, MirrorArchive } from './image-set-run.js';
 import { planForRun } from './plan-image-set.js';
 import { readConfiguration, readTemplates, getLockOptions } from './run-configuration.js';
@@ -39,13 +40,18 @@ async function replaceLock(
   lock: ImageSetLock,
 ): Promise<void> {
   if (workspace === undefined) return;
-  const previous = await workspace.readLock().catch(() => undefined);
+  const previous = await readPrevious(workspace);
   const left = previous === undefined ? 0 : diffLocks(previous, lock).images.removed.length;
   if (left > 0 && destination.kind === 'registry') {
     const images = `${count(left, 'image')} of the previous lock ${left === 1 ? 'is' : 'are'} no longer selected`;
     session.logger?.log('info', `${images}; see opmate mirror delete`);
   }
   await workspace.writeLock(lock);
+}
+
+/** Returns the lock of the last run; undefined for none, or one that is no longer readable. */
+async function readPrevious(workspace: ImageSetRun['workspace']): Promise<ImageSetLock | undefined> {
+  return workspace?.readLock().catch(() => undefined);
 }
 
 /** Maps images only: nothing is read but catalogs. */
@@ -68,7 +74,7 @@ export async function mirrorSources(run: ImageSetRun): Promise<MirrorResult> {
     run.options.onSurveyed?.(bytes);
     const { changes, removedBundles, ...report } = await mirror.copy();
     const lock = mirror.lock(digest, getLockOptions(run, mirror.report()), templates);
-    const resources = await writeResources(run, mirror.mirrored(), templates);
+    const resources = await writeResources(run, toMirroredSet(lock, run.destination.target), templates);
     await replaceLock(run, lock);
     return { report, changes, removedBundles, resources, bytes, lock, waiting: 0 };
   });
@@ -98,11 +104,13 @@ async function withMirror<T>(
   config: ImageSetConfiguration,
   work: (mirror: ImageSetMirror, plan: ImageSetPlan) => Promise<T>,
 ): Promise<T> {
-  const { destination, session, transfer, options } = run;
+  const { destination, session, transfer, options, workspace } = run;
   const { onError, signatures } = options;
+  const previous = destination.kind === 'registry' ? await readPrevious(workspace) : undefined;
+  const { target } = destination;
   return withPlan(run, config, async (plan) =>
     withOpen(
-      createImageSetMirror(plan, { target: destination.target, session, transfer, onError, signatures }),
+      createImageSetMirror(plan, { target, session, transfer, onError, signatures, previous }),
       (mirror) => work(mirror, plan),
     ),
   );

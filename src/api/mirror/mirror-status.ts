@@ -1,5 +1,5 @@
 import { type LockStatus, readArchiveStatus, readRegistryStatus } from '../../mirror/lock/lock-status.js';
-import { type ImageSetLock, withoutCharts } from '../../mirror/lock/lock.js';
+import { type ImageSetLock, withoutCharts, withoutHeld } from '../../mirror/lock/lock.js';
 import type { Session } from '../../source/session.js';
 import { parseDestination } from './destination.js';
 import { type MirrorOptions, resolveMaxPerRegistry } from './image-set-run.js';
@@ -26,9 +26,10 @@ export async function readMirrorStatus(
   { helmCharts = false, maxNestedPaths, shards, ...limits }: MirrorStatusOptions = {},
 ): Promise<LockStatus> {
   const place = parseDestination(destination, session, maxNestedPaths);
-  if (place.kind === 'disk') return readArchiveStatus(lock, place.directory, session);
+  const current = withoutHeld(lock);
+  if (place.kind === 'disk') return readArchiveStatus(current, place.directory, session);
   const transfer = { ...limits, session, maxPerRegistry: resolveMaxPerRegistry(limits) };
-  return readRegistryStatus(helmCharts ? lock : withoutCharts(lock), {
+  return readRegistryStatus(helmCharts ? current : withoutCharts(current), {
     target: place.target,
     transfer,
     shards,

@@ -1,7 +1,7 @@
 import { count } from '../../core/printable.js';
 import { parseReference } from '../../core/reference.js';
 import type { ImageSetMirror } from '../../mirror/image-set/image-set-mirror.js';
-import type { ImageSetLock, LockedImage } from '../../mirror/lock/lock.js';
+import { type ImageSetLock, type LockedImage, withoutHeld } from '../../mirror/lock/lock.js';
 import { readLookasideSignatures, readLookasides } from '../../mirror/verification/lookaside.js';
 import { readSignaturePolicy } from '../../mirror/verification/signature-policy.js';
 import {
@@ -20,13 +20,17 @@ import type { ImageSetRun } from './image-set-run.js';
 
 /** Verifies a prepared set at its sources, and keeps the verdicts for its lock. Throws OpmateError in strict runs. */
 export async function verifySources(run: ImageSetRun, mirror: ImageSetMirror): Promise<void> {
-  const verdicts = await judge(run, () => mirror.lock('', {}), atSources(run.session));
+  const sources = atSources(run.session);
+  const verdicts = await judge(run, () => withoutHeld(mirror.lock('', {})), {
+    ...sources,
+    open: (image, digest) => mirror.getOpener(image)?.() ?? sources.open(image, digest),
+  });
   if (verdicts !== undefined) mirror.keepVerdicts(verdicts);
 }
 
 /** Verifies the images of a lock at their sources, and returns the lock with the verdicts. */
 export async function verifyLocked(run: ImageSetRun, lock: ImageSetLock): Promise<ImageSetLock> {
-  const verdicts = await judge(run, () => lock, atSources(run.session));
+  const verdicts = await judge(run, () => withoutHeld(lock), atSources(run.session));
   return verdicts === undefined ? lock : withVerdicts(lock, verdicts);
 }
 

@@ -3,9 +3,9 @@ import { combineErrors } from '../../core/diagnostics-error.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { groupBy } from '../../core/groups.js';
 import { sortedByBytes } from '../../core/order.js';
-import { type Reference, type RegistryReference, formatReference } from '../../core/reference.js';
-import { quoteGo } from '../../document/go-json.js';
-import { holdOpen } from '../../oci/image/open.js';
+import { count } from '../../core/printable.js';
+import { type RegistryReference, formatReference } from '../../core/reference.js';
+import { type OpenedReference, holdOpen } from '../../oci/image/open.js';
 import { SharedBlobs } from '../../oci/image/shared-blobs.js';
 import type { Verdict } from '../../oci/signatures/verify-image.js';
 import type { SourceSession } from '../../source/session.js';
@@ -28,9 +28,10 @@ import { pinTransfers, surveyTransfers } from '../transfer/transfer.js';
 import { withVerdicts } from '../verification/verify-lock.js';
 import type { CatalogSourceTemplate } from './catalog-source-template.js';
 import { getCatalogTarget } from './image-set-config.js';
-import { type MirrorTarget, targetReference } from './image-set-names.js';
+import { findHeld } from './held-images.js';
+import { type MirrorTarget, getDestination, targetReference, toDigestTag } from './image-set-names.js';
 import type { ImageSetPlan, PlannedCatalog } from './image-set-plan.js';
-import type { MirroredSet } from './image-set-resources.js';
+import { createTargetCopies } from './target-copies.js';
 import { type PlannedImage, describeBundles, isCopiedLast, isOfRelease } from './planned-image.js';
 
 /** Handling of images that cannot be copied. */
@@ -41,6 +42,8 @@ interface ImageSetMirrorOptions {
   session: SourceSession;
   transfer: TransferOptions;
   onError: OnError;
+  /** Lock of the last run to the target; its content is kept if this run skips it. */
+  previous?: ImageSetLock | undefined;
   /** Copies signatures and other referrers too. */
   signatures: boolean;
 }
@@ -67,7 +70,9 @@ export type ImageSetMirror = ReturnType<typeof createImageSetMirror>;
 
 /** Returns the mirror of a plan. */
 export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirrorOptions) {
-  const { session, transfer: transferOptions, onError } = options;
+  const { session, transfer: transferOptions, onError, previous } = options;
+  const isArchive = options.target.registry === '';
+  const copies = isArchive ? undefined : createTargetCopies(previous, transferOptions);
   const imagesByDestination = new Map(plan.images.map((image) => [image.destination, image]));
   const rebuiltCatalogs = new Map<PlannedCatalog, RebuiltCatalog>();
   /** By destination. */
@@ -86,7 +91,7 @@ export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirror
   let knownVerdicts: ReadonlyMap<string, Verdict> = new Map();
   return {
     ...{ prepare, addSignatures, keepVerdicts, survey, copy, skip, report },
-    ...{ mirrored, lockedImages, transfers, lock, close },
+    ...{ lockedImages, transfers, lock, getOpener, close },
   };
 
   /**
@@ -97,7 +102,7 @@ export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirror
     const { images, catalogs } = plan;
     const isRebuilt = (image: PlannedImage): boolean => findCatalog(image)?.selection.isWhole === false;
     const rebuildAll = async (): Promise<void> => {
-      for (const catalog of catalogs) await rebuild(catalog);
+      for (const catalog of catalogs) if (!catalog.selection.isWhole) await rebuild(catalog);
     };
     const [pinning, rebuilding] = await Promise.allSettled([
       pin(images.filter((image) => !isRebuilt(image))),
@@ -115,13 +120,34 @@ export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirror
     note({ missing, failed });
     for (const transfer of steps.flatMap((step) => step.pinned).sort(byPosition)) add(transfer);
     if (failedImages.size > 0) await repair();
+    copies?.report();
+    requireSome(transfers());
+  }
+
+  /** Throws OpmateError if a run skipped everything: its result would replace that of an earlier one. */
+  function requireSome(results: readonly unknown[]): void {
+    const [first, ...others] = allFaults.failed;
+    if (results.length > 0 || first === undefined) return;
+    const { code, hint = 'correct these failures, and repeat the run' } = first.error;
+    const failed = count(others.length + 1, 'image');
+    throw new OpmateError(code, `${failed} failed, lock and cluster resources stay unchanged`, {
+      ...{ subject: 'nothing mirrored', hint },
+      cause: combineErrors(allFaults.failed.map(({ error }) => error)),
+    });
   }
 
   /** Reads the manifests of images; a run that stops reads all of them, to name every missing image. */
   function pin(images: readonly PlannedImage[]): Promise<StepFaults & { pinned: PinnedTransfer[] }> {
     return pinTransfers(
       images.map((image) => toTransfer(image)),
-      { ...transferOptions, ...(onError === 'stop' && { continueOnError: true, isQuiet: true }) },
+      {
+        ...transferOptions,
+        ...(onError === 'stop' && { continueOnError: true, isQuiet: true }),
+        findElsewhere: async (transfer, error, limits) => {
+          const image = imagesByDestination.get(transfer.targetName);
+          return image && copies?.find(image, transfer, error, limits);
+        },
+      },
     );
   }
 
@@ -174,15 +200,9 @@ export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirror
     }
     const last = await copyTransfers(splitCopyOrder(surveyedTransfers)[1], transferOptions, shared);
     note(last);
-    return { ...joinReports(first, last), ...allFaults, ...listChanges() };
-  }
-
-  /** Returns the images, catalogs and releases at the target, now or after the copy. */
-  function mirrored(): MirroredSet {
-    const images = plan.images.filter((image) => !isLeftOut(image));
-    const names = new Set(images.map(({ destination }) => destination));
-    const catalogs = plan.catalogs.filter(({ destination }) => names.has(destination));
-    return { images, catalogs, releases: plan.releases };
+    const report = joinReports(first, last);
+    requireSome(report.done);
+    return { ...report, ...allFaults, ...listChanges() };
   }
 
   /** Returns the images and signatures with their contents, in the order of a lock. */
@@ -213,12 +233,11 @@ export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirror
     options: Readonly<Record<string, string>>,
     templates: ReadonlyMap<string, CatalogSourceTemplate> = new Map(),
   ): ImageSetLock {
-    const names = new Set(mirrored().catalogs.map(({ destination }) => destination));
-    const lock = {
+    const lock: ImageSetLock = {
       configuration,
       options,
       catalogs: plan.catalogs
-        .filter(({ destination }) => names.has(destination))
+        .filter((catalog) => !isLeftOut(getImage(catalog)))
         .map((catalog) => toLockedCatalog(catalog, templates)),
       charts: plan.charts.map(({ chart: { source, packed }, name }) => ({
         ...{ source, name: packed.name, version: packed.version, ...name },
@@ -226,7 +245,35 @@ export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirror
       releases: lockReleases(plan),
       images: lockedImages(),
     };
-    return withVerdicts(lock, knownVerdicts);
+    return withVerdicts(previous === undefined ? lock : addHeld(lock, previous), knownVerdicts);
+  }
+
+  function addHeld(lock: ImageSetLock, before: ImageSetLock): ImageSetLock {
+    const toName = ({ name }: PlannedImage): string => `${name.repository}:${name.tag}`;
+    const held = findHeld(before, lock, {
+      images: new Set(plan.images.filter(isLeftOut).map(toName)),
+      bundles: removedBundles,
+      catalogs: plan.catalogs
+        .filter((catalog) => isLeftOut(getImage(catalog)))
+        .map(({ operator }) => operator.catalog),
+    });
+    const signatures = options.signatures
+      ? held.images
+      : held.images.filter(({ kind }) => kind !== 'signature');
+    return {
+      ...lock,
+      catalogs: [...lock.catalogs, ...held.catalogs],
+      images: [...lock.images, ...signatures],
+    };
+  }
+
+  /** Returns the function that opens an image that its source no longer has; undefined for others. */
+  function getOpener({ repository, tag }: LockedImage): (() => Promise<OpenedReference>) | undefined {
+    for (const { image, transfer } of preparedImages.values()) {
+      const isSame = image?.name.repository === repository && image.name.tag === tag;
+      if (isSame && image.open === undefined && typeof transfer.source === 'function') return transfer.source;
+    }
+    return undefined;
   }
 
   /** Skips an image and repairs the catalogs. Throws `error` unless images may be skipped. */
@@ -310,16 +357,16 @@ export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirror
     return all;
   }
 
-  async function rebuild(catalog: PlannedCatalog): Promise<void> {
+  async function rebuild(catalog: PlannedCatalog): Promise<RebuiltCatalog> {
     await rebuiltCatalogs.get(catalog)?.close();
     rebuiltCatalogs.delete(catalog);
-    if (catalog.selection.isWhole) return;
     requireOtherPlace(catalog);
     const { platforms } = getImage(catalog);
     const source = { ...catalog, facts: catalog.selection.facts };
     const withoutImages = removedTexts;
     const rebuilt = await rebuildFrom(source, session, { platforms, withoutImages });
     rebuiltCatalogs.set(catalog, rebuilt);
+    return rebuilt;
   }
 
   function getImage({ destination }: PlannedCatalog): PlannedImage {
@@ -369,17 +416,22 @@ export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirror
     catalog.selection = { ...selection, isWhole: false };
     catalog.isDatabase = false;
     allChanges.push(...changes.map((change) => `${operator.catalog}: ${change}`));
-    await rebuild(catalog);
+    const rebuilt = await rebuild(catalog);
     const image = getImage(catalog);
-    if (getCatalogTarget(operator).tag === undefined) {
-      const problem = `the filtered catalog has another digest than ${quoteGo(image.name.tag)}`;
-      throw new OpmateError('INVALID', problem, {
-        subject: operator.catalog,
-        hint: 'set its tag with targetTag',
-      });
-    }
+    if (getCatalogTarget(operator).tag === undefined) rename(catalog, image, toDigestTag(rebuilt.digest));
     const { pinned } = await pinTransfers([toTransfer(image)], transferOptions);
     for (const transfer of pinned) add(transfer);
+  }
+
+  /** Gives a catalog that was rebuilt another tag at the target, where its digest is its tag. */
+  function rename(catalog: PlannedCatalog, image: PlannedImage, tag: string): void {
+    preparedImages.delete(image.destination);
+    imagesByDestination.delete(image.destination);
+    const name = { ...image.name, tag };
+    const destination = getDestination(options.target, image.repository, tag);
+    Object.assign(catalog, { name, destination });
+    Object.assign(image, { name, destination });
+    imagesByDestination.set(destination, image);
   }
 }
 
@@ -400,12 +452,13 @@ function requireOtherPlace({ operator: { catalog, reference }, destination }: Pl
 
 /** Returns a signature for a lock, in the repository of its image. */
 function toLockedSignature(
-  { source, target, contents }: PinnedTransfer,
+  { source, sourceName, target, contents }: PinnedTransfer,
   { images }: ImageSetPlan,
 ): LockedImage {
   const path = (target as RegistryReference).repository;
   const signed = images.find(({ repository }) => repository === path);
-  const text = formatReference(source as Reference);
+  // One that its source lost is read from the target.
+  const text = typeof source === 'function' ? sourceName : formatReference(source);
   return {
     ...{ kind: 'signature', reference: text, source: `docker://${text}` },
     ...{ repository: signed?.name.repository ?? path, tag: target.tag, bundles: [], contents },

@@ -73,6 +73,7 @@ function encodeContent(lock: ImageSetLock) {
       ...setFields(image, ['repository', 'tag']),
       digest,
       ...(!isTree && { manifests: listed }),
+      ...(image.isHeld === true && { isHeld: true }),
       bundles: image.bundles.map((bundle) => setFields(bundle, ['package', 'bundle'])),
       ...(verification !== undefined && {
         verification: {
@@ -112,6 +113,7 @@ function encodeCatalog(catalog: LockedCatalog): JsonValue {
   return {
     ...setFields(catalog, ['catalog', 'sourceDigest', 'repository', 'tag', 'isWhole']),
     ...(catalog.isDatabase === true && { isDatabase: true }),
+    ...(catalog.isHeld === true && { isHeld: true }),
     ...(template !== undefined && {
       targetCatalogSourceTemplate:
         template.text === undefined ? template.file : setFields(template, ['file', 'text']),

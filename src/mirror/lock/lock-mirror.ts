@@ -20,7 +20,7 @@ import {
 import { surveyTransfers } from '../transfer/transfer.js';
 import type { BaseContent } from './base-content.js';
 import { type BytePlan, planSurveyed } from './byte-plan.js';
-import type { ImageSetLock } from './lock.js';
+import { type ImageSetLock, withoutHeld } from './lock.js';
 import { type LockedTransfersOptions, getTargetName, toTransfers } from './locked-transfers.js';
 import { copyShard, planSharedBlobs } from './shard-blobs.js';
 import { type Shard, assignShards } from './shard.js';
@@ -47,7 +47,8 @@ interface LockReport extends TransferReport {
 }
 
 /** Mirrors the images of a lock by digest; no tag is resolved. Throws errors of `toTransfers`. */
-export function createLockMirror(lock: ImageSetLock, options: LockMirrorOptions) {
+export function createLockMirror(whole: ImageSetLock, options: LockMirrorOptions) {
+  const lock = withoutHeld(whole);
   const { shard, base, archive, transfer, target, shardWaitMs: waitMs = 0 } = options;
   const transfers = toTransfers(lock, options);
   const [operands, catalogs] = splitCopyOrder(transfers);

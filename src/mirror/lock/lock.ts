@@ -41,6 +41,8 @@ export interface LockedCatalog {
   isWhole: boolean;
   /** Set for a sqlite index. */
   isDatabase?: boolean | undefined;
+  /** Set for a catalog of an earlier run that the last one skipped; it is only kept at the target. */
+  isHeld?: boolean | undefined;
   targetCatalogSourceTemplate?: LockedTemplate | undefined;
   /** By name. */
   packages: LockedPackage[];
@@ -90,6 +92,8 @@ export interface LockedImage {
   tag: string | undefined;
   bundles: { package: string; bundle: string }[];
   contents: ImageContents;
+  /** Set for an image of an earlier run that the last one skipped; it is only kept at the target. */
+  isHeld?: boolean | undefined;
   /** Result of signature verification, if the run verified signatures. */
   verification?: Verdict | undefined;
 }
@@ -112,6 +116,12 @@ export function getLockBlobs(lock: ImageSetLock): Map<string, Descriptor> {
     for (const [digest, blob] of getBlobs(contents)) getOrAdd(blobs, digest, () => blob);
   }
   return blobs;
+}
+
+/** Returns the lock without content that is only kept at the target of an earlier run. */
+export function withoutHeld(lock: ImageSetLock): ImageSetLock {
+  const isCurrent = ({ isHeld }: { isHeld?: boolean | undefined }): boolean => isHeld !== true;
+  return { ...lock, catalogs: lock.catalogs.filter(isCurrent), images: lock.images.filter(isCurrent) };
 }
 
 /** Returns the lock without the artifacts of its charts. */

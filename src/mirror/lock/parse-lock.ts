@@ -93,6 +93,7 @@ const readCatalog = objectOf<LockedCatalog>({
   tag: read.tag,
   isWhole: read.boolean,
   isDatabase: optional(read.boolean),
+  isHeld: optional(read.boolean),
   targetCatalogSourceTemplate: optional(readTemplate),
   packages: readPackages,
 });
@@ -157,6 +158,7 @@ const readImageFields = objectOf<
   tag: optional(read.tag),
   digest: (field) => field,
   manifests: (field) => field,
+  isHeld: optional(read.boolean),
   bundles: listOf(objectOf({ package: read.anyText, bundle: read.anyText }), maxNames),
   verification: optional(
     objectOf<Verdict>({

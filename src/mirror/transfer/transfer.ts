@@ -1,5 +1,5 @@
 import type { CancelOptions } from '../../core/concurrency.js';
-import { ifFound } from '../../core/errors.js';
+import { ifFound, type OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
 import type { Reference } from '../../core/reference.js';
 import { type ImageContents, readContentsFrom } from '../../oci/image/contents.js';
@@ -15,6 +15,7 @@ import {
   getMaxImages,
   getMaxSmallRequests,
   getTargetVersion,
+  isImageFailure,
   runStep,
   splitCopyOrder,
   toRepositoryKey,
@@ -31,13 +32,24 @@ import type {
 /** Maximum bytes of manifests kept between reading and writing; further manifests are read again. */
 const maxKeptBytes = 32 * 1024 * 1024;
 
+interface PinOptions extends TransferOptions {
+  /** Returns an image whose source lost it (`error` is undefined) or cannot be read, if it is available elsewhere. */
+  findElsewhere?:
+    | ((
+        transfer: Transfer,
+        error: OpmateError | undefined,
+        limits: CancelOptions,
+      ) => Promise<PinnedTransfer | undefined>)
+    | undefined;
+}
+
 /**
  * Reads the contents of images that lack them: one request per manifest, none per blob. Fails or continues as
  * `transferImages` does.
  */
 export async function pinTransfers(
   transfers: readonly Transfer[],
-  options: TransferOptions,
+  options: PinOptions,
 ): Promise<StepFaults & { pinned: PinnedTransfer[] }> {
   const { session, referrers } = options;
   const places = createPlaces(session);
@@ -57,18 +69,26 @@ export async function pinTransfers(
     });
     return { ...contents, manifests };
   };
+  // Components of a release are often one image under several names.
+  const readOnce = (transfer: Transfer, limits: CancelOptions): Promise<ImageContents | undefined> => {
+    const key = toImageKey(transfer);
+    return key === undefined ? read(transfer, limits) : getOrAdd(known, key, () => read(transfer, limits));
+  };
   try {
     const { results, ...faults } = await runStep(
       transfers,
       async (transfer, limits): Promise<PinnedTransfer | 'missing'> => {
-        // Components of a release are often one image under several names.
-        const key = toImageKey(transfer);
-        const contents =
-          transfer.contents ??
-          (await (key === undefined
-            ? read(transfer, limits)
-            : getOrAdd(known, key, () => read(transfer, limits))));
-        return contents === undefined ? 'missing' : { ...transfer, contents };
+        try {
+          const contents = transfer.contents ?? (await readOnce(transfer, limits));
+          if (contents !== undefined) return { ...transfer, contents };
+        } catch (error) {
+          throwIfCancelled(limits.signal);
+          if (!isImageFailure(error)) throw error;
+          const elsewhere = await options.findElsewhere?.(transfer, error, limits);
+          if (elsewhere === undefined) throw error;
+          return elsewhere;
+        }
+        return (await options.findElsewhere?.(transfer, undefined, limits)) ?? 'missing';
       },
       { ...options, concurrency: images, task: 'read manifests' },
     );

@@ -119,6 +119,11 @@ export {
   type ResolvedBundle,
   resolveBundle,
 } from './api/bundle/resolve-bundle.js';
+export {
+  evaluateConstraintRule,
+  type EvaluatedConstraintRule,
+} from './api/cluster/evaluate-constraint-rule.js';
+export type { RuleProperty } from './model/property-rule.js';
 export { type NamedCatalog, parseNamedCatalog } from './api/named-catalogs.js';
 export {
   archiveImageSet,

@@ -17,7 +17,7 @@ import {
   setKey,
   toText,
 } from './template/go-values.js';
-import { runWithin } from './time-limit.js';
+import { runWithin } from '../kube/time-limit.js';
 
 /** A rendered file of a chart. */
 interface RenderedFile {

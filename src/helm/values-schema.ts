@@ -6,7 +6,7 @@ import type { EnabledChart, PreparedChart } from './chart-values.js';
 import type { RenderOptions } from './render-chart.js';
 import { compilePattern } from './template/functions/patterns.js';
 import { type GoMap, getKey, isGoMap, toJsonValue } from './template/go-values.js';
-import { runWithin } from './time-limit.js';
+import { runWithin } from '../kube/time-limit.js';
 
 /** Problems of values and of their schemas. */
 interface SchemaFaults {

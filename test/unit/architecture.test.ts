@@ -44,6 +44,7 @@ const libraries: Record<string, { folder: string; modules: number; also?: string
   fzstd: { folder: 'archive', modules: 1 },
   ajv: { folder: 'helm', modules: 1 },
   bcryptjs: { folder: 'serve', modules: 1 },
+  '@marcbachmann/cel-js': { folder: 'kube', modules: 1 },
   diff: { folder: 'core', modules: 1 },
   '@noble/ciphers': { folder: 'trust', modules: 1 },
   '@sigstore/bundle': { folder: 'trust', modules: 1 },

@@ -9,10 +9,11 @@ import {
   bundleKeys,
   toBundleAnnotations,
 } from '../../model/bundle-keys.js';
+import { findRuleFault } from '../../model/property-rule.js';
 import { TypeMismatchError, readTyped, struct } from '../../kube/struct.js';
 import { type RawProperty, readMetadataFiles, toTexts } from '../metadata.js';
 import type { BundleFile, BundleFiles } from '../read.js';
-import { celFault } from './cel.js';
+
 import type { Reporter } from './report.js';
 
 const requiredKeys = [
@@ -129,7 +130,7 @@ function dependencyFaults({ type, text }: RawProperty): string[] {
         if (constraintValue.cel === null) return ['The CEL field is missing'];
         const { rule } = readTyped(constraintValue.cel, cel, { path: ['cel'], foldNames: true });
         if (rule === '') return ['The CEL expression is missing'];
-        const fault = celFault(rule);
+        const fault = findRuleFault(rule);
         return fault === undefined ? [] : [`Invalid CEL expression: ${fault}`];
       }
     }

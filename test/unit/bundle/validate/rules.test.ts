@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { celFault } from '../../../../src/bundle/validate/cel.js';
 import { mailAddressFault } from '../../../../src/bundle/validate/mail-address.js';
 import { labelKeyFaults, subdomainFaults } from '../../../../src/kube/names.js';
 import { parseRequestUri } from '../../../../src/bundle/validate/uri.js';
@@ -572,29 +571,6 @@ describe('parseRequestUri', () => {
     ['https://u s@x', 'net/url: invalid userinfo'],
   ])('%s', (text, wanted) => {
     expect(fault(text)).toBe(wanted);
-  });
-});
-
-describe('celFault', () => {
-  it.each([
-    "properties.exists(p, p.type == 'olm.test' && (semver_compare(p.value, '1.0.0') == 0))",
-    'properties.all(p, p["type"] in ["a", "b"]) ? true : !false',
-    'size(properties) > 0 // all of them',
-    '"a\\"b" == r"a\\" || {"a": 1}.a == -1',
-  ])('%s is an expression', (text) => {
-    expect(celFault(text)).toBeUndefined();
-  });
-
-  it.each([
-    ['1 +', "Syntax error: mismatched input '<EOF>' at character 4"],
-    ['x == 1', "undeclared reference to 'x' (in container '') at character 1"],
-    ['foo(1)', "undeclared reference to 'foo' (in container '') at character 1"],
-    ['properties.foo()', "undeclared reference to 'foo' (in container '') at character 12"],
-    ['properties.all(p, true) && p', "undeclared reference to 'p' (in container '') at character 28"],
-    ['a # b', "token recognition error: '#' at character 3"],
-    ['('.repeat(5000), 'nested too deeply at character 251'],
-  ])('%s is none', (text, fault) => {
-    expect(celFault(text)).toBe(fault);
   });
 });
 

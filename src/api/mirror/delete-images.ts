@@ -1,14 +1,14 @@
-import { deleteImages } from '../../mirror/image-set/delete-images.js';
+import { deleteImages } from '../../mirror/delete/delete-images.js';
 import {
   encodeDeleteList,
   listDeletions,
   parseDeleteList,
   requireBelow,
-} from '../../mirror/image-set/delete-list.js';
+} from '../../mirror/delete/delete-list.js';
 import { readDeleteImageSetConfiguration } from '../../mirror/image-set/image-set-config.js';
 import { parseMirrorTarget } from '../../mirror/image-set/image-set-names.js';
 import { planImageSet } from '../../mirror/image-set/image-set-plan.js';
-import { type KeptImages, createKeptImages } from '../../mirror/image-set/kept-images.js';
+import { type KeptImages, createKeptImages } from '../../mirror/delete/kept-images.js';
 import { readLock } from '../../mirror/lock/parse-lock.js';
 import { type MirrorOptions, resolveMaxPerRegistry } from './image-set-run.js';
 import type { Session } from '../../source/session.js';

@@ -8,7 +8,7 @@ import {
 import { withoutStraySignatures } from './archived-set.js';
 
 /** Selected content that a run skipped. */
-export interface SkippedContent {
+interface SkippedContent {
   /** Names of images below the target, as `getLockedName`. */
   images: ReadonlySet<string>;
   /** As `package/bundle`. */

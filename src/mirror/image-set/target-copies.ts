@@ -13,11 +13,8 @@ import type { PlannedImage } from './planned-image.js';
 /** Maximum names of images in the warning. */
 const maxShownNames = 5;
 
-/** Finds images that a registry holds from earlier runs, to use them where their sources no longer have them. */
-export type TargetCopies = ReturnType<typeof createTargetCopies>;
-
 /**
- * Returns the finder of copies at a target. An image by digest is the same wherever it is; one by tag is taken only if its
+ * Returns the finder of images that a target holds from earlier runs, to use where their sources no longer have them. An image by digest is the same wherever it is; one by tag is taken only if its
  * source lost it, with the digest that `previous`, the lock of the last run, has for it.
  */
 export function createTargetCopies(

@@ -7,10 +7,10 @@ import { encodeYaml } from '../../document/yaml.js';
 import { DiagnosticList, readDocument } from '../../document/document.js';
 import type { Field } from '../../document/field.js';
 import { getDestinationTag, parseImageName } from '../mapping/image-names.js';
-import { openItem, readItems } from './config-fields.js';
-import { type MirrorTarget, getDestination, pathBelow, toDigestTag } from './image-set-names.js';
-import type { ImageSetPlan } from './image-set-plan.js';
-import { type PlannedImage, releaseRepositories } from './planned-image.js';
+import { openItem, readItems } from '../image-set/config-fields.js';
+import { type MirrorTarget, getDestination, pathBelow, toDigestTag } from '../image-set/image-set-names.js';
+import type { ImageSetPlan } from '../image-set/image-set-plan.js';
+import { type PlannedImage, releaseRepositories } from '../image-set/planned-image.js';
 import type { KeptImages } from './kept-images.js';
 
 /** An image in a list of images to delete. */

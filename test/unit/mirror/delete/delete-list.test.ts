@@ -6,10 +6,10 @@ import {
   listDeletions,
   parseDeleteList,
   requireBelow,
-} from '../../../../src/mirror/image-set/delete-list.js';
+} from '../../../../src/mirror/delete/delete-list.js';
 import { getImageName, formatSource } from '../../../../src/mirror/image-set/image-set-names.js';
 import type { PlannedImage } from '../../../../src/mirror/image-set/planned-image.js';
-import { createKeptImages } from '../../../../src/mirror/image-set/kept-images.js';
+import { createKeptImages } from '../../../../src/mirror/delete/kept-images.js';
 import { messagesThrown } from '../../../support/diagnostics.js';
 
 const listing = (...items: string[]): string =>

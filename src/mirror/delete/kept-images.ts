@@ -1,6 +1,6 @@
 import { getOrAdd } from '../../core/groups.js';
-import type { ImageName } from './image-set-names.js';
-import { describeBundles } from './planned-image.js';
+import type { ImageName } from '../image-set/image-set-names.js';
+import { describeBundles } from '../image-set/planned-image.js';
 import type { ImageSetLock, LockedImage } from '../lock/lock.js';
 
 /** Manifests and names of images in locks, which must not be deleted. */

@@ -1,7 +1,7 @@
 import { inContext } from '../core/diagnostics-error.js';
 import { encodeGoJson, quoteGo } from '../document/go-json.js';
 import { type EncodableJson, type JsonObject, RawJson } from '../document/json.js';
-import { compareBytes } from '../core/order.js';
+import { compareBytes, sortLikeGo } from '../core/order.js';
 import {
   type BundleBlob,
   type Property,
@@ -131,7 +131,7 @@ function relatedImages(bundle: Bundle, image: string): RelatedImage[] {
   for (const ref of bundle.deploymentImages) {
     if (!listed.has(ref)) images.push({ name: '', image: ref });
   }
-  return images.sort((a, b) => compareBytes(a.image, b.image));
+  return sortLikeGo(images, (a, b) => compareBytes(a.image, b.image));
 }
 
 export interface RenderBundleOptions {

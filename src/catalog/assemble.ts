@@ -2,7 +2,7 @@ import type { CancelOptions } from '../core/concurrency.js';
 import { isEncodedAs } from '../document/go-json-match.js';
 import { throwIfCancelled } from '../core/errors.js';
 import type { JsonObject } from '../document/json.js';
-import { compareBytes } from '../core/order.js';
+import { compareBytes, sortLikeGo } from '../core/order.js';
 import { type BundleBlob, propertyTypes } from '../model/declarative-config.js';
 import {
   type CatalogFormat,
@@ -308,6 +308,6 @@ const movedToEnd: ReadonlySet<string> = new Set([propertyTypes.bundleObject, pro
 function withOutputOrder(blob: BundleBlob): BundleBlob {
   const first = blob.properties.filter((property) => !movedToEnd.has(property.type));
   const last = blob.properties.filter((property) => movedToEnd.has(property.type));
-  const relatedImages = [...blob.relatedImages].sort((a, b) => compareBytes(a.image, b.image));
+  const relatedImages = sortLikeGo(blob.relatedImages, (a, b) => compareBytes(a.image, b.image));
   return { ...blob, properties: [...first, ...last], relatedImages };
 }

@@ -352,6 +352,13 @@ export { parseLock } from './mirror/lock/parse-lock.js';
 export { diffLocks, type LockDiff } from './mirror/lock/lock-diff.js';
 export { transferImages } from './mirror/transfer/transfer.js';
 export type { Transfer, TransferReport } from './mirror/transfer/transfer-types.js';
+export {
+  renderRepository,
+  type RenderRepositoryOptions,
+  type RenderedRepository,
+} from './api/repo/render-repository.js';
+export type { CatalogState } from './repo/write-catalogs.js';
+
 export { type Registry, type RegistryOptions, startRegistry } from './serve/registry/registry.js';
 
 export { type ServedCatalogs, readCatalogStatuses } from './api/served/catalog-statuses.js';

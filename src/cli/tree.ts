@@ -90,6 +90,13 @@ export const commands: CommandTree = {
     { helpGroup: 'Catalogs', exampleOf: ['render', 'convert basic'] },
   ),
   view: leaf(() => import('./root/view.js'), { helpGroup: 'Catalogs' }),
+  repo: group(
+    'render and check repositories of operators',
+    {
+      render: leaf(() => import('./repo/render.js')),
+    },
+    { helpGroup: 'Catalogs', exampleOf: ['render'] },
+  ),
   bundle: group('build, check, render and install bundles', bundle, {
     helpGroup: 'Bundles',
     exampleOf: ['validate', 'build', 'permissions', 'resolve'],

@@ -59,9 +59,12 @@ export async function renderTemplate(
     migrationLevel: string;
     /** Maximum number of parallel image downloads; default 8. */
     concurrency?: number | undefined;
+    /** Reads the bundle in an image without migrating it; default: `readBundleImage` for each. */
+    readBundle?: ((image: string) => Promise<BundleBlob>) | undefined;
   },
 ) {
   const { temporaryDirectory } = session;
+  const readBundle = options.readBundle ?? ((image: string) => readBundleImage(image, session));
   const facts = emptyFacts();
   const errors = new TemplateErrors(template.file, (path) => template.findLine(path));
   const assembly = new Assembly({ format: options.format, migrationLevel: 'none', temporaryDirectory });
@@ -319,7 +322,7 @@ export async function renderTemplate(
         return;
       }
       try {
-        const blob = await readBundleImage(image, session);
+        const blob = await readBundle(image);
         const csvText = findCsvText(blob);
         await use(migrateBundle(blob, options.migrationLevel, csvText), csvText, places);
       } catch (error) {
@@ -418,8 +421,8 @@ function findSubstitutionProblem(
   }
 }
 
-/** Reads the bundle in a registry image. Throws OpmateError. */
-async function readBundleImage(image: string, session: SourceSession): Promise<BundleBlob> {
+/** Reads the bundle in a registry image without migrating it. Throws OpmateError. */
+export async function readBundleImage(image: string, session: SourceSession): Promise<BundleBlob> {
   const stats = await statIfPresent(image);
   if (stats?.isDirectory() === true && (await isBundleDirectory(image))) {
     throw new OpmateError('UNSUPPORTED', `cannot render bundle directory ${quoteGo(image)}: not allowed`, {

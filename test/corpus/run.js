@@ -15,6 +15,7 @@ import { compareGrpc } from './grpc.js';
 import { compareInitializer } from './initializer.js';
 import { compareLists, compareRenderYaml } from './list.js';
 import { compareMirrorExtra } from './mirror-extra.js';
+import { comparePipelines } from './pipelines.js';
 import { compareOcMirror } from './oc-mirror.js';
 import { compareRenderDirectories, compareRenderImages } from './render.js';
 import { compareCatalogMirror } from './oc-adm-catalog-mirror.js';
@@ -74,6 +75,7 @@ for (const name of readdirSync(path.join(corpus, 'golden')).sort()) {
 // Answers that lie beside golden/, with what they need.
 const beside = {
   'mirror-extra/helm': (...given) => compareMirrorExtra('helm', ...given),
+  pipelines: comparePipelines,
   'mirror-extra/platform': (...given) => compareMirrorExtra('platform', ...given),
 };
 for (const [name, compare] of Object.entries(beside)) {

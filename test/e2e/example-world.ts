@@ -140,7 +140,19 @@ insecure = true
     await opmate('index', 'build', 'index.db', '-t', 'registry.example.com/demo/index:v1', '-i', 'scratch');
     await opmate('index', 'export', '-i', 'index.db', '-f', 'manifests');
     const template = await sandbox.run(['template', 'convert', 'basic', 'world/catalog', '-o', 'yaml']);
-    await sandbox.write({ 'world/template.yaml': template.stdout });
+    await sandbox.write({
+      'world/template.yaml': template.stdout,
+      'world/operators/demo/catalog-templates/v4.18.yaml': template.stdout,
+      'world/operators/demo/ci.yaml': {
+        fbc: {
+          enabled: true,
+          catalog_mapping: [
+            { template_name: 'v4.18.yaml', catalog_names: ['v4.18'], type: 'olm.template.basic' },
+          ],
+        },
+      },
+    });
+    await opmate('repo', 'render');
     await opmate('oci', 'copy', 'registry.example.com/demo/bundle:v1.0.0', 'oci:layout:v1');
     const imageSet = (kind: string, chosen: object): object => ({
       kind,

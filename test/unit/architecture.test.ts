@@ -25,6 +25,7 @@ const arrow = [
   ['release'],
   ['serve'],
   ['mirror'],
+  ['repo'],
   ['client', 'view'],
   ['api'],
   ['cli'],

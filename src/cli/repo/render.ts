@@ -1,0 +1,42 @@
+import { renderRepository } from '../../api/repo/render-repository.js';
+import { argument, defineCommand } from '../command/declaration.js';
+import { flag, grouped, repeated } from '../command/flags.js';
+import { reportEnding, summarizeItems } from '../ending.js';
+import { exitCodes } from '../exit-codes.js';
+import { count } from '../printable.js';
+import { repositoryFlag } from './flags.js';
+
+/** `opmate repo render`. */
+export const command = defineCommand({
+  summary: 'render the catalogs that ci.yaml maps templates to',
+  description:
+    'Writes catalogs/CATALOG/OPERATOR/catalog.yaml with the bytes of "make catalogs". Each bundle image is pulled ' +
+    'once. All catalogs are written, or none.',
+  arguments: [argument('[operator...]', 'operators to render (default: all with a catalog mapping)')],
+  flags: {
+    ...repositoryFlag,
+    ...grouped('Selection', { catalog: repeated('name', 'render only this catalog, e.g. v4.18') }),
+    check: flag('compare with the files of the repository without writing; exit with 3 if they differ'),
+  },
+  examples: {
+    'Render all catalogs of one operator': 'opmate repo render demo',
+    'Check that committed catalogs are up to date': 'opmate repo render --check',
+  },
+  async runInSession({ args: [operators], options, session }) {
+    const { repository, catalog: catalogs, check } = options;
+    const named = operators.length === 0 ? undefined : operators;
+    const rendered = await renderRepository(repository, session, { operators: named, catalogs, check });
+    const changes = rendered.catalogs.filter(({ state }) => state !== 'unchanged');
+    const lines = changes.map(({ directory, state }) => `${directory}: ${check ? `to be ${state}` : state}`);
+    const total = `${count(rendered.catalogs.length, 'catalog')} from ${count(rendered.images, 'bundle image')}`;
+    const ending =
+      changes.length === 0
+        ? 'up to date'
+        : `${count(changes.length, 'catalog')} ${check ? 'out of date' : 'written'}`;
+    reportEnding(session.logger, [
+      ...summarizeItems(lines, 'catalog', session.logger),
+      `rendered ${total}: ${ending}`,
+    ]);
+    return check && changes.length > 0 ? exitCodes.findings : exitCodes.done;
+  },
+});

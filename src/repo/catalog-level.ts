@@ -1,0 +1,15 @@
+import { firstWithCsvMetadata, compareOpenShift } from '../catalog/doctor/openshift.js';
+
+/** Migration levels of rendered catalogs. */
+export type CatalogLevel = 'none' | 'bundle-object-to-csv-metadata';
+
+/**
+ * Returns the migration level of a catalog by its name: `v4.17`, `4.18` and later versions have CSV metadata, older ones
+ * and names that are no version have bundle objects. (Source: render_catalogs.sh of operator-pipelines.)
+ */
+export function getCatalogLevel(catalog: string): CatalogLevel {
+  const [, major, minor] = /^v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.|$)/.exec(catalog) ?? [];
+  if (major === undefined) return 'none';
+  const version = { major: Number(major), minor: Number(minor ?? 0) };
+  return compareOpenShift(version, firstWithCsvMetadata) >= 0 ? 'bundle-object-to-csv-metadata' : 'none';
+}

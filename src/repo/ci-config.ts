@@ -1,0 +1,131 @@
+import type { DocumentPath, Place } from '../core/diagnostic.js';
+import { createFault } from '../core/diagnostic.js';
+import { DiagnosticsError } from '../core/diagnostics-error.js';
+import { OpmateError } from '../core/errors.js';
+import { quoteGo } from '../core/go-json-quote.js';
+import { type Field, quoteShort } from '../document/field.js';
+import { type Repository, pathIn } from './repository.js';
+import { type RepositoryDocument, readRepositoryFile } from './repository-file.js';
+
+/** Catalogs that one template of an operator renders to. */
+export interface CatalogMapping {
+  templateName: string;
+  catalogNames: string[];
+  /** Schema of the template, as written: `olm.template.basic` or `olm.semver`. */
+  type: string;
+  place: Place;
+}
+
+/** The part of `ci.yaml` about file-based catalogs. (Source: ci-schema.json of operator-pipelines.) */
+export interface CiConfig {
+  file: string;
+  document: RepositoryDocument;
+  isFbcEnabled: boolean;
+  /** As written; undefined means `review-needed`. */
+  promotionStrategy: string | undefined;
+  mappings: CatalogMapping[];
+}
+
+/** Template types by the schema that `ci.yaml` names. */
+export const templateTypes = { 'olm.template.basic': 'basic', 'olm.semver': 'semver' } as const;
+
+/** Maximum number of templates and of catalogs of an operator. */
+const maxMappings = 1000;
+
+/**
+ * Reads `ci.yaml` of an operator; undefined if it is missing. Unknown keys are ignored at the top and below `fbc`, where
+ * those similar to known ones are errors. Throws DiagnosticsError with all problems.
+ */
+export async function readCiConfig(repository: Repository, operator: string): Promise<CiConfig | undefined> {
+  const document = await readRepositoryFile(repository, ['operators', operator, 'ci.yaml'], 'configuration');
+  if (document === undefined) return undefined;
+  const { root, diagnostics, name } = document;
+  const fbc = root.isPresent ? root.field('fbc') : undefined;
+  if (root.isPresent) root.jsonObject();
+  const fields = fbc?.optionalObject(['enabled', 'version_promotion_strategy', 'catalog_mapping'], {
+    unknown: 'warn',
+  });
+  const mappings = (fields?.catalog_mapping.optionalList(maxMappings) ?? []).flatMap(
+    (field) => readMapping(field) ?? [],
+  );
+  const config = {
+    file: name,
+    document,
+    isFbcEnabled: fields?.enabled.optionalBoolean() ?? false,
+    promotionStrategy: fields?.version_promotion_strategy.optionalText(),
+    mappings,
+  };
+  diagnostics.throwIfErrors();
+  return config;
+}
+
+/** Reads `ci.yaml` with at least one mapping. Throws DiagnosticsError, and OpmateError NOT_FOUND. */
+export async function requireMappings(repository: Repository, operator: string): Promise<CiConfig> {
+  const config = await readCiConfig(repository, operator);
+  if (config === undefined) {
+    throw new OpmateError('NOT_FOUND', 'no such file or directory', {
+      about: pathIn(repository, 'operators', operator, 'ci.yaml'),
+      hint: 'add ci.yaml with fbc.catalog_mapping',
+    });
+  }
+  if (config.mappings.length > 0) return config;
+  const hint = 'add a mapping with template_name, catalog_names and type';
+  throw failAt(config, ['fbc', 'catalog_mapping'], 'missing', hint);
+}
+
+/** Returns an error at a place in `ci.yaml`. */
+function failAt(
+  { file, document }: Pick<CiConfig, 'file' | 'document'>,
+  path: DocumentPath,
+  problem: string,
+  hint?: string,
+): DiagnosticsError {
+  const { line, column } = document.findPlace(path);
+  const subject = path.filter((key) => typeof key === 'string').join('.');
+  return new DiagnosticsError([
+    createFault('invalid-value', problem, { subject, file, line, column, path, hint }),
+  ]);
+}
+
+function readMapping(field: Field): CatalogMapping | undefined {
+  const { place } = field;
+  const fields = field.object(['template_name', 'catalog_names', 'type'], {
+    unknown: 'warn',
+    hints: { catalogs_names: 'rename it to catalog_names' },
+  });
+  if (fields === undefined) return undefined;
+  const templateName = fields.template_name.matching(isRelativeName, 'a file below catalog-templates');
+  const type = fields.type.text();
+  const catalogNames = readCatalogNames(fields.catalog_names);
+  if (templateName === undefined || type === undefined || catalogNames === undefined) return undefined;
+  if (!Object.hasOwn(templateTypes, type)) {
+    const hint = `use ${Object.keys(templateTypes).join(' or ')}`;
+    fields.type.fail(`unsupported value ${quoteShort(type)}`, { hint });
+    return undefined;
+  }
+  return { templateName, catalogNames, type, place };
+}
+
+function readCatalogNames(field: Field): string[] | undefined {
+  if (!field.isPresent) return field.missing('list at least one catalog, e.g. v4.18');
+  const items = field.list(maxMappings);
+  if (items === undefined) return undefined;
+  if (items.length === 0) return field.fail('empty list', { hint: 'list at least one catalog, e.g. v4.18' });
+  return items.flatMap((item) => {
+    const name = item.matching(isPlainName, 'the name of a catalog directory');
+    if (name !== undefined && /^\d+\.\d+$/.test(name)) {
+      const problem = `directory ${quoteGo(`catalogs/${name}`)} is not read by pipelines`;
+      item.warn(problem, { code: 'catalog-name', hint: `use v${name}` });
+    }
+    return name ?? [];
+  });
+}
+
+/** Reports whether a name is a single component of a path. */
+function isPlainName(name: string): boolean {
+  return /^[^/\\\0]+$/.test(name) && !name.startsWith('.');
+}
+
+function isRelativeName(name: string): boolean {
+  return name.split('/').every(isPlainName);
+}

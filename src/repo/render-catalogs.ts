@@ -1,0 +1,233 @@
+import path from 'node:path';
+import { mapConcurrent } from '../core/concurrency.js';
+import { createFault } from '../core/diagnostic.js';
+import { DiagnosticsError, ErrorList } from '../core/diagnostics-error.js';
+import { OpmateError } from '../core/errors.js';
+import { quoteGo } from '../core/go-json-quote.js';
+import { getOrAdd } from '../core/groups.js';
+import { logDiagnostic, silentLogger } from '../core/log.js';
+import { findNearest } from '../document/field.js';
+import { readdirIfPresent } from '../files/file-status.js';
+import type { SourceSession } from '../source/session.js';
+import type { BundleStore } from './bundle-store.js';
+import { type CatalogLevel, getCatalogLevel } from './catalog-level.js';
+import {
+  type CatalogMapping,
+  type CiConfig,
+  readCiConfig,
+  requireMappings,
+  templateTypes,
+} from './ci-config.js';
+import { type RenderedTemplate, renderTemplateToFile } from './rendered-template.js';
+import {
+  type Repository,
+  isFile,
+  listOperators,
+  listSubdirectories,
+  pathIn,
+  requireOperators,
+} from './repository.js';
+
+/** A catalog of an operator with its new content; undefined if the operator is mapped to it no longer. */
+export interface OperatorCatalog {
+  operator: string;
+  catalog: string;
+  rendered: RenderedTemplate | undefined;
+}
+
+interface RenderCatalogsOptions {
+  /** Operators to render; default: all with mappings. */
+  operators?: readonly string[] | undefined;
+  /** Catalogs to render; default: all. */
+  catalogs?: readonly string[] | undefined;
+  bundles: BundleStore;
+  /** Directory for the rendered catalogs. */
+  directory: string;
+}
+
+/** A template and level, which several catalogs may share. */
+interface Job {
+  operator: string;
+  config: CiConfig;
+  mapping: CatalogMapping;
+  level: CatalogLevel;
+  catalogs: string[];
+}
+
+/** Maximum number of templates rendered at the same time. */
+const maxConcurrent = 4;
+
+/**
+ * Renders the templates of operators to the catalogs that `ci.yaml` maps them to; of several templates for a catalog the
+ * last one takes precedence. Each template is rendered once per form of catalog. Throws OpmateError with all problems of
+ * all operators.
+ */
+export async function renderCatalogs(
+  repository: Repository,
+  session: SourceSession,
+  options: RenderCatalogsOptions,
+): Promise<OperatorCatalog[]> {
+  const { logger = silentLogger } = session;
+  const errors = new ErrorList(session.signal);
+  const configs = await readConfigs(repository, options.operators, errors);
+  for (const { document } of configs.values()) {
+    for (const warning of document.diagnostics.warnings) logDiagnostic(logger, warning);
+  }
+  const jobs = [...configs].flatMap(([operator, config]) => planJobs(operator, config, options.catalogs));
+  requireKnownCatalogs(jobs, options.catalogs, errors);
+  const outputs = await mapConcurrent(
+    jobs,
+    maxConcurrent,
+    (job, index) => errors.try(() => renderJob(repository, session, job, index, options)),
+    session,
+  );
+  const rendered = jobs.flatMap((job, index) =>
+    outputs[index] === undefined ? [] : [{ job, output: outputs[index] }],
+  );
+  reportSharedPackages(rendered, errors);
+  errors.throwIfAny();
+  const catalogs = rendered.flatMap(({ job, output }) =>
+    job.catalogs.map((catalog) => ({ operator: job.operator, catalog, rendered: output })),
+  );
+  return [...catalogs, ...(await findUnmapped(repository, configs, options.catalogs))];
+}
+
+async function readConfigs(
+  repository: Repository,
+  operators: readonly string[] | undefined,
+  errors: ErrorList,
+): Promise<Map<string, CiConfig>> {
+  if (operators !== undefined) await requireOperators(repository, operators);
+  const configs = new Map<string, CiConfig>();
+  for (const operator of operators ?? (await listOperators(repository))) {
+    const config = await errors.try(() =>
+      operators === undefined ? readCiConfig(repository, operator) : requireMappings(repository, operator),
+    );
+    if (config !== undefined && config.mappings.length > 0) configs.set(operator, config);
+  }
+  return configs;
+}
+
+/** Returns the renderings of an operator; only those whose catalogs no later mapping replaces. */
+function planJobs(operator: string, config: CiConfig, only: readonly string[] | undefined): Job[] {
+  const mappingOf = new Map<string, CatalogMapping>();
+  for (const mapping of config.mappings) {
+    for (const catalog of mapping.catalogNames) mappingOf.set(catalog, mapping);
+  }
+  const jobs = new Map<string, Job>();
+  // A template without remaining catalogs is rendered too, so that its problems are reported.
+  for (const [index, mapping] of config.mappings.entries()) {
+    for (const catalog of mapping.catalogNames) {
+      const level = getCatalogLevel(catalog);
+      const isWritten = mappingOf.get(catalog) === mapping && only?.includes(catalog) !== false;
+      if (!isWritten && only !== undefined) continue;
+      const job = getOrAdd(jobs, `${index} ${level}`, () => ({
+        operator,
+        config,
+        mapping,
+        level,
+        catalogs: [],
+      }));
+      if (isWritten && !job.catalogs.includes(catalog)) job.catalogs.push(catalog);
+    }
+  }
+  return [...jobs.values()];
+}
+
+function requireKnownCatalogs(
+  jobs: readonly Job[],
+  catalogs: readonly string[] | undefined,
+  errors: ErrorList,
+): void {
+  const known = new Set(jobs.flatMap((job) => job.catalogs));
+  const missing = (catalogs ?? []).filter((name) => !known.has(name));
+  if (missing.length === 0 || !errors.isEmpty) return;
+  const names = missing.map(quoteGo).join(', ');
+  errors.add(new OpmateError('NOT_FOUND', `no operator is mapped to catalog ${names}`));
+}
+
+async function renderJob(
+  repository: Repository,
+  session: SourceSession,
+  { operator, config, mapping, level }: Job,
+  index: number,
+  { bundles, directory }: RenderCatalogsOptions,
+): Promise<RenderedTemplate> {
+  const { templateName, type } = mapping;
+  const file = pathIn(repository, 'operators', operator, 'catalog-templates', templateName);
+  if (!(await isFile(file))) throw await describeMissingTemplate(repository, operator, config, mapping);
+  return renderTemplateToFile(file, session, {
+    type: templateTypes[type as keyof typeof templateTypes],
+    level,
+    bundles,
+    target: path.join(directory, `${index}.yaml`),
+    trimsEnd: true,
+  });
+}
+
+/** Returns the error for a template that `ci.yaml` names and the operator lacks. */
+async function describeMissingTemplate(
+  repository: Repository,
+  operator: string,
+  { file }: Pick<CiConfig, 'file'>,
+  { templateName, place }: CatalogMapping,
+): Promise<OpmateError> {
+  const directory = pathIn(repository, 'operators', operator, 'catalog-templates');
+  const near = findNearest(templateName, await readdirIfPresent(directory));
+  return new DiagnosticsError(
+    [
+      createFault('not-found', `template ${quoteGo(templateName)} not found in ${directory}`, {
+        file,
+        ...place,
+        hint:
+          near === undefined ? 'add the template or remove its mapping' : `did you mean ${quoteGo(near)}?`,
+      }),
+    ],
+    { code: 'NOT_FOUND' },
+  );
+}
+
+/** Reports packages that two operators render to the same catalog, which could not be served. */
+function reportSharedPackages(
+  rendered: readonly { job: Job; output: RenderedTemplate }[],
+  errors: ErrorList,
+): void {
+  const owners = new Map<string, string>();
+  const reported = new Set<string>();
+  for (const { job, output } of rendered) {
+    for (const catalog of job.catalogs) {
+      for (const name of output.packages) {
+        const owner = getOrAdd(owners, `${catalog} ${name}`, () => job.operator);
+        const key = `${owner} ${job.operator} ${name}`;
+        if (owner === job.operator || reported.has(key)) continue;
+        reported.add(key);
+        const problem = `package ${quoteGo(name)} of operator ${job.operator} is also in operator ${owner}`;
+        errors.add(
+          new OpmateError('INVALID', `${problem}, both in catalog ${catalog}`, {
+            about: job.config.file,
+            hint: 'keep a package in one operator',
+          }),
+        );
+      }
+    }
+  }
+}
+
+/** Returns the existing catalogs of operators that `ci.yaml` no longer maps. */
+async function findUnmapped(
+  repository: Repository,
+  configs: ReadonlyMap<string, CiConfig>,
+  only: readonly string[] | undefined,
+): Promise<OperatorCatalog[]> {
+  const unmapped: OperatorCatalog[] = [];
+  for (const catalog of await listSubdirectories(repository, 'catalogs')) {
+    if (only?.includes(catalog) === false) continue;
+    const present = await listSubdirectories(repository, 'catalogs', catalog);
+    for (const operator of present) {
+      const config = configs.get(operator);
+      const isMapped = config?.mappings.some(({ catalogNames }) => catalogNames.includes(catalog));
+      if (isMapped === false) unmapped.push({ operator, catalog, rendered: undefined });
+    }
+  }
+  return unmapped;
+}

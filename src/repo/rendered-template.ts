@@ -1,0 +1,88 @@
+import { createHash } from 'node:crypto';
+import { openFile } from '../catalog/file-access.js';
+import { readTemplate } from '../catalog/template/read.js';
+import type { TemplateType } from '../catalog/template/template.js';
+import { withOpen } from '../core/concurrency.js';
+import { logDiagnostic, silentLogger } from '../core/log.js';
+import { writeNewFile } from '../files/write-new-file.js';
+import type { SourceSession } from '../source/session.js';
+import { renderTemplate } from '../source/template.js';
+import type { BundleStore } from './bundle-store.js';
+import type { CatalogLevel } from './catalog-level.js';
+
+/** A template rendered to a file. */
+export interface RenderedTemplate {
+  /** File with the catalog. */
+  file: string;
+  /** SHA-256 of its bytes, in hexadecimal. */
+  sha256: string;
+  /** Names of the packages in the catalog. */
+  packages: string[];
+}
+
+interface RenderToFileOptions {
+  type: TemplateType;
+  level: CatalogLevel;
+  bundles: Pick<BundleStore, 'read'>;
+  /** New file. */
+  target: string;
+  /** End the file with exactly one line break, as the shell script of `make catalogs` does. */
+  trimsEnd?: boolean | undefined;
+  /** Log warnings of the template; default true. */
+  warns?: boolean | undefined;
+}
+
+/** Renders a template file as YAML to a new file. Throws OpmateError with file and line. */
+export async function renderTemplateToFile(
+  file: string,
+  session: SourceSession,
+  { type, level, bundles, target, trimsEnd = false, warns = true }: RenderToFileOptions,
+): Promise<RenderedTemplate> {
+  return withOpen(openFile(file, file), async (handle) => {
+    const { size } = await handle.stat();
+    const template = await readTemplate({ handle, label: file, size }, type, session);
+    const { logger = silentLogger } = session;
+    for (const warning of warns ? template.warnings : []) {
+      logDiagnostic(logger, { ...warning, line: await template.findLine(warning.path ?? []) });
+    }
+    const readBundle = (image: string) => bundles.read(image);
+    const rendering = renderTemplate(template, session, {
+      format: 'yaml',
+      migrationLevel: level,
+      readBundle,
+    });
+    return withOpen(rendering, async ({ assembly, facts }) => {
+      const hash = createHash('sha256');
+      const pieces = assembly.write(session);
+      await writeNewFile(target, hashed(trimsEnd ? withOneLineBreak(pieces) : pieces, hash));
+      return { file: target, sha256: hash.digest('hex'), packages: facts.packages.map(({ name }) => name) };
+    });
+  });
+}
+
+async function* hashed(
+  pieces: AsyncIterable<Buffer | string>,
+  hash: ReturnType<typeof createHash>,
+): AsyncGenerator<Buffer | string, void, undefined> {
+  for await (const piece of pieces) {
+    hash.update(piece);
+    yield piece;
+  }
+}
+
+/** Yields text with exactly one line break at its end. */
+async function* withOneLineBreak(
+  pieces: AsyncIterable<Buffer | string>,
+): AsyncGenerator<string, void, undefined> {
+  let breaks = 0;
+  for await (const piece of pieces) {
+    const text = piece.toString();
+    const body = text.replace(/\n+$/, '');
+    if (body !== '') {
+      yield '\n'.repeat(breaks) + body;
+      breaks = 0;
+    }
+    breaks += text.length - body.length;
+  }
+  yield '\n';
+}

@@ -1,0 +1,110 @@
+import path from 'node:path';
+import { readdir } from 'node:fs/promises';
+import { combineErrors } from '../core/diagnostics-error.js';
+import { OpmateError, throwFileError } from '../core/errors.js';
+import { quoteGo } from '../core/go-json-quote.js';
+import { sortedByBytes } from '../core/order.js';
+import { findNearest } from '../document/field.js';
+import { statIfPresent } from '../files/file-status.js';
+
+/*
+ * Operator repositories: checkouts with `operators/OPERATOR/VERSION` bundles, `operators/OPERATOR/ci.yaml`,
+ * `operators/OPERATOR/catalog-templates` and `catalogs/CATALOG/OPERATOR/catalog.yaml`. (Source: operator_repo of
+ * redhat-openshift-ecosystem/operator-pipelines.)
+ */
+
+/** A checkout of an operator repository. */
+export interface Repository {
+  /** Directory as the user named it. */
+  root: string;
+}
+
+/** Maximum number of operators, catalogs or bundles that a directory may have. */
+const maxEntries = 100_000;
+
+/** Opens a checkout. Throws OpmateError NOT_FOUND if it has no directory `operators`. */
+export async function openRepository(root: string): Promise<Repository> {
+  const repository = { root };
+  const operators = path.join(root, 'operators');
+  const stats = await statIfPresent(operators);
+  if (stats?.isDirectory() !== true) {
+    throw new OpmateError('NOT_FOUND', 'not an operator repository: directory "operators" not found', {
+      subject: root,
+      hint: 'use the root of a checkout, with the directories operators and catalogs',
+    });
+  }
+  return repository;
+}
+
+/** Returns the path of a file or directory of a repository, as messages name it. */
+export function pathIn({ root }: Repository, ...parts: readonly string[]): string {
+  return path.join(root, ...parts);
+}
+
+/** Returns the directories directly below a directory of the repository, sorted; none if it is missing. */
+export async function listSubdirectories(
+  repository: Repository,
+  ...parts: readonly string[]
+): Promise<string[]> {
+  const directory = pathIn(repository, ...parts);
+  const stats = await statIfPresent(directory);
+  if (stats?.isDirectory() !== true) return [];
+  const entries = await readdir(directory, { withFileTypes: true }).catch(throwFileError(directory));
+  if (entries.length > maxEntries) {
+    throw new OpmateError('LIMIT', `more than the maximum of ${maxEntries} entries`, { about: directory });
+  }
+  const names = entries.filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'));
+  return sortedByBytes(names.map((entry) => entry.name));
+}
+
+/** Returns the names of all operators: directories with a bundle or a file `ci.yaml`. */
+export async function listOperators(repository: Repository): Promise<string[]> {
+  const names: string[] = [];
+  for (const name of await listSubdirectories(repository, 'operators')) {
+    const hasConfig = await isFile(pathIn(repository, 'operators', name, 'ci.yaml'));
+    if (hasConfig || (await listBundles(repository, name)).length > 0) names.push(name);
+  }
+  return names;
+}
+
+/** Returns the directory names of the bundles of an operator: those with `manifests` and `metadata`. */
+async function listBundles(repository: Repository, operator: string): Promise<string[]> {
+  const names: string[] = [];
+  for (const name of await listSubdirectories(repository, 'operators', operator)) {
+    if (await isBundleDirectory(repository, operator, name)) names.push(name);
+  }
+  return names;
+}
+
+/** Reports whether `operators/OPERATOR/VERSION` is a bundle. */
+async function isBundleDirectory(
+  repository: Repository,
+  operator: string,
+  version: string,
+): Promise<boolean> {
+  for (const part of ['manifests', 'metadata']) {
+    const stats = await statIfPresent(pathIn(repository, 'operators', operator, version, part));
+    if (stats?.isDirectory() !== true) return false;
+  }
+  return true;
+}
+
+/** Throws OpmateError NOT_FOUND, with the nearest name, for operators that the repository lacks. */
+export async function requireOperators(repository: Repository, operators: readonly string[]): Promise<void> {
+  const known = await listOperators(repository);
+  const errors = operators
+    .filter((name) => !known.includes(name))
+    .map((name) => {
+      const near = findNearest(name, known);
+      return new OpmateError('NOT_FOUND', `operator ${quoteGo(name)} not found`, {
+        subject: pathIn(repository, 'operators'),
+        hint: near === undefined ? undefined : `did you mean ${quoteGo(near)}?`,
+      });
+    });
+  if (errors.length > 0) throw combineErrors(errors);
+}
+
+/** Reports whether a path is a regular file. */
+export async function isFile(file: string): Promise<boolean> {
+  return (await statIfPresent(file))?.isFile() === true;
+}

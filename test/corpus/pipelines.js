@@ -1,0 +1,140 @@
+// What CI of catalogs does, by opmate's commands: writes what check.py compares, for every case that there is.
+// Usage: node test/corpus/pipelines.js DIR --write OUT [FAMILY…]
+import { spawn } from 'node:child_process';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { startRegistry } from '../../dist/index.js';
+import { opmate } from './command.js';
+
+/** Families in the order in which they are written; each function writes the cases of one. */
+const families = {
+  'make-catalogs': writeMakeCatalogs,
+  'make-catalogs-small': writeMakeCatalogsSmall,
+};
+
+/** Compares the families that have functions, and reports each case that differs. */
+export async function comparePipelines(corpus, report) {
+  const half = path.join(corpus, 'pipelines');
+  const out = mkdtempSync(path.join(tmpdir(), 'opmate-pipelines-'));
+  try {
+    const names = Object.keys(families).filter((name) => existsSync(path.join(half, name)));
+    await writeFamilies(half, out, names);
+    for (const name of names) {
+      const script = path.join(half, 'check.py');
+      const output = await run('python3', [script, half, '--actual', out, name, '--show', '1000']);
+      const [, matched, total] = /^(\d+)\/(\d+)$/m.exec(output.stdout) ?? [];
+      if (total === undefined) report.check(`pipelines/${name}`, output.stderr.trim().split('\n').at(-1));
+      for (const [, answer, fault] of output.stdout.matchAll(
+        /^DIFFERS (.+?) ((?:missing|bytes|fails|result|unread|values|no |wanted|verdict|findings|images|related|unreleased|compared|error|bundles|triage|failures|errors|unexpected).*)$/gm,
+      ))
+        report.check(`pipelines/${answer}`, fault);
+      for (let index = 0; index < Number(matched); index++) report.check(`pipelines/${name}/${index}`);
+    }
+  } finally {
+    rmSync(out, { recursive: true, force: true });
+  }
+}
+
+/** Writes what the commands make of the cases of `half` below `out`. */
+async function writeFamilies(half, out, names) {
+  await withImages(half, async (world) => {
+    for (const name of names) await families[name]({ half, out, ...world });
+  });
+}
+
+/** Runs `work` with the images of `half` in an embedded registry, which commands reach under their own names. */
+async function withImages(half, work) {
+  const directory = mkdtempSync(path.join(tmpdir(), 'opmate-pipelines-'));
+  const registry = await startRegistry({ directory: path.join(directory, 'registry') });
+  try {
+    const { host } = new URL(registry.url);
+    const pushed = await run('python3', [path.join(half, 'push.py'), half, host]);
+    if (pushed.code !== 0) throw new Error(`push.py: ${pushed.stdout}${pushed.stderr}`);
+    const images = readFileSync(path.join(half, 'images.tsv'), 'utf8').split('\n');
+    const prefixes = new Set(images.filter((line) => line !== '').map((line) => line.split('/')[0]));
+    const rules = [...prefixes].map(
+      (prefix) => `[[registry]]\nprefix = "${prefix}"\nlocation = "${host}"\ninsecure = true\n`,
+    );
+    const conf = path.join(directory, 'registries.conf');
+    writeFileSync(conf, rules.join(''));
+    const environment = {
+      CONTAINERS_REGISTRIES_CONF: conf,
+      TMPDIR: directory,
+      OPMATE_CACHE_DIR: path.join(directory, 'cache'),
+      PATH: process.env.PATH,
+    };
+    mkdirSync(environment.OPMATE_CACHE_DIR, { mode: 0o700 });
+    await work({ host, environment });
+  } finally {
+    await registry.close();
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+async function writeMakeCatalogs({ half, out, environment }) {
+  for (const name of readdirSync(path.join(half, 'repos'))) {
+    const target = path.join(out, 'make-catalogs', name);
+    cpSync(path.join(half, 'repos', name), target, { recursive: true });
+    const { exit, stderr } = await opmate(['repo', 'render'], target, environment);
+    if (exit !== 0) console.error(`make-catalogs ${name}: ${stderr}`);
+  }
+}
+
+async function writeMakeCatalogsSmall(world) {
+  for (const { name, target } of copyCases('make-catalogs-small', world)) {
+    const [operator] = readdirSync(path.join(target, 'operators'));
+    const { exit, stderr } = await opmate(['repo', 'render', operator], target, world.environment);
+    writeResult('make-catalogs-small', name, target, { exit, stderr });
+  }
+}
+
+/** Copies the repository of each case to where its answer is compared. */
+function* copyCases(family, { half, out }) {
+  for (const name of readdirSync(path.join(half, family)).sort()) {
+    const source = path.join(half, family, name);
+    if (!existsSync(path.join(source, 'expected.json'))) continue;
+    const target = path.join(out, family, name);
+    cpSync(path.join(source, 'repo'), target, { recursive: true });
+    const file = path.join(source, 'case.json');
+    const parameters = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : {};
+    yield { name, source, target, parameters };
+  }
+}
+
+function writeResult(family, name, target, result) {
+  mkdirSync(target, { recursive: true });
+  writeFileSync(path.join(target, 'result.json'), JSON.stringify(result, null, 1));
+}
+
+function run(program, args) {
+  const child = spawn(program, args);
+  let [stdout, stderr] = ['', ''];
+  child.stdout.on('data', (chunk) => (stdout += chunk));
+  child.stderr.on('data', (chunk) => (stderr += chunk));
+  return new Promise((resolve) => {
+    child.on('error', (error) => resolve({ code: 1, stdout, stderr: `${program}: ${error.message}` }));
+    child.on('close', (code) => resolve({ code, stdout, stderr }));
+  });
+}
+
+async function main([half, flag, out, ...names]) {
+  if (out === undefined || flag !== '--write') {
+    console.error('usage: node test/corpus/pipelines.js DIR --write OUT [FAMILY…]');
+    process.exit(2);
+  }
+  const there = Object.keys(families).filter((name) => existsSync(path.join(half, name)));
+  await writeFamilies(path.resolve(half), path.resolve(out), names.length > 0 ? names : there);
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) await main(process.argv.slice(2));

@@ -213,7 +213,7 @@ export { diffCatalogs } from './api/diff-catalogs.js';
 export { type CatalogDiff, isSameCatalog } from './catalog/diff/diff.js';
 export { diagnoseCatalog } from './api/diagnose-catalog.js';
 export { chooseChecks } from './catalog/doctor/checks.js';
-export { parseOpenShiftVersion } from './catalog/doctor/openshift.js';
+export { parseOpenShiftVersion } from './core/openshift-version.js';
 export {
   addToCatalog,
   type AddBundlesOptions,

@@ -77,12 +77,19 @@ export function parseTolerantVersion(text: string): Version {
   const parts = trimmed.split('.');
   const elements =
     parts.length > 3 ? [parts[0] as string, parts[1] as string, parts.slice(2).join('.')] : parts;
-  const stripped = elements.map((element) => element.replace(/^0+(?=\d)/, ''));
+  const stripped = elements.map(withoutLeadingZeros);
   if (stripped.length < 3 && /[+-]/.test(stripped.at(-1) as string)) {
     throw new SemverError('Short version cannot contain PreRelease/Build meta data');
   }
   while (stripped.length < 3) stripped.push('0');
   return parseVersion(stripped.join('.'));
+}
+
+/** Removes leading zeros; a longer element that starts with no digit gets one, which errors show. */
+function withoutLeadingZeros(element: string): string {
+  if (element.length < 2 && element <= '\x7f') return element;
+  const trimmed = element.replace(/^0+/, '');
+  return /^\d/.test(trimmed) ? trimmed : `0${trimmed}`;
 }
 
 /** Hint for an invalid version. */

@@ -19,7 +19,10 @@ export interface ReleaseSignature {
   bytes: Buffer;
 }
 
-/** URLs of published release signatures. */
+/**
+ * URLs of published release signatures of all versions: the path of the store of `ocp` has the name of the first major
+ * version for the next ones too. (Source: openshift/cluster-update-keys.)
+ */
 export const signatureStores: Readonly<Record<ReleaseType, string>> = {
   ocp: 'https://mirror.openshift.com/pub/openshift-v4/signatures/openshift/release/',
   okd: 'https://storage.googleapis.com/openshift-ci-release/releases/signatures/openshift/release/',

@@ -2,6 +2,13 @@ import { ErrorList } from '../core/diagnostics-error.js';
 import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { getOrAdd } from '../core/groups.js';
+import {
+  type OpenShiftVersion,
+  compareOpenShiftNames,
+  formatOpenShift,
+  readOpenShiftVersion,
+  stepOpenShift,
+} from '../core/openshift-version.js';
 import { type Version, compareVersions, parseVersion } from '../core/semver.js';
 import { findNearest } from '../document/field.js';
 import type { ReleaseNode, UpdateGraph } from './update-graph.js';
@@ -182,16 +189,24 @@ export async function selectReleases(
       warnings.add(`${path}: not computed, the channels do not end with -X.Y`);
       return;
     }
-    const isSameMinor = begin.major === end.major && begin.minor === end.minor;
+    const isSameMinor = compareOpenShiftNames(begin, end) === 0;
     let reached = from;
     if (!isSameMinor) {
       const latest = first.graph.nodes.at(-1) as ReleaseNode;
       addStep(first, from, latest);
       reached = latest;
     }
-    for (let minor = isSameMinor ? end.minor : begin.minor + 1; minor <= end.minor; minor++) {
-      const isTarget = minor === end.minor;
-      const name = isTarget ? target : `${begin.prefix}-${begin.major}.${minor}`;
+    if (compareOpenShiftNames(begin, end) > 0) return;
+    let place: OpenShiftVersion = begin;
+    for (let isTarget = false; !isTarget;) {
+      const step = isSameMinor ? end : stepOpenShift(place, end);
+      if (step === undefined) {
+        warnings.add(`${path}: not computed, the version after ${formatOpenShift(place)} is unknown`);
+        return;
+      }
+      place = step;
+      isTarget = compareOpenShiftNames(place, end) === 0;
+      const name = isTarget ? target : `${begin.prefix}-${formatOpenShift(place)}`;
       const channel = isTarget ? last.channel : { ...first.channel, name };
       const graph = isTarget ? last.graph : await getGraph('ocp', name);
       if (!graph.byVersion.has(reached.version)) {
@@ -216,10 +231,11 @@ export async function selectReleases(
   }
 }
 
-/** Parses a channel into prefix, major and minor version: `stable-4.18`. */
-function parseChannel(name: string): { prefix: string; major: number; minor: number } | undefined {
-  const [, prefix, major, minor] = /^(.+)-(\d{1,6})\.(\d{1,6})$/.exec(name) ?? [];
-  return prefix === undefined ? undefined : { prefix, major: Number(major), minor: Number(minor) };
+/** Parses a channel into prefix and version: `stable-4.18`. */
+function parseChannel(name: string): ({ prefix: string } & OpenShiftVersion) | undefined {
+  const [, prefix, text = ''] = /^(.+)-(\d+\.\d+)$/.exec(name) ?? [];
+  const version = readOpenShiftVersion(text);
+  return prefix === undefined || version === undefined ? undefined : { prefix, ...version };
 }
 
 function findNode({ nodes }: UpdateGraph, version: Version): ReleaseNode | undefined {

@@ -11,6 +11,7 @@ import { OpmateError, getMessage, throwIfCancelled } from '../core/errors.js';
 import { getOrAdd } from '../core/groups.js';
 import { quoteGo } from '../document/go-json.js';
 import { silentLogger } from '../core/log.js';
+import { listOpenShiftChoices } from '../core/openshift-version.js';
 import { compareBytes } from '../core/order.js';
 import { type BundleBlob, schemas } from '../model/declarative-config.js';
 import { type CatalogDiagnostic, diagnoseFaults } from '../model/catalog-diagnostic.js';
@@ -165,6 +166,9 @@ export async function openCatalogView(
       channels: sum(({ channels }) => channels),
       ...countBySeverity(findings),
       packages: summaries,
+      openshift: listOpenShiftChoices(
+        summaries.flatMap(({ openshift }) => [openshift?.min ?? [], openshift?.max ?? []].flat()),
+      ),
     };
   };
 

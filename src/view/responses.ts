@@ -32,6 +32,8 @@ export interface CatalogOverview extends ViewState, ProblemCounts {
   channels: number;
   /** By name. */
   packages: PackageSummary[];
+  /** OpenShift versions to filter packages by, newest first: all that packages are limited to, and the next one. */
+  openshift: string[];
   /** Set if the page may write selections: destination file and catalog image, empty if unknown. */
   edit?: { file: string; catalog: string };
 }
@@ -53,8 +55,8 @@ export interface PackageSummary extends ProblemCounts {
   hasIcon: boolean;
   isDeprecated: boolean;
   categories: string[];
-  /** Minor versions of OpenShift 4 that the head supports, inclusive; an absent bound is unlimited. */
-  openshift?: { min?: number; max?: number };
+  /** Versions of OpenShift that the head supports, inclusive; an absent bound is unlimited. */
+  openshift?: { min?: string; max?: string };
   /** Difference from the other catalog. */
   change?: 'added' | 'changed';
 }

@@ -54,7 +54,8 @@ beforeAll(async () => {
   serveBuilt(registry, 'acme/index', 'v1', image);
   serveBuilt(registry, 'acme/other', 'v1', await makeImage({ files: { 'etc/motd': 'hello' } }));
   for (const name of ['redhat-operator', 'community-operator', 'redhat-marketplace']) {
-    for (const version of ['v4.18', 'v4.22']) serveBuilt(registry, `redhat/${name}-index`, version, image);
+    for (const version of ['v4.18', 'v4.22', 'v4.23', 'v5.0', 'v5.1'])
+      serveBuilt(registry, `redhat/${name}-index`, version, image);
   }
   await sandbox.write({
     'catalog/catalog.json': catalog,
@@ -115,10 +116,11 @@ describe('mirror list operators', () => {
         index('redhat-marketplace'),
       ),
     );
-    // From 4.22 on there is no marketplace any more.
-    const newer = await list('--catalogs', '--version=4.22');
-    expect(newer.stdout).toContain(index('redhat-operator', 'v4.22'));
-    expect(newer.stdout).not.toContain('marketplace');
+    for (const version of ['4.22', '4.23', '5.0', '5.1']) {
+      const newer = await list('--catalogs', `--version=${version}`);
+      expect(newer.stdout.split('\n')).toContain(index('redhat-operator', `v${version}`));
+      expect(newer.stdout).not.toContain('marketplace');
+    }
     const methods = new Set(registry.requests.map(({ method, path: url }) => `${method} ${url}`));
     expect(methods).toContain('HEAD /v2/redhat/redhat-operator-index/manifests/v4.22');
   });
@@ -154,7 +156,7 @@ describe('mirror list operators', () => {
     ],
     [['--package', 'widget'], '--package: needs --catalog'],
     [['--catalog', 'catalog', '--channel', 'stable'], '--channel: needs --package'],
-    [['--catalogs', '--version', 'latest'], '--version "latest": not a version of OpenShift'],
+    [['--catalogs', '--version', 'latest'], 'invalid OpenShift version "latest"'],
   ])('refuses %j', async (args, message) => {
     const result = await list(...args);
     expect(result).toMatchObject({ code: 1, stdout: '' });

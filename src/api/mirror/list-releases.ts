@@ -1,6 +1,11 @@
 import { mapConcurrent, withOpen } from '../../core/concurrency.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
+import {
+  compareOpenShiftNames,
+  formatOpenShift,
+  readOpenShiftVersion,
+} from '../../core/openshift-version.js';
 import { parseReference } from '../../core/reference.js';
 import { releaseArchitectures } from '../../mirror/release/release-config.js';
 import { createLiveAccess } from '../../mirror/release/live-releases.js';
@@ -25,12 +30,10 @@ const architecturesAtOnce = 3;
  */
 export async function listReleaseVersions(session: Session): Promise<string[]> {
   return withOpen(openReference(parseReference(`${releaseRepository}:latest`), session), async (opened) => {
-    const minors = new Map<string, [number, number]>();
-    for (const tag of await opened.repository.listTags(session)) {
-      const [text, major, minor] = /^(\d{1,6})\.(\d{1,6})(?=\.)/.exec(tag) ?? [];
-      if (text !== undefined && !tag.endsWith('.sig')) minors.set(text, [Number(major), Number(minor)]);
-    }
-    return [...minors].sort(([, a], [, b]) => a[0] - b[0] || a[1] - b[1]).map(([text]) => text);
+    const tags = await opened.repository.listTags(session);
+    const released = tags.filter((tag) => /^\d+\.\d+\./.test(tag) && !tag.endsWith('.sig'));
+    const versions = released.flatMap((tag) => readOpenShiftVersion(tag) ?? []);
+    return [...new Set(versions.sort(compareOpenShiftNames).map(formatOpenShift))];
   });
 }
 

@@ -1,3 +1,4 @@
+import { formatOpenShift, maxOpenShiftProperty, openShiftMilestones } from '../../core/openshift-version.js';
 import { propertiesAnnotation } from '../../model/bundle-keys.js';
 import { GoJsonError, parseGoJson } from '../../document/go-json.js';
 import { type JsonValue, isJsonObject } from '../../document/json.js';
@@ -7,11 +8,12 @@ import { removedIn122 } from './removed-apis.js';
 import { type Reporter, warning } from './report.js';
 
 const guide = 'https://kubernetes.io/docs/reference/using-api/deprecation-guide/#v1-22';
-const key = 'olm.maxOpenShiftVersion';
+const key = maxOpenShiftProperty;
+const firstRemoved = formatOpenShift(openShiftMilestones.removedApis);
 const path = ['metadata', 'annotations', propertiesAnnotation];
 
 /**
- * Checks that a bundle with APIs removed in OpenShift 4.9 declares its maximum version. (Source: validator `community`
+ * Checks that a bundle with APIs removed in an OpenShift version declares its maximum version. (Source: validator `community`
  * of operator-framework/api, without labels of index images.)
  */
 export function checkCommunity(content: BundleContent, reportAny: Reporter): void {
@@ -22,10 +24,10 @@ export function checkCommunity(content: BundleContent, reportAny: Reporter): voi
   const report = (problem: string, details = {}): void => reportAny(path, `(${name}) ${problem}`, details);
   if (properties === '') {
     return report(
-      `csv.Annotations not specified ${key} for an OCP version < 4.9. This annotation is required to prevent the ` +
+      `csv.Annotations not specified ${key} for an OCP version < ${firstRemoved}. This annotation is required to prevent the ` +
         'user from upgrading their OCP cluster before they have installed a version of their operator which is ' +
-        'compatible with 4.9. This bundle is using APIs which were deprecated and removed in v1.22. More info: ' +
-        `${guide} which are no longer supported on 4.9. Migrate the API(s) for ${removed} or use the annotation`,
+        `compatible with ${firstRemoved}. This bundle is using APIs which were deprecated and removed in v1.22. More info: ` +
+        `${guide} which are no longer supported on ${firstRemoved}. Migrate the API(s) for ${removed} or use the annotation`,
     );
   }
   const list = parseProperties(properties);
@@ -38,7 +40,7 @@ export function checkCommunity(content: BundleContent, reportAny: Reporter): voi
   const value = list.find(({ type }) => type === key)?.value;
   if (value === undefined) {
     return report(
-      `csv.Annotations.olm.properties with the key \`${key}\` and a value with an OCP version which is < 4.9 is ` +
+      `csv.Annotations.olm.properties with the key \`${key}\` and a value with an OCP version which is < ${firstRemoved} is ` +
         'required for any operator bundle that is using APIs which were deprecated and removed in v1.22. More ' +
         `info: ${guide}. Migrate the API(s) for ${removed} or use the annotation`,
     );
@@ -52,7 +54,7 @@ export function checkCommunity(content: BundleContent, reportAny: Reporter): voi
         `${formatVersion(version)} will be truncated to ${formatVersion(minor)}`;
       return report(problem, warning);
     }
-    if (compareVersions(version, parseTolerantVersion('4.9')) < 0) return;
+    if (compareVersions(version, parseTolerantVersion(firstRemoved)) < 0) return;
   } catch (error) {
     if (!(error instanceof SemverError)) throw error;
     return report(
@@ -61,8 +63,8 @@ export function checkCommunity(content: BundleContent, reportAny: Reporter): voi
   }
   return report(
     `csv.Annotations.olm.properties with the key and value for ${key} has the OCP version value ${value} which is ` +
-      `>= of 4.9. This bundle is using APIs which were deprecated and removed in v1.22. More info: ${guide}. ` +
-      `Migrate the API(s) for ${removed} or inform in this property an OCP version which is < 4.9`,
+      `>= of ${firstRemoved}. This bundle is using APIs which were deprecated and removed in v1.22. More info: ${guide}. ` +
+      `Migrate the API(s) for ${removed} or inform in this property an OCP version which is < ${firstRemoved}`,
   );
 }
 

@@ -1,6 +1,7 @@
 import { takeTurn } from '../../core/concurrency.js';
 import { notFound } from '../../core/suggest.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
+import type { OpenShiftVersion } from '../../core/openshift-version.js';
 import { compareBytes } from '../../core/order.js';
 import { type Severity, severities } from '../../core/diagnostic.js';
 import { type CatalogDiagnostic, diagnoseFaults } from '../../model/catalog-diagnostic.js';
@@ -22,7 +23,6 @@ import { createLifecycleCheck } from './examine-lifecycle.js';
 import { examinePackage } from './examine-package.js';
 import { FindingList } from './finding-list.js';
 import { examineIcon } from './icon.js';
-import type { OpenShiftVersion } from './openshift.js';
 
 /** Selection of checks and packages. */
 export interface DiagnoseOptions extends Pick<MetasOptions, 'signal' | 'logger'> {

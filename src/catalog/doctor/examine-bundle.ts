@@ -1,11 +1,19 @@
 import { propertiesAnnotation } from '../../model/bundle-keys.js';
 import { listNames } from '../../core/suggest.js';
 import { OpmateError } from '../../core/errors.js';
+import {
+  type OpenShiftVersion,
+  isInVersions,
+  maxOpenShiftProperty,
+  openShiftVersionsLabel,
+  parseMaxOpenShift,
+} from '../../core/openshift-version.js';
 import { encodeGoJson, quoteGo } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { getObject, getText } from '../../document/json-fields.js';
+import { rawElements, rawFields } from '../../document/raw-json.js';
 import { getPropertyValue } from '../../model/properties.js';
-import { type Version, parseTolerantVersion } from '../../core/semver.js';
+import { SemverError, type Version, parseTolerantVersion } from '../../core/semver.js';
 import { csvDeploymentImages, csvSpec } from '../../model/csv.js';
 import { type BundleBlob, type Property, propertyTypes } from '../../model/declarative-config.js';
 import { type Need, dependencyTypes, readNeed, readProvidedApi } from '../../model/dependency-needs.js';
@@ -13,7 +21,6 @@ import { detach } from '../../model/describe.js';
 import type { BlobOrigin } from '../../model/facts.js';
 import { findCsvText } from '../../model/migrations.js';
 import type { FindingList, Report } from './finding-list.js';
-import { type OpenShiftVersion, isInVersions, readOpenShiftVersion } from './openshift.js';
 
 /** Properties of a bundle that checks of heads and of several bundles need, beyond its facts. */
 export interface BundleRecord {
@@ -34,8 +41,6 @@ export interface BundleRecord {
   openShiftVersions: string | undefined;
 }
 
-const maxOpenShiftType = 'olm.maxOpenShiftVersion';
-const openShiftVersionsKey = 'com.redhat.openshift.versions';
 /** Bytes of a blob beyond the default message limit of gRPC clients. */
 const messageLimit = 4 * 1024 * 1024;
 const largeBundle = 1024 * 1024;
@@ -196,53 +201,53 @@ function readDependencies({ properties }: BundleBlob, report: Report): Pick<Bund
   return { apis, needs };
 }
 
-/**
- * Returns the maximum OpenShift version, the first of several. (Source: OLM, which stops at several or an invalid
- * one.)
- */
+/** Returns the maximum OpenShift version as OLM reads it; undefined without a valid one. */
 function readMaxOpenShift(
   { properties }: BundleBlob,
   csv: CsvParts | undefined,
   report: Report,
 ): OpenShiftVersion | undefined {
-  const limits = properties.flatMap((property, index) =>
-    property.type === maxOpenShiftType
-      ? [{ value: getPropertyValue(property.value), path: ['properties', index, 'value'] }]
-      : [],
+  const ofBundle = properties.flatMap(({ type, value }, index) =>
+    type === maxOpenShiftProperty ? [{ text: encodeGoJson(value), index }] : [],
   );
-  if (limits.length === 0 && csv !== undefined) {
-    const value = inAnnotation(csv.annotations);
-    if (value !== undefined) limits.push({ value, path: [...csv.path] });
-  }
-  const [first] = limits;
-  if (first === undefined) return undefined;
-  const { value, path } = first;
-  const quoted = `${maxOpenShiftType} ${encodeGoJson(value)}`;
+  const [first] = ofBundle;
+  const texts = first ? ofBundle.map(({ text }) => text) : readAnnotatedMaximum(csv);
+  const [text] = texts;
+  if (text === undefined) return undefined;
+  const path = first ? ['properties', first.index, 'value'] : (csv?.path ?? []);
   const fail = (problem: string, hint: string): void =>
-    report('max-openshift', path, `${quoted}: ${problem}`, hint);
-  if (limits.length > 1) fail('duplicate property', 'keep one of them');
-  if (typeof value === 'number') {
-    fail('is a number, for which 4.1 equals 4.10', 'quote the version, such as "4.18"');
+    report('max-openshift', path, `${maxOpenShiftProperty} ${text}: ${problem}`, hint);
+  if (texts.length > 1) {
+    fail('duplicate property: OLM blocks upgrades of the cluster', 'keep one of them');
     return undefined;
   }
-  const version = typeof value === 'string' ? readOpenShiftVersion(value) : undefined;
-  if (version === undefined) fail('is not an OpenShift version', 'use a string such as "4.18"');
-  return version;
+  if (/^-?\d/.test(text)) fail('is a number, for which 4.1 equals 4.10', 'quote the version, such as "4.18"');
+  try {
+    return parseMaxOpenShift(texts);
+  } catch (error) {
+    if (!(error instanceof SemverError)) throw error;
+    const hint = 'use a string of major and minor version, such as "4.18"';
+    fail(`is not an OpenShift version: OLM blocks upgrades of the cluster: ${error.message}`, hint);
+    return undefined;
+  }
 }
 
-/** Returns the properties in an annotation of the ClusterServiceVersion. */
-function inAnnotation(annotations: JsonObject): JsonValue | undefined {
-  const text = getText(annotations[propertiesAnnotation]);
-  if (!text.includes(maxOpenShiftType)) return undefined;
+/** Returns the texts of maximum OpenShift versions in an annotation of the ClusterServiceVersion. */
+function readAnnotatedMaximum(csv: CsvParts | undefined): string[] {
+  const text = getText(csv?.annotations[propertiesAnnotation]);
+  if (!text.includes(maxOpenShiftProperty)) return [];
   try {
     const list: unknown = JSON.parse(text);
-    const limit: unknown = Array.isArray(list)
-      ? list.find((item: unknown) => isJsonObject(item) && item['type'] === maxOpenShiftType)
-      : undefined;
-    return isJsonObject(limit) ? (limit['value'] ?? null) : undefined;
+    if (!Array.isArray(list)) return [];
+    return rawElements(text).flatMap((element) => {
+      if (!element.startsWith('{')) return [];
+      const fields = new Map(rawFields(element));
+      const type: unknown = JSON.parse(fields.get('type') ?? 'null');
+      return type === maxOpenShiftProperty ? [fields.get('value') ?? 'null'] : [];
+    });
   } catch {
     // Other annotations are not checked: the property takes precedence.
-    return undefined;
+    return [];
   }
 }
 
@@ -264,17 +269,17 @@ function readOpenShiftVersions(
   csv: CsvParts | undefined,
   report: Report,
 ): string | undefined {
-  const index = properties.findIndex(({ type }) => type === openShiftVersionsKey);
+  const index = properties.findIndex(({ type }) => type === openShiftVersionsLabel);
   const property = properties[index];
   const label =
     property === undefined
-      ? getText(csv?.annotations[openShiftVersionsKey])
+      ? getText(csv?.annotations[openShiftVersionsLabel])
       : getText(getPropertyValue(property.value));
   if (label === '') return undefined;
   if (isInVersions(label, undefined) !== undefined) return detach(label);
   const path = property === undefined ? (csv?.path ?? []) : ['properties', index, 'value'];
   const hint = 'use v4.12, =v4.12 or v4.12-v4.15';
-  report('openshift-versions', path, `${openShiftVersionsKey} ${quoteGo(label)} is invalid`, hint);
+  report('openshift-versions', path, `${openShiftVersionsLabel} ${quoteGo(label)} is invalid`, hint);
   return undefined;
 }
 

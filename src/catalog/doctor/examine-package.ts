@@ -2,6 +2,17 @@ import { deprecationKey, readDeprecations } from '../../model/deprecations.js';
 import { takeTurn } from '../../core/concurrency.js';
 import { groupBy } from '../../core/groups.js';
 import { quoteGo } from '../../document/go-json.js';
+import {
+  type OpenShiftVersion,
+  compareOpenShift,
+  formatOpenShift,
+  getKubernetesMinor,
+  isAboveKubernetes,
+  isInVersions,
+  maxOpenShiftProperty,
+  openShiftMilestones,
+  openShiftVersionsLabel,
+} from '../../core/openshift-version.js';
 import { compareBytes } from '../../core/order.js';
 import { type Version, compareVersions, formatVersion } from '../../core/semver.js';
 import { schemas } from '../../model/declarative-config.js';
@@ -16,15 +27,6 @@ import type { BundleRecord } from './examine-bundle.js';
 import { examineChannel } from './examine-channel.js';
 import type { CatalogSubject } from '../../model/catalog-diagnostic.js';
 import type { FindingList } from './finding-list.js';
-import {
-  type OpenShiftVersion,
-  compareOpenShift,
-  firstWithCsvMetadata,
-  formatOpenShift,
-  isAboveKubernetes,
-  isInVersions,
-  getKubernetesMinor,
-} from './openshift.js';
 
 /** Properties of a package beyond its graph. */
 interface PackageContext {
@@ -209,7 +211,7 @@ export async function examinePackage(
     const { maxOpenShift, minKube, openShiftVersions } = record;
     const wanted = formatOpenShift(openshift);
     if (maxOpenShift !== undefined && compareOpenShift(maxOpenShift, openshift) < 0) {
-      const message = `olm.maxOpenShiftVersion ${formatOpenShift(maxOpenShift)} is below OpenShift ${wanted}`;
+      const message = `${maxOpenShiftProperty} ${formatOpenShift(maxOpenShift)} is below OpenShift ${wanted}`;
       const hint = 'publish a bundle for that version, or remove the package from its catalog';
       findings.add('max-openshift', subject, message, hint);
     }
@@ -220,7 +222,7 @@ export async function examinePackage(
       if (isAboveKubernetes(minKube, minor)) findings.add('min-kube', subject, message, hint);
     }
     if (openShiftVersions !== undefined && isInVersions(openShiftVersions, openshift) === false) {
-      const message = `com.redhat.openshift.versions ${quoteGo(openShiftVersions)} excludes OpenShift ${wanted}`;
+      const message = `${openShiftVersionsLabel} ${quoteGo(openShiftVersions)} excludes OpenShift ${wanted}`;
       const hint = 'remove the bundle from the catalog of that version';
       findings.add('openshift-versions', subject, message, hint);
     }
@@ -250,7 +252,7 @@ export async function examinePackage(
       return;
     }
     const wanted = formatOpenShift(openshift);
-    if (compareOpenShift(openshift, firstWithCsvMetadata) >= 0) {
+    if (compareOpenShift(openshift, openShiftMilestones.csvMetadata) >= 0) {
       const hint = 'convert it with opmate migrate --migrate-level bundle-object-to-csv-metadata';
       report(
         [...objects, ...both],

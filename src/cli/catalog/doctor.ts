@@ -5,7 +5,7 @@ import { reportOutput } from '../command/shared-flags.js';
 import { groupBy } from '../../core/groups.js';
 import { type CheckName, checkNames, checks, chooseChecks } from '../../catalog/doctor/checks.js';
 import { diagnoseCatalog } from '../../api/diagnose-catalog.js';
-import { parseOpenShiftVersion } from '../../catalog/doctor/openshift.js';
+import { parseOpenShiftVersion } from '../../core/openshift-version.js';
 import {
   type Diagnostic,
   type Severity,

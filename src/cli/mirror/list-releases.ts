@@ -3,7 +3,7 @@ import {
   listReleaseChannels,
   listReleaseVersions,
 } from '../../api/mirror/list-releases.js';
-import { invalidValue } from '../../core/errors.js';
+import { formatOpenShift, parseOpenShiftVersion } from '../../core/openshift-version.js';
 import { defineCommand } from '../command/declaration.js';
 import { type FlagValues, flag, grouped, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
@@ -40,24 +40,17 @@ export const command = defineCommand({
   },
   readOptions: ({ context, options }) => readMirrorOptions(options, [], context),
   async runInSession({ context, options, session }) {
-    checkFlags(options);
     await writePieces(context, session, await listText(options, session));
   },
 });
 
 type ListOptions = FlagValues<typeof flags>;
 
-function checkFlags({ version }: ListOptions): void {
-  if (version !== undefined && !/^\d{1,6}\.\d{1,6}$/.test(version))
-    throw invalidValue('--version', version, 'not a minor version', {
-      hint: 'use a version such as 4.18',
-    });
-}
-
 async function listText(
-  { channel, channels, version, filterByArchs, output }: ListOptions,
+  { channel, channels, version: versionText, filterByArchs, output }: ListOptions,
   session: CommandSession,
 ): Promise<string> {
+  const version = versionText && formatOpenShift(parseOpenShiftVersion(versionText));
   const architectures = filterByArchs.split(',').map((name) => name.trim());
   const isJson = output === 'json';
   if (channels && version !== undefined) {

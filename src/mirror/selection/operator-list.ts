@@ -2,9 +2,15 @@ import type { Catalog } from '../../catalog/catalog.js';
 import { decodeMeta } from '../../catalog/blob.js';
 import { findCsvDisplayName } from '../../catalog/facts.js';
 import { type CancelOptions } from '../../core/concurrency.js';
-import { invalidValue, throwIfCancelled } from '../../core/errors.js';
+import { throwIfCancelled } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { getText } from '../../document/json-fields.js';
+import {
+  compareOpenShift,
+  formatOpenShift,
+  openShiftMilestones,
+  parseOpenShiftVersion,
+} from '../../core/openshift-version.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { type Version, compareVersions, parseVersion, tryParse } from '../../core/semver.js';
 import { type BundleBlob, propertyTypes, schemas } from '../../model/declarative-config.js';
@@ -93,18 +99,10 @@ export function listVersions(
     .map(({ text }) => text);
 }
 
-/** First minor version of OpenShift without the marketplace catalog. */
-const firstWithoutMarketplace = 22;
-
-/** Returns the default catalogs of an OpenShift version `4.X`, which may not exist. Throws UsageError. */
-export function getDefaultCatalogs(version: string): string[] {
-  const [, minor] = /^v?4\.(\d{1,3})$/.exec(version) ?? [];
-  if (minor === undefined) {
-    throw invalidValue('--version', version, 'not a version of OpenShift', {
-      hint: 'use MAJOR.MINOR, e.g. 4.18',
-    });
-  }
+/** Returns the default catalogs of an OpenShift version, which may not exist. Throws UsageError. */
+export function getDefaultCatalogs(text: string): string[] {
+  const version = parseOpenShiftVersion(text);
   const names = ['redhat-operator', 'certified-operator', 'community-operator'];
-  if (Number(minor) < firstWithoutMarketplace) names.push('redhat-marketplace');
-  return names.map((name) => `registry.redhat.io/redhat/${name}-index:v4.${Number(minor)}`);
+  if (compareOpenShift(version, openShiftMilestones.noMarketplace) < 0) names.push('redhat-marketplace');
+  return names.map((name) => `registry.redhat.io/redhat/${name}-index:v${formatOpenShift(version)}`);
 }

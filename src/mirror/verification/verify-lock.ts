@@ -1,6 +1,12 @@
 import { type CancelOptions, mapConcurrent, withOpen } from '../../core/concurrency.js';
 import { ErrorList } from '../../core/diagnostics-error.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
+import {
+  compareOpenShift,
+  formatOpenShift,
+  openShiftMilestones,
+  readOpenShiftVersion,
+} from '../../core/openshift-version.js';
 import { type Reference, parseReference } from '../../core/reference.js';
 import { readContents } from '../../oci/image/contents.js';
 import type { OpenedReference } from '../../oci/image/open.js';
@@ -93,12 +99,13 @@ async function verifyFiltered(
 }
 
 /**
- * Reports whether clusters of a version require cosign signatures of release images: OpenShift from 4.21 on, by the
- * ClusterImagePolicy `openshift`. OKD does not.
+ * Reports whether clusters of a version require cosign signatures of release images, by the ClusterImagePolicy
+ * `openshift`. OKD does not.
  */
 function requiresSignatures(version: string): boolean {
-  const [, major = '0', minor = '0'] = /^(\d+)\.(\d+)\./.exec(version) ?? [];
-  return !version.includes('okd') && (Number(major) > 4 || (Number(major) === 4 && Number(minor) >= 21));
+  const parsed = readOpenShiftVersion(version);
+  if (parsed === undefined || version.includes('okd')) return false;
+  return compareOpenShift(parsed, openShiftMilestones.signedReleases) >= 0;
 }
 
 async function verifyContents(
@@ -114,7 +121,8 @@ async function verifyContents(
   if (!isOfRelease || verdict.status !== 'accepted') return verdict;
   const unsigned = await findUnsignedManifest(repository, contents, { signal });
   if (unsigned === undefined) return verdict;
-  const reason = `no signature of ${unsigned}, which clusters require of releases from 4.21 on`;
+  const firstSigned = formatOpenShift(openShiftMilestones.signedReleases);
+  const reason = `no signature of ${unsigned}, which clusters require of releases from ${firstSigned} on`;
   return { status: 'unsigned', reason };
 }
 

@@ -14,7 +14,7 @@ interface PackageFilter {
   all: string;
   options(catalog: CatalogOverview): Option[];
   /** Unknown values match all packages. */
-  keeps(summary: PackageSummary, value: string): boolean;
+  keeps(summary: PackageSummary, value: string, catalog: CatalogOverview): boolean;
 }
 
 const states: Record<string, { label: string; has(summary: PackageSummary): boolean }> = {
@@ -53,10 +53,13 @@ export const packageFilters: readonly PackageFilter[] = [
     field: 'openshift',
     label: 'OpenShift',
     all: 'any',
-    options: ({ packages }) => listMinors(packages).map((minor) => ({ value: minor, label: minor })),
-    keeps: ({ openshift: { min = 0, max = Infinity } = {} }, value) => {
-      const minor = Number(/^4\.(\d{1,3})$/.exec(value)?.[1] ?? NaN);
-      return Number.isNaN(minor) || (minor >= min && minor <= max);
+    options: ({ openshift }) => openshift.map((version) => ({ value: version, label: version })),
+    keeps: ({ openshift: { min, max } = {} }, value, { openshift: versions }) => {
+      const place = versions.indexOf(value);
+      if (place < 0) return true;
+      const isBelow = min !== undefined && place > versions.indexOf(min);
+      const isAbove = max !== undefined && place < versions.indexOf(max);
+      return !isBelow && !isAbove;
     },
   },
 ];
@@ -75,8 +78,14 @@ export const orderOptions: readonly Option[] = Object.entries(orders).map(([valu
 }));
 
 /** Reports whether a package matches all filters of a route. */
-export function keepsPackage(summary: PackageSummary, route: PackagesRoute): boolean {
-  return packageFilters.every(({ field, keeps }) => route[field] === '' || keeps(summary, route[field]));
+export function keepsPackage(
+  summary: PackageSummary,
+  route: PackagesRoute,
+  catalog: CatalogOverview,
+): boolean {
+  return packageFilters.every(
+    ({ field, keeps }) => route[field] === '' || keeps(summary, route[field], catalog),
+  );
 }
 
 /** Returns the comparison of a sort order; an unknown one keeps the order. */
@@ -89,13 +98,4 @@ const collator = new Intl.Collator('en', { numeric: true, sensitivity: 'base' })
 function toOptions(texts: readonly string[]): Option[] {
   const sorted = [...new Set(texts)].filter(Boolean).sort((a, b) => collator.compare(a, b));
   return sorted.map((text) => ({ value: text, label: text }));
-}
-
-/** Lists the minor versions that packages name, newest first, and the next one for packages without a maximum. */
-function listMinors(packages: readonly PackageSummary[]): string[] {
-  const limits = packages.flatMap(({ openshift }) => [openshift?.min, openshift?.max]);
-  const minors = limits.filter((minor) => minor !== undefined);
-  if (minors.length === 0) return [];
-  const [first, last] = [Math.min(...minors), Math.max(...minors) + 1];
-  return Array.from({ length: last - first + 1 }, (_, place) => `4.${last - place}`);
 }

@@ -281,10 +281,11 @@ function splitWords(query: string): string[] {
 
 /** Returns the matching packages; until the server responds, those whose visible fields match. */
 function findPackages(
-  { packages }: CatalogOverview,
+  catalog: CatalogOverview,
   search: SearchResult | undefined,
   route: PackagesRoute,
 ): FoundPackage[] {
+  const { packages } = catalog;
   const words = splitWords(route.query);
   let results: FoundPackage[];
   if (words.length === 0 || search === undefined) {
@@ -301,7 +302,7 @@ function findPackages(
       return summary === undefined ? [] : [{ package: summary, matches }];
     });
   }
-  const kept = results.filter((match) => keepsPackage(match.package, route));
+  const kept = results.filter((match) => keepsPackage(match.package, route, catalog));
   // A stable sort: results keep their rank in the default order.
   const compare = comparePackages(route.sort);
   return kept.sort((a, b) => compare(a.package, b.package));

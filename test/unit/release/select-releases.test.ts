@@ -30,6 +30,24 @@ const graphs: Record<string, string> = {
   'stable-4.3': graphText(['4.2.2', '4.3.0', '4.3.1'], [['4.2.2', '4.3.0']], {
     conditional: [{ from: '4.3.0', to: '4.3.1', risk: 'LosesPods' }],
   }),
+  'stable-4.21': graphText(['4.21.1', '4.22.3'], [['4.21.1', '4.22.3']]),
+  'stable-4.22': graphText(['4.22.3', '4.22.4'], [['4.22.3', '4.22.4']]),
+  'stable-4.23': graphText(['4.23.1']),
+  'stable-5.0': graphText(
+    ['4.22.4', '5.0.0', '5.0.1'],
+    [
+      ['4.22.4', '5.0.0'],
+      ['5.0.0', '5.0.1'],
+    ],
+  ),
+  'stable-5.1': graphText(
+    ['4.23.1', '5.0.1', '5.1.0'],
+    [
+      ['4.23.1', '5.1.0'],
+      ['5.0.1', '5.1.0'],
+    ],
+  ),
+  'stable-6.0': graphText(['6.0.0']),
   'fast-4.3': graphText(['4.3.0', '4.3.1'], [['4.3.0', '4.3.1']]),
   'lonely-4.2': graphText(['4.2.5']),
   'dev-preview': graphText(['4.2.5']),
@@ -76,6 +94,27 @@ describe('release/select-releases', () => {
     expect(versions).toEqual(['4.1.1', '4.1.3', '4.2.0', '4.2.2', '4.3.0']);
     expect(asked.sort()).toEqual(['stable-4.1', 'stable-4.2', 'stable-4.3']);
     expect(warnings).toEqual([]);
+  });
+
+  it.each([
+    ['4.21', '4.21.1', '5.0', ['4.21.1', '4.22.3', '4.22.4', '5.0.0', '5.0.1']],
+    ['4.22', '4.22.3', '5.1', ['4.22.3', '4.22.4', '5.0.0', '5.0.1', '5.1.0']],
+    ['4.23', '4.23.1', '5.1', ['4.23.1', '5.1.0']],
+    ['5.0', '5.0.0', '5.1', ['5.0.0', '5.0.1', '5.1.0']],
+  ])('connects channels from %s (%s) across major versions to %s', async (from, minVersion, to, expected) => {
+    const { versions, warnings } = await select([
+      channel(`stable-${from}`, { minVersion, maxVersion: minVersion }),
+      channel(`stable-${to}`),
+    ]);
+    expect({ versions, warnings }).toEqual({ versions: expected, warnings: [] });
+  });
+
+  it('warns of a step between major versions that is unknown', async () => {
+    const { versions, warnings } = await select([channel('stable-5.1'), channel('stable-6.0')]);
+    expect(versions).toEqual(['5.1.0', '6.0.0']);
+    expect(warnings).toEqual([
+      'update path from stable-5.1 to stable-6.0: not computed, the version after 5.1 is unknown',
+    ]);
   });
 
   it('connects two channels of the same minor version', async () => {

@@ -196,7 +196,7 @@ describe('CatalogView', () => {
     expect(view.overview().packages.find(({ name }) => name === 'gadget')).toMatchObject({
       categories: ['Storage', 'Big Data'],
       // The label allows 4.12, the version of Kubernetes 4.13 and later.
-      openshift: { min: 13, max: 16 },
+      openshift: { min: '4.13', max: '4.16' },
     });
   });
 

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { DirectoryCatalog } from '../../../../src/catalog/catalog.js';
+import { parseOpenShiftVersion } from '../../../../src/core/openshift-version.js';
 import { type CheckName, checkNames, chooseChecks } from '../../../../src/catalog/doctor/checks.js';
 import { type DiagnoseOptions, diagnoseCatalog } from '../../../../src/catalog/doctor/diagnose.js';
 import type { CatalogDiagnostic } from '../../../../src/model/catalog-diagnostic.js';
@@ -620,6 +621,63 @@ describe('diagnoseCatalog', () => {
     const objects = withBundle({ properties: [csvObject({})] });
     expect([await at(16, objects), await at(17, objects)]).toEqual([[], ['csv-metadata']]);
     expect(await at(16, one)).toEqual(['csv-metadata']);
+  });
+
+  it.each([
+    ['4.14', 27, 'olm.bundle.object'],
+    ['4.15', 28, 'olm.bundle.object'],
+    ['4.16', 29, 'olm.bundle.object'],
+    ['4.17', 30, 'olm.csv.metadata'],
+    ['4.18', 31, 'olm.csv.metadata'],
+    ['4.19', 32, 'olm.csv.metadata'],
+    ['4.20', 33, 'olm.csv.metadata'],
+    ['4.21', 34, 'olm.csv.metadata'],
+    ['4.22', 35, 'olm.csv.metadata'],
+    ['4.23', 36, 'olm.csv.metadata', '5.0'],
+    ['5.0', 36, 'olm.csv.metadata', '4.23'],
+    ['5.1', 37, 'olm.csv.metadata'],
+  ])('compares the limits of bundles with OpenShift %s', async (name, kubernetes, form, alias = name) => {
+    const openshift = parseOpenShiftVersion(name);
+    const codes = async (blobs: object[]): Promise<string[]> =>
+      (await diagnose(blobs, { openshift }))
+        .map(({ code }) => code)
+        .filter((code) => code !== 'csv-metadata');
+    for (const maximum of [name, alias])
+      expect(await codes(withProperty('olm.maxOpenShiftVersion', maximum))).toEqual([]);
+    expect(await codes(withProperty('olm.maxOpenShiftVersion', '4.13'))).toEqual(['max-openshift']);
+    for (const label of [`v${name}`, `=v${alias}`, `v4.13-v${alias}`, `v${name}-v5.2`])
+      expect(await codes(withProperty('com.redhat.openshift.versions', label))).toEqual([]);
+    for (const label of ['v5.2', '=v4.13', 'v4.12-v4.13'])
+      expect(await codes(withProperty('com.redhat.openshift.versions', label))).toEqual([
+        'openshift-versions',
+      ]);
+    const withKube = (minor: number): object[] =>
+      withBundle({
+        properties: [
+          { type: 'olm.csv.metadata', value: { ...metadata.value, minKubeVersion: `1.${minor}.0` } },
+        ],
+      });
+    expect([await codes(withKube(kubernetes)), await codes(withKube(kubernetes + 1))]).toEqual([
+      [],
+      ['min-kube'],
+    ]);
+    const objects = await diagnose(withBundle({ properties: [csvObject({})] }), { openshift });
+    expect(objects.some(({ code }) => code === 'csv-metadata')).toBe(form === 'olm.csv.metadata');
+  });
+
+  it('reads a maximum version as OLM does: several or an invalid one block upgrades', async () => {
+    const at = async (...values: unknown[]): Promise<string[]> => {
+      const limits = values.map((value) => ({ type: 'olm.maxOpenShiftVersion', value }));
+      const blobs = withBundle({ properties: [metadata, ...limits] });
+      const checks = chooseChecks(['max-openshift']);
+      const findings = await diagnose(blobs, { openshift: { major: 4, minor: 20 }, checks });
+      return findings.map(({ problem }) => problem);
+    };
+    expect(await at('4.20.0')).toEqual([]);
+    expect(await at(4.21)).toEqual(['olm.maxOpenShiftVersion 4.21: is a number, for which 4.1 equals 4.10']);
+    for (const value of ['4.20.1', '', true, null, { max: '4.21' }, '4.20-rc.1'])
+      expect((await at(value)).join()).toContain('OLM blocks upgrades');
+    expect((await at('4.21', '4.22')).join()).toContain('duplicate property: OLM blocks upgrades');
   });
 
   it('keeps to the checks and packages that are chosen', async () => {

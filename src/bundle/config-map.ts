@@ -1,6 +1,6 @@
 import { gunzipSync } from 'node:zlib';
 import { normalizeEntryPath } from '../archive/entry-path.js';
-import { findBase64Error } from '../core/base64.js';
+import { findBase64Error } from '../core/text/base64.js';
 import { LimitError, systemCode } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';

@@ -1,4 +1,4 @@
-import { findBase64Error } from '../core/base64.js';
+import { findBase64Error } from '../core/text/base64.js';
 import { OpmateError } from '../core/errors.js';
 import { decodeUtf8, getGoKind, quoteGo } from '../document/go-json.js';
 import { findField } from '../document/go-json-fold.js';

@@ -1,5 +1,5 @@
 import { throwFileError } from '../core/errors.js';
-import { matchGlob } from '../core/glob.js';
+import { matchGlob } from '../core/text/glob.js';
 import { readRegularFile } from '../files/read-file.js';
 
 /**

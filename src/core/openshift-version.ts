@@ -199,7 +199,7 @@ export function isInVersions(label: string, version: OpenShiftVersion | undefine
 }
 
 /** Limits of the OpenShift versions that a bundle declares; undefined without one. */
-export interface OpenShiftLimits {
+interface OpenShiftLimits {
   maxOpenShift: OpenShiftVersion | undefined;
   minKube: Version | undefined;
   /** Valid `com.redhat.openshift.versions`. */

@@ -1,5 +1,5 @@
 import { OpmateError } from '../core/errors.js';
-import { matchGlob } from '../core/glob.js';
+import { matchGlob } from '../core/text/glob.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import type { ChartFiles } from './chart.js';
 

@@ -1,4 +1,4 @@
-import { findBase64Error } from '../core/base64.js';
+import { findBase64Error } from '../core/text/base64.js';
 import { OpmateError } from '../core/errors.js';
 import { describeKind } from '../document/field.js';
 import { formatGoFloat } from '../document/go-float.js';

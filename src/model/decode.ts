@@ -1,6 +1,6 @@
 import { addContext } from '../core/diagnostics-error.js';
 import { OpmateError } from '../core/errors.js';
-import { findBase64Error } from '../core/base64.js';
+import { findBase64Error } from '../core/text/base64.js';
 import { getGoKind, sortKeysDeep } from '../document/go-json.js';
 import { foldFieldName } from '../document/go-json-fold.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';

@@ -1,6 +1,6 @@
 import { type Manifest, readManifests } from '../kube/manifests.js';
 import { readFileWithin } from '../bundle/read.js';
-import { findBase64Error } from '../core/base64.js';
+import { findBase64Error } from '../core/text/base64.js';
 import { type Diagnostic, formatPath } from '../core/diagnostic.js';
 import { DiagnosticsError, ErrorList } from '../core/diagnostics-error.js';
 import { LimitError, OpmateError } from '../core/errors.js';

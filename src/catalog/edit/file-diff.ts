@@ -1,6 +1,6 @@
 import { withOpen } from '../../core/concurrency.js';
 import type { FileHandle } from 'node:fs/promises';
-import { diffLines } from '../../core/line-diff.js';
+import { diffLines } from '../../core/text/line-diff.js';
 import { LineCounter } from '../documents.js';
 import { openFile, readAgain } from '../file-access.js';
 import type { FileEdit, Splice } from './blob-edits.js';

@@ -1,4 +1,4 @@
-import { splitLines } from '../../core/line-diff.js';
+import { splitLines } from '../../core/text/line-diff.js';
 import { isDeepStrictEqual } from 'node:util';
 import { encodeGoJson } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';

@@ -4,7 +4,7 @@ import { type CancelOptions } from '../../core/concurrency.js';
 import { throwIfCancelled } from '../../core/errors.js';
 import { sortKeysDeep } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
-import { diffLines } from '../../core/line-diff.js';
+import { diffLines } from '../../core/text/line-diff.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { encodeYaml } from '../../document/yaml.js';
 import { getValue } from '../../document/json-fields.js';

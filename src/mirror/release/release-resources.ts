@@ -1,4 +1,4 @@
-import { findBase64Error } from '../../core/base64.js';
+import { findBase64Error } from '../../core/text/base64.js';
 import { OpmateError } from '../../core/errors.js';
 import { pushTo } from '../../core/groups.js';
 import { sortedByBytes } from '../../core/order.js';

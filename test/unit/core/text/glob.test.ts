@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { matchGlob } from '../../../src/core/glob.js';
+import { matchGlob } from '../../../../src/core/text/glob.js';
 
 describe('matchGlob', () => {
   it.each([

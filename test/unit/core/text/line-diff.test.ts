@@ -2,10 +2,10 @@ import { execFileSync } from 'node:child_process';
 import path from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { diffLines } from '../../../src/core/line-diff.js';
-import { directoryWith } from '../../support/temporary.js';
+import { diffLines } from '../../../../src/core/text/line-diff.js';
+import { directoryWith } from '../../../support/temporary.js';
 
-describe('core/line-diff', () => {
+describe('core/text/line-diff', () => {
   it('shows the lines that differ, with three around them', () => {
     const before = Array.from({ length: 20 }, (_, at) => `${at}\n`).join('');
     const after = before.replace('\n5\n', '\n5a\n5b\n').replace('19\n', '19');

@@ -1,4 +1,4 @@
-import { firstWithCsvMetadata, compareOpenShift } from '../catalog/doctor/openshift.js';
+import { compareOpenShift, openShiftMilestones } from '../core/openshift-version.js';
 
 /** Migration levels of rendered catalogs. */
 export type CatalogLevel = 'none' | 'bundle-object-to-csv-metadata';
@@ -11,5 +11,5 @@ export function getCatalogLevel(catalog: string): CatalogLevel {
   const [, major, minor] = /^v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.|$)/.exec(catalog) ?? [];
   if (major === undefined) return 'none';
   const version = { major: Number(major), minor: Number(minor ?? 0) };
-  return compareOpenShift(version, firstWithCsvMetadata) >= 0 ? 'bundle-object-to-csv-metadata' : 'none';
+  return compareOpenShift(version, openShiftMilestones.csvMetadata) >= 0 ? 'bundle-object-to-csv-metadata' : 'none';
 }

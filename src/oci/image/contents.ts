@@ -4,7 +4,7 @@ import type { Logger } from '../../core/log.js';
 import { parseManifest } from './manifest.js';
 import { choosePlatform, missingPlatform, readListed, getSubject } from './platform.js';
 import type { ManifestContent, Repository } from '../registry/repository.js';
-import { type Descriptor, type Platform, manifestMediaTypes, uniqueByDigest } from './types.js';
+import { type Descriptor, type Platform, uniqueByDigest } from './types.js';
 
 /** Maximum manifests of an image: indexes, images and referrers. */
 const maxManifests = 20_000;
@@ -61,7 +61,8 @@ export async function readContentsFrom(
 ): Promise<ImageContents> {
   const tree = createTree(source, options);
   await tree.read([{ content: root, subject: getSubject(source.name, reference) }], options.platforms);
-  const contents = { root: root.descriptor, manifests: tree.inOrder([root.descriptor.digest]) };
+  const manifests = tree.inOrder([root.descriptor.digest]);
+  const contents = { root: manifests.at(-1)?.descriptor ?? root.descriptor, manifests };
   return options.referrers ? tree.addReferrers(contents) : contents;
 }
 
@@ -165,20 +166,16 @@ export function describeManifest(
   subject: string,
   platforms?: readonly Platform[],
 ): { manifest: ContentManifest; entries: readonly Descriptor[] } {
-  const { mediaType, digest, size } = content.descriptor;
-  const parsed = parseManifest(content.bytes, { subject, mediaType });
-  const isIndex = parsed.kind === 'index';
-  const listed = isIndex
-    ? wantedEntries(parsed.index.manifests, subject, platforms)
-    : [parsed.manifest.config, ...parsed.manifest.layers];
-  const isManifest = (entry: Descriptor): boolean => isIndex && manifestMediaTypes.includes(entry.mediaType);
-  const unique = uniqueByDigest(listed);
-  const entries = unique.filter(isManifest);
+  const { digest, size } = content.descriptor;
+  const parsed = parseManifest(content.bytes, { subject, mediaType: content.descriptor.mediaType });
+  const entries =
+    parsed.kind === 'index' ? uniqueByDigest(wantedEntries(parsed.index.manifests, subject, platforms)) : [];
+  const blobs = parsed.kind === 'index' ? [] : [parsed.manifest.config, ...parsed.manifest.layers];
   return {
     manifest: {
-      descriptor: { mediaType, digest, size },
+      descriptor: { mediaType: parsed.mediaType, digest, size },
       manifests: entries.map((entry) => entry.digest),
-      blobs: unique.filter((entry) => !isManifest(entry)).map(getBlob),
+      blobs: uniqueByDigest(blobs).map(getBlob),
       bytes: content.bytes,
     },
     entries,

@@ -22,14 +22,20 @@ export type ParsedManifest =
   | { kind: 'image'; mediaType: string; manifest: ImageManifest }
   | { kind: 'index'; mediaType: string; index: ImageIndex };
 
+/** Returns a media type as clients compare it: without parameters, in lower case. */
+function normalizeType(mediaType: string): string {
+  return (mediaType.split(';', 1)[0] ?? '').trim().toLowerCase();
+}
+
 /** Reports whether a media type is that of an index or manifest list. */
 export function isIndexType(mediaType: string): boolean {
-  return mediaType === mediaTypes.ociIndex || mediaType === mediaTypes.dockerManifestList;
+  const type = normalizeType(mediaType);
+  return type === mediaTypes.ociIndex || type === mediaTypes.dockerManifestList;
 }
 
 /** Reports whether a descriptor is that of a manifest or index. */
-export function isManifestType(descriptor: Descriptor): boolean {
-  return manifestMediaTypes.includes(descriptor.mediaType);
+export function isManifestType({ mediaType }: Pick<Descriptor, 'mediaType'>): boolean {
+  return manifestMediaTypes.includes(normalizeType(mediaType));
 }
 
 /** Reports whether a layer must not be redistributed, and so may be missing. */
@@ -42,12 +48,15 @@ interface ParseManifestOptions {
   subject: string;
   /** Announced type: media type of the descriptor, or a Content-Type header. */
   mediaType?: string | undefined;
+  /** A list of referrers, whose entries may be artifacts of other types. */
+  isReferrersList?: boolean;
 }
 
 /**
  * Parses an image manifest or index, OCI or Docker schema 2. Unknown fields are ignored. Refuses ambiguous documents
- * (CVE-2021-41190): fields of another kind, another media type than announced, duplicate keys, keys in another case.
- * Throws OpmateError SYNTAX, INVALID, UNSUPPORTED (schema 1, unknown types) or LIMIT (4 MiB, 10,000 entries).
+ * (CVE-2021-41190): fields of another kind, another media type than announced, duplicate keys, keys in another case,
+ * index entries that are not manifests. Throws OpmateError SYNTAX, INVALID, UNSUPPORTED (schema 1, unknown types) or
+ * LIMIT (4 MiB, 10,000 entries).
  */
 export function parseManifest(bytes: Uint8Array, options: ParseManifestOptions): ParsedManifest {
   const { subject } = options;
@@ -84,7 +93,8 @@ export function parseManifest(bytes: Uint8Array, options: ParseManifestOptions):
     subject: fields.subject.isPresent ? readDescriptor(fields.subject) : undefined,
   });
   if (isIndex) {
-    const manifests = fields.manifests.optionalList(maxIndexEntries).map(readDescriptor);
+    const readEntry = options.isReferrersList ? readDescriptor : readIndexEntry;
+    const manifests = fields.manifests.optionalList(maxIndexEntries).map(readEntry);
     return { kind: 'index', mediaType, index: { ...common, manifests } };
   }
   return {
@@ -96,6 +106,17 @@ export function parseManifest(bytes: Uint8Array, options: ParseManifestOptions):
       layers: fields.layers.optionalList().map(readDescriptor),
     },
   };
+}
+
+/**
+ * Reads an entry of an index. Clients run an entry of the right platform whatever its media type says, so one that is
+ * no manifest is refused, and a spelling that others read as a manifest type becomes that type.
+ */
+function readIndexEntry(field: Field<never>): Descriptor {
+  const descriptor = readDescriptor(field);
+  if (isManifestType(descriptor)) return { ...descriptor, mediaType: normalizeType(descriptor.mediaType) };
+  const problem = `${quoteShort(descriptor.mediaType)} is neither an image nor an index`;
+  return field.field('mediaType').fail(problem, { code: 'unsupported' });
 }
 
 /** Fields of images only and of indexes only; both refuse those of older formats. */
@@ -282,7 +303,7 @@ function defined<T extends object>(object: T): { [K in keyof T]: Exclude<T[K], u
 
 /** Returns the media type of a Content-Type header; undefined for generic ones. */
 function knownType(header: string | undefined): string | undefined {
-  const type = header?.split(';')[0]?.trim().toLowerCase();
+  const type = header === undefined ? undefined : normalizeType(header);
   const generic = ['', 'application/json', 'application/octet-stream', 'binary/octet-stream', 'text/plain'];
   return type === undefined || generic.includes(type) ? undefined : type;
 }

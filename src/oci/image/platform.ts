@@ -7,7 +7,13 @@ import {
   OpmateError,
   UsageError,
 } from '../../core/errors.js';
-import { isIndexType, maxIndexEntries, type ParsedManifest, parseManifest } from './manifest.js';
+import {
+  isIndexType,
+  isManifestType,
+  maxIndexEntries,
+  type ParsedManifest,
+  parseManifest,
+} from './manifest.js';
 import type { ManifestContent, Repository } from '../registry/repository.js';
 import type { Descriptor, ImageIndex, Platform } from './types.js';
 
@@ -68,13 +74,13 @@ export interface PlatformChoice {
 
 /**
  * Returns the entry of an index without nested ones for the requested platform, else that of the host, else linux/amd64,
- * else the only one. Attestations are ignored. Returns undefined if none matches.
+ * else the only one. Attestations and what is no manifest are ignored. Returns undefined if none matches.
  */
 export function choosePlatform(
   entries: readonly Descriptor[],
   choice: PlatformChoice,
 ): Descriptor | undefined {
-  const images = entries.filter((entry) => !isAttestation(entry));
+  const images = entries.filter((entry) => isManifestType(entry) && !isAttestation(entry));
   const only = images.length === 1 ? images[0] : undefined;
   if (choice.platform) return findPlatform(images, choice.platform) ?? (only?.platform ? undefined : only);
   for (const wanted of defaultPlatforms(choice.hostPlatform)) {

@@ -6,7 +6,8 @@ import { isJsonObject } from '../../document/json.js';
 import { moveWhole } from '../../files/move-whole.js';
 import { readFileClock } from '../../files/staging.js';
 import { LayoutStore } from './layout-store.js';
-import { manifestMediaTypes, maxManifestBytes } from '../image/types.js';
+import { isManifestType } from '../image/manifest.js';
+import { maxManifestBytes } from '../image/types.js';
 
 /** Options of `collectGarbage`. */
 export interface CollectGarbageOptions extends CancelOptions {
@@ -105,7 +106,7 @@ function* referencesIn(value: unknown, isListed = false): Generator<{ digest: st
     for (const item of value) yield* referencesIn(item, isListed);
   } else if (isJsonObject(value)) {
     const { mediaType } = value;
-    const isManifest = isListed || (typeof mediaType === 'string' && manifestMediaTypes.includes(mediaType));
+    const isManifest = isListed || (typeof mediaType === 'string' && isManifestType({ mediaType }));
     for (const [key, member] of Object.entries(value)) {
       yield* referencesIn(member, key === 'digest' ? isManifest : key === 'manifests');
     }

@@ -58,7 +58,7 @@ async function readAllPages(
     }
     isFirst = false;
     if (page.status !== 200) throw await requester.failure(page.response, subject, 'pull');
-    const parsed = parseManifest(page.bytes, { subject, mediaType: page.mediaType });
+    const parsed = parseManifest(page.bytes, { subject, mediaType: page.mediaType, isReferrersList: true });
     if (parsed.kind === 'index') descriptors.push(...parsed.index.manifests);
   }
   return descriptors;

@@ -71,7 +71,11 @@ export function createReferrersTags(read: ReadManifest, logger: Logger) {
     const content = await read(requester, tag, options);
     if (content === undefined) return undefined;
     const { digest, mediaType } = content.descriptor;
-    const parsed = parseManifest(content.bytes, { subject: getSubject(requester.name, tag), mediaType });
+    const parsed = parseManifest(content.bytes, {
+      subject: getSubject(requester.name, tag),
+      mediaType,
+      isReferrersList: true,
+    });
     if (digest === subject || parsed.kind === 'image')
       return { digest, index: undefined, referrers: [], isList: false };
     const { index } = parsed;

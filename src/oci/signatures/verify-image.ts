@@ -12,7 +12,8 @@ import {
 import { findIdentityProblem } from '../../trust/signed-identity.js';
 import { verifySigstoreSignature } from '../../trust/sigstore-signature.js';
 import { type ImageContents } from '../image/contents.js';
-import { isIndexType } from '../image/manifest.js';
+import { isIndexType, parseManifest } from '../image/manifest.js';
+import { getSubject } from '../image/platform.js';
 import type { Repository } from '../registry/repository.js';
 import { readAttachedSignatures } from './attached-signatures.js';
 
@@ -47,8 +48,9 @@ interface VerifyImageOptions extends CancelOptions {
 }
 
 /**
- * Checks an image against a policy. Of an index, either itself or each of its images must be signed: release images are
- * signed per platform, and clients verify what they run. Throws only CancelledError: an unreadable signature is refused.
+ * Checks an image against a policy. Of an index, either itself or each of its entries must be signed: release images are
+ * signed per platform, and clients verify what they run. Throws CancelledError, and the errors of reading indexes; an
+ * unreadable signature is refused.
  */
 export async function verifyImage(
   repository: Repository,
@@ -60,7 +62,7 @@ export async function verifyImage(
   if (verdict.status === 'verified' || verdict.status === 'accepted') return verdict;
   if (!isIndexType(contents.root.mediaType)) return verdict;
   let first: Verdict | undefined;
-  for (const digest of imageManifests(contents)) {
+  for (const digest of await listImages(repository, contents, options)) {
     const own = await judge(repository, digest, rule, options);
     if (own.status !== 'verified') return { ...own, reason: `${digest}: ${own.reason}` };
     first ??= own;
@@ -77,20 +79,39 @@ export async function findUnsignedManifest(
   contents: ImageContents,
   options: CancelOptions,
 ): Promise<string | undefined> {
-  for (const digest of imageManifests(contents)) {
+  for (const digest of await listImages(repository, contents, options)) {
     if ((await readAttachedSignatures(repository, digest, options)).length === 0) return digest;
   }
   return undefined;
 }
 
-/** Returns the digests of the single-platform manifests of an image. */
-function imageManifests({ root, manifests }: ImageContents): string[] {
+/**
+ * Returns the digests of all entries of an image's indexes, or of the image itself. Indexes are read again, as their
+ * manifests are what clients choose from: known contents may come from a lock that lacks entries.
+ */
+async function listImages(
+  repository: Repository,
+  { root, manifests }: ImageContents,
+  options: CancelOptions,
+): Promise<string[]> {
   if (!isIndexType(root.mediaType)) return [root.digest];
-  const listed = new Set(manifests.flatMap((manifest) => manifest.manifests));
-  return manifests
-    .map(({ descriptor }) => descriptor)
-    .filter(({ digest, mediaType }) => listed.has(digest) && !isIndexType(mediaType))
-    .map(({ digest }) => digest);
+  const known = new Map(manifests.map((manifest) => [manifest.descriptor.digest, manifest]));
+  const listed = new Set([root.digest]);
+  const images: string[] = [];
+  // A set is iterated with what is added meanwhile, and each digest once.
+  for (const digest of listed) {
+    const manifest = known.get(digest);
+    const isIndex = manifest !== undefined && isIndexType(manifest.descriptor.mediaType);
+    if (!isIndex) {
+      images.push(digest);
+      continue;
+    }
+    const bytes = manifest.bytes ?? (await repository.getManifest(digest, options)).bytes;
+    const subject = getSubject(repository.name, digest);
+    const parsed = parseManifest(bytes, { subject, mediaType: manifest.descriptor.mediaType });
+    if (parsed.kind === 'index') for (const entry of parsed.index.manifests) listed.add(entry.digest);
+  }
+  return images;
 }
 
 async function judge(

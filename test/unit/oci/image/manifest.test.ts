@@ -10,6 +10,7 @@ const config = descriptorOf('{}', mediaTypes.ociConfig);
 const layer = descriptorOf('layer');
 const image = { schemaVersion: 2, mediaType: mediaTypes.ociManifest, config, layers: [layer] };
 const index = { schemaVersion: 2, mediaType: mediaTypes.ociIndex, manifests: [] };
+const listed = { ...layer, mediaType: mediaTypes.dockerManifest };
 const subject = 'quay.io/ns/name:v1';
 
 function refusal(document: object | string, mediaType?: string): string {
@@ -33,7 +34,7 @@ describe('oci/manifest', () => {
     const list = {
       schemaVersion: 2,
       mediaType: mediaTypes.dockerManifestList,
-      manifests: [{ ...layer, platform: { os: 'linux', architecture: 'arm', variant: 'v7' } }],
+      manifests: [{ ...listed, platform: { os: 'linux', architecture: 'arm', variant: 'v7' } }],
     };
     expect(parseManifest(bytesOf(list), { subject })).toEqual({
       kind: 'index',
@@ -52,6 +53,34 @@ describe('oci/manifest', () => {
     expect(typeOf(bare, mediaTypes.dockerManifest)).toBe(mediaTypes.dockerManifest);
     expect(typeOf(bareIndex)).toBe(mediaTypes.ociIndex);
     expect(typeOf(image, `${mediaTypes.ociManifest}; charset=utf-8`)).toBe(mediaTypes.ociManifest);
+  });
+
+  it.each([
+    'application/octet-stream',
+    'application/json',
+    'application/vnd.docker.distribution.manifest.v1+prettyjws',
+    mediaTypes.ociLayerGzip,
+    `x${mediaTypes.ociManifest}`,
+  ])('refuses an index entry of type %s, which clients may run all the same', (mediaType) => {
+    const document = { ...index, manifests: [{ ...layer, mediaType }] };
+    expect(refusal(document)).toContain('manifests[0].mediaType: ');
+    expect(refusal(document)).toContain(`UNSUPPORTED`);
+    expect(parseManifest(bytesOf(document), { subject, isReferrersList: true })).toMatchObject({
+      index: { manifests: [{ mediaType }] },
+    });
+  });
+
+  it('reads an index entry with parameters or in upper case as the type that others read', () => {
+    for (const mediaType of [
+      `${mediaTypes.ociManifest}; charset=utf-8`,
+      'application/vnd.OCI.image.manifest.V1+json',
+    ]) {
+      expect(
+        parseManifest(bytesOf({ ...index, manifests: [{ ...layer, mediaType }] }), { subject }),
+      ).toMatchObject({
+        index: { manifests: [{ mediaType: mediaTypes.ociManifest }] },
+      });
+    }
   });
 
   it('takes null for absent, as Go writes it', () => {

@@ -47,6 +47,12 @@ describe('oci/platform', () => {
     expect(choice([entry()], 'linux/arm64')).toBe('any');
   });
 
+  it('ignores what is no manifest, whatever platform it names', () => {
+    const hidden = entry('linux/amd64', { mediaType: 'application/octet-stream' });
+    expect(choice([hidden, entry('linux/arm64')], 'linux/amd64')).toBeUndefined();
+    expect(choice([hidden])).toBeUndefined();
+  });
+
   it('takes the host’s, else linux/amd64, else the only one', () => {
     const entries = [entry('linux/arm64'), entry('linux/amd64')];
     expect(choice(entries, undefined, 'linux/arm64')).toBe('linux/arm64');

@@ -1,7 +1,7 @@
 import { withOpen } from '../core/concurrency.js';
 import { addContext } from '../core/diagnostics-error.js';
 import { readPackageContent } from '../catalog/package-content.js';
-import { invalidValue, OpmateError, redact, UsageError } from '../core/errors.js';
+import { invalidValue, OpmateError, redactUrls, UsageError } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import type { PackageContent } from '../graph/resolve-content.js';
 import type { ResolveCatalog } from '../graph/resolve.js';
@@ -30,9 +30,9 @@ export function parseNamedCatalog(text: string): NamedCatalog {
   const [whole = '', ...settings] = text.split(/,(?=(?:priority|labels)=)/);
   const [, input, after] = namePattern.exec(whole) ?? [];
   const reference = after ?? whole;
-  const name = input ?? redact(reference);
+  const name = input ?? redactUrls(reference);
   const fault = (problem: string): UsageError =>
-    invalidValue('--catalog', redact(text), problem, {
+    invalidValue('--catalog', redactUrls(text), problem, {
       hint: 'use REF, or NAME=REF,priority=N,labels=KEY=VALUE,…',
     });
   if (reference === '') throw fault('no catalog is named');

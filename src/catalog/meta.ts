@@ -5,6 +5,7 @@ import { encodeGoJson, getGoKind, quoteGo, sortKeysDeep } from '../document/go-j
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { groupBy } from '../core/groups.js';
 import { compareBytes } from '../core/order.js';
+import { withoutSecretFields } from '../core/redact.js';
 import type { BlobOrigin } from '../model/facts.js';
 
 /**
@@ -51,7 +52,10 @@ function checkedMeta(value: JsonValue, origin: BlobOrigin): Meta {
   };
   const [schema, packageName, name] = [toText('schema'), toText('package'), toText('name')];
   if (schema === '')
-    throw missingSchema(`${encodeGoJson(sortKeysDeep(value))}\n`, hintFor(value, origin.file));
+    throw missingSchema(
+      `${encodeGoJson(sortKeysDeep(withoutSecretFields(value)))}\n`,
+      hintFor(value, origin.file),
+    );
   return { schema, package: packageName, name, value, origin };
 }
 
@@ -92,7 +96,8 @@ function foldKeys(keys: string[]): Map<string, string> {
 
 function expectString(key: string, value: JsonValue): string {
   if (typeof value === 'string') return value;
-  const got = `${goFormat(value, wrongVerb)}: ${goFormat(value, (_type, text) => text)}`;
+  const shown = withoutSecretFields(value);
+  const got = `${goFormat(shown, wrongVerb)}: ${goFormat(shown, (_type, text) => text)}`;
   const text = `expected value for key ${quoteGo(key)} to be a string, got ${got}`;
   throw new OpmateError('INVALID', text, { hint: `quote the value of ${key}` });
 }

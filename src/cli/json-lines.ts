@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream';
 import { type Diagnostic, encodeDiagnostic, formatPlace } from '../core/diagnostic.js';
-import { redact } from '../core/errors.js';
+import { redactUrls } from '../core/errors.js';
 import { severityLevels } from '../core/log.js';
 import { formatCatalogMessage } from '../model/catalog-diagnostic.js';
 import type { CommandContext } from './context.js';
@@ -59,10 +59,17 @@ export class JsonLines extends Writable {
     }
     const time = this.#now().toISOString();
     return entries
-      .map((item) => (typeof item === 'string' ? item : redact(JSON.stringify({ time, ...item }))))
+      .map((item) => (typeof item === 'string' ? item : encodeJsonLine({ time, ...item })))
       .map((line) => `${line}\n`)
       .join('');
   }
+}
+
+/** Returns an object as a line of JSON without a line feed, and without the credentials of URLs in its texts. */
+export function encodeJsonLine(fields: object): string {
+  return JSON.stringify(fields, (_key, value: unknown) =>
+    typeof value === 'string' ? redactUrls(value) : value,
+  );
 }
 
 /** Returns a diagnostic as fields of a JSON line, those of an error. */

@@ -1,5 +1,5 @@
 import type { Ora } from 'ora';
-import { redact } from '../core/errors.js';
+import { redactUrls } from '../core/errors.js';
 import { type Diagnostic, formatWithHint } from '../core/diagnostic.js';
 import {
   type LogFields,
@@ -10,7 +10,7 @@ import {
 } from '../core/log.js';
 import type { CommandContext } from './context.js';
 import type { GlobalOptions } from './command/global-flags.js';
-import { encodeLine } from './json-lines.js';
+import { encodeJsonLine, encodeLine } from './json-lines.js';
 import { printable } from './printable.js';
 import { type RunningTask, describeProgress, withEvent } from './progress-text.js';
 
@@ -37,11 +37,11 @@ export function parseLevel(options: GlobalOptions): LogLevel {
 export function createLogger(context: CommandContext, options: GlobalOptions): ClosableLogger {
   const minimum = parseLevel(options);
   const isJson = options.logFormat === 'json';
-  const lines = createLineWriter(context, isJson ? (text) => text : printable);
+  const lines = createLineWriter(context, isJson ? (text) => text : (text) => printable(redactUrls(text)));
   const spinner = createSpinner(context);
   const shows = (level: LogLevel): boolean => order[level] <= order[minimum];
   const toJson = (line: object): string =>
-    `${JSON.stringify({ time: context.now().toISOString(), ...line })}\n`;
+    `${encodeJsonLine({ time: context.now().toISOString(), ...line })}\n`;
   const log = (
     put: (line: string) => void,
     level: LogLevel,
@@ -50,7 +50,7 @@ export function createLogger(context: CommandContext, options: GlobalOptions): C
   ): void => {
     if (!shows(level)) return;
     spinner.clear();
-    put(isJson ? toJson({ level, message: redact(message), ...fields }) : formatText(level, message, fields));
+    put(isJson ? toJson({ level, message, ...fields }) : formatText(level, message, fields));
   };
   return {
     shows,
@@ -78,7 +78,7 @@ export function createLogger(context: CommandContext, options: GlobalOptions): C
 const heldMs = 50;
 const maxHeld = 500;
 
-/** Writes messages in order without secrets, one by one or together; `toShown` is applied to text without secrets. */
+/** Writes messages in order, one by one or together, as `toShown` returns them. */
 function createLineWriter(context: CommandContext, toShown: (text: string) => string) {
   let held: string[] = [];
   let timer: NodeJS.Timeout | undefined;
@@ -86,16 +86,14 @@ function createLineWriter(context: CommandContext, toShown: (text: string) => st
     clearTimeout(timer);
     timer = undefined;
     if (held.length === 0) return;
-    const text = held.join('');
-    // One by one where there are secrets: a pattern must not reach into the next message.
-    context.stderr.write(toShown(redact(text) === text ? text : held.map(redact).join('')));
+    context.stderr.write(toShown(held.join('')));
     held = [];
   };
   return {
     flush,
     write(message: string): void {
       flush();
-      context.stderr.write(toShown(redact(message)));
+      context.stderr.write(toShown(message));
     },
     hold(message: string): void {
       held.push(message);

@@ -3,10 +3,17 @@ import path from 'node:path';
 import type { Writable } from 'node:stream';
 import { encodeDiagnostic, formatDiagnostic, formatWithHint } from '../core/diagnostic.js';
 import { diagnosticsFrom, findSharedHint, namesLine } from '../core/diagnostics-error.js';
-import { CancelledError, OpmateError, getMessage, redact, reportedError } from '../core/errors.js';
+import {
+  CancelledError,
+  OpmateError,
+  getMessage,
+  redactForeign,
+  redactUrls,
+  reportedError,
+} from '../core/errors.js';
 import type { CommandContext } from './context.js';
 import { getExitCode, exitCodes } from './exit-codes.js';
-import { JsonLines } from './json-lines.js';
+import { JsonLines, encodeJsonLine } from './json-lines.js';
 import { OutputClosedError } from './output.js';
 import { type Paint, loadPaint } from './paint.js';
 import { printable } from './printable.js';
@@ -132,7 +139,7 @@ function describeError(error: unknown, debug: boolean, paint: Paint): string {
     const lines = new Set(getMessages(error).map(shown));
     text = `${[...lines].map((line) => paint.error(line)).join('\n')}\n${formatPlace(error)}${hint}`;
   } else {
-    text = `internal error: ${shown(getMessage(error))}\nhint: please report this with the output of --debug\n`;
+    text = `internal error: ${shown(redactForeign(getMessage(error)))}\nhint: please report this with the output of --debug\n`;
   }
   if (!debug) return text;
   for (
@@ -140,7 +147,7 @@ function describeError(error: unknown, debug: boolean, paint: Paint): string {
     cause instanceof Error && depth < 10;
     cause = cause.cause, depth++
   ) {
-    text += `${shown(cause.stack ?? cause.message)}\n`;
+    text += `${shown(getStack(cause))}\n`;
   }
   return text;
 }
@@ -162,23 +169,30 @@ function getMessages(error: OpmateError): string[] {
 
 /** Returns an error as a line of `--log-format json`. */
 function encodeError(error: unknown, now: Date, debug: boolean): string {
-  const line = { time: now.toISOString(), level: 'error', message: redact(getMessage(error)) };
+  const message = error instanceof OpmateError ? error.message : redactForeign(getMessage(error));
+  const line = { time: now.toISOString(), level: 'error', message };
   const details =
     error instanceof OpmateError
       ? {
           ...{ code: error.code, file: error.file, line: error.line, column: error.column },
-          hint: error.hint && redact(error.hint),
+          hint: error.hint,
           diagnostics: diagnosticsFrom(error).map(encodeDiagnostic),
         }
       : { code: 'INTERNAL' };
   const stack =
-    debug && error instanceof Error && error.stack !== undefined ? { stack: redact(error.stack) } : {};
-  return `${JSON.stringify({ ...line, ...details, ...stack })}\n`;
+    debug && error instanceof Error && error.stack !== undefined ? { stack: getStack(error) } : {};
+  return `${encodeJsonLine({ ...line, ...details, ...stack })}\n`;
 }
 
-/** Removes credentials and control characters. */
+/** Returns the stack of an error; what a library says in it is foreign text. */
+function getStack(error: Error): string {
+  const stack = error.stack ?? error.message;
+  return error instanceof OpmateError ? stack : redactForeign(stack);
+}
+
+/** Removes credentials in URLs, and control characters. */
 function shown(text: string): string {
-  return printable(redact(text));
+  return printable(redactUrls(text));
 }
 
 function formatPlace(error: OpmateError): string {

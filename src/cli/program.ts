@@ -130,8 +130,9 @@ function wrongUsage({ message }: CommanderError, help: string): UsageError {
   const [, problem = message, suggestion] =
     /^(?:error: )?([^]*?)(?:\n\(Did you mean (?:one of )?([^?]*)\?\))?$/.exec(message) ?? [];
   const hint = suggestion === undefined ? help : `did you mean ${suggestion}? ${help}`;
-  // commander quotes words with apostrophes.
-  return new UsageError(problem.replace(/'([^']*)'/g, '"$1"'), { hint });
+  // commander quotes words with apostrophes, and an unknown option with its value, which may be a secret.
+  const quoted = problem.replace(/'([^']*)'/g, '"$1"').replace(/^(unknown option "-[^=]*)=.*"$/s, '$1"');
+  return new UsageError(quoted, { hint });
 }
 
 /** Returns the command line of opmate: every command by name, loaded when it is named. */

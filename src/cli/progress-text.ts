@@ -1,4 +1,4 @@
-import { redact } from '../core/errors.js';
+import { redactUrls } from '../core/errors.js';
 import type { ProgressEvent } from '../core/log.js';
 import { amountOfBytes, printableLine } from './printable.js';
 
@@ -62,7 +62,7 @@ export function describeProgress(running: Iterable<RunningTask>, now: number, wi
 }
 
 function toShown(name: string): string {
-  return printableLine(redact(name));
+  return printableLine(redactUrls(name));
 }
 
 function getTotal({ event }: RunningTask): number {

@@ -15,7 +15,6 @@ import {
   LimitError,
   OpmateError,
   getMessage,
-  redact,
   throwIfCancelled,
 } from '../core/errors.js';
 import { oneLine } from '../oci/transport/transport-responses.js';
@@ -202,7 +201,7 @@ export class GrpcConnection {
 
   #toError(error: unknown): OpmateError {
     const { code, details } = error as Partial<ServiceError>;
-    const text = oneLine(redact(typeof details === 'string' ? details : getMessage(error)), maxShownText);
+    const text = oneLine(typeof details === 'string' ? details : getMessage(error), maxShownText);
     const message = `${this.#address}: ${text}`;
     const cause = error;
     switch (code) {
@@ -236,7 +235,7 @@ export class GrpcConnection {
 /** Returns the reason of an unreachable server in the words of other clients, if it is a known one. */
 function describeUnavailable(details: string): string {
   const code = /Name resolution failed/.test(details) ? 'ENOTFOUND' : /\bE[A-Z]{4,}\b/.exec(details)?.[0];
-  return connectionFaults[code ?? '']?.text ?? oneLine(redact(details), maxShownText);
+  return connectionFaults[code ?? '']?.text ?? oneLine(details, maxShownText);
 }
 
 const errorCodes: ReadonlyMap<status | undefined, ErrorCode> = new Map([

@@ -1,7 +1,7 @@
 import { deprecationKey, readDeprecations } from '../model/deprecations.js';
 import { describeDeprecations } from '../model/describe.js';
 import type { CancelOptions } from '../core/concurrency.js';
-import { OpmateError, UsageError, redact, throwIfCancelled } from '../core/errors.js';
+import { OpmateError, UsageError, redactUrls, throwIfCancelled } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
 import { type BundleBlob, type ChannelBlob, schemas } from '../model/declarative-config.js';
@@ -245,7 +245,7 @@ function parseCatalogUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const isPlain = url !== undefined && url.username === '' && url.password === '' && url.search === '';
   if (!isPlain || url.hash !== '' || !/^https?:$/.test(url.protocol)) {
-    throw new UsageError(`${quoteGo(redact(text))} is not the http or https URL of a catalog`, {
+    throw new UsageError(`${quoteGo(redactUrls(text))} is not the http or https URL of a catalog`, {
       hint: 'use a URL with scheme, host and path, e.g. https://catalogs.example/catalogs/NAME',
     });
   }

@@ -1,5 +1,5 @@
 import { runToEnd } from '../files/run-program.js';
-import { OpmateError, redact } from '../core/errors.js';
+import { OpmateError, redactForeign } from '../core/errors.js';
 import { encodeGoJson, parseGoJson } from '../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../document/json.js';
 import { getList } from '../document/json-fields.js';
@@ -221,7 +221,7 @@ export function readMessages(text: string): { warnings: string[]; errors: string
 
 function inShort(text: string): string {
   // Decoders quote the bytes around an error, possibly of a Secret.
-  const clean = redact(text.replace(/,? ?error found in #\d+ byte of [^]*/, ''));
+  const clean = redactForeign(text.replace(/,? ?error found in #\d+ byte of [^]*/, ''));
   return clean.length > maxMessage ? `${clean.slice(0, maxMessage)}…` : clean;
 }
 

@@ -1,6 +1,6 @@
 import { quoteGo } from './go-json-quote.js';
 import { printableLine } from './printable.js';
-import { redact } from './redact.js';
+import { redactUrls } from './redact.js';
 
 /**
  * The only form of a finding or fault with a place. The command line formats it as text; machine-readable reports
@@ -135,7 +135,7 @@ export function encodeDiagnostic({
   const fields = { severity, code, subject, problem, message, ...Object.fromEntries(own) };
   const entries = Object.entries({ ...fields, file, line, column, path, hint })
     .filter(([, value]) => value !== undefined)
-    .map(([key, value]) => [key, typeof value === 'string' ? redact(value) : value] as const);
+    .map(([key, value]) => [key, typeof value === 'string' ? redactUrls(value) : value] as const);
   return Object.fromEntries(entries) as EncodedDiagnostic;
 }
 

@@ -1,5 +1,6 @@
 import { type Diagnostic, type DocumentPath, formatMessage } from './diagnostic.js';
 import { quoteGo } from './go-json-quote.js';
+import { isSecretName, redactUrls } from './redact.js';
 
 /**
  * The errors that opmate reports.
@@ -49,7 +50,7 @@ export interface ErrorDetails {
 
 /**
  * Base class of all reported errors. `message` is one line, `subject: problem`, without a full stop, and never
- * contains a credential (see `redact`).
+ * contains a credential: foreign text is redacted where it enters (see `redactForeign`).
  */
 export class OpmateError extends Error {
   override readonly name: string = 'OpmateError';
@@ -96,7 +97,8 @@ export function invalidValue(
   problem: string,
   details: Omit<ErrorDetails, 'subject'> = {},
 ): UsageError {
-  return new UsageError(problem, { subject: `${name} ${quoteGo(value)}`, ...details });
+  const subject = isSecretName(name) ? name : `${name} ${quoteGo(redactUrls(value))}`;
+  return new UsageError(problem, { subject, ...details });
 }
 
 /** A limit is exceeded; the message names the limit and the hint the flag that raises it. */
@@ -240,7 +242,9 @@ export function reportedError(error: unknown): unknown {
   if (isTooLarge) return new LimitError('content too large to hold in memory', { cause: error });
   if (code === 'ERR_INVALID_URL') {
     const { input }: { input?: unknown } = error as { input?: unknown };
-    return new OpmateError('INVALID', `${JSON.stringify(input ?? '')}: invalid URL`, { cause: error });
+    return new OpmateError('INVALID', `${JSON.stringify(redactUrls(String(input ?? '')))}: invalid URL`, {
+      cause: error,
+    });
   }
   return error;
 }
@@ -272,4 +276,4 @@ export function ifFound<T>(reading: Promise<T>): Promise<T | undefined> {
   });
 }
 
-export { redact } from './redact.js';
+export { redactForeign, redactUrls } from './redact.js';

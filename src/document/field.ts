@@ -9,6 +9,7 @@ import {
 import { isDigest } from '../core/digest.js';
 import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
+import { isSecretName } from '../core/redact.js';
 import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from './json.js';
 import { getValue } from './json-fields.js';
 import { NameIndex, suggestOneOf } from '../core/suggest.js';
@@ -111,14 +112,28 @@ export class Field<Failure extends undefined = undefined> {
   /** Reports an error about this field. */
   fail(problem: string, { code = 'invalid-value', hint }: ReportDetails = {}): Failure {
     const { path } = this;
-    this.#report.report(path, createFault(code, problem, { subject: formatPath(path), hint }));
+    const details = { subject: formatPath(path), hint: this.#withoutSecret(hint) };
+    this.#report.report(path, createFault(code, this.#withoutSecret(problem), details));
     return undefined as Failure;
   }
 
   /** Reports a warning about this field. */
   warn(problem: string, { code = 'invalid-value', hint }: ReportDetails = {}): void {
     const { path } = this;
-    this.#report.report(path, createWarning(code, problem, { subject: formatPath(path), hint }));
+    const details = { subject: formatPath(path), hint: this.#withoutSecret(hint) };
+    this.#report.report(path, createWarning(code, this.#withoutSecret(problem), details));
+  }
+
+  /** Returns a text without the value of this field, if its name is that of a secret. */
+  #withoutSecret<T extends string | undefined>(text: T): T {
+    const { value } = this;
+    if (text === undefined || value === undefined || typeof value === 'object') return text;
+    if (!isSecretName(String(this.#key))) return text;
+    const written = this.#report.textAsWritten?.(this.path) ?? String(value);
+    const forms = [quoteShort(String(value)), quoteGo(String(value)), String(value), written];
+    // Short values are words of the message, too.
+    const shown = forms.filter((form) => form.length > 2);
+    return shown.reduce<string>((rest, form) => rest.replaceAll(form, '***'), text) as T;
   }
 
   /** Reports the field as missing. */

@@ -10,7 +10,7 @@ import {
   type ErrorCode,
   LimitError,
   OpmateError,
-  redact,
+  redactForeign,
   systemCode,
   systemReason,
   throwIfCancelled,
@@ -238,6 +238,6 @@ function startFault(file: string, error: Error, { name, installHint }: RunProgra
 function failure(name: string, { code, signalName, messages }: ProgramEnd): OpmateError {
   const last = messages.split('\n').findLast((line) => line.trim() !== '');
   const how = code === null ? `ended by ${signalName}` : `exit code ${code}`;
-  const detail = last === undefined ? how : `${last.trim().slice(0, maxMessage)} (${how})`;
-  return new OpmateError('INVALID', redact(`${name}: ${detail}`));
+  const detail = last === undefined ? how : `${redactForeign(last.trim()).slice(0, maxMessage)} (${how})`;
+  return new OpmateError('INVALID', `${name}: ${detail}`);
 }

@@ -8,7 +8,7 @@ import {
   OpmateError,
   UsageError,
   invalidValue,
-  redact,
+  redactUrls,
   throwIfCancelled,
 } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
@@ -140,7 +140,7 @@ async function locateBundle(
 ): Promise<Located> {
   if (/^(?:git\+|https?:\/\/|configmap:)/i.test(reference)) {
     throw new OpmateError('UNSUPPORTED', 'cannot be added to an index', {
-      subject: redact(reference),
+      subject: redactUrls(reference),
       hint: 'use an image, oci:DIR[:TAG], oci-archive:FILE, docker-archive:FILE or directory; opmate bundle unpack extracts other sources',
     });
   }

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { inContext } from '../core/diagnostics-error.js';
 import { parseGitRepository } from './git-names.js';
-import { OpmateError, UsageError, redact } from '../core/errors.js';
+import { OpmateError, UsageError, redactUrls } from '../core/errors.js';
 import { isDigest } from '../core/digest.js';
 import { type Reference, looksLikePath, missingTag, parseReference } from '../core/reference.js';
 import { quoteGo } from '../document/go-json.js';
@@ -124,7 +124,7 @@ function parseGitReference(text: string): GitPlace {
   const [, base = '', last = ''] = /^([a-z]+:\/\/.*\/)([^/]*)$/s.exec(address) ?? [];
   const position = last.lastIndexOf('@');
   const repository = position < 0 ? address : base + last.slice(0, position);
-  const shown = redact(text);
+  const shown = redactUrls(text);
   const hint = 'use git+https://HOST/REPOSITORY[#REF[:DIRECTORY]], or git+ssh, git+file';
   const newHint = /:\/\/[^/]*@/.test(repository) ? credentialsInUrl(shown).hint : hint;
   inContext({ subject: shown, newHint }, () => parseGitRepository(repository));
@@ -181,9 +181,9 @@ export function parseArchiveUrl(text: string): HttpPlace {
 
 function parseHttpUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url === undefined) throw new UsageError('not a URL', { subject: redact(text) });
+  if (url === undefined) throw new UsageError('not a URL', { subject: redactUrls(text) });
   if (!/^https?:$/.test(url.protocol)) {
-    throw new UsageError('not an http or https URL', { subject: redact(text) });
+    throw new UsageError('not an http or https URL', { subject: redactUrls(text) });
   }
   if (url.username !== '' || url.password !== '') throw credentialsIn(formatUrl(url));
   return url;
@@ -202,13 +202,13 @@ export async function parsePlacedSource(text: string, workingDirectory: string):
   const position = text.indexOf('=');
   if (position <= 0) {
     throw new UsageError('expected DESTINATION=SOURCE', {
-      subject: quoteGo(redact(text)),
+      subject: quoteGo(redactUrls(text)),
       hint: 'use the form manifests=git+https://git.example/team/repo.git#main:deploy',
     });
   }
   const source = text.slice(position + 1);
   return {
-    name: redact(source),
+    name: redactUrls(source),
     source: await parsePlace(source, { purpose: 'content', workingDirectory }),
     destination: text.slice(0, position),
   };

@@ -1,7 +1,7 @@
 import { normalizeEntryPath } from '../archive/entry-path.js';
 import { quoteGo } from '../document/go-json.js';
 import type { JsonObject } from '../document/json.js';
-import { OpmateError, redact } from '../core/errors.js';
+import { OpmateError, redactUrls } from '../core/errors.js';
 import { type Reference, formatReference, parseReference, withoutCredentials } from '../core/reference.js';
 
 /**
@@ -163,7 +163,7 @@ export function formatPlace(place: Place): string {
       const { repository, branch, tag, commit, revision, directory } = place;
       const ref = commit ?? tag ?? branch ?? revision ?? '';
       const fragment = directory === undefined ? ref : `${ref}:${directory}`;
-      return `git+${redact(repository)}${fragment === '' ? '' : `#${fragment}`}`;
+      return `git+${redactUrls(repository)}${fragment === '' ? '' : `#${fragment}`}`;
     }
     case 'http':
     case 'served':
@@ -189,7 +189,7 @@ export function isCommit(text: string): boolean {
 
 /** Returns the normalized directory within a repository. Throws OpmateError UNSAFE for a path outside of it. */
 export function getDirectory({ repository, directory = '' }: GitPlace): string {
-  const subject = `${redact(repository)}: directory`;
+  const subject = `${redactUrls(repository)}: directory`;
   if (directory.startsWith('/'))
     throw new OpmateError('UNSAFE', `${subject} ${quoteGo(directory)}: is absolute`);
   return normalizeEntryPath(directory, subject);

@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { formatWithHint } from '../core/diagnostic.js';
-import { OpmateError, getMessage, redact } from '../core/errors.js';
+import { OpmateError, getMessage, redactUrls } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import { createHostRule, isCrossSite } from '../serve/server/host-rule.js';
 import { createHttpServer } from '../serve/server/http-server.js';
@@ -105,7 +105,7 @@ export async function createViewServer(options: ViewServerOptions): Promise<Serv
       const reply = await route(request, method, url).catch((error: unknown) => {
         const errorReply = toErrorReply(error);
         if (errorReply.status === 500) {
-          logger.log('error', `${method} ${url.slice(0, 300)}: ${redact(getMessage(error))}`);
+          logger.log('error', `${method} ${url.slice(0, 300)}: ${redactUrls(getMessage(error))}`);
         }
         return errorReply;
       });
@@ -264,7 +264,7 @@ function toErrorReply(error: unknown): Reply {
   // The page shows one problem per line.
   const message = diagnostics.length > 1 ? diagnostics.map(formatWithHint).join('\n') : getMessage(error);
   const body: ErrorResponse = {
-    error: redact(message),
+    error: redactUrls(message),
     ...(known?.hint !== undefined && { hint: known.hint }),
   };
   return json(body, statuses[known?.code ?? 'INTERNAL'] ?? 500);

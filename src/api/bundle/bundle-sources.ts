@@ -2,7 +2,7 @@ import path from 'node:path';
 import { type BundleFiles, readBundleDirectory } from '../../bundle/read.js';
 import { type Diagnostic, withSubject } from '../../core/diagnostic.js';
 import { renameDirectory } from '../../core/diagnostics-error.js';
-import { OpmateError, UsageError, redact } from '../../core/errors.js';
+import { OpmateError, UsageError, redactUrls } from '../../core/errors.js';
 import type { JsonObject } from '../../document/json.js';
 import { openContent } from '../../source/content/content.js';
 import { bundleRoots, readUnpackedBundle } from '../../source/drivers/local.js';
@@ -139,7 +139,7 @@ async function placedSources(
     };
     source.credentials = getCredentials(await readSecrets(secrets, session), name, source.kind);
   }
-  const placed: PlacedSource[] = [{ name: redact(reference), source, destination: '' }];
+  const placed: PlacedSource[] = [{ name: redactUrls(reference), source, destination: '' }];
   for (const text of add) placed.push(await parsePlacedSource(text, session.workingDirectory));
   return placed;
 }
@@ -154,7 +154,7 @@ async function readBundleFrom(
   const { isInPlace, pins } = content;
   const files = isInPlace
     ? await readBundleDirectory(reference, { signal, followLinks })
-    : await readUnpackedBundle(content.directory, redact(reference), session);
+    : await readUnpackedBundle(content.directory, redactUrls(reference), session);
   await content.confirm();
   return { files, isInPlace, pins };
 }

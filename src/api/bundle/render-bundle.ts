@@ -3,7 +3,7 @@ import { type InstallOptions, convertRegistryV1 } from '../../bundle/plain/regis
 import { objectWarnings } from '../../bundle/plain/object-warnings.js';
 import { renderContent } from '../../bundle/plain/render-content.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
-import { OpmateError, redact } from '../../core/errors.js';
+import { OpmateError, redactUrls } from '../../core/errors.js';
 import type { PlainObject } from '../../kube/object.js';
 import type { Session } from '../../source/session.js';
 import { type BundleSourceOptions, type SourceOpener, useSources } from './bundle-sources.js';
@@ -69,7 +69,7 @@ async function renderOther(
     return { ...rendered, isInPlace };
   } catch (error) {
     throw error instanceof OpmateError && !isInPlace
-      ? renameDirectory(error, directory, redact(reference))
+      ? renameDirectory(error, directory, redactUrls(reference))
       : error;
   }
 }

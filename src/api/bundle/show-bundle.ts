@@ -1,5 +1,5 @@
 import { type BundleSummary, summarizeBundle } from '../../bundle/summary.js';
-import { redact } from '../../core/errors.js';
+import { redactUrls } from '../../core/errors.js';
 import type { Pin } from '../../source/content/content-types.js';
 import { withImage } from '../../source/drivers/image.js';
 import type { Session } from '../../source/session.js';
@@ -33,7 +33,7 @@ export async function showBundle(
     const read = await sources.readBundle(reference);
     return { ...read, image: await lookAtImage(read.pins, options, session) };
   });
-  return { summary: summarizeBundle(files, { subject: redact(reference) }), image, pins };
+  return { summary: summarizeBundle(files, { subject: redactUrls(reference) }), image, pins };
 }
 
 /** Returns the image that a bundle was read from; undefined if it was not read from a single one. */

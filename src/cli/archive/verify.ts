@@ -2,7 +2,7 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { reportOutput } from '../command/shared-flags.js';
 import { archiveProofFlags } from './flags.js';
 import { encodeDiagnostic, formatDiagnostic } from '../../core/diagnostic.js';
-import { redact } from '../../core/errors.js';
+import { redactUrls } from '../../core/errors.js';
 import type { JsonObject } from '../../document/json.js';
 import { verifyArchive } from '../../api/images/verify-archive.js';
 import type { ArchiveIndex } from '../../oci/archive-set/archive-index.js';
@@ -50,7 +50,7 @@ export const command = defineCommand({
         ...faults.map(formatDiagnostic),
         `${directory}: ${count(faults.length, 'problem')} found`,
       ];
-      const text = lines.map((line) => `${printable(redact(line))}\n`).join('');
+      const text = lines.map((line) => `${printable(redactUrls(line))}\n`).join('');
       await writeAll(context.stdout, text, context.signal);
     } else if (index !== undefined) {
       await writeAll(context.stdout, `${index.id}: ${formatArchiveAmounts(index)}: no problems found\n`);

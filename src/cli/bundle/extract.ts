@@ -4,7 +4,7 @@ import { outputFormat } from '../command/shared-flags.js';
 import { integer } from '../command/values.js';
 import { contentFlags, sourceForms } from './content-flags.js';
 import type { ExtractedConfigMap } from '../../bundle/config-map-extract.js';
-import { UsageError, redact } from '../../core/errors.js';
+import { UsageError, redactUrls } from '../../core/errors.js';
 import { encodeGoJson, quoteGo, sortKeysDeep } from '../../document/go-json.js';
 import { encodeYaml } from '../../document/yaml.js';
 import { replaceFile } from '../../files/replace-file.js';
@@ -67,7 +67,7 @@ export const command = defineCommand({
       limit: options.datalimit,
       sourceImage: context.environment['CONTAINER_IMAGE'] || undefined,
     });
-    const named = inSource(redact(reference), isInPlace);
+    const named = inSource(redactUrls(reference), isInPlace);
     logWarnings(session, warnings.map(named));
     session.logger.close();
     if (findings.length > 0) return endWithFindings({ context, session, tool }, findings.map(named));

@@ -1,8 +1,8 @@
-import { redact } from '../../core/errors.js';
+import { redactUrls } from '../../core/errors.js';
 import { type Diagnostic, formatDiagnostic, withSubject } from '../../core/diagnostic.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
-import { JsonLines, encodeLine } from '../json-lines.js';
+import { JsonLines, encodeJsonLine, encodeLine } from '../json-lines.js';
 import { writeAll } from '../output.js';
 import { countMore, printable } from '../printable.js';
 import type { CommandSession } from '../session.js';
@@ -30,14 +30,16 @@ export async function printFindings(
   const encode =
     context.stderr instanceof JsonLines
       ? (finding: Diagnostic) => [
-          JSON.stringify({ time: context.now().toISOString(), ...encodeLine(toNamed(finding)) }),
+          encodeJsonLine({ time: context.now().toISOString(), ...encodeLine(toNamed(finding)) }),
         ]
       : (finding: Diagnostic) =>
-          formatLines(toNamed(showsSeverity ? withSubject(finding, finding.severity) : finding));
+          formatLines(toNamed(showsSeverity ? withSubject(finding, finding.severity) : finding)).map((line) =>
+            printable(redactUrls(line)),
+          );
   const lines = findings.slice(0, limit).flatMap(encode);
   const more = findings.length - limit;
   if (more > 0) lines.push(`… and ${countMore(more, 'finding')}`);
-  await writeAll(context.stderr, lines.map((line) => `${printable(redact(line))}\n`).join(''));
+  await writeAll(context.stderr, lines.map((line) => `${line}\n`).join(''));
 }
 
 function formatLines(finding: Diagnostic): string[] {

@@ -6,7 +6,7 @@ import { parseAvailableApis, withAvailableApis } from '../../bundle/plain/availa
 import { isFormatName } from '../../bundle/plain/external-format.js';
 import { knownFormats } from '../../bundle/plain/render-content.js';
 import { writeObjectDirectory, writeObjects } from '../../bundle/plain/write.js';
-import { UsageError, redact } from '../../core/errors.js';
+import { UsageError, redactUrls } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { renderBundle } from '../../api/bundle/render-bundle.js';
 import { inSource } from '../../api/bundle/bundle-sources.js';
@@ -76,7 +76,7 @@ export const command = defineCommand({
     const { installNamespace = '', watchNamespace: watchNamespaces, releaseName } = options;
     const install = { installNamespace, watchNamespaces, releaseName, provider, config };
     const made = await renderBundle(reference, session, { ...options, ...install });
-    const named = inSource(redact(reference), made.isInPlace, [config?.file]);
+    const named = inSource(redactUrls(reference), made.isInPlace, [config?.file]);
     logWarnings(session, made.warnings.map(named));
     let { objects, findings } = made;
     if (apis !== undefined && findings.length === 0) {

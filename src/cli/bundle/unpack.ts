@@ -3,7 +3,7 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { flag, text } from '../command/flags.js';
 import { unpackBundle } from '../../api/bundle/unpack-bundle.js';
 import { inSource } from '../../api/bundle/bundle-sources.js';
-import { redact } from '../../core/errors.js';
+import { redactUrls } from '../../core/errors.js';
 import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
 import { contentFlags, sourceForms } from './content-flags.js';
@@ -40,11 +40,11 @@ export const command = defineCommand({
       // opm says nothing.
       reportEnding(
         session.logger,
-        tool === undefined ? [`unpacked ${redact(reference)} to ${options.to}`] : [],
+        tool === undefined ? [`unpacked ${redactUrls(reference)} to ${options.to}`] : [],
       );
       return exitCodes.done;
     }
-    const named = findings.map(inSource(redact(reference), isInPlace));
+    const named = findings.map(inSource(redactUrls(reference), isInPlace));
     return endWithFindings({ context, session, tool }, named);
   },
 });

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { invalidValue, redact } from '../../core/errors.js';
+import { invalidValue, redactUrls } from '../../core/errors.js';
 import type { Transfer, TransferReport } from '../../mirror/transfer/transfer-types.js';
 import type { JsonObject } from '../../document/json.js';
 import type { CommandContext } from '../context.js';
@@ -98,14 +98,14 @@ export async function finishTransfer(
 }
 
 function getNames({ sourceName, targetName }: Transfer): { source: string; target: string } {
-  return { source: sourceName, target: targetName };
+  return { source: redactUrls(sourceName), target: redactUrls(targetName) };
 }
 
 /** Returns failed images with their errors, as reports show them. */
 export function describeFailures({
   failed,
 }: Pick<TransferReport, 'failed'>): { source: string; target: string; error: string }[] {
-  return failed.map(({ transfer, error }) => ({ ...getNames(transfer), error: redact(error.message) }));
+  return failed.map(({ transfer, error }) => ({ ...getNames(transfer), error: redactUrls(error.message) }));
 }
 
 /** Returns the numbers of images by reason, unless all just failed. */
@@ -127,5 +127,5 @@ function encodeReport(
     bytes,
     ...results,
   };
-  return redact(encodeData(shown, 'json'));
+  return encodeData(shown, 'json');
 }

@@ -1,5 +1,5 @@
 import type { Diagnostic } from '../../core/diagnostic.js';
-import { redact } from '../../core/errors.js';
+import { redactUrls } from '../../core/errors.js';
 import type { JsonObject } from '../../document/json.js';
 import type { CommandContext } from '../context.js';
 import { encodeData } from './encode-data.js';
@@ -74,8 +74,8 @@ function redactDiagnostic<D extends Diagnostic>(diagnostic: D): D {
   const { subject, hint } = diagnostic;
   return {
     ...diagnostic,
-    problem: redact(diagnostic.problem),
-    subject: subject === undefined ? undefined : redact(subject),
-    hint: hint === undefined ? undefined : redact(hint),
+    problem: redactUrls(diagnostic.problem),
+    subject: subject === undefined ? undefined : redactUrls(subject),
+    hint: hint === undefined ? undefined : redactUrls(hint),
   };
 }

@@ -2,7 +2,7 @@ import { defineCommand } from '../command/declaration.js';
 import { type FlagValues, flag, parsed, text } from '../command/flags.js';
 import { duration } from '../command/values.js';
 import { checkServer } from '../../api/served/check-server.js';
-import { CancelledError, OpmateError, throwFileError, getMessage, redact } from '../../core/errors.js';
+import { CancelledError, OpmateError, throwFileError, getMessage, redactUrls } from '../../core/errors.js';
 import { checkCertificate, maxPemBytes } from '../../oci/transport/certificates.js';
 import { readNamedFile } from '../../files/read-file.js';
 import { exitCodes } from '../exit-codes.js';
@@ -49,7 +49,7 @@ export const command = defineCommand({
     } catch (error) {
       if (error instanceof CancelledError || context.signal.aborted) throw error;
       const advice = error instanceof OpmateError && error.hint !== undefined ? `hint: ${error.hint}\n` : '';
-      context.stderr.write(`${printable(redact(getMessage(error)))}\n${advice}`);
+      context.stderr.write(`${printable(redactUrls(getMessage(error)))}\n${advice}`);
       return code;
     }
   },

@@ -3,7 +3,7 @@ import { reportOutput } from '../command/shared-flags.js';
 import { catalogForms } from '../../api/open-catalog.js';
 import { type CatalogVerdict, validate } from '../../api/validate-catalog.js';
 import { encodeDiagnostic } from '../../core/diagnostic.js';
-import { OpmateError, redact } from '../../core/errors.js';
+import { OpmateError, redactUrls } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';
 import { contentFileKind } from '../../source/content/file-kind.js';
@@ -74,7 +74,7 @@ function toReport(verdict: CatalogVerdict): Report {
 
 /** Returns data as in `schemas/validate-output.schema.json`. */
 function toValue({ passed, message, problems, warnings }: CatalogVerdict): JsonObject {
-  const error = message !== undefined && { message: redact(message) };
+  const error = message !== undefined && { message: redactUrls(message) };
   return {
     passed,
     ...(error && { error, problems: problems.map(encodeDiagnostic) }),

@@ -1,6 +1,6 @@
 import type { CatalogVerdict } from '../../api/validate-catalog.js';
 import { formatPlace } from '../../core/diagnostic.js';
-import { redact } from '../../core/errors.js';
+import { redactUrls } from '../../core/errors.js';
 import type { LogLevel } from '../../core/log.js';
 import { type CatalogDiagnostic, formatCatalogMessage } from '../../model/catalog-diagnostic.js';
 import { countMore, printable } from '../printable.js';
@@ -16,7 +16,7 @@ export function describeVerdict(verdict: CatalogVerdict, level: LogLevel = 'info
   for (const finding of findings.slice(0, maxShown)) lines.push(...describeFinding(finding));
   const more = findings.length - maxShown;
   if (more > 0) lines.push(`… and ${countMore(more, 'finding')}; opmate validate -o json shows all`);
-  return lines.map((line) => `${printable(redact(line))}\n`).join('');
+  return lines.map((line) => `${printable(redactUrls(line))}\n`).join('');
 }
 
 function describeFinding(finding: CatalogDiagnostic): string[] {

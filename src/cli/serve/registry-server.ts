@@ -3,7 +3,7 @@ import cluster from 'node:cluster';
 import { writeFile } from 'node:fs/promises';
 import type { GrpcServerOptions } from '../../api/serve/grpc-server.js';
 import { onAbort } from '../../core/concurrency.js';
-import { CancelledError, getMessage, redact, systemReason } from '../../core/errors.js';
+import { CancelledError, getMessage, redactUrls, systemReason } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 import type { FlagValues } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
@@ -56,7 +56,7 @@ export async function reportingFailure<T>(
     try {
       // Does not wait for a pipe without a reader.
       const flags = constants.O_WRONLY | constants.O_NONBLOCK | (isExpected ? constants.O_CREAT : 0);
-      await writeFile(file, `${redact(getMessage(error))}\n`, { flag: flags, mode: 0o644 });
+      await writeFile(file, `${redactUrls(getMessage(error))}\n`, { flag: flags, mode: 0o644 });
     } catch (failure) {
       const problem = `cannot write ${file}: ${systemReason(failure)}`;
       if (isExpected) createLogger(context, options).log('warn', problem);

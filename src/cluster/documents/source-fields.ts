@@ -1,5 +1,5 @@
 import { normalizeEntryPath } from '../../archive/entry-path.js';
-import { OpmateError, redact } from '../../core/errors.js';
+import { OpmateError, redactUrls } from '../../core/errors.js';
 import { type DocumentPath, formatPath } from '../../core/diagnostic.js';
 import { findReference } from '../../core/reference.js';
 import { DiagnosticList } from '../../document/document.js';
@@ -325,7 +325,7 @@ export function findRefusals(
   const local = allowLocal === true ? undefined : localAddress(source);
   if (local !== undefined) {
     refusals.push({
-      message: `${formatPath(path)}: ${quoteGo(redact(local))} is on this machine`,
+      message: `${formatPath(path)}: ${quoteGo(redactUrls(local))} is on this machine`,
       hint: 'use a registry, or an https or ssh URL, or allow local sources with --allow-local',
     });
   }

@@ -2,7 +2,13 @@ import { addContext } from '../../core/diagnostics-error.js';
 import { pipeline, Readable } from 'node:stream';
 import { type CancelOptions, sleep } from '../../core/concurrency.js';
 import { computeDigest, parseDigest, verifyContent } from '../../core/digest.js';
-import { DigestMismatchError, LimitError, OpmateError, redact, throwIfCancelled } from '../../core/errors.js';
+import {
+  DigestMismatchError,
+  LimitError,
+  OpmateError,
+  redactUrls,
+  throwIfCancelled,
+} from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 import { MemoryStream } from '../image/read-limited.js';
 import type { RegistryRequester } from './registry-request.js';
@@ -176,6 +182,6 @@ async function missing(error: OpmateError, descriptor: Descriptor): Promise<Opma
   const foreign = descriptor.urls?.[0];
   if (error.code !== 'NOT_FOUND' || foreign === undefined) return error;
   return addContext(error, {
-    newHint: `push the layer to the registry: opmate does not fetch foreign layers from ${redact(JSON.stringify(foreign.slice(0, 200)))}`,
+    newHint: `push the layer to the registry: opmate does not fetch foreign layers from ${redactUrls(JSON.stringify(foreign.slice(0, 200)))}`,
   });
 }

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { CancelOptions } from '../../core/concurrency.js';
-import { CancelledError, getMessage, OpmateError, redact, systemCode } from '../../core/errors.js';
+import { CancelledError, getMessage, OpmateError, redactForeign, systemCode } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { decodeFile, openValue } from '../../document/document.js';
@@ -297,7 +297,7 @@ async function runHelper(
   if (code !== 0) {
     if (/credentials not found/i.test(text)) return undefined;
     const detail =
-      text === '' || text.includes('{') ? '' : `: ${redact(text.split('\n')[0] ?? '').slice(0, 200)}`;
+      text === '' || text.includes('{') ? '' : `: ${redactForeign(text.split('\n')[0] ?? '').slice(0, 200)}`;
     throw fault(`failed with exit code ${code}${detail}`);
   }
   let response: JsonValue;

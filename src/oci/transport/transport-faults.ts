@@ -1,6 +1,6 @@
 import { isIP, type LookupFunction } from 'node:net';
 import { connect } from 'node:tls';
-import { type ErrorDetails, getMessage, OpmateError, redact, systemCode } from '../../core/errors.js';
+import { type ErrorDetails, getMessage, OpmateError, redactForeign, systemCode } from '../../core/errors.js';
 import { printableLine } from '../../core/printable.js';
 import { isRetryStatus } from './retry-policy.js';
 
@@ -115,7 +115,7 @@ function describeTrust(code: string, { trustPaths }: Route): string {
 
 /** Returns the reason of a failed request without the URL that node-fetch adds, which may be signed. */
 export function describeReason(error: unknown): string {
-  return redact(getMessage(error).replace(/^request to .* failed, reason:\s*/s, ''));
+  return redactForeign(getMessage(error).replace(/^request to .* failed, reason:\s*/s, ''));
 }
 
 /** Returns the error for plain HTTP to a port with TLS. */

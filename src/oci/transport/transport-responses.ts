@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import { isJsonObject, type JsonValue } from '../../document/json.js';
-import { redact } from '../../core/errors.js';
+import { redactForeign } from '../../core/errors.js';
 import { printableLine } from '../../core/printable.js';
 import type { TransportRequest, TransportResponse } from './transport.js';
 
@@ -44,5 +44,5 @@ export async function readRegistryErrors(response: TransportResponse): Promise<R
 
 /** Returns foreign text for one line of a message: printable, without credentials, at most `limit` characters. */
 export function oneLine(text: string, limit: number): string {
-  return printableLine(redact(text.replace(/\s+/gu, ' ').trim())).slice(0, limit);
+  return printableLine(redactForeign(text.replace(/\s+/gu, ' ').trim())).slice(0, limit);
 }

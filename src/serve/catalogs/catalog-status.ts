@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { createFault, encodeDiagnostic, formatDiagnostic } from '../../core/diagnostic.js';
 import { diagnosticsFrom, namesLine } from '../../core/diagnostics-error.js';
-import { OpmateError, redact } from '../../core/errors.js';
+import { OpmateError, redactUrls } from '../../core/errors.js';
 import type { JsonObject, JsonValue } from '../../document/json.js';
 import type { CatalogPlace } from '../../source/place.js';
 import type { PlaceState } from '../../source/drivers/driver.js';
@@ -152,7 +152,7 @@ function withHint(text: string, hint: string | undefined): string {
 /** Converts a text to one line, without secrets and parts that differ between retries. */
 function toStatusText(text: string): string {
   // The local port differs each time.
-  const stable = redact(text)
+  const stable = redactUrls(text)
     .replace(/\b(?:\d{1,3}\.){3}\d{1,3}:\d+->/g, '')
     .replace(/\s*\n\s*/g, ' ');
   return stable.length > maxText ? `${stable.slice(0, maxText)}…` : stable;

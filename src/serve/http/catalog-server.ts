@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { TLSSocket } from 'node:tls';
-import { OpmateError, getMessage, redact } from '../../core/errors.js';
+import { OpmateError, getMessage, redactUrls } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import type { JsonValue } from '../../document/json.js';
 import type { MetasQuery } from '../catalogs/content-index.js';
@@ -123,7 +123,7 @@ function createHandlers({
       await respondOrRefuse(exchange, route);
     } catch (error) {
       if (!response.destroyed) {
-        const message = `${method} ${toLoggedPath(exchange)}: ${redact(getMessage(error))}`;
+        const message = `${method} ${toLoggedPath(exchange)}: ${redactUrls(getMessage(error))}`;
         logger.log('error', message, { request: id });
       }
       if (response.headersSent) return void response.destroy();

@@ -1,7 +1,7 @@
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
 import { Server as SecureServer, createServer as createSecureServer } from 'node:https';
 import type { Socket } from 'node:net';
-import { OpmateError, getMessage, redact } from '../../core/errors.js';
+import { OpmateError, getMessage, redactUrls } from '../../core/errors.js';
 import { silentLogger } from '../../core/log.js';
 import type { HostRule } from './host-rule.js';
 import { type ServerCertificate, createTlsOptions } from './tls.js';
@@ -200,7 +200,7 @@ function manageConnections(
       await handle(request, response);
     } catch (error) {
       const url = (request.url ?? '').slice(0, 300);
-      logger.log('error', `${request.method} ${url}: ${redact(getMessage(error))}`);
+      logger.log('error', `${request.method} ${url}: ${redactUrls(getMessage(error))}`);
       response.destroy();
     }
   }

@@ -1,5 +1,5 @@
 import { type Diagnostic, createFault } from '../../core/diagnostic.js';
-import { OpmateError, redact } from '../../core/errors.js';
+import { OpmateError, redactUrls } from '../../core/errors.js';
 import { parseImageReference } from '../parse-place.js';
 import { type ContentPlace, formatUrl, isCommit, pinReference } from '../place.js';
 import type { Pin, PlacedSource } from './content-types.js';
@@ -21,7 +21,7 @@ export function describeSource(source: ContentPlace): string {
       );
       return [
         'git',
-        redact(repository),
+        redactUrls(repository),
         ...refs,
         ...(directory === undefined ? [] : [`directory ${directory}`]),
       ].join(' ');

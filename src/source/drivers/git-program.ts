@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { makeTemporaryDirectory } from '../../files/temporary-directory.js';
-import { OpmateError, redact } from '../../core/errors.js';
+import { OpmateError, redactForeign, redactUrls } from '../../core/errors.js';
 import { type ProgramEnd, runToEnd, streamProgram } from '../../files/run-program.js';
 import { requireHttps } from './http-request.js';
 import type { GitPlace } from '../place.js';
@@ -98,7 +98,7 @@ function escapeSshPath(file: string): string {
 function checkRepository(source: GitPlace, { network }: GitOptions): void {
   const { repository, credentials } = source;
   const url = URL.canParse(repository) ? new URL(repository) : undefined;
-  const shown = redact(repository);
+  const shown = redactUrls(repository);
   const isSsh = url === undefined ? /^[^/:]+:/.test(repository) : url.protocol === 'ssh:';
   if (repository.startsWith('-') || /^[a-z+]+:\/\/-/.test(repository) || /[\0-\x20\x7f]/.test(repository)) {
     throw new OpmateError('INVALID', 'invalid git repository URL', { subject: JSON.stringify(shown) });
@@ -185,7 +185,7 @@ function quoteShell(text: string): string {
 function createGit(source: GitPlace, environment: Record<string, string>, options: GitOptions): Git {
   const { signal, temporaryDirectory } = options;
   const getOptions = (args: readonly string[], { directory, timeoutMs, maxOutput }: GitRun) => ({
-    name: `${redact(source.repository)}: git ${args[0]}`,
+    name: `${redactUrls(source.repository)}: git ${args[0]}`,
     environment,
     workingDirectory: directory ?? temporaryDirectory,
     signal,
@@ -211,7 +211,7 @@ function toError(
   args: readonly string[],
   { messages }: ProgramEnd,
 ): OpmateError {
-  const shown = redact(repository);
+  const shown = redactUrls(repository);
   const lines = messages.split('\n').filter((line) => /^(?:fatal|error|remote): /.test(line));
   const detail = (lines.find((line) => line.startsWith('fatal: ')) ?? lines.at(-1) ?? 'failed').slice(0, 500);
   if (
@@ -228,6 +228,6 @@ function toError(
     });
   }
   const isMissing = /not found|does not exist|not appear to be a git|did not match/.test(detail);
-  const problem = redact(`git ${args[0]}: ${detail.replace(/^\w+: /, '')}`);
+  const problem = `git ${args[0]}: ${redactForeign(detail.replace(/^\w+: /, ''))}`;
   return new OpmateError(isMissing ? 'NOT_FOUND' : 'NETWORK', problem, { subject: shown });
 }

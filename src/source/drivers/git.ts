@@ -5,7 +5,7 @@ import { normalizeEntryPath } from '../../archive/entry-path.js';
 import { type ExtractedLayers, extractLayers } from '../../archive/layers.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
-import { CancelledError, OpmateError, redact } from '../../core/errors.js';
+import { CancelledError, OpmateError, redactUrls } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type GitPlace, getDirectory, isCommit } from '../place.js';
 import type { SourceSession } from '../session.js';
@@ -41,7 +41,7 @@ export async function resolveGit(place: GitPlace, session: SourceSession): Promi
 
 /** Returns the reference of a commit, as `parsePlace` takes it. */
 function formatPinnedGit({ repository, directory }: GitPlace, commit: string): string {
-  return `git+${redact(repository)}#${commit}${directory === undefined ? '' : `:${directory}`}`;
+  return `git+${redactUrls(repository)}#${commit}${directory === undefined ? '' : `:${directory}`}`;
 }
 
 /**
@@ -61,12 +61,12 @@ export async function commitOfGit(source: GitPlace, options: GitOptions): Promis
     if (commit !== undefined) return commit;
     const missing =
       branch !== undefined ? `branch ${branch}` : tag !== undefined ? `tag ${tag}` : 'default branch';
-    throw new OpmateError('NOT_FOUND', `${missing} not found`, { subject: redact(source.repository) });
+    throw new OpmateError('NOT_FOUND', `${missing} not found`, { subject: redactUrls(source.repository) });
   });
 }
 
 function checkNames({ repository, branch, tag, commit, revision }: GitPlace): void {
-  const shown = redact(repository);
+  const shown = redactUrls(repository);
   if (commit !== undefined && !isCommit(commit)) {
     throw new OpmateError('INVALID', `invalid commit ${quoteGo(commit)}`, {
       subject: shown,
@@ -100,7 +100,7 @@ async function readRefs(
 }
 
 async function resolveRevision(git: Git, repository: string, revision: string): Promise<string> {
-  const shown = redact(repository);
+  const shown = redactUrls(repository);
   const places = /^refs\/(?:heads|tags)\//.test(revision)
     ? [revision]
     : [`refs/heads/${revision}`, `refs/tags/${revision}`];
@@ -202,7 +202,7 @@ async function fetchCommit(
       const fetched = (await git.run(['rev-parse', '--verify', 'FETCH_HEAD^{commit}'], run)).trim();
       if (fetched === commit) return;
       throw new OpmateError('DIGEST', `${ref} has moved: expected ${commit}, got ${fetched}`, {
-        subject: redact(repository),
+        subject: redactUrls(repository),
       });
     }
     await git.run(

@@ -11,14 +11,14 @@ describe('cli/logger', () => {
     expect(parseLevel({ quiet: true, logLevel: 'debug' })).toBe('error');
   });
 
-  it('writes lines of text from its level on, without secrets and control characters', () => {
+  it('writes lines of text from its level on, without credentials of URLs and control characters', () => {
     const world = createWorld();
     const logger = createLogger(world, { logLevel: 'warn' });
     logger.log('info', 'hidden');
     logger.log('warn', 'GET https://user:hunter2@host/\u001b[2J', { attempt: 2, none: undefined });
-    logger.log('error', 'Authorization: Bearer abcdefghijk');
+    logger.log('error', 'pushed localhost:5000/dex-auth:v1');
     expect(world.stderr.text).toBe(
-      'warn: GET https://***@host/\\x1b[2J attempt=2\nerror: Authorization: Bearer ***\n',
+      'warn: GET https://***@host/\\x1b[2J attempt=2\nerror: pushed localhost:5000/dex-auth:v1\n',
     );
   });
 
@@ -46,7 +46,7 @@ describe('cli/logger', () => {
       const logger = createLogger(world, { logFormat });
       logger.logOften?.('info', 'one', { code: 'OK' });
       logger.logOften?.('debug', 'hidden');
-      logger.logOften?.('info', 'two with password=hunter2');
+      logger.logOften?.('info', 'two with https://user:hunter2@host');
       expect(world.stderr.text).toBe('');
       logger.log('warn', 'three');
       logger.logOften?.('info', 'four');

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { redact } from '../../../src/core/redact.js';
+import { isSecretName, redactForeign, redactUrls, withoutSecretFields } from '../../../src/core/redact.js';
 
 describe('core/redact', () => {
   it.each([
@@ -41,7 +41,56 @@ describe('core/redact', () => {
       '-----BEGIN RSA PRIVATE KEY-----***-----END RSA PRIVATE KEY-----',
     ],
   ])('removes what is secret of %s', (text, redacted) => {
-    expect(redact(text)).toBe(redacted);
+    expect(redactForeign(text)).toBe(redacted);
+  });
+
+  it.each([
+    'quay.io/ns/dex-auth:v1: manifest unknown',
+    'pushed dex-auth:v1',
+    'localhost:5000/my-secret:v1 not found',
+    'ns/token:v1, ns/db-password:v1 and ns/authorization:v1',
+    'quay.io/ns/my-secret: unauthorized',
+  ])('leaves names of images in foreign text: %s', (text) => {
+    expect(redactForeign(text)).toBe(text);
+  });
+
+  it.each([
+    ['https://user:p@ss@host/x', 'https://***@host/x'],
+    ['open git+https://jo:p/a#s@host.example/x failed', 'open git+https://***@host.example/x failed'],
+    ['https://token@host/x', 'https://***@host/x'],
+    ['ssh://jo:word@host/x', 'ssh://***@host/x'],
+    ['GET https://host/x?access_token=abc&n=1', 'GET https://host/x?access_token=***&n=1'],
+  ])('removes the credentials of the URL in %s', (text, redacted) => {
+    expect(redactUrls(text)).toBe(redacted);
+  });
+
+  it.each([
+    'pushed localhost:5000/dex-auth:v1',
+    'opmate serve localhost:5000/my-secret:v1 --use-http',
+    'package "dex-auth": "stable": no channel head',
+    'Secret: password missing',
+    '"auth": expected an object',
+    'Authorization: Basic expected',
+    'db-password=x',
+    'git+ssh://git@github.com/ns/name#main',
+    'oci://catalog@sha256:0123456789ab',
+    'docker://quay.io/ns/name:v1@sha256:abc',
+  ])('redactUrls leaves everything else: %s', (text) => {
+    expect(redactUrls(text)).toBe(text);
+  });
+
+  it('knows names of secrets, but not names of what names a secret', () => {
+    const names = [
+      'password',
+      'db_password',
+      'identitytoken',
+      'auth',
+      'clientSecret',
+      'aws_secret_access_key',
+    ];
+    expect(names.filter((name) => !isSecretName(name))).toEqual([]);
+    const others = ['pullSecret', 'secretName', 'passwordFile', 'secrets', 'author', 'tokenKey', 'name'];
+    expect(others.filter(isSecretName)).toEqual([]);
   });
 
   it.each([
@@ -60,7 +109,18 @@ describe('core/redact', () => {
     'passwordFile=/run/secrets/x',
     'secrets: a, b',
   ])('leaves a message as it is: %s', (text) => {
-    expect(redact(text)).toBe(text);
+    expect(redactForeign(text)).toBe(text);
+  });
+
+  it('masks the named secrets of a document, and the data of Secrets', () => {
+    const document = {
+      ...{ name: 'dex-auth', auths: { 'r.io': { auth: 'aGk=' } }, items: [{ password: 5, port: 5 }] },
+      ...{ list: [{ kind: 'Secret', metadata: { name: 'token' }, data: { a: 'Yg==' } }] },
+    };
+    expect(withoutSecretFields(document)).toEqual({
+      ...{ name: 'dex-auth', auths: { 'r.io': { auth: '***' } }, items: [{ password: '***', port: 5 }] },
+      ...{ list: [{ kind: 'Secret', metadata: { name: 'token' }, data: '***' }] },
+    });
   });
 
   it('lets no value of a named secret through, however it is quoted', () => {
@@ -75,7 +135,7 @@ describe('core/redact', () => {
     );
     fc.assert(
       fc.property(names, word, forms, (name, text, form) => {
-        expect(redact(`before ${form(name, text)} after`)).not.toContain('zq');
+        expect(redactForeign(`before ${form(name, text)} after`)).not.toContain('zq');
       }),
     );
   });
@@ -94,7 +154,7 @@ describe('core/redact', () => {
     'token: ',
   ])('gets to the end of a megabyte of %s', (piece) => {
     const text = piece.repeat(Math.ceil(1_048_576 / piece.length));
-    expect(redact(text)).toBeTypeOf('string');
-    expect(redact(`${text} db_password=hunter2`)).not.toContain('hunter2');
+    expect(redactForeign(text)).toBeTypeOf('string');
+    expect(redactForeign(`${text} db_password=hunter2`)).not.toContain('hunter2');
   });
 });

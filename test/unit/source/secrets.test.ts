@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { getCredentials, readSecrets } from '../../../src/source/secrets.js';
-import { redact } from '../../../src/core/errors.js';
+import { redactForeign } from '../../../src/core/errors.js';
 import { failureOf } from '../../support/connect.js';
 import { directoryWith } from '../../support/temporary.js';
 
@@ -80,7 +80,7 @@ describe('source/secrets', () => {
     expect(error.message).toBe(`${path.join(directory, 's.yaml')}:2: Secret one: ${problem}`);
     expect(`${error.message}${error.hint ?? ''}`).not.toContain('s3cret');
     // As it is shown, it still says all of this.
-    expect(redact(error.message)).toBe(error.message);
+    expect(redactForeign(error.message)).toBe(error.message);
   });
 
   it('refuses two of one name, and files that cannot be read, without what is in them', async () => {

@@ -1,4 +1,4 @@
-import { OpmateError, getMessage, redact } from '../../../core/errors.js';
+import { OpmateError, getMessage, redactUrls } from '../../../core/errors.js';
 
 /** Status codes that the server sends. (Source: grpc/doc/statuscodes.md.) */
 export const statusCodes = {
@@ -48,7 +48,7 @@ export function getStatus(error: unknown): StatusName {
 /** Encodes the text of a failure as `grpc-message`: truncated, redacted, percent-encoded. */
 export function encodeStatusMessage(error: unknown): string {
   // Redact only what is sent: a name in a request may have megabytes.
-  const message = redact(getMessage(error).slice(0, 4 * maxMessageLength));
+  const message = redactUrls(getMessage(error).slice(0, 4 * maxMessageLength));
   const shown =
     message.length > maxMessageLength
       ? `${message.slice(0, maxMessageLength).replace(/[\ud800-\udbff]$/, '')}…`

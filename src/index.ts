@@ -99,6 +99,12 @@ export type { PinOptions } from './source/content/content-lock.js';
 export type { SourceAllowances } from './cluster/documents/source-fields.js';
 export { diffObjects } from './cluster/documents/diff.js';
 export {
+  createClusterObjectSet,
+  type CreatedObjectSet,
+  type CreateObjectSetOptions,
+} from './api/deployment/create-object-set.js';
+export type { FeatureGates, InstallRefusal } from './bundle/object-set/install-refusal.js';
+export {
   type CollisionProtection,
   computePhaseDigest,
   getCollisionProtection,

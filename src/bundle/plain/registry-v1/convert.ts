@@ -10,7 +10,13 @@ import { type Manifest, locateIn } from '../../../kube/manifests.js';
 import { labelFault } from '../../../kube/names.js';
 import { type PlainObject, sortObjects, toPlainObject } from '../../../kube/object.js';
 import { permissionObjects } from '../rights/permissions.js';
-import { type RegistryV1, loadCrd, readRegistryV1, supportedKinds } from './registry-v1.js';
+import {
+  type RegistryV1,
+  definitionVersion,
+  loadCrd,
+  readRegistryV1,
+  supportedKinds,
+} from './registry-v1.js';
 import { checkRegistryV1 } from './validate.js';
 import { findConversion, webhookConfigurations, webhookDeployments, webhookServices } from './webhooks.js';
 
@@ -29,7 +35,11 @@ export interface InstallOptions {
  */
 export function convertRegistryV1(
   files: BundleFiles,
-  options: InstallOptions & { keepBelow?: number | undefined },
+  options: InstallOptions & {
+    keepBelow?: number | undefined;
+    /** Read custom resource definitions of v1beta1 as v1, as operator-controller does; clusters refuse them. */
+    acceptOldDefinitions?: boolean | undefined;
+  },
 ): Pick<Report, 'findings' | 'warnings'> & { objects: PlainObject[]; bundle: RegistryV1 | undefined } {
   const { bundle, report } = readRegistryV1(files, options);
   const { findings, warnings } = report;
@@ -117,6 +127,7 @@ function definitionObject(
     });
   }
   return toPlainObject(crd, {
+    apiVersion: definitionVersion,
     load: () => {
       const loaded = loadCrd(crd);
       if (converted === undefined) return loaded;

@@ -27,13 +27,13 @@ export interface RegistryV1 {
 
 /**
  * Reads a bundle as operator-controller does: every document of every manifest, and `annotations.yaml` and
- * `properties.yaml` of `metadata/`. Unlike operator-controller, reports further ClusterServiceVersions, and custom
- * resource definitions of v1beta1, as findings. `bundle` is undefined if it has no readable ClusterServiceVersion.
+ * `properties.yaml` of `metadata/`. Unlike operator-controller, reports further ClusterServiceVersions as findings, and
+ * custom resource definitions of v1beta1 too unless `acceptOldDefinitions`, which reads them as v1. `bundle` is undefined if it has no readable ClusterServiceVersion.
  * Throws LimitError.
  */
 export function readRegistryV1(
   files: BundleFiles,
-  options: { keepBelow?: number | undefined } = {},
+  options: { keepBelow?: number | undefined; acceptOldDefinitions?: boolean | undefined } = {},
 ): { bundle: RegistryV1 | undefined; report: Report } {
   const report = new Report();
   const { manifests, findings } = readManifests(files.manifests, { ...options, prefix: 'manifests/' });
@@ -58,7 +58,7 @@ export function readRegistryV1(
     });
   }
   const crds = manifests.filter(({ kind }) => kind === 'CustomResourceDefinition');
-  for (const crd of crds) checkCrd(crd, report);
+  for (const crd of crds) checkCrd(crd, options.acceptOldDefinitions === true, report);
   const others = manifests.filter(({ kind }) => !readKinds.has(kind));
   for (const other of others) {
     if (other.apiVersion !== '') continue;
@@ -78,15 +78,24 @@ function checkTypes(manifest: Manifest, { faults }: Pick<Conformed, 'faults'>, r
     report.fault('wrong-type', message, { ...locateIn(manifest, path), hint });
 }
 
-function checkCrd(crd: Manifest, report: Report): void {
-  if (crd.apiVersion === 'apiextensions.k8s.io/v1') {
-    checkTypes(crd, conformCrd(crd), report);
-    return;
+/** API version of custom resource definitions, the only one since Kubernetes 1.22. */
+export const definitionVersion = 'apiextensions.k8s.io/v1';
+
+function checkCrd(crd: Manifest, acceptsOld: boolean, report: Report): void {
+  const isOld = crd.apiVersion !== definitionVersion;
+  if (isOld) {
+    const problem = `apiVersion ${crd.apiVersion} is not supported`;
+    const details = {
+      ...locateIn(crd, ['apiVersion']),
+      hint: `convert it to ${definitionVersion}, the only version since Kubernetes 1.22`,
+    };
+    if (!acceptsOld) {
+      report.fault('unsupported', problem, details);
+      return;
+    }
+    report.warn('unsupported', problem, details);
   }
-  report.fault('unsupported', `apiVersion ${crd.apiVersion} is not supported`, {
-    ...locateIn(crd, ['apiVersion']),
-    hint: 'convert it to apiextensions.k8s.io/v1, the only version since Kubernetes 1.22',
-  });
+  checkTypes(crd, conformCrd(crd), report);
 }
 
 /** Results for definitions that are in memory anyway. */
@@ -105,7 +114,8 @@ function conformCrd(crd: Manifest): ConformedCrd {
 
 /** Returns a custom resource definition for a cluster. Callers must not change it. */
 export function loadCrd(crd: Manifest): JsonObject {
-  return conformCrd(crd).value;
+  const { value } = conformCrd(crd);
+  return crd.apiVersion === definitionVersion ? value : { ...value, apiVersion: definitionVersion };
 }
 
 /** Returns undefined if fields have wrong types. */

@@ -50,6 +50,8 @@ export interface CatalogImage {
   package: string;
   /** Name of the blob. */
   bundle: string;
+  /** Path of the reference in the blob, such as `relatedImages[0].image`; undefined for a sqlite index. */
+  field?: string | undefined;
 }
 
 /** A stored bundle of a channel. */

@@ -46,14 +46,16 @@ export function getImages(meta: Meta): CatalogImage[] {
   const names = { package: isPackage ? meta.name : meta.package, bundle: meta.name };
   const bundleImage = toText(findField(meta.value, 'image'), meta, 'image');
   const images = new Map<string, CatalogImage>();
-  if (bundleImage !== '') images.set(bundleImage, { image: bundleImage, kind: 'bundle', ...names });
+  if (bundleImage !== '')
+    images.set(bundleImage, { image: bundleImage, kind: 'bundle', ...names, field: 'image' });
   const related = findField(meta.value, 'relatedImages') ?? [];
   const items = Array.isArray(related) ? related : reject(related, meta, 'relatedImages', 'a list', []);
   for (const [i, item] of items.entries()) {
+    const field = `relatedImages[${i}].image`;
     const image = isJsonObject(item)
-      ? toText(findField(item, 'image'), meta, `relatedImages[${i}].image`)
+      ? toText(findField(item, 'image'), meta, field)
       : reject(item, meta, `relatedImages[${i}]`, 'an object', '');
-    if (image !== '' && !images.has(image)) images.set(image, { image, kind: 'related', ...names });
+    if (image !== '' && !images.has(image)) images.set(image, { image, kind: 'related', ...names, field });
   }
   return [...images.values()];
 }

@@ -51,6 +51,17 @@ export async function serveOperatorSet(registry: FaultRegistry): Promise<Operato
       properties: [{ type: 'olm.package', value: { packageName: 'widget', version } }],
     });
   }
+  digests.set('acme/index:v1', await serveCatalogImage(registry, 'acme/index', blobs));
+  return { catalog: `${registry.host}/acme/index:v1`, digests };
+}
+
+/** Serves a catalog of these blobs under the tag `v1`; returns its digest. */
+export async function serveCatalogImage(
+  registry: FaultRegistry,
+  repository: string,
+  blobs: readonly object[],
+): Promise<string> {
+  const base = await layerOf([{ path: 'bin/sh', content: Buffer.from('shell '.repeat(3000)) }]);
   const text = blobs.map((blob) => `${JSON.stringify(blob)}\n`).join('');
   const files = await layerOf([{ path: 'configs/widget/catalog.json', content: Buffer.from(text) }]);
   const index = await buildImage({
@@ -59,8 +70,7 @@ export async function serveOperatorSet(registry: FaultRegistry): Promise<Operato
     entrypoint: ['/bin/opm'],
     cmd: ['serve', '/configs', '--cache-dir=/tmp/cache'],
   });
-  digests.set('acme/index:v1', serveTagged(registry, 'acme/index', 'v1', index));
-  return { catalog: `${registry.host}/acme/index:v1`, digests };
+  return serveTagged(registry, repository, 'v1', index);
 }
 
 function serveTagged(

@@ -59,13 +59,16 @@ export async function listMirrorDeletions(
   const { logger, signal } = session;
   const plan = await planImageSet(config, {
     ...{ ...options, target, logger, signal },
+    // What no cluster can pull was never mirrored.
+    onError: 'skip-image',
     ...getPlanSources(options, session),
     // Catalogs are not deleted, so their names do not matter.
     digestOfRebuilt: ({ digest }) => Promise.resolve(digest),
   });
   await plan.close();
   const { items, kept } = listDeletions(plan, { target, keep, signatures, v1Tags });
-  const { warnings, catalogs } = plan;
+  const { catalogs, skipped } = plan;
+  const warnings = [...plan.warnings, ...skipped.faults.map(({ error }) => error.message)];
   const list = encodeDeleteList(items);
   return { list, images: items.length, catalogs: catalogs.length, kept, warnings };
 }

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import type { KeyObject } from 'node:crypto';
 import type { BasePlace } from '../../mirror/image-set/archive-base.js';
-import type { OnError } from '../../mirror/image-set/image-set-mirror.js';
+import type { OnError } from '../../mirror/image-set/planned-image.js';
 import type { ImageSetPlan } from '../../mirror/image-set/image-set-plan.js';
 import type { ClusterResourceOptions } from '../../mirror/image-set/image-set-resources.js';
 import { type Workspace, createWorkspace } from '../../mirror/image-set/workspace.js';

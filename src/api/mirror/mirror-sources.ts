@@ -122,6 +122,7 @@ async function withPlan<T>(
   work: (plan: ImageSetPlan) => Promise<T>,
 ): Promise<T> {
   return withOpen(planForRun(run, config), (plan) => {
+    for (const { error } of plan.skipped.faults) run.session.logger?.log('error', error.message);
     run.options.onPlanned?.(plan);
     return work(plan);
   });

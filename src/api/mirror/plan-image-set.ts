@@ -24,9 +24,11 @@ export async function planForRun(
   return planImageSet(config, {
     ...getPlanOptions(run),
     ...getPlanSources(options, session, lock),
+    // A lock says what the run that wrote it skipped.
+    ...(lock !== undefined && { onError: 'skip-image' as const }),
     withCharts: options.helmCharts === true || destination.kind === 'disk',
-    digestOfRebuilt: async (source, platforms) => {
-      const rebuilt = await rebuildFrom(source, session, { platforms });
+    digestOfRebuilt: async (source, changes) => {
+      const rebuilt = await rebuildFrom(source, session, changes);
       await rebuilt.close();
       return rebuilt.digest;
     },

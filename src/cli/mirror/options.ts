@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { invalidValue, redactUrls } from '../../core/errors.js';
-import type { Transfer, TransferReport } from '../../mirror/transfer/transfer-types.js';
+import type { NamedTransfer, TransferReport } from '../../mirror/transfer/transfer-types.js';
 import type { JsonObject } from '../../document/json.js';
 import type { CommandContext } from '../context.js';
 import type { CopyOptions } from './flags.js';
@@ -97,14 +97,15 @@ export async function finishTransfer(
   return lost > 0 ? exitCodes.partly : exitCodes.done;
 }
 
-function getNames({ sourceName, targetName }: Transfer): { source: string; target: string } {
-  return { source: redactUrls(sourceName), target: redactUrls(targetName) };
+function getNames({ sourceName, targetName }: NamedTransfer) {
+  // A reference that does not parse has no target.
+  return { source: redactUrls(sourceName), ...(targetName !== '' && { target: redactUrls(targetName) }) };
 }
 
 /** Returns failed images with their errors, as reports show them. */
 export function describeFailures({
   failed,
-}: Pick<TransferReport, 'failed'>): { source: string; target: string; error: string }[] {
+}: Pick<TransferReport, 'failed'>): { source: string; target?: string; error: string }[] {
   return failed.map(({ transfer, error }) => ({ ...getNames(transfer), error: redactUrls(error.message) }));
 }
 

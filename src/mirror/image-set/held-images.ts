@@ -5,6 +5,7 @@ import {
   getLockedName,
   isSameName,
 } from '../lock/lock.js';
+import { toBundleKey } from './planned-image.js';
 import { withoutStraySignatures } from './archived-set.js';
 
 /** Selected content that a run skipped. */
@@ -33,12 +34,14 @@ export function findHeld(previous: ImageSetLock, next: ImageSetLock, skipped: Sk
   const bundles = new Set([
     ...skipped.bundles,
     ...catalogs.flatMap(({ packages }) =>
-      packages.flatMap(({ name, bundles: own }) => own.map((bundle) => `${name}/${bundle.name}`)),
+      packages.flatMap(({ name, bundles: own }) =>
+        own.map((bundle) => toBundleKey({ package: name, bundle: bundle.name })),
+      ),
     ),
   ]);
   const isSkipped = (image: LockedImage): boolean =>
     skipped.images.has(getLockedName(image)) ||
-    image.bundles.some((bundle) => bundles.has(`${bundle.package}/${bundle.bundle}`)) ||
+    image.bundles.some((bundle) => bundles.has(toBundleKey(bundle))) ||
     (image.kind === 'catalog' && catalogs.some((catalog) => isSameName(catalog, image)));
   const held = previous.images.filter(
     (image) => image.kind !== 'signature' && isNew(image) && isSkipped(image),

@@ -1,11 +1,17 @@
 import type { Catalog, CatalogImage } from '../../catalog/catalog.js';
 import type { CatalogSelection } from '../../catalog/selection/selection.js';
 import type { CancelOptions } from '../../core/concurrency.js';
-import { ErrorList, addContext } from '../../core/diagnostics-error.js';
+import { ErrorList } from '../../core/diagnostics-error.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 import { compareBytes } from '../../core/order.js';
-import { type Reference, formatReference, parseReference } from '../../core/reference.js';
+import {
+  type Reference,
+  checkPullSpec,
+  formatReference,
+  parseReference,
+  referenceSubject,
+} from '../../core/reference.js';
 import { quoteGo } from '../../document/go-json.js';
 import { schemas } from '../../model/declarative-config.js';
 import type { BundleFacts } from '../../model/facts.js';
@@ -47,6 +53,14 @@ export interface PlannedChart {
   name: ImageName;
 }
 
+/** The images of selected bundles. */
+interface SelectedImages {
+  valid: CatalogImage[];
+  invalid: { image: CatalogImage; error: OpmateError }[];
+  /** Invalid references that `blockedImages` excludes. */
+  blocked: CatalogImage[];
+}
+
 /** The images of a plan. */
 export interface CollectedImages {
   /** By source, then destination. */
@@ -65,48 +79,38 @@ export function createImageCollection(config: ImageSetConfiguration, options: Co
   const collected = new Map<string, PlannedImage>();
   const blocked = new Map<string, string>();
   const findBlocking = createBlockedImages(config.blockedImages);
-  return { addImage, addCatalogImages, addAdditional, addCharts, addReleases, finish };
+  return { addImage, readImages, addBundleImage, addAdditional, addCharts, addReleases, finish };
 
-  /** Adds the images of selected bundles, and returns their number. Throws OpmateError with all invalid references. */
-  async function addCatalogImages(
+  /** Reads the images of selected bundles; a reference that no cluster can pull is invalid unless it is blocked. */
+  async function readImages(
     label: string,
     selection: CatalogSelection,
     catalog: Catalog,
-    platforms: readonly PlatformConfig[],
-  ): Promise<number> {
-    const errors = new ErrorList();
-    let count = 0;
-    const add = (image: CatalogImage): void => {
-      count++;
-      try {
-        addBundleImage(image, platforms);
-      } catch (error) {
-        if (!(error instanceof OpmateError) || error.code === 'LIMIT') throw error;
-        const subject = `${label}: package ${quoteGo(image.package)}, bundle ${quoteGo(image.bundle)}`;
-        errors.add(addContext(error, { subject }));
-      }
+  ): Promise<SelectedImages> {
+    const images: SelectedImages = { valid: [], invalid: [], blocked: [] };
+    const sort = (image: CatalogImage): void => {
+      const problem = checkPullSpec(image.image) ?? findMissingVersion(image.image);
+      if (problem === undefined) images.valid.push(image);
+      else if (findBlocking([image.image]) !== undefined) images.blocked.push(image);
+      else images.invalid.push({ image, error: createReferenceError(label, image, problem) });
     };
     if (selection.isWhole) {
-      for await (const image of readCatalogImages(catalog, options)) add(image);
+      for await (const image of readCatalogImages(catalog, options)) sort(image);
     } else {
       for (const bundle of selection.facts.bundles) {
         throwIfCancelled(options.signal);
-        for (const image of await readBundleImages(catalog, bundle)) add(image);
+        for (const image of await readBundleImages(catalog, bundle)) sort(image);
       }
     }
-    errors.throwIfAny();
-    return count;
+    return images;
   }
 
+  /** Adds an image of a catalog, whose reference is valid. */
   function addBundleImage(
     { image, kind, package: packageName, bundle }: CatalogImage,
     platforms: readonly PlatformConfig[],
   ): void {
     const reference = parseReference(image);
-    if (reference.transport !== 'docker') {
-      const hint = 'mirror it to a registry: clusters pull from registries only';
-      throw new OpmateError('INVALID', `image ${quoteGo(image)}: not in a registry`, { hint });
-    }
     const planned = addUnlessBlocked(kind, reference, getImageName(reference), platforms);
     planned?.bundles.push({ package: packageName, bundle });
   }
@@ -256,6 +260,21 @@ export function createImageCollection(config: ImageSetConfiguration, options: Co
     const source = `${reference.registry}/${reference.repository}`;
     return [{ source, target: getDestination(target, repository) }];
   }
+}
+
+function findMissingVersion(text: string): string | undefined {
+  const { tag, digest } = parseReference(text);
+  return tag === undefined && digest === undefined ? 'missing tag or digest' : undefined;
+}
+
+/** Returns the error for a reference of a bundle, which is never a path. */
+function createReferenceError(label: string, image: CatalogImage, problem: string): OpmateError {
+  const bundle = `package ${quoteGo(image.package)}, bundle ${quoteGo(image.bundle)}`;
+  const field = image.field === undefined ? '' : `${image.field}: `;
+  return new OpmateError('INVALID', `${field}${referenceSubject(image.image)}: ${problem}`, {
+    subject: `${label}: ${bundle}`,
+    hint: 'exclude it with blockedImages, or skip it with --on-error skip-bundle or skip-image',
+  });
 }
 
 async function readBundleImages(catalog: Catalog, bundle: BundleFacts): Promise<CatalogImage[]> {

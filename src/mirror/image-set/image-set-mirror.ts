@@ -17,6 +17,7 @@ import { copyTransfers } from '../transfer/copy-transfers.js';
 import { findSignatures } from '../transfer/find-signatures.js';
 import { joinReports, splitCopyOrder } from '../transfer/transfer-step.js';
 import type {
+  NamedTransfer,
   PinnedTransfer,
   StepFaults,
   SurveyedTransfer,
@@ -32,10 +33,14 @@ import { findHeld } from './held-images.js';
 import { type MirrorTarget, getDestination, targetReference, toDigestTag } from './image-set-names.js';
 import type { ImageSetPlan, PlannedCatalog } from './image-set-plan.js';
 import { createTargetCopies } from './target-copies.js';
-import { type PlannedImage, describeBundles, isCopiedLast, isOfRelease } from './planned-image.js';
-
-/** Handling of images that cannot be copied. */
-export type OnError = 'stop' | 'skip-image' | 'skip-bundle';
+import {
+  type OnError,
+  type PlannedImage,
+  describeBundles,
+  isCopiedLast,
+  isOfRelease,
+  toBundleKey,
+} from './planned-image.js';
 
 interface ImageSetMirrorOptions {
   target: MirrorTarget;
@@ -79,12 +84,19 @@ export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirror
   const preparedImages = new Map<string, Prepared>();
   let surveyedTransfers: SurveyedTransfer[] = [];
   const failedImages = new Map<PlannedImage, OpmateError>();
-  const allFaults: StepFaults = { missing: [], failed: [] };
-  const allChanges: string[] = [];
+  const { skipped } = plan;
+  const allFaults: StepFaults = {
+    missing: [],
+    failed: skipped.faults.map(({ name, error }) => ({
+      transfer: { sourceName: name, targetName: '' },
+      error,
+    })),
+  };
+  const allChanges = [...skipped.changes];
   /** References removed from `relatedImages` of bundles. */
   const removedTexts = new Set<string>();
   /** Bundles removed from catalogs, as `package/bundle`. */
-  const removedBundles = new Set<string>();
+  const removedBundles = new Set(skipped.bundles);
   /** Images that only removed bundles need. */
   const unneeded = new Set<PlannedImage>();
   /** By name in the lock. */
@@ -112,7 +124,7 @@ export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirror
     if (pinning.status === 'rejected') throw pinning.reason;
     const steps = [pinning.value, await pin(images.filter(isRebuilt))];
     const positions = new Map(images.map(({ destination }, position) => [destination, position]));
-    const byPosition = (a: Transfer, b: Transfer): number =>
+    const byPosition = (a: NamedTransfer, b: NamedTransfer): number =>
       (positions.get(a.targetName) as number) - (positions.get(b.targetName) as number);
     const missing = steps.flatMap((step) => step.missing).sort(byPosition);
     const failed = steps.flatMap((step) => step.failed).sort((a, b) => byPosition(a.transfer, b.transfer));
@@ -238,7 +250,7 @@ export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirror
       options,
       catalogs: plan.catalogs
         .filter((catalog) => !isLeftOut(getImage(catalog)))
-        .map((catalog) => toLockedCatalog(catalog, templates)),
+        .map((catalog) => toLockedCatalog(catalog, templates, getRemovedTexts(catalog))),
       charts: plan.charts.map(({ chart: { source, packed }, name }) => ({
         ...{ source, name: packed.name, version: packed.version, ...name },
       })),
@@ -253,9 +265,12 @@ export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirror
     const held = findHeld(before, lock, {
       images: new Set(plan.images.filter(isLeftOut).map(toName)),
       bundles: removedBundles,
-      catalogs: plan.catalogs
-        .filter((catalog) => isLeftOut(getImage(catalog)))
-        .map(({ operator }) => operator.catalog),
+      catalogs: [
+        ...skipped.catalogs,
+        ...plan.catalogs
+          .filter((catalog) => isLeftOut(getImage(catalog)))
+          .map(({ operator }) => operator.catalog),
+      ],
     });
     const signatures = options.signatures
       ? held.images
@@ -363,10 +378,14 @@ export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirror
     requireOtherPlace(catalog);
     const { platforms } = getImage(catalog);
     const source = { ...catalog, facts: catalog.selection.facts };
-    const withoutImages = removedTexts;
+    const withoutImages = new Set(getRemovedTexts(catalog));
     const rebuilt = await rebuildFrom(source, session, { platforms, withoutImages });
     rebuiltCatalogs.set(catalog, rebuilt);
     return rebuilt;
+  }
+
+  function getRemovedTexts({ withoutImages }: PlannedCatalog): string[] {
+    return sortedByBytes(new Set([...withoutImages, ...removedTexts]));
   }
 
   function getImage({ destination }: PlannedCatalog): PlannedImage {
@@ -435,10 +454,6 @@ export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirror
   }
 }
 
-function toBundleKey({ package: packageName, bundle }: { package: string; bundle: string }): string {
-  return `${packageName}/${bundle}`;
-}
-
 /** Throws OpmateError for a filtered catalog that would replace its source. */
 function requireOtherPlace({ operator: { catalog, reference }, destination }: PlannedCatalog): void {
   if (reference.transport !== 'docker' || reference.digest !== undefined) return;
@@ -468,6 +483,7 @@ function toLockedSignature(
 function toLockedCatalog(
   { operator, digest, name, selection, isDatabase }: PlannedCatalog,
   templates: ReadonlyMap<string, CatalogSourceTemplate>,
+  withoutImages: readonly string[],
 ): LockedCatalog {
   const file = operator.targetCatalogSourceTemplate;
   const { facts, isWhole, packages } = selection;
@@ -481,6 +497,7 @@ function toLockedCatalog(
     ...(file !== undefined && {
       targetCatalogSourceTemplate: { file, text: templates.get(file)?.text },
     }),
+    ...(!isWhole && withoutImages.length > 0 && { withoutImages }),
     packages: packages.map(({ name: packageName, defaultChannel, channels }) => ({
       name: packageName,
       defaultChannel,

@@ -1,15 +1,15 @@
-import type { Catalog } from '../../catalog/catalog.js';
+import type { Catalog, CatalogImage } from '../../catalog/catalog.js';
+import { leaveOut } from '../../catalog/selection/leave-out.js';
 import type { CatalogSelection } from '../../catalog/selection/selection.js';
-import { ErrorList } from '../../core/diagnostics-error.js';
+import { ErrorList, combineErrors } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
 import type { Reference } from '../../core/reference.js';
-import type { Platform } from '../../oci/image/types.js';
 import type { HelmConfig } from '../helm/helm-config.js';
 import type { OpenedCharts } from '../helm/open-charts.js';
 import { type OpenReleasesOptions, type OpenedReleases, openReleases } from '../release/open-releases.js';
 import { type DependencyMode, closeDependencies } from '../selection/dependencies.js';
-import type { RebuildSource } from '../selection/rebuilt-catalog.js';
+import type { RebuildChanges, RebuildSource } from '../selection/rebuilt-catalog.js';
 import {
   type CollectedImages,
   type CollectionOptions,
@@ -19,7 +19,7 @@ import {
 } from './image-collection.js';
 import { type ImageSetConfiguration, type OperatorConfig, getCatalogTarget } from './image-set-config.js';
 import { type ImageName, type MirrorTarget, toDigestTag } from './image-set-names.js';
-import type { NamedImage } from './planned-image.js';
+import { type NamedImage, type OnError, toBundleKey } from './planned-image.js';
 import {
   type OpenedCatalog,
   type SelectedCatalog,
@@ -41,6 +41,20 @@ export interface PlannedCatalog {
   catalog: Catalog;
   /** Set if a sqlite index is mirrored unchanged. */
   isDatabase: boolean;
+  /** Invalid references to remove from `relatedImages` of its bundles. */
+  withoutImages: ReadonlySet<string>;
+}
+
+/** Selected content that a plan omits, as `onError` says. */
+interface SkippedPart {
+  /** Omitted references, and catalogs of which nothing is left. */
+  faults: { name: string; error: OpmateError }[];
+  /** Omitted bundles, as `package/bundle`. */
+  bundles: Set<string>;
+  /** References of omitted catalogs, as in the configuration. */
+  catalogs: string[];
+  /** Messages about changes of catalogs. */
+  changes: string[];
 }
 
 /** The content of an image set. */
@@ -50,6 +64,8 @@ export interface ImageSetPlan
   charts: PlannedChart[];
   /** Messages about content that was added as a dependency. */
   added: string[];
+  /** Content that was skipped because of references that no cluster can pull. */
+  skipped: SkippedPart;
   /** Closes the catalogs. */
   close(): Promise<void>;
 }
@@ -58,11 +74,12 @@ export interface ImageSetPlan
 export interface PlanOptions extends CollectionOptions, OpenReleasesOptions {
   /** Handling of missing dependencies; default `none`. */
   dependencies?: DependencyMode | undefined;
+  /** Handling of invalid image references in catalogs; default `stop`. */
+  onError?: OnError | undefined;
   openCatalog: (reference: Reference) => Promise<OpenedCatalog>;
   openCharts: (helm: HelmConfig) => Promise<OpenedCharts>;
   /** Returns the digest of a filtered catalog, which becomes its tag if it has no other; default that of the source. */
-  digestOfRebuilt?:
-    ((source: RebuildSource, platforms: readonly Platform[] | undefined) => Promise<string>) | undefined;
+  digestOfRebuilt?: ((source: RebuildSource, changes: RebuildChanges) => Promise<string>) | undefined;
 }
 
 /**
@@ -98,9 +115,10 @@ export async function planImageSet(
     for (const catalog of selected) catalog.selection = selections.get(catalog) ?? catalog.selection;
     const images = createImageCollection(config, options);
     const catalogs: PlannedCatalog[] = [];
+    const skipped: SkippedPart = { faults: [], bundles: new Set(), catalogs: [], changes: [] };
     for (const catalog of selected) {
       const naming = isWhole ? options : { ...options, digestOfRebuilt: undefined };
-      const planned = await errors.try(() => planCatalog(catalog, images, naming), isAboutContent);
+      const planned = await errors.try(() => planCatalog(catalog, images, naming, skipped), isAboutContent);
       if (planned !== undefined) catalogs.push(planned);
     }
     errors.throwIfAny();
@@ -110,7 +128,7 @@ export async function planImageSet(
     const { releases, graphs, graphImage, warnings } = chosen;
     images.addReleases(chosen, config.releases?.platforms ?? []);
     return {
-      ...{ catalogs, charts: plannedCharts, releases, graphs, graphImage, added, close },
+      ...{ catalogs, charts: plannedCharts, releases, graphs, graphImage, added, skipped, close },
       ...images.finish([
         ...config.warnings,
         ...catalogs.flatMap(({ selection }) => selection.warnings),
@@ -125,13 +143,21 @@ export async function planImageSet(
   }
 }
 
+/** Plans a catalog and its images; undefined if nothing of it is left without invalid references. */
 async function planCatalog(
-  { operator, catalog, digest, selection }: SelectedCatalog,
+  opened: SelectedCatalog,
   images: ImageCollection,
   options: PlanOptions,
-): Promise<PlannedCatalog> {
+  skipped: SkippedPart,
+): Promise<PlannedCatalog | undefined> {
+  const { operator, catalog, digest } = opened;
   const { platforms } = operator;
-  if ((await images.addCatalogImages(operator.catalog, selection, catalog, platforms)) === 0) {
+  const read = await images.readImages(operator.catalog, opened.selection, catalog);
+  const valid = skipInvalid(opened, read, options, skipped);
+  if (valid === undefined) return undefined;
+  const { selection, withoutImages } = valid;
+  for (const image of valid.images) images.addBundleImage(image, platforms);
+  if (valid.images.length === 0 && read.blocked.length === 0) {
     const hint = 'remove it from the configuration, or copy only the catalog: no bundle of it is in an image';
     throw new OpmateError('INVALID', 'names no image', { subject: operator.catalog, hint });
   }
@@ -140,15 +166,51 @@ async function planCatalog(
   let targetDigest = digest;
   if (tag === undefined && !selection.isWhole && options.digestOfRebuilt !== undefined) {
     const source = { catalog, facts: selection.facts, reference, digest };
-    targetDigest = await options.digestOfRebuilt(
-      source,
-      platforms.length > 0 ? platforms : options.platforms,
-    );
+    targetDigest = await options.digestOfRebuilt(source, {
+      platforms: platforms.length > 0 ? platforms : options.platforms,
+      withoutImages,
+    });
   }
   const name = { repository, tag: tag ?? toDigestTag(targetDigest) };
   const { destination } = images.addImage('catalog', reference, name, platforms);
   const isDatabase = selection.isWhole && catalog.storedImages !== undefined;
-  return { operator, reference, digest, destination, name, selection, catalog, isDatabase };
+  const names = { operator, reference, digest, destination, name };
+  return { ...names, selection, catalog, isDatabase, withoutImages };
+}
+
+/** Returns the part of a catalog without invalid references; undefined for none. Throws OpmateError unless they may be skipped. */
+function skipInvalid(
+  { operator, selection }: SelectedCatalog,
+  { valid, invalid, blocked }: Awaited<ReturnType<ImageCollection['readImages']>>,
+  { onError = 'stop' }: PlanOptions,
+  skipped: SkippedPart,
+): (Pick<PlannedCatalog, 'selection' | 'withoutImages'> & { images: CatalogImage[] }) | undefined {
+  const blockedTexts = blocked.filter(({ kind }) => kind === 'related').map(({ image }) => image);
+  // An unchanged catalog keeps blocked references, valid or not.
+  if (invalid.length === 0)
+    return { selection, images: valid, withoutImages: new Set(selection.isWhole ? [] : blockedTexts) };
+  if (onError === 'stop') throw combineErrors(invalid.map(({ error }) => error));
+  skipped.faults.push(...invalid.map(({ image, error }) => ({ name: image.image, error })));
+  const isKept = ({ kind }: CatalogImage): boolean => onError === 'skip-image' && kind === 'related';
+  const bundles = new Set(
+    invalid.filter(({ image }) => !isKept(image)).map(({ image }) => toBundleKey(image)),
+  );
+  for (const bundle of bundles) skipped.bundles.add(bundle);
+  try {
+    const left = leaveOut(selection, bundles, operator.catalog);
+    skipped.changes.push(...left.changes.map((change) => `${operator.catalog}: ${change}`));
+    const removed = invalid.filter(({ image }) => isKept(image)).map(({ image }) => image.image);
+    return {
+      selection: { ...left.selection, isWhole: false },
+      images: valid.filter((image) => !bundles.has(toBundleKey(image))),
+      withoutImages: new Set([...blockedTexts, ...removed]),
+    };
+  } catch (error) {
+    if (!(error instanceof OpmateError) || error.code !== 'INVALID') throw error;
+    skipped.faults.push({ name: operator.catalog, error });
+    skipped.catalogs.push(operator.catalog);
+    return undefined;
+  }
 }
 
 /** Returns the lines of `mapping.txt`, sorted: `SOURCE=DESTINATION`, both with their transport. */

@@ -5,6 +5,9 @@ import type { OpenedReference } from '../../oci/image/open.js';
 import type { Platform } from '../../oci/image/types.js';
 import type { ImageName } from './image-set-names.js';
 
+/** Handling of images that cannot be copied. */
+export type OnError = 'stop' | 'skip-image' | 'skip-bundle';
+
 /** An image, chart artifact or graph image of a set. */
 export interface PlannedImage {
   kind:
@@ -51,6 +54,11 @@ export const releaseRepositories = {
   component: 'openshift/release',
   graph: 'openshift/graph-image',
 } as const;
+
+/** Returns the key of a bundle: `package/bundle`. */
+export function toBundleKey({ package: packageName, bundle }: { package: string; bundle: string }): string {
+  return `${packageName}/${bundle}`;
+}
 
 /** Returns the bundles that need an image, for messages: the first, and the number of others; undefined for none. */
 export function describeBundles([first, ...others]: PlannedImage['bundles']): string | undefined {

@@ -68,7 +68,9 @@ async function selectCatalog(
   config: ImageSetConfiguration,
   options: SelectOptions,
 ): Promise<SelectedCatalog> {
-  const facts = await collectFacts(opened.catalog, options);
+  const { bundles, ...others } = await collectFacts(opened.catalog, options);
+  // Image references are checked when images are collected, where they may be blocked or skipped.
+  const facts = { ...others, bundles: bundles.map((bundle) => ({ ...bundle, imageFaults: [] })) };
   return { ...opened, operator, facts, selection: selectOperators(facts, operator, config.file) };
 }
 

@@ -118,6 +118,7 @@ function encodeCatalog(catalog: LockedCatalog): JsonValue {
       targetCatalogSourceTemplate:
         template.text === undefined ? template.file : setFields(template, ['file', 'text']),
     }),
+    ...(catalog.withoutImages !== undefined && { withoutImages: [...catalog.withoutImages] }),
     packages: catalog.packages.map((item) => ({
       ...setFields(item, ['name', 'defaultChannel']),
       channels: item.channels.map((channel) => setFields(channel, ['name', 'head'])),

@@ -44,6 +44,8 @@ export interface LockedCatalog {
   /** Set for a catalog of an earlier run that the last one skipped; it is only kept at the target. */
   isHeld?: boolean | undefined;
   targetCatalogSourceTemplate?: LockedTemplate | undefined;
+  /** References removed from `relatedImages` of its bundles. */
+  withoutImages?: readonly string[] | undefined;
   /** By name. */
   packages: LockedPackage[];
 }

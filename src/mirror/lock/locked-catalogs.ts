@@ -1,12 +1,29 @@
+import { leaveOut } from '../../catalog/selection/leave-out.js';
 import { OpmateError } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
+import type { CatalogFacts } from '../../model/facts.js';
 import { type OpenedReference, holdOpen } from '../../oci/image/open.js';
 import type { SourceSession } from '../../source/session.js';
-import type { ImageSetPlan } from '../image-set/image-set-plan.js';
+import type { ImageSetPlan, PlannedCatalog } from '../image-set/image-set-plan.js';
+import { toBundleKey } from '../image-set/planned-image.js';
 import { type RebuiltCatalog, rebuildFrom } from '../selection/rebuilt-catalog.js';
-import { type ImageSetLock, type LockedImage, isSameName } from './lock.js';
+import { type ImageSetLock, type LockedCatalog, type LockedImage, isSameName } from './lock.js';
 
 const hint = 'mirror without --locked to create a new lock';
+
+/** Returns the content of a catalog without the bundles that the run of the lock skipped. */
+function selectLocked({ selection, operator }: PlannedCatalog, { packages }: LockedCatalog): CatalogFacts {
+  const names = new Set(
+    packages.flatMap(({ name, bundles }) =>
+      bundles.map((bundle) => toBundleKey({ package: name, bundle: bundle.name })),
+    ),
+  );
+  const keys = selection.facts.bundles.map(({ package: of, name }) =>
+    toBundleKey({ package: of, bundle: name }),
+  );
+  const skipped = new Set(keys.filter((key) => !names.has(key)));
+  return leaveOut(selection, skipped, operator.catalog).selection.facts;
+}
 
 /** Catalogs, charts and the graph image of a lock, built on demand. */
 interface LockedCatalogs {
@@ -30,17 +47,23 @@ export function createOnDemandCatalogs(
   const rebuilding = new Map<LockedImage, Promise<RebuiltCatalog>>();
   const rebuild = async (image: LockedImage): Promise<RebuiltCatalog> => {
     const { catalogs, images } = await getPlan();
-    const catalog = catalogs.find(({ name }) => isSameName(name, image));
     const locked = lock.catalogs.find((item) => isSameName(item, image));
+    // A catalog that is tagged by its digest has another tag without the bundles that a run skipped.
+    const catalog =
+      catalogs.find(({ name }) => isSameName(name, image)) ??
+      catalogs.find(
+        ({ operator, name }) => operator.catalog === locked?.catalog && name.repository === image.repository,
+      );
     const fail = (problem: string): never => {
       throw new OpmateError('INVALID', problem, { subject: locked?.catalog ?? image.source, hint });
     };
     if (catalog === undefined || locked === undefined) return fail('its source is not in the lock');
     if (catalog.digest !== locked.sourceDigest)
       return fail(`is now ${catalog.digest}, expected ${locked.sourceDigest} by the lock`);
-    const source = { ...catalog, facts: catalog.selection.facts };
+    const source = { ...catalog, facts: selectLocked(catalog, locked) };
     const { platforms } = images.find(({ destination }) => destination === catalog.destination) ?? {};
-    const rebuilt = await rebuildFrom(source, session, { platforms });
+    const withoutImages = new Set(locked.withoutImages);
+    const rebuilt = await rebuildFrom(source, session, { platforms, withoutImages });
     const expected = image.contents.root.digest;
     if (rebuilt.digest === expected) return rebuilt;
     await rebuilt.close();

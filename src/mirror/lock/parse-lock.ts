@@ -95,6 +95,7 @@ const readCatalog = objectOf<LockedCatalog>({
   isDatabase: optional(read.boolean),
   isHeld: optional(read.boolean),
   targetCatalogSourceTemplate: optional(readTemplate),
+  withoutImages: optional(listOf(read.anyText, maxNames)),
   packages: readPackages,
 });
 

@@ -327,11 +327,14 @@ export interface RebuildSource {
   digest: string;
 }
 
+/** Changes to a catalog besides its content. */
+export type RebuildChanges = Pick<RebuildOptions, 'platforms' | 'withoutImages'>;
+
 /** Rebuilds a catalog on its source image, which stays open until the rebuilt catalog is closed. */
 export async function rebuildFrom(
   { catalog, facts, reference, digest }: RebuildSource,
   session: SourceSession,
-  changes: Pick<RebuildOptions, 'platforms' | 'withoutImages'>,
+  changes: RebuildChanges,
 ): Promise<RebuiltCatalog> {
   const { temporaryDirectory, logger, signal } = session;
   return keepOpen(openReference(reference, session), async (base) => {

@@ -58,11 +58,14 @@ export function getPresentBlobs({ contents, blobs }: SurveyedTransfer): Descript
   return all.filter(({ digest }) => !lacking.has(digest));
 }
 
+/** Names of an image in messages. */
+export type NamedTransfer = Pick<Transfer, 'sourceName' | 'targetName'>;
+
 /** Failures of a step that continues after errors. */
 export interface StepFaults {
   /** Images not found at the source. */
   missing: Transfer[];
-  failed: { transfer: Transfer; error: OpmateError }[];
+  failed: { transfer: NamedTransfer; error: OpmateError }[];
 }
 
 /** Hints for images that cannot be read at their source. */

@@ -21,6 +21,7 @@ import {
   toRepositoryKey,
 } from './transfer-step.js';
 import type {
+  NamedTransfer,
   PinnedTransfer,
   StepFaults,
   SurveyedTransfer,
@@ -202,7 +203,7 @@ export async function transferImages(
   if (options.dryRun) return lookUpImages(transfers, options);
   // Steps return copies of some of the transfers.
   const numbered = transfers.map((transfer, position) => ({ ...transfer, position }));
-  const byPosition = (a: Transfer, b: Transfer): number =>
+  const byPosition = (a: NamedTransfer, b: NamedTransfer): number =>
     (a as (typeof numbered)[number]).position - (b as (typeof numbered)[number]).position;
   const pin = await pinTransfers(numbered, options);
   const survey = await surveyTransfers(pin.pinned, options);

@@ -38,8 +38,8 @@ describe('mirror/catalog-images', () => {
     });
     const names = { package: 'widget', bundle: 'widget.v1' };
     expect(await imagesIn(catalog)).toEqual([
-      { image: 'quay.io/acme/bundle:1', kind: 'bundle', ...names },
-      { image: 'quay.io/acme/widget:1', kind: 'related', ...names },
+      { image: 'quay.io/acme/bundle:1', kind: 'bundle', ...names, field: 'image' },
+      { image: 'quay.io/acme/widget:1', kind: 'related', ...names, field: 'relatedImages[0].image' },
     ]);
   });
 
@@ -51,9 +51,15 @@ describe('mirror/catalog-images', () => {
       { schema: 'olm.package', name: 'widget', image: 'quay.io/acme/odd:1' },
     );
     expect(await imagesIn(catalog)).toEqual([
-      { image: 'quay.io/acme/tools:1', kind: 'bundle', package: 'widget', bundle: 'tools' },
-      { image: 'quay.io/acme/addon:1', kind: 'related', package: '', bundle: '' },
-      { image: 'quay.io/acme/odd:1', kind: 'bundle', package: 'widget', bundle: 'widget' },
+      { image: 'quay.io/acme/tools:1', kind: 'bundle', package: 'widget', bundle: 'tools', field: 'image' },
+      {
+        image: 'quay.io/acme/addon:1',
+        kind: 'related',
+        package: '',
+        bundle: '',
+        field: 'relatedImages[0].image',
+      },
+      { image: 'quay.io/acme/odd:1', kind: 'bundle', package: 'widget', bundle: 'widget', field: 'image' },
     ]);
   });
 

@@ -1,6 +1,7 @@
 import type { CancelOptions } from '../core/concurrency.js';
 import { isEncodedAs } from '../document/go-json-match.js';
 import { throwIfCancelled } from '../core/errors.js';
+import { groupBy } from '../core/groups.js';
 import type { JsonObject } from '../document/json.js';
 import { compareBytes, sortLikeGo } from '../core/order.js';
 import { type BundleBlob, propertyTypes } from '../model/declarative-config.js';
@@ -248,15 +249,24 @@ function findSlot(item: CatalogBlob, position: number): Slot | undefined {
   }
 }
 
-/** Sorts in output order; equal blobs keep the order of reading. */
-function sortSlots(slots: Slot[]): Slot[] {
-  return [...slots].sort((a, b) => {
+/**
+ * Sorts in output order. Equal channels and bundles of a package have the order of Go's `sort.Slice`, other equal blobs
+ * that of reading. (Source: operator-registry, declcfg/write.go.)
+ */
+function sortSlots(slots: readonly Slot[]): Slot[] {
+  const ordered = [...slots].sort((a, b) => {
     if (a.package !== b.package) {
       if (a.package === '') return 1;
       if (b.package === '') return -1;
       return compareBytes(a.package, b.package);
     }
-    return a.rank - b.rank || compareBytes(a.key, b.key) || a.position - b.position;
+    return a.rank - b.rank || a.position - b.position;
+  });
+  const groups = groupBy(ordered, (slot) => `${slot.rank} ${slot.package}`);
+  return [...groups.values()].flatMap((group) => {
+    const compare = (a: Slot, b: Slot): number => compareBytes(a.key, b.key);
+    const isOther = group[0]?.rank === ranks.other;
+    return isOther ? group.sort(compare) : sortLikeGo(group, compare);
   });
 }
 

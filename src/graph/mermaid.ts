@@ -3,7 +3,7 @@ import { formatMessage } from '../core/diagnostic.js';
 import { OpmateError, getMessage } from '../core/errors.js';
 import { getOrAdd, groupBy } from '../core/groups.js';
 import { quoteGo } from '../document/go-json.js';
-import { compareBytes } from '../core/order.js';
+import { compareBytes, sortLikeGo } from '../core/order.js';
 import { printableLine } from '../core/printable.js';
 import { type Version, compareVersions, parseVersion } from '../core/semver.js';
 import { type ChannelEntry, propertyTypes, schemas } from '../model/declarative-config.js';
@@ -75,13 +75,13 @@ export function drawGraph(facts: CatalogFacts, options: DrawOptions = {}): Graph
     return `${name.slice(0, maxNameLength)}…${number}`;
   };
   const warnings: string[] = [];
-  const channels = [...facts.channels].sort((a, b) => compareBytes(a.name, b.name));
+  const channels = sortLikeGo(facts.channels, (a, b) => compareBytes(a.name, b.name));
   const keep = channelFilter(channels, versions, ranges, options);
   const plans: Plan[] = [];
   for (const channel of channels) {
     const entries = keep(channel);
     if (entries === undefined) continue;
-    const newestFirst = [...entries].sort((a, b) =>
+    const newestFirst = sortLikeGo(entries, (a, b) =>
       compareVersions(versionIn(versions, b), versionIn(versions, a)),
     );
     for (const entry of newestFirst) {

@@ -11,5 +11,7 @@ export function getCatalogLevel(catalog: string): CatalogLevel {
   const [, major, minor] = /^v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.|$)/.exec(catalog) ?? [];
   if (major === undefined) return 'none';
   const version = { major: Number(major), minor: Number(minor ?? 0) };
-  return compareOpenShift(version, openShiftMilestones.csvMetadata) >= 0 ? 'bundle-object-to-csv-metadata' : 'none';
+  return compareOpenShift(version, openShiftMilestones.csvMetadata) >= 0
+    ? 'bundle-object-to-csv-metadata'
+    : 'none';
 }

@@ -62,6 +62,43 @@ describe('opmate render', () => {
     expect(await sandbox.run(['render', 'again'])).toEqual(first);
   });
 
+  it('sorts equal channels, bundles and related images of a package as sort.Slice of Go does', async () => {
+    const count = (length: number): number[] => Array.from({ length }, (_, index) => index);
+    const blobs = [
+      { schema: 'olm.package', name: 'p', defaultChannel: 'a' },
+      ...count(20).map((i) => ({
+        ...{ schema: 'olm.channel', package: 'p', name: 'cab'[(i * 7) % 3] },
+        entries: [{ name: `p.v${i}` }],
+      })),
+      ...count(15).map((i) => ({
+        ...{ schema: 'olm.bundle', package: 'p', name: 'ba'[(i * 5) % 2], image: `i${i}` },
+        properties: [{ type: 'olm.package', value: { packageName: 'p', version: `1.0.${i}` } }],
+        relatedImages: count(14).map((k) => ({ name: `r${k}`, image: k % 3 === 0 ? 'x' : 'y' })),
+      })),
+    ];
+    await sandbox.write({ 'ties/c.json': blobs.map((blob) => JSON.stringify(blob)).join('\n') });
+    const { stdout } = await sandbox.run(['render', 'ties']);
+    const rendered = blobsOf(stdout) as {
+      schema: string;
+      name: string;
+      image: string;
+      entries: { name: string }[];
+      relatedImages: { name: string }[];
+    }[];
+    const channels = rendered.filter(({ schema }) => schema === 'olm.channel');
+    const bundles = rendered.filter(({ schema }) => schema === 'olm.bundle');
+    // Recorded with opm.
+    expect(channels.map(({ name, entries }) => `${name}${entries[0]?.name.slice(3)}`).join(' ')).toBe(
+      'a7 a1 a19 a16 a4 a13 a10 b5 b8 b11 b14 b17 b2 c9 c6 c12 c0 c15 c3 c18',
+    );
+    expect(bundles.map(({ name, image }) => `${name}${image.slice(1)}`).join(' ')).toBe(
+      'a9 a7 a13 a3 a11 a5 a1 b4 b6 b0 b10 b8 b12 b2 b14',
+    );
+    expect(bundles[0]?.relatedImages.map(({ name }) => name).join(' ')).toBe(
+      'r6 r12 r9 r3 r0 r4 r8 r5 r1 r2 r10 r11 r7 r13',
+    );
+  });
+
   it('writes YAML with the same blobs', async () => {
     await sandbox.write({ 'catalog/widget.json': widgetCatalog });
     const json = await sandbox.run(['render', 'catalog']);

@@ -5,7 +5,7 @@ import { OpmateError, getMessage } from '../../core/errors.js';
 import { decodeUtf8, encodeGoJson, parseGoJson, quoteGo, sortKeysDeep } from '../../document/go-json.js';
 import { type EncodableJson, type JsonObject, type JsonValue, RawJson } from '../../document/json.js';
 import { groupBy } from '../../core/groups.js';
-import { compareBytes, sortedByBytes } from '../../core/order.js';
+import { compareBytes, sortLikeGo, sortedByBytes } from '../../core/order.js';
 import { parseRange, parseVersion, versionHint } from '../../core/semver.js';
 import { type ApiKey, csvIcon, csvRelatedImages, csvSpec, csvVersion, isCsv } from '../../model/csv.js';
 import {
@@ -281,7 +281,7 @@ function relatedImages(csv: JsonObject | undefined, images: readonly string[]): 
     csv === undefined ? [] : csvRelatedImages(csvSpec(csv)).map(({ name, image }) => ({ name, image }));
   const named = new Set(related.map(({ image }) => image));
   for (const image of images) if (!named.has(image)) related.push({ name: '', image });
-  return related.sort((a, b) => compareBytes(a.image, b.image));
+  return sortLikeGo(related, (a, b) => compareBytes(a.image, b.image));
 }
 
 type AnyProperty = Pick<SortableProperty, 'type' | 'value'>;

@@ -804,7 +804,7 @@ withBrowser('the page', () => {
     await other.close();
   });
 
-  it('shows versions of a fitted channel of 100 bundles, zooms with the wheel and scrolls by dragging', async () => {
+  it('shows versions of a fitted channel of 100 bundles, zooms with Ctrl and the wheel and scrolls by dragging', async () => {
     const names = Array.from({ length: 100 }, (_, at) => `hundred.v1.${at}.0`);
     await sandbox.write({
       'hundred/catalog.json': text([
@@ -837,12 +837,23 @@ withBrowser('the page', () => {
     ).toBe(true);
 
     const box = (await page.locator('.scroller').boundingBox()) ?? { x: 0, y: 0, width: 0, height: 0 };
+    // Lines to later columns pass below the versions of the first.
+    expect(
+      await page.evaluate(`(() => {
+        const label = document.querySelector('.canvas .label');
+        const leaders = document.querySelector('.leaders');
+        const isBefore = (leaders.compareDocumentPosition(label) & Node.DOCUMENT_POSITION_FOLLOWING) !== 0;
+        return isBefore && getComputedStyle(label).backgroundColor !== 'rgba(0, 0, 0, 0)';
+      })()`),
+    ).toBe(true);
     await page.mouse.move(box.x + 20, box.y + 200);
+    const size = page.getByRole('button', { name: 'Normal size' });
+    const fitted = await size.textContent();
     await page.mouse.wheel(0, -100);
-    await page.mouse.wheel(0, -100);
-    await page.mouse.wheel(0, -100);
-    await page.mouse.wheel(0, -100);
-    await page.mouse.wheel(0, -100);
+    await page.keyboard.down('Control');
+    expect(await size.textContent()).toBe(fitted);
+    for (let turn = 0; turn < 5; turn++) await page.mouse.wheel(0, -100);
+    await page.keyboard.up('Control');
     await page.locator('.canvas .version').first().waitFor();
     const top = () => page.evaluate<number>('document.querySelector(".scroller").scrollTop');
     // Over the names it scrolls.
@@ -858,6 +869,21 @@ withBrowser('the page', () => {
     await page.mouse.up();
     expect((await top()) - start).toBeGreaterThan(70);
     expect(page.url()).toBe(address);
+
+    // The row with the focus stays in the window, which is lower than the graph.
+    await page.setViewportSize({ width: 390, height: 420 });
+    await page.locator('.canvas a[tabindex="0"]').focus();
+    await page.keyboard.press('Home');
+    for (let row = 0; row < 30; row++) {
+      await page.keyboard.press('ArrowDown');
+      expect(
+        await page.evaluate(`(() => {
+          const { top, bottom } = document.activeElement.getBoundingClientRect();
+          const bar = document.querySelector('.bar').getBoundingClientRect().bottom;
+          return document.activeElement.matches('.canvas a') && top >= bar && bottom <= innerHeight;
+        })()`),
+      ).toBe(true);
+    }
     await page.close();
   });
 
@@ -903,7 +929,9 @@ withBrowser('the page', () => {
     );
     const [errors = 0, warnings = 0, notices = 0] = amounts;
     // The bar counts what the page names first.
-    expect(await page.locator('.bar .number').innerText()).toBe(String(errors + warnings));
+    const inBar = await page.locator('.bar .number').allInnerTexts();
+    expect(inBar.map((text) => Number.parseInt(text, 10))).toEqual([errors, warnings].filter((n) => n > 0));
+    expect(await page.locator('.banner').innerText()).toContain(`Invalid catalog: ${errors} error`);
     const sums = await page.locator('.heading .sums').innerText();
     expect(sums.match(/\d+ (error|warning|notice)/g)).toEqual(
       [`${errors} error`, `${warnings} warning`, `${notices} notice`].filter(

@@ -6,7 +6,7 @@ import { EditView } from './edit/edit-view.js';
 import { PackageView } from './package/package-view.js';
 import { PackagesView } from './packages-view.js';
 import { ImagesView } from './images-view.js';
-import { Missing, Waiting } from './parts.js';
+import { Missing, Waiting, count } from './parts.js';
 import { ProblemsView } from './problems-view.js';
 import { getUrl, allPackages, emptySelection, go, useRoute } from './route.js';
 import { ThemeSwitch } from './theme.js';
@@ -29,8 +29,32 @@ export function App() {
         )}
         {catalog === undefined ? <Waiting error={error} /> : <View catalog={catalog} />}
       </main>
+      {catalog !== undefined && catalog.errors > 0 && <InvalidBanner errors={catalog.errors} />}
       <ReloadStatus catalog={catalog} />
     </>
+  );
+}
+
+/** Says that the catalog has errors, below the window's content: it may appear late, and must not move what is read. */
+function InvalidBanner({ errors }: { errors: number }) {
+  return (
+    <p class="banner" role="status">
+      <strong>Invalid catalog:</strong>{' '}
+      <a href={getUrl({ view: 'problems', package: '', severity: 'error', check: '' })}>
+        {count(errors, 'error')}
+      </a>
+    </p>
+  );
+}
+
+/** Number of findings of a severity in the bar. */
+function Count({ severity, amount }: { severity: 'error' | 'warning'; amount: number }) {
+  if (amount === 0) return null;
+  return (
+    <span class={`number ${severity}`} title={count(amount, severity)}>
+      {amount.toLocaleString('en')}
+      <span class="unseen"> {amount === 1 ? severity : `${severity}s`}</span>
+    </span>
   );
 }
 
@@ -81,7 +105,6 @@ function Bar({ catalog }: { catalog: CatalogOverview | undefined }) {
   // The link returns to the last selection from other views.
   const lastSelection = useRef(getUrl(emptySelection));
   if (route.view === 'edit') lastSelection.current = getUrl(route);
-  const problems = (catalog?.errors ?? 0) + (catalog?.warnings ?? 0);
   const current = (view: string) => (route.view === view ? { 'aria-current': 'page' as const } : {});
   return (
     <header class="bar">
@@ -104,14 +127,8 @@ function Bar({ catalog }: { catalog: CatalogOverview | undefined }) {
         </a>
         <a href={getUrl({ view: 'problems', package: '', severity: '', check: '' })} {...current('problems')}>
           Problems
-          {problems > 0 && (
-            <span
-              class={`number ${(catalog?.errors ?? 0) > 0 ? 'error' : 'warning'}`}
-              title="errors and warnings"
-            >
-              {problems.toLocaleString('en')}
-            </span>
-          )}
+          <Count severity="error" amount={catalog?.errors ?? 0} />
+          <Count severity="warning" amount={catalog?.warnings ?? 0} />
         </a>
         {catalog?.edit !== undefined && (
           <a href={lastSelection.current} {...current('edit')}>

@@ -46,6 +46,35 @@ export function getGeometry(
   };
 }
 
+/** Lines from the rows to their versions in several columns, to be drawn below the versions of earlier columns. */
+export function Leaders(props: {
+  channel: ChannelLayout;
+  geometry: Geometry;
+  first: number;
+  last: number;
+  columns: number;
+  columnWidth: number;
+}) {
+  const { channel, geometry, first, last, columns, columnWidth } = props;
+  const { rows } = channel;
+  const { x, y, row, width } = geometry;
+  return (
+    <svg class="leaders" width={width + columns * columnWidth} height={rows.length * row} aria-hidden="true">
+      {rows.slice(first, last).map(({ lane }, index) => {
+        const position = first + index;
+        const end = width + (position % columns) * columnWidth - 3;
+        const start = x(lane) + nodeSize(row) + 2;
+        return <path key={position} class="leader" d={`M${start} ${y(position)}H${end}`} />;
+      })}
+    </svg>
+  );
+}
+
+/** Returns the radius of the sign of a row. */
+function nodeSize(row: number): number {
+  return Math.min(Math.max(row / 6, 1.5), 5.5);
+}
+
 /** Lines and signs beside the rows from `first` to before `last`. */
 export function Drawing(props: {
   channel: ChannelLayout;
@@ -55,13 +84,11 @@ export function Drawing(props: {
   selected: number;
   place: BundlePlace | undefined;
   path: UpgradePath | undefined;
-  columns: number;
-  columnWidth: number;
 }) {
-  const { channel, geometry, first, last, selected, place, path, columns, columnWidth } = props;
+  const { channel, geometry, first, last, selected, place, path } = props;
   const { rows, edges } = channel;
   const { row, width } = geometry;
-  const size = Math.min(Math.max(row / 6, 1.5), 5.5);
+  const size = nodeSize(row);
   const isSeen = (from: number, to: number): boolean =>
     Math.min(from, to) < last && Math.max(from, to) >= first;
   const isHot = ({ from, to }: GraphEdge): boolean => from === selected || to === selected;
@@ -73,7 +100,7 @@ export function Drawing(props: {
       (row >= minBrackets || isHotBracket(bracket)),
   );
   return (
-    <svg class="drawing" width={width + columns * columnWidth} height={rows.length * row} aria-hidden="true">
+    <svg class="drawing" width={width} height={rows.length * row} aria-hidden="true">
       {seenBrackets
         .sort((a, b) => Number(isHotBracket(a)) - Number(isHotBracket(b)))
         .map((bracket) => (
@@ -92,18 +119,6 @@ export function Drawing(props: {
             d={toEdgePath(edge, rows, geometry)}
           />
         ))}
-      {columns > 1 &&
-        rows.slice(first, last).map(({ lane }, index) => {
-          const position = first + index;
-          const end = width + (position % columns) * columnWidth - 3;
-          return (
-            <path
-              key={position}
-              class="leader"
-              d={`M${geometry.x(lane) + size + 2} ${geometry.y(position)}H${end}`}
-            />
-          );
-        })}
       <PathDrawing path={path} rows={rows} geometry={geometry} />
       {rows.slice(first, last).map((graph, index) => {
         const [x, y] = [geometry.x(graph.lane), geometry.y(first + index)];

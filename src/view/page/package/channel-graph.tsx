@@ -3,7 +3,7 @@ import type { BundlePlace, ChannelLayout, GraphRow, UpgradePath } from '../../re
 import { RowMarks } from './marks.js';
 import { Badge } from '../parts.js';
 import { type PackageRoute, getUrl } from '../route.js';
-import { Drawing, getGeometry, rowHeight } from './channel-drawing.js';
+import { Drawing, Leaders, getGeometry, rowHeight } from './channel-drawing.js';
 import { useDrag } from './drag.js';
 import { Legend } from './graph-legend.js';
 
@@ -71,7 +71,10 @@ export function ChannelGraph(props: {
   useLayoutEffect(() => {
     if (!wantsFocus.current) return;
     wantsFocus.current = false;
-    scroller.current?.querySelector<HTMLElement>(`[data-at="${focused}"]`)?.focus({ preventScroll: true });
+    const row = scroller.current?.querySelector<HTMLElement>(`[data-at="${focused}"]`);
+    row?.focus({ preventScroll: true });
+    // The box may reach below the window, where its own scrolling does not show the row.
+    row?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
   });
 
   const moveTo = (index: number | undefined): void => {
@@ -124,16 +127,13 @@ export function ChannelGraph(props: {
     event.preventDefault();
     move();
   };
-  // The wheel zooms over the drawing, and everywhere with Ctrl. Listeners of Preact are passive and could not prevent
-  // the zoom of the browser.
+  // The wheel zooms with Ctrl only, else it scrolls. Listeners of Preact are passive and could not prevent the zoom of
+  // the browser.
   const wheelNow = useRef<(event: WheelEvent) => void>(() => undefined);
   wheelNow.current = (event) => {
     const box = scroller.current;
-    if (box === null) return;
-    const { left, top } = box.getBoundingClientRect();
-    const isOnDrawing =
-      event.clientX - left + box.scrollLeft < width && event.deltaX === 0 && !event.shiftKey;
-    if (!event.ctrlKey && !isOnDrawing) return;
+    if (box === null || !event.ctrlKey) return;
+    const { top } = box.getBoundingClientRect();
     event.preventDefault();
     step(event.deltaY < 0 ? 1 : -1, event.clientY - top);
   };
@@ -176,6 +176,9 @@ export function ChannelGraph(props: {
       </div>
       <div class="scroller" ref={scroller} onScroll={updateView} {...drag}>
         <div class="canvas" style={{ height: `${rows.length * row}px` }}>
+          {!isReadable && hasLabels && columns > 1 && (
+            <Leaders {...{ channel, geometry, first, last, columns, columnWidth }} />
+          )}
           <Drawing
             channel={channel}
             geometry={geometry}
@@ -184,8 +187,6 @@ export function ChannelGraph(props: {
             selected={position}
             place={place}
             path={path}
-            columns={isReadable || !hasLabels ? 1 : columns}
-            columnWidth={columnWidth}
           />
           <ol
             aria-label={`Bundles of ${channel.channel}, newest first. Right arrow: replaced bundle, left arrow: back.`}

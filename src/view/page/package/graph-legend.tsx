@@ -43,8 +43,8 @@ export function Legend({ hidden }: { hidden: number }) {
         </p>
         <p>
           <kbd>↑</kbd> <kbd>↓</kbd> next row · <kbd>→</kbd> replaced bundle · <kbd>←</kbd> replacing bundle ·{' '}
-          <kbd>Enter</kbd> details · <kbd>+</kbd> <kbd>−</kbd> <kbd>0</kbd> or the wheel over the lines: size
-          · drag: move
+          <kbd>Enter</kbd> details · <kbd>+</kbd> <kbd>−</kbd> <kbd>0</kbd> or the wheel with <kbd>Ctrl</kbd>:
+          size · drag: move
         </p>
       </div>
     </details>

@@ -60,7 +60,7 @@ export function PackageView({ route, catalog }: { route: PackageRoute; catalog: 
   }
   return (
     <>
-      <PackageHeader package={value} run={catalog.run} />
+      <PackageHeader package={value} run={catalog.run} isChecking={catalog.isChecking} />
       {value.channels.length === 0 ? (
         <p class="note">The package has no channels.</p>
       ) : (
@@ -118,7 +118,8 @@ function findChannel(
   return (places.find(({ isDefault }) => isDefault) ?? places[0])?.channel ?? first;
 }
 
-function PackageHeader({ package: details, run }: { package: PackageDetails; run: string }) {
+function PackageHeader(props: { package: PackageDetails; run: string; isChecking: boolean }) {
+  const { package: details, run, isChecking } = props;
   const { name, displayName, provider, description, deprecation, isDefined, problems, problemCount } =
     details;
   return (
@@ -146,7 +147,11 @@ function PackageHeader({ package: details, run }: { package: PackageDetails; run
           <strong>The package is deprecated.</strong> <bdi>{deprecation}</bdi>
         </p>
       )}
-      {problemCount > 0 && (
+      {problemCount === 0 ? (
+        <p class="fold none" role="status">
+          {isChecking ? 'Checking…' : 'No findings'}
+        </p>
+      ) : (
         <Fold
           title={count(problemCount, 'finding')}
           badge={problems.some(({ severity }) => severity === 'error') && <Badge kind="error">errors</Badge>}
@@ -280,7 +285,6 @@ function Channel(props: {
           <strong>The channel is deprecated.</strong> <bdi>{channel.deprecation}</bdi>
         </p>
       )}
-      {problems.length > 0 && <ProblemList problems={problems} />}
       {channel.fault !== undefined && problems.length === 0 && (
         <p class="note error">
           <strong>Invalid graph.</strong> <bdi>{channel.fault}</bdi>
@@ -299,6 +303,7 @@ function Channel(props: {
       ) : (
         <ChannelTable channel={channel} selected={bundle} />
       )}
+      {problems.length > 0 && <ProblemList problems={problems} />}
     </>
   );
 }

@@ -3,6 +3,22 @@ import type { Loaded } from '../requests.js';
 import { Choice, count } from '../parts.js';
 import { type PackageRoute, getUrl, go } from '../route.js';
 
+const collator = new Intl.Collator('en', { numeric: true });
+
+/** Compares versions: numbers by value, prereleases before their release. */
+function compareVersions(a: string, b: string): number {
+  const [[release, prerelease], [other, otherPrerelease]] = [splitVersion(a), splitVersion(b)];
+  const order = collator.compare(release, other);
+  if (order !== 0 || prerelease === otherPrerelease) return order;
+  if (prerelease === '' || otherPrerelease === '') return prerelease === '' ? 1 : -1;
+  return collator.compare(prerelease, otherPrerelease);
+}
+
+function splitVersion(version: string): [release: string, prerelease: string] {
+  const dash = version.indexOf('-');
+  return dash === -1 ? [version, ''] : [version.slice(0, dash), version.slice(dash + 1)];
+}
+
 /** Form for the ends of an upgrade path, with its steps. */
 export function PathBar(props: {
   route: PackageRoute;
@@ -12,9 +28,11 @@ export function PathBar(props: {
   const { route, rows, path } = props;
   const { from, to } = route;
   const isOpen = from !== '' || to !== '';
+  // Rows follow the lanes of the graph; lists of versions are newest first.
   const options = rows
     .filter(({ marks }) => !marks.includes('removed'))
-    .map(({ name, version }) => ({ value: name, label: version || name }));
+    .map(({ name, version }) => ({ value: name, label: version || name }))
+    .sort((a, b) => compareVersions(b.label, a.label));
   return (
     <details class="path" open={isOpen}>
       <summary>Upgrade path</summary>

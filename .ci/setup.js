@@ -86,7 +86,9 @@ if (process.argv.includes('--built')) {
       run('npm', ['ci', ...quiet]);
     }
     if (isLater) {
-      const release = JSON.parse(read('package.json')).dependencies['better-sqlite3'].split(' || ').at(-1);
+      const release = JSON.parse(read('package.json'))
+        .optionalDependencies['better-sqlite3'].split(' || ')
+        .at(-1);
       run('npm', ['install', '--no-save', ...quiet, `better-sqlite3@${release}`]);
     }
   });

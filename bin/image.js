@@ -75,7 +75,7 @@ function dependencyFiles() {
     for (const dependency of Object.keys(manifest.dependencies ?? {})) visit(dependency);
   };
   for (const name of Object.keys(
-    JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')).dependencies,
+    JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')).optionalDependencies,
   ))
     visit(name);
   return files;

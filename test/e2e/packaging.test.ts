@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { catalogOf } from './catalogs.js';
-import { projectRoot } from '../support/command-line.js';
+import { bundlesDirectory, projectRoot } from '../support/command-line.js';
 import { smallBundle } from '../support/small-bundle.js';
 import { directoryWith } from '../support/temporary.js';
 
@@ -74,6 +74,37 @@ describe('the package', () => {
       expect(existsSync(to)).toBe(false);
     },
   );
+
+  it.each([
+    [
+      'whose install script did not run',
+      'build',
+      'its install script did not run',
+      'run npm rebuild better-sqlite3',
+    ],
+    [
+      'that is not installed',
+      '.',
+      'not installed',
+      'run npm install better-sqlite3, which needs a C++ compiler',
+    ],
+  ])('needs better-sqlite3 for databases only, and names one %s', async (_, part, problem, hint) => {
+    const modules = await mkdtemp(path.join(root, 'without-'));
+    await cp(installed, path.join(modules, 'opmate'), { recursive: true });
+    const sqlite = path.join(modules, 'opmate', 'node_modules', 'better-sqlite3');
+    for (const name of part === 'build' ? ['build', 'prebuilds'] : [part])
+      await rm(path.join(sqlite, name), { recursive: true, force: true });
+    const program = path.join(modules, 'opmate', 'bin', 'opmate.cjs');
+    const run = (...args: string[]) => spawnSync(process.execPath, [program, ...args], { encoding: 'utf8' });
+    expect(run('registry', 'init', '--to', path.join(root, 'none.db'))).toMatchObject({
+      status: 1,
+      stdout: '',
+      stderr: `error: sqlite databases cannot be opened: better-sqlite3: ${problem}\nhint: ${hint}\n`,
+    });
+    expect(run('render', path.join(bundlesDirectory, 'skupper-operator', '1.9.0'))).toMatchObject({
+      status: 0,
+    });
+  });
 
   it('contains the build data of version, in at most 5 MB', () => {
     const names = packed.files.map((file) => file.path);

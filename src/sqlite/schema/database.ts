@@ -82,14 +82,26 @@ async function loadSqlite(): Promise<typeof import('better-sqlite3')> {
     if (held.length === 0) hold(new Sqlite(':memory:')).close();
     return Sqlite;
   } catch (error) {
-    const why = getMessage(error).includes('NODE_MODULE_VERSION')
-      ? 'it was built for another version of Node.js'
-      : (getMessage(error).split('\n')[0] as string);
-    throw new OpmateError('UNSUPPORTED', `sqlite databases cannot be opened: better-sqlite3: ${why}`, {
-      hint: 'install opmate again with the version of Node.js that runs it',
+    const { problem, hint } = explainMissing(getMessage(error));
+    throw new OpmateError('UNSUPPORTED', `sqlite databases cannot be opened: better-sqlite3: ${problem}`, {
+      hint,
       cause: error,
     });
   }
+}
+
+/** Returns why the optional module cannot be loaded, and what mends it, from the message of Node.js. */
+function explainMissing(message: string): { problem: string; hint: string } {
+  if (/Could not locate the bindings file/.test(message)) {
+    return { problem: 'its install script did not run', hint: 'run npm rebuild better-sqlite3' };
+  }
+  if (/Cannot find (?:module|package)/.test(message)) {
+    return { problem: 'not installed', hint: 'run npm install better-sqlite3, which needs a C++ compiler' };
+  }
+  const problem = message.includes('NODE_MODULE_VERSION')
+    ? 'it was built for another version of Node.js'
+    : (message.split('\n')[0] as string);
+  return { problem, hint: 'install opmate again with the version of Node.js that runs it' };
 }
 
 /** Rejects the release for Node.js 22 and later in Node.js 20, which its native module would end without a message. */

@@ -3,12 +3,13 @@ import { type Command, Option } from 'commander';
 import { UsageError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { NameIndex } from '../core/suggest.js';
-import { type CommandLine, findCommand } from './command/command-line.js';
+import { type CommandLine, type OfferedOption, findCommand, longName } from './command/command-line.js';
 import type { Example } from './command/declaration.js';
 import { wrapExample } from './command/help-format.js';
 
 import { helpTopics } from './help-topics.js';
 import { shellWord } from './printable.js';
+import { findReflex, isDestructive } from './reflexes.js';
 
 /** Returns the full name of a command: `opmate catalog filter`. */
 export function commandPath(command: Command): string {
@@ -42,8 +43,21 @@ function nearestTopic(program: Command, word: string): string | undefined {
   return topics.find((topic) => topic === near);
 }
 
-/** Returns the help of a command, as `--help` prints it. */
-export async function helpText(commandLine: CommandLine, command: Command): Promise<string> {
+/** Lines up to which a help shows all flags, and longer ones only those that most people use. */
+const maxLines = 40;
+
+/** Options of `helpText`. */
+interface HelpTextOptions {
+  /** Show all flags however many there are. */
+  all?: boolean;
+}
+
+/** Returns the help of a command, as `--help` prints it, or `--help-all`. */
+export async function helpText(
+  commandLine: CommandLine,
+  command: Command,
+  { all = false }: HelpTextOptions = {},
+): Promise<string> {
   await commandLine.load(command);
   const collected = await readCollectedHelp();
   const path = ['opmate', ...commandPath(command).split(' ').slice(1)].join(' ');
@@ -59,9 +73,24 @@ export async function helpText(commandLine: CommandLine, command: Command): Prom
   if (isRoot) command.configureHelp({ ...command.configureHelp(), visibleOptions: () => [] });
   const name = commandLine.program.name();
   const topics = isRoot ? `,\n"${name} help versions" for version ranges and "${name} help exit-codes"` : '';
-  const footer = `\nSee "${name} help options" for global options${topics}.\n`;
+  const commonFlags = all ? undefined : commandLine.findDeclaration(command)?.commonFlags;
+  const isLong = command.helpInformation().split('\n').length + examples.length * 3 > maxLines;
+  const left = commonFlags !== undefined && isLong ? showOnly(command, commonFlags.map(longName)) : 0;
+  const more = left === 0 ? '' : `\nSee "${path} --help-all" for ${left} more options.\n`;
+  const footer = `${more}\nSee "${name} help options" for global options${topics}.\n`;
   const examplesText = shown.length === 0 ? '' : `\nExamples:\n${shown.join('\n')}`;
   return `${command.helpInformation()}${examplesText}${footer}`;
+}
+
+/** Hides all options but some and those that are required; returns the number of hidden ones. */
+function showOnly(command: Command, names: readonly string[]): number {
+  const { visibleOptions } = command.configureHelp();
+  const visible: readonly OfferedOption[] = visibleOptions?.call(command.createHelp(), command) ?? [];
+  const shown = visible.filter(
+    ({ long, requirement }) => names.includes(long ?? '') || requirement === 'required',
+  );
+  command.configureHelp({ ...command.configureHelp(), visibleOptions: () => shown });
+  return visible.length - shown.length;
 }
 
 /** Returns the examples of a command; for a group, the first of some of its commands, or two of a single one. */
@@ -90,6 +119,12 @@ async function readCollectedHelp(): Promise<Partial<CollectedHelp>> {
 /** Returns the error for an unknown command, with the nearest command or `referenceCommand` as hint. */
 export function unknownCommand(command: Command, word: string, referenceCommand?: string): UsageError {
   const path = commandPath(command);
+  const [program, ...group] = path.split(' ') as [string, ...string[]];
+  const reflex = findReflex(group, word);
+  if (reflex !== undefined) {
+    const hint = `did you mean ${quoteGo(`${program} ${reflex}`)}? see ${path} --help`;
+    return new UsageError(`unknown command ${quoteGo(word)}`, { hint });
+  }
   const visible = command.commands.map((sub) => sub.name());
   const isRoot = command.parent === null;
   // A command of this name in a group takes precedence over a similar name.
@@ -120,6 +155,7 @@ const maxShort = 4;
 
 /** Returns the command of this name directly below `opmate` or in another group, else the nearest directly below. */
 function findOutside(group: Command, word: string): string | undefined {
+  if (isDestructive(word)) return undefined;
   let program = group;
   while (program.parent !== null) program = program.parent;
   for (const parent of [program, ...program.commands]) {
@@ -131,7 +167,9 @@ function findOutside(group: Command, word: string): string | undefined {
 
 /** Returns the command below a group whose name is nearest, but for one. */
 function findNearest(group: Command, word: string, except?: Command): string | undefined {
-  const names = group.commands.filter((sub) => sub !== except).map((sub) => sub.name());
+  const names = group.commands
+    .filter((sub) => sub !== except && !isDestructive(sub.name()))
+    .map((sub) => sub.name());
   const near = new NameIndex(names).nearest(word);
   return near === undefined ? undefined : `${commandPath(group)} ${near}`;
 }
@@ -145,6 +183,7 @@ function listGroups(program: Command): Command[] {
 
 /** Returns the command of this name in a group; `catalog` takes precedence. */
 function findInGroup(program: Command, word: string): string | undefined {
+  if (isDestructive(word)) return undefined;
   for (const group of listGroups(program)) {
     const exact = findCommand(group, word);
     if (exact !== undefined) return commandPath(exact);

@@ -1,5 +1,6 @@
 import { type Command, CommanderError } from 'commander';
 import { addContext } from '../core/diagnostics-error.js';
+import { ownVersion } from '../api/own-version.js';
 import { UsageError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { CommandLine, type CommandLineEvents, findCommand } from './command/command-line.js';
@@ -54,13 +55,20 @@ export async function runProgram(
       await writeAll(context.stdout, await helpFor(commandLine, words));
       return exitCode;
     }
+    if (wantsAllHelp(args)) {
+      await writeAll(context.stdout, await helpText(commandLine, named, { all: true }));
+      return exitCode;
+    }
     const mistyped = findMistypedCommand(commandLine, named, args);
     if (mistyped !== undefined) {
       throw unknownCommand(named, mistyped, commandLine.findReferenceCommand(named));
     }
     // What people try first, and `opm` does not have.
-    const line = args[0] === '--version' ? ['version', ...args.slice(1)] : args;
-    await program.parseAsync([...line], { from: 'user' });
+    if (args.length === 1 && args[0] === '--version') {
+      await writeAll(context.stdout, `opmate ${await ownVersion()}\n`);
+      return exitCodes.done;
+    }
+    await program.parseAsync([...asLongFlags(named, args)], { from: 'user' });
   } catch (error) {
     const help = `see ${commandPath(named)} --help`;
     if (!(error instanceof CommanderError)) {
@@ -89,6 +97,17 @@ export async function runProgram(
     throw wrongUsage(error, `${instead}${help}`);
   }
   return exitCode;
+}
+
+function wantsAllHelp(args: readonly string[]): boolean {
+  const end = args.indexOf('--');
+  return (end === -1 ? args : args.slice(0, end)).includes('--help-all');
+}
+
+/** Returns arguments of `probe` with long flags: those of grpc_health_probe have one dash, as the flags of Go. */
+function asLongFlags(command: Command, args: readonly string[]): readonly string[] {
+  if (command.name() !== 'probe') return args;
+  return args.map((arg) => arg.replace(/^-(?=[a-z][a-z-]+(?:=|$))/, '--'));
 }
 
 /** Returns the command that commander parsed last: an argument may have the name of a command. */

@@ -29,6 +29,18 @@ export const command = defineCommand({
     }),
     imageBuilder: imageBuilderFlag(builders),
   },
+  commonFlags: [
+    'package',
+    'channel',
+    'default',
+    'directory',
+    'tag',
+    'push',
+    'save',
+    'to',
+    'baseImage',
+    'overwrite',
+  ],
   examples: {
     'Build and push an image': 'opmate bundle build -d ./bundle -t registry.example.com/demo/bundle:new',
     'Save the image to a layout directory': 'opmate bundle build -d ./bundle --save oci:bundle-image:v1',

@@ -50,6 +50,7 @@ export const command = defineCommand({
     output: outputFormat(['json', 'yaml'], { default: 'yaml' }),
     to: text('file', 'write to this file (default: stdout)', { aliases: ['output-file'], group: 'Output' }),
   },
+  commonFlags: ['manifestsdir', 'configmapname', 'namespace', 'to', 'output', 'gzip', 'split', 'datalimit'],
   examples: {
     'Write a bundle as a ConfigMap': 'opmate bundle extract ./bundle -c demo',
     'Compress the files, and write to a file':

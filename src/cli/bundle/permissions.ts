@@ -69,6 +69,7 @@ export const command = defineCommand({
   description: `Risks: ${knownRisks.join(', ')}.`,
   arguments: [argument('<source>', sourceForms)],
   flags: permissionFlags,
+  commonFlags: ['diff', 'canI', 'installer', 'output', 'failOn', 'installNamespace', 'watchNamespace'],
   examples: {
     'Show the permissions that a bundle requires':
       'opmate bundle permissions ./bundle --install-namespace demo',

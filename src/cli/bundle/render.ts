@@ -57,6 +57,18 @@ export const command = defineCommand({
   summary: 'print the manifests that installing a bundle applies',
   arguments: [argument('<source>', sourceForms)],
   flags: renderFlags,
+  commonFlags: [
+    'config',
+    'to',
+    'format',
+    'output',
+    'installNamespace',
+    'watchNamespace',
+    'certProvider',
+    'optionalKinds',
+    'availableApis',
+    'lock',
+  ],
   examples: {
     'Print the manifests of a bundle': 'opmate bundle render ./bundle --install-namespace demo',
     'Write one file per object':

@@ -45,6 +45,7 @@ export const command = defineCommand({
   description: referenceForms,
   arguments: [argument('<package>', 'name of the package')],
   flags: resolveFlags,
+  commonFlags: ['version', 'channel', 'policy', 'selector', 'catalog', 'installed', 'output'],
   examples: {
     'Print the bundle that would be installed': 'opmate bundle resolve demo --catalog ./catalog',
     'Print the upgrade of an installed bundle':

@@ -27,6 +27,7 @@ export const command = defineCommand({
     overwrite: flag('replace bundles that already exist'),
     dryRun: editDryRun,
   },
+  commonFlags: ['channel', 'mode', 'replaces', 'skips', 'skipRange', 'defaultChannel', 'overwrite', 'dryRun'],
   examples: {
     'Add a release to a channel':
       'opmate catalog add ./catalog registry.example.com/demo/bundle:v1.3.0 --channel stable',

@@ -42,6 +42,7 @@ export const command = defineCommand({
     }),
     skipValidation: flag('build an image even if the catalog is invalid'),
   },
+  commonFlags: ['baseImage', 'platforms', 'tag', 'push', 'save', 'cache', 'signBy', 'sbom'],
   examples: {
     'Build and push a catalog image':
       'opmate catalog build ./catalog -t registry.example.com/demo/new-catalog:v2 -i scratch',

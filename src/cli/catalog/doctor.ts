@@ -43,6 +43,7 @@ export const command = defineCommand({
       default: 'warning',
     }),
   },
+  commonFlags: ['failOn', 'openshift', 'check', 'skipCheck', 'package', 'severity', 'output'],
   examples: {
     'Check a catalog before a release': 'opmate catalog doctor ./catalog',
     'Fail only on errors, for one OpenShift version':

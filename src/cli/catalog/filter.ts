@@ -52,6 +52,18 @@ export const command = defineCommand({
   summary: 'filter a catalog by package, channel, version or bundle',
   arguments: [argument('<catalog>', `catalog: ${catalogForms}`)],
   flags,
+  commonFlags: [
+    'package',
+    'channel',
+    'version',
+    'minVersion',
+    'maxVersion',
+    'reachableFrom',
+    'latest',
+    'headsOnly',
+    'to',
+    'output',
+  ],
   examples: {
     'Keep the channel heads of one package':
       'opmate catalog filter ./catalog -p demo --heads-only --to small-catalog',

@@ -67,6 +67,8 @@ export interface CommandDeclaration<A extends readonly Argument[], F extends Fla
   readonly ownOptions?: readonly string[];
   readonly arguments?: A;
   readonly flags?: F;
+  /** Keys of the flags that most people use: a long help shows only these, `--help-all` all. */
+  readonly commonFlags?: readonly string[];
   /** Flags of the parent command, accepted before and after the name; not shown in help. */
   readonly inherits?: G;
   /** Lines of `--help` that work as written, by purpose: `'Check a catalog directory': 'opmate validate catalog'`. */

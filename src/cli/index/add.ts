@@ -21,6 +21,7 @@ export const registryCommand = defineCommand({
     ...addFlags,
     containerTool: text('tool', 'ignored; accepted for compatibility', { short: 'c', default: 'none' }),
   },
+  commonFlags: ['bundleImages', 'database', 'outputDb', 'mode', 'overwriteLatest', 'permissive'],
   examples: {
     'Add a release to an index': 'opmate registry add -b registry.example.com/demo/bundle:v1.3.0 -d index.db',
     'Create an index from a bundle directory': 'opmate registry add ./bundle new.db',
@@ -69,6 +70,16 @@ export const command = defineCommand({
     ...indexImageFlags,
     ...toolFlags,
   },
+  commonFlags: [
+    'bundles',
+    'fromIndex',
+    'tag',
+    'save',
+    'mode',
+    'overwriteLatest',
+    'binaryImage',
+    'permissive',
+  ],
   examples: {
     'Create an index image':
       'opmate index add -b registry.example.com/demo/bundle:v1.0.0 -t registry.example.com/demo/new-index:v1 -i scratch',

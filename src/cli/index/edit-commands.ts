@@ -120,6 +120,7 @@ export function imageEdit<F extends Flags, R>(
       fromIndex: required(text('image', 'index image to edit', { short: 'f', group: 'Input' })),
       ...indexImageFlags,
     },
+    commonFlags: [...Object.keys(flags), 'fromIndex', 'tag', 'save', 'binaryImage'],
     examples: {
       ...Object.fromEntries(lines),
       'Save the image to a file': toLine(first, '--save index.tar'),

@@ -59,6 +59,18 @@ export const command = defineCommand({
     argument('<destination>', 'registry[/path], or file://path'),
   ],
   flags,
+  commonFlags: [
+    'path',
+    'toManifests',
+    'manifestsOnly',
+    'dryRun',
+    'maxComponents',
+    'registryConfig',
+    'insecure',
+    'indexFilterByOs',
+    'dir',
+    'output',
+  ],
   examples: {
     'Mirror a catalog and its images':
       'opmate catalog mirror registry.example.com/demo/catalog:v1 registry.example.com/mirror',

@@ -22,6 +22,18 @@ export const command = defineCommand({
     ),
   ],
   flags: mirrorFlags,
+  commonFlags: [
+    'config',
+    'from',
+    'filename',
+    'workspace',
+    'locked',
+    'dryRun',
+    'onError',
+    'verify',
+    'shard',
+    'destAuthfile',
+  ],
   examples: {
     'Mirror an image set to a registry':
       'opmate mirror -c imageset.yaml docker://registry.example.com/mirror',

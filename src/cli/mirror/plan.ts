@@ -29,6 +29,7 @@ export const command = defineCommand({
     ...imageSetFlags,
     output: outputFormat(['text', 'json'], { default: 'text' }),
   },
+  commonFlags: ['config', 'locked', 'base', 'workspace', 'lock', 'output', 'dependencies', 'helmCharts'],
   examples: {
     'Show the size of a mirror run, and write the lock':
       'opmate mirror plan -c imageset.yaml docker://registry.example.com/mirror',

@@ -61,6 +61,7 @@ type BuildOptions = FlagValues<typeof flags> & GlobalOptions;
 export const command = defineCommand({
   summary: 'build an index image from an app registry, package manifests or bundles',
   flags,
+  commonFlags: ['appregistryNamespace', 'appregistryEndpoint', 'manifests', 'bundles', 'to', 'save'],
   examples: {
     'Build an index image from a bundle':
       'opmate registry build --bundles ./bundle --from scratch --to registry.example.com/demo/new-index:v1',

@@ -55,6 +55,7 @@ const flags = {
 export const command = defineCommand({
   summary: 'list the images of a catalog, or map them to a mirror and write cluster manifests',
   flags,
+  commonFlags: ['package', 'channel', 'bundle', 'from', 'to', 'manifests', 'catalogImage'],
   examples: {
     'List the images of a catalog': 'opmate registry images --from ./catalog',
     'Map them to a mirror, and write the manifests of the cluster':

@@ -68,6 +68,18 @@ export const command = defineCommand({
   tool: 'opm',
   arguments: [argument('[catalog]', `catalog: ${catalogForms}`)],
   flags,
+  commonFlags: [
+    'port',
+    'host',
+    'cacheDir',
+    'cacheOnly',
+    'http',
+    'ui',
+    'catalogs',
+    'tlsCert',
+    'tlsKey',
+    'storage',
+  ],
   examples: {
     'Serve a catalog over gRPC': 'opmate serve ./catalog',
     'Serve it over HTTP too, as catalogd does': 'opmate serve ./catalog --http 127.0.0.1:8080',

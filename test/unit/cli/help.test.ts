@@ -57,6 +57,22 @@ describe('help', () => {
     if (name !== '') expect(text).not.toContain('display help');
   });
 
+  const visible = declared.filter(({ name }) => !/^(?:__complete|alpha|bundle deployment)/.test(name));
+
+  it.each(visible)('of $name shows at most twelve options where it is long', async ({ name, command }) => {
+    const [short, long] = [
+      await helpOf(...name.split(' '), '--help'),
+      await helpOf(...name.split(' '), '--help-all'),
+    ];
+    const optionsIn = (text: string): string[] => text.match(/^ {2}(?:-\w, )?--[\w.-]+/gm) ?? [];
+    if (long.split('\n').length > 48) expect(optionsIn(short).length).toBeLessThanOrEqual(12);
+    const left = optionsIn(long).length - optionsIn(short).length;
+    const note = `\nSee "opmate ${name} --help-all" for ${left} more options.\n`;
+    expect(short.includes(note)).toBe(left > 0);
+    const keys = Object.keys((command.flags ?? {}) as object);
+    for (const key of command.commonFlags ?? []) expect(keys).toContain(key);
+  });
+
   it('lists the groups of options in one order, without --help, which is a global option', async () => {
     const order = [
       'Options',

@@ -10,7 +10,7 @@ export interface CommandContext extends Pick<
   workingDirectory: string;
   // Each stream is opened on first use.
   readonly stdin: Readable;
-  readonly stdout: Writable;
+  readonly stdout: Writable & { isTTY?: boolean };
   readonly stderr: Writable & { isTTY?: boolean; columns?: number };
   /** Fires on SIGINT and SIGTERM. */
   signal: AbortSignal;

@@ -234,6 +234,8 @@ export class GrpcConnection {
 
 /** Returns the reason of an unreachable server in the words of other clients, if it is a known one. */
 function describeUnavailable(details: string): string {
+  // An HTTP/1 server answers the preface of HTTP/2 with text.
+  if (/Protocol error|ERR_HTTP2_ERROR/i.test(details)) return 'not a gRPC server: its reply is not HTTP/2';
   const code = /Name resolution failed/.test(details) ? 'ENOTFOUND' : /\bE[A-Z]{4,}\b/.exec(details)?.[0];
   return connectionFaults[code ?? '']?.text ?? oneLine(details, maxShownText);
 }

@@ -88,13 +88,14 @@ export async function completeFacts(
   let { packageName, channels, defaultChannel } = request;
   const inferred: string[] = [];
   if (channels === '' || packageName === '') {
-    const hint = 'add --package and --channel';
+    const needed = [...(packageName === '' ? ['package'] : []), ...(channels === '' ? ['channel'] : [])];
+    const hint = `add ${needed.map((name) => `--${name}`).join(' and ')}`;
     const facts = await inferFacts(directory, options).catch((error: unknown) => {
       if (!(error instanceof OpmateError) || error.code === 'CANCELLED') throw error;
       throw new OpmateError(
         'INVALID',
-        `please manually input channels and packageName, error interpreting bundle from directory ${directory}, ${getMessage(error)}`,
-        { hint, cause: error },
+        `missing ${needed.join(' and ')}, which cannot be inferred: ${getMessage(error)}`,
+        { subject: directory, hint, cause: error },
       );
     });
     if (channels === '') {

@@ -160,9 +160,21 @@ function channelLine(
 function edgeTexts({ bundle, replaces, skips, skipRange }: EdgeChange, show: Show): string[] {
   return [
     ...(replaces ? [changeText(`${show(bundle)} replaces`, replaces, show)] : []),
-    ...(skips ? listText(`${show(bundle)} skips`, skips, show) : []),
+    ...(skips ? skipsText(`${show(bundle)} skips`, skips, show) : []),
     ...(skipRange ? [changeText(`${show(bundle)} skipRange`, skipRange, show)] : []),
   ];
+}
+
+/** Maximum number of added or removed skips of an entry with a line each: the head of a channel may skip all others. */
+const maxListedSkips = 5;
+
+/** Returns a line per skip, or one line with their number and the first ones. */
+function skipsText(noun: string, { added, removed }: ListChange, show: Show): string[] {
+  return [['+', added] as const, ['-', removed] as const].flatMap(([sign, names]) => {
+    if (names.length <= maxListedSkips) return names.map((name) => `${noun} ${sign} ${show(name)}`);
+    const first = names.slice(0, maxListedSkips - 2).map(show);
+    return [`${noun} ${sign} ${count(names.length, 'entry')}: ${first.join(', ')}, …`];
+  });
 }
 
 function bundleLine(

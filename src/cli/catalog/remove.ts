@@ -36,7 +36,10 @@ export const command = defineCommand({
       return createFault('stranded', `clusters with ${names} would have no upgrade path`, { subject });
     });
     if (edit !== undefined) {
-      logWarnings(session, findings);
+      logWarnings(
+        session,
+        findings.map((finding) => ({ ...finding, severity: 'warning' })),
+      );
       return reportEdit(context, session, directory, options, edit);
     }
     const problem = 'not changed: installed bundles would be stranded';

@@ -39,11 +39,29 @@ export async function printList<K extends keyof CatalogRows>(
     onFacts: (facts) => rememberNames(context, reference, facts),
   });
   const { header, cells } = tables[kind];
-  const text = options.output === 'json' ? encodeData(rows, 'json') : formatTable(header, rows.map(cells));
+  const shortens = context.stdout.isTTY === true;
+  const text =
+    options.output === 'json'
+      ? encodeData(rows, 'json')
+      : formatTable(
+          header,
+          rows.map((row) => cells(row, shortens)),
+        );
   await writePieces(context, session, text);
 }
 
-type Tables = { [K in keyof CatalogRows]: { header: string[]; cells: (row: CatalogRows[K]) => string[] } };
+type Tables = {
+  [K in keyof CatalogRows]: { header: string[]; cells: (row: CatalogRows[K], shortens: boolean) => string[] };
+};
+
+/** Maximum number of skipped bundles named in a row on a terminal, where longer rows wrap. */
+const maxShownSkips = 3;
+
+function joinSkips(names: readonly string[], shortens: boolean): string {
+  if (!shortens || names.length <= maxShownSkips) return names.join(',');
+  const shown = names.slice(0, maxShownSkips - 1);
+  return `${shown.join(',')},… (${names.length})`;
+}
 
 const tables: Tables = {
   packages: {
@@ -56,12 +74,12 @@ const tables: Tables = {
   },
   bundles: {
     header: ['PACKAGE', 'CHANNEL', 'BUNDLE', 'REPLACES', 'SKIPS', 'SKIP RANGE', 'IMAGE'],
-    cells: (row) => [
+    cells: (row, shortens) => [
       row.package,
       row.channel,
       row.bundle,
       row.replaces,
-      row.skips.join(','),
+      joinSkips(row.skips, shortens),
       row.skipRange,
       row.image,
     ],

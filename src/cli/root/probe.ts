@@ -49,7 +49,7 @@ export const command = defineCommand({
     } catch (error) {
       if (error instanceof CancelledError || context.signal.aborted) throw error;
       const advice = error instanceof OpmateError && error.hint !== undefined ? `hint: ${error.hint}\n` : '';
-      context.stderr.write(`${printable(redactUrls(getMessage(error)))}\n${advice}`);
+      context.stderr.write(`error: ${printable(redactUrls(getMessage(error)))}\n${advice}`);
       return code;
     }
   },

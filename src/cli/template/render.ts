@@ -1,10 +1,12 @@
+import { writeFile } from 'node:fs/promises';
 import { withOpen } from '../../core/concurrency.js';
 import { argument, defineCommand } from '../command/declaration.js';
-import type { FlagValues } from '../command/flags.js';
+import { type FlagValues, text } from '../command/flags.js';
 import { migrateLevel, outputFormat } from '../command/shared-flags.js';
 import { formatPlace } from '../../core/diagnostic.js';
 import { type TemplateType, isTemplateType, templateSchemas } from '../../catalog/template/template.js';
 import { UsageError } from '../../core/errors.js';
+import { replaceFileBy } from '../../files/replace-file.js';
 import { quoteGo } from '../../document/go-json.js';
 import { drawGraph, drawingLimits } from '../../graph/mermaid.js';
 import { formatCatalogMessage } from '../../model/catalog-diagnostic.js';
@@ -14,18 +16,24 @@ import type { CommandContext } from '../context.js';
 import { openInput } from '../opened-input.js';
 import { type CommandSession, writePieces } from '../session.js';
 
-const flags = { output: outputFormat(['json', 'yaml', 'mermaid'], { default: 'json' }), migrateLevel };
+const flags = {
+  output: outputFormat(['json', 'yaml', 'mermaid'], { default: 'json' }),
+  to: text('file', 'write to this file, which is replaced, instead of stdout', { group: 'Output' }),
+  migrateLevel,
+};
 
 /** `opmate template render`; unlike `opm alpha render-template`, it warns of an invalid catalog and limits drawn ranges. */
 export const command = defineCommand({
   summary: 'render a template as a catalog',
   arguments: [
     argument('[type]', 'basic, semver or substitutes (default: detected from the schema)'),
-    argument('[file]', 'template file (default: stdin)'),
+    argument('[file]', 'template file, - for stdin (default: stdin)'),
   ],
   flags,
   examples: {
     'Render a template as YAML': 'opmate template render template.yaml -o yaml',
+    'Write the catalog of a template':
+      'opmate template render template.yaml -o yaml --to catalog/catalog.yaml',
     'Draw the upgrade graph of its catalog': 'opmate template render template.yaml -o mermaid',
   },
   runInSession: ({ context, args, options, tool, session }) =>
@@ -54,7 +62,9 @@ async function renderFile(
               ...(checks && drawingLimits),
             })
           : undefined;
-      await writePieces(context, session, drawing?.text ?? rendered.write(context));
+      const pieces = drawing?.text ?? rendered.write(context);
+      if (options.to === undefined) await writePieces(context, session, pieces);
+      else await replaceFileBy(options.to, (staging) => writeFile(staging, pieces));
       for (const warning of drawing?.warnings ?? []) logger.log('warn', warning);
       // A template need not make a valid catalog.
       for (const problem of checks ? await rendered.validate() : []) {

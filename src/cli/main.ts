@@ -5,6 +5,7 @@ import { encodeDiagnostic, formatDiagnostic, formatWithHint } from '../core/diag
 import { diagnosticsFrom, findSharedHint, namesLine } from '../core/diagnostics-error.js';
 import {
   CancelledError,
+  type ErrorCode,
   OpmateError,
   getMessage,
   redactForeign,
@@ -15,7 +16,7 @@ import type { CommandContext } from './context.js';
 import { getExitCode, exitCodes } from './exit-codes.js';
 import { JsonLines, encodeJsonLine } from './json-lines.js';
 import { OutputClosedError } from './output.js';
-import { type Paint, loadPaint } from './paint.js';
+import { type Paint, loadPaint, paintSeverity, plain } from './paint.js';
 import { printable } from './printable.js';
 import { type RunState, runProgram } from './program.js';
 
@@ -63,9 +64,7 @@ function reportUncaught(args: readonly string[], context: CommandContext): void 
   const isJson = wantsJson(args);
   process.on('uncaughtException', (thrown) => {
     const error = reportedError(thrown);
-    const text = isJson
-      ? encodeError(error, context.now(), debug)
-      : describeError(error, debug, { hint: (hint) => hint, error: (problem) => problem });
+    const text = isJson ? encodeError(error, context.now(), debug) : describeError(error, debug, plain);
     process.stderr.write(text, () => process.exit(exitCodes.failed));
   });
   process.removeAllListeners('warning');
@@ -137,7 +136,7 @@ function describeError(error: unknown, debug: boolean, paint: Paint): string {
     const advice = diagnostics.length > 1 ? findSharedHint(diagnostics) : error.hint;
     const hint = advice === undefined ? '' : `${paint.hint('hint:')} ${shown(advice)}\n`;
     const lines = new Set(getMessages(error).map(shown));
-    text = `${[...lines].map((line) => paint.error(line)).join('\n')}\n${formatPlace(error)}${hint}`;
+    text = `${[...lines].map((line) => `${paintSeverity('error', paint)} ${line}`).join('\n')}\n${formatPlace(error)}${hint}`;
   } else {
     text = `internal error: ${shown(redactForeign(getMessage(error)))}\nhint: please report this with the output of --debug\n`;
   }
@@ -174,11 +173,11 @@ function encodeError(error: unknown, now: Date, debug: boolean): string {
   const details =
     error instanceof OpmateError
       ? {
-          ...{ code: error.code, file: error.file, line: error.line, column: error.column },
+          ...{ code: toKebab(error.code), file: error.file, line: error.line, column: error.column },
           hint: error.hint,
           diagnostics: diagnosticsFrom(error).map(encodeDiagnostic),
         }
-      : { code: 'INTERNAL' };
+      : { code: 'internal' };
   const stack =
     debug && error instanceof Error && error.stack !== undefined ? { stack: getStack(error) } : {};
   return `${encodeJsonLine({ ...line, ...details, ...stack })}\n`;
@@ -188,6 +187,11 @@ function encodeError(error: unknown, now: Date, debug: boolean): string {
 function getStack(error: Error): string {
   const stack = error.stack ?? error.message;
   return error instanceof OpmateError ? stack : redactForeign(stack);
+}
+
+/** Spells the code of an error as those of diagnostics. */
+function toKebab(code: ErrorCode): string {
+  return code.toLowerCase().replaceAll('_', '-');
 }
 
 /** Removes credentials in URLs, and control characters. */

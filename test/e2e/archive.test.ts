@@ -100,7 +100,7 @@ describe('opmate archive verify', () => {
     expect(code).toBe(1);
     expect(stderr).toMatch(/empty: not an archive: mirror_archive\.json not found/);
     const missing = await sandbox.run(['archive', 'verify', 'file://nowhere']);
-    expect([missing.code, missing.stderr]).toEqual([1, 'nowhere: no such file or directory\n']);
+    expect([missing.code, missing.stderr]).toEqual([1, 'error: nowhere: no such file or directory\n']);
     expect((await sandbox.run(['archive', 'verify', 'empty', '-o', 'table'])).code).toBe(2);
   });
 });

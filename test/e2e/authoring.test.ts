@@ -198,7 +198,7 @@ describe('opmate generate dockerfile', () => {
   it('names the path of a link loop once', async () => {
     await symlink('loop', path.join(sandbox.work, 'loop'));
     const { code, stderr } = await sandbox.run(['generate', 'dockerfile', 'loop']);
-    expect({ code, stderr }).toEqual({ code: 1, stderr: 'loop: too many levels of symbolic links\n' });
+    expect({ code, stderr }).toEqual({ code: 1, stderr: 'error: loop: too many levels of symbolic links\n' });
   });
 
   it.each([

@@ -186,21 +186,21 @@ describe('opmate bundle build', () => {
     [
       'no ClusterServiceVersion',
       { 'manifests/csv.yaml': 'kind: ConfigMap\n' },
-      /^manifests: no ClusterServiceVersion$/m,
+      /^error: manifests: no ClusterServiceVersion$/m,
     ],
-    ['a file that does not parse', { 'manifests/b.yaml': 'a: 1\nb: [' }, /^manifests\/b\.yaml:\d+: /m],
+    ['a file that does not parse', { 'manifests/b.yaml': 'a: 1\nb: [' }, /^error: manifests\/b\.yaml:\d+: /m],
     [
       'an object that is there twice',
       {
         'manifests/a.yaml': 'kind: A\nmetadata: {name: x}',
         'manifests/b.yaml': 'kind: A\nmetadata: {name: x}',
       },
-      /^manifests\/b\.yaml: A "x": is in manifests\/a\.yaml too$/m,
+      /^error: manifests\/b\.yaml: A "x": is in manifests\/a\.yaml too$/m,
     ],
     [
       'a second document',
       { 'manifests/b.yaml': 'kind: A\n---\nkind: B\n' },
-      /^manifests\/b\.yaml:3: a second document/m,
+      /^error: manifests\/b\.yaml:3: a second document/m,
     ],
     [
       'two versions',
@@ -210,22 +210,22 @@ describe('opmate bundle build', () => {
     [
       'annotations of another package',
       { 'metadata/annotations.yaml': annotationsText('gadget') },
-      /^metadata\/annotations\.yaml:6:\d+: Expect field ".*package\.v1" to have value "widget" instead of "gadget"$/m,
+      /^error: metadata\/annotations\.yaml:6:\d+: Expect field ".*package\.v1" to have value "widget" instead of "gadget"$/m,
     ],
     [
       'an annotation that is missing',
       { 'metadata/annotations.yaml': 'annotations: {a: b}\n' },
-      /^metadata\/annotations\.yaml: Missing field: .*channels\.v1$/m,
+      /^error: metadata\/annotations\.yaml: Missing field: .*channels\.v1$/m,
     ],
     [
       'a Dockerfile that needs an engine',
       { 'bundle.Dockerfile': 'FROM scratch\nRUN id\n' },
-      /^bundle\.Dockerfile:2: RUN: needs an engine$/m,
+      /^error: bundle\.Dockerfile:2: RUN: needs an engine$/m,
     ],
     [
       'a Dockerfile of another bundle',
       { 'bundle.Dockerfile': 'FROM scratch\nCOPY other /manifests/\nCOPY metadata /metadata/\n' },
-      /^bundle\.Dockerfile:2: copies other to \/manifests\/, not manifests$/m,
+      /^error: bundle\.Dockerfile:2: copies other to \/manifests\/, not manifests$/m,
     ],
     [
       'a Dockerfile that leaves the directory',
@@ -233,7 +233,7 @@ describe('opmate bundle build', () => {
         'bundle.Dockerfile':
           'FROM scratch\nCOPY manifests /manifests/\nCOPY metadata /metadata/\nCOPY ../.. /x/\n',
       },
-      /^bundle\.Dockerfile:4: COPY \.\.\/\.\.: leads out of the working directory$/m,
+      /^error: bundle\.Dockerfile:4: COPY \.\.\/\.\.: leads out of the working directory$/m,
     ],
   ] as [string, Record<string, string>, RegExp][])(
     'refuses %s, and writes nothing',
@@ -262,8 +262,10 @@ describe('opmate bundle build', () => {
     await symlink('..', path.join(cwd, 'manifests/up'));
     const { code, stderr } = await run(cwd, 'build', '-d', 'manifests', ...widget, '--save', 'oci:layout');
     expect(code).toBe(3);
-    expect(stderr).toMatch(/^manifests\/link\.txt: a link to ".*secret\.txt", outside of the directory$/m);
-    expect(stderr).toMatch(/^manifests\/up: a link to /m);
+    expect(stderr).toMatch(
+      /^error: manifests\/link\.txt: a link to ".*secret\.txt", outside of the directory$/m,
+    );
+    expect(stderr).toMatch(/^error: manifests\/up: a link to /m);
     expect(stderr).not.toContain('within.txt');
     expect(await readdir(cwd)).not.toContain('layout');
   });

@@ -65,7 +65,7 @@ describe('opmate bundle extract', () => {
     const refused = await sandbox.run(['bundle', ...common]);
     expect([refused.code, refused.stdout]).toEqual([3, '']);
     expect(refused.stderr).toMatch(
-      /^large: bundle files exceeded 1048576 bytes limit: they have \d+, manifests\/padding.yaml alone \d+\n {2}hint: add --gzip \(\d+ bytes in one ConfigMap\)\n$/,
+      /^error: large: bundle files exceeded 1048576 bytes limit: they have \d+, manifests\/padding.yaml alone \d+\n {2}hint: add --gzip \(\d+ bytes in one ConfigMap\)\n$/,
     );
     expect((await sandbox.run(['alpha', 'bundle', ...common])).code).toBe(1);
     await expect(readFile(path.join(sandbox.work, 'large.yaml'))).rejects.toThrow('ENOENT');
@@ -95,13 +95,16 @@ describe('opmate bundle extract', () => {
       const { code, stderr } = await sandbox.run(['bundle', 'extract', ...args]);
       return [code, stderr.split('\n')[0] as string];
     };
-    expect(await run('large')).toEqual([2, '--configmapname: missing']);
-    expect(await run('-c', 'x')).toEqual([2, 'no bundle is named']);
-    expect(await run('large', '-c', 'x', '-m', 'other')).toEqual([2, 'large: --manifestsdir says "other"']);
+    expect(await run('large')).toEqual([2, 'error: --configmapname: missing']);
+    expect(await run('-c', 'x')).toEqual([2, 'error: no bundle is named']);
+    expect(await run('large', '-c', 'x', '-m', 'other')).toEqual([
+      2,
+      'error: large: --manifestsdir says "other"',
+    ]);
     expect((await run('large', '-c', 'x', '-l', '1M'))[0]).toBe(2);
     expect(await run('large', '-c', 'x', '-o', 'xml')).toEqual([
       2,
-      'invalid --output value "xml", expected (json|yaml)',
+      'error: invalid --output value "xml", expected (json|yaml)',
     ]);
   });
 });
@@ -188,7 +191,10 @@ describe('opmate bundle unpack', () => {
     await expect(readdir(at('out-invalid'))).rejects.toThrow('ENOENT');
     await sandbox.write({ 'half/manifests/a.yaml': 'a: b' });
     const half = await sandbox.run(['bundle', 'unpack', 'half', '-o', 'out-half']);
-    expect([half.code, half.stderr.split('\n')[0]]).toEqual([3, 'half: Unable to locate metadata directory']);
+    expect([half.code, half.stderr.split('\n')[0]]).toEqual([
+      3,
+      'error: half: Unable to locate metadata directory',
+    ]);
     for (const [index, flag] of ['-v', '--skip-validation', '-dv'].entries()) {
       const out = `out-${index}`;
       const { code, stderr } = await sandbox.run(['alpha', 'bundle', 'unpack', 'half', flag, '-o', out]);

@@ -112,7 +112,7 @@ describe
       expect([shown.code, settings()]).toEqual([2, undefined]);
       const hash = hashIn(shown);
       expect(shown.stderr).toBe(
-        `widget: not applied: no terminal to confirm\nhint: review the changes, then add --approve ${hash}, or --yes\n`,
+        `error: widget: not applied: no terminal to confirm\nhint: review the changes, then add --approve ${hash}, or --yes\n`,
       );
       expect(shown.stdout).toContain(`widget in namespace ${namespace}\n`);
       expect(shown.stdout).toMatch(
@@ -174,7 +174,7 @@ describe
       const none = await run('rollback', 'widget', '-n', namespace, '--to', '9', '--yes');
       expect([none.code, none.stderr]).toEqual([
         1,
-        'widget: revision 9 not found\nhint: run opmate bundle deployment history to list the revisions\n',
+        'error: widget: revision 9 not found\nhint: run opmate bundle deployment history to list the revisions\n',
       ]);
     });
 
@@ -237,19 +237,19 @@ describe
         );
         return [code, stderr.split('\n')[0] as string];
       };
-      expect(await said('--kubectl=/nowhere/kubectl')).toEqual([1, '/nowhere/kubectl: not installed']);
+      expect(await said('--kubectl=/nowhere/kubectl')).toEqual([1, 'error: /nowhere/kubectl: not installed']);
       expect(await said('--kubeconfig=absent')).toEqual([
         1,
-        expect.stringMatching(/^kubectl: .*absent.*no such file/),
+        expect.stringMatching(/^error: kubectl: .*absent.*no such file/),
       ]);
       expect(await said(...cluster, '--context=absent')).toEqual([
         1,
-        expect.stringMatching(/^kubectl: .*"?absent"?/),
+        expect.stringMatching(/^error: kubectl: .*"?absent"?/),
       ]);
       await sandbox.write({ closed: server.kubeconfig.replace(/127\.0\.0\.1:\d+/, '127.0.0.1:1') });
       expect(await said('--kubeconfig=closed')).toEqual([
         1,
-        expect.stringMatching(/^kubectl: The connection to the server/),
+        expect.stringMatching(/^error: kubectl: The connection to the server/),
       ]);
     });
 

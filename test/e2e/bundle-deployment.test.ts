@@ -158,10 +158,10 @@ describe('opmate bundle deployment', () => {
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     const lines = stderr.split('\n');
     for (const said of [
-      /^unread\.yaml:2:1: BundleDeployment "a": .*\/absent/,
-      /^unread\.yaml:2:1: BundleDeployment "a": .*no-such-tag/,
-      /^unread\.yaml:\d+:\d+: BundleDeployment "b": .*\/gone/,
-      /^unread\.yaml:\d+:\d+: BundleDeployment "c": .*kind: unsupported value "zip"/,
+      /^error: unread\.yaml:2:1: BundleDeployment "a": .*\/absent/,
+      /^error: unread\.yaml:2:1: BundleDeployment "a": .*no-such-tag/,
+      /^error: unread\.yaml:\d+:\d+: BundleDeployment "b": .*\/gone/,
+      /^error: unread\.yaml:\d+:\d+: BundleDeployment "c": .*kind: unsupported value "zip"/,
     ]) {
       expect(lines.filter((line) => said.test(line))).toHaveLength(1);
     }
@@ -250,10 +250,10 @@ describe('opmate bundle deployment', () => {
     });
     const bad = await render('-f', 'bad.yaml', '--to', 'never');
     expect(bad).toMatchObject({ code: 3, stdout: '' });
-    expect(bad.stderr.split('\n').filter((line) => line.startsWith('bad.yaml:'))).toEqual([
-      'bad.yaml:5:1: BundleDeployment "a": spec.sources: missing',
-      'bad.yaml:7:3: BundleDeployment "a": spec.sorces: unknown field',
-      'bad.yaml:15:14: BundleDeployment "b": spec.sources[0].kind: unsupported value "zip"',
+    expect(bad.stderr.split('\n').filter((line) => line.startsWith('error: bad.yaml:'))).toEqual([
+      'error: bad.yaml:5:1: BundleDeployment "a": spec.sources: missing',
+      'error: bad.yaml:7:3: BundleDeployment "a": spec.sorces: unknown field',
+      'error: bad.yaml:15:14: BundleDeployment "b": spec.sources[0].kind: unsupported value "zip"',
     ]);
     await expect(readdir(path.join(sandbox.work, 'never'))).rejects.toThrow('ENOENT');
     const formats = ['kustom', '[plain]'].map((format) =>
@@ -264,11 +264,11 @@ describe('opmate bundle deployment', () => {
       code: 3,
       stdout: '',
       stderr:
-        'unknown.yaml:6:3: BundleDeployment "a": spec.format: unknown format "kustom"\n' +
+        'error: unknown.yaml:6:3: BundleDeployment "a": spec.format: unknown format "kustom"\n' +
         '  hint: use registry-v1, plain or helm, or add an executable opmate-format-kustom to PATH\n',
     });
     expect((await render('-f', 'list.yaml')).stderr).toBe(
-      'list.yaml:6:3: BundleDeployment "a": spec.format: expected a string, got a list\n',
+      'error: list.yaml:6:3: BundleDeployment "a": spec.format: expected a string, got a list\n',
     );
     const loose = await render('-f', 'tag.yaml', '--require-digest');
     expect(loose).toMatchObject({ code: 3, stdout: '' });

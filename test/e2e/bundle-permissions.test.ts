@@ -81,7 +81,7 @@ describe('opmate bundle permissions', () => {
     ]);
     expect(code).toBe(3);
     expect(stdout).toContain('ACCOUNT');
-    expect(stderr).toMatch(/^here\/[\w-]+: secrets: [\w,*]+ secrets in the whole cluster$/m);
+    expect(stderr).toMatch(/^error: here\/[\w-]+: secrets: [\w,*]+ secrets in the whole cluster$/m);
     expect(
       (await sandbox.run(['bundle', 'permissions', newer, ...here, '--fail-on=cluster-admin'])).code,
     ).toBe(0);
@@ -124,7 +124,7 @@ describe('opmate bundle permissions', () => {
     });
     await sandbox.write({ 'service.yaml': '{kind: Service, apiVersion: v1, metadata: {name: a}}' });
     const { code, stderr } = await can('service.yaml');
-    expect([code, stderr.split('\n')[0]]).toEqual([1, 'service.yaml: holds no Role or ClusterRole']);
+    expect([code, stderr.split('\n')[0]]).toEqual([1, 'error: service.yaml: holds no Role or ClusterRole']);
   });
 
   it('reports roles that would be read as missing permissions', async () => {
@@ -137,9 +137,9 @@ describe('opmate bundle permissions', () => {
       code: 1,
       stdout: '',
       stderr: [
-        'wrong.yaml:10:3: rules[2].resources: duplicate key, first defined on line 9 (keep one of them)',
-        'wrong.yaml:6:3: ClusterRole "a": rules[0].resource: unknown field (use "resources")',
-        'wrong.yaml:8:3: ClusterRole "a": rules[1].resources: expected a list, got a string',
+        'error: wrong.yaml:10:3: rules[2].resources: duplicate key, first defined on line 9 (keep one of them)',
+        'error: wrong.yaml:6:3: ClusterRole "a": rules[0].resource: unknown field (use "resources")',
+        'error: wrong.yaml:8:3: ClusterRole "a": rules[1].resources: expected a list, got a string',
         '',
       ].join('\n'),
     });
@@ -183,8 +183,8 @@ describe('opmate bundle permissions', () => {
         'cloud: CredentialsRequest/gcp: gcp: Allow roles roles/storage.admin\n',
     );
     expect(table.stderr).toBe(
-      'Deployment/here/w: host: hostNetwork\n' +
-        'CredentialsRequest/aws: wildcard: aws: Allow s3:* on arn:aws:s3:::bucket\n',
+      'error: Deployment/here/w: host: hostNetwork\n' +
+        'error: CredentialsRequest/aws: wildcard: aws: Allow s3:* on arn:aws:s3:::bucket\n',
     );
     const same = ['bundle', 'permissions', 'cloudy', ...here, '--diff=cloudy', '-o', 'json'];
     expect(JSON.parse((await sandbox.run(same)).stdout)).toMatchObject({

@@ -123,7 +123,7 @@ describe('opmate bundle render', () => {
     expect(broken.stderr).toMatch(/plain\/manifests\/c\.yaml:\d+: yaml: /);
     await sandbox.write({ 'flat/a.yaml': 'kind: [\n' });
     const flat = await sandbox.run(['bundle', 'render', 'flat', '--format=plain']);
-    expect(flat.stderr).toMatch(/^flat\/a\.yaml:\d+: yaml: /);
+    expect(flat.stderr).toMatch(/^error: flat\/a\.yaml:\d+: yaml: /);
   });
 
   it.each([

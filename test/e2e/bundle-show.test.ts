@@ -40,7 +40,7 @@ describe('opmate bundle show', () => {
     expect([wrong.code, wrong.stdout, wrong.stderr]).toEqual([
       2,
       '',
-      'invalid --output value "xml", expected (text|json|yaml)\nhint: see opmate bundle show --help\n',
+      'error: invalid --output value "xml", expected (text|json|yaml)\nhint: see opmate bundle show --help\n',
     ]);
   });
 
@@ -101,8 +101,8 @@ describe('opmate bundle show', () => {
       const { code, stdout, stderr } = await sandbox.run(['bundle', 'show', name]);
       return [code, stdout, stderr.split('\n')[0]];
     };
-    expect(await run('empty')).toEqual([1, '', 'empty: directory metadata not found']);
-    expect(await run('./nothing')).toEqual([1, '', './nothing: no such file or directory']);
+    expect(await run('empty')).toEqual([1, '', 'error: empty: directory metadata not found']);
+    expect(await run('./nothing')).toEqual([1, '', 'error: ./nothing: no such file or directory']);
     expect((await readFile(path.join(sandbox.work, 'file.txt'), 'utf8')).length).toBe(1);
   });
 });

@@ -89,7 +89,7 @@ describe('sources of opmate bundle', () => {
     expect((await sandbox.run(['bundle', 'show', 'own', ...local])).code).toBe(0);
     const refused = await sandbox.run(['bundle', 'unpack', 'own', ...local, '-o', 'no']);
     expect(refused.code).toBe(1);
-    expect(refused.stderr).toMatch(/^own: lock entry covers only manifests, metadata, expected/);
+    expect(refused.stderr).toMatch(/^error: own: lock entry covers only manifests, metadata, expected/);
     // An archive of one's own has a checksum, too.
     await sandbox.write({ 'more.tgz': more });
     const checked = ['--lock', 'archive.lock'];
@@ -97,7 +97,7 @@ describe('sources of opmate bundle', () => {
     await sandbox.write({ 'more.tgz': archive });
     const changed = await sandbox.run(['bundle', 'unpack', 'more.tgz', ...checked, '-o', 'no']);
     expect(changed.code).toBe(1);
-    expect(changed.stderr).toMatch(/^more\.tgz: locked as archive@sha256:/);
+    expect(changed.stderr).toMatch(/^error: more\.tgz: locked as archive@sha256:/);
     expect(await readdir(sandbox.work)).not.toContain('no');
   });
 
@@ -111,7 +111,7 @@ describe('sources of opmate bundle', () => {
         ...(['render', 'permissions'].includes(verb) ? here : []),
       ]);
       expect(refused).toMatchObject({ code: 1, stdout: '' });
-      expect(refused.stderr).toMatch(/^\.\/mine\/metadata\/linked\.yaml: links to /);
+      expect(refused.stderr).toMatch(/^error: \.\/mine\/metadata\/linked\.yaml: links to /);
     }
   });
 
@@ -152,7 +152,7 @@ describe('sources of opmate bundle', () => {
     const drift = await render('copy', '--lock', 'copy.lock');
     expect(drift).toMatchObject({ code: 1, stdout: '' });
     expect(drift.stderr).toMatch(
-      /^copy: locked as sha256:[0-9a-f]{64}, got sha256:[0-9a-f]{64}\nhint: .*--update-lock/,
+      /^error: copy: locked as sha256:[0-9a-f]{64}, got sha256:[0-9a-f]{64}\nhint: .*--update-lock/,
     );
     expect(await render('copy', '--update-lock')).toMatchObject({ code: 2 });
   });

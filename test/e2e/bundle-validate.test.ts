@@ -25,16 +25,16 @@ describe('opmate bundle validate', () => {
     const own = await sandbox.run(['bundle', 'validate', 'widget'], { cwd: sandbox.work });
     expect(own).toMatchObject({ code: 3, stdout: '' });
     expect(own.stderr).toContain(
-      'widget/manifests/csv.yaml:1:114: error: (widget.v1.0.0) install modes not found\n',
+      'error: widget/manifests/csv.yaml:1:114: (widget.v1.0.0) install modes not found\n',
     );
     expect(own.stderr).toContain(
-      'widget/manifests/csv.yaml:1:114: warning: (widget.v1.0.0) csv.Spec.minKubeVersion ',
+      'warning: widget/manifests/csv.yaml:1:114: (widget.v1.0.0) csv.Spec.minKubeVersion ',
     );
-    expect(own.stderr).toContain('widget/metadata/annotations.yaml:1:2: error: Missing annotation ');
+    expect(own.stderr).toContain('error: widget/metadata/annotations.yaml:1:2: Missing annotation ');
     const alpha = await sandbox.run(['alpha', 'bundle', 'validate', 'widget'], { cwd: sandbox.work });
     expect(alpha.code).toBe(1);
     // Warnings that opm keeps to itself.
-    expect(alpha.stderr).toBe(own.stderr.replace(/^.*: warning: .*\n/gm, ''));
+    expect(alpha.stderr).toBe(own.stderr.replace(/^warning: .*\n/gm, ''));
   });
 
   it('logs each finding with its diagnostic as JSON', async () => {
@@ -86,7 +86,7 @@ describe('opmate bundle validate', () => {
     const { code, stderr } = await sandbox.run(['bundle', 'validate', 'empty'], { cwd: sandbox.work });
     expect({ code, stderr }).toEqual({
       code: 3,
-      stderr: 'empty: error: Unable to locate metadata directory\n',
+      stderr: 'error: empty: Unable to locate metadata directory\n',
     });
   });
 
@@ -94,12 +94,12 @@ describe('opmate bundle validate', () => {
     const { code, stderr } = await sandbox.run(['alpha', 'bundle', 'validate']);
     expect({ code, stderr }).toEqual({
       code: 1,
-      stderr: 'required flag(s) "tag" not set\nhint: add --tag IMAGE\n',
+      stderr: 'error: required flag(s) "tag" not set\nhint: add --tag IMAGE\n',
     });
   });
 
   it.each<[string[], RegExp]>([
-    [[], /^missing source\nhint: specify the directory or image of a bundle\n$/],
+    [[], /^error: missing source\nhint: specify the directory or image of a bundle\n$/],
     [['a', '-t', 'b'], /a: --tag says b/],
     [['a', '-b', 'x'], /unrecognized container-tool option: x/],
     [['a', '-o', 'x'], /invalid -o value "x", expected \(operatorhub\|/],

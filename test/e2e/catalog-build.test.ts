@@ -233,9 +233,9 @@ describe('opmate catalog build: refusals', () => {
     const result = await build('hostile', ...onScratch, ...out);
     expect(result).toMatchObject({ code: 3, stdout: '' });
     expect(result.stderr).toMatch(
-      /^hostile\/link\.yaml: a link to ".*secret\.txt", outside of the directory$/m,
+      /^error: hostile\/link\.yaml: a link to ".*secret\.txt", outside of the directory$/m,
     );
-    expect(result.stderr).toMatch(/^hostile\/pipe: is not a regular file$/m);
+    expect(result.stderr).toMatch(/^error: hostile\/pipe: is not a regular file$/m);
     await expectNothing();
     const limited = await build('catalog', ...onScratch, ...out, '--max-unpacked-size', '100');
     expect(limited).toMatchObject({ code: 1, stderr: expect.stringContaining('--max-unpacked-size') });
@@ -267,7 +267,7 @@ describe('opmate catalog build: refusals', () => {
     ],
     [['catalog', ...out, '-l', 'x'], 2, /invalid label "x"/],
     [['catalog', ...out, '-l', `${imageLabels.configs}=/x`], 1, /reserved for the location of the catalog/],
-    [['nowhere', ...out], 1, /^nowhere: no such file or directory/m],
+    [['nowhere', ...out], 1, /^error: nowhere: no such file or directory/m],
     [['secret.txt', ...out], 1, /secret\.txt: is not a directory/],
   ])('refuses %j', async (args, code, message) => {
     await sandbox.write({ 'secret.txt': 'secret' });

@@ -173,8 +173,8 @@ describe('opmate catalog filter', () => {
     expect(await filter('-f', 'wrong.yaml', '--dry-run')).toMatchObject({
       code: 1,
       stderr:
-        'wrong.yaml:2:12: package "wigdet" not found in catalog (did you mean "widget"?)\n' +
-        'wrong.yaml:2:20: package "gadgte" not found in catalog (did you mean "gadget"?)\n',
+        'error: wrong.yaml:2:12: package "wigdet" not found in catalog (did you mean "widget"?)\n' +
+        'error: wrong.yaml:2:20: package "gadgte" not found in catalog (did you mean "gadget"?)\n',
     });
   });
 

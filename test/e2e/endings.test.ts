@@ -246,7 +246,7 @@ describe('the ending', () => {
   ])('of opmate %s says what changed only once the image is pushed', async (line) => {
     const failed = await run(`${line} -t 127.0.0.1:1/ns/index:v1 --retry-timeout 2s`);
     expect(failed.code).toBe(1);
-    expect(failed.stderr).toMatch(/^127\.0\.0\.1:1\/ns\/index:v1: .*connection refused/m);
+    expect(failed.stderr).toMatch(/^error: 127\.0\.0\.1:1\/ns\/index:v1: .*connection refused/m);
     expect(failed.stderr).not.toMatch(/added|removed|deprecated/);
     const { code, stderr } = await run(`${line} -t registry.example.com/endings/changed:v1`);
     expect(code).toBe(0);

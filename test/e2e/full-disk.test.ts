@@ -128,7 +128,7 @@ describe.skipIf(!hasNamespaces)('catalog publish to a full disk', () => {
         files | diff before - && echo unchanged
         opmate list bundles disk/public`,
       );
-      expect(stderr, size).toMatch(/^disk\/public.*: no space left on device$/m);
+      expect(stderr, size).toMatch(/^error: disk\/public.*: no space left on device$/m);
       expect(stdout, size).toMatch(/^unchanged$/m);
       expect(stdout, size).toContain('foo.v1.0.0');
     }

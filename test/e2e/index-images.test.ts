@@ -263,7 +263,7 @@ describe('opmate index: bad input', () => {
     expect(await refused('outside', await makeImage({ labels: outside }))).toContain('outside the image');
     expect(await refused('missing', await makeImage({ labels }))).toContain('is not in the image');
     const text = await makeImage({ labels, files: { 'database/index.db': 'text' } });
-    expect(await refused('text', text)).toMatch(/^oci:bad:text: not a sqlite database/m);
+    expect(await refused('text', text)).toMatch(/^error: oci:bad:text: not a sqlite database/m);
     const file = await databaseIn('out', 'both');
     const cut = (await readFile(file)).subarray(0, 8192);
     const short = await makeImage({ labels, files: { 'database/index.db': cut } });
@@ -394,7 +394,7 @@ describe('opmate index: bad input', () => {
     database.close();
     const { code, stderr } = await index('export', '-i', file, '-f', 'elsewhere');
     expect(code).toBe(1);
-    expect(stderr).toMatch(/^bundle "gadget\.v0\.1\.0" \(oci:gone:v1\): .*gone/m);
+    expect(stderr).toMatch(/^error: bundle "gadget\.v0\.1\.0" \(oci:gone:v1\): .*gone/m);
   });
 
   it('exports nothing outside its directory, and nothing partly', async () => {

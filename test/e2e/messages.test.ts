@@ -8,7 +8,7 @@ describe('a refused connection', () => {
     const { code, stderr } = await sandbox.run(['render', '127.0.0.1:1/a/b:v1', '--retry-timeout', '0']);
     expect({ code, stderr }).toEqual({
       code: 1,
-      stderr: 'render reference "127.0.0.1:1/a/b:v1": connection refused\n',
+      stderr: 'error: render reference "127.0.0.1:1/a/b:v1": connection refused\n',
     });
   });
 });
@@ -41,7 +41,7 @@ describe('a missing file or directory', () => {
     const { code, stderr } = await sandbox.run(args);
     expect({ code, line: stderr.split('\n')[0] }).toEqual({
       code: 1,
-      line: 'none: no such file or directory',
+      line: 'error: none: no such file or directory',
     });
   });
 });
@@ -51,7 +51,7 @@ describe('a document', () => {
     const filter = 'kind: CatalogFilter\npackages:\n- name: a\n  channels: x\n';
     await sandbox.write({ 'filter.yaml': filter, 'cat/a.json': '{"schema":"olm.package","name":"a"}' });
     const { stderr } = await sandbox.run(['catalog', 'filter', 'cat', '-f', 'filter.yaml', '--dry-run']);
-    expect(stderr).toBe('filter.yaml:4:3: packages[0].channels: expected a list, got a string\n');
+    expect(stderr).toBe('error: filter.yaml:4:3: packages[0].channels: expected a list, got a string\n');
   });
 
   it('without a deployment is reported with the next step', async () => {
@@ -59,7 +59,8 @@ describe('a document', () => {
     const { code, stderr } = await sandbox.run(['bundle', 'deployment', 'render', '-f', 'empty.yaml']);
     expect({ code, stderr }).toEqual({
       code: 3,
-      stderr: 'empty.yaml: no deployment\n  hint: add a BundleDeployment, or specify another file with -f\n',
+      stderr:
+        'error: empty.yaml: no deployment\n  hint: add a BundleDeployment, or specify another file with -f\n',
     });
   });
 });

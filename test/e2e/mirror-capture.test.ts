@@ -392,7 +392,7 @@ mirror:
       code: 1,
       stdout: '',
       stderr: expect.stringMatching(
-        /^broken\.yaml:2: yaml: .*\nbroken\.yaml:7:3: spec\.name: duplicate key, first defined on line 6 \(keep one of them\)\n$/,
+        /^error: broken\.yaml:2: yaml: .*\nerror: broken\.yaml:7:3: spec\.name: duplicate key, first defined on line 6 \(keep one of them\)\n$/,
       ) as string,
     });
   });

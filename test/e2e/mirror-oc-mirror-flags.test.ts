@@ -230,7 +230,7 @@ describe('mirror with flags of oc-mirror', () => {
     const [flag = ''] = flags.split(' ');
     const { code, stderr } = await ocMirror(...flags.split(' '));
     expect(code).toBe(1);
-    expect(stderr).toMatch(new RegExp(`^${flag}: not supported\nhint: .*${hint}`));
+    expect(stderr).toMatch(new RegExp(`^error: ${flag}: not supported\nhint: .*${hint}`));
     expect(stderr).not.toContain('secret');
   });
 });

@@ -298,7 +298,9 @@ describe('mirror --config --dry-run', () => {
   it('reports all errors of a configuration before any request', async () => {
     const result = await plan('wrong', operators('    ful: true\n  platform:\n    graph: true\n'));
     expect(result).toMatchObject({ code: 1, stdout: '' });
-    expect(result.stderr).toBe('wrong.yaml:6:5: mirror.operators[0].ful: unknown field\nhint: use "full"\n');
+    expect(result.stderr).toBe(
+      'error: wrong.yaml:6:5: mirror.operators[0].ful: unknown field\nhint: use "full"\n',
+    );
     expect(source.requests).toEqual([]);
   });
 
@@ -308,11 +310,11 @@ describe('mirror --config --dry-run', () => {
     const result = await plan('absent', operators(`${below}${helm}`));
     expect(result).toMatchObject({ code: 1, stdout: '' });
     expect(result.stderr).toBe(
-      `absent.yaml:7:7: package "widgte" not found in ${catalog()} (did you mean "widget"?)\n` +
-        `absent.yaml:8:7: package "gadget" in ${catalog()} has no matching content ` +
+      `error: absent.yaml:7:7: package "widgte" not found in ${catalog()} (did you mean "widget"?)\n` +
+        `error: absent.yaml:8:7: package "gadget" in ${catalog()} has no matching content ` +
         '(channel "stable" has no bundle from version 5.0.0 (the nearest are 1.0.0 and 1.1.0))\n' +
-        'chart charts/none: no such file or directory\n' +
-        'chart none.tgz: no such file or directory\n',
+        'error: chart charts/none: no such file or directory\n' +
+        'error: chart none.tgz: no such file or directory\n',
     );
   });
 

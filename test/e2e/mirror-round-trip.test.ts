@@ -120,7 +120,7 @@ describe.runIf(hasDockerRegistry)(
         const result = await mirror(args);
         expect(result).toMatchObject({ code: 1, stdout: '' });
         const problems = digests.map(
-          (digest) => `${name}/mirror_000001.tar: ${digest}: content does not match its digest`,
+          (digest) => `error: ${name}/mirror_000001.tar: ${digest}: content does not match its digest`,
         );
         expect(
           result.stderr

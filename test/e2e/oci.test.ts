@@ -252,11 +252,15 @@ describe('opmate oci inspect', () => {
       ] as const) {
         const [verb = '', ...more] = command;
         const refused = await sandbox.run(['oci', verb, name, ...more]);
-        expect(refused).toEqual({ code: 2, stdout: '', stderr: `${name}: ${problem}\nhint: ${hint}\n` });
+        expect(refused).toEqual({
+          code: 2,
+          stdout: '',
+          stderr: `error: ${name}: ${problem}\nhint: ${hint}\n`,
+        });
       }
     }
     const missing = await sandbox.run(['oci', 'inspect', './none']);
-    expect(missing).toMatchObject({ code: 1, stderr: './none: no such file or directory\n' });
+    expect(missing).toMatchObject({ code: 1, stderr: 'error: ./none: no such file or directory\n' });
   });
 
   it('prints the manifest with --raw as it is stored', async () => {

@@ -82,7 +82,7 @@ describe('opmate probe', () => {
       expect(await probe('--addr', addr, '--connect-timeout', '200ms')).toEqual({
         code: 2,
         stdout: '',
-        stderr: `${addr}: ${problem}\n`,
+        stderr: `error: ${addr}: ${problem}\n`,
       });
     }
   });

@@ -52,7 +52,7 @@ describe('an error that no command catches', () => {
   it('is a line of JSON with --log-format json', async () => {
     const { code, stderr } = await fail('--log-format', 'json');
     expect(code).toBe(1);
-    expect(JSON.parse(stderr)).toMatchObject({ level: 'error', code: 'INTERNAL', message: 'boom' });
+    expect(JSON.parse(stderr)).toMatchObject({ level: 'error', code: 'internal', message: 'boom' });
   });
 });
 
@@ -168,7 +168,10 @@ describe('streams', () => {
       const full = await open('/dev/full', 'w');
       try {
         const { code, stderr } = await sandbox.run(command.split(' '), { stdoutTo: full.fd });
-        expect({ code, stderr }).toEqual({ code: 1, stderr: 'standard output: no space left on device\n' });
+        expect({ code, stderr }).toEqual({
+          code: 1,
+          stderr: 'error: standard output: no space left on device\n',
+        });
       } finally {
         await full.close();
       }

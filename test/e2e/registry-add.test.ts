@@ -137,7 +137,7 @@ describe('opmate registry add', () => {
     const image = await add('-d', 'there.db', '-b', `${pinned('widget1')},${tagged('gadget1')}`);
     expect(image).toMatchObject({ code: 2, stdout: '' });
     // A line for each thing that is wrong.
-    expect(image.stderr.split('\n')).toContain(`Bundle ${pinned('widget1')} already exists`);
+    expect(image.stderr.split('\n')).toContain(`error: Bundle ${pinned('widget1')} already exists`);
     const version = await add('-d', 'there.db', '-b', `${tagged('gadget1')},${tagged('again1')}`);
     expect(version).toMatchObject({ code: 3, stdout: '' });
     expect(version.stderr).toContain('Bundle already added that provides package and csv');

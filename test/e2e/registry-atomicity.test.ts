@@ -225,7 +225,7 @@ describe('registry add without space', () => {
     // Nobody may make files there, not even root.
     const refused = await inProcess('registry', 'add', '-b', at('base'), '-d', '/proc/opmate.db');
     expect(refused.code).toBe(1);
-    expect(refused.stderr).toMatch(/^\/proc\/opmate\.db: |^open \/proc\/opmate\.db: /m);
+    expect(refused.stderr).toMatch(/^error: \/proc\/opmate\.db: |^open \/proc\/opmate\.db: /m);
     expect(refused.stderr).not.toMatch(/internal/);
   });
 });

@@ -47,7 +47,7 @@ describe('opmate registry init', () => {
     expect(stderr.split('\n')).toEqual([
       'error: bad/y.yaml:1: yaml: did not find expected node content',
       expect.stringMatching(/^error: bad\/x\/csv\.yaml: .*couldn't find example\.com\/v1\/thing/),
-      'error loading manifests from bad: 2 problems',
+      'error: error loading manifests from bad: 2 problems',
       'hint: fix them, or add --permissive to load the rest',
       '',
     ]);
@@ -101,7 +101,7 @@ describe('opmate registry init', () => {
       stderr: expect.stringMatching(/^warn: no bundles or packages in the input/) as unknown,
     });
     const missing = await init('-m', 'missing', '-o', 'missing.db');
-    expect(missing).toMatchObject({ code: 1, stderr: 'missing: no such file or directory\n' });
+    expect(missing).toMatchObject({ code: 1, stderr: 'error: missing: no such file or directory\n' });
     expect(await readdir(sandbox.work)).not.toContain('missing.db');
   });
 

@@ -54,7 +54,7 @@ describe('registry create', () => {
     expect(await opmate('registry', 'create', 'new.db')).toMatchObject({
       code: 1,
       stdout: '',
-      stderr: 'new.db: file already exists\nhint: use another name, or remove it first\n',
+      stderr: 'error: new.db: file already exists\nhint: use another name, or remove it first\n',
     });
     expect((await readFile(at('new.db'))).equals(before)).toBe(true);
     await opmate('registry', 'create', 'other.db');
@@ -84,7 +84,10 @@ describe('registry migrate', () => {
       expect(result).toMatchObject({ code: 0, stdout: '', stderr: `info: steps.db: ${message}\n` });
     }
     const back = await opmate('registry', 'migrate', 'steps.db', '--to', '6');
-    expect(back).toMatchObject({ code: 1, stderr: 'steps.db: schema version 13 cannot go back to 6\n' });
+    expect(back).toMatchObject({
+      code: 1,
+      stderr: 'error: steps.db: schema version 13 cannot go back to 6\n',
+    });
   });
 
   it('writes to another file', async () => {
@@ -95,14 +98,14 @@ describe('registry migrate', () => {
     expect((await readFile(at('old.db'))).equals(before)).toBe(true);
     const same = await opmate('registry', 'migrate', 'old.db', '--output-db', './old.db');
     expect(same.code).not.toBe(0);
-    expect(same.stderr).toMatch(/^\.\/old\.db: the output is the input\nhint: /);
+    expect(same.stderr).toMatch(/^error: \.\/old\.db: the output is the input\nhint: /);
   });
 
   it.each(['14', '-2', 'x', '1.5', ''])('refuses --schema-version %s', async (to) => {
     const { code, stderr } = await opmate('registry', 'migrate', 'old.db', `--to=${to}`);
     expect(code).not.toBe(0);
     expect(stderr).toBe(
-      `--to "${to}": expected an integer from -1 to 13\nhint: see opmate registry migrate --help\n`,
+      `error: --to "${to}": expected an integer from -1 to 13\nhint: see opmate registry migrate --help\n`,
     );
   });
 
@@ -110,11 +113,11 @@ describe('registry migrate', () => {
     await writeFile(at('text.db'), 'hello\n');
     expect(await opmate('registry', 'migrate', 'text.db')).toMatchObject({
       code: 1,
-      stderr: 'text.db: not a sqlite database\nhint: specify the file of a sqlite index\n',
+      stderr: 'error: text.db: not a sqlite database\nhint: specify the file of a sqlite index\n',
     });
     expect(await opmate('registry', 'migrate', 'none.db')).toMatchObject({
       code: 1,
-      stderr: 'none.db: no such file or directory\n',
+      stderr: 'error: none.db: no such file or directory\n',
     });
     const other = new Sqlite(at('bookmarks.db'));
     other.exec('CREATE TABLE bookmarks (url TEXT)');
@@ -123,7 +126,7 @@ describe('registry migrate', () => {
     expect(await opmate('registry', 'migrate', 'bookmarks.db')).toMatchObject({
       code: 1,
       stderr:
-        'bookmarks.db: a sqlite database, but not an operator index\n' +
+        'error: bookmarks.db: a sqlite database, but not an operator index\n' +
         'hint: specify the file of an index, which has a table operatorbundle\n',
     });
     expect((await readFile(at('bookmarks.db'))).equals(before)).toBe(true);

@@ -53,7 +53,9 @@ describe('indexes as catalogs, and registry images and bundles', () => {
     );
     const { code, stderr } = await sandbox.run(['validate', 'index.db']);
     expect(code).toBe(1);
-    expect(stderr).toMatch(/^index\.db: package "widget", bundle "widget\.v1\.2\.0": parse version "x"/m);
+    expect(stderr).toMatch(
+      /^error: index\.db: package "widget", bundle "widget\.v1\.2\.0": parse version "x"/m,
+    );
     expect(stderr).not.toContain('index.db: index.db:');
   });
 

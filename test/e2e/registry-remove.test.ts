@@ -69,7 +69,8 @@ describe('opmate registry rm', () => {
     expect(result).toEqual({
       code: 1,
       stdout: '',
-      stderr: 'd.db: no package found for packagename nope\nhint: use a known package: "gadget", "widget"\n',
+      stderr:
+        'error: d.db: no package found for packagename nope\nhint: use a known package: "gadget", "widget"\n',
     });
     expect(bundlesOf('d.db')).toHaveLength(4);
     const permissive = await onCopy('d.db', ['rm', '-d', 'd.db', '-o', 'gadget,nope', '--permissive']);
@@ -141,7 +142,7 @@ describe('opmate registry delete-latest', () => {
     expect(refused).toMatchObject({
       code: 1,
       stderr:
-        'a.db: without gadget.v1.0.0 package gadget has no channel left\n' +
+        'error: a.db: without gadget.v1.0.0 package gadget has no channel left\n' +
         'hint: remove the package with opmate registry rm --package gadget\n',
     });
   });

@@ -122,7 +122,7 @@ describe('opmate registry serve', () => {
     ] as const) {
       const result = await sandbox.run(['registry', 'serve', '-d', file, '-t', `${file}.log`]);
       expect(result).toMatchObject({ code: 1, stdout: '' });
-      expect(result.stderr.split('\n')[0]).toBe(said);
+      expect(result.stderr.split('\n')[0]).toBe(`error: ${said}`);
       expect(await readFile(at(`${file}.log`), 'utf8')).toBe(`${said}\n`);
     }
   });
@@ -145,6 +145,6 @@ describe('opmate registry serve', () => {
     [['--unknown'], 'unknown option "--unknown"'],
   ])('refuses %j with exit code 1, as opm', async (args, said) => {
     const { code, stderr } = await sandbox.run(['registry', 'serve', ...args]);
-    expect({ code, line: stderr.split('\n')[0] }).toEqual({ code: 1, line: said });
+    expect({ code, line: stderr.split('\n')[0] }).toEqual({ code: 1, line: `error: ${said}` });
   });
 });

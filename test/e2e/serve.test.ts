@@ -160,7 +160,7 @@ describe('opmate serve', () => {
     await withServer(['catalog'], async (_client, port) => {
       const result = await sandbox.run(['serve', 'other', '-p', String(port), '--host', '127.0.0.1']);
       expect(result).toMatchObject({ code: 1, stdout: '' });
-      expect(result.stderr.split('\n')[0]).toBe(`listen 127.0.0.1:${port}: address already in use`);
+      expect(result.stderr.split('\n')[0]).toBe(`error: listen 127.0.0.1:${port}: address already in use`);
     });
   });
 

@@ -89,8 +89,8 @@ describe('opmate template render', () => {
   it('lists every missing image, and writes nothing', async () => {
     const { code, stdout, stderr } = await render(['missing.yaml']);
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    expect(stderr).toMatch(/^missing\.yaml:4: .*ns\/widget:v2": not found$/m);
-    expect(stderr).toMatch(/^missing\.yaml:5: .*ns\/widget:v3": not found$/m);
+    expect(stderr).toMatch(/^error: missing\.yaml:4: .*ns\/widget:v2": not found$/m);
+    expect(stderr).toMatch(/^error: missing\.yaml:5: .*ns\/widget:v3": not found$/m);
   });
 
   it('reports the location of an inline bundle, and suggests the type of a basic template', async () => {
@@ -99,7 +99,7 @@ describe('opmate template render', () => {
     });
     const { stderr } = await render(['whole.yaml']);
     expect(stderr).toMatch(
-      /^rendering template: unexpected fields present in basic template bundle\nat: whole\.yaml:3\n/,
+      /^error: rendering template: unexpected fields present in basic template bundle\nat: whole\.yaml:3\n/,
     );
   });
 
@@ -121,7 +121,7 @@ describe('opmate template render', () => {
     ] as const) {
       const { code, stderr } = await render([file]);
       expect(code).toBe(1);
-      expect(stderr).toBe(`${file}: ${problem}\n`);
+      expect(stderr).toBe(`error: ${file}: ${problem}\n`);
     }
   });
 });
@@ -140,8 +140,10 @@ describe('opmate template convert', () => {
   it('lists every unreadable blob', async () => {
     const { code, stdout, stderr } = await sandbox.run(['template', 'convert', 'basic', 'broken.json']);
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    expect(stderr).toMatch(/^broken\.json:1: converting: parse bundle: /m);
-    expect(stderr).toMatch(/^broken\.json:2: converting: expected value for key "name" to be a string/m);
+    expect(stderr).toMatch(/^error: broken\.json:1: converting: parse bundle: /m);
+    expect(stderr).toMatch(
+      /^error: broken\.json:2: converting: expected value for key "name" to be a string/m,
+    );
   });
 
   it('names a missing input', async () => {

@@ -1,9 +1,10 @@
 import { redactUrls } from '../../core/errors.js';
-import { type Diagnostic, formatDiagnostic, withSubject } from '../../core/diagnostic.js';
+import { type Diagnostic, formatDiagnostic } from '../../core/diagnostic.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { JsonLines, encodeJsonLine, encodeLine } from '../json-lines.js';
 import { writeAll } from '../output.js';
+import { type Paint, loadPaint, paintSeverity } from '../paint.js';
 import { countMore, printable } from '../printable.js';
 import type { CommandSession } from '../session.js';
 
@@ -14,8 +15,6 @@ interface PrintOptions {
   limit?: number | undefined;
   /** Names files as the user does. */
   toNamed?: (finding: Diagnostic) => Diagnostic;
-  /** Print severities, in front of the finding's own subject. */
-  showsSeverity?: boolean;
 }
 
 /**
@@ -25,26 +24,31 @@ interface PrintOptions {
 export async function printFindings(
   context: CommandContext,
   findings: readonly Diagnostic[],
-  { limit = maxShown, toNamed = (finding) => finding, showsSeverity = false }: PrintOptions = {},
+  { limit = maxShown, toNamed = (finding) => finding }: PrintOptions = {},
 ): Promise<void> {
+  const paint = await loadPaint(context);
   const encode =
     context.stderr instanceof JsonLines
       ? (finding: Diagnostic) => [
           encodeJsonLine({ time: context.now().toISOString(), ...encodeLine(toNamed(finding)) }),
         ]
-      : (finding: Diagnostic) =>
-          formatLines(toNamed(showsSeverity ? withSubject(finding, finding.severity) : finding)).map((line) =>
-            printable(redactUrls(line)),
-          );
+      : (finding: Diagnostic) => formatLines(toNamed(finding), paint);
   const lines = findings.slice(0, limit).flatMap(encode);
   const more = findings.length - limit;
   if (more > 0) lines.push(`… and ${countMore(more, 'finding')}`);
   await writeAll(context.stderr, lines.map((line) => `${line}\n`).join(''));
 }
 
-function formatLines(finding: Diagnostic): string[] {
-  const { hint } = finding;
-  return [formatDiagnostic(finding), ...(hint === undefined ? [] : [`  hint: ${hint}`])];
+function formatLines(finding: Diagnostic, paint: Paint): string[] {
+  const { severity, hint } = finding;
+  return [
+    `${paintSeverity(severity, paint)} ${shown(formatDiagnostic(finding))}`,
+    ...(hint === undefined ? [] : [`  ${paint.hint('hint:')} ${shown(hint)}`]),
+  ];
+}
+
+function shown(text: string): string {
+  return printable(redactUrls(text));
 }
 
 /** Prints the findings that end a command. Returns its exit code, which is 1 in place of another tool. */

@@ -41,6 +41,7 @@ export const command = defineCommand({
   description: `Additional validators: ${optionalValidators.join(', ')}.`,
   arguments: [argument('[source]', sourceForms)],
   flags: validateFlags,
+  commonFlags: ['optionalValidators', 'k8sVersion', 'output', 'lock', 'secrets'],
   examples: {
     'Check a bundle directory': 'opmate bundle validate ./bundle',
     'Check a bundle image for a community catalog':
@@ -66,7 +67,7 @@ export const command = defineCommand({
     const toNamed = inSource(reference, isInPlace);
     if (format === 'text') {
       const limit = isOpm ? Infinity : undefined;
-      await printFindings(context, findings, { limit, toNamed, showsSeverity: true });
+      await printFindings(context, findings, { limit, toNamed });
     } else {
       const diagnostics = findings.map(toNamed);
       const report: Report = {

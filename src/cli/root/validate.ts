@@ -18,6 +18,8 @@ import { describeVerdict } from './verdict.js';
 /** `opmate validate`; prints findings to stderr, or as data with `-o`. Exit code 1 for an invalid catalog, as in `opm`. */
 export const command = defineCommand({
   summary: 'check a catalog and report every problem',
+  description:
+    'Prints findings to stderr and nothing to stdout, as opm validate does. With -o, findings are data on stdout.',
   tool: 'opm',
   arguments: [argument('<catalog>', `catalog: ${catalogForms}`)],
   flags: { output: reportOutput },

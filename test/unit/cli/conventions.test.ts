@@ -155,7 +155,7 @@ describe.each(declared.map(({ name }) => name))('opmate %s', (name) => {
   it('refuses an unknown flag, with the exit code of wrong usage', async () => {
     const { code, stdout, stderr } = await opmate(...words, '--no-such-flag');
     expect({ code, stdout }).toEqual({ code: usageCode(name), stdout: '' });
-    expect(stderr).toMatch(/^unknown option "--no-such-flag"\nhint: .*see opmate [a-z -]* --help\n$/);
+    expect(stderr).toMatch(/^error: unknown option "--no-such-flag"\nhint: .*see opmate [a-z -]* --help\n$/);
     expectJsonLines((await opmate(...words, '--no-such-flag', '--log-format', 'json')).stderr);
   });
 
@@ -197,7 +197,7 @@ describe('a mistyped word', () => {
     for (const group of groups) {
       const { code, stderr } = await opmate(...group.split(' '), 'zzzzzz');
       expect([group, code]).toEqual([group, expected]);
-      expect(stderr).toBe(`unknown command "zzzzzz"\nhint: see opmate ${group} --help\n`);
+      expect(stderr).toBe(`error: unknown command "zzzzzz"\nhint: see opmate ${group} --help\n`);
     }
   });
 
@@ -211,7 +211,7 @@ describe('a mistyped word', () => {
       const { code, stdout, stderr } = await opmate(...words, typo);
       expect([1, 2]).toContain(code);
       expect(stdout).toBe('');
-      expect(stderr).toMatch(new RegExp(`^unknown command "${typo}"\nhint: (?:did you mean|see) `));
+      expect(stderr).toMatch(new RegExp(`^error: unknown command "${typo}"\nhint: (?:did you mean|see) `));
       if (word.length > 3) expect(stderr).toContain(`did you mean "opmate ${noun} `);
       expect(await readdir(directory)).toEqual(entries);
     }
@@ -233,7 +233,7 @@ describe('a mistyped word', () => {
     const { code, stderr } = await opmate(word);
     expect(code).toBe(2);
     expect(stderr).toBe(
-      `unknown command "${word}"\nhint: did you mean "opmate ${command}"? see opmate --help\n`,
+      `error: unknown command "${word}"\nhint: did you mean "opmate ${command}"? see opmate --help\n`,
     );
   });
 });
@@ -247,7 +247,10 @@ describe('an option without a command', () => {
     ['--zzzzzz', 'see opmate --help'],
   ])('leads from %s to the only command that has it', async (option, hint) => {
     const { code, stderr } = await opmate(option, 'x');
-    expect({ code, stderr }).toEqual({ code: 2, stderr: `unknown option "${option}"\nhint: ${hint}\n` });
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: `error: unknown option "${option}"\nhint: ${hint}\n`,
+    });
   });
 });
 
@@ -262,7 +265,7 @@ describe('a reference in place of a command', () => {
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     const quoted = word.includes("'") ? `'it'\\\\''s'` : word;
     expect(stderr).toBe(
-      `unknown command "${word}"\nhint: did you mean "opmate ${command} ${quoted}"? see opmate ${noun} --help\n`,
+      `error: unknown command "${word}"\nhint: did you mean "opmate ${command} ${quoted}"? see opmate ${noun} --help\n`,
     );
   });
 });

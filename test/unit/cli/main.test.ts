@@ -61,7 +61,7 @@ describe('cli/main', () => {
     const world = createWorld();
     expect(await run(args, world)).not.toBe(0);
     expect(world.stderr.text).toMatch(
-      /^--[a-z-]+: expected a path, got ""\nhint: specify a path, or remove the flag\n$/,
+      /^error: --[a-z-]+: expected a path, got ""\nhint: specify a path, or remove the flag\n$/,
     );
   });
 
@@ -78,7 +78,7 @@ describe('cli/main', () => {
     expect(JSON.parse(lines.at(-1) as string)).toMatchObject({
       time: '1970-01-01T00:00:00.000Z',
       level: 'error',
-      code: 'SYNTAX',
+      code: 'syntax',
       file: path.join(directory, 'all.json'),
       line: 1,
     });
@@ -95,7 +95,8 @@ describe('cli/main', () => {
       world.stderr.isTTY = isTTY;
       await run(['xyzzy'], world);
       // Whether colours come out is up to the terminal of the tests; without one they never do.
-      if (!painted) expect(world.stderr.text).toBe('unknown command "xyzzy"\nhint: see opmate --help\n');
+      if (!painted)
+        expect(world.stderr.text).toBe('error: unknown command "xyzzy"\nhint: see opmate --help\n');
       else expect(world.stderr.text).toContain('unknown command "xyzzy"');
     }
   });
@@ -212,7 +213,7 @@ describe('cli/main', () => {
   it('takes no path for an image to mirror', async () => {
     for (const name of ['./nope', '../nope', '/nope', '~/nope']) {
       const { code, stderr } = await failureOf('catalog', 'mirror', name, 'file://out');
-      expect({ code, stderr }).toEqual({ code: 1, stderr: `${name}: no such file or directory\n` });
+      expect({ code, stderr }).toEqual({ code: 1, stderr: `error: ${name}: no such file or directory\n` });
     }
   });
 

@@ -9,7 +9,7 @@ import { wrapExample } from './command/help-format.js';
 
 import { helpTopics } from './help-topics.js';
 import { shellWord } from './printable.js';
-import { findReflex, isDestructive } from './reflexes.js';
+import { findReflex, isDestructive } from './command/reflexes.js';
 
 /** Returns the full name of a command: `opmate catalog filter`. */
 export function commandPath(command: Command): string {

@@ -16,7 +16,7 @@ export const command = defineCommand({
   flags: {
     ...repositoryFlag,
     ...grouped('Selection', { catalog: repeated('name', 'render only this catalog, e.g. v4.18') }),
-    check: flag('compare with the files of the repository without writing; exit with 3 if they differ'),
+    check: flag('compare without writing; exit with 3 if committed files differ'),
   },
   examples: {
     'Render all catalogs of one operator': 'opmate repo render demo',

@@ -363,6 +363,15 @@ export {
   type RenderRepositoryOptions,
   type RenderedRepository,
 } from './api/repo/render-repository.js';
+export { checkRepository, type CheckRepositoryOptions } from './api/repo/check-repository.js';
+export { readRepositoryChanges, type RepositoryChangesOptions } from './api/repo/repository-changes.js';
+export {
+  listOpenShiftVersions,
+  type ListedOpenShiftVersions,
+  type OpenShiftVersionsOptions,
+} from './api/bundle/openshift-versions.js';
+export type { RepositoryFinding } from './repo/checks/check.js';
+export type { RepositoryChanges } from './repo/changes.js';
 export type { CatalogState } from './repo/write-catalogs.js';
 
 export { type Registry, type RegistryOptions, startRegistry } from './serve/registry/registry.js';

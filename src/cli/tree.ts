@@ -36,6 +36,7 @@ const bundle = {
   }),
   resolve: leaf(() => import('./bundle/resolve.js')),
   successors: leaf(() => import('./bundle/successors.js')),
+  'openshift-versions': leaf(() => import('./bundle/openshift-versions.js')),
 };
 
 /** Returns commands with the exit codes of `opm`, which has them too. */
@@ -94,8 +95,10 @@ export const commands: CommandTree = {
     'render and check repositories of operators',
     {
       render: leaf(() => import('./repo/render.js')),
+      check: leaf(() => import('./repo/check.js')),
+      changes: leaf(() => import('./repo/changes.js')),
     },
-    { helpGroup: 'Catalogs', exampleOf: ['render'] },
+    { helpGroup: 'Catalogs', exampleOf: ['render', 'check'] },
   ),
   bundle: group('build, check, render and install bundles', bundle, {
     helpGroup: 'Bundles',

@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { readdir } from 'node:fs/promises';
+import { isBundleDirectory } from '../bundle/read.js';
 import { combineErrors } from '../core/diagnostics-error.js';
 import { OpmateError, throwFileError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
@@ -21,6 +22,9 @@ export interface Repository {
 
 /** Maximum number of operators, catalogs or bundles that a directory may have. */
 const maxEntries = 100_000;
+
+/** Names of a catalog file, in order of precedence. */
+const catalogFileNames = ['catalog.yaml', 'catalog.yml', 'catalog.json'] as const;
 
 /** Opens a checkout. Throws OpmateError NOT_FOUND if it has no directory `operators`. */
 export async function openRepository(root: string): Promise<Repository> {
@@ -68,25 +72,18 @@ export async function listOperators(repository: Repository): Promise<string[]> {
 }
 
 /** Returns the directory names of the bundles of an operator: those with `manifests` and `metadata`. */
-async function listBundles(repository: Repository, operator: string): Promise<string[]> {
+export async function listBundles(repository: Repository, operator: string): Promise<string[]> {
   const names: string[] = [];
   for (const name of await listSubdirectories(repository, 'operators', operator)) {
-    if (await isBundleDirectory(repository, operator, name)) names.push(name);
+    if (await hasBundle(repository, operator, name)) names.push(name);
   }
   return names;
 }
 
 /** Reports whether `operators/OPERATOR/VERSION` is a bundle. */
-async function isBundleDirectory(
-  repository: Repository,
-  operator: string,
-  version: string,
-): Promise<boolean> {
-  for (const part of ['manifests', 'metadata']) {
-    const stats = await statIfPresent(pathIn(repository, 'operators', operator, version, part));
-    if (stats?.isDirectory() !== true) return false;
-  }
-  return true;
+export async function hasBundle(repository: Repository, operator: string, version: string): Promise<boolean> {
+  const directory = pathIn(repository, 'operators', operator, version);
+  return (await statIfPresent(directory))?.isDirectory() === true && isBundleDirectory(directory);
 }
 
 /** Throws OpmateError NOT_FOUND, with the nearest name, for operators that the repository lacks. */
@@ -102,6 +99,28 @@ export async function requireOperators(repository: Repository, operators: readon
       });
     });
   if (errors.length > 0) throw combineErrors(errors);
+}
+
+/** Returns the catalog file of an operator in a catalog, relative to the repository; undefined if it has none. */
+export async function findCatalogFile(
+  repository: Repository,
+  catalog: string,
+  operator: string,
+): Promise<string | undefined> {
+  for (const name of catalogFileNames) {
+    const file = path.join('catalogs', catalog, operator, name);
+    if (await isFile(pathIn(repository, file))) return file;
+  }
+  return undefined;
+}
+
+/** Returns the names of the catalogs that an operator is in. */
+export async function listCatalogsOf(repository: Repository, operator: string): Promise<string[]> {
+  const names: string[] = [];
+  for (const catalog of await listSubdirectories(repository, 'catalogs')) {
+    if ((await findCatalogFile(repository, catalog, operator)) !== undefined) names.push(catalog);
+  }
+  return names;
 }
 
 /** Reports whether a path is a regular file. */

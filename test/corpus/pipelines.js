@@ -21,6 +21,9 @@ import { opmate } from './command.js';
 const families = {
   'make-catalogs': writeMakeCatalogs,
   'make-catalogs-small': writeMakeCatalogsSmall,
+  changes: writeChanges,
+  checks: writeChecks,
+  versions: writeVersions,
 };
 
 /** Compares the families that have functions, and reports each case that differs. */
@@ -99,15 +102,82 @@ async function writeMakeCatalogsSmall(world) {
   }
 }
 
+async function writeChanges({ half, out, environment }) {
+  for (const name of casesOf('changes', half)) {
+    const source = path.join(half, 'changes', name);
+    const target = path.join(out, 'changes', name);
+    const work = path.join(target, 'work');
+    cpSync(path.join(source, 'base'), work, { recursive: true });
+    const git = (...args) => run('git', ['-C', work, '-c', 'user.name=a', '-c', 'user.email=a@b', ...args]);
+    await git('init', '-q');
+    await git('add', '-A');
+    await git('commit', '-qm', 'base');
+    for (const entry of readdirSync(work))
+      if (entry !== '.git') rmSync(path.join(work, entry), { recursive: true });
+    cpSync(path.join(source, 'head'), work, { recursive: true });
+    const { files } = readJson(path.join(source, 'case.json'));
+    const args = files.flatMap((file) => ['--file', file]);
+    const { stdout, stderr } = await opmate(
+      ['repo', 'changes', '--base', 'HEAD', ...args, '-o', 'json'],
+      work,
+      environment,
+    );
+    rmSync(work, { recursive: true });
+    const { problems, ...result } = stdout.length > 0 ? JSON.parse(stdout) : { problems: [] };
+    writeResult('changes', name, target, { result, errors: problems.map(({ message }) => message), stderr });
+  }
+}
+
+async function writeChecks({ half, out, environment }) {
+  for (const name of casesOf('checks', half)) {
+    const source = path.join(half, 'checks', name);
+    const { operator, bundle, catalogs, suites, skip } = readJson(path.join(source, 'case.json'));
+    const args = ['repo', 'check', bundle === '' ? operator : `${operator}/${bundle}`, '-o', 'json'];
+    for (const catalog of catalogs) args.push('--catalog', catalog.split('/')[0]);
+    if (suites.includes('isv')) args.push('--suite', 'certified');
+    if (skip.length > 0) args.push('--skip', skip.join(','));
+    const { stdout, stderr } = await opmate(args, path.join(source, 'repo'), environment);
+    const { passed, findings = [] } = stdout.length > 0 ? JSON.parse(stdout) : {};
+    const outputs = findings.map(({ code, severity, message }) => ({ check: code, type: severity, message }));
+    writeResult('checks', name, path.join(out, 'checks', name), { passed, outputs, stderr });
+  }
+}
+
+async function writeVersions({ half, out, environment }) {
+  const lines = readFileSync(path.join(half, 'versions/labels.jsonl'), 'utf8').split('\n').filter(Boolean);
+  const rows = [];
+  for (const line of lines) {
+    const { label, index, allow_no_label: allow } = JSON.parse(line);
+    const args = ['bundle', 'openshift-versions', '-o', 'json', '--supported', index.replace(/^v/, '')];
+    if (allow) args.push('--allow-missing');
+    const { stdout } = await opmate([...args, '--', label ?? ''], half, environment);
+    const [verdict] = stdout.length > 0 ? JSON.parse(stdout).versions : [];
+    rows.push({ label, index, allow_no_label: allow, included: verdict?.isIncluded });
+  }
+  mkdirSync(path.join(out, 'versions'), { recursive: true });
+  writeFileSync(
+    path.join(out, 'versions/labels.jsonl'),
+    rows.map((row) => `${JSON.stringify(row)}\n`).join(''),
+  );
+}
+
+const readJson = (file) => JSON.parse(readFileSync(file, 'utf8'));
+
+function casesOf(family, half) {
+  const directory = path.join(half, family);
+  return readdirSync(directory)
+    .filter((name) => existsSync(path.join(directory, name, 'expected.json')))
+    .sort();
+}
+
 /** Copies the repository of each case to where its answer is compared. */
 function* copyCases(family, { half, out }) {
-  for (const name of readdirSync(path.join(half, family)).sort()) {
+  for (const name of casesOf(family, half)) {
     const source = path.join(half, family, name);
-    if (!existsSync(path.join(source, 'expected.json'))) continue;
     const target = path.join(out, family, name);
     cpSync(path.join(source, 'repo'), target, { recursive: true });
     const file = path.join(source, 'case.json');
-    const parameters = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : {};
+    const parameters = existsSync(file) ? readJson(file) : {};
     yield { name, source, target, parameters };
   }
 }

@@ -153,6 +153,8 @@ insecure = true
       },
     });
     await opmate('repo', 'render');
+    const bundleOfOperator = path.join(sandbox.work, 'world/operators/demo/1.0.0');
+    await cp(path.join(sandbox.work, 'world/bundle'), bundleOfOperator, { recursive: true });
     await opmate('oci', 'copy', 'registry.example.com/demo/bundle:v1.0.0', 'oci:layout:v1');
     const imageSet = (kind: string, chosen: object): object => ({
       kind,

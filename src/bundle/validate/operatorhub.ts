@@ -10,7 +10,7 @@ import { parseRequestUri } from './uri.js';
 
 const iconTypes: ReadonlySet<string> = new Set(['image/gif', 'image/jpeg', 'image/png', 'image/svg+xml']);
 
-const capabilityLevels: ReadonlySet<string> = new Set([
+export const capabilityLevels: ReadonlySet<string> = new Set([
   'Basic Install',
   'Seamless Upgrades',
   'Full Lifecycle',
@@ -18,7 +18,7 @@ const capabilityLevels: ReadonlySet<string> = new Set([
   'Auto Pilot',
 ]);
 
-const standardCategories: ReadonlySet<string> = new Set([
+export const standardCategories: ReadonlySet<string> = new Set([
   'AI/Machine Learning',
   'Application Runtime',
   'Big Data',

@@ -1,0 +1,100 @@
+import { UsageError } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json-quote.js';
+import {
+  type CheckTarget,
+  chooseRepositoryChecks,
+  type repositoryKinds,
+  runRepositoryChecks,
+} from '../../repo/checks/run-checks.js';
+import type { RepositoryFinding } from '../../repo/checks/check.js';
+import {
+  type Repository,
+  listBundles,
+  listCatalogsOf,
+  listOperators,
+  openRepository,
+  requireOperators,
+} from '../../repo/repository.js';
+import { defaultSupported, parseSupportedVersions } from '../../repo/supported-versions.js';
+import type { Session } from '../../source/session.js';
+import { detectChanges } from './repository-changes.js';
+
+/** Options of `checkRepository`. */
+export interface CheckRepositoryOptions {
+  /** `OPERATOR` or `OPERATOR/VERSION`; default: all operators. */
+  names?: readonly string[] | undefined;
+  /** Check only what differs from this revision of Git. */
+  base?: string | undefined;
+  /** Check catalogs of these names, and no bundles except those in `names`. */
+  catalogs?: readonly string[] | undefined;
+  /** Default: `community`. */
+  suite?: keyof typeof repositoryKinds | undefined;
+  /** Names of checks that are not run. */
+  skip?: readonly string[] | undefined;
+  /** OpenShift versions that indexes exist for: `4.12..5.0` or a list. */
+  supported?: string | undefined;
+}
+
+/**
+ * Runs the static checks of operator-pipelines on an operator repository; findings have the names of those checks as
+ * codes. Throws UsageError for an unknown check, OpmateError for an unknown operator.
+ */
+export async function checkRepository(
+  root: string,
+  session: Session,
+  options: CheckRepositoryOptions = {},
+): Promise<RepositoryFinding[]> {
+  const checks = chooseRepositoryChecks(options.suite ?? 'community', options.skip);
+  const supported = parseSupportedVersions(options.supported ?? defaultSupported);
+  const repository = await openRepository(root);
+  const targets =
+    options.base === undefined
+      ? await selectTargets(repository, options)
+      : await selectChanged(repository, session, options.base);
+  return runRepositoryChecks(repository, targets, session, { checks, supported });
+}
+
+async function selectTargets(
+  repository: Repository,
+  { names, catalogs }: CheckRepositoryOptions,
+): Promise<CheckTarget[]> {
+  const wanted = new Map<string, string[] | undefined>();
+  for (const name of names ?? (await listOperators(repository))) {
+    const [operator = '', version, ...others] = name.split('/');
+    if (operator === '' || others.length > 0) {
+      throw new UsageError(`invalid bundle ${quoteGo(name)}`, { hint: 'use OPERATOR or OPERATOR/VERSION' });
+    }
+    const versions = wanted.get(operator) ?? [];
+    wanted.set(operator, version === undefined ? undefined : [...versions, version]);
+  }
+  await requireOperators(repository, [...wanted.keys()]);
+  const targets: CheckTarget[] = [];
+  for (const [operator, versions] of wanted) {
+    const allBundles = catalogs === undefined ? await listBundles(repository, operator) : [];
+    const allCatalogs = versions === undefined ? await listCatalogsOf(repository, operator) : [];
+    targets.push({ operator, versions: versions ?? allBundles, catalogs: catalogs ?? allCatalogs });
+  }
+  return targets;
+}
+
+/** Selects what differs from a revision: changed operators, bundles and catalogs. */
+async function selectChanged(
+  repository: Repository,
+  session: Session,
+  base: string,
+): Promise<CheckTarget[]> {
+  const { result } = await detectChanges(repository, session, base);
+  const split = (items: readonly string[]): [string, string][] =>
+    items.map((item) => item.split('/') as [string, string]);
+  const bundles = split(result.added_or_modified_bundles);
+  const catalogs = split(result.added_or_modified_catalog_operators);
+  const operators = new Set([
+    ...result.added_or_modified_operators,
+    ...catalogs.map(([, operator]) => operator),
+  ]);
+  return [...operators].map((operator) => ({
+    operator,
+    versions: bundles.filter(([name]) => name === operator).map(([, version]) => version),
+    catalogs: catalogs.filter(([, name]) => name === operator).map(([catalog]) => catalog),
+  }));
+}

@@ -1,0 +1,35 @@
+import { describe, expect, it } from 'vitest';
+import { evaluateVersionsLabel, readVersionsLabel } from '../../../src/repo/versions-label.js';
+import { parseSupportedVersions } from '../../../src/repo/supported-versions.js';
+
+const included = (label: string, supported = '4.12..5.0'): string[] =>
+  parseSupportedVersions(supported).filter(
+    (version) => evaluateVersionsLabel(readVersionsLabel(label), version).isIncluded,
+  );
+
+describe('label of OpenShift versions', () => {
+  it.each([
+    ['v4.20', ['4.20', '4.21', '4.22', '5.0']],
+    ['=v4.14', ['4.14']],
+    ['v4.12-v4.13', ['4.12', '4.13']],
+    ['v4.22-v5.0', ['4.22', '5.0']],
+    ['=v4.12|>=v4.22', ['4.12', '4.22', '5.0']],
+    ['v4.5,v4.21', included('v4.5')],
+    ['v4.9|=v4.12', []],
+    ['>=v4.12', []],
+    ['four', []],
+    ['', []],
+  ])('selects the indexes of %j', (label, versions) => {
+    expect(included(label)).toEqual(versions);
+  });
+
+  it('gives the reason for an index', () => {
+    expect(evaluateVersionsLabel(readVersionsLabel('v4.12-v4.14'), '4.15').reason).toBe('above v4.12-v4.14');
+    expect(evaluateVersionsLabel(readVersionsLabel('v4.12,'), '4.15').reason).toContain('is not a version');
+  });
+
+  it('refuses an invalid range', () => {
+    expect(() => parseSupportedVersions('4.20..4.12')).toThrow('invalid OpenShift versions');
+    expect(() => parseSupportedVersions('4.1..4.99999999')).toThrow('invalid OpenShift versions');
+  });
+});

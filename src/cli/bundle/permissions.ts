@@ -15,6 +15,7 @@ import { installerObjects, neededRules } from '../../bundle/plain/rights/install
 import { readManifests } from '../../kube/manifests.js';
 import type { PlainObject } from '../../kube/object.js';
 import { type Right, rightsBeyond } from '../../bundle/plain/rights/rights.js';
+import { describeSubject } from '../../bundle/plain/rights/subjects.js';
 import { riskNames } from '../../bundle/plain/rights/risks.js';
 import { writeObjects } from '../../bundle/plain/write.js';
 import { createFault } from '../../core/diagnostic.js';
@@ -110,7 +111,7 @@ function risksIn({ added, impacts, cloud }: Report, wanted: ReadonlySet<string>)
   const rights = added.flatMap((right) => {
     const risks = right.risks.filter((risk) => wanted.has(risk));
     if (risks.length === 0) return [];
-    return [`${right.accountNamespace}/${right.account}: ${risks.join(', ')}: ${describe(right)}`];
+    return [`${describeSubject(right)}: ${risks.join(', ')}: ${describe(right)}`];
   });
   const others = impacts
     .filter(({ kind }) => wanted.has(kind))

@@ -1,4 +1,5 @@
 import type { Right } from '../../bundle/plain/rights/rights.js';
+import { describeSubject } from '../../bundle/plain/rights/subjects.js';
 
 /** Titles of the columns of `rightCells`. */
 export const rightHeader = ['ACCOUNT', 'NAMESPACE', 'GROUP', 'RESOURCE', 'VERBS', 'RISKS'];
@@ -6,7 +7,7 @@ export const rightHeader = ['ACCOUNT', 'NAMESPACE', 'GROUP', 'RESOURCE', 'VERBS'
 /** A right as a row of a table. */
 export function rightCells(right: Right): string[] {
   return [
-    `${right.accountNamespace}/${right.account}`,
+    describeSubject(right),
     right.namespace === '' ? '(all)' : right.namespace,
     right.group === '' ? '(core)' : right.group,
     right.resource + (right.names.length > 0 ? ` [${right.names.join(' ')}]` : ''),

@@ -7,6 +7,7 @@ import {
   checkDeployments,
 } from '../../api/deployment/apply-deployment.js';
 import { type Cluster, openCluster } from '../../api/deployment/cluster.js';
+import { getImpacts } from '../../bundle/plain/rights/impact.js';
 import { getRights } from '../../bundle/plain/rights/rights.js';
 import { CancelledError, OpmateError, UsageError, invalidValue } from '../../core/errors.js';
 import type { ApplyReport } from '../../cluster/apply.js';
@@ -126,6 +127,9 @@ export function planText({ deployment, place, current, changes, read }: ApplyPla
   const text = [
     ...lines,
     table.replace(/ +$/gm, '').trimEnd(),
+    ...getImpacts(objects, place.namespace).map(
+      ({ kind, object, detail }) => `${kind}: ${object}: ${detail}`,
+    ),
     ...(clouds.length === 0 ? [] : [`requests cloud credentials: ${clouds.join(', ')}`]),
     `changes: ${counts.length === 0 ? 'none' : counts.join(', ')}, of ${count(objects.length, 'object')}`,
     ...changes.map(({ id, change }) => `  ${shownChanges[change][0]} ${describeId(id)}`),

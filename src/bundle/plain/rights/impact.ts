@@ -1,6 +1,7 @@
 import { type JsonObject, type JsonValue, isJsonObject } from '../../../document/json.js';
-import { getObjects, getTexts, getValue } from '../../../document/json-fields.js';
+import { getList, getObjects, getTexts, getValue } from '../../../document/json-fields.js';
 import type { PlainObject } from '../../../kube/object.js';
+import { readSubject } from './subjects.js';
 
 /** An effect of an operator on the cluster or its nodes, other than permissions. */
 export interface Impact {
@@ -79,10 +80,12 @@ function aggregateDetails(role: JsonObject): Detail[] {
 }
 
 function foreignAccounts(binding: JsonObject, installNamespace: string): Detail[] {
-  return getObjects(binding, 'subjects').flatMap(({ kind, name, namespace }): Detail[] => {
-    if (kind !== 'ServiceAccount' || typeof namespace !== 'string') return [];
-    if (namespace === '' || namespace === installNamespace) return [];
-    return [['foreign-account', `is for account ${shortText(name)} of namespace ${namespace}`]];
+  return getList(binding['subjects']).flatMap((value): Detail[] => {
+    const subject = readSubject(value, installNamespace);
+    if (subject === undefined || subject.kind !== undefined) return [];
+    const { account, accountNamespace } = subject;
+    if (accountNamespace === '' || accountNamespace === installNamespace) return [];
+    return [['foreign-account', `is for account ${account} of namespace ${accountNamespace}`]];
   });
 }
 

@@ -1,15 +1,14 @@
 import { LimitError } from '../../../core/errors.js';
 import { getOrAdd } from '../../../core/groups.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../../document/json.js';
+import { type JsonObject, isJsonObject } from '../../../document/json.js';
 import { getList, getObject, getObjects, getText, getTexts } from '../../../document/json-fields.js';
 import { compareBytes, sortedByBytes } from '../../../core/order.js';
 import type { PlainObject } from '../../../kube/object.js';
 import { findRisks } from './risks.js';
+import { type Subject, isSharedSubject, readSubject } from './subjects.js';
 
-/** Permissions of an account for one resource or URL. */
-export interface Right {
-  account: string;
-  accountNamespace: string;
+/** Permissions of a subject for one resource or URL. */
+export interface Right extends Subject {
   /** Scope; empty for the whole cluster. */
   namespace: string;
   /** Empty for the core group. */
@@ -33,8 +32,8 @@ type Row = Omit<Right, 'verbs' | 'risks'> & { isAggregated?: boolean };
 type Grant<R> = readonly [row: R, verbs: readonly string[]];
 
 /**
- * Returns the permissions of service accounts from all bindings among these objects: one row per account, namespace,
- * group, resource and set of names. Missing and aggregated roles are rows without verbs. Sorted. Throws LimitError.
+ * Returns the permissions of subjects from all bindings among these objects: one row per subject, namespace, group,
+ * resource and set of names. Missing and aggregated roles are rows without verbs. Sorted. Throws LimitError.
  */
 export function getRights(objects: readonly PlainObject[]): Right[] {
   return withVerbs(iterateGrants(objects), toKey, maxRights).map(withRisks);
@@ -54,7 +53,7 @@ function* iterateGrants(objects: readonly PlainObject[]): Generator<Grant<Row>> 
     const roleName = getText(name);
     const role = roles.get(toRoleKey(roleKind, namespace, roleName));
     for (const subject of getList(subjects)) {
-      const account = findAccount(subject, namespace);
+      const account = readSubject(subject, namespace);
       if (account === undefined) continue;
       for (const rule of getObjects(role, 'rules')) {
         const verbs = getTexts(rule['verbs']);
@@ -105,11 +104,11 @@ export function withVerbs<R extends object>(
 const rbacGroup = 'rbac.authorization.k8s.io';
 
 function withRisks({ isAggregated = false, ...right }: Row & Pick<Right, 'verbs'>): Right {
-  return { ...right, risks: findRisks({ ...right, isAggregated }) };
+  return { ...right, risks: findRisks({ ...right, isAggregated, isShared: isSharedSubject(right) }) };
 }
 
-function toKey({ account, accountNamespace, namespace, group, resource, names }: Row): string {
-  return JSON.stringify([accountNamespace, account, namespace, group, resource, names]);
+function toKey({ kind = '', account, accountNamespace, namespace, group, resource, names }: Row): string {
+  return JSON.stringify([accountNamespace, account, kind, namespace, group, resource, names]);
 }
 
 export function isRole({ kind }: { kind: string }): boolean {
@@ -119,17 +118,6 @@ export function isRole({ kind }: { kind: string }): boolean {
 /** Returns a key of a role; the namespace matters for the kind Role only. */
 export function toRoleKey(kind: string, namespace: string, name: string): string {
   return JSON.stringify([kind, kind === 'Role' ? namespace : '', name]);
-}
-
-/** Returns the service account of a subject; undefined for users and groups. */
-function findAccount(
-  subject: JsonValue,
-  namespace: string,
-): { account: string; accountNamespace: string } | undefined {
-  if (!isJsonObject(subject) || subject['kind'] !== 'ServiceAccount') return undefined;
-  const { name, namespace: own } = subject;
-  if (typeof name !== 'string') return undefined;
-  return { account: name, accountNamespace: typeof own === 'string' && own !== '' ? own : namespace };
 }
 
 /** Returns the rights that are not among others, with their additional verbs. */

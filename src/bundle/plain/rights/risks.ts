@@ -6,6 +6,8 @@ interface RiskyRight {
   verbs: readonly string[];
   /** The row represents an aggregated role. */
   isAggregated?: boolean;
+  /** The subject is a user, a group, or all service accounts of a namespace. */
+  isShared?: boolean;
 }
 
 const rbac = 'rbac.authorization.k8s.io';
@@ -67,6 +69,7 @@ const tests = {
       covers(right, group, ['podsecuritypolicies'], ['use', ...write]),
     ),
   urls: ({ resource }) => resource.startsWith('/'),
+  subject: ({ isShared }) => isShared === true,
   aggregation: ({ isAggregated }) => isAggregated === true,
   unknown: ({ verbs }) => verbs.length === 0,
 } satisfies Record<string, (right: RiskyRight) => boolean>;
@@ -87,6 +90,7 @@ export const riskSummaries: Readonly<Record<RiskName, string>> = {
   csr: 'Approve or sign certificate signing requests',
   scc: 'Use or change SecurityContextConstraints or PodSecurityPolicies',
   urls: 'Access non-resource URLs',
+  subject: 'Granted to a user, a group, or all service accounts of a namespace or of the cluster',
   aggregation: 'Use an aggregated role, whose rules come from other roles',
   unknown: 'Use a role whose rules the bundle does not contain',
 };

@@ -5,6 +5,7 @@ import { installerObjects, neededRules } from '../../../../../src/bundle/plain/r
 import type { Manifest } from '../../../../../src/kube/manifests.js';
 import { type PlainObject, generated } from '../../../../../src/kube/object.js';
 import { rightsBeyond, getRights } from '../../../../../src/bundle/plain/rights/rights.js';
+import { describeSubject } from '../../../../../src/bundle/plain/rights/subjects.js';
 import { findRisks } from '../../../../../src/bundle/plain/rights/risks.js';
 import type { JsonObject, JsonValue } from '../../../../../src/document/json.js';
 
@@ -61,11 +62,11 @@ describe('bundle/plain/rights/rights', () => {
     expect(rights[2]).toMatchObject({ account: 'widget', accountNamespace: 'here', risks: ['secrets'] });
   });
 
-  it('reports missing roles and accounts of bindings without namespace, and ignores users', () => {
+  it('reports missing roles and accounts of bindings without namespace', () => {
     const rights = getRights([
       object('RoleBinding', 'a', 'there', {
         roleRef: { kind: 'ClusterRole', name: 'view' },
-        subjects: [{ kind: 'ServiceAccount', name: 'own' }, { kind: 'User', name: 'me' }, null],
+        subjects: [{ kind: 'ServiceAccount', name: 'own' }, null],
       }),
       object('ClusterRoleBinding', 'b', '', {
         roleRef: { kind: 'ClusterRole', name: 'cluster-admin' },
@@ -88,6 +89,37 @@ describe('bundle/plain/rights/rights', () => {
         resource: 'ClusterRole/view',
         risks: ['unknown'],
       },
+    ]);
+  });
+
+  it('reports users and groups, and accounts in the form of users and groups', () => {
+    const subjects = [
+      { kind: 'User', name: 'system:serviceaccount:here:widget' },
+      { kind: 'Group', name: 'system:serviceaccounts:here' },
+      { kind: 'Group', name: 'system:serviceaccounts' },
+      { kind: 'Group', name: 'system:authenticated' },
+      { kind: 'User', name: 'me' },
+      { kind: 'Robot', name: 'r2' },
+    ];
+    const roleRef = { kind: 'ClusterRole', name: 'cluster-admin' };
+    const binding = object('ClusterRoleBinding', 'b', '', { roleRef, subjects });
+    const rights = getRights([binding]);
+    expect(rights.map((right) => [describeSubject(right), right.risks.includes('subject')])).toEqual([
+      ['User me', true],
+      ['Robot r2', true],
+      ['Group system:authenticated', true],
+      ['*/*', true],
+      ['here/*', true],
+      ['here/widget', false],
+    ]);
+    expect(rights.every(({ risks }) => risks.includes('cluster-admin'))).toBe(true);
+    // The same account in both forms has the same rights.
+    const own = object('ClusterRoleBinding', 'b', '', { roleRef, subjects: [subject] });
+    expect(rightsBeyond(rights, getRights([own]))).toHaveLength(5);
+    expect(getImpacts([binding], 'there').map(({ detail }) => detail)).toEqual([
+      'is for account widget of namespace here',
+      'is for account * of namespace here',
+      'is for account * of namespace *',
     ]);
   });
 

@@ -56,6 +56,16 @@ export default defineConfig({
           server,
         },
       },
+      {
+        test: {
+          name: 'cluster',
+          include: ['test/cluster/**/*.test.ts'],
+          globalSetup: ['test/cluster/global-setup.ts'],
+          ...timeouts,
+          isolate,
+          server,
+        },
+      },
       { test: { name: 'faults', include: ['test/faults/**/*.test.ts'], testTimeout: 3_600_000 } },
     ],
   },

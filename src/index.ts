@@ -104,6 +104,9 @@ export {
   type CreateObjectSetOptions,
 } from './api/deployment/create-object-set.js';
 export type { FeatureGates, InstallRefusal } from './bundle/object-set/install-refusal.js';
+export { validateOlmObject, type ValidateOlmObjectOptions } from './api/deployment/validate-object.js';
+export type { ObjectValidation } from './kube/schema/validate-object.js';
+export type { FieldCause } from './kube/schema/schema.js';
 export {
   type CollisionProtection,
   computePhaseDigest,

@@ -1,6 +1,6 @@
 // Answers which ClusterObjectSet operator-controller writes for a bundle and a ClusterExtension, and its Secrets.
 import path from 'node:path';
-import { createClusterObjectSet, openSession } from '../../../dist/index.js';
+import { createClusterObjectSet, openSession, validateOlmObject } from '../../../dist/index.js';
 
 const bundles = process.env.BUNDLES ?? '.';
 const providers = { 'cert-manager': 'cert-manager', 'openshift-service-ca': 'service-ca', none: 'none' };
@@ -26,7 +26,13 @@ export async function answer({
   }
   const packed =
     pack && (await createClusterObjectSet(reference, session, { ...options, pack: systemNamespace }));
-  return { id, cos: set, ...(packed && { packed: describe(packed) }) };
+  const refused = validateOlmObject(set).causes.filter(({ field }) => field !== '<nil>');
+  return {
+    id,
+    cos: set,
+    ...(packed && { packed: describe(packed) }),
+    ...(refused.length > 0 && { refused: refused.map(({ field, message }) => [field, message]) }),
+  };
 }
 
 function describe({ set, secrets }) {

@@ -132,6 +132,26 @@ export {
   evaluateConstraintRule,
   type EvaluatedConstraintRule,
 } from './api/cluster/evaluate-constraint-rule.js';
+export {
+  type BlockingOperator,
+  checkUpgradeable,
+  type UpgradeableCondition,
+} from './solve/openshift-gate.js';
+export {
+  type ClusterPrediction,
+  type PlannedInstall,
+  type PlannedRound,
+  type PlannedSubscription,
+  predictCluster,
+  type PredictClusterRequest,
+  type PredictedNamespace,
+} from './api/cluster/predict-cluster.js';
+export type { CatalogContent } from './api/cluster/read-resolver-catalogs.js';
+export { type ClusterSnapshot, readSnapshot, toSnapshot } from './cluster/snapshot.js';
+export type { ClusterText } from './cluster/snapshot-files.js';
+export type { ConflictLine } from './solve/v0/explain-conflict.js';
+export type { PlanStep } from './solve/v0/install-plan.js';
+export type { PredictionEnd } from './solve/v0/predict.js';
 export type { RuleProperty } from './model/property-rule.js';
 export { type NamedCatalog, parseNamedCatalog } from './api/named-catalogs.js';
 export {

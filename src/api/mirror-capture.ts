@@ -4,7 +4,8 @@ import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { captureCluster } from '../mirror/capture/capture-cluster.js';
 import { encodeCapture } from '../mirror/capture/capture-config.js';
-import { type ClusterText, readClusterObjects } from '../mirror/capture/read-cluster-files.js';
+import { type ClusterText, readClusterFiles } from '../cluster/snapshot-files.js';
+import { addClusterObjects, clusterKinds, emptyClusterObjects } from '../mirror/capture/cluster-objects.js';
 import type { CatalogFacts } from '../model/facts.js';
 import type { Session } from '../source/session.js';
 import { withCatalog } from './open-catalog.js';
@@ -34,7 +35,10 @@ export async function captureImageSet(
   { catalogs = [] }: CaptureImageSetOptions = {},
 ): Promise<CapturedImageSet> {
   const { workingDirectory, signal } = session;
-  const objects = await readClusterObjects(places, { workingDirectory, signal });
+  const objects = emptyClusterObjects();
+  await readClusterFiles(places, clusterKinds, { workingDirectory, signal }, (file) => {
+    addClusterObjects(objects, file);
+  });
   const images = [...objects.catalogSources.values(), ...objects.clusterCatalogs.values()].flatMap(
     ({ image }) => image ?? [],
   );

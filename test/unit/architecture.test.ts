@@ -21,6 +21,7 @@ const arrow = [
   ['catalog'],
   ['sqlite'],
   ['source'],
+  ['solve'],
   ['cluster'],
   ['release'],
   ['serve'],

@@ -2,7 +2,7 @@ import type { Diagnostic } from '../../core/diagnostic.js';
 import type { JsonObject, JsonValue } from '../../document/json.js';
 import { getList, getObject, getText, getValue } from '../../document/json-fields.js';
 import { getLabels } from '../../kube/label-selector.js';
-import { readManifests } from '../../kube/manifests.js';
+import { type ClusterFile, readClusterManifests } from '../../cluster/snapshot-files.js';
 
 /** Catalogs and installed operators of a cluster. */
 export interface ClusterObjects {
@@ -88,15 +88,9 @@ export function emptyClusterObjects(): ClusterObjects {
  * Adds the objects of a file; ignores other kinds and groups. `isNamed` if the user named the file, not its directory,
  * in which a file may be incomplete.
  */
-export function addClusterObjects(
-  objects: ClusterObjects,
-  { name, content, isNamed }: { name: string; content: Buffer; isNamed: boolean },
-): void {
-  const { manifests, findings } = readManifests([{ name, content }], { prefix: '', isWritten: isNamed });
-  for (const finding of findings) {
-    const isError = isNamed && (finding.code === 'syntax' || finding.code === 'duplicate-key');
-    objects.faults.push(isError ? finding : { ...finding, severity: 'warning' });
-  }
+export function addClusterObjects(objects: ClusterObjects, file: ClusterFile): void {
+  const { manifests, findings } = readClusterManifests(file);
+  objects.faults.push(...findings);
   for (const manifest of manifests) {
     const group = manifest.apiVersion.replace(/\/[^/]*$/, '');
     const add = readers[`${group}/${manifest.kind}`];

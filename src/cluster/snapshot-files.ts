@@ -1,17 +1,12 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import type { CancelOptions } from '../../core/concurrency.js';
-import { LimitError, OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
-import { compareBytes } from '../../core/order.js';
-import { statIfPresent } from '../../files/file-status.js';
-import { readNamedFile, readRegularFile } from '../../files/read-file.js';
-import {
-  type ClusterObjects,
-  addClusterObjects,
-  clusterKinds,
-  emptyClusterObjects,
-} from './cluster-objects.js';
-
+import type { CancelOptions } from '../core/concurrency.js';
+import type { Diagnostic } from '../core/diagnostic.js';
+import { LimitError, OpmateError, fileError, throwIfCancelled } from '../core/errors.js';
+import { compareBytes } from '../core/order.js';
+import { statIfPresent } from '../files/file-status.js';
+import { readNamedFile, readRegularFile } from '../files/read-file.js';
+import { type Manifest, readManifests } from '../kube/manifests.js';
 /** Maximum bytes of a file. */
 const maxFileBytes = 256 * 1024 * 1024;
 const maxTotalBytes = 1024 * 1024 * 1024;
@@ -24,44 +19,52 @@ export interface ClusterText {
   content: Buffer;
 }
 
+/** A file with objects. */
+export interface ClusterFile extends ClusterText {
+  /** The user named the file, not its directory, in which a file may be incomplete. */
+  isNamed: boolean;
+}
+
 /**
- * Reads catalogs and installed operators from texts, files, and .yaml, .yml and .json files of directories, such as the
- * output of must-gather. Links in directories are not followed. Throws OpmateError for an unreadable file and exceeded
- * limits: 256 MiB per file, 1 GiB in total.
+ * Calls `add` for texts, files, and .yaml, .yml and .json files of directories that contain the name of one of the kinds,
+ * such as the output of must-gather. Links in directories are not followed. Throws OpmateError for an unreadable file and
+ * exceeded limits: 256 MiB per file, 1 GiB in total.
  */
-export async function readClusterObjects(
+export async function readClusterFiles(
   places: readonly (string | ClusterText)[],
+  kinds: readonly string[],
   { workingDirectory, signal }: CancelOptions & { workingDirectory: string },
-): Promise<ClusterObjects> {
-  const objects = emptyClusterObjects();
+  add: (file: ClusterFile) => void,
+): Promise<void> {
   let total = 0;
-  const add = (name: string, content: Buffer, isNamed: boolean): void => {
-    total += content.length;
+  const addText = (file: ClusterFile): void => {
+    total += file.content.length;
     if (total > maxTotalBytes)
       throw new LimitError(`more than ${maxTotalBytes} bytes of objects`, {
-        subject: name,
+        subject: file.name,
         hint: narrowHint,
       });
-    addClusterObjects(objects, { name, content, isNamed });
+    add(file);
   };
+  // Most files of must-gather have none of them.
+  const mayContain = (content: Buffer): boolean => kinds.some((kind) => content.includes(kind));
   for (const place of places) {
     throwIfCancelled(signal);
     if (typeof place !== 'string') {
-      add(place.name, place.content, true);
+      addText({ ...place, isNamed: true });
       continue;
     }
     const file = path.resolve(workingDirectory, place);
     if ((await statIfPresent(file))?.isDirectory() !== true) {
-      add(place, await readFile(file, place), true);
+      addText({ name: place, content: await readFile(file, place), isNamed: true });
       continue;
     }
     for (const inner of await listFiles(file, place, signal)) {
       const name = path.join(place, inner);
       const content = await readRegularFile(path.join(file, inner), maxFileBytes, { name });
-      if (mayContainObjects(content)) add(name, content, false);
+      if (mayContain(content)) addText({ name, content, isNamed: false });
     }
   }
-  return objects;
 }
 
 const narrowHint = "omit copies of ClusterServiceVersions: kubectl get … -A -l '!olm.copiedFrom' -o yaml";
@@ -74,11 +77,6 @@ async function readFile(file: string, shown: string): Promise<Buffer> {
       throw new LimitError(error.problem, { subject: shown, hint: narrowHint, cause: error });
     throw fileError(shown, error, { file: shown });
   }
-}
-
-/** Reports whether a file contains the name of a kind: most files of must-gather do not. */
-function mayContainObjects(content: Buffer): boolean {
-  return clusterKinds.some((kind) => content.includes(kind));
 }
 
 async function listFiles(
@@ -116,4 +114,22 @@ async function listFiles(
     });
   }
   return files.sort(compareBytes);
+}
+
+/**
+ * Reads the objects of a file. Faults of a file that the user did not name are warnings: must-gather may end before a
+ * file does.
+ */
+export function readClusterManifests({ name, content, isNamed }: ClusterFile): {
+  manifests: Manifest[];
+  findings: Diagnostic[];
+} {
+  const { manifests, findings } = readManifests([{ name, content }], { prefix: '', isWritten: isNamed });
+  return {
+    manifests,
+    findings: findings.map((finding) => {
+      const isError = isNamed && (finding.code === 'syntax' || finding.code === 'duplicate-key');
+      return isError ? finding : { ...finding, severity: 'warning' };
+    }),
+  };
 }

@@ -1,0 +1,95 @@
+import { mapConcurrent } from '../../core/concurrency.js';
+import { OpmateError } from '../../core/errors.js';
+import { decodeMeta } from '../../catalog/blob.js';
+import { toMeta } from '../../catalog/meta.js';
+import type { JsonObject } from '../../document/json.js';
+import { getText, getValue } from '../../document/json-fields.js';
+import { CatalogEntries } from '../../solve/v0/catalog-entries.js';
+import type { CatalogKey, ResolverCatalog } from '../../solve/v0/resolver-types.js';
+import type { Session } from '../../source/session.js';
+import { withCatalog } from '../open-catalog.js';
+
+/** Content of a CatalogSource: references, read as one catalog, or its blobs. */
+export type CatalogContent = { references: readonly string[] } | { blobs: readonly JsonObject[] };
+
+/** A CatalogSource of a snapshot, and its content; undefined if it is not known. */
+interface ResolverCatalogSource {
+  key: CatalogKey;
+  priority: number;
+  content: CatalogContent | undefined;
+}
+
+const maxParallel = 4;
+
+/**
+ * Reads catalogs as OLM's resolver gets them. A catalog without content, or that cannot be read, has an error, as a
+ * CatalogSource without a connection has on a cluster.
+ */
+export async function readResolverCatalogs(
+  sources: readonly ResolverCatalogSource[],
+  session: Session,
+): Promise<ResolverCatalog[]> {
+  return mapConcurrent(sources, maxParallel, async ({ key, priority, content }) => {
+    if (content === undefined) {
+      const error = `no registry client established for catalogsource ${key.namespace}/${key.name}`;
+      return { key, priority, entries: [], error };
+    }
+    const entries = new CatalogEntries();
+    if ('blobs' in content) for (const blob of content.blobs) addBlob(entries, blob);
+    else for (const reference of content.references) await addReference(entries, reference, session);
+    return { key, priority, entries: entries.list(key) };
+  });
+}
+
+async function addReference(entries: CatalogEntries, reference: string, session: Session): Promise<void> {
+  await withCatalog(reference, session, async ({ catalog }) => {
+    for await (const meta of catalog.metas({ signal: session.signal })) add(entries, decodeMeta(meta));
+  });
+}
+
+function addBlob(entries: CatalogEntries, blob: JsonObject): void {
+  add(entries, decodeMeta(toMeta(blob, 'json', { file: '', offset: 0, length: 0, syntax: 'json' })));
+}
+
+function add(entries: CatalogEntries, decoded: ReturnType<typeof decodeMeta>): void {
+  if (decoded.kind === 'package') entries.addPackage(decoded.blob);
+  else if (decoded.kind === 'channel') entries.addChannel(decoded.blob);
+  else if (decoded.kind === 'bundle') entries.addBundle(decoded.blob);
+}
+
+/** Returns the CatalogSources of a snapshot; `contents` by `namespace/name`, name or image. */
+export function findCatalogSources(
+  objects: readonly JsonObject[],
+  contents: ReadonlyMap<string, CatalogContent>,
+): ResolverCatalogSource[] {
+  return objects
+    .filter((object) => object['kind'] === 'CatalogSource')
+    .map((object) => {
+      const key = {
+        namespace: getText(object, 'metadata', 'namespace'),
+        name: getText(object, 'metadata', 'name'),
+      };
+      const names = [`${key.namespace}/${key.name}`, key.name, getText(object, 'spec', 'image')];
+      const content = names.map((name) => contents.get(name)).find((found) => found !== undefined);
+      const priority = getValue(object, 'spec', 'priority');
+      return { key, priority: typeof priority === 'number' ? priority : 0, content };
+    });
+}
+
+/** Throws OpmateError NOT_FOUND for a catalog that no CatalogSource of the snapshot has. */
+export function requireCatalogSources(
+  sources: readonly ResolverCatalogSource[],
+  objects: readonly JsonObject[],
+  names: Iterable<string>,
+): void {
+  const images = objects.map((object) => getText(object, 'spec', 'image'));
+  for (const name of names) {
+    const isKnown = sources.some(({ key }) => key.name === name || `${key.namespace}/${key.name}` === name);
+    if (isKnown || images.includes(name)) continue;
+    const known = sources.map(({ key }) => `${key.namespace}/${key.name}`).join(', ');
+    throw new OpmateError('NOT_FOUND', 'no CatalogSource of the snapshot has this name or image', {
+      subject: name,
+      hint: known === '' ? 'include the CatalogSources of the cluster' : `use one of ${known}`,
+    });
+  }
+}

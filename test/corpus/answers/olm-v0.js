@@ -1,0 +1,26 @@
+import path from 'node:path';
+import { openSession, predictCluster, toSnapshot } from '../../../dist/index.js';
+
+const session = await openSession();
+
+/** Predicts what OLM v0 does in a namespace, round by round. */
+export async function answer({ id, namespace, globalNamespace, objects, catalogs }) {
+  const contents = new Map();
+  for (const [name, content] of Object.entries(catalogs)) {
+    if (content?.fbc !== undefined) contents.set(name, { blobs: content.fbc });
+    else if (content !== null)
+      contents.set(name, {
+        references: content.dirs.map((directory) => path.join(process.env.PLAN_ROOT ?? '.', directory)),
+      });
+  }
+  const request = {
+    snapshot: toSnapshot(objects),
+    catalogs: contents,
+    namespaces: [namespace],
+    globalNamespace,
+  };
+  const { namespaces } = await predictCluster(request, session);
+  const [prediction] = namespaces;
+  const { rounds, end, message, conflict } = prediction;
+  return { id, rounds, end, message, constraints: conflict.map(({ text }) => text) };
+}

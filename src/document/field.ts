@@ -200,12 +200,12 @@ export class Field<Failure extends undefined = undefined> {
     return keys.map((key) => [key, this.field(key)]);
   }
 
-  /** Returns an object of strings with arbitrary keys; undefined if absent. */
+  /** Returns an object of strings with arbitrary keys, in which null is empty as in Go; undefined if absent. */
   optionalTexts(max = 10_000): Record<string, string> | undefined {
     if (!this.isPresent) return undefined;
     const texts: Record<string, string> = {};
     for (const [key, field] of this.entries(max) ?? []) {
-      const text = field.anyText(Infinity);
+      const text = field.value === null ? '' : field.anyText(Infinity);
       if (text !== undefined) setJsonKey(texts, key, text);
     }
     return texts;

@@ -52,14 +52,27 @@ interface ReceivedChallenges {
   lead: RedirectSource;
 }
 
+/** A value of the Authorization header. */
+interface Authorization {
+  value: string;
+  /** Scopes of a token; undefined for other values. */
+  scopes?: readonly string[];
+  /** A cached token may have ended before its time; other values are not refused for that. */
+  isCached: boolean;
+}
+
+/** Maximum further attempts per request: a cached token, a renewed one, one with more access. */
+const maxRounds = 4;
+
 export function createTokenCache(): TokenCache {
   return { tokens: new Map(), challenges: new Map() };
 }
 
 /**
  * Responds to the 401 challenges, Basic and Bearer, of the requested origin, separately for each request. Credentials and
- * tokens are sent to that origin only. A refused token is renewed once. Throws RegistryError (AUTH, 401) with the
- * credentials' file and key if that fails, and OpmateError UNSAFE for a refused realm.
+ * tokens are sent to that origin only. A cached token that is refused is renewed, and a token that lacks the access of a
+ * request is replaced by one with all of it. Throws RegistryError (AUTH, 401) with the credentials' file and key if that
+ * fails, and OpmateError UNSAFE for a refused realm.
  */
 export function withAuth(next: Transport, options: AuthOptions): Transport {
   const { registry, credentials: store, cache, now } = options;
@@ -69,22 +82,24 @@ export function withAuth(next: Transport, options: AuthOptions): Transport {
   }
 
   /**
-   * Returns the Authorization value for the first supported challenge. `refused` is a value that the registry has just
-   * refused, which is not taken from the cache.
+   * Returns the Authorization value for the first supported challenge. `isUsable` decides on tokens of the cache: one that
+   * the registry has just refused is not used again.
    */
   async function authorize(
     { challenges, lead }: ReceivedChallenges,
     request: TransportRequest,
-    refused: string | undefined,
-  ): Promise<string | undefined> {
+    isUsable: (value: string) => boolean = () => true,
+  ): Promise<Authorization | undefined> {
     const credentials = await findCredentials(request);
-    if (credentials?.registryToken !== undefined) return `Bearer ${credentials.registryToken}`;
-    const bearer = challenges.find(({ scheme, parameters }) => scheme === 'bearer' && parameters.realm);
+    if (credentials?.registryToken !== undefined)
+      return { value: `Bearer ${credentials.registryToken}`, isCached: false };
+    const bearer = findBearer(challenges);
     const isBasic = challenges.some(({ scheme }) => scheme === 'basic');
-    const basic = (isBasic && credentials && basicValue(credentials)) || undefined;
+    const value = (isBasic && credentials && basicValue(credentials)) || undefined;
+    const basic = value === undefined ? undefined : { value, isCached: false };
     if (bearer === undefined) return basic;
     try {
-      return `Bearer ${await getToken(bearer, credentials, { ...request, lead }, refused)}`;
+      return await getToken(bearer, credentials, { ...request, lead }, isUsable);
     } catch (error) {
       // A refused realm does not matter if the registry accepts the credentials themselves.
       if (!basic || !(error instanceof OpmateError) || error.code !== 'UNSAFE') throw error;
@@ -93,15 +108,16 @@ export function withAuth(next: Transport, options: AuthOptions): Transport {
   }
 
   async function getToken(
-    { parameters }: Challenge,
+    challenge: Challenge,
     credentials: Credentials | undefined,
     request: TransportRequest & { lead: RedirectSource },
-    refused: string | undefined,
-  ): Promise<string> {
+    isUsable: (value: string) => boolean,
+  ): Promise<Authorization> {
+    const { parameters } = challenge;
     const url = new URL(request.url);
     const hosts = options.allowedPrivateHosts ?? [];
     const realm = checkRealm(parameters.realm ?? '', url, hosts, request.lead.kind);
-    const scopes = (parameters.scope ?? defaultScope(request)).split(' ').filter(Boolean);
+    const scopes = getScopes(challenge, request);
     const { service } = parameters;
     const { tokens } = cache;
     const key = tokenKey({ registry, origin: url.origin, realm: realm.href, service, scopes, credentials });
@@ -109,7 +125,8 @@ export function withAuth(next: Transport, options: AuthOptions): Transport {
     for (let current = tokens.get(key); current; current = tokens.get(key)) {
       const token = await waitFor(current, request);
       if (tokens.get(key) !== current) continue;
-      if (token && token.validUntil > now() && `Bearer ${token.value}` !== refused) return token.value;
+      const value = `Bearer ${token?.value}`;
+      if (token && token.validUntil > now() && isUsable(value)) return { value, scopes, isCached: true };
       break;
     }
     const fetched = fetchToken(
@@ -120,7 +137,7 @@ export function withAuth(next: Transport, options: AuthOptions): Transport {
     );
     tokens.set(key, fetched);
     try {
-      return (await fetched).value;
+      return { value: `Bearer ${(await fetched).value}`, scopes, isCached: false };
     } catch (error) {
       if (tokens.get(key) === fetched) tokens.delete(key);
       throw error;
@@ -192,40 +209,114 @@ export function withAuth(next: Transport, options: AuthOptions): Transport {
       : 'log in, or specify a credentials file with --authfile';
   }
 
+  /**
+   * Returns the challenges to satisfy after a response; undefined if no other value can help. A token without all of the
+   * access of a request may be refused by a 403, or a 401 without a challenge for tokens: the last one that the
+   * repository sent is then asked for all of it.
+   */
+  async function findChallenges(
+    response: TransportResponse,
+    request: TransportRequest,
+    sent: Authorization | undefined,
+  ): Promise<ReceivedChallenges | undefined> {
+    const isForeign = new URL(response.url).origin !== new URL(request.url).origin;
+    if (isForeign || (response.status !== 401 && response.status !== 403)) return undefined;
+    const challenges = parseChallenges(response.headers.get('www-authenticate') ?? '');
+    const received = { challenges, lead: leadFrom(request, response, 'token server') };
+    if (response.status === 401 && findBearer(challenges) !== undefined) return received;
+    const isPassword = sent !== undefined && sent.scopes === undefined;
+    const last = cache.challenges.get(challengeKey(request, []));
+    const bearer = last && findBearer(last.challenges);
+    if (bearer !== undefined && !isPassword && !allows(sent?.scopes ?? [], request)) {
+      const parameters = { ...bearer.parameters, scope: defaultScope(request) };
+      return { ...last, challenges: [{ ...bearer, parameters }] } as ReceivedChallenges;
+    }
+    return response.status === 401 ? received : undefined;
+  }
+
+  /** Returns the key of the last challenges of a kind of request; without actions, of its repository. */
+  function challengeKey(
+    { url, scope }: TransportRequest,
+    actions: readonly string[] = scope?.actions ?? [],
+  ): string {
+    return JSON.stringify([registry, new URL(url).origin, scope?.repository ?? '', ...actions]);
+  }
+
+  function keepChallenges(request: TransportRequest, challenges: ReceivedChallenges): void {
+    cache.challenges.set(challengeKey(request), challenges);
+    if (findBearer(challenges.challenges) !== undefined)
+      cache.challenges.set(challengeKey(request, []), challenges);
+  }
+
   return {
     async send(request) {
-      const { origin } = new URL(request.url);
-      const { repository = '', actions = [] } = request.scope ?? {};
-      const key = JSON.stringify([registry, origin, repository, ...actions]);
-      const known = cache.challenges.get(key);
-      const first = known && (await authorize(known, request, undefined));
-      const response = await next.send(withAuthorization(request, first));
-      if (response.status !== 401) return response;
-      const finalUrl = new URL(response.url);
-      if (finalUrl.origin !== origin) {
+      const known = cache.challenges.get(challengeKey(request));
+      let sent = known && (await authorize(known, request));
+      const refused = new Set<string>();
+      for (let round = 1; ; round++) {
+        const response = await next.send(withAuthorization(request, sent?.value));
+        if (response.status === 401) requireSameOrigin(response, request);
+        const challenges = await findChallenges(response, request, sent);
+        if (challenges === undefined) return response;
+        if (sent !== undefined) refused.add(sent.value);
+        const isFinal =
+          round === maxRounds || (sent?.isCached === false && isAskedFor(challenges, sent, request));
+        const renewed = isFinal
+          ? undefined
+          : await authorize(challenges, request, (value) => !refused.has(value));
+        if (renewed === undefined || refused.has(renewed.value)) {
+          if (response.status !== 401) return response;
+          throw await toRefusal(response, request, sent?.value ?? renewed?.value);
+        }
         response.discard();
-        throw new RegistryError(`redirected to ${finalUrl.host}, which requires authentication`, {
-          subject: formatRequestSubject(request),
-          status: 401,
-          code: 'AUTH',
-          hint: 'use the final URL: credentials are never sent to the host of a redirect',
-        });
+        keepChallenges(request, challenges);
+        sent = renewed;
       }
-      const received = {
-        challenges: parseChallenges(response.headers.get('www-authenticate') ?? ''),
-        lead: leadFrom(request, response, 'token server'),
-      };
-      const second = await authorize(received, request, first);
-      if (second === undefined || (second === first && second.startsWith('Basic '))) {
-        throw await toRefusal(response, request, second);
-      }
-      response.discard();
-      cache.challenges.set(key, received);
-      const reply = await next.send(withAuthorization(request, second));
-      if (reply.status === 401) throw await toRefusal(reply, request, second);
-      return reply;
     },
   };
+}
+
+/** Throws RegistryError if a redirect led to a host that requires authentication. */
+function requireSameOrigin(response: TransportResponse, request: TransportRequest): void {
+  const finalUrl = new URL(response.url);
+  if (finalUrl.origin === new URL(request.url).origin) return;
+  response.discard();
+  throw new RegistryError(`redirected to ${finalUrl.host}, which requires authentication`, {
+    subject: formatRequestSubject(request),
+    status: 401,
+    code: 'AUTH',
+    hint: 'use the final URL: credentials are never sent to the host of a redirect',
+  });
+}
+
+function findBearer(challenges: readonly Challenge[]): Challenge | undefined {
+  return challenges.find(({ scheme, parameters }) => scheme === 'bearer' && parameters.realm);
+}
+
+/** Reports whether scopes include all access of a request. */
+function allows(scopes: readonly string[], { scope }: TransportRequest): boolean {
+  if (scope === undefined) return true;
+  return scopes.some((text) => {
+    const [type = '', name, actions = ''] = text.split(':');
+    const granted = actions.split(',');
+    const isSame = type.startsWith('repository') && name === scope.repository;
+    return isSame && (granted.includes('*') || scope.actions.every((action) => granted.includes(action)));
+  });
+}
+
+/** Reports whether a refused value is what the challenges ask for, so another one would be the same. */
+function isAskedFor(
+  { challenges }: ReceivedChallenges,
+  sent: Authorization,
+  request: TransportRequest,
+): boolean {
+  const bearer = findBearer(challenges);
+  if (bearer === undefined || sent.scopes === undefined) return true;
+  return getScopes(bearer, request).join(' ') === sent.scopes.join(' ');
+}
+
+function getScopes({ parameters }: Challenge, request: TransportRequest): string[] {
+  return (parameters.scope ?? defaultScope(request)).split(' ').filter(Boolean);
 }
 
 /**

@@ -1,12 +1,13 @@
 import type { CancelOptions } from '../../core/concurrency.js';
 import { LimitError, OpmateError, throwIfCancelled } from '../../core/errors.js';
-import type { TransportResponse } from '../transport/transport.js';
+import type { TransportRequest, TransportResponse } from '../transport/transport.js';
 import type { RegistryRequester } from './registry-request.js';
 
 const defaultMaxPages = 1_000;
 const maxPageBytes = 4 * 1024 * 1024;
 
-export type PageOptions = CancelOptions & { maxPages?: number | undefined };
+export type PageOptions = CancelOptions &
+  Pick<TransportRequest, 'isOptional'> & { maxPages?: number | undefined };
 
 interface Page {
   response: TransportResponse;
@@ -22,7 +23,7 @@ export async function* readPages(
   requester: RegistryRequester,
   first: string,
   subject: string,
-  { signal, maxPages = defaultMaxPages }: PageOptions,
+  { signal, isOptional, maxPages = defaultMaxPages }: PageOptions,
 ): AsyncGenerator<Page> {
   let url: string | undefined = /^https?:/.test(first) ? first : requester.url(first);
   const seen = new Set<string>();
@@ -31,7 +32,7 @@ export async function* readPages(
       throw new OpmateError('REGISTRY', 'the list links back to an earlier page', { subject });
     if (seen.size >= maxPages) throw new LimitError(`more than ${maxPages} pages`, { subject });
     seen.add(url);
-    const response = await requester.send('GET', url, 'pull', { signal });
+    const response = await requester.send('GET', url, 'pull', { signal, isOptional });
     const { status, headers } = response;
     const mediaType = headers.get('content-type')?.split(';')[0]?.trim() ?? '';
     const page: Page = { response, status, mediaType, bytes: Buffer.alloc(0), document: undefined };
@@ -49,9 +50,24 @@ export async function* readPages(
       }
     }
     yield page;
-    const next = /<([^>]*)>\s*;[^,]*\brel="?next"?/i.exec(response.headers.get('link') ?? '')?.[1];
+    const next = findNextLink(response.headers.get('link') ?? '');
     url = next === undefined ? undefined : nextPage(url, next, subject);
   }
+}
+
+const linkParameter = /\s*;\s*([\w!#$%&'*+.^`|~-]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s",;]*)))?/y;
+
+/** Returns the target of the link with the relation `next`. (Source: RFC 8288, 3.) */
+function findNextLink(header: string): string | undefined {
+  for (const match of header.matchAll(/<([^<>]*)>/g)) {
+    linkParameter.lastIndex = match.index + match[0].length;
+    for (let found = linkParameter.exec(header); found !== null; found = linkParameter.exec(header)) {
+      const [, name = '', quoted, plain = ''] = found;
+      const relations = (quoted ?? plain).toLowerCase().split(/\s+/);
+      if (name.toLowerCase() === 'rel' && relations.includes('next')) return match[1];
+    }
+  }
+  return undefined;
 }
 
 function nextPage(current: string, link: string, subject: string): string {

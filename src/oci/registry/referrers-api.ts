@@ -49,10 +49,11 @@ async function readAllPages(
     options.artifactType === undefined ? '' : `?artifactType=${encodeURIComponent(options.artifactType)}`;
   const descriptors: Descriptor[] = [];
   let isFirst = true;
-  for await (const page of readPages(requester, `referrers/${digest}${filter}`, subject, options)) {
-    // Some registries return a web page or an empty object instead of 404.
+  const reading = { ...options, isOptional: true };
+  for await (const page of readPages(requester, `referrers/${digest}${filter}`, subject, reading)) {
+    // Some registries return a web page or an empty object instead of 404, or redirect to one that limits requests.
     const isIndex = page.mediaType === mediaTypes.ociIndex;
-    if (isFirst && ([404, 405].includes(page.status) || (page.status === 200 && !isIndex))) {
+    if (isFirst && ([404, 405, 429].includes(page.status) || (page.status === 200 && !isIndex))) {
       const { registryCodes } = await requester.failure(page.response, subject, 'pull');
       return registryCodes.some((code) => missingContentCodes.includes(code)) ? undefined : 'no-api';
     }

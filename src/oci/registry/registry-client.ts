@@ -134,17 +134,7 @@ export function createRegistryRepository(options: RegistryRepositoryOptions): Re
     },
     async headManifest(reference, options = {}) {
       checkReference(name, reference);
-      return readNamed(reference, options, async (requester) => {
-        const response = await requester.send('HEAD', `manifests/${reference}`, 'pull', {
-          headers: { accept: manifestMediaTypes.join(', ') },
-          signal: options.signal,
-        });
-        response.discard();
-        if (response.status === 404) return undefined;
-        const described = response.status === 200 ? describeHead(response, reference) : undefined;
-        // GET has what HEAD lacks, error details included.
-        return described ?? (await ifFound(readManifest(requester, reference, options)))?.descriptor;
-      });
+      return readNamed(reference, options, (requester) => headManifestAt(requester, reference, options));
     },
     async openBlob(descriptor, options = {}) {
       parseDigest(descriptor.digest);
@@ -247,6 +237,9 @@ export function createRegistryRepository(options: RegistryRepositoryOptions): Re
           subject,
         });
       }
+      // A tag is the last manifest of an image, and proves the others.
+      if (!isDigest(reference) || stored !== digest)
+        await requireStored(requester, reference, digest, options);
       const descriptor = { mediaType, digest, size: bytes.length };
       const facts = readManifestFacts(bytes, subject);
       if (facts.subject !== undefined && reply.headers.get('oci-subject') === null)
@@ -330,6 +323,57 @@ function checkDigest(
   throw new DigestMismatchError(`content has digest ${actual}${detail}${where}`, { subject });
 }
 
+/** Returns the descriptor of a manifest at one endpoint; undefined if missing. */
+async function headManifestAt(
+  requester: RegistryRequester,
+  reference: string,
+  options: CancelOptions,
+): Promise<Descriptor | undefined> {
+  const response = await requester.send('HEAD', `manifests/${reference}`, 'pull', {
+    headers: { accept: manifestMediaTypes.join(', ') },
+    signal: options.signal,
+  });
+  response.discard();
+  if (response.status === 404) return undefined;
+  const described = response.status === 200 ? describeHead(response, reference) : undefined;
+  // GET has what HEAD lacks, error details included.
+  return described ?? (await ifFound(readManifest(requester, reference, options)))?.descriptor;
+}
+
+/**
+ * Throws RegistryError if a registry that accepted a manifest does not have it, and DigestMismatchError if it has another;
+ * one that may not be read is assumed to be stored.
+ */
+async function requireStored(
+  requester: RegistryRequester,
+  reference: string,
+  digest: string,
+  options: CancelOptions,
+): Promise<void> {
+  const subject = getSubject(requester.name, reference);
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const found = await headManifestAt(requester, reference, options);
+      if (found?.digest === digest) return;
+      if (found !== undefined && attempt >= maxContentAttempts)
+        throw new DigestMismatchError(`push failed: the registry has ${found.digest} in place of ${digest}`, {
+          subject,
+        });
+    } catch (error) {
+      if (error instanceof OpmateError && error.code === 'AUTH') return;
+      throw error;
+    }
+    if (attempt >= maxContentAttempts)
+      throw new RegistryError('push failed: the registry accepted the manifest, but does not have it', {
+        subject,
+        status: 404,
+        code: 'REGISTRY',
+        hint: 'check the storage of the registry, and its proxies',
+      });
+    await pauseBeforeAttempt(attempt + 1, options);
+  }
+}
+
 function describeHead(response: TransportResponse, reference: string): Descriptor | undefined {
   const digest = isDigest(reference) ? reference : response.headers.get('docker-content-digest');
   const mediaType = response.headers.get('content-type')?.split(';')[0]?.trim() ?? '';
@@ -345,6 +389,10 @@ async function isBlobAt(
   options: CancelOptions,
 ): Promise<boolean> {
   const response = await requester.send('HEAD', `blobs/${digest}`, access, { signal: options.signal });
+  if ([405, 501].includes(response.status)) {
+    response.discard();
+    return isReadableAt(requester, digest, size, access, options);
+  }
   // Storage behind a registry may refuse HEAD; the upload then reports missing permissions.
   if (access === 'pull' && response.status !== 200 && response.status !== 404) {
     throw await requester.failure(response, `${requester.name}: blob ${digest}`, access);
@@ -352,6 +400,29 @@ async function isBlobAt(
   response.discard();
   const length = response.headers.get('content-length');
   return response.status === 200 && (length === null || Number(length) === size);
+}
+
+/** Reports whether a registry that refuses HEAD has a blob, by a request for its first byte. */
+async function isReadableAt(
+  requester: RegistryRequester,
+  digest: string,
+  size: number,
+  access: Access,
+  options: CancelOptions,
+): Promise<boolean> {
+  const response = await requester.send('GET', `blobs/${digest}`, access, {
+    headers: { range: 'bytes=0-0' },
+    signal: options.signal,
+  });
+  const { status, headers } = response;
+  // An empty blob has no first byte.
+  if (access === 'pull' && ![200, 206, 404, 416].includes(status))
+    throw await requester.failure(response, `${requester.name}: blob ${digest}`, access);
+  response.discard();
+  const range = /\/(\d+)$/.exec(headers.get('content-range') ?? '')?.[1];
+  const length = status === 200 ? headers.get('content-length') : range;
+  const hasSize = length === null || length === undefined || Number(length) === size;
+  return (status === 200 || status === 206 || (status === 416 && size === 0)) && hasSize;
 }
 
 /** Returns the digest of the `subject` of a manifest; undefined if it has none or is unreadable. */

@@ -48,7 +48,7 @@ export function createRequester(endpoint: Endpoint, name: string) {
       method: string,
       target: string,
       access: Access,
-      options: Pick<TransportRequest, 'headers' | 'body' | 'bodySize' | 'signal'> = {},
+      options: Pick<TransportRequest, 'headers' | 'body' | 'bodySize' | 'signal' | 'isOptional'> = {},
     ): Promise<TransportResponse> {
       const actions: Access[] = access === 'push' ? ['pull', 'push'] : [access];
       const address = /^https?:/.test(target) ? target : url(target);

@@ -215,7 +215,7 @@ async function tryOnce(
   const isLate = (): boolean => deadline !== undefined && performance.now() >= deadline;
   try {
     const response = await next.send(deadline === undefined ? request : { ...request, deadline });
-    if (!isRetryStatus(response.status)) return { response };
+    if (!isRetryStatus(response.status) || isOptionalRefusal(request, response)) return { response };
     const { summary, codes } = await readRegistryErrors(response);
     const failure = new RegistryError(summary, {
       subject: formatRequestSubject(request),
@@ -242,6 +242,13 @@ async function tryOnce(
     }
     throw error;
   }
+}
+
+function isOptionalRefusal({ isOptional, url }: TransportRequest, response: TransportResponse): boolean {
+  const isRefused = response.status === 429 && retryAfterMs(response) === undefined;
+  const [asked, final] = [new URL(url), new URL(response.url)];
+  const isRedirected = asked.host !== final.host || asked.pathname !== final.pathname;
+  return isOptional === true && isRefused && isRedirected;
 }
 
 /**

@@ -31,6 +31,8 @@ export interface TransportRequest {
   deadline?: number | undefined;
   /** Origin of this URL, if the user did not name it. */
   lead?: RedirectSource | undefined;
+  /** Returns a 429 without `Retry-After` of a redirect at once: what it would read is optional. */
+  isOptional?: boolean | undefined;
   /** Subject of messages, and default scope of a challenge. */
   scope?: { repository: string; actions: ('pull' | 'push' | 'delete')[] };
 }

@@ -153,7 +153,8 @@ describe('mirror/transfer, requests', () => {
     const { surveyed } = await copy([transferOf('ns/a:v1')]);
     expect(surveyed[0]?.blobs).toHaveLength(3);
     const { 'GET tags': lists, 'HEAD manifests': manifests, 'HEAD blobs': blobs } = target.counts();
-    expect([lists, manifests, blobs]).toEqual([1, 1, 3]);
+    // One of the manifests proves that it was stored.
+    expect([lists, manifests, blobs]).toEqual([1, 2, 3]);
   });
 
   it('asks a second time, with what is known, one request a manifest and nothing else', async () => {
@@ -233,7 +234,8 @@ describe('mirror/transfer, requests', () => {
     await copy([transferOf('ns/a:v1')]);
     source.requests.length = target.requests.length = 0;
     await copy([transferOf('ns/a:v1', 'ns/a:v2')]);
-    expect(target.counts()).toEqual({ 'GET tags': 1, 'HEAD blobs': 3, 'PUT manifests': 1 });
+    const proof = { 'PUT manifests': 1, 'HEAD manifests': 1 };
+    expect(target.counts()).toEqual({ 'GET tags': 1, 'HEAD blobs': 3, ...proof });
     expect(source.requests).toHaveLength(1);
   });
 

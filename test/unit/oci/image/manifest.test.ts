@@ -181,6 +181,9 @@ describe('oci/manifest', () => {
       ['__proto__', 'x'],
       ['a', ''],
     ]);
+    // As in Go, null is the empty string.
+    const nulls = parseImageConfig(Buffer.from('{"config":{"Labels":{"a":null,"b":"x"}}}'), subject);
+    expect(nulls.config?.Labels).toEqual({ a: '', b: 'x' });
     expect(() => parseImageConfig(Buffer.from('{"config":{"Labels":{"a":1}}}'), subject)).toThrow(
       'config.Labels.a: expected a string',
     );

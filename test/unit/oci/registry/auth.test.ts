@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { checkRealm, parseChallenges, tokenKey } from '../../../../src/oci/registry/auth.js';
 import type { ConnectionOptions, Endpoint } from '../../../../src/oci/registry/connection.js';
-import type { TransportResponse } from '../../../../src/oci/transport/transport.js';
+import type { TransportRequest, TransportResponse } from '../../../../src/oci/transport/transport.js';
 import { failureOf, openWorkbench, type Workbench } from '../../../support/connect.js';
 import {
   basic,
@@ -165,6 +165,62 @@ describe('oci/auth: Bearer', () => {
     expect(await failureOf(send())).toMatchObject({ code: 'AUTH' });
     expect(other.requests).toHaveLength(3);
     expect(registry.requests).toHaveLength(2 + 2 + 2);
+  });
+
+  it('renews a cached token that a request of another kind finds refused, once', async () => {
+    let count = 0;
+    const realm = serveToken(() => ({ body: JSON.stringify({ token: `t${++count}`, expires_in: 300 }) }));
+    let valid = 't1';
+    const challenge = `Bearer realm="${realm}",scope="repository:ns/name:pull,push"`;
+    registry.gate(({ authorization }) =>
+      authorization === `Bearer ${valid}`
+        ? undefined
+        : { status: 401, headers: { 'www-authenticate': challenge } },
+    );
+    registry.on({ path: '/v2/ns/name/blobs/uploads/', respond: { status: 202 } });
+    const transport = await bench.transportTo(registry.host, { useHttp: true });
+    const url = `${registry.origin}/v2/ns/name/`;
+    await transport.send({ method: 'GET', url: `${url}tags/list`, scope });
+    valid = 't2';
+    const push = { repository: 'ns/name', actions: ['pull' as const, 'push' as const] };
+    const upload = () => transport.send({ method: 'POST', url: `${url}blobs/uploads/`, scope: push });
+    expect((await upload()).status).toBe(202);
+    expect(other.requests).toHaveLength(2);
+    valid = 'none';
+    expect(await failureOf(upload())).toMatchObject({ code: 'AUTH' });
+    expect(other.requests).toHaveLength(3);
+  });
+
+  it.each<[string, FaultResponse]>([
+    ['403', { status: 403, body: '{"errors":[{"code":"DENIED"}]}' }],
+    ['401 without a challenge', { status: 401 }],
+    [
+      '401 with a challenge for passwords',
+      { status: 401, headers: { 'www-authenticate': 'Basic realm="x"' } },
+    ],
+  ])('asks for all access of a push, once, if a token to pull is answered by %s', async (_name, refusal) => {
+    const realm = serveToken(({ path }) => ({
+      body: JSON.stringify({ token: new URL(path, other.origin).searchParams.get('scope') }),
+    }));
+    const wide = 'Bearer repository:ns/name:pull,push';
+    registry.gate(({ method, authorization }) => {
+      const challenge = `Bearer realm="${realm}",service="s",scope="repository:ns/name:pull"`;
+      if (authorization === undefined) return { status: 401, headers: { 'www-authenticate': challenge } };
+      return method === 'GET' || authorization === wide ? undefined : refusal;
+    });
+    registry.on({ method: 'POST', path: '/v2/ns/name/blobs/uploads/', respond: { status: 202 } });
+    registry.on({ method: 'PUT', path: '/v2/ns/name/manifests/v1', respond: { status: 403 } });
+    const transport = await bench.transportTo(registry.host, { useHttp: true });
+    const push = { repository: 'ns/name', actions: ['pull' as const, 'push' as const] };
+    const send = (method: string, path: string, access: NonNullable<TransportRequest['scope']>) =>
+      transport.send({ method, url: `${registry.origin}/v2/ns/name/${path}`, scope: access });
+    expect((await send('GET', 'tags/list', scope)).status).toBe(200);
+    expect((await send('POST', 'blobs/uploads/', push)).status).toBe(202);
+    expect((await send('POST', 'blobs/uploads/', push)).status).toBe(202);
+    expect(registry.authorizations().filter((value) => value === wide)).toHaveLength(2);
+    // More access than all cannot be asked for.
+    expect((await send('PUT', 'manifests/v1', push)).status).toBe(403);
+    expect(other.requests).toHaveLength(2);
   });
 
   it.each([

@@ -508,6 +508,7 @@ describe('oci/registry-client, writing', () => {
       path: /manifests/,
       respond: { status: 201, headers: { 'docker-content-digest': digest } },
     });
+    server.serveManifest('ns/name', 'v1', image.bytes);
     expect(await open().putManifest('v1', image.bytes, mediaTypes.ociManifest)).toEqual(image.descriptor);
     expect(server.requests[0]?.headers['content-type']).toBe(mediaTypes.ociManifest);
     expect(server.requests[0]?.body.equals(image.bytes)).toBe(true);
@@ -519,15 +520,64 @@ describe('oci/registry-client, writing', () => {
       code: 'DIGEST',
     });
   });
+
+  it.each([
+    ['by tag', 'v1', { 'docker-content-digest': digest }],
+    ['by digest, without its digest in the response', digest, {}],
+  ])('notices that an accepted manifest is not stored, %s', async (_name, reference, headers) => {
+    server.on({ method: 'PUT', path: /manifests/, respond: { status: 201, headers } });
+    const put = () => open().putManifest(reference, image.bytes, mediaTypes.ociManifest);
+    expect((await failureOf(put())).message).toContain('accepted the manifest, but does not have it');
+    // One that has another under the tag.
+    if (reference === 'v1') {
+      server.serveManifest('ns/name', 'v1', bytesOf({ ...image.manifest, layers: [] }));
+      expect(await failureOf(put())).toMatchObject({ code: 'DIGEST' });
+    }
+  });
+
+  it('finds an accepted manifest that is readable a moment later, and trusts where nothing may be read', async () => {
+    server.on({ method: 'PUT', path: /manifests/, respond: { status: 201 } });
+    server.serveManifest('ns/name', 'v1', image.bytes);
+    server.on({ path: '/v2/ns/name/manifests/v1', method: 'HEAD', times: 1, respond: { status: 404 } });
+    const put = () => open().putManifest('v1', image.bytes, mediaTypes.ociManifest);
+    expect(await put()).toEqual(image.descriptor);
+    server.on({ path: '/v2/ns/name/manifests/v1', method: 'GET', respond: { status: 403 } });
+    expect(await put()).toEqual(image.descriptor);
+  });
+
+  it.each([405, 501])('finds a blob by its first byte where HEAD is answered by %s', async (status) => {
+    server.serveBlob('ns/name', big);
+    server.serveBlob('ns/name', '');
+    server.on({ method: 'HEAD', path: /blobs/, respond: { status } });
+    expect(await open().hasBlob(bigBlob)).toBe(true);
+    expect(await open().hasBlob({ ...bigBlob, size: 7 })).toBe(false);
+    expect(await open().hasBlob(descriptorOf(Buffer.alloc(0)))).toBe(true);
+    expect(await open().hasBlob(descriptorOf(Buffer.from('none')))).toBe(false);
+    const requests = server.requests.length;
+    await open().putBlob(bigBlob, () => streamOf(big));
+    expect(server.requests.slice(requests).map(({ method }) => method)).toEqual(['HEAD', 'GET']);
+    expect(server.requests.at(-1)?.headers.range).toBe('bytes=0-0');
+  });
 });
 
 describe('oci/registry-client, lists', () => {
-  it('goes through the pages of tags', async () => {
+  it.each([
+    ['alone', 'rel="next"'],
+    ['after a quoted comma', 'title="a, b"; rel="next"'],
+    [
+      'after a quoted bracket and another link',
+      'title="<x>; rel=\\"prev\\""; rel="last", </x>; rel="prev"',
+      'rel=next',
+    ],
+    ['among others', 'REL="last next"; type=json'],
+  ])('goes through the pages of tags, with rel %s', async (_name, ...parameters) => {
     server.on({
       path: /tags\/list/,
       respond: (request) => {
         if (request.path.includes('last=b')) return { body: '{"tags":["c","a10","a9"]}' };
-        const link = '</v2/ns/name/tags/list?n=2&last=b>; rel="next"';
+        const [first = '', second] = parameters;
+        const page = '</v2/ns/name/tags/list?n=2&last=b>';
+        const link = second === undefined ? `${page}; ${first}` : `</y>; ${first}, ${page}; ${second}`;
         return { headers: { link }, body: '{"tags":["b","a"]}' };
       },
     });
@@ -583,16 +633,25 @@ describe('oci/registry-client, lists', () => {
     expect(await open().listReferrers(digest)).toEqual([signature]);
   });
 
+  it('falls back to the tag at once when the API redirects to a host that limits requests', async () => {
+    const location = `${other.origin}/limited`;
+    server.on({ path: `/v2/ns/name/referrers/${digest}`, respond: { status: 307, headers: { location } } });
+    other.on({ path: '/limited', respond: { status: 429 } });
+    expect(await open().listReferrers(digest)).toEqual([]);
+    expect(other.requests.filter(({ path }) => path === '/limited')).toHaveLength(1);
+  });
+
   it('keeps the tag of referrers up to date only where there is no API', async () => {
     const tag = digest.replace(':', '-');
     const artifact = { ...image.manifest, artifactType: 'application/x-sig', subject: image.descriptor };
+    server.serveManifest('ns/name', 'sig', bytesOf(artifact));
     server.on({
       method: 'PUT',
       path: /manifests/,
       respond: [{ status: 201, headers: { 'oci-subject': digest } }, { status: 201 }],
     });
     await open().putManifest('sig', bytesOf(artifact), mediaTypes.ociManifest);
-    expect(server.requests.length).toBe(1);
+    expect(server.requests.map(({ method }) => method)).toEqual(['PUT', 'HEAD']);
     await open().putManifest('sig', bytesOf(artifact), mediaTypes.ociManifest);
     const { method, path, body } = server.requests.at(-1) ?? {};
     expect(`${method} ${path}`).toBe(`PUT /v2/ns/name/manifests/${tag}`);

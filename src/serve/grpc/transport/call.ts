@@ -1,14 +1,22 @@
 import { randomUUID } from 'node:crypto';
+import {
+  type IncomingHttpHeaders,
+  type OutgoingHttpHeaders,
+  type ServerHttp2Stream,
+  constants,
+} from 'node:http2';
 import { Deadlines, takeTurn } from '../../../core/concurrency.js';
 import { getMessage } from '../../../core/errors.js';
 import type { LogLevel, Logger } from '../../../core/log.js';
 import { defaultIdleMs, defaultRequestMs } from '../../server/http-server.js';
-import { encodeHeaderBlock } from '../http2/hpack.js';
-import { errorCodes } from '../http2/protocol.js';
-import type { RequestHeaders } from '../http2/request-headers.js';
-import type { Http2Stream, StreamHandler } from '../http2/stream.js';
 import type { GrpcConnection, GrpcConnections } from './connections.js';
-import { MessageReader, acceptedEncodings, decompressMessage, frameMessage } from './frames.js';
+import {
+  MessageReader,
+  type ReceivedMessage,
+  decompressMessage,
+  encodingsHeader,
+  frameMessage,
+} from './frames.js';
 import { StatusError, type StatusName, encodeStatusMessage, getStatus, statusCodes } from './status.js';
 import { type ReplyLane, ReplyLimit } from './reply-limit.js';
 
@@ -23,10 +31,14 @@ const maxCalls = 20_000;
 /** Bytes of the requests of all calls beyond which only small requests are accepted. */
 const maxRequestBytes = 64 * 1024 * 1024;
 const smallRequestBytes = 16 * 1024;
+/** Maximum bytes of requests that a stream sends ahead of the reply that it has not read. */
+const maxAheadBytes = 64 * 1024;
 const resetDelayMs = 100;
 
 export type Awaitable<T> = T | Promise<T>;
 export type Messages = Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
+
+export type RequestHeaders = IncomingHttpHeaders;
 
 /** Headers of a call, for its method. */
 export interface CallHeaders {
@@ -44,10 +56,8 @@ export type GrpcMethod = { level: LogLevel } & (
 );
 type OneRequestMethod = Exclude<GrpcMethod, { kind: 'bidi-stream' }>;
 
-/** Headers of replies, encoded once. */
-const baseFields = { ':status': '200', 'content-type': 'application/grpc' };
-const baseBlock = encodeHeaderBlock(baseFields);
-const okTrailers = encodeHeaderBlock({ 'grpc-status': String(statusCodes.OK) });
+const replyHeaders = { ':status': 200, 'content-type': 'application/grpc' };
+const okTrailers: OutgoingHttpHeaders = { 'grpc-status': String(statusCodes.OK) };
 
 /** Time limits of requests. */
 export interface RequestLimits {
@@ -86,19 +96,19 @@ export class GrpcCalls {
 }
 
 /** One call: reads the request and sends reply and status. */
-export class GrpcCall implements CallHeaders, StreamHandler {
+export class GrpcCall implements CallHeaders {
   readonly headers: RequestHeaders;
   readonly #path: string;
   readonly #method: GrpcMethod;
-  readonly #stream: Http2Stream;
+  readonly #stream: ServerHttp2Stream;
   readonly #connection: GrpcConnection;
   readonly #calls: GrpcCalls;
   readonly #reader = new MessageReader();
   readonly #limit: ReplyLimit;
   readonly #lane: ReplyLane;
-  #received: { isCompressed: boolean; body: Buffer }[] = [];
   #requestBytes = 0;
   #hasEnded = false;
+  /** Working on a message, or waiting for its reply to be read. */
   #isReplying = false;
   #startedAt: number | undefined;
   /** Work in the lane of the connection, waiting or started. */
@@ -106,13 +116,15 @@ export class GrpcCall implements CallHeaders, StreamHandler {
   #unreadBytes = 0;
   #awaken: (() => void) | undefined;
   #isOver = false;
+  /** Trailers after the messages, once known. */
+  #trailers = okTrailers;
   /** Deadline of the client. */
   #endsAt = Infinity;
-  /** Time limit of the message that the call waits for. */
-  #limitMs = Infinity;
+  /** Time limit of the current step, and what the client has not done when it expires. */
+  #step = { ms: Infinity, isUnread: false };
 
   constructor(
-    stream: Http2Stream,
+    stream: ServerHttp2Stream,
     headers: RequestHeaders,
     method: GrpcMethod,
     connection: GrpcConnection,
@@ -134,13 +146,16 @@ export class GrpcCall implements CallHeaders, StreamHandler {
   }
 
   start(): void {
-    this.#stream.handler = this;
+    // Always flowing: a paused stream of Node.js keeps an object per frame, up to one for each byte of its window.
+    this.#stream.on('data', (piece: Buffer) => this.#receive(piece));
+    this.#stream.once('end', () => this.#end());
+    this.#stream.once('close', () => this.#close());
     const isCrowded = this.#calls.allCalls++ >= maxCalls;
     if (this.#connection.allCalls++ > 0 && isCrowded)
       return this.#fail(new StatusError('RESOURCE_EXHAUSTED', `more than ${maxCalls} open calls`));
     const timeout = this.headers['grpc-timeout'];
     if (timeout !== undefined) {
-      const ms = readTimeout(timeout);
+      const ms = readTimeout(String(timeout));
       if (ms === undefined) return this.#fail(new StatusError('INTERNAL', 'invalid grpc-timeout'));
       this.#endsAt = performance.now() + ms;
     }
@@ -150,85 +165,99 @@ export class GrpcCall implements CallHeaders, StreamHandler {
   #awaitMessage(): void {
     if (this.#isOver) return;
     const { requestMs, idleMs } = this.#calls.limits;
-    this.#setLimit(this.#method.kind === 'bidi-stream' ? idleMs : requestMs);
+    this.#limitTime(this.#method.kind === 'bidi-stream' ? idleMs : requestMs);
   }
 
   /** Limits the time of the current step, within the deadline of the client. */
-  #setLimit(ms: number): void {
-    this.#limitMs = ms;
+  #limitTime(ms: number, isUnread = false): void {
+    this.#step = { ms, isUnread };
     const { deadlines } = this.#calls;
     deadlines.remove(this);
     deadlines.add(this, this.#endsAt === Infinity ? ms : Math.min(ms, this.#endsAt - performance.now()));
   }
 
   expire(): void {
-    const isLate = performance.now() >= this.#endsAt;
-    const problem = isLate
-      ? 'deadline exceeded'
-      : `no complete request message within ${this.#limitMs / 1000} s`;
+    const { ms, isUnread } = this.#step;
+    const missing = isUnread ? 'reply not read' : 'no complete request message';
+    const problem =
+      performance.now() >= this.#endsAt ? 'deadline exceeded' : `${missing} within ${ms / 1000} s`;
     this.#fail(new StatusError('DEADLINE_EXCEEDED', problem));
   }
 
-  receive(piece: Buffer): void {
+  #receive(piece: Buffer): void {
     if (this.#isOver) return;
+    const method = this.#method;
     try {
-      this.#received.push(...this.#reader.read(piece));
-      // A stream is paused while it replies to a message.
-      const isStream = this.#method.kind === 'bidi-stream';
-      this.#countRequest(isStream ? this.#reader.heldLength : this.#requestBytes + piece.length);
+      this.#reader.push(piece);
+      this.#countRequest(this.#reader.heldLength);
+      if (method.kind === 'bidi-stream') this.#replyInTurns(method.reply);
+      else if (this.#reader.hasMore)
+        throw new StatusError('UNIMPLEMENTED', `second request message for ${this.#path}`);
     } catch (error) {
-      return this.#fail(error);
-    }
-    if (this.#method.kind === 'bidi-stream') void this.#replyInTurns(this.#method.reply);
-    else if (this.#received.length > 1) {
-      this.#fail(new StatusError('UNIMPLEMENTED', `second request message for ${this.#path}`));
+      this.#fail(error);
     }
   }
 
-  end(): void {
+  #end(): void {
     this.#hasEnded = true;
-    if (this.#isOver) return;
-    if (this.#reader.heldLength > 0)
-      return this.#fail(new StatusError('INTERNAL', `incomplete request message for ${this.#path}`));
+    if (this.#isGone) return;
     const method = this.#method;
-    if (method.kind === 'bidi-stream') return void this.#replyInTurns(method.reply);
-    const [message] = this.#received;
-    if (message === undefined) {
-      return this.#fail(new StatusError('UNIMPLEMENTED', `no request message for ${this.#path}`));
+    try {
+      if (method.kind === 'bidi-stream') return this.#replyInTurns(method.reply);
+      const message = this.#takeMessage();
+      if (message === undefined)
+        throw new StatusError('UNIMPLEMENTED', `no request message for ${this.#path}`);
+      if (!message.isCompressed) return this.#begin(method, message.body);
+      decompressMessage(message, this.#encoding).then(
+        (body) => {
+          if (!this.#isGone) this.#begin(method, body);
+        },
+        (error: unknown) => this.#fail(error),
+      );
+    } catch (error) {
+      this.#fail(error);
     }
-    if (!message.isCompressed) return this.#begin(method, message.body);
-    decompressMessage(message, this.#encoding).then(
-      (body) => {
-        if (!this.#isOver) this.#begin(method, body);
-      },
-      (error: unknown) => this.#fail(error),
-    );
+  }
+
+  /** Takes a complete message. Throws StatusError for an invalid one, and where the request ends within one. */
+  #takeMessage(): ReceivedMessage | undefined {
+    const message = this.#reader.take();
+    if (message === undefined && this.#hasEnded && this.#reader.heldLength > 0)
+      throw new StatusError('INTERNAL', `incomplete request message for ${this.#path}`);
+    return message;
   }
 
   get #isGone(): boolean {
-    return this.#isOver || this.#stream.isClosed;
+    return this.#isOver || this.#stream.closed || this.#stream.destroyed;
   }
 
   get #encoding(): string {
-    return this.headers['grpc-encoding'] ?? 'identity';
+    return String(this.headers['grpc-encoding'] ?? 'identity');
   }
 
   /** Starts the method on a complete request. */
   #begin(method: OneRequestMethod, request: Buffer): void {
-    this.#setLimit(Infinity);
+    this.#limitTime(Infinity);
+    this.#calls.connections.begin(this.#connection);
     this.#startedAt = performance.now();
     this.#calls.openCalls++;
-    this.#calls.connections.begin(this.#connection);
-    this.#work =
-      method.kind === 'unary'
-        ? () => this.#replyOnce(method.reply, request)
-        : // Deferred: a call that is cancelled at once, as in a flood, never starts.
-          () => void setImmediate(() => void this.#replyAll(method.reply, request));
-    this.#limit.enter(this.#lane, this.#work);
+    const start = (): void => {
+      if (this.#isGone) return;
+      this.#isReplying = true;
+      if (method.kind === 'unary') this.#replyOnce(method.reply, request);
+      else void this.#replyAll(method.reply, request);
+    };
+    // Deferred: a call that is cancelled at once, as in a flood, never starts.
+    this.#enter(() => setImmediate(start));
+  }
+
+  /** Does work that replies when the limit of unread replies allows it. */
+  #enter(work: () => void): void {
+    this.#work = work;
+    this.#limit.enter(this.#lane, work);
   }
 
   #replyOnce(reply: (request: Buffer, call: CallHeaders) => Awaitable<Uint8Array>, request: Buffer): void {
-    if (this.#isGone) return;
     try {
       const message = reply(request, this);
       if (!(message instanceof Promise)) return this.#send(message);
@@ -244,22 +273,29 @@ export class GrpcCall implements CallHeaders, StreamHandler {
   #send(message: Uint8Array): void {
     if (this.#isGone) return;
     this.#finish('OK');
+    const bytes = frameMessage(message);
     // Counts as unread until the stream is closed.
-    this.#addUnread(message.length);
-    this.#stream.respond(baseBlock);
-    for (const piece of frameMessage(message)) this.#stream.write(piece);
-    this.#stream.end(okTrailers);
+    this.#countUnread(bytes.length);
+    this.#respond();
+    this.#stream.end(bytes);
+  }
+
+  /** Sends the headers of a reply with messages. */
+  #respond(): void {
+    const stream = this.#stream;
+    if (stream.headersSent) return;
+    stream.once('wantTrailers', () => stream.sendTrailers(this.#trailers));
+    stream.respond(replyHeaders, { waitForTrailers: true });
   }
 
   /** Sends messages as fast as the client reads them, in turn with other calls. */
   async #replyAll(reply: (request: Buffer, call: CallHeaders) => Messages, request: Buffer): Promise<void> {
     try {
-      if (this.#isGone) return;
       for await (const message of reply(request, this)) {
         if (this.#isGone) return;
-        this.#stream.respond(baseBlock);
+        this.#respond();
         this.#write(message);
-        while (this.#hasManyUnread && !this.#isOver) {
+        while (this.#hasManyUnread && !this.#isGone) {
           await new Promise<void>((resolve) => (this.#awaken = resolve));
         }
         const turn = takeTurn();
@@ -275,39 +311,58 @@ export class GrpcCall implements CallHeaders, StreamHandler {
     return this.#unreadBytes > (this.#limit.isCrowded ? maxCrowdedBytes : maxUnreadBytes);
   }
 
-  #write(message: Uint8Array): void {
-    this.#addUnread(message.length);
-    const whenRead = (): void => {
-      this.#addUnread(-message.length);
+  /** Sends a message, which is unread until the system accepts it. */
+  #write(message: Uint8Array, whenRead?: () => void): void {
+    const bytes = frameMessage(message);
+    this.#countUnread(bytes.length);
+    this.#stream.write(bytes, () => {
+      if (this.#work === undefined) return;
+      this.#countUnread(-bytes.length);
+      whenRead?.();
       if (!this.#hasManyUnread) this.#awaken?.();
-    };
-    const pieces = frameMessage(message);
-    for (const piece of pieces) this.#stream.write(piece, piece === pieces.at(-1) ? whenRead : undefined);
+    });
   }
 
-  /** Replies to messages in turn; the next one is read once the reply is being sent. */
-  async #replyInTurns(reply: (request: Buffer) => Uint8Array): Promise<void> {
-    if (this.#isReplying) return;
-    this.#isReplying = true;
-    try {
-      for (;;) {
-        const message = this.#received.shift();
-        if (message === undefined || this.#isOver) break;
-        this.#setLimit(Infinity);
-        this.#stream.pause();
-        const request = await decompressMessage(message, this.#encoding);
-        if (this.#isGone) return;
-        const frames = Buffer.concat(frameMessage(reply(request)));
-        this.#stream.respond(baseBlock);
-        await new Promise<void>((resolve) => {
-          this.#awaken = resolve;
-          this.#stream.write(frames, resolve);
-        });
-        this.#awaitMessage();
-      }
-      this.#isReplying = false;
+  /** Replies to messages in turn: to the next one when the reply has been read. Throws StatusError. */
+  #replyInTurns(reply: (request: Buffer) => Uint8Array): void {
+    if (this.#isReplying) {
+      if (this.#reader.heldLength <= maxAheadBytes) return;
+      throw new StatusError(
+        'RESOURCE_EXHAUSTED',
+        `more than ${maxAheadBytes} bytes sent before a reply is read`,
+      );
+    }
+    const message = this.#takeMessage();
+    if (message === undefined) {
       if (this.#hasEnded) this.#succeed();
-      else this.#stream.resume();
+      return;
+    }
+    this.#isReplying = true;
+    this.#limitTime(this.#calls.limits.idleMs, true);
+    this.#enter(() => void this.#replyTo(message, reply));
+  }
+
+  async #replyTo(message: ReceivedMessage, reply: (request: Buffer) => Uint8Array): Promise<void> {
+    try {
+      const request = await decompressMessage(message, this.#encoding);
+      if (this.#isGone) return;
+      this.#respond();
+      this.#write(reply(request), () => this.#continueInTurns(reply));
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** Frees the place of the last reply and goes on to the next message. */
+  #continueInTurns(reply: (request: Buffer) => Uint8Array): void {
+    this.#work = undefined;
+    this.#limit.leave(this.#lane);
+    this.#isReplying = false;
+    if (this.#isGone) return;
+    try {
+      this.#countRequest(this.#reader.heldLength);
+      this.#awaitMessage();
+      this.#replyInTurns(reply);
     } catch (error) {
       this.#fail(error);
     }
@@ -316,8 +371,8 @@ export class GrpcCall implements CallHeaders, StreamHandler {
   #succeed(): void {
     if (this.#isGone) return;
     this.#finish('OK');
-    this.#stream.respond(baseBlock);
-    this.#stream.end(okTrailers);
+    this.#respond();
+    this.#stream.end();
   }
 
   /** Ends the call with the status of a failure, after the messages already sent. */
@@ -326,19 +381,23 @@ export class GrpcCall implements CallHeaders, StreamHandler {
     const status = getStatus(error);
     this.#finish(status, error);
     const stream = this.#stream;
-    if (stream.isClosed) return;
-    const trailers = {
+    if (stream.closed || stream.destroyed) return;
+    this.#trailers = {
       'grpc-status': String(statusCodes[status]),
       'grpc-message': encodeStatusMessage(error),
     };
-    // A client with an unsupported compression needs to know the supported ones.
-    const fields = { ...baseFields, 'grpc-accept-encoding': acceptedEncodings, ...trailers };
-    if (stream.hasResponded) stream.end(encodeHeaderBlock(trailers));
-    else stream.respond(encodeHeaderBlock(fields), true);
-    if (this.#hasEnded) return;
-    // The rest of the request is discarded; some clients take an immediate reset for the status.
-    stream.resume();
-    setTimeout(() => stream.reset(errorCodes.NO_ERROR), resetDelayMs).unref();
+    if (stream.headersSent) stream.end();
+    else refuseStream(stream, { ...replyHeaders, ...encodingsHeader, ...this.#trailers });
+    if (!this.#hasEnded || this.#method.kind === 'bidi-stream') this.#resetLater();
+  }
+
+  /** Discards the rest of a request, and ends it soon: some clients take an immediate reset for the status. */
+  #resetLater(): void {
+    const { NGHTTP2_CANCEL, NGHTTP2_NO_ERROR } = constants;
+    setTimeout(() => {
+      // NO_ERROR would wait until the client reads.
+      this.#stream.close(this.#stream.writableFinished ? NGHTTP2_NO_ERROR : NGHTTP2_CANCEL);
+    }, resetDelayMs).unref();
   }
 
   /** Records the status of the call and logs it. */
@@ -354,6 +413,8 @@ export class GrpcCall implements CallHeaders, StreamHandler {
     const { connections, logger } = this.#calls;
     this.#calls.openCalls--;
     connections.end(this.#connection);
+    // Of a flood, only the end of the connection is logged.
+    if (status === 'CANCELLED' && !this.#isReplying) return;
     const isFault = status === 'INTERNAL';
     const level = isFault ? 'error' : this.#method.level;
     if (logger.shows?.(level) === false) return;
@@ -369,7 +430,7 @@ export class GrpcCall implements CallHeaders, StreamHandler {
   }
 
   /** Called when the stream has ended, read completely or cancelled. */
-  close(): void {
+  #close(): void {
     if (!this.#isOver) {
       this.#finish('CANCELLED');
       this.#calls.connections.countCancelled(this.#connection);
@@ -377,6 +438,7 @@ export class GrpcCall implements CallHeaders, StreamHandler {
     this.#awaken?.();
     const work = this.#work;
     if (work === undefined) return;
+    this.#work = undefined;
     this.#countUnread(-this.#unreadBytes);
     if (!this.#limit.withdraw(this.#lane, work)) this.#limit.leave(this.#lane);
   }
@@ -392,15 +454,16 @@ export class GrpcCall implements CallHeaders, StreamHandler {
       );
   }
 
-  #addUnread(bytes: number): void {
-    if (!this.#stream.isClosed) this.#countUnread(bytes);
-  }
-
   #countUnread(bytes: number): void {
     this.#unreadBytes += bytes;
     this.#connection.unreadBytes += bytes;
     this.#limit.addUnread(bytes);
   }
+}
+
+/** Responds with headers only; a request that has not ended is read no further. */
+export function refuseStream(stream: ServerHttp2Stream, headers: OutgoingHttpHeaders): void {
+  stream.respond(headers, { endStream: true });
 }
 
 const unitMs: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1000, m: 1, u: 1e-3, n: 1e-6 };

@@ -1,8 +1,9 @@
 import { type Connection, type ConnectionLimits, Connections } from '../../server/connections.js';
+import { maxStreamsPerConnection } from './session.js';
 import { type ReplyLane, createLane } from './reply-limit.js';
 
 /** Maximum cancelled calls per connection and second. */
-const maxCancelledPerSecond = 500;
+const maxCancelledPerSecond = 200;
 const cancelWindowMs = 1_000;
 
 /** A connection of a gRPC server. */
@@ -55,7 +56,20 @@ export class GrpcConnections extends Connections<GrpcConnection> {
       connection.windowStart = now;
       connection.cancelled = 0;
     }
-    if (++connection.cancelled <= maxCancelledPerSecond) return;
+    if (++connection.cancelled > maxCancelledPerSecond) this.#closeFlooded(connection);
+  }
+
+  /**
+   * Reports whether a connection may open a call. Calls beyond the maximum of open streams have been cancelled, though
+   * their streams have yet to report it.
+   */
+  mayOpen(connection: GrpcConnection): boolean {
+    if (connection.allCalls > maxStreamsPerConnection + maxCancelledPerSecond) this.#closeFlooded(connection);
+    return !connection.socket.destroyed;
+  }
+
+  #closeFlooded(connection: GrpcConnection): void {
+    if (connection.socket.destroyed) return;
     connection.socket.destroy();
     this.warn(`gRPC connection closed: more than ${maxCancelledPerSecond} cancelled calls per second`);
   }

@@ -11,76 +11,81 @@ import { StatusError } from './status.js';
 /** Maximum size of a request, compressed or not; the default of gRPC. */
 const maxRequestBytes = 4 * 1024 * 1024;
 const prefixLength = 5;
-/** Maximum size at which copying a reply is cheaper than a second write. */
-const maxCopiedBytes = 16 * 1024;
 
-/** Supported encodings of requests, as in `grpc-accept-encoding`. */
-export const acceptedEncodings = 'identity,deflate,gzip';
+/** Names the supported encodings of requests to a client that uses another. */
+export const encodingsHeader = { 'grpc-accept-encoding': 'identity,deflate,gzip' };
 const decompress = new Map([
   ['gzip', promisify(gunzip)],
   ['deflate', promisify(inflate)],
 ]);
 
-interface ReceivedMessage {
+export interface ReceivedMessage {
   isCompressed: boolean;
   body: Buffer;
 }
 
 const nothing = Buffer.alloc(0);
 
-/** Splits the bytes of a stream into messages. Throws StatusError for an invalid flag of compression. */
+/** Joins the bytes of a stream and splits them into messages. */
 export class MessageReader {
-  /** Start of an incomplete message. */
+  /** Received bytes, copied: pieces of one byte would keep a large buffer each. */
   #held = nothing;
-  #heldLength = 0;
+  #start = 0;
+  #end = 0;
 
-  /** Bytes of the incomplete message. */
+  /** Bytes of messages not yet taken. */
   get heldLength(): number {
-    return this.#heldLength;
+    return this.#end - this.#start;
   }
 
-  /** Forgets the incomplete message. */
+  /** Forgets the messages not yet taken. */
   clear(): void {
     this.#held = nothing;
-    this.#heldLength = 0;
+    this.#start = 0;
+    this.#end = 0;
   }
 
-  /** Returns the completed messages. Throws StatusError as soon as a length is too large. */
-  read(piece: Buffer): ReceivedMessage[] {
-    const bytes = this.#heldLength === 0 ? piece : this.#hold(piece);
-    const messages: ReceivedMessage[] = [];
-    let position = 0;
-    while (bytes.length - position >= prefixLength) {
-      const size = bytes.readUInt32BE(position + 1);
-      if (size > maxRequestBytes) throw tooLarge(size);
-      const flag = bytes[position] as number;
-      if (flag > 1) throw new StatusError('INTERNAL', `unexpected payload format ${flag}`);
-      const end = position + prefixLength + size;
-      if (bytes.length < end) break;
-      messages.push({
-        isCompressed: flag === 1,
-        body: bytes.subarray(position + prefixLength, end),
-      });
-      position = end;
-    }
-    if (position > 0 || this.#heldLength === 0) {
-      this.clear();
-      if (position < bytes.length) this.#hold(bytes.subarray(position));
-    }
-    return messages;
+  push(piece: Buffer): void {
+    if (this.#end + piece.length > this.#held.length) this.#grow(piece.length);
+    piece.copy(this.#held, this.#end);
+    this.#end += piece.length;
   }
 
-  /** Copies a piece: a message in pieces of one byte would keep a buffer for each. */
-  #hold(piece: Buffer): Buffer {
-    const length = this.#heldLength + piece.length;
-    if (length > this.#held.length) {
-      const grown = Buffer.allocUnsafeSlow(Math.max(length, 2 * this.#held.length));
-      this.#held.copy(grown, 0, 0, this.#heldLength);
-      this.#held = grown;
-    }
-    piece.copy(this.#held, this.#heldLength);
-    this.#heldLength = length;
-    return this.#held.subarray(0, length);
+  /** Takes the next message once it is complete. Throws StatusError as soon as its flag or length is invalid. */
+  take(): ReceivedMessage | undefined {
+    const length = this.#messageLength;
+    if (length === undefined || this.heldLength < length) return undefined;
+    const start = this.#start;
+    this.#start += length;
+    const body = this.#held.subarray(start + prefixLength, this.#start);
+    const isCompressed = this.#held[start] === 1;
+    if (this.heldLength === 0) this.clear();
+    return { isCompressed, body };
+  }
+
+  /** Reports whether bytes follow the next message. Throws as `take` does. */
+  get hasMore(): boolean {
+    return this.heldLength > (this.#messageLength ?? Infinity);
+  }
+
+  /** Length of the next message with its prefix; undefined before its prefix is complete. */
+  get #messageLength(): number | undefined {
+    if (this.heldLength < prefixLength) return undefined;
+    const size = this.#held.readUInt32BE(this.#start + 1);
+    if (size > maxRequestBytes) throw tooLarge(size);
+    const flag = this.#held[this.#start] as number;
+    if (flag > 1) throw new StatusError('INTERNAL', `unexpected payload format ${flag}`);
+    return prefixLength + size;
+  }
+
+  /** Makes room in a new buffer: taken messages are parts of the old one. */
+  #grow(bytes: number): void {
+    const length = this.heldLength;
+    const grown = Buffer.allocUnsafe(Math.max(length + bytes, 2 * length));
+    this.#held.copy(grown, 0, this.#start, this.#end);
+    this.#held = grown;
+    this.#start = 0;
+    this.#end = length;
   }
 }
 
@@ -103,15 +108,13 @@ export async function decompressMessage(
   }
 }
 
-/** Returns the pieces of a reply to write: one for a small reply, else prefix and message. */
-export function frameMessage(message: Uint8Array): readonly Uint8Array[] {
-  const isCopied = message.length <= maxCopiedBytes;
-  const frame = Buffer.allocUnsafe(prefixLength + (isCopied ? message.length : 0));
+/** Returns a reply with its prefix. */
+export function frameMessage(message: Uint8Array): Uint8Array {
+  const frame = Buffer.allocUnsafe(prefixLength + message.length);
   frame[0] = 0;
   frame.writeUInt32BE(message.length, 1);
-  if (!isCopied) return [frame, message];
   frame.set(message, prefixLength);
-  return [frame];
+  return frame;
 }
 
 function tooLarge(size: number): StatusError {

@@ -1,23 +1,23 @@
+import type { ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import { type Server as TlsServer, createServer as createTlsServer } from 'node:tls';
 import type { Logger } from '../../../core/log.js';
 import { quoteGo } from '../../../document/go-json.js';
 import { type ServerCertificate, createTlsOptions } from '../../server/tls.js';
 import type { ConnectionLimits } from '../../server/connections.js';
-import { encodeHeaderBlock } from '../http2/hpack.js';
-import type { RequestHeaders } from '../http2/request-headers.js';
-import { Http2Session } from '../http2/session.js';
-import type { Http2Stream } from '../http2/stream.js';
 import { type GrpcConnection, GrpcConnections } from './connections.js';
-import { GrpcCall, GrpcCalls, type GrpcMethod, type RequestLimits } from './call.js';
-import { acceptedEncodings } from './frames.js';
+import {
+  GrpcCall,
+  GrpcCalls,
+  type GrpcMethod,
+  type RequestHeaders,
+  type RequestLimits,
+  refuseStream,
+} from './call.js';
+import { encodingsHeader } from './frames.js';
+import { openSession } from './session.js';
 import { encodeStatusMessage, statusCodes } from './status.js';
 
-/** Maximum open calls per connection; clients queue further ones. */
-const maxStreamsPerConnection = 100;
-/** Interval of pings, and the time after which a connection without a reply is closed. */
-const keepaliveMs = 60_000;
-const keepaliveTimeoutMs = 20_000;
 /** Time that `close` waits for open calls, and then for their replies to be read. */
 const closeGraceMs = 10_000;
 const flushGraceMs = 5_000;
@@ -44,7 +44,7 @@ export class GrpcTransport {
   readonly #calls: GrpcCalls;
   readonly #methods = new Map<string, GrpcMethod>();
   readonly #services: ReadonlySet<string>;
-  readonly #sessions = new Set<Http2Session>();
+  readonly #sessions = new Set<ServerHttp2Session>();
   #isClosing = false;
 
   constructor({ services, certificate, ...limits }: GrpcTransportOptions) {
@@ -94,28 +94,27 @@ export class GrpcTransport {
   #open(socket: Socket): void {
     const connection = this.#connections.find(socket);
     if (connection === undefined) return void socket.destroy();
-    const session = new Http2Session(socket, {
-      maxStreams: maxStreamsPerConnection,
-      onStream: (stream, headers) => this.#call(stream, headers, connection),
-    });
+    const session = openSession(socket);
+    session.on('stream', (stream, headers) => this.#call(stream, headers, connection));
     this.#sessions.add(session);
-    const stopKeepalive = keepAlive(socket, session);
-    socket.once('close', () => {
-      stopKeepalive();
-      this.#sessions.delete(session);
-    });
+    socket.once('close', () => this.#sessions.delete(session));
     if (this.#isClosing) session.close();
   }
 
-  #call(stream: Http2Stream, headers: RequestHeaders, connection: GrpcConnection): void {
-    if (headers[':method'] !== 'POST') return refuse(stream, 405);
-    if (headers['content-type']?.startsWith('application/grpc') !== true) return refuse(stream, 415);
+  #call(stream: ServerHttp2Stream, headers: RequestHeaders, connection: GrpcConnection): void {
+    stream.on('error', ignoreError);
+    // Frames of a closed connection that have arrived still open streams; to destroy its session here would abort Node.js.
+    if (!this.#connections.mayOpen(connection)) return;
+    if (headers[':method'] !== 'POST') return refuseStream(stream, { ':status': 405 });
+    if (headers['content-type']?.startsWith('application/grpc') !== true)
+      return refuseStream(stream, { ':status': 415 });
     const path = headers[':path'] ?? '';
     const method = this.#methods.get(path);
     if (method !== undefined) return new GrpcCall(stream, headers, method, connection, this.#calls).start();
-    refuse(stream, 200, {
+    refuseStream(stream, {
+      ':status': 200,
       'content-type': 'application/grpc',
-      'grpc-accept-encoding': acceptedEncodings,
+      ...encodingsHeader,
       'grpc-status': String(statusCodes.UNIMPLEMENTED),
       'grpc-message': encodeStatusMessage(this.#describeUnknown(path)),
     });
@@ -130,28 +129,6 @@ export class GrpcTransport {
 }
 
 const ignoreError = (): void => undefined;
-
-/** Responds with headers only, without reading the request. */
-function refuse(stream: Http2Stream, status: number, headers: Record<string, string> = {}): void {
-  stream.respond(encodeHeaderBlock({ ':status': String(status), ...headers }), true);
-}
-
-/** Pings a connection regularly, and closes it without a reply. Returns a function that stops this. */
-function keepAlive(socket: Socket, session: Http2Session): () => void {
-  let expiry: NodeJS.Timeout | undefined;
-  const ping = (): void => {
-    expiry = setTimeout(() => socket.destroy(), keepaliveTimeoutMs).unref();
-    session.ping(() => {
-      clearTimeout(expiry);
-      timer.refresh();
-    });
-  };
-  const timer = setTimeout(ping, keepaliveMs).unref();
-  return () => {
-    clearTimeout(timer);
-    clearTimeout(expiry);
-  };
-}
 
 /** Waits until a condition is true, up to a time limit. */
 async function waitUntil(limitMs: number, isTrue: () => boolean): Promise<void> {

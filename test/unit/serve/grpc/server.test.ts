@@ -104,7 +104,7 @@ describe('serve/grpc/server', () => {
     };
     const held = Array.from({ length: 60 }, open);
     await until(() => begun === 16);
-    for (let i = 0; i < 300; i++) {
+    for (let i = 0; i < 100; i++) {
       const stream = open();
       await new Promise((resolve) => setImmediate(resolve));
       stream.close(8);
@@ -162,7 +162,6 @@ describe('serve/grpc/server', () => {
   it.each([
     ['of an unknown format', Buffer.from([2, 0, 0, 0, 0])],
     ['shorter than its length', Buffer.from([0, 0, 0, 0, 10, 1, 2, 3])],
-    ['followed by a part of another', Buffer.concat([framed(Buffer.alloc(0)), Buffer.from('abc')])],
     ['cut off', framed(Buffer.from([0x0a, 0x05, 0x61]))],
     ['of a group', framed(Buffer.from([0x0b]))],
     ['with text that is no UTF-8', framed(Buffer.from([0x0a, 0x01, 0xff]))],

@@ -1,18 +1,22 @@
 import type { FileHandle } from 'node:fs/promises';
 import { isAscii, isUtf8 } from 'node:buffer';
 import { type CancelOptions, takeTurn } from '../core/concurrency.js';
+import { addContext } from '../core/diagnostics-error.js';
 import { LimitError, OpmateError, throwIfCancelled } from '../core/errors.js';
 import { GoJsonError, decodeUtf8, parseGoJson } from '../document/go-json.js';
-import type { JsonValue } from '../document/json.js';
+import { type JsonValue, isJsonObject } from '../document/json.js';
 import { YamlError, parseYaml } from '../document/yaml.js';
+
 import { changed, readAgain, readFully, readSome } from './file-access.js';
+import { toMeta } from './meta.js';
 
 /**
  * Reads one catalog file as a stream of documents.
  *
  * A file that starts with `{` is concatenated JSON; others are YAML documents separated by `---` lines. A stream that
- * stops being JSON within its first two documents continues as YAML. (Source: the stream decoder of Kubernetes'
- * apimachinery, with which `opm` reads catalogs.)
+ * stops being JSON objects within its first two documents continues as YAML from the end of the last object, after white
+ * space up to the first line break. (Source: the stream decoder of Kubernetes' apimachinery, with which `opm` reads
+ * catalogs.)
  */
 
 /** A parsed document with its place in the file. */
@@ -25,8 +29,14 @@ export interface CatalogDocument {
   /** Text of the document. */
   text: string;
   /** Reason why the document is not JSON although the file started as JSON: reported if it is not a blob. */
-  jsonError?: OpmateError | undefined;
+  jsonError?: unknown;
 }
+
+/** White space as Go's unicode package has it. */
+const spaces = '\\t-\\r \\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000';
+const goSpace = new RegExp(`^[${spaces}]$`);
+/** Start of a file that may be JSON. */
+const opening = new RegExp(`^[${spaces}]*\\{`);
 
 /** Maximum document size in bytes, which fits in one string. */
 export const maxDocumentSize = 256 * 1024 * 1024;
@@ -34,6 +44,8 @@ export const maxDocumentSize = 256 * 1024 * 1024;
 /** Bytes searched for the first character that is not white space. */
 const lookAhead = 4096;
 const chunkSize = 4 * 1024 * 1024;
+/** Bytes of the longest character in UTF-8. */
+const longestCharacter = 4;
 
 const newline = 0x0a;
 const openBrace = 0x7b;
@@ -67,10 +79,10 @@ export async function* readDocuments(
   try {
     await window.require(lookAhead);
     const head = window.skipByteOrderMark();
-    if (beginsWithBrace(window.bytes(head, head + lookAhead))) {
+    if (opening.test(window.bytes(head, head + lookAhead).toString('utf8'))) {
       yield* readJsonDocuments(window, options);
     } else {
-      yield* readYamlDocuments(window, window.position, undefined, options);
+      yield* readYamlDocuments(window, undefined, options);
     }
   } finally {
     window.release();
@@ -187,6 +199,16 @@ class FileWindow {
     return bytesRead > 0;
   }
 
+  /** Moves to a file offset that was in memory before. */
+  seek(offset: number): void {
+    if (offset < this.#base) {
+      this.#base = offset;
+      this.#filled = 0;
+      this.#atEnd = false;
+    }
+    this.position = offset;
+  }
+
   skipByteOrderMark(): number {
     if (this.position === 0 && this.bytes(0, 3).equals(byteOrderMark)) this.position = 3;
     return this.position;
@@ -247,14 +269,6 @@ function countNewlines(bytes: Buffer): number {
   return count;
 }
 
-function beginsWithBrace(bytes: Buffer): boolean {
-  for (const byte of bytes) {
-    if (byte === openBrace) return true;
-    if (!isSpace(byte)) return false;
-  }
-  return false;
-}
-
 function isSpace(byte: number): boolean {
   return byte === 0x20 || byte === newline || byte === 0x0d || byte === 0x09;
 }
@@ -273,24 +287,41 @@ async function* readJsonDocuments(
   window: FileWindow,
   options: CancelOptions,
 ): AsyncGenerator<CatalogDocument, void, undefined> {
-  let count = 0;
-  for (;;) {
+  for (let count = 0; ; count++) {
     throwIfCancelled(options.signal);
     await takeTurn();
+    const mayBeYaml = count <= 1;
+    const yamlStart = mayBeYaml ? await findYamlStart(window) : undefined;
     const start = await skipSpace(window, window.position);
     if (start === undefined) return;
     window.position = start;
     const next = await nextJsonDocument(window);
-    if ('error' in next) {
-      const failure = await jsonFailure(window, next, count > 1);
-      if (count > 1) throw failure;
-      yield* readYamlDocuments(window, await afterFirstNewline(window, window.position), failure, options);
-      return;
+    const failure = 'error' in next ? await jsonFailure(window, next, !mayBeYaml) : undefined;
+    if (!('error' in next) && (!mayBeYaml || isJsonObject(next.value) || next.value === null)) {
+      window.position = next.offset + next.length;
+      yield next;
+      continue;
     }
-    count++;
-    window.position = next.offset + next.length;
-    yield next;
+    const error = failure ?? (await findMetaFault(window, next as CatalogDocument));
+    if (yamlStart === undefined) throw error;
+    window.seek(yamlStart);
+    yield* readYamlDocuments(window, error, options);
+    return;
   }
+}
+
+/** Returns the error of a JSON value that is no object. */
+async function findMetaFault(
+  window: FileWindow,
+  { value, offset, length, syntax }: CatalogDocument,
+): Promise<unknown> {
+  try {
+    toMeta(value, syntax, { file: window.label, offset, length, syntax });
+  } catch (error) {
+    if (!(error instanceof OpmateError)) return error;
+    return addContext(error, { file: window.label, line: await window.lineOf(offset) });
+  }
+  return undefined;
 }
 
 /** Returns the file offset of the first byte from `from` that is not white space; undefined at the end of the file. */
@@ -307,18 +338,20 @@ async function skipSpace(window: FileWindow, from: number): Promise<number | und
   }
 }
 
-/** Returns the offset where YAML continues: after white space up to and including the first line break. */
-async function afterFirstNewline(window: FileWindow, from: number): Promise<number> {
-  let position = from;
-  for (;;) {
-    const byte = window.byteAt(position);
-    if (byte === undefined) {
-      if (!(await window.grow())) return position;
-      continue;
-    }
-    if (!isSpace(byte)) return position;
-    position++;
-    if (byte === newline) return position;
+/**
+ * Returns the offset where YAML continues from the position of the window: after white space up to and including the
+ * first line break. Undefined where the reference decoder gives up: before fewer than four bytes, and before a
+ * character that is not UTF-8.
+ */
+async function findYamlStart(window: FileWindow): Promise<number | undefined> {
+  for (let position = window.position; ;) {
+    while (window.end - position < longestCharacter) if (!(await window.grow())) return undefined;
+    const width = utf8Width(window.byteAt(position) as number);
+    const character = window.bytes(position, position + width).toString('utf8');
+    if (width === 0 || character.startsWith('\ufffd')) return undefined;
+    if (!goSpace.test(character)) return position;
+    position += width;
+    if (character === '\n') return position;
   }
 }
 
@@ -446,11 +479,9 @@ async function jsonFailure(window: FileWindow, fault: JsonFault, isFinal: boolea
 
 async function* readYamlDocuments(
   window: FileWindow,
-  from: number,
-  jsonError: OpmateError | undefined,
+  jsonError: unknown,
   options: CancelOptions,
 ): AsyncGenerator<CatalogDocument, void, undefined> {
-  window.position = from;
   let preferJsonError = jsonError;
   for (;;) {
     throwIfCancelled(options.signal);

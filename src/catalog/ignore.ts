@@ -4,8 +4,8 @@ import { readRegularFile } from '../files/read-file.js';
 
 /**
  * Rules of `.indexignore` files: gitignore syntax as go-git implements it, which `opm` uses. Differences from git:
- * rules apply to files only, so that `!` can include a file of an ignored directory, and a rule with a slash also
- * matches everything below.
+ * rules apply to files only, so that `!` can include a file of an ignored directory, a rule with a slash also matches
+ * everything below, and a trailing `/**` the file before it.
  */
 
 /** Name of the ignore files, which are never read as catalog files. */
@@ -58,7 +58,7 @@ function parseRule(line: string, domain: string[]): IgnoreRule | undefined {
   const directoryOnly = pattern.endsWith('/');
   if (directoryOnly) pattern = pattern.slice(0, -1);
   const anywhere = !pattern.includes('/');
-  const parts = anywhere ? [pattern] : pattern.split('/').filter((part) => part !== '');
+  const parts = anywhere ? [pattern] : pattern.split('/');
   return { domain, include, directoryOnly, parts, anywhere };
 }
 
@@ -78,31 +78,24 @@ function matchesName(rule: IgnoreRule, rest: string[]): boolean {
   return false;
 }
 
-function matchesPath(rule: IgnoreRule, rest: string[]): boolean {
+/** Follows the parts of a rule along a path. A `**` at the end matches the path before it too. */
+function matchesPath({ parts, directoryOnly }: IgnoreRule, rest: string[]): boolean {
   let position = 0;
   let matched = false;
   let skipping = false;
-  for (const part of rule.parts) {
-    if (position >= rest.length) return false;
-    if (part === '**') {
-      skipping = true;
+  for (const [index, part] of parts.entries()) {
+    if (part === '**' && index === parts.length - 1) break;
+    if (part === '' || part === '**') {
+      skipping = part === '**';
       continue;
     }
-    if (part.includes('**')) return false;
-    if (skipping) {
-      skipping = false;
-      matched = false;
-      while (position < rest.length) {
-        if (matchGlob(part, rest[position++] as string)) {
-          matched = true;
-          break;
-        }
-      }
-      if (!matched) return false;
-    } else {
-      if (!matchGlob(part, rest[position++] as string)) return false;
-      matched = true;
+    if (part.includes('**') || position >= rest.length) return false;
+    matched = matchGlob(part, rest[position++] as string);
+    while (skipping && !matched && position < rest.length) {
+      matched = matchGlob(part, rest[position++] as string);
     }
+    if (!matched) return false;
+    skipping = false;
   }
-  return matched && !(rule.directoryOnly && position >= rest.length);
+  return matched && !(directoryOnly && position >= rest.length);
 }

@@ -1,10 +1,13 @@
-import { open, truncate } from 'node:fs/promises';
+import { open, truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { LineCounter, maxDocumentSize, readDocuments } from '../../../src/catalog/documents.js';
+import { readMetas } from '../../../src/catalog/catalog.js';
+import { OpmateError } from '../../../src/core/errors.js';
 import { parseGoJson } from '../../../src/document/go-json.js';
 import { directoryWith } from '../../support/temporary.js';
+import { readVectors } from '../../support/vectors.js';
 
 async function read(content: string | Buffer) {
   const directory = await directoryWith({ file: content });
@@ -37,6 +40,35 @@ describe('catalog/documents', () => {
     ['YAML flow style that only looks like JSON', '{schema: a}\n---\nschema: b\n'],
   ])('reads %s', async (_what, content) => {
     expect(await values(content)).toEqual([blob('a'), blob('b')]);
+  });
+
+  it('reads every recorded stream of JSON and YAML as opm does', async () => {
+    const vectors = readVectors<{ text: string; schemas?: string[] }>('catalog-streams.jsonl');
+    expect(vectors).toHaveLength(220);
+    const directory = await directoryWith({});
+    for (const { text, schemas } of vectors) {
+      const file = path.join(directory, 'file');
+      await writeFile(file, text);
+      const handle = await open(file);
+      let read: string[] | undefined = [];
+      try {
+        for await (const { schema } of readMetas({ handle, label: 'file' }, {})) read.push(schema);
+      } catch (error) {
+        if (!(error instanceof OpmateError)) throw error;
+        read = undefined;
+      } finally {
+        await handle.close();
+      }
+      expect({ text, schemas: read?.sort() }).toEqual({ text, schemas });
+    }
+  });
+
+  it('goes on as YAML from the end of the last object, whatever value follows it', async () => {
+    expect(await values('{"schema":"a"}\n"schema": b\n')).toEqual([blob('a'), blob('b')]);
+    expect(await values('{"schema":"a"}\n  x: 1\n  schema: b\n')).toEqual([blob('a'), { x: 1, schema: 'b' }]);
+    expect(await values('{"schema":"a"}\n\n---\nschema: b\n')).toEqual([blob('a'), null, blob('b')]);
+    const far = `{"schema":"a"}${' '.repeat(5_000_000)}\n\n"schema": b\n`;
+    expect(await values(far)).toEqual([blob('a'), blob('b')]);
   });
 
   it('reads nested objects whose braces stand at the start of lines', async () => {

@@ -1,8 +1,9 @@
-import { symlink } from 'node:fs/promises';
+import { symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { listCatalogFiles } from '../../../src/catalog/walk.js';
 import { directoryWith } from '../../support/temporary.js';
+import { readVectors } from '../../support/vectors.js';
 
 async function walk(files: Record<string, string>): Promise<string[]> {
   const directory = await directoryWith(files);
@@ -38,6 +39,19 @@ describe('catalog/walk', () => {
       .map((name) => `c/${name}`)
       .filter((name) => !kept.includes(name));
     expect(left.sort()).toEqual(expected.sort());
+  });
+
+  it('applies every recorded rule as opm does', async () => {
+    const vectors = readVectors<{ rules: string; kept: string[] }>('indexignore.jsonl');
+    expect(vectors).toHaveLength(150);
+    const files = ['A.json', 'B.json', 'a/A.json', 'a/b/A.json', 'a/b/c/D.json'];
+    const all = [...files, 'b/A.json', 'b/b/b.json', 'c.json/x.json'].map((name) => [name, ''] as const);
+    const directory = await directoryWith(Object.fromEntries(all));
+    for (const { rules, kept } of vectors) {
+      await writeFile(path.join(directory, '.indexignore'), rules);
+      const labels = (await listCatalogFiles(directory, 'c')).map(({ label }) => label.slice(2));
+      expect({ rules, kept: labels.sort() }).toEqual({ rules, kept });
+    }
   });
 
   it('applies rules only below the directory that holds them', async () => {

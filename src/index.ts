@@ -108,6 +108,18 @@ export { validateOlmObject, type ValidateOlmObjectOptions } from './api/deployme
 export type { ObjectValidation } from './kube/schema/validate-object.js';
 export type { FieldCause } from './kube/schema/schema.js';
 export {
+  listOfferedPackages,
+  type MigrationInput,
+  type MigrationPlanner,
+  planMigration,
+  readClusterTexts,
+  type OfferedPackages,
+} from './api/cluster/migration.js';
+export type { ConvertedSubscription, ConvertOptions } from './solve/migration/convert.js';
+export type { MigrationVerdict } from './solve/migration/verdicts.js';
+export type { MigratedCatalogSource, MigrateCatalogsOptions } from './solve/migration/catalog-sources.js';
+export type { MigrationRollback } from './solve/migration/rollback.js';
+export {
   type CollisionProtection,
   computePhaseDigest,
   getCollisionProtection,

@@ -1,0 +1,99 @@
+import { compareBytes } from '../../core/order.js';
+import { getText } from '../../document/json-fields.js';
+import type { JsonObject } from '../../document/json.js';
+import { getLabels } from '../../kube/label-selector.js';
+
+/** Returns the name of an object. */
+export function getName(object: JsonObject): string {
+  return getText(object, 'metadata', 'name');
+}
+
+/** Returns the namespace of an object; empty for a cluster-scoped one. */
+export function getNamespace(object: JsonObject): string {
+  return getText(object, 'metadata', 'namespace');
+}
+
+/** Returns `NAMESPACE/NAME`. */
+export function getKey(object: JsonObject): string {
+  return `${getNamespace(object)}/${getName(object)}`;
+}
+
+/** Returns an annotation; empty if missing. */
+export function getAnnotation(object: JsonObject, key: string): string {
+  return getText(object, 'metadata', 'annotations', key);
+}
+
+/** API version and kind, as in the first fields of an object. */
+export interface ObjectKind {
+  apiVersion: string;
+  kind: string;
+}
+
+function v0(kind: string, version: 'v1' | 'v1alpha1' = 'v1alpha1'): ObjectKind {
+  return { apiVersion: `operators.coreos.com/${version}`, kind };
+}
+
+function v1(kind: string): ObjectKind {
+  return { apiVersion: 'olm.operatorframework.io/v1', kind };
+}
+
+/** Kinds that the migration reads. */
+export const kinds = {
+  subscription: v0('Subscription'),
+  csv: v0('ClusterServiceVersion'),
+  installPlan: v0('InstallPlan'),
+  catalogSource: v0('CatalogSource'),
+  operatorGroup: v0('OperatorGroup', 'v1'),
+  operator: v0('Operator', 'v1'),
+  operatorCondition: v0('OperatorCondition', 'v1'),
+  clusterExtension: v1('ClusterExtension'),
+  clusterCatalog: v1('ClusterCatalog'),
+  clusterObjectSet: v1('ClusterObjectSet'),
+  crd: { apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition' },
+  clusterRole: { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole' },
+  namespace: { apiVersion: 'v1', kind: 'Namespace' },
+} as const;
+
+/** Objects of a cluster by kind and name. */
+export class ClusterIndex {
+  readonly #byKind = new Map<string, Map<string, JsonObject>>();
+
+  /** Of several objects with one name the last counts. */
+  constructor(objects: Iterable<JsonObject>) {
+    const unsorted = new Map<string, Map<string, JsonObject>>();
+    for (const object of objects) {
+      const kind = kindKey({ apiVersion: getText(object, 'apiVersion'), kind: getText(object, 'kind') });
+      const named = unsorted.get(kind) ?? new Map<string, JsonObject>();
+      named.set(getKey(object), object);
+      unsorted.set(kind, named);
+    }
+    for (const [kind, named] of unsorted) {
+      const sorted = [...named.values()].sort(
+        (a, b) => compareBytes(getNamespace(a), getNamespace(b)) || compareBytes(getName(a), getName(b)),
+      );
+      this.#byKind.set(kind, new Map(sorted.map((object) => [getKey(object), object])));
+    }
+  }
+
+  /** Returns the objects of a kind, sorted by namespace and name. */
+  list(
+    kind: ObjectKind,
+    filter: { namespace?: string; labels?: Readonly<Record<string, string>> } = {},
+  ): JsonObject[] {
+    const { namespace, labels = {} } = filter;
+    return [...(this.#byKind.get(kindKey(kind))?.values() ?? [])].filter((object) => {
+      if (namespace !== undefined && getNamespace(object) !== namespace) return false;
+      const actual = getLabels(object);
+      return Object.entries(labels).every(([key, value]) => actual.get(key) === value);
+    });
+  }
+
+  /** Returns an object; undefined if there is none. */
+  find(kind: ObjectKind, name: string, namespace = ''): JsonObject | undefined {
+    return this.#byKind.get(kindKey(kind))?.get(`${namespace}/${name}`);
+  }
+}
+
+function kindKey({ apiVersion, kind }: ObjectKind): string {
+  return `${apiVersion} ${kind}`;
+}

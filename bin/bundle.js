@@ -20,7 +20,7 @@ const filesInDist = (placeInDist, worker = 'import.meta.url') => ({
       const place = placeInDist(`../dist/${module}`);
       const contents = text
         .split('\n')
-        .map((line) => line.replaceAll('import.meta.url', line.includes('new Worker(') ? worker : place))
+        .map((line) => line.replaceAll('import.meta.url', line.includes('startOwnWorker(') ? worker : place))
         .join('\n');
       return { contents, loader: 'ts' };
     });

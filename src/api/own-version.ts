@@ -1,8 +1,7 @@
-import { readFile } from 'node:fs/promises';
+import { readOwnFile } from '../files/own-files.js';
 
 /** Returns the version of opmate. */
-export async function ownVersion(): Promise<string> {
-  const packageFile = new URL('../../package.json', import.meta.url);
-  const { version } = JSON.parse(await readFile(packageFile, 'utf8')) as { version: string };
+export function ownVersion(): string {
+  const { version } = JSON.parse(readOwnFile('package.json').toString()) as { version: string };
   return version;
 }

@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
-import { Worker } from 'node:worker_threads';
 import { type CancelOptions, onAbort } from '../core/concurrency.js';
 import { CancelledError, OpmateError, throwIfCancelled } from '../core/errors.js';
+import { startOwnWorker } from '../files/own-files.js';
 import { type CatalogFormat, encodeBlob } from '../model/encode.js';
 import { parseImageTemplate } from './image-template.js';
 import { type BundleLimits, readBundleDirectory } from './read.js';
@@ -83,7 +83,7 @@ export async function renderDirectories(
   const workerData: RenderWorkerData = { directories, options: settings, next };
   const useWorkers = directories.length >= worthThreads ? Math.min(threads, directories.length) - 1 : 0;
   const workers = Array.from({ length: Math.max(0, useWorkers) }, () => {
-    const worker = new Worker(new URL('./render-worker.js', import.meta.url), { workerData });
+    const worker = startOwnWorker(new URL('./render-worker.js', import.meta.url), { workerData });
     worker.on('message', (message: RenderWorkerMessage) =>
       take(message.index, 'fault' in message ? { error: toError(message.fault) } : message),
     );

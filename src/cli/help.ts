@@ -1,8 +1,8 @@
-import { readFile } from 'node:fs/promises';
 import { type Command, Option } from 'commander';
 import { UsageError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { NameIndex } from '../core/suggest.js';
+import { readOwnFile } from '../files/own-files.js';
 import { type CommandLine, type OfferedOption, findCommand, longName } from './command/command-line.js';
 import type { Example } from './command/declaration.js';
 import { wrapExample } from './command/help-format.js';
@@ -59,7 +59,7 @@ export async function helpText(
   { all = false }: HelpTextOptions = {},
 ): Promise<string> {
   await commandLine.load(command);
-  const collected = await readCollectedHelp();
+  const collected = readCollectedHelp();
   const path = ['opmate', ...commandPath(command).split(' ').slice(1)].join(' ');
   for (const sub of command.commands) {
     const summary = collected.summaries?.[`${path} ${sub.name()}`];
@@ -111,9 +111,13 @@ export interface CollectedHelp {
   examples: Record<string, readonly Example[]>;
 }
 
-async function readCollectedHelp(): Promise<Partial<CollectedHelp>> {
-  const file = new URL('../collected-help.json', import.meta.url);
-  return JSON.parse(await readFile(file, 'utf8').catch(() => '{}')) as Partial<CollectedHelp>;
+function readCollectedHelp(): Partial<CollectedHelp> {
+  try {
+    return JSON.parse(readOwnFile('dist/collected-help.json').toString()) as Partial<CollectedHelp>;
+  } catch {
+    // The build collects it by calling this.
+    return {};
+  }
 }
 
 /** Returns the error for an unknown command, with the nearest command or `referenceCommand` as hint. */

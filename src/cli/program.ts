@@ -65,7 +65,7 @@ export async function runProgram(
     }
     // What people try first, and `opm` does not have.
     if (args.length === 1 && args[0] === '--version') {
-      await writeAll(context.stdout, `opmate ${await ownVersion()}\n`);
+      await writeAll(context.stdout, `opmate ${ownVersion()}\n`);
       return exitCodes.done;
     }
     await program.parseAsync([...asLongFlags(named, args)], { from: 'user' });

@@ -193,6 +193,7 @@ export const commands: CommandTree = {
     { tool: 'opm', helpGroup: 'Sqlite indexes', exampleOf: ['add', 'prune', 'export'] },
   ),
   version: leaf(() => import('./root/version.js'), { helpGroup: 'Other' }),
+  licenses: leaf(() => import('./root/licenses.js'), { helpGroup: 'Other' }),
   completion: leaf(() => import('./completion/completion.js'), { helpGroup: 'Other' }),
   alpha: group(
     'alpha commands of opm',

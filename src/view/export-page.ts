@@ -33,7 +33,7 @@ export async function exportPage(
   directory: string,
   { readAt, signal }: ExportOptions,
 ): Promise<void> {
-  const page = await readPageFiles(['index.html', 'page.css', 'page.js', 'exported.js']);
+  const page = readPageFiles(['index.html', 'page.css', 'page.js', 'exported.js']);
   await fillDirectory(directory, async (staging) => {
     const write = (name: string, content: string | Buffer): Promise<void> =>
       writeFile(path.join(staging, name), content);

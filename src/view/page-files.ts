@@ -1,16 +1,17 @@
-import { readFile } from 'node:fs/promises';
-import { fileURLToPath } from 'node:url';
-import { throwFileError } from '../core/errors.js';
+import { fileError } from '../core/errors.js';
+import { locateOwnFile, readOwnFile } from '../files/own-files.js';
 
 /** Reads files of the built page by name. Throws OpmateError IO. */
-export async function readPageFiles<T extends string>(names: readonly T[]): Promise<Map<T, Buffer>> {
-  const files = new Map<T, Buffer>();
-  for (const name of names) {
-    const file = fileURLToPath(new URL(`./page/${name}`, import.meta.url));
-    const content = await readFile(file).catch(
-      throwFileError(file, { hint: 'install opmate again, or build it: npm run build' }),
-    );
-    files.set(name, content);
+export function readPageFiles<T extends string>(names: readonly T[]): Map<T, Buffer> {
+  return new Map(names.map((name) => [name, readPageFile(`dist/view/page/${name}`)]));
+}
+
+function readPageFile(name: string): Buffer {
+  try {
+    return readOwnFile(name);
+  } catch (error) {
+    throw fileError(locateOwnFile(name), error, {
+      hint: 'install opmate again, or build it: npm run build',
+    });
   }
-  return files;
 }

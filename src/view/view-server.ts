@@ -128,7 +128,7 @@ interface Reply {
 
 /** Reads the replies for the files of the page, by path. */
 async function readPage(): Promise<Map<string, Reply & { headers: { ETag: string } }>> {
-  const contents = await readPageFiles(pageFiles.map(({ file }) => file));
+  const contents = readPageFiles(pageFiles.map(({ file }) => file));
   return new Map(
     pageFiles.map(({ path, file, type }) => {
       const content = contents.get(file) ?? Buffer.alloc(0);

@@ -10,8 +10,10 @@ import type { CommandContext } from '../../src/cli/context.js';
 
 /** The directory of the repository. */
 export const projectRoot = fileURLToPath(new URL('../..', import.meta.url));
+/** A single executable that takes the place of the installed command: `OPMATE_EXECUTABLE`. */
+const executable = process.env['OPMATE_EXECUTABLE'];
 /** The file that `opmate` is linked to when installed. */
-export const commandFile = path.join(projectRoot, 'bin', 'opmate.cjs');
+export const commandFile = executable ?? path.join(projectRoot, 'bin', 'opmate.cjs');
 export const bundlesDirectory = path.join(projectRoot, 'fixtures', 'bundles');
 
 export interface RunOptions {
@@ -52,7 +54,9 @@ export interface RunningCommand {
 /** Starts `opmate ARGS`. */
 export function startOpmate(args: readonly string[], options: RunOptions = {}): RunningCommand {
   const { cwd, env = {}, stdin, timeoutMs = 120_000, file = commandFile, stdoutTo } = options;
-  const child = spawn(process.execPath, [file, ...args], {
+  const isProgram = executable !== undefined && !/\.[cm]?js$/.test(file);
+  const [program, first] = isProgram ? [file, []] : [process.execPath, [file]];
+  const child = spawn(program, [...first, ...args], {
     cwd,
     env: { PATH: process.env['PATH'], ...env },
     stdio: [stdin === undefined ? 'ignore' : 'pipe', stdoutTo ?? 'pipe', 'pipe'],
@@ -205,6 +209,7 @@ export function useSandbox(): Sandbox {
     }),
     run(args, options = {}) {
       const needsProcess =
+        executable !== undefined ||
         options.ownProcess === true ||
         options.file !== undefined ||
         options.stdoutTo !== undefined ||

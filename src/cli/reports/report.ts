@@ -46,7 +46,7 @@ async function encodeReport(report: Report, format: ReportFormat): Promise<strin
       const { ownVersion } = await import('../../api/own-version.js');
       const diagnostics = report.diagnostics.map(redactDiagnostic);
       const rules = report.rules ?? deriveRules(diagnostics);
-      return encodeSarif(diagnostics, rules, { name: 'opmate', version: await ownVersion() });
+      return encodeSarif(diagnostics, rules, { name: 'opmate', version: ownVersion() });
     }
     case 'junit': {
       const { encodeJUnit } = await import('./junit.js');

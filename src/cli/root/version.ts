@@ -1,8 +1,8 @@
-import { readFile } from 'node:fs/promises';
 import { argument, defineCommand } from '../command/declaration.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { platformOfMachine } from '../../source/session.js';
 import { ownVersion } from '../../api/own-version.js';
+import { readOwnFile } from '../../files/own-files.js';
 import { encodeData } from '../reports/encode-data.js';
 import { writeAll } from '../output.js';
 
@@ -17,8 +17,8 @@ export const command = defineCommand({
     'Print the version as data': 'opmate version -o json',
   },
   async run({ context, options }) {
-    const own = await ownVersion();
-    const { commit, date } = await readBuild();
+    const own = ownVersion();
+    const { commit, date } = readBuild();
     const { os, architecture } = platformOfMachine(context.architecture);
     if (options.output !== 'text') {
       const build = commit === '' ? {} : { commit, buildDate: date };
@@ -34,8 +34,10 @@ export const command = defineCommand({
 });
 
 /** Returns the commit that was compiled and its date in UTC; both are empty for a build without git. */
-async function readBuild(): Promise<{ commit: string; date: string }> {
-  const text = await readFile(new URL('../../build.json', import.meta.url), 'utf8').catch(() => undefined);
-  if (text === undefined) return { commit: '', date: '' };
-  return JSON.parse(text) as { commit: string; date: string };
+function readBuild(): { commit: string; date: string } {
+  try {
+    return JSON.parse(readOwnFile('dist/build.json').toString()) as { commit: string; date: string };
+  } catch {
+    return { commit: '', date: '' };
+  }
 }

@@ -1,6 +1,7 @@
 import cluster, { type Worker } from 'node:cluster';
 import process from 'node:process';
 import { onAbort, sleep } from '../../core/concurrency.js';
+import { isExecutable } from '../../files/own-files.js';
 import type { Logger } from '../../core/log.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
@@ -43,6 +44,9 @@ export async function runWorkers(
   { signal }: Pick<CommandContext, 'signal'>,
   logger: Logger,
 ): Promise<number> {
+  // Node.js starts a worker with the script of this process as first argument, and an executable has none.
+  const [exec, ...args] = process.argv.slice(2);
+  if (isExecutable() && exec !== undefined) cluster.setupPrimary({ exec, args });
   const first = cluster.fork();
   const firstCode = getExitCode(first);
   const stopFirst = onAbort(signal, () => stop(first));

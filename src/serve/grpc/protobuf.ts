@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
-import { readFileSync } from 'node:fs';
 import { OpmateError } from '../../core/errors.js';
+import { readOwnFile } from '../../files/own-files.js';
 
 /**
  * Messages of the `.proto` files in schemas/, encoded and decoded by tables that the build creates from these files.
@@ -57,8 +57,7 @@ let descriptors: Descriptors | undefined;
 const types = new Map<string, MessageType<object>>();
 
 function readDescriptors(): Descriptors {
-  const file = new URL('../../../dist/proto-descriptors.json', import.meta.url);
-  return (descriptors ??= JSON.parse(readFileSync(file, 'utf8')) as Descriptors);
+  return (descriptors ??= JSON.parse(readOwnFile('dist/proto-descriptors.json').toString()) as Descriptors);
 }
 
 /** Returns the `.proto` files, each after its imports. */

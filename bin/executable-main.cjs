@@ -1,0 +1,83 @@
+// Start of the single executable; bin/executable.js puts the program, better-sqlite3 and the digest of its native module in.
+'use strict';
+const { Buffer } = require('node:buffer');
+const fs = require('node:fs');
+const os = require('node:os');
+const path = require('node:path');
+const { getRawAsset } = require('node:sea');
+
+/* global runProgram, defineSqlite, nativeDigest */
+
+let sqlite;
+
+/** Loads better-sqlite3 when a command opens a database; everything else is part of Node.js. */
+function load(name) {
+  if (name !== 'better-sqlite3') return require(name);
+  if (sqlite === undefined) {
+    const module = { exports: {} };
+    defineSqlite(module.exports, require, module);
+    sqlite = module.exports(() => loadNative(), false);
+  }
+  return sqlite;
+}
+
+let native;
+
+/** Unpacks the native module, which the system loads from a file only, into the first directory where that works. */
+function loadNative() {
+  if (native !== undefined) return native;
+  const faults = [];
+  for (const directory of cacheDirectories()) {
+    try {
+      const module = { exports: {} };
+      process.dlopen(module, unpackNative(directory));
+      return (native = module.exports);
+    } catch (error) {
+      faults.push(`${directory}: ${error.message.split('\n')[0]}`);
+    }
+  }
+  throw new Error(`no private directory to unpack it in: ${faults.join('; ')}`);
+}
+
+function cacheDirectories() {
+  const { XDG_CACHE_HOME: cache } = process.env;
+  const user = process.getuid?.();
+  const directories = [path.join(os.tmpdir(), user === undefined ? 'opmate' : `opmate-${user}`)];
+  let home;
+  try {
+    home = os.homedir();
+  } catch {
+    // A user without an entry has none.
+  }
+  if (home !== undefined && path.isAbsolute(home)) directories.unshift(path.join(home, '.cache', 'opmate'));
+  if (cache !== undefined && path.isAbsolute(cache)) directories.unshift(path.join(cache, 'opmate'));
+  return directories;
+}
+
+/** Returns the file of the native module in a directory that no other user may change. */
+function unpackNative(parent) {
+  const directory = path.join(parent, 'native');
+  fs.mkdirSync(directory, { recursive: true, mode: 0o700 });
+  for (const name of [parent, directory]) requirePrivate(name);
+  const file = path.join(directory, `${nativeDigest}.node`);
+  if (fs.existsSync(file)) return file;
+  const staging = `${file}.${process.pid}`;
+  fs.writeFileSync(staging, Buffer.from(getRawAsset('better_sqlite3.node')), { mode: 0o700, flag: 'wx' });
+  fs.renameSync(staging, file);
+  return file;
+}
+
+function requirePrivate(name) {
+  const user = process.getuid?.();
+  const stats = fs.lstatSync(name);
+  if (!stats.isDirectory()) throw new Error('not a directory');
+  if (user === undefined) return;
+  if (stats.uid !== user) throw new Error(`owned by another user (${stats.uid})`);
+  if ((stats.mode & 0o022) !== 0) throw new Error('writable by other users');
+}
+
+// Links named opm, and others, choose the commands by the name that was called.
+process.argv[1] = process.argv0;
+const module_ = { exports: {} };
+runProgram(module_.exports, load, module_, process.execPath, path.dirname(process.execPath));
+void module_.exports.main();

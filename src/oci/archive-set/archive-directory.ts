@@ -1,4 +1,4 @@
-import { type FileHandle, constants, open, readdir, rm } from 'node:fs/promises';
+import { type FileHandle, constants, open, readdir, rm, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, fileError, getMessage, throwIfCancelled, throwFileError } from '../../core/errors.js';
@@ -7,7 +7,6 @@ import { sortedByBytes } from '../../core/order.js';
 import { amountOfBytes } from '../../core/printable.js';
 import { readBytes } from '../../files/file-region.js';
 import { lstatIfPresent, statIfPresent } from '../../files/file-status.js';
-import { freeBytes } from '../../files/free-space.js';
 import { syncDirectory } from '../../files/make-directory.js';
 import { moveWhole } from '../../files/move-whole.js';
 import { stagingBeside } from '../../files/staging.js';
@@ -307,4 +306,10 @@ async function readHeaders(
     }
   }
   return [];
+}
+
+/** Returns the number of bytes that this user can still write below a directory. Throws system errors. */
+async function freeBytes(directory: string): Promise<number> {
+  const { bavail, bsize } = await statfs(directory);
+  return bavail * bsize;
 }

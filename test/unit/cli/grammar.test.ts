@@ -90,7 +90,7 @@ describe('the grammar of flags', () => {
     for (const { name, command, flags } of declared) {
       const known = new Map<string, Flag<unknown>>([...Object.entries(globalFlags), ...flags]);
       const words = ((command.arguments ?? []) as Argument[]).map(({ spec }) =>
-        spec.replace(/[[<](.*)[\]>]/, '<$1>'),
+        spec.replace(/[[<](.*?)(?:\.\.\.)?[\]>]/, '<$1>'),
       );
       const isKnown = (depended: string): boolean => {
         const [key = '', value] = depended.split('=');

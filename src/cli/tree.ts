@@ -100,6 +100,13 @@ export const commands: CommandTree = {
     },
     { helpGroup: 'Catalogs', exampleOf: ['render', 'check'] },
   ),
+  cluster: group(
+    'predict what OLM does on a cluster',
+    {
+      predict: leaf(() => import('./cluster/predict.js')),
+    },
+    { helpGroup: 'Clusters', exampleOf: ['predict'] },
+  ),
   bundle: group('build, check, render and install bundles', bundle, {
     helpGroup: 'Bundles',
     exampleOf: ['validate', 'build', 'permissions', 'resolve'],

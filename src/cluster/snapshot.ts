@@ -91,8 +91,8 @@ class SnapshotCollection {
       warn('unknown-version', `unsupported version ${quoteGo(version)}, read as ${known[0]}`);
     const other = this.#objects.get(subject);
     if (other !== undefined && !isSameState(other.object, object)) {
-      const places = [other.file, file].filter((place) => place !== undefined).join(' and ');
-      warn('contradiction', `found in two states${places && ` in ${places}`}, used the newer`);
+      const place = other.file === undefined ? '' : `, the other in ${other.file}`;
+      warn('contradiction', `found in two states, used the newer${place}`);
     }
     if (other === undefined || isNewer(object, other.object)) this.#objects.set(subject, { object, file });
   }

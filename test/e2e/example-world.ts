@@ -178,6 +178,7 @@ insecure = true
     await opmate('mirror', '--from', 'archive', mirrored);
     await opmate('mirror', 'inventory', mirrored, '--to', 'inventory.json');
     const objects = clusterObjects(localize(catalogImage));
+    await sandbox.write({ 'world/subscription.yaml': demoSubscription });
     await sandbox.write({ 'world/objects.yaml': objects, 'world/must-gather/cluster/objects.yaml': objects });
     const kubectl = path.join(sandbox.work, 'bin', 'kubectl');
     // A browser that opens everything.
@@ -294,6 +295,12 @@ function demoBundle(
   };
 }
 
+const demoSubscription = {
+  ...{ apiVersion: 'operators.coreos.com/v1alpha1', kind: 'Subscription' },
+  metadata: { name: 'demo', namespace: 'operators' },
+  spec: { name: 'demo', channel: 'stable', source: 'demo', sourceNamespace: 'operators' },
+};
+
 /** What a cluster says that has demo.v1.0.0 from a catalog. */
 function clusterObjects(image: string): object {
   const apiVersion = 'operators.coreos.com/v1alpha1';
@@ -308,6 +315,7 @@ function clusterObjects(image: string): object {
         status: { installedCSV: 'demo.v1.0.0' },
       },
       { apiVersion, kind: 'ClusterServiceVersion', metadata: at('demo.v1.0.0'), spec: { version: '1.0.0' } },
+      { apiVersion: 'operators.coreos.com/v1', kind: 'OperatorGroup', metadata: at('all'), spec: {} },
     ],
   };
 }

@@ -1,4 +1,4 @@
-import { type Diagnostic, createFault } from '../../core/diagnostic.js';
+import { type Diagnostic, createFault, createWarning } from '../../core/diagnostic.js';
 import { LimitError, OpmateError } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
 import type { JsonObject } from '../../document/json.js';
@@ -18,7 +18,7 @@ import {
 import type { ChosenEntry, Resolution } from '../../solve/v0/resolve.js';
 import { describeInstall, findRequirers } from '../../solve/v0/reasons.js';
 import { bundleId } from '../../solve/v0/variables.js';
-import type { ResolverCatalog } from '../../solve/v0/resolver-types.js';
+import type { CatalogKey, ResolverCatalog } from '../../solve/v0/resolver-types.js';
 import type { Session } from '../../source/session.js';
 import {
   type CatalogContent,
@@ -31,8 +31,11 @@ import {
 export interface PredictClusterRequest {
   /** Files, directories and texts of objects, or a snapshot. */
   snapshot: readonly (string | ClusterText)[] | ClusterSnapshot;
-  /** Content of CatalogSources by `NAMESPACE/NAME`, name or image. */
-  catalogs: ReadonlyMap<string, CatalogContent>;
+  /**
+   * Content of CatalogSources by `NAMESPACE/NAME`, name or image; null for one without a connection. Others are left out
+   * with a warning.
+   */
+  catalogs: ReadonlyMap<string, CatalogContent | null>;
   /** Objects that are applied before, such as a new Subscription. */
   proposed?: readonly (string | ClusterText)[];
   /** Default all that have a Subscription. */
@@ -106,7 +109,8 @@ const maxSteps = 20_000_000;
 
 /**
  * Predicts what OLM v0 does on a cluster with these catalogs: install plans, round by round, until no Subscription
- * changes; or why it cannot. Throws OpmateError, NOT_FOUND for a catalog or namespace that the snapshot lacks, and LIMIT.
+ * changes; or why it cannot. Throws OpmateError, NOT_FOUND without a
+ * Subscription, and for a catalog or namespace that the snapshot lacks.
  */
 export async function predictCluster(
   request: PredictClusterRequest,
@@ -119,7 +123,7 @@ export async function predictCluster(
   const globalNamespace = request.globalNamespace ?? findGlobalNamespace(objects);
   const namespaces = chooseNamespaces(objects, request.namespaces);
   return {
-    findings: [...findings],
+    findings: [...findings, ...sources.flatMap(findUnknownContent)],
     namespaces: namespaces.map((namespace) => {
       const visible = catalogs.filter(
         ({ key }) => key.namespace === namespace || key.namespace === globalNamespace,
@@ -127,6 +131,16 @@ export async function predictCluster(
       return predictOne(namespace, objects, visible);
     }),
   };
+}
+
+function findUnknownContent({ key, content }: { key: CatalogKey; content: unknown }): Diagnostic[] {
+  if (content !== undefined) return [];
+  return [
+    createWarning('unknown-catalog', 'content not specified: its bundles are left out', {
+      subject: `CatalogSource ${key.namespace}/${key.name}`,
+      hint: `specify its catalog as ${key.name}=REFERENCE`,
+    }),
+  ];
 }
 
 async function readState(
@@ -170,12 +184,14 @@ function chooseNamespaces(objects: readonly JsonObject[], wanted: readonly strin
         .map((object) => getText(object, 'metadata', 'namespace')),
     ),
   );
+  if (subscribed.length === 0)
+    throw new OpmateError('NOT_FOUND', 'no Subscription found', { hint: 'use the output of kubectl get' });
   if (wanted === undefined) return subscribed;
   const unknown = wanted.find((namespace) => !subscribed.includes(namespace));
   if (unknown === undefined) return [...wanted];
   throw new OpmateError('NOT_FOUND', 'no Subscription of the snapshot is in this namespace', {
     subject: `namespace ${unknown}`,
-    hint: subscribed.length === 0 ? undefined : `use one of ${subscribed.join(', ')}`,
+    hint: `use one of ${subscribed.join(', ')}`,
   });
 }
 
@@ -204,8 +220,17 @@ function predictOne(
     alternatives: prediction.alternatives.map((resolution) =>
       resolution.outcome === 'resolved' ? resolution.chosen.map(({ entry }) => entry.name) : [],
     ),
-    findings: findSurprises(prediction, catalogs),
+    findings: withFailure(findSurprises(prediction, catalogs), prediction),
   };
+}
+
+/** Adds a fault for a namespace that is not resolved, unless its cause is one already. */
+function withFailure(findings: Diagnostic[], { namespace, rounds, end }: NamespacePrediction): Diagnostic[] {
+  const last = rounds.at(-1)?.resolution;
+  if (last === undefined || last.outcome === 'resolved') return findings;
+  if (end === 'error' && findings.some(({ severity }) => severity === 'error')) return findings;
+  const code = end === 'unsatisfiable' ? 'unsatisfiable' : 'unresolved';
+  return [...findings, createFault(code, last.message, { subject: `namespace ${namespace}` })];
 }
 
 function toPlannedRound({ before, resolution, plan }: PredictedRound): PlannedRound {

@@ -3,7 +3,7 @@ import { OpmateError } from '../../core/errors.js';
 import { decodeMeta } from '../../catalog/blob.js';
 import { toMeta } from '../../catalog/meta.js';
 import type { JsonObject } from '../../document/json.js';
-import { getText, getValue } from '../../document/json-fields.js';
+import { getObjects, getText, getTexts, getValue } from '../../document/json-fields.js';
 import { CatalogEntries } from '../../solve/v0/catalog-entries.js';
 import type { CatalogKey, ResolverCatalog } from '../../solve/v0/resolver-types.js';
 import type { Session } from '../../source/session.js';
@@ -12,25 +12,26 @@ import { withCatalog } from '../open-catalog.js';
 /** Content of a CatalogSource: references, read as one catalog, or its blobs. */
 export type CatalogContent = { references: readonly string[] } | { blobs: readonly JsonObject[] };
 
-/** A CatalogSource of a snapshot, and its content; undefined if it is not known. */
+/** A CatalogSource of a snapshot, and its content: null without a connection, undefined if it is not known. */
 interface ResolverCatalogSource {
   key: CatalogKey;
   priority: number;
-  content: CatalogContent | undefined;
+  content: CatalogContent | null | undefined;
 }
 
 const maxParallel = 4;
 
 /**
- * Reads catalogs as OLM's resolver gets them. A catalog without content, or that cannot be read, has an error, as a
- * CatalogSource without a connection has on a cluster.
+ * Reads catalogs as OLM's resolver gets them. A catalog without a connection has an error, which fails all namespaces
+ * that see it; one of unknown content is left out.
  */
 export async function readResolverCatalogs(
   sources: readonly ResolverCatalogSource[],
   session: Session,
 ): Promise<ResolverCatalog[]> {
-  return mapConcurrent(sources, maxParallel, async ({ key, priority, content }) => {
-    if (content === undefined) {
+  const known = sources.filter(({ content }) => content !== undefined);
+  return mapConcurrent(known, maxParallel, async ({ key, priority, content }) => {
+    if (content === null || content === undefined) {
       const error = `no registry client established for catalogsource ${key.namespace}/${key.name}`;
       return { key, priority, entries: [], error };
     }
@@ -57,11 +58,15 @@ function add(entries: CatalogEntries, decoded: ReturnType<typeof decodeMeta>): v
   else if (decoded.kind === 'bundle') entries.addBundle(decoded.blob);
 }
 
-/** Returns the CatalogSources of a snapshot; `contents` by `namespace/name`, name or image. */
+/**
+ * Returns the CatalogSources of a snapshot; `contents` by `namespace/name`, name or image, which mirror sets map back to
+ * its source.
+ */
 export function findCatalogSources(
   objects: readonly JsonObject[],
-  contents: ReadonlyMap<string, CatalogContent>,
+  contents: ReadonlyMap<string, CatalogContent | null>,
 ): ResolverCatalogSource[] {
+  const mirrors = readMirrors(objects);
   return objects
     .filter((object) => object['kind'] === 'CatalogSource')
     .map((object) => {
@@ -69,11 +74,31 @@ export function findCatalogSources(
         namespace: getText(object, 'metadata', 'namespace'),
         name: getText(object, 'metadata', 'name'),
       };
-      const names = [`${key.namespace}/${key.name}`, key.name, getText(object, 'spec', 'image')];
+      const image = getText(object, 'spec', 'image');
+      const names = [`${key.namespace}/${key.name}`, key.name, image, ...mapBack(image, mirrors)];
       const content = names.map((name) => contents.get(name)).find((found) => found !== undefined);
       const priority = getValue(object, 'spec', 'priority');
       return { key, priority: typeof priority === 'number' ? priority : 0, content };
     });
+}
+
+/** Returns mirrors with their sources. */
+function readMirrors(objects: readonly JsonObject[]): { mirror: string; source: string }[] {
+  const lists = ['imageDigestMirrors', 'imageTagMirrors', 'repositoryDigestMirrors'];
+  return objects.flatMap((object) =>
+    lists.flatMap((list) =>
+      getObjects(object, 'spec', list).flatMap((entry) =>
+        getTexts(entry, 'mirrors').map((mirror) => ({ mirror, source: getText(entry, 'source') })),
+      ),
+    ),
+  );
+}
+
+/** Returns the images that an image may be a mirror of. */
+function mapBack(image: string, mirrors: readonly { mirror: string; source: string }[]): string[] {
+  return mirrors
+    .filter(({ mirror }) => image.startsWith(mirror) && /^(?:[/:@]|$)/.test(image.slice(mirror.length)))
+    .map(({ mirror, source }) => source + image.slice(mirror.length));
 }
 
 /** Throws OpmateError NOT_FOUND for a catalog that no CatalogSource of the snapshot has. */
@@ -82,7 +107,9 @@ export function requireCatalogSources(
   objects: readonly JsonObject[],
   names: Iterable<string>,
 ): void {
-  const images = objects.map((object) => getText(object, 'spec', 'image'));
+  const mirrors = readMirrors(objects);
+  const own = objects.map((object) => getText(object, 'spec', 'image'));
+  const images = [...own, ...own.flatMap((image) => mapBack(image, mirrors))];
   for (const name of names) {
     const isKnown = sources.some(({ key }) => key.name === name || `${key.namespace}/${key.name}` === name);
     if (isKnown || images.includes(name)) continue;

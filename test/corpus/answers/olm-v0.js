@@ -7,11 +7,8 @@ const session = await openSession();
 export async function answer({ id, namespace, globalNamespace, objects, catalogs }) {
   const contents = new Map();
   for (const [name, content] of Object.entries(catalogs)) {
-    if (content?.fbc !== undefined) contents.set(name, { blobs: content.fbc });
-    else if (content !== null)
-      contents.set(name, {
-        references: content.dirs.map((directory) => path.join(process.env.PLAN_ROOT ?? '.', directory)),
-      });
+    const references = content?.dirs?.map((directory) => path.join(process.env.PLAN_ROOT ?? '.', directory));
+    contents.set(name, content === null ? null : references ? { references } : { blobs: content.fbc });
   }
   const request = {
     snapshot: toSnapshot(objects),

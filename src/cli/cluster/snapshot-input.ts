@@ -1,0 +1,51 @@
+import type { CatalogContent } from '../../api/cluster/read-resolver-catalogs.js';
+import type { ClusterText } from '../../cluster/snapshot-files.js';
+import { invalidValue, redactUrls } from '../../core/errors.js';
+import { pushTo } from '../../core/groups.js';
+import { argument } from '../command/declaration.js';
+import { grouped, list, repeated, text } from '../command/flags.js';
+import type { CommandContext } from '../context.js';
+import { readNamedInput } from '../input.js';
+
+/** Argument of commands that read a snapshot. */
+export const snapshotArgument = argument(
+  '[snapshot...]',
+  'objects of the cluster: files, must-gather directories, - for stdin (default: -)',
+);
+
+/** Flags of commands that resolve a snapshot. */
+export const snapshotFlags = {
+  ...grouped('Input', {
+    catalog: repeated('name=reference', 'content of a CatalogSource: [NAMESPACE/]NAME=REF or IMAGE=REF'),
+    filename: repeated('file', 'objects to apply first, such as a new Subscription', { short: 'f' }),
+    globalNamespace: text('namespace', 'namespace of the catalogs that all namespaces see', {
+      defaultText: 'detected automatically',
+    }),
+  }),
+  namespace: list('name', 'only these namespaces', { short: 'n', group: 'Selection' }),
+};
+
+/** Reads the files of a snapshot; directories are read by the library. */
+export async function readSnapshotPlaces(
+  places: readonly string[],
+  context: CommandContext,
+): Promise<(string | ClusterText)[]> {
+  const read: (string | ClusterText)[] = [];
+  for (const place of places.length === 0 ? ['-'] : places)
+    read.push(place === '-' ? await readNamedInput(place, context) : place);
+  return read;
+}
+
+/** Reads the values of `--catalog`; those of one name are one catalog. Throws UsageError. */
+export function parseSnapshotCatalogs(values: readonly string[] | undefined): Map<string, CatalogContent> {
+  const references = new Map<string, string[]>();
+  for (const value of values ?? []) {
+    const [, name = '', reference = ''] = /^([^=]+)=(.+)$/s.exec(value) ?? [];
+    if (name === '')
+      throw invalidValue('--catalog', redactUrls(value), 'not a catalog', {
+        hint: 'use NAME=REF, where NAME is that of a CatalogSource or its image',
+      });
+    pushTo(references, name, reference);
+  }
+  return new Map([...references].map(([name, list]) => [name, { references: list }]));
+}

@@ -407,6 +407,19 @@ export {
 } from './api/bundle/openshift-versions.js';
 export type { RepositoryFinding } from './repo/checks/check.js';
 export type { RepositoryChanges } from './repo/changes.js';
+export { releaseBundle, type ReleaseBundleOptions, type RepositoryEdit } from './api/repo/release-bundle.js';
+export {
+  promoteCatalog,
+  type PromoteCatalogOptions,
+  type PromotedCatalog,
+} from './api/repo/promote-catalog.js';
+export {
+  onboardOperator,
+  type OnboardOperatorOptions,
+  type OnboardedOperator,
+} from './api/repo/onboard-operator.js';
+export { readRepositoryStatus, type OutdatedPart } from './api/repo/repository-status.js';
+export type { PromotedOperator } from './repo/promote.js';
 export type { CatalogState } from './repo/write-catalogs.js';
 
 export { type Registry, type RegistryOptions, startRegistry } from './serve/registry/registry.js';

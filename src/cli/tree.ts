@@ -97,8 +97,12 @@ export const commands: CommandTree = {
       render: leaf(() => import('./repo/render.js')),
       check: leaf(() => import('./repo/check.js')),
       changes: leaf(() => import('./repo/changes.js')),
+      release: leaf(() => import('./repo/release.js')),
+      promote: leaf(() => import('./repo/promote.js')),
+      onboard: leaf(() => import('./repo/onboard.js')),
+      status: leaf(() => import('./repo/status.js')),
     },
-    { helpGroup: 'Catalogs', exampleOf: ['render', 'check'] },
+    { helpGroup: 'Catalogs', exampleOf: ['render', 'check', 'release', 'promote'] },
   ),
   cluster: group(
     'predict what OLM does on a cluster',

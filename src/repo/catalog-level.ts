@@ -15,3 +15,11 @@ export function getCatalogLevel(catalog: string): CatalogLevel {
     ? 'bundle-object-to-csv-metadata'
     : 'none';
 }
+
+/**
+ * Returns the migration level of a catalog that a release adds a bundle to; unlike `make catalogs`, the release pipeline
+ * takes only names `vX.Y` for versions. (Source: operatorcert/utils.py.)
+ */
+export function getReleaseLevel(catalog: string): CatalogLevel {
+  return /^v\d+\.\d+$/.test(catalog) ? getCatalogLevel(catalog) : 'none';
+}

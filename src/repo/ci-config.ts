@@ -122,7 +122,7 @@ function readCatalogNames(field: Field): string[] | undefined {
 }
 
 /** Reports whether a name is a single component of a path. */
-function isPlainName(name: string): boolean {
+export function isPlainName(name: string): boolean {
   return /^[^/\\\0]+$/.test(name) && !name.startsWith('.');
 }
 

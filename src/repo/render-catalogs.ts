@@ -196,7 +196,7 @@ function reportSharedPackages(
   const reported = new Set<string>();
   for (const { job, output } of rendered) {
     for (const catalog of job.catalogs) {
-      for (const name of output.packages) {
+      for (const { name } of output.facts.packages) {
         const owner = getOrAdd(owners, `${catalog} ${name}`, () => job.operator);
         const key = `${owner} ${job.operator} ${name}`;
         if (owner === job.operator || reported.has(key)) continue;

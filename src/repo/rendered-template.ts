@@ -5,6 +5,7 @@ import type { TemplateType } from '../catalog/template/template.js';
 import { withOpen } from '../core/concurrency.js';
 import { logDiagnostic, silentLogger } from '../core/log.js';
 import { writeNewFile } from '../files/write-new-file.js';
+import type { CatalogFacts } from '../model/facts.js';
 import type { SourceSession } from '../source/session.js';
 import { renderTemplate } from '../source/template.js';
 import type { BundleStore } from './bundle-store.js';
@@ -16,14 +17,15 @@ export interface RenderedTemplate {
   file: string;
   /** SHA-256 of its bytes, in hexadecimal. */
   sha256: string;
-  /** Names of the packages in the catalog. */
-  packages: string[];
+  facts: CatalogFacts;
 }
 
 interface RenderToFileOptions {
   type: TemplateType;
   level: CatalogLevel;
   bundles: Pick<BundleStore, 'read'>;
+  /** Name of the template in messages; default: its path. */
+  label?: string | undefined;
   /** New file. */
   target: string;
   /** End the file with exactly one line break, as the shell script of `make catalogs` does. */
@@ -36,11 +38,11 @@ interface RenderToFileOptions {
 export async function renderTemplateToFile(
   file: string,
   session: SourceSession,
-  { type, level, bundles, target, trimsEnd = false, warns = true }: RenderToFileOptions,
+  { type, level, bundles, label = file, target, trimsEnd = false, warns = true }: RenderToFileOptions,
 ): Promise<RenderedTemplate> {
-  return withOpen(openFile(file, file), async (handle) => {
+  return withOpen(openFile(file, label), async (handle) => {
     const { size } = await handle.stat();
-    const template = await readTemplate({ handle, label: file, size }, type, session);
+    const template = await readTemplate({ handle, label, size }, type, session);
     const { logger = silentLogger } = session;
     for (const warning of warns ? template.warnings : []) {
       logDiagnostic(logger, { ...warning, line: await template.findLine(warning.path ?? []) });
@@ -55,7 +57,7 @@ export async function renderTemplateToFile(
       const hash = createHash('sha256');
       const pieces = assembly.write(session);
       await writeNewFile(target, hashed(trimsEnd ? withOneLineBreak(pieces) : pieces, hash));
-      return { file: target, sha256: hash.digest('hex'), packages: facts.packages.map(({ name }) => name) };
+      return { file: target, sha256: hash.digest('hex'), facts };
     });
   });
 }

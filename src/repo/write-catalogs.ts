@@ -2,9 +2,11 @@ import { copyFile, mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { createReadStream } from 'node:fs';
 import { createHash } from 'node:crypto';
+import { writeNewFile } from '../files/write-new-file.js';
 import { changeDirectory } from '../files/change-directory.js';
 import { readdirIfPresent } from '../files/file-status.js';
 import type { OperatorCatalog } from './render-catalogs.js';
+import type { ChangedFile } from './changed-file.js';
 import { type Repository, isFile, pathIn } from './repository.js';
 
 /** State of a catalog of an operator compared with the repository. */
@@ -40,18 +42,25 @@ export async function compareCatalogs(
   return states;
 }
 
-/** Writes rendered catalogs that differ, all or none; directories of other catalogs are left unchanged. */
-export async function writeCatalogs(
+/** Changes of a repository that take effect together. */
+interface RepositoryWrite {
+  catalogs: readonly OperatorCatalog[];
+  /** Of `catalogs`, in their order. */
+  states: readonly CatalogState[];
+  files?: readonly ChangedFile[] | undefined;
+}
+
+/** Writes rendered catalogs and other files that differ, all or none; other catalogs are left unchanged. */
+export async function writeRepository(
   repository: Repository,
-  catalogs: readonly OperatorCatalog[],
-  states: readonly CatalogState[],
+  { catalogs, states, files = [] }: RepositoryWrite,
 ): Promise<void> {
-  const root = pathIn(repository, 'catalogs');
-  if (states.every(({ state }) => state === 'unchanged')) return;
-  await changeDirectory(root, { beside: true, subject: root }, async (change) => {
+  const changed = files.filter(({ before, after }) => before !== after);
+  if (changed.length === 0 && states.every(({ state }) => state === 'unchanged')) return;
+  await changeDirectory(repository.root, { subject: repository.root }, async (change) => {
     for (const [index, { catalog, operator, rendered }] of catalogs.entries()) {
       if (states[index]?.state === 'unchanged') continue;
-      const place = path.join(catalog, operator);
+      const place = path.join('catalogs', catalog, operator);
       if (rendered === undefined) {
         change.remove(place);
         continue;
@@ -59,6 +68,11 @@ export async function writeCatalogs(
       const staged = path.join(change.staging, String(index));
       await mkdir(staged);
       await copyFile(rendered.file, path.join(staged, catalogFile));
+      change.put(staged, place);
+    }
+    for (const [index, { path: place, after }] of changed.entries()) {
+      const staged = path.join(change.staging, `file-${index}`);
+      await writeNewFile(staged, after);
       change.put(staged, place);
     }
   });

@@ -21,6 +21,9 @@ import { opmate } from './command.js';
 const families = {
   'make-catalogs': writeMakeCatalogs,
   'make-catalogs-small': writeMakeCatalogsSmall,
+  release: writeRelease,
+  promote: writePromote,
+  onboard: writeOnboard,
   changes: writeChanges,
   checks: writeChecks,
   versions: writeVersions,
@@ -99,6 +102,53 @@ async function writeMakeCatalogsSmall(world) {
     const [operator] = readdirSync(path.join(target, 'operators'));
     const { exit, stderr } = await opmate(['repo', 'render', operator], target, world.environment);
     writeResult('make-catalogs-small', name, target, { exit, stderr });
+  }
+}
+
+async function writeRelease(world) {
+  for (const { name, target, parameters } of copyCases('release', world)) {
+    const { operator, version, bundle_pullspec: image } = parameters;
+    const args = ['repo', 'release', operator, version, '--image', image];
+    const { exit, stderr } = await opmate(args, target, world.environment);
+    const templates = path.join(target, 'operators', operator, 'catalog-templates');
+    if (existsSync(templates)) cpSync(templates, path.join(target, 'catalog-templates'), { recursive: true });
+    writeResult('release', name, target, { exit, error: exit === 0 ? null : stderr });
+  }
+}
+
+async function writePromote(world) {
+  for (const { name, target, parameters } of copyCases('promote', world)) {
+    const args = [
+      'repo',
+      'promote',
+      '--from',
+      `v${parameters.source}`,
+      '--to',
+      `v${parameters.target}`,
+      '-o',
+      'json',
+    ];
+    const { stdout, stderr } = await opmate(args, target, world.environment);
+    writeResult('promote', name, target, stdout.length > 0 ? JSON.parse(stdout) : { stderr });
+  }
+}
+
+async function writeOnboard(world) {
+  for (const { name, source, target, parameters } of copyCases('onboard', world)) {
+    const args = ['repo', 'onboard', parameters.operator];
+    for (const version of parameters.supported_catalogs) {
+      const directory = path.join(target, 'index', version);
+      mkdirSync(directory, { recursive: true });
+      cpSync(path.join(source, 'index', `${version}.yaml`), path.join(directory, 'catalog.yaml'));
+      args.push('--index', `v${version}=${directory}`);
+    }
+    const { exit, stderr } = await opmate(args, target, world.environment);
+    // Bundles are not part of the answer.
+    const operator = path.join(target, 'operators', parameters.operator);
+    for (const entry of readdirSync(operator)) {
+      if (/^\d/.test(entry)) rmSync(path.join(operator, entry), { recursive: true });
+    }
+    writeResult('onboard', name, target, { exit, stderr });
   }
 }
 

@@ -155,6 +155,14 @@ insecure = true
     await opmate('repo', 'render');
     const bundleOfOperator = path.join(sandbox.work, 'world/operators/demo/1.0.0');
     await cp(path.join(sandbox.work, 'world/bundle'), bundleOfOperator, { recursive: true });
+    await cp(path.join(sandbox.work, 'world/bundle'), path.join(bundleOfOperator, '../1.1.0'), {
+      recursive: true,
+    });
+    await sandbox.write({
+      'world/operators/demo/1.1.0/release-config.yaml': {
+        catalog_templates: [{ template_name: 'v4.18.yaml', channels: ['stable'] }],
+      },
+    });
     await opmate('oci', 'copy', 'registry.example.com/demo/bundle:v1.0.0', 'oci:layout:v1');
     const imageSet = (kind: string, chosen: object): object => ({
       kind,

@@ -32,6 +32,8 @@ function examplesOf(command: Command, words: readonly string[] = []): RunnableEx
 /** Examples that cannot run here, each with the test of their command. */
 const elsewhere: Readonly<Record<string, string>> = {
   'opmate probe --addr registry.example.com:50051 --tls --tls-ca-cert ca.crt': 'probe.test.ts, with TLS',
+  'opmate repo release demo 1.1.0 --image registry.example.com/demo/bundle:v1.1.0 --dry-run':
+    'repo/release-bundle.test.ts, with a matching template',
   'opmate repo changes --base origin/main': 'repo/check-repository.test.ts, with a Git repository',
   'opmate bundle deployment apply -f deployment.yaml': 'bundle-deployment-apply.test.ts, with a cluster',
   'opmate bundle deployment apply -f deployment.yaml --watch --yes': 'the same',
@@ -42,7 +44,12 @@ const elsewhere: Readonly<Record<string, string>> = {
 };
 
 /** Examples that end with another code than 0, because they find something. */
-const codes: Readonly<Record<string, number>> = { 'catalog diff': 3, 'mirror diff': 3, 'repo check': 3 };
+const codes: Readonly<Record<string, number>> = {
+  'catalog diff': 3,
+  'mirror diff': 3,
+  'repo check': 3,
+  'repo status': 3,
+};
 
 /** Commands that go on until they are stopped; the first line that they print is waited for. */
 const servers: ReadonlySet<string> = new Set(['oci serve', 'view', 'serve', 'registry serve']);

@@ -1,12 +1,8 @@
-import { withOpen } from '../../core/concurrency.js';
-import { withTemporaryDirectory } from '../../files/temporary-directory.js';
-import { createBundleStore } from '../../repo/bundle-store.js';
 import { renderCatalogs } from '../../repo/render-catalogs.js';
 import { openRepository } from '../../repo/repository.js';
-import { type CatalogState, compareCatalogs, writeCatalogs } from '../../repo/write-catalogs.js';
+import { type CatalogState, compareCatalogs, writeRepository } from '../../repo/write-catalogs.js';
 import type { Session } from '../../source/session.js';
-import { readBundleImage } from '../../source/template.js';
-import { withImageCache } from './image-cache.js';
+import { withRendering } from './rendering-session.js';
 
 /** Options of `renderRepository`. */
 export interface RenderRepositoryOptions {
@@ -35,15 +31,11 @@ export async function renderRepository(
   { operators, catalogs: names, check = false }: RenderRepositoryOptions = {},
 ): Promise<RenderedRepository> {
   const repository = await openRepository(root);
-  const cached = await withImageCache(session);
-  const store = createBundleStore((image) => readBundleImage(image, cached), session.temporaryDirectory);
-  return withOpen(store, (bundles) =>
-    withTemporaryDirectory(session, async (directory) => {
-      const options = { operators, catalogs: names, bundles, directory };
-      const catalogs = await renderCatalogs(repository, session, options);
-      const states = await compareCatalogs(repository, catalogs);
-      if (!check) await writeCatalogs(repository, catalogs, states);
-      return { catalogs: states, images: bundles.size };
-    }),
-  );
+  return withRendering(session, async ({ bundles, directory }) => {
+    const options = { operators, catalogs: names, bundles, directory };
+    const catalogs = await renderCatalogs(repository, session, options);
+    const states = await compareCatalogs(repository, catalogs);
+    if (!check) await writeRepository(repository, { catalogs, states });
+    return { catalogs: states, images: bundles.size };
+  });
 }

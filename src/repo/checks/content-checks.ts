@@ -34,7 +34,11 @@ async function checkNetworkPolicy(
 }
 
 /** Reports bundle images outside of `allowed_bundle_registries`. A prefix ends at a component of a name. */
-function checkBundleImages(catalog: CheckedCatalog, report: Report, { repositoryConfig }: CheckContext): void {
+function checkBundleImages(
+  catalog: CheckedCatalog,
+  report: Report,
+  { repositoryConfig }: CheckContext,
+): void {
   const allowed = getTexts(repositoryConfig.value, 'allowed_bundle_registries');
   if (allowed.length === 0) return;
   const isAllowed = (image: string): boolean =>
@@ -47,7 +51,11 @@ function checkBundleImages(catalog: CheckedCatalog, report: Report, { repository
   if (first === undefined) return;
   const images = joinNames(wrong.map(({ image }) => image));
   const hint = `use images of ${allowed.join(', ')}`;
-  report('error', `bundle images of other registries: ${images}`, { file: catalog.file, line: first.line, hint });
+  report('error', `bundle images of other registries: ${images}`, {
+    file: catalog.file,
+    line: first.line,
+    hint,
+  });
 }
 
 function checkBundleObjects(catalog: CheckedCatalog, report: Report): void {

@@ -15,8 +15,10 @@ interface RequiredField {
   isRequired?: boolean;
 }
 
-const isText = (min: number, max = Infinity) => (value: JsonValue) =>
-  typeof value === 'string' && value.length >= min && value.length <= max;
+const isText =
+  (min: number, max = Infinity) =>
+  (value: JsonValue) =>
+    typeof value === 'string' && value.length >= min && value.length <= max;
 const isHttpUrl = (value: JsonValue): boolean => typeof value === 'string' && /^https?:\/\/.+/.test(value);
 const isTag = (value: JsonValue): boolean =>
   typeof value === 'string' && /^\S+\/[^\s/]+[:@][^\s/]+$/.test(value);
@@ -39,7 +41,8 @@ function isBase64(text: string): boolean {
 
 function isTime(value: JsonValue): boolean {
   if (typeof value !== 'string') return false;
-  const isForm = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}(?::?\d{2}(?::?\d{2}(?:[.,]\d+)?)?)?(?:Z|[+-]\d{2}(?::?\d{2})?)?)?$/i;
+  const isForm =
+    /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}(?::?\d{2}(?::?\d{2}(?:[.,]\d+)?)?)?(?:Z|[+-]\d{2}(?::?\d{2})?)?)?$/i;
   return isForm.test(value) && !Number.isNaN(Date.parse(value.slice(0, 10)));
 }
 
@@ -54,15 +57,29 @@ const fields: readonly RequiredField[] = [
     isValid: (value) => typeof value === 'string' && capabilityLevels.has(value),
     expected: `one of ${[...capabilityLevels].join(', ')}`,
   },
-  { path: annotation('categories'), isValid: isCategories, expected: 'categories of OperatorHub, separated by commas' },
+  {
+    path: annotation('categories'),
+    isValid: isCategories,
+    expected: 'categories of OperatorHub, separated by commas',
+  },
   { path: annotation('containerImage'), isValid: isTag, expected: 'an image with a tag or digest' },
   { path: annotation('createdAt'), isValid: isTime, expected: 'a time such as 2026-01-31T00:00:00Z' },
   { path: annotation('repository'), isValid: isHttpUrl, expected: 'an HTTP or HTTPS URL' },
   { path: annotation('support'), isValid: isText(3), expected: 'at least 3 characters' },
   { path: annotation('description'), isValid: isText(10), expected: 'at least 10 characters' },
   { path: ['spec', 'displayName'], isValid: isText(3, 50), expected: '3 to 50 characters', isRequired: true },
-  { path: ['spec', 'description'], isValid: isText(20), expected: 'at least 20 characters', isRequired: true },
-  { path: ['spec', 'icon'], isValid: isListOf(isIcon), expected: 'an image in base64 with its media type', isRequired: true },
+  {
+    path: ['spec', 'description'],
+    isValid: isText(20),
+    expected: 'at least 20 characters',
+    isRequired: true,
+  },
+  {
+    path: ['spec', 'icon'],
+    isValid: isListOf(isIcon),
+    expected: 'an image in base64 with its media type',
+    isRequired: true,
+  },
   {
     path: ['spec', 'version'],
     isValid: (value) => typeof value === 'string' && tryParse(parseVersion, value) !== undefined,
@@ -75,7 +92,12 @@ const fields: readonly RequiredField[] = [
     expected: 'a list of name and email',
     isRequired: true,
   },
-  { path: ['spec', 'provider', 'name'], isValid: isText(3), expected: 'at least 3 characters', isRequired: true },
+  {
+    path: ['spec', 'provider', 'name'],
+    isValid: isText(3),
+    expected: 'at least 3 characters',
+    isRequired: true,
+  },
   {
     path: ['spec', 'links'],
     isValid: isListOf((item) => isText(3)(getText(item, 'name')) && isHttpUrl(getText(item, 'url'))),
@@ -96,7 +118,8 @@ function checkRequiredFields(bundle: CheckedBundle, _operator: CheckedOperator, 
     const severity = isRequired ? 'error' : 'warning';
     const name = path.join('.');
     if (value === null) report(severity, `${name}: missing`, placeIn(csv, path, `add ${expected}`));
-    else if (!isValid(value)) report(severity, `${name}: invalid value`, placeIn(csv, path, `use ${expected}`));
+    else if (!isValid(value))
+      report(severity, `${name}: invalid value`, placeIn(csv, path, `use ${expected}`));
   }
 }
 
@@ -117,7 +140,8 @@ const marketplace: Check = {
       const expected = `${base}/${page}?utm_source=openshift_console`;
       const value = getText(csv.value, ...annotation(key));
       if (value === expected) continue;
-      const problem = value === '' ? `annotation ${key} is missing` : `annotation ${key} is ${quoteGo(value)}`;
+      const problem =
+        value === '' ? `annotation ${key} is missing` : `annotation ${key} is ${quoteGo(value)}`;
       report('error', problem, placeIn(csv, annotation(key), `set it to ${expected}`));
     }
   },

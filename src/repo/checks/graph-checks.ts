@@ -3,7 +3,12 @@ import { joinNames } from '../../core/suggest.js';
 import { getText, getValue } from '../../document/json-fields.js';
 import type { CheckedBundle } from './bundle-model.js';
 import { type Check, type CheckedOperator, type Report, placeIn } from './check.js';
-import { type UpdateGraph, buildUpdateGraph, listOperatorChannels, updateGraphModes } from './update-graph.js';
+import {
+  type UpdateGraph,
+  buildUpdateGraph,
+  listOperatorChannels,
+  updateGraphModes,
+} from './update-graph.js';
 
 const formatBundle = ({ operator, version }: CheckedBundle): string => `${operator}/${version}`;
 
@@ -64,7 +69,11 @@ function checkUpgradeGraph({ config, directory }: CheckedOperator, report: Repor
     });
   } else if (!(updateGraphModes as readonly unknown[]).includes(mode)) {
     const hint = `use ${updateGraphModes.join(' or ')}`;
-    report('error', `unsupported updateGraph ${JSON.stringify(mode)}`, placeIn(config, ['updateGraph'], hint));
+    report(
+      'error',
+      `unsupported updateGraph ${JSON.stringify(mode)}`,
+      placeIn(config, ['updateGraph'], hint),
+    );
   }
 }
 
@@ -86,7 +95,11 @@ function checkPrunedGraph(bundle: CheckedBundle, operator: CheckedOperator, repo
   if (isAlone) return;
   const path = ['metadata', 'annotations', 'olm.skipRange'];
   const hint = 'add spec.replaces, so that older bundles stay in the channel';
-  report('warning', 'olm.skipRange without spec.replaces may prune the upgrade graph', placeIn(csv, path, hint));
+  report(
+    'warning',
+    'olm.skipRange without spec.replaces may prune the upgrade graph',
+    placeIn(csv, path, hint),
+  );
 }
 
 const common = { suite: 'community', skipsFbc: true } as const;

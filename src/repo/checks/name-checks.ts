@@ -54,7 +54,8 @@ function compareWithOthers(
   place: ReturnType<typeof placeIn>,
 ): void {
   const names = sortedByBytes(new Set(others.filter((other) => other !== '')));
-  if (names.length > 1) report('warning', `other bundles disagree about the ${what}: ${joinNames(names)}`, place);
+  if (names.length > 1)
+    report('warning', `other bundles disagree about the ${what}: ${joinNames(names)}`, place);
   else if (names.length === 1 && names[0] !== name) {
     const problem = `${what} ${quoteGo(name)} differs from other bundles, which have ${quoteGo(names[0] as string)}`;
     report('error', problem, { ...place, hint: `use ${quoteGo(names[0] as string)}` });

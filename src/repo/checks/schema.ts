@@ -10,7 +10,12 @@ export type Shape =
   | { kind: 'text'; choices?: readonly string[] }
   | { kind: 'boolean' }
   | { kind: 'list'; items: Shape; isUnique?: boolean }
-  | { kind: 'object'; fields: Readonly<Record<string, Shape>>; required?: readonly string[]; isClosed?: boolean };
+  | {
+      kind: 'object';
+      fields: Readonly<Record<string, Shape>>;
+      required?: readonly string[];
+      isClosed?: boolean;
+    };
 
 /** A value that does not have its shape. */
 interface Violation {
@@ -143,7 +148,8 @@ function checkObject(
     violations.push({ path: [...path, key], problem: 'missing', hint });
   }
   for (const [key, shape] of Object.entries(fields)) {
-    if (Object.hasOwn(value, key)) violations.push(...findViolations(value[key] as JsonValue, shape, [...path, key]));
+    if (Object.hasOwn(value, key))
+      violations.push(...findViolations(value[key] as JsonValue, shape, [...path, key]));
   }
   return violations;
 }

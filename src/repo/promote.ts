@@ -1,0 +1,110 @@
+import { copyFile, mkdir } from 'node:fs/promises';
+import path from 'node:path';
+import { ErrorList } from '../core/diagnostics-error.js';
+import { OpmateError } from '../core/errors.js';
+import { quoteGo } from '../core/go-json-quote.js';
+import { changeDirectory } from '../files/change-directory.js';
+import { listDirectory } from '../files/file-status.js';
+import { writeNewFile } from '../files/write-new-file.js';
+import { addCatalogToMapping } from './edit/ci-config-edit.js';
+import { readCiConfig } from './ci-config.js';
+import type { ChangedFile } from './changed-file.js';
+import { type Repository, findCatalogFile, listSubdirectories, pathIn } from './repository.js';
+
+/** Handling of an operator when the catalog of the next OpenShift version is created. */
+type Promotion = 'always' | 'review' | 'never';
+
+/** An operator with what its promotion changes. */
+export interface PromotedOperator {
+  operator: string;
+  promotion: Promotion;
+  /** Reason for a skipped operator, or for a catalog that is not mapped. */
+  note?: string | undefined;
+  /** Copies the catalog; false if the target has it. */
+  copiesCatalog: boolean;
+  config: ChangedFile | undefined;
+}
+
+const strategies: Readonly<Record<string, Promotion>> = {
+  always: 'always',
+  'review-needed': 'review',
+  never: 'never',
+};
+
+/**
+ * Plans the catalogs of a new OpenShift version from those of another one. Throws OpmateError NOT_FOUND if the source
+ * has no operators, and all errors of `ci.yaml`. (Source: promote-catalog.py of operator-pipelines.)
+ */
+export async function planPromotion(
+  repository: Repository,
+  source: string,
+  target: string,
+): Promise<PromotedOperator[]> {
+  const operators = await listSubdirectories(repository, 'catalogs', source);
+  if (operators.length === 0) {
+    throw new OpmateError('NOT_FOUND', 'the catalog has no operators', {
+      about: pathIn(repository, 'catalogs', source),
+    });
+  }
+  const errors = new ErrorList();
+  const planned: PromotedOperator[] = [];
+  for (const operator of operators) {
+    const item = await errors.try(() => planOperator(repository, operator, source, target));
+    if (item !== undefined) planned.push(item);
+  }
+  errors.throwIfAny();
+  return planned;
+}
+
+async function planOperator(
+  repository: Repository,
+  operator: string,
+  source: string,
+  target: string,
+): Promise<PromotedOperator> {
+  const config = await readCiConfig(repository, operator);
+  const strategy = config?.promotionStrategy ?? 'review-needed';
+  const promotion = strategies[strategy];
+  if (promotion === undefined || promotion === 'never') {
+    const note =
+      promotion === undefined ? `unknown version_promotion_strategy ${quoteGo(strategy)}` : undefined;
+    return { operator, promotion: 'never', note, copiesCatalog: false, config: undefined };
+  }
+  const copiesCatalog = (await findCatalogFile(repository, target, operator)) === undefined;
+  const isMapped = config?.mappings.some(({ catalogNames }) => catalogNames.includes(source)) ?? false;
+  const note = isMapped ? undefined : `no mapping names ${source}`;
+  const after = config === undefined ? undefined : addCatalogToMapping(config, source, target);
+  const changed =
+    config === undefined || after === undefined
+      ? undefined
+      : { path: path.join('operators', operator, 'ci.yaml'), before: config.document.text, after };
+  return { operator, promotion, note, copiesCatalog, config: changed };
+}
+
+/** Copies catalogs and adds mappings, all or none. */
+export async function writePromotion(
+  repository: Repository,
+  operators: readonly PromotedOperator[],
+  source: string,
+  target: string,
+): Promise<void> {
+  const changed = operators.filter(({ copiesCatalog, config }) => copiesCatalog || config !== undefined);
+  if (changed.length === 0) return;
+  await changeDirectory(repository.root, { subject: repository.root }, async (change) => {
+    for (const [index, { operator, copiesCatalog, config }] of changed.entries()) {
+      if (copiesCatalog) {
+        const staged = path.join(change.staging, String(index));
+        await mkdir(staged);
+        const from = pathIn(repository, 'catalogs', source, operator);
+        for (const entry of await listDirectory(from)) {
+          if (entry.isFile()) await copyFile(path.join(from, entry.name), path.join(staged, entry.name));
+        }
+        change.put(staged, path.join('catalogs', target, operator));
+      }
+      if (config === undefined) continue;
+      const file = path.join(change.staging, `config-${index}`);
+      await writeNewFile(file, config.after);
+      change.put(file, config.path);
+    }
+  });
+}

@@ -1,0 +1,177 @@
+import path from 'node:path';
+import { makeDirectory } from '../files/make-directory.js';
+import { collectFacts } from '../catalog/facts.js';
+import { withOpen } from '../core/concurrency.js';
+import { createFault } from '../core/diagnostic.js';
+import { DiagnosticsError, ErrorList } from '../core/diagnostics-error.js';
+import { OpmateError } from '../core/errors.js';
+import { quoteGo } from '../core/go-json-quote.js';
+import { decodeFile } from '../document/document.js';
+import { getText } from '../document/json-fields.js';
+import { statIfPresent } from '../files/file-status.js';
+import { readRegularFile } from '../files/read-file.js';
+import { validateCatalog } from '../graph/validate.js';
+import { formatCatalogMessage } from '../model/catalog-diagnostic.js';
+import { type CatalogFacts, emptyFacts, joinFacts } from '../model/facts.js';
+import { writeNewFile } from '../files/write-new-file.js';
+import type { SourceSession } from '../source/session.js';
+import { catalogsOnly } from '../source/source-types.js';
+import { openSource } from '../source/source.js';
+import type { BundleStore } from './bundle-store.js';
+import { getReleaseLevel } from './catalog-level.js';
+import { getPackageName, readCheckedBundle } from './checks/bundle-model.js';
+import { type CatalogMapping, isPlainName, requireMappings, templateTypes } from './ci-config.js';
+import type { ChangedFile } from './changed-file.js';
+import { readReleaseConfig } from './release-config.js';
+import {
+  type ReleasedBundle,
+  type TemplateRelease,
+  addToBasicTemplate,
+  addToSemverTemplate,
+} from './edit/release-template.js';
+import type { OperatorCatalog } from './render-catalogs.js';
+import { renderTemplateToFile } from './rendered-template.js';
+import { type Repository, hasBundle, isFile, pathIn } from './repository.js';
+
+/** Changes that release a bundle. */
+interface ReleasePlan {
+  templates: ChangedFile[];
+  catalogs: OperatorCatalog[];
+}
+
+interface ReleaseOptions {
+  operator: string;
+  version: string;
+  image: string;
+  bundles: BundleStore;
+  /** Directory for rendered catalogs. */
+  directory: string;
+}
+
+/** Maximum size of a template. */
+const maxTemplateSize = 16 * 1024 * 1024;
+
+/**
+ * Adds a bundle to the templates that its `release-config.yaml` names, renders their catalogs, and validates each of
+ * these with all of its operators. Writes nothing. Throws OpmateError with all problems of the configuration.
+ */
+export async function planRelease(
+  repository: Repository,
+  session: SourceSession,
+  { operator, version, image, bundles, directory }: ReleaseOptions,
+): Promise<ReleasePlan> {
+  if (!(await hasBundle(repository, operator, version))) {
+    throw new OpmateError('NOT_FOUND', 'not a bundle', {
+      about: pathIn(repository, 'operators', operator, version),
+    });
+  }
+  const checked = await readCheckedBundle(repository, operator, version);
+  const { name, version: csvVersion } = checked.getCsvName();
+  const packageName = getPackageName(checked) || name;
+  const csvName = getText(checked.getCsv().value, 'metadata', 'name') || `${name}.v${csvVersion}`;
+  const bundle: ReleasedBundle = { packageName, name: csvName, image };
+  const releases = await matchMappings(repository, operator, version);
+  const templates = new Map<string, ChangedFile>();
+  const catalogs = new Map<string, OperatorCatalog>();
+  for (const [index, { release, mapping }] of releases.entries()) {
+    const file = path.join('operators', operator, 'catalog-templates', release.templateName);
+    const before = templates.get(file)?.after ?? (await readIfPresent(pathIn(repository, file)));
+    const add = mapping.type === 'olm.semver' ? addToSemverTemplate : addToBasicTemplate;
+    const after = add(before, pathIn(repository, file), bundle, release);
+    const first = templates.get(file)?.before;
+    templates.set(file, { path: file, before: templates.has(file) ? first : before, after });
+    const changed = path.join(directory, `template-${index}`, path.basename(release.templateName));
+    await makeDirectory(path.dirname(changed));
+    await writeNewFile(changed, after);
+    for (const catalog of mapping.catalogNames) {
+      const target = path.join(directory, `${index}-${catalogs.size}-${catalog}.yaml`);
+      const type = templateTypes[mapping.type as keyof typeof templateTypes];
+      const options = {
+        type,
+        level: getReleaseLevel(catalog),
+        bundles,
+        target,
+        label: pathIn(repository, file),
+      };
+      catalogs.set(catalog, {
+        operator,
+        catalog,
+        rendered: await renderTemplateToFile(changed, session, options),
+      });
+    }
+  }
+  const errors = new ErrorList(session.signal);
+  for (const catalog of catalogs.values()) {
+    await errors.try(() => validateWithOthers(repository, catalog, session));
+  }
+  errors.throwIfAny();
+  return { templates: [...templates.values()], catalogs: [...catalogs.values()] };
+}
+
+/** Returns the mapping of each template that a release names. Throws OpmateError with all unmapped ones. */
+async function matchMappings(
+  repository: Repository,
+  operator: string,
+  version: string,
+): Promise<{ release: TemplateRelease; mapping: CatalogMapping }[]> {
+  const { document, templates } = await readReleaseConfig(repository, operator, version);
+  const config = await requireMappings(repository, operator);
+  const errors = new ErrorList();
+  const matched = templates.flatMap((release) => {
+    const mapping = config.mappings.find(({ templateName }) => templateName === release.templateName);
+    if (mapping !== undefined && release.templateName.split('/').every(isPlainName))
+      return [{ release, mapping }];
+    const place = document.findPlace([...release.path, 'template_name']);
+    const problem = `template ${quoteGo(release.templateName)} is not mapped to a catalog in ${config.file}`;
+    const hint = 'add it to fbc.catalog_mapping';
+    errors.add(
+      new DiagnosticsError([createFault('not-found', problem, { file: document.name, ...place, hint })]),
+    );
+    return [];
+  });
+  errors.throwIfAny();
+  return matched;
+}
+
+async function readIfPresent(file: string): Promise<string | undefined> {
+  if (!(await isFile(file))) return undefined;
+  return decodeFile(await readRegularFile(file, maxTemplateSize), file);
+}
+
+/** Validates a catalog with the new content of one operator. Throws OpmateError. */
+async function validateWithOthers(
+  repository: Repository,
+  { operator, catalog, rendered }: OperatorCatalog,
+  session: SourceSession,
+): Promise<void> {
+  const root = pathIn(repository, 'catalogs', catalog);
+  const others = await readOthers(root, operator, session);
+  const own = rendered?.facts ?? emptyFacts();
+  const facts = joinFacts([others, own]);
+  const { message, problems } = validateCatalog(facts);
+  if (message === undefined) return;
+  const details = problems.map((problem) => formatCatalogMessage(problem)).join('; ');
+  throw new OpmateError('INVALID', `the catalog would be invalid: ${details || message}`, { about: root });
+}
+
+/** Returns the facts of all other operators in a catalog. */
+async function readOthers(root: string, operator: string, session: SourceSession): Promise<CatalogFacts> {
+  if ((await statIfPresent(root)) === undefined) return emptyFacts();
+  return withOpen(openSource(root, session, catalogsOnly), async (source) => {
+    if (source.kind !== 'catalog') throw new OpmateError('UNSUPPORTED', 'not a catalog', { about: root });
+    const { signal, logger } = session;
+    const facts = await collectFacts(source.catalog, { signal, logger });
+    const isOther = ({ origin }: { origin?: { file: string } | undefined }): boolean => {
+      const file = origin?.file ?? '';
+      const relative = file.startsWith(`${root}/`) ? file.slice(root.length + 1) : file;
+      return relative.split('/')[0] !== operator;
+    };
+    return {
+      ...facts,
+      packages: facts.packages.filter(isOther),
+      channels: facts.channels.filter(isOther),
+      bundles: facts.bundles.filter(isOther),
+      deprecations: facts.deprecations.filter(isOther),
+    };
+  });
+}

@@ -1,0 +1,146 @@
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { onboardOperator } from '../../../src/api/repo/onboard-operator.js';
+import { promoteCatalog } from '../../../src/api/repo/promote-catalog.js';
+import { releaseBundle } from '../../../src/api/repo/release-bundle.js';
+import { renderRepository } from '../../../src/api/repo/render-repository.js';
+import { readRepositoryStatus } from '../../../src/api/repo/repository-status.js';
+import { failureOf } from '../../support/connect.js';
+import {
+  basicTemplate,
+  ciConfig,
+  openRepositoryWorld,
+  readIn,
+  repositoryWith,
+} from '../../support/operator-repository.js';
+import { smallBundle } from '../../support/small-bundle.js';
+
+const operator = 'operators/widget';
+
+function bundleFiles(version: string, releaseConfig: string): Record<string, string> {
+  const files = smallBundle({ packageName: 'widget', version });
+  return {
+    [`${operator}/${version}/manifests/widget.clusterserviceversion.yaml`]: files[
+      'manifests/csv.yaml'
+    ] as string,
+    [`${operator}/${version}/metadata/annotations.yaml`]: files['metadata/annotations.yaml'] as string,
+    [`${operator}/${version}/release-config.yaml`]: releaseConfig,
+  };
+}
+
+describe('release of a bundle', () => {
+  it('keeps comments of the template, shows a diff, and writes template and catalogs together', async () => {
+    const { session, serve } = await openRepositoryWorld();
+    const [first, second] = [await serve('widget', '1.0.0'), await serve('widget', '1.1.0')];
+    const template = `schema: olm.template.basic
+entries:
+  - schema: olm.package
+    name: widget
+    defaultChannel: stable # the only one
+  # all versions
+  - schema: olm.channel
+    package: widget
+    name: stable
+    entries:
+      - name: widget.v1.0.0
+  - schema: olm.bundle
+    image: ${first}
+`;
+    const root = await repositoryWith({
+      [`${operator}/ci.yaml`]: ciConfig({ 'a.yaml': ['v4.18'] }),
+      [`${operator}/catalog-templates/a.yaml`]: template,
+      ...bundleFiles(
+        '1.1.0',
+        'catalog_templates:\n- template_name: a.yaml\n  channels: [stable]\n  replaces: widget.v1.0.0\n',
+      ),
+    });
+    const options = { operator: 'widget', version: '1.1.0', image: second };
+    const planned = await releaseBundle(root, session, { ...options, dryRun: true });
+    expect(planned.diff).toContain('+  - name: widget.v1.1.0');
+    expect(existsSync(path.join(root, 'catalogs'))).toBe(false);
+    await releaseBundle(root, session, options);
+    const released = await readIn(root, operator, 'catalog-templates/a.yaml');
+    expect(released).toMatch(/defaultChannel: stable +# the only one\n/);
+    expect(released).toContain('  # all versions\n- schema: olm.channel\n');
+    expect(released).toContain(`- schema: olm.bundle\n  image: ${second}\n`);
+    expect(await readIn(root, 'catalogs/v4.18/widget/catalog.yaml')).toContain('name: widget.v1.1.0');
+    await releaseBundle(root, session, options);
+    expect(await readIn(root, operator, 'catalog-templates/a.yaml')).toBe(released);
+  });
+
+  it('changes nothing if the catalog would be invalid or a template is not mapped', async () => {
+    const { session, serve } = await openRepositoryWorld();
+    const [first, second] = [await serve('widget', '1.0.0'), await serve('widget', '1.1.0')];
+    const template = basicTemplate('widget', ['1.0.0'], [first]);
+    const root = await repositoryWith({
+      [`${operator}/ci.yaml`]: ciConfig({ 'a.yaml': ['v4.18'] }),
+      [`${operator}/catalog-templates/a.yaml`]: template,
+      ...bundleFiles('1.1.0', 'catalog_templates:\n- template_name: a.yaml\n  channels: [stable]\n'),
+      ...bundleFiles('1.2.0', 'catalog_templates:\n- template_name: b.yaml\n  channels: [stable]\n'),
+    });
+    const heads = await failureOf(
+      releaseBundle(root, session, { operator: 'widget', version: '1.1.0', image: second }),
+    );
+    expect(heads.message).toContain('multiple channel heads');
+    const unmapped = await failureOf(
+      releaseBundle(root, session, { operator: 'widget', version: '1.2.0', image: second }),
+    );
+    expect(unmapped.message).toContain('release-config.yaml:2');
+    expect(await readIn(root, operator, 'catalog-templates/a.yaml')).toBe(template);
+    expect(existsSync(path.join(root, 'catalogs'))).toBe(false);
+  });
+});
+
+describe('promotion and onboarding', () => {
+  it('copies catalogs by the strategy of each operator, and maps them', async () => {
+    const { session } = await openRepositoryWorld();
+    const strategy = (value: string): string =>
+      `# kept\nfbc:\n  enabled: true\n  version_promotion_strategy: ${value}\n  catalog_mapping:\n  - template_name: a.yaml\n    catalog_names: [v4.22]\n    type: olm.template.basic\n`;
+    const root = await repositoryWith({
+      [`${operator}/ci.yaml`]: strategy('always'),
+      'operators/gadget/ci.yaml': strategy('never'),
+      'catalogs/v4.22/widget/catalog.yaml': 'schema: olm.package\nname: widget\n',
+      'catalogs/v4.22/gadget/catalog.yaml': 'schema: olm.package\nname: gadget\n',
+    });
+    const { operators } = await promoteCatalog(root, session, { from: 'v4.22', to: 'v5.0' });
+    expect(operators.map(({ operator: name, promotion }) => `${name} ${promotion}`)).toEqual([
+      'gadget never',
+      'widget always',
+    ]);
+    expect(await readIn(root, 'catalogs/v5.0/widget/catalog.yaml')).toContain('name: widget');
+    expect(existsSync(path.join(root, 'catalogs/v5.0/gadget'))).toBe(false);
+    expect(await readIn(root, operator, 'ci.yaml')).toContain('catalog_names: [v4.22, v5.0]');
+    expect(await readIn(root, operator, 'ci.yaml')).toContain('# kept');
+  });
+
+  it('creates templates from indexes, and reports what is out of date', async () => {
+    const { session, serve } = await openRepositoryWorld();
+    const image = await serve('widget', '1.0.0');
+    const index = {
+      'index/a.yaml': basicTemplate('widget', ['1.0.0'], [image]),
+      'index/catalog.json': [
+        { schema: 'olm.package', name: 'widget', defaultChannel: 'stable' },
+        { schema: 'olm.channel', package: 'widget', name: 'stable', entries: [{ name: 'widget.v1.0.0' }] },
+        { schema: 'olm.bundle', package: 'widget', name: 'widget.v1.0.0', image, properties: [] },
+      ]
+        .map((blob) => JSON.stringify(blob))
+        .join('\n'),
+    };
+    const root = await repositoryWith({
+      [`${operator}/ci.yaml`]: 'updateGraph: semver-mode\nreviewers: [someone]\n',
+      ...bundleFiles('1.0.0', ''),
+      ...bundleFiles('1.1.0', ''),
+      'index/catalog.json': index['index/catalog.json'],
+    });
+    const indexes = { 'v4.18': path.join(root, 'index') };
+    await onboardOperator(root, session, { operator: 'widget', indexes });
+    const config = await readIn(root, operator, 'ci.yaml');
+    expect(config).toContain('reviewers: [someone]');
+    expect(config).not.toContain('updateGraph');
+    await renderRepository(root, session);
+    expect(await readRepositoryStatus(root, session)).toEqual([
+      { operator: 'widget', path: 'operators/widget/1.1.0', reason: 'in no catalog' },
+    ]);
+  });
+});

@@ -205,7 +205,7 @@ export class Field<Failure extends undefined = undefined> {
     if (!this.isPresent) return undefined;
     const texts: Record<string, string> = {};
     for (const [key, field] of this.entries(max) ?? []) {
-      const text = field.value === null ? '' : field.anyText(Infinity);
+      const text = field.isPresent ? field.anyText(Infinity) : '';
       if (text !== undefined) setJsonKey(texts, key, text);
     }
     return texts;

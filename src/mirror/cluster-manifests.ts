@@ -102,6 +102,9 @@ function emptySize(kind: MirrorSetKind, index: number, options: MirrorSetOptions
   return Buffer.byteLength(encodeMirrorSet(kind, [], index, options)) - ' []'.length;
 }
 
+/** Annotation of a CatalogSource and ClusterCatalog: reference of the catalog that theirs was mirrored from. */
+export const sourceAnnotation = 'mirroredFrom';
+
 interface CatalogSourceOptions extends ObjectMetadata {
   name: string;
   image: string;

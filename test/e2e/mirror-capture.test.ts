@@ -1,7 +1,8 @@
-import { mkdir } from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { load } from 'js-yaml';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startRegistry } from '../../src/serve/registry/registry.js';
 import { useSandbox } from '../support/command-line.js';
 import { type FaultRegistry, startFaultRegistry } from '../support/fault-registry.js';
 import { type OperatorSet, serveOperatorSet } from '../support/operator-set.js';
@@ -219,6 +220,75 @@ mirror:
     expect(result.stdout).toContain(
       '# ClusterExtension ext: installed engine.v1.4.0, channels stable-v1, stable-v2, version 1.x\n',
     );
+  });
+
+  it('maps a mirrored catalog to its source by annotation, lock or reference, and else warns of the mirror', async () => {
+    const target = await startRegistry({ directory: at('target') });
+    const host = new URL(target.url).host;
+    const config = `kind: ImageSetConfiguration\napiVersion: mirror.openshift.io/v2alpha1\nmirror:\n  operators:\n  - catalog: ${operators.catalog}\n`;
+    await sandbox.write({ 'isc.yaml': config });
+    const common = ['-c', 'isc.yaml', '--workspace', 'file://mirrored', '--use-http'];
+    const mirrored = await sandbox
+      .run(['mirror', ...common, `docker://${host}/olm`])
+      .finally(() => target.close());
+    expect(mirrored).toMatchObject({ code: 0 });
+    const resources = path.join('mirrored', 'working-dir', 'cluster-resources');
+    const text = await readFile(at(resources, 'cs-index-v1.yaml'), 'utf8');
+    expect(await readFile(at(resources, 'cc-index-v1.yaml'), 'utf8')).toContain(
+      `mirroredFrom: ${operators.catalog}`,
+    );
+    const write = async (name: string, written: string): Promise<string> => {
+      const objects = [
+        load(written) as object,
+        subscription('w', { ...bySource, name: 'widget', channel: 'stable' }),
+      ];
+      await sandbox.write({ [name]: listOf(...objects) });
+      return name;
+    };
+    const bySource = { source: 'cs-index-v1', sourceNamespace: 'openshift-marketplace' };
+    const catalogsOf = (stdout: string): string[] =>
+      (load(stdout) as { mirror: { operators: { catalog: string }[] } }).mirror.operators.map(
+        ({ catalog }) => catalog,
+      );
+    const annotated = await capture(await write('annotated.json', text));
+    expect(annotated).toMatchObject({ code: 0, stderr: '' });
+    expect(catalogsOf(annotated.stdout)).toEqual([operators.catalog]);
+
+    // Objects of other tools, and of earlier releases, have no such annotation.
+    const bare = await write('bare.json', text.replace(/ +mirroredFrom: .*\n/, ''));
+    const lock = path.join('mirrored', 'working-dir', 'opmate.lock.json');
+    for (const file of [lock, 'mirrored']) {
+      const locked = await capture(bare, '--lock', file);
+      expect(locked).toMatchObject({ code: 0, stderr: '' });
+      expect(catalogsOf(locked.stdout)).toEqual([operators.catalog]);
+    }
+    const image = `${host}/olm/acme/index:v1`;
+    const named = await capture(bare, '--catalog', `${image}=${operators.catalog}`, '--use-http');
+    expect(named).toMatchObject({ code: 0 });
+    expect(catalogsOf(named.stdout)).toEqual([operators.catalog]);
+    expect(named.stdout).toContain(`a mirror at ${image}`);
+    const unknown = await capture(bare);
+    expect(unknown.stderr).toContain(
+      `${image} is a mirror, and its source is unknown (specify the lock of the mirror run`,
+    );
+    expect(catalogsOf(unknown.stdout)).toEqual([image]);
+
+    // Without any annotation, the mirror sets of the cluster tell that their host is a mirror.
+    const mirrorSet = object(
+      'config.openshift.io/v1',
+      'ImageDigestMirrorSet',
+      { name: 'idms' },
+      { spec: { imageDigestMirrors: [{ source: 'quay.io/other', mirrors: [`${host}/other`] }] } },
+    );
+    const source = {
+      ...(load(text) as object),
+      metadata: { name: 'cs-index-v1', namespace: 'openshift-marketplace' },
+    };
+    await sandbox.write({
+      'sets.json': listOf(source, mirrorSet, subscription('w', { ...bySource, name: 'widget' })),
+    });
+    expect((await capture('sets.json')).stderr).toContain('is a mirror, and its source is unknown');
+    expect((await capture('sets.json', '--lock', lock)).stderr).toBe('');
   });
 
   it('checks against local catalogs, and finds the catalog of an extension in them', async () => {

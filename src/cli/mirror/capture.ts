@@ -18,11 +18,10 @@ export const command = defineCommand({
   ],
   inherits: mirrorFlags,
   flags: {
-    catalog: repeated(
-      '[image=]reference',
-      'check against this catalog, named IMAGE in the cluster if different',
-      { group: 'Input' },
-    ),
+    catalog: repeated('[image=]reference', 'check against this catalog; an image is the source of IMAGE', {
+      group: 'Input',
+    }),
+    lock: text('lock', 'map mirrored catalogs to their sources by this lock', { group: 'Input' }),
     to: text('file', 'write to this file (default: stdout)', { group: 'Output' }),
   },
   examples: {
@@ -40,7 +39,10 @@ export const command = defineCommand({
         place === '-' ? readNamedInput(place, context) : place,
       ),
     );
-    const { configuration, warnings } = await captureImageSet(inputs, session, { catalogs });
+    const { configuration, warnings } = await captureImageSet(inputs, session, {
+      catalogs,
+      locks: options.lock === undefined ? [] : [options.lock],
+    });
     session.logger.close();
     for (const warning of warnings) session.logger.report(warning);
     await writeTo(options.to, configuration, context, session.logger, (file) => [

@@ -70,14 +70,19 @@ interface Request {
   version: Version | undefined;
 }
 
+/** Sources of mirrored catalogs by their images in the cluster; undefined for an unknown one. */
+export type FindSource = (image: string) => string | undefined;
+
 /**
  * Maps installed operators of a cluster to catalogs, packages, channels and minimum versions of an image set.
- * `knownFacts` has known catalogs by their images in the cluster. Throws DiagnosticsError with all unreadable documents,
+ * `knownFacts` has known catalogs by their images in the cluster. The source of a mirrored catalog is, in this order, that
+ * of `findSource`, its annotation, and that of the mirror sets of the cluster. Throws DiagnosticsError with all unreadable documents,
  * and OpmateError NOT_FOUND if nothing is installed, or nothing can be mapped.
  */
 export function captureCluster(
   objects: ClusterObjects,
   knownFacts: ReadonlyMap<string, CatalogFacts>,
+  findSource: FindSource = () => undefined,
 ): ClusterCapture {
   const warnings: Diagnostic[] = [];
   const requested = new Map<string, { reasons: Set<string>; requests: Request[] }>();
@@ -211,11 +216,29 @@ export function captureCluster(
     known.reasons.add(
       image === catalog.image ? catalog.title : `${catalog.title}, a mirror at ${catalog.image}`,
     );
+    if (image === catalog.image && known.requests.length === 0) warnOfMirror(catalog, image);
     known.requests.push(request);
   }
 
-  /** Returns the source of a mirrored image by the mirror sets of the cluster; the longest match takes precedence. */
+  /** Warns about an image in a mirror whose source is unknown: mirroring from there needs the mirror, and copies a part. */
+  function warnOfMirror({ title, isMirror }: ClusterCatalog, image: string): void {
+    const getHost = (name: string): string => name.split('/', 1)[0] ?? '';
+    const isListed = (key: 'mirror' | 'source'): boolean =>
+      objects.mirrors.some((entry) => getHost(entry[key]) === getHost(image));
+    if (findSource(image) !== undefined || !(isMirror || (isListed('mirror') && !isListed('source')))) return;
+    const hint = 'specify the lock of the mirror run, or the source of this catalog';
+    warn(title, `${image} is a mirror, and its source is unknown`, hint, 'unknown-source');
+  }
+
+  /** Returns the source of a mirrored image; the image itself if it is unknown. */
   function getSource(image: string): string {
+    const own = [...objects.catalogSources.values(), ...objects.clusterCatalogs.values()];
+    const annotated = own.find((catalog) => catalog.image === image && isImage(catalog.source))?.source;
+    return findSource(image) ?? annotated ?? getMirrorSetSource(image);
+  }
+
+  /** Returns the source of a mirrored image by the mirror sets of the cluster; the longest match takes precedence. */
+  function getMirrorSetSource(image: string): string {
     const isBelow = (mirror: string): boolean =>
       image.startsWith(mirror) && ['', '/', ':', '@'].includes(image.charAt(mirror.length));
     const match = objects.mirrors

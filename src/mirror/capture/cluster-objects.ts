@@ -1,6 +1,7 @@
 import type { Diagnostic } from '../../core/diagnostic.js';
 import type { JsonObject, JsonValue } from '../../document/json.js';
 import { getList, getObject, getText, getValue } from '../../document/json-fields.js';
+import { sourceAnnotation } from '../cluster-manifests.js';
 import { getLabels } from '../../kube/label-selector.js';
 import { type ClusterFile, readClusterManifests } from '../../cluster/snapshot-files.js';
 
@@ -24,6 +25,10 @@ export interface ClusterCatalog {
   title: string;
   /** Undefined for a catalog without an image. */
   image: string | undefined;
+  /** Reference of the catalog that it was mirrored from, by its annotation; empty for none. */
+  source: string;
+  /** A mirroring tool created it. */
+  isMirror: boolean;
   priority: number;
   labels: ReadonlyMap<string, string>;
   isEnabled: boolean;
@@ -141,7 +146,7 @@ const readers: Readonly<Record<string, Reader>> = {
   'operators.coreos.com/CatalogSource': ({ catalogSources }, { value, name, namespace, title }) => {
     const image = getText(value, 'spec', 'image');
     catalogSources.set(`${namespace}/${name}`, {
-      ...{ title, image: image === '' ? undefined : image, isEnabled: true },
+      ...{ title, image: image === '' ? undefined : image, ...readOrigin(value), isEnabled: true },
       priority: getNumber(value, 'spec', 'priority'),
       labels: getLabels(value),
     });
@@ -149,7 +154,7 @@ const readers: Readonly<Record<string, Reader>> = {
   'olm.operatorframework.io/ClusterCatalog': ({ clusterCatalogs }, { value, name, title }) => {
     const image = getText(value, 'spec', 'source', 'image', 'ref');
     clusterCatalogs.set(name, {
-      ...{ title, image: image === '' ? undefined : image },
+      ...{ title, image: image === '' ? undefined : image, ...readOrigin(value) },
       priority: getNumber(value, 'spec', 'priority'),
       // Every catalog has its name as a label. (Source: catalogd.)
       labels: new Map([...getLabels(value), ['olm.operatorframework.io/metadata.name', name]]),
@@ -174,6 +179,12 @@ const readers: Readonly<Record<string, Reader>> = {
   'config.openshift.io/ImageTagMirrorSet': readMirrors('imageTagMirrors'),
   'operator.openshift.io/ImageContentSourcePolicy': readMirrors('repositoryDigestMirrors'),
 };
+
+function readOrigin(value: JsonObject): Pick<ClusterCatalog, 'source' | 'isMirror'> {
+  const source = getText(value, 'metadata', 'annotations', sourceAnnotation);
+  const creator = getText(value, 'metadata', 'annotations', 'createdBy');
+  return { source, isMirror: source !== '' || /^(?:opmate|oc-mirror)\b/.test(creator) };
+}
 
 function getNumber(value: JsonValue | undefined, ...path: string[]): number {
   const match = getValue(value, ...path);

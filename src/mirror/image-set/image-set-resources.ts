@@ -1,11 +1,13 @@
 import { OpmateError } from '../../core/errors.js';
 import { groupBy } from '../../core/groups.js';
+import { findReference, formatReference } from '../../core/reference.js';
 import {
   type MirrorEntry,
   type MirrorSetKind,
   encodeCatalogSource,
   encodeClusterCatalog,
   encodeMirrorSets,
+  sourceAnnotation,
 } from '../cluster-manifests.js';
 import {
   type MirroredRelease,
@@ -103,7 +105,7 @@ export function encodeClusterResources(
         name: catalogName ?? `${prefix}cs-${suffix}`,
         image,
         labels: template?.labels,
-        annotations: { ...template?.annotations, ...annotations },
+        annotations: { ...template?.annotations, ...annotations, ...nameSource(catalog) },
         pollInterval: minutes === undefined ? undefined : `${minutes}m`,
         spec: { ...template?.spec, image, sourceType: 'grpc' },
       }),
@@ -115,11 +117,18 @@ export function encodeClusterResources(
         name: catalogName ?? `${prefix}cc-${suffix}`,
         image,
         pollIntervalMinutes: minutes,
-        annotations,
+        annotations: { ...annotations, ...nameSource(catalog) },
       }),
     );
   }
   return files;
+}
+
+/** Returns the annotation that maps a mirrored catalog to its source; none for a local one, which has no reference elsewhere. */
+function nameSource({ operator: { catalog } }: MirroredCatalog): Record<string, string> {
+  const reference = findReference(catalog);
+  if (reference?.transport !== 'docker') return {};
+  return { [sourceAnnotation]: formatReference(reference) };
 }
 
 /** Kinds of images that clusters never pull by their source names. */

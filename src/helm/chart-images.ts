@@ -131,7 +131,16 @@ function createImageCollection(label: string, paths: readonly JsonPath[]) {
     warn(`not mirrored, ${problem}: ${shown.join(', ')}${advice}`);
   };
 
+  /** Removes guesses from the values for images that were rendered from these with their registry. */
+  const dropGuesses = (): void => {
+    const rendered = [...images.values()].filter(({ isGuess }) => !isGuess);
+    const names = new Set(rendered.flatMap(({ text }) => listPathsBelow(text)));
+    for (const { text, file, isGuess } of images.values())
+      if (isGuess && file.endsWith('/values.yaml') && names.has(toPathText(text))) images.delete(text);
+  };
+
   const finish = (): ChartImages => {
+    dropGuesses();
     for (const text of images.keys()) elsewhere.delete(text);
     warnAbout(untagged, 'no tag or digest');
     warnAbout(elsewhere, 'used by no pod', '; add imagePaths for required ones');
@@ -153,6 +162,19 @@ function isTagged(text: string): boolean {
   if (text === '' || text.length > 500) return false;
   const reference = findReference(text);
   return reference?.transport === 'docker' && (reference.tag ?? reference.digest) !== undefined;
+}
+
+/** Returns a reference without its registry, if it names one. */
+function toPathText(text: string): string {
+  const reference = findReference(text);
+  const prefix = reference?.transport === 'docker' ? `${reference.registry}/` : '';
+  return text.startsWith(prefix) ? text.slice(prefix.length) : text;
+}
+
+/** Returns the texts that values may have for an image: its path and tag, and each end of the path. */
+function listPathsBelow(text: string): string[] {
+  const parts = toPathText(text).split('/');
+  return parts.map((_, i) => parts.slice(i).join('/'));
 }
 
 const maxListDepth = 10;

@@ -316,6 +316,36 @@ describe('opmate mirror of charts', () => {
     expect(await mappingOf('guess')).toContain(`docker://${image}=`);
   });
 
+  it('names a template that fails, also if the run fails, and prefers rendered images to guesses from values', async () => {
+    const image = `${source.host}/acme/portal:v1`;
+    await mkdir(at('part', 'templates'), { recursive: true });
+    const values = `global: {registry: "${source.host}"}\nimage: {repository: acme/portal, tag: v1}\nother: {repository: acme/side, tag: v2}\n`;
+    const secret =
+      'apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata:\n  a: {{ .Values.nope.deeper | b64enc }}\n';
+    await sandbox.write({
+      'part/Chart.yaml': 'apiVersion: v2\nname: part\nversion: 0.1.0\n',
+      'part/values.yaml': values,
+      'part/templates/pod.yaml': pod(
+        '{{ .Values.global.registry }}/{{ .Values.image.repository }}:{{ .Values.image.tag }}',
+      ),
+      'part/templates/secret.yaml': secret,
+      'part.yaml': `${head}  helm:\n    local:\n    - path: part\n`,
+      'clash.yaml': `${head}  helm:\n    local:\n    - path: part\n  additionalImages:\n  - name: quay.example.com/acme/portal:v1\n`,
+    });
+    const result = await dryRun('part');
+    expect(result).toMatchObject({ code: 0 });
+    const warning = 'part/templates/secret.yaml:5: not evaluated: ';
+    expect(result.stderr).toContain(warning);
+    const mapping = await mappingOf('part');
+    expect(mapping).toContain(`docker://${image}=`);
+    expect(mapping).toContain('docker://docker.io/acme/side:v2=');
+    expect(mapping).not.toContain('docker.io/acme/portal');
+    const clash = await dryRun('clash');
+    expect(clash).toMatchObject({ code: 1 });
+    expect(clash.stderr).toContain('same target for');
+    expect(clash.stderr).toContain(warning);
+  });
+
   it.each([
     [
       'a path that leads out',

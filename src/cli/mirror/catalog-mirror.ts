@@ -46,6 +46,7 @@ const flags = {
   continueOnError: flag('continue on errors (default: true)', { default: true, group: 'Behavior' }),
   maxPerRegistry: maxPerRegistryFlag('4'),
   ...copyFlags,
+  dryRun: flag('check that every image exists without copying', { group: 'Output' }),
 };
 
 type CatalogMirrorOptions = FlagValues<typeof flags> & GlobalOptions;

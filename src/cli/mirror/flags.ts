@@ -23,7 +23,7 @@ export const copyFlags = {
     fromDir: text('directory', 'root of file:// sources, if different'),
   }),
   referrers: flag('also copy referrers such as signatures', { group: 'Selection' }),
-  dryRun: flag('check that every image exists without copying', { group: 'Output' }),
+  dryRun: flag('copy nothing; check each image, or with --config write mapping.txt', { group: 'Output' }),
   output: outputFormat(['text', 'json'], { defaultText: 'text' }),
   ...grouped('Registry', {
     insecure: flag('allow plain HTTP and unverified certificates'),

@@ -20,7 +20,7 @@ import { describeFailures } from './options.js';
  * lock for `opmate mirror --locked`. Reads blobs of catalogs only.
  */
 export const command = defineCommand({
-  summary: 'show what a mirror run would copy, in bytes',
+  summary: 'show what a mirror run would copy, in bytes, and write its lock',
   arguments: [argument('<destination>', 'docker://REGISTRY[/PATH] or file://DIR')],
   inherits: mirrorFlags,
   flags: {

@@ -120,23 +120,23 @@ function readRoot(root: Field, file: string, key: keyof typeof forms): ImageSetC
   const blocked = key === 'mirror' ? root.field(key).field('blockedImages').optionalList() : [];
   const hasItems = ({ value }: Field): boolean => Array.isArray(value) && value.length > 0;
   const hasImages = [listed.operators, listed.additionalImages].some(hasItems);
-  if (
-    !hasImages &&
-    hasOnlyKeys(fields[key], sections) &&
-    !isFilled(listed.helm) &&
-    !isFilled(listed.platform)
-  ) {
+  if (!hasImages && hasOnlyKeys(fields[key], sections) && !isFilled(listed.helm) && releases === undefined) {
     fields[key].fail(`nothing to ${key}`, { hint: `list catalogs below ${key}.operators` });
   }
   return {
     ...{ file, archiveBytes, operators, additionalImages, helm, releases },
     blockedImages: readItems(blocked, readBlockedImage),
-    warnings: isFilled(listed.samples) ? [formatNoEffect(listed.samples, file)] : [],
+    warnings: [
+      ...(isFilled(listed.samples) ? [formatNoEffect(listed.samples, file, 'as with oc-mirror')] : []),
+      ...(isFilled(listed.platform) && releases === undefined
+        ? [formatNoEffect(listed.platform, file, 'it has neither channels nor a release')]
+        : []),
+    ],
   };
 }
 
-function formatNoEffect({ place: { line, column }, path }: Field, file: string): string {
-  return `${file}:${line}:${column}: ${path.join('.')}: no effect, as with oc-mirror`;
+function formatNoEffect({ place: { line, column }, path }: Field, file: string, reason: string): string {
+  return `${file}:${line}:${column}: ${path.join('.')}: no effect, ${reason}`;
 }
 
 /** Reads the catalogs; reports those with one target. */

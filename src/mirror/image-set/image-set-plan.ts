@@ -92,6 +92,7 @@ export async function planImageSet(
   options: PlanOptions,
 ): Promise<ImageSetPlan> {
   const opened: { close(): Promise<void> }[] = [];
+  const chartWarnings: string[] = [];
   const close = async (): Promise<void> => {
     for (const item of opened.splice(0)) await item.close();
   };
@@ -104,7 +105,10 @@ export async function planImageSet(
       openReleases(config.releases, options),
     ] as const;
     const [, openedCharts, openedReleases] = await Promise.allSettled(reading);
-    if (openedCharts.status === 'fulfilled') opened.push(openedCharts.value);
+    if (openedCharts.status === 'fulfilled') {
+      opened.push(openedCharts.value);
+      chartWarnings.push(...openedCharts.value.charts.flatMap(({ needed }) => needed.warnings));
+    }
     if (openedReleases.status === 'fulfilled') opened.push(openedReleases.value);
     const selected = (await errors.try(() => reading[0])) ?? [];
     for (const result of reading.slice(1)) await errors.try<unknown>(() => result);
@@ -133,11 +137,13 @@ export async function planImageSet(
         ...config.warnings,
         ...catalogs.flatMap(({ selection }) => selection.warnings),
         ...unmet,
-        ...charts.flatMap(({ needed }) => needed.warnings),
+        ...chartWarnings,
         ...warnings,
       ]),
     };
   } catch (error) {
+    // A chart that was not rendered whole may be the reason.
+    for (const warning of chartWarnings) options.logger?.log('warn', warning);
     await close();
     throw error;
   }

@@ -5,7 +5,6 @@ import { type RegistryReference, parseReference } from '../../core/reference.js'
 import type { Field } from '../../document/field.js';
 import type { ChannelRequest } from '../../release/select-releases.js';
 import {
-  hasOnlyKeys,
   openItem,
   readBounds,
   readNamed,
@@ -24,7 +23,10 @@ const otherNames: Readonly<Record<string, string>> = { x86_64: 'amd64', aarch64:
 
 const keys = ['graph', 'channels', 'architectures', 'platforms', 'release', 'kubeVirtContainer'] as const;
 
-/** Reads the section, which may be empty; reports errors to the document's diagnostics. (Source: oc-mirror v2.) */
+/**
+ * Reads the section; undefined if it asks for no release and no graph image. Reports errors to the document's
+ * diagnostics. (Source: oc-mirror v2.)
+ */
 export function readReleaseConfig(section: Field) {
   const fields = section.object(keys);
   if (fields === undefined || Object.keys(section.jsonObject() ?? {}).length === 0) return undefined;
@@ -41,9 +43,8 @@ export function readReleaseConfig(section: Field) {
   }
   const release = fields.release.optionalParsed(parseRelease);
   const graph = fields.graph.optionalBoolean();
-  if (items.length === 0 && !fields.release.isSet && !graph && hasOnlyKeys(section, keys)) {
-    section.fail('no releases', { hint: 'add channels, or set release to a release image' });
-  }
+  const kubeVirtContainer = fields.kubeVirtContainer.optionalBoolean();
+  if (items.length === 0 && !fields.release.isSet && !graph) return undefined;
   return {
     channels,
     /** Architectures of releases; `multi` for multi-architecture releases. */
@@ -55,7 +56,7 @@ export function readReleaseConfig(section: Field) {
     /** Mirrors the graph image too. */
     graph,
     place: section.place,
-    kubeVirtContainer: fields.kubeVirtContainer.optionalBoolean(),
+    kubeVirtContainer,
   };
 }
 

@@ -24,6 +24,7 @@ const accepted: Record<string, string> = {
   'no apiVersion':
     'kind: ImageSetConfiguration\nmirror:\n  additionalImages:\n  - name: quay.io/acme/tool:v1\n',
   'empty sections': `${operator}  platform: {}\n  helm:\n  samples: []\n  blockedImages:\n`,
+  'a platform without releases': `${operator}  platform:\n    architectures: [multi, amd64]\n    kubeVirtContainer: true\n`,
   everything: `${head}archiveSize: 4
 mirror:
   operators:
@@ -72,10 +73,6 @@ const refused: Record<string, [text: string, fault: string]> = {
     'set.yaml:1:1: kind: expected ImageSetConfiguration, got "DeleteImageSetConfiguration" ' +
       '(use kind: ImageSetConfiguration)',
   ],
-  'releases of no channel': [
-    `${operator}  platform:\n    kubeVirtContainer: true\n`,
-    'set.yaml:6:3: mirror.platform: no releases (add channels, or set release to a release image)',
-  ],
   'an unknown architecture': [
     `${operator}  platform:\n    graph: true\n    architectures: [x86_64]\n`,
     'set.yaml:8:21: mirror.platform.architectures[0]: unknown architecture "x86_64" (use "amd64")',
@@ -113,6 +110,10 @@ const refused: Record<string, [text: string, fault: string]> = {
   'no catalog': [
     `${head}mirror:\n  operators:\n  - full: true\n`,
     'set.yaml:5:5: mirror.operators[0].catalog: missing',
+  ],
+  'a platform without releases, and nothing else': [
+    'kind: ImageSetConfiguration\napiVersion: mirror.openshift.io/v2alpha1\nmirror:\n  platform:\n    architectures: [amd64]\n',
+    'set.yaml:3:1: mirror: nothing to mirror (list catalogs below mirror.operators)',
   ],
   'nothing to mirror': [
     `${head}mirror: {}\n`,
@@ -198,6 +199,16 @@ describe('mirror/image-set-config', () => {
 
   it.each(Object.entries(refusedByReader))('refuses %s', (_name, [text, fault]) => {
     expect(faultsOf(text)).toEqual([fault]);
+  });
+
+  it('warns of sections without effect', () => {
+    const text = `${operator}  platform:\n    architectures: [amd64]\n  samples: [{name: a}]\n`;
+    const { warnings, releases } = readImageSetConfiguration(text, 'set.yaml');
+    expect(warnings).toEqual([
+      'set.yaml:8:3: mirror.samples: no effect, as with oc-mirror',
+      'set.yaml:6:3: mirror.platform: no effect, it has neither channels nor a release',
+    ]);
+    expect(releases).toBeUndefined();
   });
 
   it('reports every fault, in the order of the text', () => {

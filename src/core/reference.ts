@@ -89,6 +89,26 @@ export function looksLikePath(text: string): boolean {
   return /^(?:\.{0,2}\/|~|\.{1,2}$)/.test(text);
 }
 
+/**
+ * Parses the name of an image in a registry, as documents of others have it. Decides by the text alone: nothing on this
+ * machine and no other URL is read for it. Throws OpmateError.
+ */
+export function parseRegistryImage(text: string): RegistryReference {
+  const hint = 'use an image that clusters can pull: REGISTRY/REPOSITORY:TAG or @sha256:…';
+  if (
+    /^(?:[a-z][a-z0-9+.-]*:\/\/|(?:oci|oci-archive|docker-archive|docker-daemon|configmap|git\+[a-z]+):)/i.test(
+      text,
+    )
+  )
+    throw new OpmateError('INVALID', 'invalid reference format', { subject: withoutCredentials(text), hint });
+  if (looksLikePath(text))
+    throw new OpmateError('UNSUPPORTED', 'not an image in a registry', { subject: text, hint });
+  const parsed = parseReference(text);
+  if (parsed.transport !== 'docker') throw invalidReference(text, 'invalid reference format', hint);
+  if (parsed.tag === undefined && parsed.digest === undefined) throw missingTag(text);
+  return parsed;
+}
+
 /** Returns the error for the name of an image to read that has neither tag nor digest, and may be a path. */
 export function missingTag(text: string): OpmateError {
   return /[/:@]/.test(text)

@@ -18,7 +18,7 @@ import { parseGoJson, quoteGo } from '../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { groupBy } from '../core/groups.js';
 import { silentLogger } from '../core/log.js';
-import { findReference } from '../core/reference.js';
+import { findReference, parseRegistryImage } from '../core/reference.js';
 import { type Version, parseVersion } from '../core/semver.js';
 import type { YamlPath } from '../document/yaml-full.js';
 import { getValue } from '../document/json-fields.js';
@@ -43,7 +43,7 @@ import { renderBundleSource } from './render.js';
 import { inReference } from './reference-error.js';
 import { statIfPresent } from '../files/file-status.js';
 import type { SourceSession } from './session.js';
-import { openSource } from './source.js';
+import { openPlace } from './resolve-place.js';
 
 /**
  * Renders a template as a catalog. Each image is fetched once, several in parallel; memory does not grow with their
@@ -421,23 +421,32 @@ function findSubstitutionProblem(
   }
 }
 
-/** Reads the bundle in a registry image without migrating it. Throws OpmateError. */
+/**
+ * Reads the bundle in a registry image without migrating it. Templates come from others, so local files, repositories and
+ * URLs are refused unread; directories in the words of `opm`. Throws OpmateError.
+ */
 export async function readBundleImage(image: string, session: SourceSession): Promise<BundleBlob> {
-  const stats = await statIfPresent(image);
-  if (stats?.isDirectory() === true && (await isBundleDirectory(image))) {
-    throw new OpmateError('UNSUPPORTED', `cannot render bundle directory ${quoteGo(image)}: not allowed`, {
-      hint: 'use an image that clusters can pull',
-    });
+  try {
+    parseRegistryImage(image);
+  } catch (error) {
+    throw (await findDirectoryFault(image)) ?? error;
   }
-  if (stats === undefined && /^(?:docker:\/\/|oci:|oci-archive:|docker-archive:)/.test(image)) {
-    throw new OpmateError('INVALID', 'invalid reference format', {
-      hint: 'use an image that clusters can pull: REGISTRY/REPOSITORY:TAG or @sha256:…',
-    });
-  }
-  return withOpen(openSource(image, session, { bundles: true, catalogs: false }), (source) => {
+  const place = { kind: 'image', ref: image } as const;
+  return withOpen(openPlace(place, session, { bundles: true, catalogs: false }), (source) => {
     if (source.kind === 'bundle') return renderBundleSource(source, image, { migrationLevel: 'none' });
     throw new OpmateError('UNSUPPORTED', 'is a catalog, not a bundle');
   });
+}
+
+async function findDirectoryFault(image: string): Promise<OpmateError | undefined> {
+  const stats = await statIfPresent(image).catch(() => undefined);
+  if (stats?.isDirectory() !== true) return undefined;
+  const kind = (await isBundleDirectory(image)) ? 'bundle' : 'declarative config';
+  const problem =
+    kind === 'bundle'
+      ? `cannot render bundle directory ${quoteGo(image)}: not allowed`
+      : 'cannot render declarative config directory: not allowed';
+  return new OpmateError('UNSUPPORTED', problem, { hint: 'use an image that clusters can pull' });
 }
 
 /** Reads the package metadata of a ClusterServiceVersion: its description and first icon. */

@@ -189,12 +189,23 @@ describe('opmate registry add', () => {
     [['--from-file', 'nowhere.txt'], 'nowhere.txt: no such file', ''],
     [['--from-file', 'bad.txt'], 'bad.txt:3: image reference "Quay.io/A:v1": ', 'lower case'],
     [['--from-file', 'two.txt'], 'two.txt:1: "a:v1, b:v1": not one reference', 'use one reference per line'],
+    [['--from-file', 'local.txt'], 'local.txt:1: ../bundle: not an image in a registry', 'clusters can pull'],
+    [
+      ['--from-file', 'layout.txt'],
+      'layout.txt:2: oci:layout:v1: invalid reference format',
+      'clusters can pull',
+    ],
     [['-d', 'none/x.db'], 'none/x.db', ''],
     [['-d', 'bad.txt'], 'bad.txt: not a sqlite database', ''],
     [['--require-digest', 'quay.io/a/b:v1'], 'quay.io/a/b:v1: missing digest', '@sha256:'],
     [['foo:sha256@abc'], 'foo:sha256@abc: invalid digest', 'use foo@sha256:abc'],
   ])('refuses %j', async (args, message, hint) => {
-    await sandbox.write({ 'bad.txt': '# one\n\nQuay.io/A:v1\n', 'two.txt': 'a:v1, b:v1\n' });
+    await sandbox.write({
+      'bad.txt': '# one\n\nQuay.io/A:v1\n',
+      'local.txt': '../bundle\n',
+      'layout.txt': '# a\noci:layout:v1\n',
+      'two.txt': 'a:v1, b:v1\n',
+    });
     const database = args.includes('-d') || args.includes('x.db') ? [] : ['-d', 'refused.db'];
     const result = await sandbox.run(['registry', 'add', ...args, ...database]);
     expect(result).toMatchObject({ code: 1, stdout: '' });

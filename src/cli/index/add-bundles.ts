@@ -4,7 +4,7 @@ import { inContext } from '../../core/diagnostics-error.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { type Logger, logError } from '../../core/log.js';
 import { sortedByBytes } from '../../core/order.js';
-import { statIfPresent } from '../../files/file-status.js';
+import { parseRegistryImage } from '../../core/reference.js';
 import { parseBundleReference, parsePullFrom } from '../../source/bundles.js';
 import type { AddMode } from '../../sqlite/add/add.js';
 import { type FlagValues, flag, grouped, list, text } from '../command/flags.js';
@@ -93,15 +93,16 @@ async function readReferenceList(context: CommandContext, name: string, flags: A
     const reference = content.replace(/(^|\s)#.*$/, '').trim();
     if (reference === '') continue;
     const place = { file, line: index + 1 };
-    await inContext({ subject: `${file}:${place.line}`, ...place }, async () => {
+    inContext({ subject: `${file}:${place.line}`, ...place }, () => {
       if (/[\s\0,]/.test(reference)) {
         const shown = JSON.stringify(reference.slice(0, 100));
         throw new OpmateError('INVALID', `${shown}: not one reference`, {
           hint: 'use one reference per line',
         });
       }
-      const isPath = /^\.{0,2}\//.test(reference) || (await statIfPresent(reference)) !== undefined;
-      if (!isPath) parseBundleReference(reference, flags);
+      // The list may come from an index of others, whose paths must not be read.
+      parseRegistryImage(reference);
+      parseBundleReference(reference, flags);
     });
     references.push(reference);
   }

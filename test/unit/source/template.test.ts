@@ -157,6 +157,38 @@ describe('source/template semver', () => {
     }
   });
 
+  it('reads no local file, repository or URL that a template names in place of an image', async () => {
+    const { render, registry } = await openWorld();
+    const directory = await directoryWith({
+      'cm.yaml': 'kind: ConfigMap\napiVersion: v1\n',
+      ...smallBundle(),
+    });
+    const images = [
+      `git+file://${directory}`,
+      `git+https://${registry.host}/a#main`,
+      `http://${registry.host}/x.tar`,
+      `HTTPS://${registry.host}/x.tar`,
+      `${directory}/x.tar`,
+      '../x.tar',
+      `configmap:${directory}/cm.yaml`,
+      `oci:${directory}`,
+      `oci-archive:${directory}/x.tar`,
+      `docker://${registry.host}/ns/a:v1`,
+      `file://${directory}`,
+    ];
+    const lists = images.map((image) => `  - image: ${JSON.stringify(image)}\n`).join('');
+    for (const text of [
+      `schema: olm.semver\nstable:\n  bundles:\n${lists}`,
+      `schema: olm.template.basic\nentries:\n${lists.replaceAll('- image', '- schema: olm.bundle\n    image')}`,
+    ]) {
+      const faults = await faultsOf(render(text));
+      expect(faults).toHaveLength(images.length);
+      for (const fault of faults)
+        expect(fault).toMatch(/: (?:invalid reference format|not an image in a registry)/);
+    }
+    expect(registry.requests).toEqual([]);
+  });
+
   it('asks no more of a registry that cannot be reached', async () => {
     const { render } = await openWorld();
     const images = Array.from({ length: 40 }, (_, index) => `  - image: 127.0.0.1:1/ns/a:v${index}\n`).join(

@@ -51,8 +51,7 @@ const maxMessage = 500;
  * ones are skipped, as they depend on the working directory. Undefined if missing.
  */
 export async function findProgram(name: string, environment: Environment): Promise<string | undefined> {
-  for (const directory of (environment['PATH'] ?? '').split(':')) {
-    if (!path.isAbsolute(directory)) continue;
+  for (const directory of listDirectories(environment)) {
     const file = path.join(directory, name);
     try {
       await access(file, constants.X_OK);
@@ -62,6 +61,17 @@ export async function findProgram(name: string, environment: Environment): Promi
     }
   }
   return undefined;
+}
+
+function listDirectories({ PATH = '' }: Environment): string[] {
+  return PATH.split(':').filter((directory) => path.isAbsolute(directory));
+}
+
+/** Returns an environment in which programs, and those that they run, are found as by `findProgram`. */
+function withAbsolutePath(environment: Environment): NodeJS.ProcessEnv {
+  if (environment['PATH'] === undefined) return { ...environment };
+  // An empty PATH would be the working directory.
+  return { ...environment, PATH: listDirectories(environment).join(':') || '/dev/null' };
 }
 
 /**
@@ -148,7 +158,7 @@ function startProgram(
   // A separate process group: descendants end with it, and Ctrl-C on a terminal reaches opmate alone.
   const child = spawn(file, args, {
     cwd: options.workingDirectory,
-    env: { ...options.environment },
+    env: withAbsolutePath(options.environment),
     stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
     detached: true,
   });

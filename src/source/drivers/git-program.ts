@@ -1,8 +1,10 @@
-import { writeFile } from 'node:fs/promises';
+import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { makeTemporaryDirectory } from '../../files/temporary-directory.js';
-import { OpmateError, redactForeign, redactUrls } from '../../core/errors.js';
+import { showSize } from '../../archive/limits.js';
+import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
+import { LimitError, OpmateError, redactForeign, redactUrls } from '../../core/errors.js';
 import { type ProgramEnd, runToEnd, streamProgram } from '../../files/run-program.js';
 import { requireHttps } from './http-request.js';
 import type { GitPlace } from '../place.js';
@@ -37,10 +39,12 @@ export type GitOptions = Pick<
 interface GitRun {
   /** Maximum duration. */
   timeoutMs: number;
-  /** Working directory; default: the temporary directory. */
+  /** Working directory; default: an empty private one. */
   directory?: string;
   /** Maximum size of buffered output, in bytes; default 64 KiB. */
   maxOutput?: number;
+  /** Maximum size of all files in `directory`, in bytes, which git itself does not limit; checked while it runs. */
+  maxDirectorySize?: number;
 }
 
 /** The git program, configured for one repository. */
@@ -61,33 +65,32 @@ export async function withGit<T>(
   work: (git: Git) => Promise<T>,
 ): Promise<T> {
   checkRepository(source, options);
-  const { credentials } = source;
-  if (credentials?.type !== 'ssh')
-    return work(createGit(source, getEnvironment(source, options, []), options));
   const temporary = await makeTemporaryDirectory(options.temporaryDirectory, options.now());
   try {
-    const key = path.join(temporary.path, 'key');
-    const { privateKey, knownHosts } = credentials;
-    await writeFile(key, privateKey.endsWith('\n') ? privateKey : `${privateKey}\n`, { mode: 0o600 });
-    const ssh = [
-      '-F',
-      '/dev/null',
-      '-o',
-      'IdentitiesOnly=yes',
-      '-o',
-      'IdentityAgent=none',
-      '-i',
-      escapeSshPath(key),
-    ];
-    if (knownHosts !== undefined) {
-      const hosts = path.join(temporary.path, 'known_hosts');
-      await writeFile(hosts, knownHosts, { mode: 0o600 });
-      ssh.push('-o', `UserKnownHostsFile="${escapeSshPath(hosts)}"`, '-o', 'GlobalKnownHostsFile=/dev/null');
-    }
-    return await work(createGit(source, getEnvironment(source, options, ssh), options));
+    const environment = getEnvironment(source, options, await writeSshFiles(source, temporary.path));
+    // Git reads the configuration of a repository around its working directory, and others may have one in /tmp.
+    const directory = path.join(temporary.path, 'empty');
+    await mkdir(directory, { mode: 0o700 });
+    const ceiling = { GIT_CEILING_DIRECTORIES: `${temporary.path}:${path.dirname(temporary.path)}` };
+    return await work(createGit(source, { ...environment, ...ceiling }, directory, options));
   } finally {
     await temporary.remove();
   }
+}
+
+/** Writes the files of ssh credentials to a private directory, and returns the arguments of ssh. */
+async function writeSshFiles({ credentials }: GitPlace, directory: string): Promise<string[]> {
+  if (credentials?.type !== 'ssh') return [];
+  const key = path.join(directory, 'key');
+  const { privateKey, knownHosts } = credentials;
+  await writeFile(key, privateKey.endsWith('\n') ? privateKey : `${privateKey}\n`, { mode: 0o600 });
+  const isolated = ['-F', '/dev/null', '-o', 'IdentitiesOnly=yes', '-o', 'IdentityAgent=none'];
+  const ssh = [...isolated, '-i', escapeSshPath(key)];
+  if (knownHosts === undefined) return ssh;
+  const hosts = path.join(directory, 'known_hosts');
+  await writeFile(hosts, knownHosts, { mode: 0o600 });
+  const knownFiles = ['-o', `UserKnownHostsFile="${escapeSshPath(hosts)}"`, '-o', 'GlobalKnownHostsFile=/dev/null'];
+  return [...ssh, ...knownFiles];
 }
 
 /** Escapes the tokens that ssh expands in file names. */
@@ -141,8 +144,8 @@ function getEnvironment(
   const isUnverified = insecureSkipTlsVerify === true || network?.skipTlsVerify === true;
   const settings: [string, string][] = [
     ['core.hooksPath', '/dev/null'],
-    // Git would send the header to the target of a redirect.
-    ['http.followRedirects', credentials?.type === 'basic' ? 'false' : 'initial'],
+    // Git checks neither the address nor the protocol of a redirect, and sends the header along.
+    ['http.followRedirects', 'false'],
     ['http.lowSpeedLimit', '1000'],
     ['http.lowSpeedTime', '60'],
     ['gc.auto', '0'],
@@ -152,7 +155,8 @@ function getEnvironment(
   if (credentials?.type === 'basic') {
     const { username, password } = credentials;
     const token = Buffer.from(`${username}:${password}`).toString('base64');
-    settings.push(['http.extraHeader', `Authorization: Basic ${token}`]);
+    const { origin, pathname } = new URL(repository);
+    settings.push([`http.${origin}${pathname}.extraHeader`, `Authorization: Basic ${token}`]);
   }
   settings.forEach(([key, value], index) => {
     env[`GIT_CONFIG_KEY_${index}`] = key;
@@ -182,12 +186,16 @@ function quoteShell(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-function createGit(source: GitPlace, environment: Record<string, string>, options: GitOptions): Git {
-  const { signal, temporaryDirectory } = options;
+function createGit(
+  source: GitPlace,
+  environment: Record<string, string>,
+  workingDirectory: string,
+  { signal }: Pick<GitOptions, 'signal'>,
+): Git {
   const getOptions = (args: readonly string[], { directory, timeoutMs, maxOutput }: GitRun) => ({
     name: `${redactUrls(source.repository)}: git ${args[0]}`,
     environment,
-    workingDirectory: directory ?? temporaryDirectory,
+    workingDirectory: directory ?? workingDirectory,
     signal,
     timeoutMs,
     timeoutCode: 'NETWORK' as const,
@@ -196,13 +204,52 @@ function createGit(source: GitPlace, environment: Record<string, string>, option
   });
   return {
     async run(args, gitRun) {
-      const { stdout, ...end } = await runToEnd('git', args, getOptions(args, gitRun));
+      const run = (more: CancelOptions) => runToEnd('git', args, { ...getOptions(args, gitRun), ...more });
+      const { stdout, ...end } = await runWithinSize(run, gitRun, { signal });
       if (end.code !== 0) throw toError(source, args, end);
       return stdout.toString();
     },
     stream: (args, gitRun) =>
       streamProgram('git', args, getOptions(args, gitRun), (end) => toError(source, args, end)),
   };
+}
+
+const sizeIntervalMs = 250;
+
+/** Runs a program that writes to a directory, and ends it when the directory becomes too large. */
+async function runWithinSize<T>(
+  run: (options: CancelOptions) => Promise<T>,
+  { directory, maxDirectorySize }: GitRun,
+  { signal }: CancelOptions,
+): Promise<T> {
+  if (directory === undefined || maxDirectorySize === undefined) return run({ signal });
+  const tooLarge = new AbortController();
+  const check = async (): Promise<void> => {
+    if ((await measureDirectory(directory)) <= maxDirectorySize || tooLarge.signal.aborted) return;
+    tooLarge.abort(new LimitError(`repository larger than the maximum of ${showSize(maxDirectorySize)}`));
+  };
+  const timer = setInterval(() => void check(), sizeIntervalMs);
+  const stop = AbortSignal.any([tooLarge.signal, ...(signal === undefined ? [] : [signal])]);
+  try {
+    const result = await run({ signal: stop });
+    await check();
+    if (tooLarge.signal.aborted) throw tooLarge.signal.reason;
+    return result;
+  } catch (error) {
+    throw tooLarge.signal.aborted ? tooLarge.signal.reason : error;
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+/** Returns the size of all files below a directory; files that vanish meanwhile have none. */
+async function measureDirectory(directory: string): Promise<number> {
+  const entries = await readdir(directory, { withFileTypes: true, recursive: true }).catch(() => []);
+  const files = entries.filter((entry) => entry.isFile());
+  const sizes = await mapConcurrent(files, 16, ({ parentPath, name }) =>
+    stat(path.join(parentPath, name)).then(({ size }) => size, () => 0),
+  );
+  return sizes.reduce((sum, size) => sum + size, 0);
 }
 
 /** Returns the error of a failed run, with git's `fatal:` line or else its last message. */
@@ -225,6 +272,12 @@ function toError(
         credentials === undefined
           ? 'specify a Secret with secretRef in catalogs or --secret for bundles, and its directory with --secrets'
           : 'check the credentials in the Secret and their read access',
+    });
+  }
+  if (/returned error: 30\d|redirect/i.test(detail)) {
+    return new OpmateError('NETWORK', 'the server redirects to another URL', {
+      subject: shown,
+      hint: 'use the URL of the repository that the server redirects to, such as one that ends in .git',
     });
   }
   const isMissing = /not found|does not exist|not appear to be a git|did not match/.test(detail);

@@ -6,6 +6,7 @@ import { type ExtractedLayers, extractLayers } from '../../archive/layers.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { CancelledError, OpmateError, redactUrls } from '../../core/errors.js';
+import { defaultArchiveLimits } from '../../archive/limits.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type GitPlace, getDirectory, isCommit } from '../place.js';
 import type { SourceSession } from '../session.js';
@@ -159,7 +160,8 @@ async function fetchGit(
 ): Promise<ExtractedLayers> {
   return withGit(source, session, (git) =>
     withTemporaryDirectory(session, async (temporary) => {
-      const run = { timeoutMs: fetchTimeoutMs, directory: temporary };
+      const { maxUnpackedSize } = session.limits ?? defaultArchiveLimits;
+      const run = { timeoutMs: fetchTimeoutMs, directory: temporary, maxDirectorySize: maxUnpackedSize };
       const format = commit.length === 64 ? ['--object-format=sha256'] : [];
       await git.run(['init', '--quiet', '--bare', ...format], run);
       await fetchCommit(git, source, commit, run);
@@ -184,7 +186,7 @@ async function fetchCommit(
   git: Git,
   source: GitPlace,
   commit: string,
-  run: { timeoutMs: number; directory: string },
+  run: { timeoutMs: number; directory: string; maxDirectorySize: number },
 ): Promise<void> {
   const { repository, branch, tag } = source;
   const fetch = ['fetch', '--quiet', '--no-tags', '--no-recurse-submodules'];
@@ -194,7 +196,7 @@ async function fetchCommit(
   } catch (error) {
     if (error instanceof CancelledError) throw error;
     // Some servers do not allow fetching a commit by hash.
-    if (!(error instanceof OpmateError) || error.code === 'AUTH' || error.code === 'UNSUPPORTED') throw error;
+    if (!(error instanceof OpmateError) || ['AUTH', 'UNSUPPORTED', 'LIMIT'].includes(error.code)) throw error;
     if (source.commit === undefined && source.revision === undefined) {
       const ref =
         branch !== undefined ? `refs/heads/${branch}` : tag !== undefined ? `refs/tags/${tag}` : 'HEAD';

@@ -1,6 +1,8 @@
+import { randomBytes } from 'node:crypto';
 import { chmod, readFile, readdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { defaultArchiveLimits } from '../../../../src/archive/limits.js';
 import type { GitPlace } from '../../../../src/source/place.js';
 import { commitOfGit } from '../../../../src/source/drivers/git.js';
 import { createAuthority } from '../../../support/certificates.js';
@@ -151,6 +153,38 @@ describe('source/drivers/git', () => {
     await failureOf(read({ repository: `${leading.origin}/repo.git`, credentials }));
     expect(elsewhere.requests).toEqual([]);
     expect(requests.length).toBeGreaterThan(0);
+  });
+
+  it('follows no redirect, with or without a password', async () => {
+    const { directory } = await gitRepository({ 'a.yaml': 'a\n' });
+    const target = await serve({ root: path.dirname(directory) });
+    const moved = await serve({
+      root: path.dirname(directory),
+      instead: ({ url }, response) => {
+        response.writeHead(302, { location: `${target.origin}${url}` }).end();
+        return true;
+      },
+    });
+    const failure = await failureOf(read({ repository: `${moved.origin}/repo.git` }));
+    expect(failure.message).toContain('the server redirects to another URL');
+    expect(target.requests).toEqual([]);
+  });
+
+  it('ends a fetch of a repository that is larger than the limit of unpacked files', async () => {
+    const { directory } = await gitRepository({ 'a.yaml': randomBytes(3_000_000).toString('hex') });
+    const server = await serve({ root: path.dirname(directory) });
+    const limits = { ...defaultArchiveLimits, maxUnpackedSize: 1_000_000 };
+    const failure = await failureOf(read({ repository: `${server.origin}/repo.git` }, 'a.yaml', { limits }));
+    expect(failure).toMatchObject({ code: 'LIMIT', message: expect.stringContaining('larger than the maximum of') });
+  });
+
+  it('runs git and what it runs from absolute directories of PATH only', async () => {
+    const planted = await directoryWith({ git: '#!/bin/sh\necho planted >&2\nexit 1\n' });
+    await chmod(path.join(planted, 'git'), 0o755);
+    const { url } = await gitRepository({ 'a.yaml': 'a\n' });
+    const relative = path.relative(process.cwd(), planted);
+    const environment = { ...options.environment, PATH: `:${relative}:.:${process.env['PATH']}` };
+    expect(await read({ repository: url }, 'a.yaml', { environment })).toBe('a\n');
   });
 
   it('passes a password through the environment of git', async () => {

@@ -1,6 +1,6 @@
 import { runToEnd } from '../files/run-program.js';
 import { OpmateError, redactForeign } from '../core/errors.js';
-import { encodeGoJson, parseGoJson } from '../document/go-json.js';
+import { encodeGoJson, parseGoJson, quoteGo } from '../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../document/json.js';
 import { getList } from '../document/json-fields.js';
 import type { Logger } from '../core/log.js';
@@ -186,7 +186,7 @@ function listText(objects: readonly JsonObject[]): string {
 /** Shorter values would make messages unreadable, and hide nothing. */
 const minSecret = 4;
 
-/** Returns the values of a Secret, encoded and decoded. */
+/** Returns the values of a Secret as messages quote them: plain, in base64, and escaped as in Go and JSON. */
 function secretValues(object: JsonObject): string[] {
   if (object['kind'] !== 'Secret') return [];
   const { data, stringData } = object;
@@ -195,7 +195,17 @@ function secretValues(object: JsonObject): string[] {
     ? Object.values(stringData).filter((value) => typeof value === 'string')
     : [];
   const decoded = encoded.map((value) => Buffer.from(value, 'base64').toString('utf8'));
-  return [...encoded, ...decoded, ...plain].filter((value) => value.length >= minSecret);
+  const texts = [...decoded, ...plain];
+  const inBase64 = texts.map((text) => Buffer.from(text).toString('base64'));
+  const escaped = texts.flatMap((text) =>
+    [quoteGo(text), JSON.stringify(text), encodeGoJson(text, { escapeHtml: true })].map((form) =>
+      form.slice(1, -1),
+    ),
+  );
+  const trimmed = texts.map((text) => text.trim());
+  return [...encoded, ...texts, ...inBase64, ...escaped, ...trimmed].filter(
+    (value) => value.length >= minSecret,
+  );
 }
 
 /**

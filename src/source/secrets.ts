@@ -3,9 +3,11 @@ import { readFileWithin } from '../bundle/read.js';
 import { findBase64Error } from '../core/text/base64.js';
 import { type Diagnostic, formatPath } from '../core/diagnostic.js';
 import { DiagnosticsError, ErrorList } from '../core/diagnostics-error.js';
-import { LimitError, OpmateError } from '../core/errors.js';
+import { LimitError, OpmateError, UsageError } from '../core/errors.js';
+import { groupBy } from '../core/groups.js';
 import { quoteGo } from '../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../document/json.js';
+import { getObject } from '../document/json-fields.js';
 import { listManifestFiles } from '../files/file-status.js';
 import { type LinkOptions, requireWithin } from '../files/directory-root.js';
 import type { SourceCredentials } from './place.js';
@@ -24,6 +26,8 @@ export type Secrets = ReadonlyMap<string, Secret>;
 
 interface Secret extends SecretName {
   type: string;
+  /** Secrets of the user, which documents of others must not send anywhere: they are bound to hosts. */
+  isBound: boolean;
   /** Position in messages: `FILE:LINE`. */
   place: string;
   file: string;
@@ -32,6 +36,21 @@ interface Secret extends SecretName {
 
 /** The kinds of sources that use credentials. */
 export type CredentialsKind = 'image' | 'git' | 'http';
+
+/** Hosts by `[NAMESPACE/]NAME` of the Secrets that are bound to them, besides their annotations. */
+export type SecretHosts = ReadonlyMap<string, readonly string[]>;
+
+/** Parses `[NAMESPACE/]NAME=HOST` items. Throws UsageError. */
+export function parseSecretHosts(items: readonly string[]): SecretHosts {
+  const pairs = items.map((item) => {
+    const [, name = '', host = ''] = /^([^=]+)=([^=/\s][^=\s]*)$/.exec(item) ?? [];
+    if (host !== '') return { name, host };
+    const hint = 'use the form NAME=HOST, e.g. team/git=git.example.com';
+    throw new UsageError('expected NAME=HOST', { subject: quoteGo(item), hint });
+  });
+  const byName = groupBy(pairs, ({ name }) => name);
+  return new Map([...byName].map(([name, same]) => [name, same.map(({ host }) => host)]));
+}
 
 const dockerType = 'kubernetes.io/dockerconfigjson';
 const basicType = 'kubernetes.io/basic-auth';
@@ -60,7 +79,7 @@ export async function readSecrets(directory: string, options: LinkOptions = {}):
     manifests.push(...read.manifests);
   }
   errors.throwIfAny();
-  return secretsIn(manifests);
+  return secretsIn(manifests, { areBound: true });
 }
 
 /** Removes the problem of a document, unless it is one that cannot quote secret values. */
@@ -73,13 +92,16 @@ function withoutText(finding: Diagnostic): Diagnostic {
 const plainProblem =
   /^(?:invalid UTF-8|yaml: (?:(?:did not find|could not find|block sequence|mapping values|control characters)[a-z \-',:[\]{}<>]+|found (?:character that cannot|unexpected|a tab)[a-z -]+))$/;
 
-/** Selects the Secrets from manifests. Throws OpmateError for all duplicate and missing names. */
-export function secretsIn(manifests: Iterable<Manifest>): Secrets {
+/**
+ * Selects the Secrets from manifests; `areBound` for those of the user, default: those of the author of a document.
+ * Throws OpmateError for all duplicate and missing names.
+ */
+export function secretsIn(manifests: Iterable<Manifest>, { areBound = false } = {}): Secrets {
   const secrets = new Map<string, Secret>();
   const errors = new ErrorList();
   for (const manifest of manifests) {
     if (manifest.kind !== 'Secret' || manifest.apiVersion !== 'v1') continue;
-    const secret = toSecret(manifest);
+    const secret = toSecret(manifest, areBound);
     const key = toKey(secret);
     const { place, file } = secret;
     const other = secrets.get(key);
@@ -98,11 +120,19 @@ export function secretsIn(manifests: Iterable<Manifest>): Secrets {
   return secrets;
 }
 
-function toSecret(manifest: Manifest): Secret {
+function toSecret(manifest: Manifest, isBound: boolean): Secret {
   const { name, namespace, file } = manifest;
   const { type } = manifest.load();
   const place = formatPosition(file, manifest.placeOf().line);
-  return { name, namespace, type: typeof type === 'string' ? type : 'Opaque', place, file, manifest };
+  return {
+    name,
+    namespace,
+    type: typeof type === 'string' ? type : 'Opaque',
+    isBound,
+    place,
+    file,
+    manifest,
+  };
 }
 
 function formatPosition(file: string, line: number | undefined): string {
@@ -113,15 +143,21 @@ function toKey({ namespace, name }: SecretName): string {
   return namespace === '' ? name : `${namespace}/${name}`;
 }
 
+/** Source that requests credentials. */
+export interface CredentialsRequest extends SecretName {
+  kind: CredentialsKind;
+  /** Repository or URL of a document; undefined if the user named both the source and the Secret. */
+  address?: string | undefined;
+  hosts?: SecretHosts | undefined;
+}
+
 /**
- * Returns the credentials in a Secret; one without a namespace matches any namespace. Throws OpmateError for a missing
- * Secret, an unsupported type or missing keys, never with values.
+ * Returns the credentials in a Secret; one without a namespace matches any namespace. A Secret of the user with a
+ * password or key must be bound to the host of the address. Throws OpmateError for a missing or unbound Secret, an
+ * unsupported type or missing keys, never with values.
  */
-export function getCredentials(
-  secrets: Secrets,
-  requested: SecretName,
-  kind: CredentialsKind,
-): SourceCredentials {
+export function getCredentials(secrets: Secrets, requested: CredentialsRequest): SourceCredentials {
+  const { kind } = requested;
   const secret = secrets.get(toKey(requested)) ?? secrets.get(requested.name);
   if (secret === undefined) {
     const elsewhere = [...secrets.values()].filter(({ name }) => name === requested.name).map(toKey);
@@ -141,6 +177,7 @@ export function getCredentials(
       hint: `use type ${supportedTypes[kind].join(' or ')} for ${kind}`,
     });
   }
+  requireBinding(secret, requested, subject);
   const object = secret.manifest.load();
   const optional = (key: string): string | undefined => findValue(object, key, secret);
   const required = (key: string): string => {
@@ -175,6 +212,43 @@ export function getCredentials(
       });
     }
   }
+}
+
+/** Annotations that bind a Secret to a host. (Source: Tekton.) */
+const hostAnnotation = /^tekton\.dev\/git-/;
+
+function requireBinding(secret: Secret, { address, hosts }: CredentialsRequest, subject: string): void {
+  // A docker configuration names its registries.
+  if (!secret.isBound || address === undefined || secret.type === dockerType) return;
+  const target = readAddress(address);
+  const annotations = getObject(secret.manifest.load(), 'metadata', 'annotations');
+  const bound = [
+    ...Object.entries(annotations).flatMap(([key, value]) =>
+      hostAnnotation.test(key) && typeof value === 'string' ? [value] : [],
+    ),
+    ...(hosts?.get(toKey(secret)) ?? []),
+    ...(hosts?.get(secret.name) ?? []),
+  ];
+  const isSame = (text: string): boolean => {
+    const { protocol, host } = readAddress(text);
+    return host === target.host && (!text.includes('://') || protocol === target.protocol);
+  };
+  if (bound.some(isSame)) return;
+  throw new OpmateError('AUTH', `not bound to ${quoteGo(target.host)}`, {
+    subject,
+    file: secret.file,
+    hint: `add the annotation tekton.dev/git-0: ${target.protocol}//${target.host} to the Secret, or name the host with --secret ${secret.name}=${target.host}`,
+  });
+}
+
+/** Returns protocol and host of a URL, of `[USER@]HOST:PATH` as ssh has it, or of a host alone. */
+function readAddress(text: string): { protocol: string; host: string } {
+  if (URL.canParse(text) && text.includes('://')) {
+    const { protocol, host } = new URL(text);
+    return { protocol, host };
+  }
+  const host = text.replace(/^[^@/]*@/, '').replace(/(?::(?!\d+$)|\/).*$/s, '');
+  return { protocol: 'ssh:', host: host.toLowerCase() };
 }
 
 /** Returns a value of a Secret; `stringData` takes precedence over `data`, as in the API server. */

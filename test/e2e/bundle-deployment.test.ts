@@ -187,7 +187,7 @@ describe('opmate bundle deployment', () => {
     const secret = (namespace: string): object => ({
       apiVersion: 'v1',
       kind: 'Secret',
-      metadata: { name: 'creds', namespace },
+      metadata: { name: 'creds', namespace, annotations: { 'tekton.dev/git-0': new URL(url).origin } },
       type: 'kubernetes.io/basic-auth',
       stringData: { username: 'me', password: 'pa55' },
     });
@@ -219,7 +219,10 @@ describe('opmate bundle deployment', () => {
     const own = await render('-f', 'own.yaml', ...flags);
     expect(own).toMatchObject({ code: 0 });
     expect(own.stderr).not.toContain('foreign');
-    const foreign = await render('-f', 'foreign.yaml', ...flags);
+    const refused = await render('-f', 'foreign.yaml', ...flags);
+    expect(refused).toMatchObject({ code: 3, stdout: '' });
+    expect(refused.stderr).toContain('Secret "creds" is in another namespace: "there"');
+    const foreign = await render('-f', 'foreign.yaml', ...flags, '--allow-foreign-secrets');
     expect(foreign).toMatchObject({ code: 0, stdout: own.stdout });
     expect(foreign.stderr).toMatch(/foreign\.yaml:\d+:\d+: .*in another namespace: "there"/);
     const missing = await render('-f', 'missing.yaml', ...flags);

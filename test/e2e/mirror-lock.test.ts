@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { mkdir, rm } from 'node:fs/promises';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { loadAll } from 'js-yaml';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -209,6 +209,23 @@ mirror:
       isComplete: true,
       incomplete: [],
     });
+  });
+
+  it('refuses local images that only the lock names, and reads them where they are allowed', async () => {
+    await plan('forged');
+    const file = path.join(sandbox.work, 'forged/working-dir/opmate.lock.json');
+    const text = await readFile(file, 'utf8');
+    const forged = text.replace(
+      /"source": ?"docker:\/\/[^"]*acme\/app[^"]*"/,
+      '"source":"oci:/tmp/of-the-user:v1"',
+    );
+    expect(forged).not.toBe(text);
+    await writeFile(file, forged);
+    const args = ['--config', 'set.yaml', registry(), '--workspace=file://forged', '--locked'];
+    const refused = await opmate(...args);
+    expect(refused).toMatchObject({ code: 1, stdout: '' });
+    expect(refused.stderr).toContain('"oci:/tmp/of-the-user:v1" is on this machine');
+    expect((await opmate(...args, '--allow-local')).stderr).not.toContain('is on this machine');
   });
 
   it('reports the contents of a complete archive', async () => {

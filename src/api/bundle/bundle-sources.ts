@@ -137,7 +137,7 @@ async function placedSources(
       namespace: position < 0 ? '' : secret.slice(0, position),
       name: secret.slice(position + 1),
     };
-    source.credentials = getCredentials(await readSecrets(secrets, session), name, source.kind);
+    source.credentials = getCredentials(await readSecrets(secrets, session), { ...name, kind: source.kind });
   }
   const placed: PlacedSource[] = [{ name: redactUrls(reference), source, destination: '' }];
   for (const text of add) placed.push(await parsePlacedSource(text, session.workingDirectory));

@@ -35,6 +35,8 @@ export interface MirrorOptions extends Partial<
   locked?: boolean | undefined;
   /** Mirror exactly what this lock pins; takes precedence over the lock of the workspace. */
   lock?: ImageSetLock | undefined;
+  /** Read images of a lock from this machine that the configuration does not name; default false. */
+  allowLocal?: boolean | undefined;
   /** ID of the plan that the lock must have, see `planOf`; default any. */
   plan?: string | undefined;
   /** Copy only this shard of the lock; default all. */

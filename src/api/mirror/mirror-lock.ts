@@ -1,6 +1,9 @@
+import path from 'node:path';
 import { withOpen } from '../../core/concurrency.js';
+import { ErrorList } from '../../core/diagnostics-error.js';
 import { invalidValue, OpmateError, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
+import { type Reference, parseReference } from '../../core/reference.js';
 import { quoteShort } from '../../document/field.js';
 import type { ImageSetConfiguration } from '../../mirror/image-set/image-set-config.js';
 import { archiveTarget } from '../../mirror/image-set/image-set-names.js';
@@ -84,9 +87,30 @@ async function readSameLock(run: ImageSetRun) {
   requirePlan(run, lock);
   warnOfOmitted(lock, getShownLock(run), run);
   const config = await requireSame(run, lock);
+  refuseLocalSources(run, lock, config);
   const templates = await readTemplates(run, config);
   requireSameTemplates(lock, templates);
   return { lock, config, templates };
+}
+
+/** Throws OpmateError for images that a lock, which may be another person's, reads from this machine unasked. */
+function refuseLocalSources(run: ImageSetRun, lock: ImageSetLock, config: ImageSetConfiguration): void {
+  if (run.options.allowLocal === true) return;
+  const { workingDirectory } = run.session;
+  const toPath = (reference: Reference): string | undefined =>
+    reference.transport === 'docker' ? undefined : path.resolve(workingDirectory, reference.path);
+  const named = new Set(
+    [...config.operators, ...config.additionalImages].map((item) => toPath(item.reference)),
+  );
+  const errors = new ErrorList();
+  for (const { source } of lock.images) {
+    const local = toPath(parseReference(source));
+    if (local === undefined || named.has(local)) continue;
+    const problem = `${quoteGo(source)} is on this machine, and the configuration does not name it`;
+    const hint = 'check the lock, or allow local sources with --allow-local';
+    errors.add(new OpmateError('UNSAFE', problem, { subject: getShownLock(run), hint }));
+  }
+  errors.throwIfAny();
 }
 
 function requirePlan(run: ImageSetRun, lock: ImageSetLock): void {

@@ -11,7 +11,7 @@ import { type CatalogSet, createCatalogSet } from '../../serve/catalogs/catalog-
 import { createCatalogStatus } from '../../serve/catalogs/catalog-status.js';
 import { watchManifests } from '../../serve/catalogs/catalog-watch.js';
 import type { KeeperClock } from '../../serve/catalogs/kept-catalog.js';
-import { getCredentials, readSecrets } from '../../source/secrets.js';
+import { type SecretHosts, getCredentials, readSecrets } from '../../source/secrets.js';
 import { type Session, withChanges } from '../../source/session.js';
 import { drawRandom } from '../session.js';
 import type { GrpcServerOptions } from './grpc-server.js';
@@ -32,6 +32,8 @@ export interface ServeCatalogsOptions {
   isStorageOptional?: boolean | undefined;
   /** Directory of manifests of Secrets for Git and HTTP sources. */
   secrets?: string | undefined;
+  /** Hosts of Secrets without annotations. */
+  secretHosts?: SecretHosts | undefined;
 }
 
 /** Served catalogs. `close` finishes requests in progress. */
@@ -67,7 +69,7 @@ export async function serveCatalogs(
     held,
     storage,
     origins: withChanges(session, { connect: session.connectAnew }),
-    credentials: credentialsIn(options.secrets, session),
+    credentials: credentialsIn(options, session),
     clock,
     random: drawRandom,
     logger,
@@ -108,12 +110,13 @@ export async function serveCatalogs(
 
 /** Reads the Secrets anew for each request, so that credentials can be replaced while the server runs. */
 function credentialsIn(
-  secrets: string | undefined,
+  { secrets, secretHosts: hosts }: Pick<ServeCatalogsOptions, 'secrets' | 'secretHosts'>,
   { workingDirectory, followLinks }: Session,
 ): Parameters<typeof createCatalogKeeper>[0]['credentials'] {
   if (secrets === undefined) return undefined;
   const directory = path.resolve(workingDirectory, secrets);
-  return async (secret, kind) => getCredentials(await readSecrets(directory, { followLinks }), secret, kind);
+  return async (request) =>
+    getCredentials(await readSecrets(directory, { followLinks }), { ...request, hosts });
 }
 
 async function startRegistry(

@@ -31,7 +31,7 @@ export async function* writeObjects(
 const maxNameLength = 150;
 
 /**
- * Writes one file per object, `NN_kind_name.yaml`, to a directory that is absent or empty. The directory appears
+ * Writes one file per object, `NN_kind_name.yaml`, to a directory that is absent or empty; Secrets for the user only. The directory appears
  * complete or not at all. Throws OpmateError.
  */
 export async function writeObjectDirectory(
@@ -43,7 +43,8 @@ export async function writeObjectDirectory(
     for (const [index, object] of objects.entries()) {
       throwIfCancelled(options.signal);
       const file = path.join(staging, getFileName(object, index, objects.length));
-      await writeNewFile(file, encodeYaml(object.load()));
+      const mode = object.kind === 'Secret' ? 0o600 : undefined;
+      await writeNewFile(file, encodeYaml(object.load()), { mode });
     }
   });
 }

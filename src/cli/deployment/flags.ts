@@ -18,11 +18,15 @@ export const deploymentFlags = {
   ...grouped('Input', {
     config: text('file', 'configuration or chart values for documents without any'),
     secrets: text('directory', 'directory with manifests of referenced Secrets'),
+    secret: repeated('name=host', 'with --secrets: host of a Secret without tekton.dev/git-0 annotation', {
+      needs: 'secrets',
+    }),
     configMaps: text('directory', 'directory with manifests of referenced ConfigMaps'),
   }),
   ...pinFlags,
   ...grouped('Input', {
     allowLocal: flag('allow layouts, archives and repositories of this machine in documents'),
+    allowForeignSecrets: flag("allow documents to use Secrets of other namespaces than the operator's"),
     allowInsecure: flag('allow documents to skip certificate verification'),
   }),
 };

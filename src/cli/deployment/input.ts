@@ -5,6 +5,7 @@ import { labelFault } from '../../kube/names.js';
 import { invalidValue, UsageError } from '../../core/errors.js';
 import type { RenderedDeployment } from '../../cluster/documents/render-deployments.js';
 import type { CommandContext } from '../context.js';
+import { parseSecretHosts } from '../../source/secrets.js';
 import { readNamedInput, readTextInput } from '../input.js';
 import type { CommandSession } from '../session.js';
 import { checkDuplicates } from '../../bundle/plain/duplicates.js';
@@ -27,7 +28,8 @@ export async function renderDeploymentFile(
   }
   const { certProvider: provider, watchNamespace: watchNamespaces, config: configFile } = options;
   const config = configFile === undefined ? undefined : await readTextInput(configFile, context);
-  return renderDeployments(files, session, { ...options, provider, watchNamespaces, config });
+  const secretHosts = parseSecretHosts(options.secret ?? []);
+  return renderDeployments(files, session, { ...options, provider, watchNamespaces, config, secretHosts });
 }
 
 function checkOptions(options: DeploymentOptions): void {

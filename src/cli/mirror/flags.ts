@@ -64,6 +64,7 @@ export const imageSetFlags = {
   ...lockFlags,
   ...grouped('Input', {
     locked: flag('mirror what the lock pins; fail if unavailable'),
+    allowLocal: flag('with --locked: read local images that only the lock names', { needs: 'locked' }),
     graphBaseImage: text('image', 'base of the graph image (default: registry.access.redhat.com/ubi9/ubi)'),
     graphData: text('url|file', 'graph data of another update service'),
   }),

@@ -69,12 +69,22 @@ export function readImageSetRequest(
   const lockFile = options.lock === undefined ? undefined : path.resolve(workingDirectory, options.lock);
   requireCompatibleFlags(options, destination, shard !== undefined);
   if (options.base !== undefined) getArchiveDirectory(options.base);
-  const { locked, dependencies, strictArchive, helmCharts, avoidRisks, ignoreReleaseSignature } = options;
+  const { locked, allowLocal, dependencies, strictArchive, helmCharts, avoidRisks, ignoreReleaseSignature } =
+    options;
   return {
     ...{ options, target, destination },
     workspace: createWorkspace(workingDirectory, directory, lockFile),
     mirror: {
-      ...{ workspace: directory, lockFile, locked, maxNestedPaths, maxPerRegistry, naming, verification },
+      ...{
+        workspace: directory,
+        lockFile,
+        locked,
+        allowLocal,
+        maxNestedPaths,
+        maxPerRegistry,
+        naming,
+        verification,
+      },
       ...{ shard, shardWaitMs: options.shardWait, dependencies, onError: options.onError },
       ...{ base: options.base, strictArchive, helmCharts, avoidRisks, ignoreReleaseSignature },
       ...{ graphBase: options.graphBaseImage, graphData: options.graphData },

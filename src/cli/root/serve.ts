@@ -4,7 +4,16 @@ import { withOpen } from '../../core/concurrency.js';
 import { invalidValue, UsageError } from '../../core/errors.js';
 import { findCatalogNameFault, getDefaultCatalogName } from '../../serve/http/catalog-names.js';
 import { argument, defineCommand } from '../command/declaration.js';
-import { type Flag, type FlagValues, flag, grouped, optional, parsed, text } from '../command/flags.js';
+import {
+  type Flag,
+  type FlagValues,
+  flag,
+  grouped,
+  optional,
+  parsed,
+  repeated,
+  text,
+} from '../command/flags.js';
 import { integer } from '../command/values.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import { defaultMaxConnections } from '../../serve/server/connections.js';
@@ -34,6 +43,9 @@ const flags = {
     }),
     secrets: text('directory', 'with --catalogs: directory with manifests of referenced Secrets', {
       needs: 'catalogs',
+    }),
+    secret: repeated('name=host', 'with --secrets: host of a Secret without tekton.dev/git-0 annotation', {
+      needs: 'secrets',
     }),
   }),
   grpc: optional(

@@ -4,6 +4,7 @@ import { onAbort, withOpen } from '../../core/concurrency.js';
 import type { FlagValues } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import type { CommandContext } from '../context.js';
+import { parseSecretHosts } from '../../source/secrets.js';
 import { writeAll } from '../output.js';
 import { useSession } from '../session.js';
 import { findTlsFiles, getAddress, getHttpOptions } from './listen-options.js';
@@ -16,6 +17,8 @@ type ServeCatalogsFlags = GlobalOptions &
     grpc?: string | true | undefined;
     /** Directory of manifests of Secrets. */
     secrets?: string | undefined;
+    /** Hosts of Secrets, as `NAME=HOST`. */
+    secret?: string[] | undefined;
   };
 
 /** Serves the catalogs of a directory of manifests over HTTP until the signal fires. */
@@ -35,6 +38,7 @@ export async function serveManifests(
       storage: getStorage(context, { storage: options.storage, catalogs }),
       isStorageOptional: options.storage === undefined,
       secrets,
+      secretHosts: parseSecretHosts(options.secret ?? []),
     });
     await withOpen(served, async ({ url, storage }) => {
       await writeAll(context.stdout, `${url}/catalogs\n`);

@@ -7,7 +7,7 @@ import { type JsonObject, type JsonValue, isJsonObject } from '../../document/js
 import { diffLines } from '../../core/text/line-diff.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { encodeYaml } from '../../document/yaml.js';
-import { getValue } from '../../document/json-fields.js';
+import { getObject, getValue } from '../../document/json-fields.js';
 import type { ObjectId } from '../objects.js';
 
 /** A changed field; missing values are undefined. */
@@ -65,8 +65,9 @@ function byKey(objects: readonly PlainObject[]): Map<string, PlainObject> {
 function compare(older: PlainObject | undefined, newer: PlainObject | undefined): ObjectChange | undefined {
   const object = newer ?? older;
   if (object === undefined) return undefined;
-  const [before, after] = [older?.load(), newer?.load()];
-  if (isDeepStrictEqual(before, after)) return undefined;
+  const loaded = [older?.load(), newer?.load()] as const;
+  if (isDeepStrictEqual(...loaded)) return undefined;
+  const [before, after] = maskSecrets(...loaded);
   const { apiVersion, kind, namespace, name } = object;
   const action = older === undefined ? 'added' : newer === undefined ? 'removed' : 'changed';
   const fields: FieldChange[] = [];
@@ -81,6 +82,37 @@ function compare(older: PlainObject | undefined, newer: PlainObject | undefined)
     fields,
     diff: diffLines(toYaml(before), toYaml(after)).text,
   };
+}
+
+const secretFields = ['data', 'stringData'] as const;
+const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
+
+/** Masks the values of two versions of a Secret, so that changed ones still differ. (Source: kubectl diff.) */
+function maskSecrets(
+  older: JsonObject | undefined,
+  newer: JsonObject | undefined,
+): [JsonObject | undefined, JsonObject | undefined] {
+  const mask = (object: JsonObject | undefined, other: JsonObject | undefined, note: string) => {
+    if (object === undefined || object['kind'] !== 'Secret') return object;
+    const maskValues = (values: JsonValue | undefined, others: JsonValue | undefined): JsonObject =>
+      Object.fromEntries(
+        Object.entries(isJsonObject(values) ? values : {}).map(([key, value]) => {
+          const twin = getValue(others, key);
+          return [key, twin === undefined || isDeepStrictEqual(twin, value) ? '***' : `*** (${note})`];
+        }),
+      );
+    const masked = { ...object };
+    for (const field of secretFields)
+      if (masked[field] !== undefined) masked[field] = maskValues(object[field], other?.[field]);
+    const annotations = getValue(object, 'metadata', 'annotations');
+    if (!isJsonObject(annotations) || annotations[lastApplied] === undefined) return masked;
+    const metadata = {
+      ...getObject(object, 'metadata'),
+      annotations: { ...annotations, [lastApplied]: '***' },
+    };
+    return { ...masked, metadata };
+  };
+  return [mask(older, newer, 'before'), mask(newer, older, 'after')];
 }
 
 function toYaml(object: JsonObject | undefined): string {

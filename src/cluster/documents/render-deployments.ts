@@ -35,7 +35,7 @@ import {
 } from '../../source/content/content.js';
 import { ContentFindingsError } from '../../source/content/content-findings.js';
 import type { SourceSession } from '../../source/session.js';
-import { type Secrets, getCredentials, secretsIn } from '../../source/secrets.js';
+import { type SecretHosts, type Secrets, getCredentials, secretsIn } from '../../source/secrets.js';
 import { type DeploymentDocument, type Documents, configText, detectable } from './deployment-documents.js';
 import {
   type DocumentSource,
@@ -74,6 +74,10 @@ export interface RenderSettings extends SourceAllowances {
   watchNamespaces?: readonly string[] | undefined;
   /** Certificate provider of webhooks. */
   provider?: CertificateProvider | undefined;
+  /** Hosts of Secrets of the directory without annotations. */
+  secretHosts?: SecretHosts | undefined;
+  /** Allows Secrets of other namespaces than the operator's. */
+  allowForeignSecrets?: boolean | undefined;
   /** Configuration or chart values for documents without any. */
   config?: { text: string; file: string } | undefined;
 }
@@ -353,8 +357,22 @@ class Rendering extends Report {
     const near = own.find((namespace) => namespaces.includes(namespace));
     const sole = namespaces.length === 1 ? (namespaces[0] as string) : '';
     const foundIn = secret.namespace === '' ? (near ?? sole) : secret.namespace;
+    if (
+      !own.includes(foundIn) &&
+      namespaces.includes(foundIn) &&
+      this.#options.allowForeignSecrets !== true
+    ) {
+      const problem = `Secret ${quoteGo(secret.name)} is in another namespace: ${quoteGo(foundIn)}`;
+      const hint = 'move it to the namespace of the operator, or allow it with --allow-foreign-secrets';
+      this.#diagnose('error', secret.path, 'foreign-secret', problem, hint);
+      return {};
+    }
     try {
-      const credentials = getCredentials(secrets, { namespace: foundIn, name: secret.name }, source.kind);
+      const { kind } = source;
+      const address = kind === 'git' ? source.repository : kind === 'http' ? source.url : undefined;
+      const hosts = this.#options.secretHosts;
+      const name = { namespace: foundIn, name: secret.name };
+      const credentials = getCredentials(secrets, { ...name, kind, address, hosts });
       this.#used.push({ ...secret, foundIn });
       return { credentials };
     } catch (error) {

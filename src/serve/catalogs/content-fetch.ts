@@ -8,7 +8,7 @@ import type { Connection } from '../../oci/registry/connection.js';
 import type { PlaceState, ResolvedPlace } from '../../source/drivers/driver.js';
 import type { CatalogPlace, SourceCredentials } from '../../source/place.js';
 import { openResolved, resolvePlace } from '../../source/resolve-place.js';
-import type { CredentialsKind, SecretName } from '../../source/secrets.js';
+import type { CredentialsRequest } from '../../source/secrets.js';
 import { type SourceSession, withChanges } from '../../source/session.js';
 import type { CatalogSource } from '../../source/source-types.js';
 import { storeContent } from './content-store.js';
@@ -22,7 +22,7 @@ export interface FetchOptions {
   /** `connect` is called for every look, and its connection closed afterwards: credentials may change. */
   origins: SourceSession;
   /** Reads credentials from a Secret for every look, as they may change; without it, Secrets are refused. */
-  credentials?: ((secret: SecretName, kind: CredentialsKind) => Promise<SourceCredentials>) | undefined;
+  credentials?: ((request: CredentialsRequest) => Promise<SourceCredentials>) | undefined;
   /** Directory of contents. */
   contents: string | undefined;
   now: () => Date;
@@ -56,7 +56,8 @@ export function createContentFetcher(
           hint: 'specify its directory with --secrets',
         });
       }
-      return { ...origin, credentials: await credentials(secret, origin.kind) };
+      const address = origin.kind === 'git' ? origin.repository : origin.url;
+      return { ...origin, credentials: await credentials({ ...secret, kind: origin.kind, address }) };
     } catch (error) {
       if (!(error instanceof OpmateError)) throw error;
       const { message, hint } = error;

@@ -113,6 +113,20 @@ describe('cluster/kubectl', () => {
     expect(await kubectl.run(['get'])).toMatchObject({ errors: ['bad: *** *** ***'] });
   });
 
+  it('redacts the data of Secrets in base64 and escaped, as messages of the API server quote it', async () => {
+    const value = 'line "one"\nline <two>';
+    const forms = [
+      Buffer.from(value).toString('base64'),
+      JSON.stringify(value),
+      String.raw`"line \"one\"\nline \u003ctwo\u003e"`,
+    ];
+    const message = `Invalid value: ${forms.join(' ')}`.replaceAll('\\', '\\\\').replaceAll("'", '');
+    const kubectl = await programOf(`${version}; printf '%b\\n' 'error: ${message}' >&2; exit 1`);
+    kubectl.hideSecrets([{ kind: 'Secret', stringData: { b: value } }]);
+    const { errors } = await kubectl.run(['get']);
+    expect(errors.join()).not.toMatch(/one|two/);
+  });
+
   it('reads one object, a List and a sequence of objects', () => {
     const one = { kind: 'A', text: 'x' };
     expect(readObjects('')).toEqual([]);

@@ -33,24 +33,28 @@ describe('source/secrets', () => {
       'README.md': ': not read',
     });
     const secrets = await readSecrets(directory);
-    expect(getCredentials(secrets, { namespace: 'ns', name: 'git' }, 'git')).toEqual({
+    expect(getCredentials(secrets, { namespace: 'ns', name: 'git', kind: 'git' })).toEqual({
       type: 'basic',
       username: 'me',
       password: 'pw',
     });
-    expect(getCredentials(secrets, { namespace: 'ns', name: 'key' }, 'git')).toEqual({
+    expect(getCredentials(secrets, { namespace: 'ns', name: 'key', kind: 'git' })).toEqual({
       type: 'ssh',
       privateKey: 'KEY',
       knownHosts: 'host',
     });
     // Without a namespace of its own, it is in every one.
-    expect(getCredentials(secrets, { namespace: 'ns', name: 'pull' }, 'image')).toEqual({
+    expect(getCredentials(secrets, { namespace: 'ns', name: 'pull', kind: 'image' })).toEqual({
       type: 'docker',
       config,
     });
-    const missing = await failure(() => getCredentials(secrets, { namespace: 'other', name: 'git' }, 'git'));
+    const missing = await failure(() =>
+      getCredentials(secrets, { namespace: 'other', name: 'git', kind: 'git' }),
+    );
     expect(missing).toMatchObject({ code: 'NOT_FOUND', hint: 'use ns/git' });
-    const wrong = await failure(() => getCredentials(secrets, { namespace: 'ns', name: 'key' }, 'http'));
+    const wrong = await failure(() =>
+      getCredentials(secrets, { namespace: 'ns', name: 'key', kind: 'http' }),
+    );
     expect(wrong.message).toBe(
       `${path.join(directory, 'a.yaml')}:7: Secret ns/key: unsupported type "${ssh}"`,
     );
@@ -76,11 +80,61 @@ describe('source/secrets', () => {
     const directory = await directoryWith({ 's.yaml': `# a comment\n${secret('one', type, fields)}` });
     const secrets = await readSecrets(directory);
     const kind = type === docker ? 'image' : 'git';
-    const error = await failure(() => getCredentials(secrets, { namespace: 'ns', name: 'one' }, kind));
+    const error = await failure(() => getCredentials(secrets, { namespace: 'ns', name: 'one', kind }));
     expect(error.message).toBe(`${path.join(directory, 's.yaml')}:2: Secret one: ${problem}`);
     expect(`${error.message}${error.hint ?? ''}`).not.toContain('s3cret');
     // As it is shown, it still says all of this.
     expect(redactForeign(error.message)).toBe(error.message);
+  });
+
+  it.each([
+    ['https://git.example/a/b', {}, {}, false],
+    ['https://git.example/a/b', { 'tekton.dev/git-0': 'https://git.example' }, {}, true],
+    ['http://git.example/a/b', { 'tekton.dev/git-0': 'https://git.example' }, {}, false],
+    ['https://git.example:8443/a/b', { 'tekton.dev/git-0': 'https://git.example' }, {}, false],
+    ['https://git.example.evil/a', { 'tekton.dev/git-0': 'https://git.example' }, {}, false],
+    ['https://git.example@evil.example/a', { 'tekton.dev/git-0': 'git.example' }, {}, false],
+    ['https://b.example/a', { 'tekton.dev/git-0': 'a.example', 'tekton.dev/git-1': 'b.example' }, {}, true],
+    ['https://git.example/a', {}, { 'ns/one': ['git.example'] }, true],
+    ['https://git.example/a', {}, { one: ['git.example'] }, true],
+    ['https://git.example/a', {}, { 'other/one': ['git.example'] }, false],
+  ])(
+    'sends a Secret of the user to %s with annotations %j and hosts %j: %s',
+    async (address, annotations, hosts, isSent) => {
+      const manifest = {
+        ...{ apiVersion: 'v1', kind: 'Secret', type: basic, stringData: { password: 's3cret' } },
+        metadata: { name: 'one', namespace: 'ns', annotations },
+      };
+      const secrets = await readSecrets(await directoryWith({ 's.json': JSON.stringify(manifest) }));
+      const request = { namespace: 'ns', name: 'one', address, hosts: new Map(Object.entries(hosts)) };
+      for (const kind of ['git', 'http'] as const) {
+        if (isSent)
+          expect(getCredentials(secrets, { ...request, kind })).toMatchObject({ password: 's3cret' });
+        else {
+          const error = await failure(() => getCredentials(secrets, { ...request, kind }));
+          expect(error).toMatchObject({ code: 'AUTH', message: expect.stringContaining('not bound to') });
+        }
+      }
+    },
+  );
+
+  it('binds an ssh key to the host of a repository in the form of ssh', async () => {
+    const manifest = {
+      ...{
+        apiVersion: 'v1',
+        kind: 'Secret',
+        type: 'kubernetes.io/ssh-auth',
+        stringData: { 'ssh-privatekey': 'k' },
+      },
+      metadata: { name: 'one', annotations: { 'tekton.dev/git-0': 'github.com' } },
+    };
+    const secrets = await readSecrets(await directoryWith({ 's.json': JSON.stringify(manifest) }));
+    const ask = (address: string) => () =>
+      getCredentials(secrets, { namespace: '', name: 'one', kind: 'git', address });
+    for (const address of ['git@github.com:a/b.git', 'ssh://git@github.com/a/b'])
+      expect(ask(address)()).toMatchObject({ type: 'ssh' });
+    for (const address of ['git@github.com.evil:a/b', 'ssh://git@evil.example/github.com'])
+      expect(await failure(ask(address))).toMatchObject({ code: 'AUTH' });
   });
 
   it('refuses two of one name, and files that cannot be read, without what is in them', async () => {

@@ -37,6 +37,34 @@ describe('deployment/diff', () => {
     expect(diffObjects(newer, newer)).toEqual([]);
   });
 
+  it('masks the values of Secrets as kubectl diff does, and shows which changed', () => {
+    const annotations = { 'kubectl.kubernetes.io/last-applied-configuration': '{"data":{"a":"b2xk"}}' };
+    const older = [
+      object('Secret', 's', { data: { a: 'b2xk', same: 'c2FtZQ==', gone: 'Z29uZQ==' } }),
+      object('Secret', 'removed', { stringData: { p: 'hunter2' } }),
+    ];
+    const newer = [
+      generated(
+        {
+          apiVersion: 'v1',
+          kind: 'Secret',
+          metadata: { name: 's', annotations },
+          data: { a: 'bmV3', same: 'c2FtZQ==' },
+        },
+        'test',
+      ),
+      object('Secret', 'added', { stringData: { p: 'hunter2' } }),
+    ];
+    const changes = diffObjects(older, newer);
+    expect(JSON.stringify(changes)).not.toMatch(/b2xk|bmV3|c2FtZ|Z29uZ|hunter2/);
+    const changed = changes.find(({ name }) => name === 's');
+    expect(changed?.fields.filter(({ path }) => path.startsWith('data'))).toEqual([
+      { path: 'data.a', old: '*** (before)', new: '*** (after)' },
+      { path: 'data.gone', old: '***' },
+    ]);
+    expect(changes).toHaveLength(3);
+  });
+
   it('matches list items by name, and objects regardless of their API version', () => {
     const older = [
       object('CronJob', 'a', { list: [{ name: 'x', v: 1 }, { name: 'y' }], n: [1, 2] }, 'batch/v1beta1'),

@@ -140,7 +140,7 @@ function setUp(
   const credentials: KeeperCredentials =
     secrets === undefined
       ? undefined
-      : async (secret, kind) => getCredentials(await readSecrets(secrets), secret, kind);
+      : async (request) => getCredentials(await readSecrets(secrets), request);
   const keeper = createCatalogKeeper({
     held,
     storage,
@@ -461,7 +461,7 @@ describe('serve/catalogs/catalog-keeper', () => {
         JSON.stringify({
           apiVersion: 'v1',
           kind: 'Secret',
-          metadata: { name: 'catalogs' },
+          metadata: { name: 'catalogs', annotations: { 'tekton.dev/git-0': new URL(url).origin } },
           type: 'kubernetes.io/basic-auth',
           stringData: { username: 'ann', password },
         }),

@@ -9,8 +9,12 @@ image=${3:-}
 opmate validate -- "$directory"
 if [[ -n $released ]]; then
   code=0
-  opmate catalog diff -o markdown -- "$released" "$directory" >catalog-diff.md || code=$?
+  report=$(mktemp)
+  opmate catalog diff -o markdown -- "$released" "$directory" >"$report" || code=$?
   # 0: equal. 3: the catalogs differ. Any other code is an error.
   ((code == 0 || code == 3)) || exit "$code"
+  # The repository may have a link or directory of this name, which must not be written to.
+  rm -rf -- catalog-diff.md
+  mv -- "$report" catalog-diff.md
 fi
 if [[ -n $image ]]; then opmate catalog build "--tag=$image" -- "$directory"; fi

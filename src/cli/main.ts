@@ -17,7 +17,7 @@ import { getExitCode, exitCodes } from './exit-codes.js';
 import { JsonLines, encodeJsonLine } from './json-lines.js';
 import { OutputClosedError } from './output.js';
 import { type Paint, loadPaint, paintSeverity, plain } from './paint.js';
-import { printable } from './printable.js';
+import { printable, printableLine } from './printable.js';
 import { type RunState, runProgram } from './program.js';
 
 /** Runs the command line and sets the exit code: only here the process is read and errors become text. */
@@ -203,5 +203,5 @@ function formatPlace(error: OpmateError): string {
   // A diagnostic begins with its place, and so do errors of syntax.
   if (error.diagnostics !== undefined) return '';
   if (error.file === undefined || error.line === undefined || namesLine(error)) return '';
-  return `at: ${shown(error.file)}:${error.line}\n`;
+  return `at: ${redactUrls(printableLine(error.file))}:${error.line}\n`;
 }

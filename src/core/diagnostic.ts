@@ -88,9 +88,9 @@ export function formatPlace({
   return column === undefined ? `${name}:${line}` : `${name}:${line}:${column}`;
 }
 
-/** Returns `subject: problem`. */
+/** Returns `subject: problem`, with the subject, which may be a file name of others, on one line. */
 export function formatMessage({ subject, problem }: Pick<Diagnostic, 'subject' | 'problem'>): string {
-  return subject === undefined || subject === '' ? problem : `${subject}: ${problem}`;
+  return subject === undefined || subject === '' ? problem : `${printableLine(subject)}: ${problem}`;
 }
 
 /** Returns `FILE:LINE:COLUMN: subject: problem`, without the hint. */

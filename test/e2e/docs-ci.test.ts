@@ -1,5 +1,5 @@
 import { execFile, spawnSync } from 'node:child_process';
-import { chmod, readFile, readdir, symlink, writeFile } from 'node:fs/promises';
+import { chmod, readFile, readdir, rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { load } from 'js-yaml';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -51,6 +51,7 @@ beforeAll(async () => {
     'bin/gh': `#!/bin/bash
 printf '%s ' "$@" >>"$GH_LOG"; echo >>"$GH_LOG"
 case "$*" in
+  *graphql*) echo 'github-actions[bot]' ;;
   *--paginate*) cat "$GH_KNOWN" ;;
   *PATCH*) exit "\${GH_PATCH_CODE:-0}" ;;
 esac
@@ -241,6 +242,27 @@ describe('docs/ci/github-action', () => {
     expect(outputs['changed']).toBeUndefined();
   });
 
+  it('lets no name of a catalog become a command of the runner', async () => {
+    const evil = 'a\n::set-output name=x::y\n##[add-path]/tmp\n::error::forged';
+    await sandbox.write({
+      [`evil/${evil.replaceAll('/', '')}.json`]: catalogOf(evil, [{ name: evil }]),
+      'evil/b.json': '{',
+    });
+    for (const directory of ['evil', 'my catalog']) {
+      const { stdout, stderr } = await runAction({ ...own, directory, released: 'evil' });
+      const [commands = '', ...stopped] = stdout.split(/^::stop-commands::/m);
+      const lines = commands.split('\n').filter((line) => line !== '' && !line.startsWith('Version: '));
+      expect(lines.filter((line) => !/^::(?:error|warning|notice) file=evil\//.test(line))).toEqual([]);
+      for (const part of stopped) {
+        const [token = ''] = part.split('\n');
+        expect(token).toMatch(/^[0-9a-f]{32}$/);
+        expect(part.trimEnd().endsWith(`::${token}::`)).toBe(true);
+      }
+      expect(stopped.length).toBeGreaterThan(0);
+      expect(stderr).not.toMatch(/^\s*::/m);
+    }
+  });
+
   it('executes no texts of inputs', async () => {
     const evil = '$(touch pwned)`touch pwned`"; touch pwned; #';
     for (const name of ['directory', 'released', 'image', 'base-image', 'platforms', 'flags']) {
@@ -276,6 +298,8 @@ describe('docs/ci/github-action', () => {
     );
     expect(code).toBe(0);
     const calls = (await readFile(at('log'), 'utf8')).split('\n').slice(0, -1);
+    expect(calls.shift()).toContain('api graphql');
+    expect(calls[0]).toContain('.user.login == env.LOGIN');
     expect(calls[0]).toContain('--paginate repos/acme/catalog/issues/7/comments');
     expect(calls.slice(1).map((call) => /--method (\w+)/.exec(call)?.[1])).toEqual(methods);
     if (methods[0] === 'PATCH') expect(calls[1]).toContain('repos/acme/catalog/issues/comments/17 ');
@@ -357,6 +381,32 @@ describe('docs/ci', () => {
     expect(await run('invalid', 'before')).toBe(1);
     expect(await run('before', 'none')).toBe(1);
     expect(await run()).toBe(1);
+  });
+
+  it('writes no report through a link of the repository', async () => {
+    const outside = path.join(sandbox.temporary, 'outside');
+    const script = await read('check-catalog.sh');
+    const jobs = load(await read('gitlab-ci.yml')) as Record<string, { script?: string[] }>;
+    const task = load(await read('tekton/task.yaml')) as Task;
+    const env = { DIRECTORY: 'my catalog', RELEASED: 'before', FLAGS: '', DOCKER_CONFIG: '' };
+    const scripts = [
+      `set -- 'my catalog' before\n${script}`,
+      (jobs['catalog:check']?.script ?? []).join('\n'),
+      task.spec.steps[1]?.script ?? '',
+    ];
+    for (const text of scripts) {
+      await writeFile(outside, 'kept');
+      for (const name of ['catalog-diff.md', 'catalog-junit.xml']) {
+        await rm(path.join(sandbox.work, name), { force: true });
+        await symlink(outside, path.join(sandbox.work, name));
+      }
+      const result = path.join(sandbox.temporary, 'changed');
+      const ran = await runScript(['bash', '-e'], text, { ...env, CHANGED_RESULT: result });
+      expect(ran).toMatchObject({ code: 0 });
+      expect(await readFile(outside, 'utf8')).toBe('kept');
+      expect(await readFile(path.join(sandbox.work, 'catalog-diff.md'), 'utf8')).toContain('widget.v1.1.0');
+    }
+    await rm(path.join(sandbox.work, 'catalog-junit.xml'), { force: true });
   });
 
   it('has valid jobs for GitLab', async () => {

@@ -16,6 +16,8 @@ export interface ProxyServerOptions {
   require?: string;
   /** Answers every request with this status, and with these header lines. */
   refuse?: { status: number; headers?: string[] };
+  /** Replies with this text, which is not HTTP, to CONNECT. */
+  garbage?: string;
   /** Never answers. */
   hang?: boolean;
 }
@@ -57,6 +59,7 @@ export async function startProxyServer(options: ProxyServerOptions = {}): Promis
   server.on('connect', (message, socket: Socket) => {
     requests.push(`CONNECT ${message.url}`);
     if (options.hang) return;
+    if (options.garbage !== undefined) return void socket.end(options.garbage);
     const refused = verdict(message);
     if (refused) {
       const lines = [`HTTP/1.1 ${refused.status} No`, 'Content-Length: 0', ...(refused.headers ?? [])];

@@ -376,8 +376,11 @@ function createAgents(options: ConnectionOptions, readCertificates: CertificateS
     // By default, the agent returns the response of the proxy as that of the host, challenges included.
     agent.on('proxyConnect', (response: { statusCode: number }, request: ClientRequest) => {
       if (response.statusCode === 200) return;
-      const error = new Error(`proxy returned ${response.statusCode}`);
-      request.destroy(Object.assign(error, { code: `OPMATE_PROXY_${response.statusCode}` }));
+      // A reply that is not HTTP has no status.
+      const isHttp = response.statusCode >= 100 && response.statusCode <= 999;
+      const status = isHttp ? String(response.statusCode) : 'INVALID';
+      const error = new Error(`proxy returned ${isHttp ? status : 'no HTTP response'}`);
+      request.destroy(Object.assign(error, { code: `OPMATE_PROXY_${status}` }));
     });
     return agent;
   }

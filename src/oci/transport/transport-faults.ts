@@ -82,6 +82,11 @@ export async function describeFault(error: unknown, url: URL, route: Route): Pro
   const host = url.host;
   const proxyStatus = /^OPMATE_PROXY_(\d+)$/.exec(code)?.[1];
   if (proxyStatus !== undefined) return proxyFault(host, route.proxy ?? 'proxy', Number(proxyStatus));
+  if (code === 'OPMATE_PROXY_INVALID') {
+    const problem = `proxy ${route.proxy ?? ''} returned no HTTP response`;
+    const hint = 'check the address in HTTPS_PROXY, or set NO_PROXY to connect to this host directly';
+    return new NetworkError(problem, { subject: host, temporary: false, cause, hint });
+  }
   const certificate = certificateFaults[code];
   if (certificate !== undefined) {
     const peer = route.proxy === undefined ? await greet(url, route) : undefined;

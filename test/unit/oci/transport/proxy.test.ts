@@ -160,6 +160,17 @@ describe('oci/proxy: use', () => {
     expect(proxy.requests).toHaveLength(5);
   });
 
+  it.each(['SSH-2.0-OpenSSH_9.6\r\n\r\n', 'HTTP/1.1 garbage\r\n\r\n', 'HTTP/1.1 1 x\r\n\r\n'])(
+    'says that a proxy returned no HTTP response: %j',
+    async (garbage) => {
+      const failure = await failureOf(ask('https', { garbage }));
+      expect(failure.message).toBe(
+        `registry.test:${registry.port}: proxy ${proxy.host} returned no HTTP response`,
+      );
+      expect(failure.hint).toContain('HTTPS_PROXY');
+    },
+  );
+
   it('does not take an answer of the proxy for one of the registry', async () => {
     await bench.file('.docker/config.json', { auths: { '127.0.0.1': { username: 'u', password: 'p' } } });
     const headers = ['WWW-Authenticate: Bearer realm="https://thief.test/token"'];

@@ -35,7 +35,7 @@ interface Secret extends SecretName {
 }
 
 /** The kinds of sources that use credentials. */
-export type CredentialsKind = 'image' | 'git' | 'http';
+type CredentialsKind = 'image' | 'git' | 'http';
 
 /** Hosts by `[NAMESPACE/]NAME` of the Secrets that are bound to them, besides their annotations. */
 export type SecretHosts = ReadonlyMap<string, readonly string[]>;

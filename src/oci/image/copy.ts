@@ -3,6 +3,7 @@ import { OpmateError, RegistryError } from '../../core/errors.js';
 import { type Logger, runTask, silentLogger } from '../../core/log.js';
 import { type ContentManifest, describeManifest, type ImageContents, readContents } from './contents.js';
 import { getSubject } from './platform.js';
+import { MissingContentError } from '../layout/layout-store.js';
 import type { Repository, WritableRepository } from '../registry/repository.js';
 import { maxContentAttempts, pauseBeforeAttempt } from '../transport/retry-policy.js';
 import { SharedBlobs } from './shared-blobs.js';
@@ -211,6 +212,7 @@ export async function putContents(
 
 /** Reports whether a registry refused a manifest because it lacks its content, or is still writing it. */
 function lacksContent(error: unknown): boolean {
+  if (error instanceof MissingContentError) return true;
   return error instanceof RegistryError && error.registryCodes.includes('MANIFEST_BLOB_UNKNOWN');
 }
 

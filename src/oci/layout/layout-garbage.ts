@@ -29,13 +29,24 @@ export async function* collectGarbage(
   { minAgeMs = defaultGarbageAgeMs, dryRun = false, signal }: CollectGarbageOptions = {},
 ): AsyncGenerator<{ digest: string; size: number }> {
   const store = await LayoutStore.open(directory);
-  const referenced = await findReferenced(store, signal);
+  let referenced = await findReferenced(store, signal);
+  let { generation } = store;
   const youngest = (await readFileClock(store.directory)) - minAgeMs;
   for await (const { digest, size, mtimeMs } of store.blobs()) {
     throwIfCancelled(signal);
     // Claimed blobs stay.
     if (referenced.has(digest) || mtimeMs > youngest) continue;
-    if (dryRun || (await removeUnlessClaimed(store, digest, youngest))) yield { digest, size };
+    if (dryRun || (await store.exclusively(() => removeUnused(digest)))) yield { digest, size };
+  }
+
+  /** Removes a blob to which no image refers that was written since. */
+  async function removeUnused(digest: string): Promise<boolean> {
+    await store.entries();
+    if (store.generation !== generation) {
+      referenced = await findReferenced(store, signal);
+      ({ generation } = store);
+    }
+    return !referenced.has(digest) && (await removeUnlessClaimed(store, digest, youngest));
   }
 }
 

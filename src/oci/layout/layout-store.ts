@@ -35,8 +35,19 @@ export interface OpenLayoutOptions {
 /** Returns the changed entries of an index, or the same list for no change. */
 type IndexChange = (entries: readonly Descriptor[]) => readonly Descriptor[];
 
+/** A layout lacks a blob of a manifest to store. */
+export class MissingContentError extends OpmateError {
+  constructor(digest: string, subject: string) {
+    super('NOT_FOUND', `blob ${digest} not found`, { subject });
+  }
+}
+
+/** Checks before a change, under the lock; what it throws refuses the change. */
+type IndexCheck = () => Promise<void>;
+
 interface PendingChange {
   change: IndexChange;
+  check: IndexCheck | undefined;
   resolve: () => void;
   reject: (error: unknown) => void;
 }
@@ -127,11 +138,11 @@ export class LayoutStore {
     this.#stagingDirectory = this.directory;
   }
 
-  /** Applies a change to the index on disk. Throws what `change` throws. */
-  async update(change: IndexChange): Promise<void> {
+  /** Applies a change to the index on disk. Throws what `change` and `check` throw. */
+  async update(change: IndexChange, check?: IndexCheck): Promise<void> {
     await this.#prepare();
     await new Promise<void>((resolve, reject) => {
-      this.#queue.push({ change, resolve, reject });
+      this.#queue.push({ change, check, resolve, reject });
       this.#flushing ??= this.#flush().finally(() => {
         this.#flushing = undefined;
       });
@@ -164,7 +175,7 @@ export class LayoutStore {
   async writeBlob(digest: string, bytes: Uint8Array): Promise<void> {
     if ((await this.blobSize(digest)) === bytes.length) {
       const stored = await readRegularFile(this.blobPath(digest), bytes.length).catch(() => undefined);
-      if (stored?.equals(bytes)) return;
+      if (stored?.equals(bytes) && (await this.claimBlob(digest)) !== undefined) return;
     }
     await this.#writeWhole(bytes, (path) => this.adoptBlob(path, digest));
   }
@@ -323,6 +334,7 @@ export class LayoutStore {
           let entries = this.#entries;
           for (const item of batch) {
             try {
+              await item.check?.();
               entries = item.change(entries);
             } catch (error) {
               failed.add(item);
@@ -361,6 +373,11 @@ export class LayoutStore {
       await rm(path, { force: true }).catch(() => undefined);
       throw ioError(this.directory, 'cannot be written', error);
     }
+  }
+
+  /** Runs `work` while no process changes the index. */
+  async exclusively<T>(work: () => Promise<T>): Promise<T> {
+    return await this.#locked(work);
   }
 
   async #locked<T>(work: () => Promise<T>): Promise<T> {

@@ -1,13 +1,19 @@
 import { createReadStream } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
-import { onAbort, withOpen } from '../../core/concurrency.js';
+import { type CancelOptions, onAbort, withOpen } from '../../core/concurrency.js';
 import { computeDigest, isDigest, parseDigest, verifyContent } from '../../core/digest.js';
 import { CancelledError, LimitError, OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { type LocalRepository, createContentRepository, getTag } from './layout-content.js';
 import { getSubject } from '../image/platform.js';
-import { readManifestFacts } from '../image/manifest.js';
-import { LayoutStore, type OpenLayoutOptions, ioError, refNameAnnotation } from './layout-store.js';
+import { type ManifestFacts, isNonDistributable, readManifestFacts } from '../image/manifest.js';
+import {
+  LayoutStore,
+  MissingContentError,
+  type OpenLayoutOptions,
+  ioError,
+  refNameAnnotation,
+} from './layout-store.js';
 import type { WritableRepository } from '../registry/repository.js';
 import { type Descriptor, maxManifestBytes } from '../image/types.js';
 
@@ -29,9 +35,38 @@ export async function openLayout(
     blobSize: (digest) => store.blobSize(digest),
     openBlob: async (digest) => createReadStream(store.blobPath(digest), { highWaterMark: 256 * 1024 }),
   });
-  const { name, hasBlob } = content;
+  const { name } = content;
+  const isWriter = options.create !== undefined && options.create !== false;
+  // Content that a writer finds may be unreferenced and old: garbage, unless it is claimed.
+  const hasBlob = isWriter
+    ? async ({ digest, size }: Descriptor) => (await store.claimBlob(digest)) === size
+    : content.hasBlob;
+
+  /** Claims the content of a manifest and of the images below it; returns a blob that is missing. */
+  async function claimContent(facts: ManifestFacts, options: CancelOptions): Promise<Descriptor | undefined> {
+    const blobs = [...facts.blobs];
+    const images: Descriptor[] = [];
+    await content.walk(facts.manifests, options, (image, { blobs: below }) => {
+      images.push(image);
+      blobs.push(...below);
+    });
+    for (const { digest } of images) await store.claimBlob(digest);
+    for (const blob of blobs) if (!isNonDistributable(blob) && !(await hasBlob(blob))) return blob;
+    return undefined;
+  }
+
   return {
     ...content,
+    hasBlob,
+    /** For a writer, an image without all of its content is missing. */
+    async headManifest(reference, options = {}) {
+      const descriptor = await content.headManifest(reference, options);
+      if (descriptor === undefined || !isWriter) return descriptor;
+      const { bytes } = await content.getManifest(descriptor.digest, options);
+      await store.claimBlob(descriptor.digest);
+      const facts = readManifestFacts(bytes, getSubject(name, reference));
+      return (await claimContent(facts, options)) === undefined ? descriptor : undefined;
+    },
     // All images of a layout share its blobs.
     mountBlob: (descriptor) => hasBlob(descriptor),
     async putBlob(descriptor, openContent, options = {}) {
@@ -92,8 +127,15 @@ export async function openLayout(
         );
         if (!byDigest) return [...kept, { ...descriptor, annotations: { [refNameAnnotation]: reference } }];
         return entries.some((entry) => entry.digest === digest) ? entries : [...kept, descriptor];
-      });
+      }, requireContent);
       return descriptor;
+
+      /** Runs under the lock: garbage collection may have removed content meanwhile. */
+      async function requireContent(): Promise<void> {
+        const isStored = (await store.claimBlob(digest)) === bytes.length;
+        const missing = isStored ? await claimContent(facts, options) : descriptor;
+        if (missing !== undefined) throw new MissingContentError(missing.digest, subject);
+      }
     },
     async deleteManifest(reference, options = {}) {
       throwIfCancelled(options.signal);

@@ -4,8 +4,8 @@ import { OpmateError } from '../../core/errors.js';
 import { getOrAdd, groupBy } from '../../core/groups.js';
 import type { Logger } from '../../core/log.js';
 import { sortedByBytes } from '../../core/order.js';
-import { type ManifestFacts, readManifestFacts } from '../../oci/image/manifest.js';
-import type { LayoutStore } from '../../oci/layout/layout-store.js';
+import { type ManifestFacts, isNonDistributable, readManifestFacts } from '../../oci/image/manifest.js';
+import { type LayoutStore, MissingContentError } from '../../oci/layout/layout-store.js';
 import { type Descriptor, maxManifestBytes } from '../../oci/image/types.js';
 import { KeyedLock } from '../../core/keyed-lock.js';
 import { RepositoryIndex } from './repository-index.js';
@@ -99,7 +99,20 @@ export class Repositories {
     const { digest } = descriptor;
     await this.#locks.run(digest, async () => {
       await this.#layout.writeBlob(digest, bytes);
-      await this.#layout.update((entries) => this.#index.withManifest(entries, repository, tags, descriptor));
+      const needed = [
+        digest,
+        ...facts.blobs.filter((blob) => !isNonDistributable(blob)).map((blob) => blob.digest),
+      ];
+      await this.#layout.update(
+        (entries) => this.#index.withManifest(entries, repository, tags, descriptor),
+        // Garbage collection may have removed a blob since the caller checked it.
+        async () => {
+          for (const blob of needed) {
+            if ((await this.#layout.claimBlob(blob)) === undefined)
+              throw new MissingContentError(blob, repository);
+          }
+        },
+      );
       this.#remember(digest, facts);
       await this.#apply(repository, (contents) => {
         contents.manifests.set(digest, { descriptor, facts });

@@ -11,6 +11,7 @@ import { continueUpload, handleBlob, startUpload } from './blob-requests.js';
 import { type Call, RegistryRefusal, type ServedContent, allow, requireDigest, sendJson } from './call.js';
 import { handleManifest, listReferrers } from './manifest-requests.js';
 import { StorageFullError } from './storage-limit.js';
+import { MissingContentError } from '../../oci/layout/layout-store.js';
 
 /** Repository names may have slashes: the shortest that leaves a complete endpoint matches. */
 const endpointPattern =
@@ -122,6 +123,8 @@ function refuse(
   let refusal = new RegistryRefusal(500, 'UNKNOWN', 'internal error');
   if (error instanceof RegistryRefusal) refusal = error;
   else if (error instanceof StorageFullError) refusal = new RegistryRefusal(403, 'DENIED', error.message);
+  else if (error instanceof MissingContentError)
+    refusal = new RegistryRefusal(400, 'MANIFEST_BLOB_UNKNOWN', error.message);
   else if (fullDiskCodes.includes(systemCode(cause))) {
     const problem = systemReason(cause);
     logger.log('error', `${directory}: ${problem} (free disk space, or run opmate oci gc ${directory})`);

@@ -93,6 +93,7 @@ describe('oci/open', () => {
     const directory = join(bench.home, 'layout');
     const { repository, reference } = await target(`oci:${directory}:v1`);
     await repository.putBlob(image.manifest.config, () => streamOf(image.config));
+    for (const layer of image.manifest.layers) await repository.putBlob(layer, () => streamOf(image.layer));
     await repository.putManifest(reference, image.bytes, mediaTypes.ociManifest);
     for (const end of ['', ':v1', `@${image.descriptor.digest}`]) {
       const opened = await open(`oci:${directory}${end}`);

@@ -1,10 +1,12 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdir, mkdtemp, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, readdir, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type LayoutRepository, openLayout } from '../../../../src/oci/layout/layout.js';
+import { collectGarbage } from '../../../../src/oci/layout/layout-garbage.js';
+import { copyImage } from '../../../../src/oci/image/copy.js';
 import { deadName } from '../../../support/dead-process.js';
 import { type Descriptor, mediaTypes } from '../../../../src/oci/image/types.js';
 
@@ -20,17 +22,34 @@ const descriptorOf = (bytes: Buffer, algorithm = 'sha256'): Descriptor => ({
   size: bytes.length,
 });
 const document = (value: object) => Buffer.from(JSON.stringify({ schemaVersion: 2, ...value }));
-const image = (extra: object = {}) =>
-  document({
+const configs = new Map<string, Buffer>();
+const image = (extra: object = {}) => {
+  const config = randomBytes(8);
+  configs.set(digestOf(config), config);
+  return document({
     mediaType: mediaTypes.ociManifest,
-    config: { ...descriptorOf(randomBytes(8)), mediaType: mediaTypes.ociConfig },
+    config: { ...descriptorOf(config), mediaType: mediaTypes.ociConfig },
     layers: [],
     ...extra,
   });
+};
 const index = (manifests: Descriptor[], extra: object = {}) =>
   document({ mediaType: mediaTypes.ociIndex, manifests, ...extra });
-const put = (reference: string, bytes: Buffer, mediaType: string = mediaTypes.ociManifest) =>
-  layout.putManifest(reference, bytes, mediaType);
+/** Stores a manifest after its config. */
+async function putImage(
+  target: LayoutRepository,
+  reference: string,
+  bytes: Buffer,
+  mediaType: string = mediaTypes.ociManifest,
+): Promise<Descriptor> {
+  for (const [, digest] of bytes.toString('latin1').matchAll(/"digest":"([^"]+)"/g)) {
+    const config = configs.get(digest as string);
+    if (config !== undefined) await target.putBlob(descriptorOf(config), () => Readable.from([config]));
+  }
+  return await target.putManifest(reference, bytes, mediaType);
+}
+const put = (reference: string, bytes: Buffer, mediaType?: string) =>
+  putImage(layout, reference, bytes, mediaType);
 const readAll = async (stream: Readable) => Buffer.concat((await stream.toArray()) as Buffer[]);
 const filesOf = async () => (await readdir(directory, { recursive: true })).sort();
 
@@ -56,7 +75,7 @@ describe('oci/layout: opening', () => {
     const broken = lazy.putBlob(descriptorOf(randomBytes(9)), () => Readable.from([randomBytes(9)]));
     await expect(broken).rejects.toMatchObject({ code: 'DIGEST' });
     expect(await readdir(root)).toEqual(['layout']);
-    await lazy.putManifest('v1', image(), mediaTypes.ociManifest);
+    await putImage(lazy, 'v1', image());
     expect(await (await openLayout(deep)).listTags()).toEqual(['v1']);
     expect(await (await openLayout(deep, { create: 'on-write' })).listTags()).toEqual(['v1']);
     await writeFile(join(root, 'file'), '');
@@ -68,9 +87,7 @@ describe('oci/layout: opening', () => {
     const stores = await Promise.all(
       Array.from({ length: 8 }, () => openLayout(target, { create: 'on-write' })),
     );
-    await Promise.all(
-      stores.map((store, i) => store.putManifest(`v${i}`, image({ i }), mediaTypes.ociManifest)),
-    );
+    await Promise.all(stores.map((store, i) => putImage(store, `v${i}`, image({ i }))));
     const tags = stores.map((_, i) => `v${i}`);
     expect([...(await (await openLayout(target)).listTags())].sort()).toEqual(tags);
   });
@@ -372,15 +389,79 @@ describe('oci/layout: manifests', () => {
   });
 });
 
+describe('oci/layout: beside garbage collection', () => {
+  const layer = randomBytes(100);
+  const hourAgo = new Date(Date.now() - 2 * 3_600_000);
+  const open = (): Promise<LayoutRepository> => openLayout(directory, { create: 'on-write' });
+  const collect = async (minAgeMs?: number): Promise<string[]> => {
+    const removed: string[] = [];
+    for await (const { digest } of collectGarbage(directory, { minAgeMs })) removed.push(digest);
+    return removed;
+  };
+  const agePath = (digest: string) => join(directory, 'blobs', digest.replace(':', '/'));
+
+  it('keeps old unreferenced blobs that a writer finds or reuses', async () => {
+    const bytes = image({ layers: [descriptorOf(layer)] });
+    const child = image();
+    const writer = await open();
+    await writer.putBlob(descriptorOf(layer), () => Readable.from([layer]));
+    await putImage(writer, digestOf(child), child);
+    await writer.deleteManifest('missing').catch(() => undefined);
+    await putImage(writer, 'v1', bytes);
+    await writer.deleteManifest('v1');
+    const all = [digestOf(bytes), digestOf(layer)];
+    for (const digest of all) await utimes(agePath(digest), hourAgo, hourAgo);
+    const other = await open();
+    expect(await other.hasBlob(descriptorOf(layer))).toBe(true);
+    expect(await other.headManifest(digestOf(bytes))).toMatchObject({ digest: digestOf(bytes) });
+    expect(await collect()).toEqual([]);
+    await other.putManifest('v2', bytes, mediaTypes.ociManifest);
+    expect(await collect(0)).toEqual([]);
+  });
+
+  it('refuses a manifest whose blob has been removed, and an index whose image lacks one', async () => {
+    const bytes = image({ layers: [descriptorOf(layer)] });
+    const writer = await open();
+    await expect(putImage(writer, 'v1', bytes)).rejects.toMatchObject({
+      code: 'NOT_FOUND',
+      message: expect.stringContaining(`blob ${digestOf(layer)} not found`) as string,
+    });
+    await writer.putBlob(descriptorOf(layer), () => Readable.from([layer]));
+    const descriptor = await putImage(writer, digestOf(bytes), bytes);
+    await rm(agePath(digestOf(layer)));
+    expect(await writer.headManifest(descriptor.digest)).toBeUndefined();
+    await expect(put('all', index([descriptor]), mediaTypes.ociIndex)).rejects.toMatchObject({
+      code: 'NOT_FOUND',
+    });
+    expect(await writer.listTags()).toEqual([]);
+  });
+
+  it('copies again what is removed between the copy of a blob and of its manifest', async () => {
+    const source = await openLayout(join(root, 'source'), { create: true });
+    const bytes = image({ layers: [descriptorOf(layer)] });
+    await source.putBlob(descriptorOf(layer), () => Readable.from([layer]));
+    await putImage(source, 'v1', bytes);
+    let removed: string[] = [];
+    const target = await open();
+    const interrupted: LayoutRepository = {
+      ...target,
+      putManifest: async (...args) => {
+        if (removed.length === 0) removed = await collect(0);
+        return await target.putManifest(...args);
+      },
+    };
+    await copyImage(source, 'v1', interrupted, 'v1');
+    expect(removed).toContain(digestOf(layer));
+    expect(await readAll(await (await openLayout(directory)).openBlob(descriptorOf(layer)))).toEqual(layer);
+    expect(await collect(0)).toEqual([]);
+  });
+});
+
 describe('oci/layout: several writers', () => {
   it('loses no entry, and shows each writer the entries of the others', async () => {
     const others = await Promise.all(Array.from({ length: 4 }, () => openLayout(directory)));
     const tags = Array.from({ length: 60 }, (_, i) => `t${String(i).padStart(2, '0')}`);
-    await Promise.all(
-      tags.map((tag, i) =>
-        (others[i % 4] as LayoutRepository).putManifest(tag, image(), mediaTypes.ociManifest),
-      ),
-    );
+    await Promise.all(tags.map((tag, i) => putImage(others[i % 4] as LayoutRepository, tag, image())));
     for (const other of [...others, layout]) expect(await other.listTags()).toEqual(tags);
     expect((await filesOf()).filter((name) => name.includes('lock') || name.includes('.upload'))).toEqual([]);
   });

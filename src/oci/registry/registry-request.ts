@@ -11,6 +11,9 @@ export const missingImageHint = 'check the name and tag, or log in if the reposi
 /** Codes of the distribution specification that add nothing to the status 404. */
 const unknownCodes: readonly string[] = ['BLOB_UNKNOWN', 'MANIFEST_UNKNOWN', 'NAME_UNKNOWN'];
 
+/** Complaints about space, which registries report as 403, 412, 413 or 507. */
+const fullPattern = /\bquota\b|\bstorage (limit|resource|space)|insufficient storage|no space left/i;
+
 /** Access of a request, which determines the scope of its token. */
 export type Access = 'pull' | 'push' | 'delete';
 
@@ -28,7 +31,8 @@ export function createRequester(endpoint: Endpoint, name: string) {
     return `${endpoint.baseUrl.replace(/\/+$/, '')}/v2/${repository}/${path}`;
   }
 
-  function getHint(status: number, access: Access): string | undefined {
+  function getHint(status: number, access: Access, isFull: boolean): string | undefined {
+    if (isFull) return `free space at ${registry}, or raise its storage limit`;
     if (status === 401) return `log in to ${registry}, or specify a credentials file with --authfile`;
     if (status === 403) return `check the credentials for ${registry}: they do not allow ${access} here`;
     if (status === 404 && access === 'pull') return missingImageHint;
@@ -60,14 +64,15 @@ export function createRequester(endpoint: Endpoint, name: string) {
       const { status } = response;
       const complaint = await readRegistryErrors(response);
       const { codes } = complaint;
+      const isFull = access === 'push' && fullPattern.test(complaint.summary);
       const problem =
         access === 'pull' ? describeRefusal(status, complaint) : `${access} failed: ${complaint.summary}`;
       return new RegistryError(`${problem}${where}`, {
         subject,
         status,
         registryCodes: codes,
-        code: toErrorCode(status, codes),
-        hint: getHint(status, access),
+        code: isFull ? 'REGISTRY' : toErrorCode(status, codes),
+        hint: getHint(status, access, isFull),
       });
     },
 

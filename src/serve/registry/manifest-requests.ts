@@ -67,10 +67,10 @@ async function putManifest(call: Call, name: string, reference: string): Promise
   const facts = readFacts(bytes, subject);
   const mediaType = readMediaType(call, facts, subject);
   await requireReferences(call, subject, facts);
-  await call.limit?.reserve(bytes.length);
+  const settle = await call.limit?.reserve(bytes.length);
   const tags = [...new Set([...(byDigest ? [] : [reference]), ...extraTags])];
   const descriptor = { mediaType, digest, size: bytes.length };
-  await call.repositories.putManifest(name, tags, descriptor, bytes, facts);
+  await call.repositories.putManifest(name, tags, descriptor, bytes, facts).finally(settle);
   send(call, 201, {
     Location: `/v2/${name}/manifests/${digest}`,
     'Docker-Content-Digest': digest,

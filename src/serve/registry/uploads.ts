@@ -8,6 +8,8 @@ import type { StorageLimit } from './storage-limit.js';
 
 /** Time after which an idle upload is dropped. */
 const idleMs = 60 * 60 * 1000;
+/** The same where space is short, unless its connection has broken: clients send the next chunk sooner. */
+const shortIdleMs = 10_000;
 /** Maximum concurrent uploads. */
 const maxUploads = 10_000;
 
@@ -33,26 +35,39 @@ function createUpload(
     handle = undefined;
     await opened?.close();
   };
+  /** Removes the file, unless it has been moved into the layout. */
+  const discard = async (): Promise<void> => {
+    await close();
+    if (path !== undefined) await rm(path, { force: true });
+  };
   const upload = {
     id: randomUUID() as string,
     repository,
     /** Bytes received. */
     offset: 0,
-    /** A write has failed: the file may end within a chunk. */
+    /** Useless: a write has failed, so the file may end within a chunk, or the storage limit is reached. */
     isBroken: false,
+    /** The connection has ended within the last request. */
+    isInterrupted: false,
     /** Appends content; received bytes stay after an interruption, for the client to resume. */
     async append(content: AsyncIterable<Buffer>): Promise<void> {
+      upload.isInterrupted = true;
       for await (const chunk of content) {
-        await limit?.reserve(chunk.length);
-        const file = await openFile();
-        // Written while the bytes are hashed.
-        const writing = file.writeFile(chunk);
-        received.update(chunk);
         upload.isBroken = true;
-        await writing;
+        const settle = await limit?.reserve(chunk.length, discard);
+        try {
+          const file = await openFile();
+          // Written while the bytes are hashed.
+          const writing = file.writeFile(chunk);
+          received.update(chunk);
+          await writing;
+        } finally {
+          settle?.();
+        }
         upload.isBroken = false;
         upload.offset += chunk.length;
       }
+      upload.isInterrupted = false;
     },
     /** Syncs the file and returns its path and digest; the upload cannot be continued. */
     async finish(wanted: DigestAlgorithm): Promise<{ path: string; digest: string }> {
@@ -67,11 +82,7 @@ function createUpload(
       }
       return { path: file, digest: `${wanted}:${hash.digest('hex')}` };
     },
-    /** Removes the file, unless it has been moved into the layout. */
-    async discard(): Promise<void> {
-      await close();
-      if (path !== undefined) await rm(path, { force: true });
-    },
+    discard,
   };
   return upload;
 }
@@ -80,6 +91,8 @@ interface RunningUpload {
   upload: Upload;
   /** Drops the upload; unset during a request. */
   timer?: NodeJS.Timeout | undefined;
+  /** End of its last request. */
+  idleSince: number;
 }
 
 /** Uploads in progress. */
@@ -90,7 +103,7 @@ export function createUploads(store: LayoutStore, limit?: StorageLimit) {
   const running = new Map<string, RunningUpload>();
   const locks = new KeyedLock();
   const add = (repository: string, algorithm: DigestAlgorithm): RunningUpload => {
-    const added = { upload: createUpload(store, limit, repository, algorithm) };
+    const added = { upload: createUpload(store, limit, repository, algorithm), idleSince: performance.now() };
     running.set(added.upload.id, added);
     return added;
   };
@@ -102,8 +115,23 @@ export function createUploads(store: LayoutStore, limit?: StorageLimit) {
     await dropped.upload.discard();
   };
   const startTimer = (item: RunningUpload): void => {
+    item.idleSince = performance.now();
     item.timer = setTimeout(() => void drop(item.upload.id).catch(() => undefined), idleMs).unref();
   };
+  /** Drops an upload whose connection has broken, or else the one that is idle for the longest time. */
+  const evict = async (): Promise<number | undefined> => {
+    const idle = [...running.values()].filter(
+      ({ timer, upload }) => timer !== undefined && upload.offset > 0,
+    );
+    const oldest = idle.sort((a, b) => a.idleSince - b.idleSince)[0];
+    const evicted = idle.find(({ upload }) => upload.isInterrupted) ?? oldest;
+    if (evicted === undefined) return undefined;
+    const { upload, idleSince } = evicted;
+    if (!upload.isInterrupted && performance.now() - idleSince < shortIdleMs) return undefined;
+    await drop(upload.id);
+    return upload.offset;
+  };
+  limit?.useEviction(evict);
   return {
     /** Runs an upload of one request, discarded afterwards. */
     async once<T>(
@@ -135,6 +163,7 @@ export function createUploads(store: LayoutStore, limit?: StorageLimit) {
         const used = running.get(id);
         if (used?.upload.repository !== repository) return await work(undefined);
         clearTimeout(used.timer);
+        used.timer = undefined;
         try {
           return await work(used.upload);
         } finally {

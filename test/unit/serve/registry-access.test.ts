@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { access, readFile, readdir, utimes, writeFile } from 'node:fs/promises';
+import { request } from 'node:http';
 import path from 'node:path';
 import bcrypt from 'bcryptjs';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -113,6 +114,40 @@ describe('serve/registry: who may do what', () => {
     await expect
       .poll(async () => (await pushBlob(registry, Buffer.alloc(600_000, 'b'))).status, { timeout: 10_000 })
       .toBe(201);
+  });
+
+  it('takes as many of concurrent uploads as its size limit allows', async () => {
+    const { registry, directory } = await registryOf({ maxSize: 10_000_000 });
+    const responses = await Promise.all(
+      Array.from({ length: 12 }, (_, i) => pushBlob(registry, Buffer.alloc(3_000_000, i))),
+    );
+    const statuses = responses.map(({ status }) => status).sort();
+    expect(statuses).toEqual([201, 201, 201, ...Array<number>(9).fill(403)]);
+    expect(await readdir(path.join(directory, 'blobs', 'sha256'))).toHaveLength(3);
+  });
+
+  it('drops an upload whose connection has broken when the size limit is reached, and no other', async () => {
+    const { registry } = await registryOf({ maxSize: 1_000_000 });
+    const begin = async (): Promise<string> => {
+      const begun = await fetch(`${registry.url}/v2/a/blobs/uploads/`, { method: 'POST' });
+      return new URL(begun.headers.get('location') as string, registry.url).href;
+    };
+    const [broken, active] = [await begin(), await begin()];
+    const send = (url: string, size: number) => fetch(url, { method: 'PATCH', body: new Uint8Array(size) });
+    expect((await send(active, 100_000)).status).toBe(202);
+    const stuck = request(broken, { method: 'PATCH', headers: { 'Content-Length': '900000' } });
+    stuck.on('error', () => undefined).write(Buffer.alloc(600_000));
+    const offset = async (url: string) => (await fetch(url)).headers.get('range');
+    // Requests for an upload wait for each other, so its progress is asked for after the connection has ended.
+    setTimeout(() => stuck.destroy(), 200);
+    await expect.poll(() => offset(broken), { timeout: 10_000 }).toBe('0-599999');
+    expect((await pushBlob(registry, Buffer.alloc(800_000, 'b'))).status).toBe(201);
+    expect((await fetch(broken)).status).toBe(404);
+    expect(await offset(active)).toBe('0-99999');
+    // A refused upload leaves nothing, and its digest can be pushed elsewhere.
+    expect((await send(active, 500_000)).status).toBe(403);
+    expect((await fetch(active)).status).toBe(404);
+    expect((await pushBlob(registry, Buffer.alloc(150_000, 'c'))).status).toBe(201);
   });
 
   it.each(['0.0.0.0', '::', '192.0.2.1', 'registry.example'])(

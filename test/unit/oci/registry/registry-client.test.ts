@@ -486,6 +486,22 @@ describe('oci/registry-client, writing', () => {
     expect(failure.hint).toBe(`check the credentials for ${server.host}: they do not allow push here`);
   });
 
+  it.each([
+    [403, 'DENIED', 'storage limit of 10 MiB reached'],
+    [403, 'DENIED', 'adding 5 MiB of storage resource will exceed the configured upper limit'],
+    [403, 'DENIED', 'Quota has been exceeded on namespace'],
+    [507, 'DENIED', 'no space left on device'],
+  ])(
+    'does not suggest other credentials where a registry is full (%i %s: %s)',
+    async (status, code, message) => {
+      const body = JSON.stringify({ errors: [{ code, message }] });
+      server.on({ method: 'POST', path: /uploads/, respond: { status, body } });
+      const failure = await failureOf(open().putBlob(bigBlob, () => streamOf(big)));
+      expect(failure.code).toBe('REGISTRY');
+      expect(failure.hint).toBe(`free space at ${server.host}, or raise its storage limit`);
+    },
+  );
+
   it('mounts a blob, and cleans up when that does not work', async () => {
     server.on({
       method: 'POST',

@@ -12,7 +12,7 @@ export interface CommandContext extends Pick<
   readonly stdin: Readable;
   readonly stdout: Writable & { isTTY?: boolean };
   readonly stderr: Writable & { isTTY?: boolean; columns?: number };
-  /** Fires on SIGINT and SIGTERM. */
+  /** Fires on SIGINT, SIGTERM and SIGHUP. */
   signal: AbortSignal;
   now: () => Date;
 }

@@ -20,18 +20,20 @@ import { type Paint, loadPaint, paintSeverity, plain } from './paint.js';
 import { printable, printableLine } from './printable.js';
 import { type RunState, runProgram } from './program.js';
 
+/** Signals that cancel a command or stop a server; SIGHUP when its terminal closes. */
+const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
 /** Runs the command line and sets the exit code: only here the process is read and errors become text. */
 export async function main(): Promise<void> {
   const cancel = new AbortController();
   let interrupted = false;
-  const onSignal = (): void => {
-    // The second time, the user no longer wants to wait for things to be tidied up.
-    if (interrupted) process.exit(exitCodes.interrupted);
+  const onSignal = (name: NodeJS.Signals): void => {
+    // The second time, the user no longer wants to wait for things to be tidied up. A closing terminal may send several.
+    if (interrupted && name !== 'SIGHUP') process.exit(exitCodes.interrupted);
     interrupted = true;
     cancel.abort(new CancelledError('interrupted'));
   };
-  process.on('SIGINT', onSignal);
-  process.on('SIGTERM', onSignal);
+  for (const signal of stopSignals) process.on(signal, onSignal);
   // Opening a stream takes milliseconds, and many commands use one of the three.
   const context: CommandContext = {
     environment: process.env,
@@ -54,8 +56,7 @@ export async function main(): Promise<void> {
   const name = path.basename(process.argv[1] ?? 'opmate').replace(/\.c?js$/, '');
   reportUncaught(process.argv.slice(2), context);
   process.exitCode = await run(process.argv.slice(2), context, name);
-  process.off('SIGINT', onSignal);
-  process.off('SIGTERM', onSignal);
+  for (const signal of stopSignals) process.off(signal, onSignal);
 }
 
 /** Reports uncaught errors in the log format, and warnings of Node.js with `--debug`. */

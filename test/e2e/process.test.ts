@@ -243,7 +243,7 @@ describe('interruption', () => {
   it.each([
     ['SIGINT', ['render', 'IMAGE/catalog:v1']],
     ['SIGTERM', ['render', 'IMAGE/bundle:v1']],
-    ['SIGINT', ['migrate', 'IMAGE/catalog:v1', 'out']],
+    ['SIGHUP', ['migrate', 'IMAGE/catalog:v1', 'out']],
     ['SIGINT', ['validate', 'IMAGE/catalog:v1', '-o', 'json']],
     ['SIGINT', ['oci', 'copy', 'IMAGE/catalog:v1', 'oci:copied:v1']],
   ] as const)('ends with 130 on %s in the middle of %j and leaves nothing', async (signal, args) => {
@@ -276,6 +276,9 @@ describe('interruption', () => {
     const server = sandbox.start(['oci', 'serve', 'served', '--port', '0']);
     await server.firstLine();
     expect(await server.stop('SIGINT')).toMatchObject({ code: 0, stderr: '' });
+    const other = sandbox.start(['oci', 'serve', 'served', '--port', '0']);
+    await other.firstLine();
+    expect(await other.stop('SIGHUP')).toMatchObject({ code: 0, stderr: '' });
   });
 });
 

@@ -120,6 +120,16 @@ export type { MigrationVerdict } from './solve/migration/verdicts.js';
 export type { MigratedCatalogSource, MigrateCatalogsOptions } from './solve/migration/catalog-sources.js';
 export type { MigrationRollback } from './solve/migration/rollback.js';
 export {
+  createDeployment,
+  type CreatedDeployment,
+  createDeploymentObjectSet,
+  type CreateDeploymentRequest,
+  type DeploymentObjectSet,
+  type DeploymentObjectSetOptions,
+  encodeDeployment,
+} from './api/deployment/create-deployment.js';
+export type { NewDeployment } from './cluster/documents/new-deployment.js';
+export {
   type CollisionProtection,
   computePhaseDigest,
   getCollisionProtection,

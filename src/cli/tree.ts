@@ -13,6 +13,7 @@ const convert: CommandTree = {
 };
 
 const deployment = {
+  create: leaf(() => import('./deployment/create.js')),
   render: leaf(() => import('./deployment/render.js')),
   diff: leaf(() => import('./deployment/diff.js')),
   apply: leaf(() => import('./deployment/apply.js')),

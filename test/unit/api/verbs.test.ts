@@ -70,6 +70,7 @@ const verbs: Readonly<Record<string, readonly string[]>> = {
   'bundle render': ['renderBundle', 'writeObjects'],
   'bundle permissions': ['readBundlePermissions', 'rightsBeyond'],
   'bundle check-crd-upgrade': ['checkCrdUpgrade'],
+  'bundle deployment create': ['createDeployment', 'encodeDeployment', 'createDeploymentObjectSet'],
   'bundle deployment render': ['renderDeployments'],
   'bundle deployment diff': ['renderDeployments', 'diffObjects'],
   'bundle deployment apply': ['renderDeployments', 'checkDeployments', 'applyDeployment', 'watchDeployments'],

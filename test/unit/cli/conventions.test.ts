@@ -62,6 +62,7 @@ const failing: Readonly<Record<string, readonly string[]>> = {
   'bundle extract': ['./absent', '-c', 'a'],
   'bundle render': ['./absent', '--install-namespace', 'a'],
   'bundle permissions': ['./absent', '--install-namespace', 'a'],
+  'bundle deployment create': ['widget', '--catalog', './absent', '-n', 'a'],
   'bundle deployment render': ['-f', './absent'],
   'bundle deployment diff': ['-f', './absent', '--against', './absent'],
   'bundle deployment apply': ['-f', './absent', '--yes'],

@@ -263,6 +263,9 @@ export { type VerifiedImage, verifyImages, type VerifyImagesOptions } from './ap
 export { diffCatalogs } from './api/diff-catalogs.js';
 export { type CatalogDiff, isSameCatalog } from './catalog/diff/diff.js';
 export { diagnoseCatalog } from './api/diagnose-catalog.js';
+export { gateCatalog, type GateCatalogOptions, type GatedCatalog } from './api/gate-catalog.js';
+export { defaultGateProfile, type GateProfile } from './catalog/gate/gate-profile.js';
+export { parseGateProfile } from './catalog/gate/profile-file.js';
 export { chooseChecks } from './catalog/doctor/checks.js';
 export { parseOpenShiftVersion } from './core/openshift-version.js';
 export {

@@ -78,6 +78,7 @@ export const commands: CommandTree = {
       deprecate: leaf(() => import('./catalog/deprecate.js')),
       filter: leaf(() => import('./catalog/filter.js'), { aliases: ['prune'] }),
       doctor: leaf(() => import('./catalog/doctor.js')),
+      gate: leaf(() => import('./catalog/gate.js')),
       publish: leaf(() => import('./catalog/publish.js')),
       mirror: leaf(() => import('./mirror/catalog-mirror.js')),
     },

@@ -26,6 +26,9 @@ const families = {
   onboard: writeOnboard,
   changes: writeChanges,
   checks: writeChecks,
+  'validate-fbc': writeValidateFbc,
+  pruning: writePruning,
+  fips: writeFips,
   versions: writeVersions,
 };
 
@@ -190,6 +193,61 @@ async function writeChecks({ half, out, environment }) {
     const { passed, findings = [] } = stdout.length > 0 ? JSON.parse(stdout) : {};
     const outputs = findings.map(({ code, severity, message }) => ({ check: code, type: severity, message }));
     writeResult('checks', name, path.join(out, 'checks', name), { passed, outputs, stderr });
+  }
+}
+
+async function writeValidateFbc({ half, out, environment }) {
+  for (const name of casesOf('validate-fbc', half)) {
+    const source = path.join(half, 'validate-fbc', name);
+    const given = readJson(path.join(source, 'case.json'));
+    const args = [
+      'catalog',
+      'gate',
+      'configs',
+      '--against',
+      given.index,
+      '--gate',
+      'validate-fbc',
+      '-o',
+      'json',
+    ];
+    // A label takes precedence over the tag of the base image.
+    if (given.fbc_openshift_version_label === null) args.push('--base-image', given.base_image);
+    args.push('--probe', given.grpc_health_probe ? 'present' : 'missing');
+    const { stdout, stderr } = await opmate(args, source, environment);
+    const { gates = [], unreleasedImages = [] } = stdout.length > 0 ? JSON.parse(stdout) : {};
+    const result = { test_output: gates[0], related_images_unreleased: unreleasedImages, stderr };
+    writeResult('validate-fbc', name, path.join(out, 'validate-fbc', name), result);
+  }
+}
+
+async function writePruning({ half, out, environment }) {
+  for (const name of casesOf('pruning', half)) {
+    const args = ['catalog', 'gate', 'fragment', '--against', 'index', '--gate', 'pruning', '-o', 'json'];
+    const { stdout, stderr } = await opmate(args, path.join(half, 'pruning', name), environment);
+    const { gates = [] } = stdout.length > 0 ? JSON.parse(stdout) : {};
+    writeResult('pruning', name, path.join(out, 'pruning', name), { test_output: gates[0], stderr });
+  }
+}
+
+async function writeFips({ half, out, environment }) {
+  for (const name of casesOf('fips', half)) {
+    const args = ['catalog', 'gate', 'fragment', '--against', 'index', '--gate', 'fips', '-o', 'json'];
+    const { stdout, stderr } = await opmate(args, path.join(half, 'fips', name), environment);
+    const { scan } = stdout.length > 0 ? JSON.parse(stdout) : {};
+    const unreleased = (scan?.bundles ?? []).map(({ image, isScanned }) => [
+      image,
+      isScanned ? 'scan' : 'skip',
+    ]);
+    // The recorded indexes are of v4.18; new packages are compared with the version before.
+    const compared = (scan?.newPackages ?? []).length > 0 ? 'v4.17' : 'v4.18';
+    const result = {
+      unreleased_bundles: unreleased,
+      images_to_scan: scan?.images,
+      compared_with: compared,
+      stderr,
+    };
+    writeResult('fips', name, path.join(out, 'fips', name), result);
   }
 }
 

@@ -1,0 +1,127 @@
+import path from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { type Session, gateCatalog, openSession, parseGateProfile } from '../../../src/index.js';
+import { failureOf } from '../../support/connect.js';
+import { directoryWith } from '../../support/temporary.js';
+
+const digest = 'a'.repeat(64);
+
+interface SmallCatalog {
+  channel?: string;
+  entries: string[];
+  registry?: string;
+  properties?: { type: string; value: unknown }[];
+}
+
+/** Returns the blobs of a package `widget`. */
+function widget({
+  channel = 'stable',
+  entries,
+  registry = 'registry.redhat.io',
+  properties = [],
+}: SmallCatalog): string {
+  const image = (name: string): string => `${registry}/ns/${name}@sha256:${digest}`;
+  return [
+    { schema: 'olm.package', name: 'widget', defaultChannel: channel },
+    {
+      schema: 'olm.channel',
+      package: 'widget',
+      name: channel,
+      entries: entries.map((name, index) => ({ name, ...(index > 0 && { replaces: entries[index - 1] }) })),
+    },
+    ...entries.map((name) => ({
+      schema: 'olm.bundle',
+      package: 'widget',
+      name,
+      image: image('bundle'),
+      properties: [
+        { type: 'olm.package', value: { packageName: 'widget', version: name.slice('widget.v'.length) } },
+        ...properties,
+      ],
+      relatedImages: [{ name: 'manager', image: image('manager') }],
+    })),
+  ]
+    .map((blob) => JSON.stringify(blob))
+    .join('\n');
+}
+
+const metadata = (annotations: object) => [{ type: 'olm.csv.metadata', value: { annotations } }];
+
+async function open(): Promise<Session> {
+  const session = await openSession();
+  onTestFinished(() => session.close());
+  return session;
+}
+
+describe('gates of a catalog fragment', () => {
+  it('checks the form of metadata and images for the version of the base image', async () => {
+    const session = await open();
+    const root = await directoryWith({
+      'fragment/widget/catalog.json': widget({ entries: ['widget.v1.0.0'], registry: 'quay.io' }),
+    });
+    const baseImage = 'registry.redhat.io/openshift4/ose-operator-registry-rhel9:v4.18';
+    const fragment = path.join(root, 'fragment');
+    const { verdicts } = await gateCatalog(fragment, session, { baseImage });
+    expect(verdicts[0]).toMatchObject({
+      gate: 'validate-fbc',
+      result: 'FAILURE',
+      failures: 2,
+      successes: 10,
+    });
+    expect(verdicts[0]?.findings.map(({ code }) => code)).toEqual([
+      'validate-fbc-metadata-missing',
+      'validate-fbc-image-registry',
+    ]);
+    const profile = parseGateProfile('registries: [quay.io]\n', 'profile.yaml');
+    const own = await gateCatalog(fragment, session, { baseImage, profile });
+    expect(own.verdicts[0]?.failures).toBe(1);
+    expect(() => parseGateProfile('registry: [quay.io]\n', 'profile.yaml')).toThrow('profile.yaml:1');
+  });
+
+  it('tells entries and channels by whole names', async () => {
+    const session = await open();
+    const root = await directoryWith({
+      'fragment/widget/catalog.json': widget({ entries: ['widget.v1.0.0-rc1'] }),
+      'index/widget/catalog.json': widget({ entries: ['widget.v1.0.0'] }),
+      'preview/widget/catalog.json': widget({ entries: ['widget.v1.0.0'], channel: 'candidate-4' }),
+    });
+    const gate = (against: string) =>
+      gateCatalog(path.join(root, 'fragment'), session, {
+        against: path.join(root, against),
+        gates: ['pruning'],
+      });
+    const { verdicts } = await gate('index');
+    expect(verdicts[0]?.findings.map(({ problem }) => problem)).toEqual([
+      'bundle "widget.v1.0.0" is removed from channel "stable" of package "widget"',
+    ]);
+    expect((await gate('preview')).verdicts[0]?.result).toBe('SUCCESS');
+  });
+
+  it('selects unreleased bundles for scans by their annotations', async () => {
+    const session = await open();
+    const claims = metadata({ 'features.operators.openshift.io/fips-compliant': 'true' });
+    const root = await directoryWith({
+      'fragment/widget/catalog.json': widget({ entries: ['widget.v1.0.0'], properties: claims }),
+      'index/other/catalog.json': JSON.stringify({
+        schema: 'olm.package',
+        name: 'other',
+        defaultChannel: 'a',
+      }),
+    });
+    const against = path.join(root, 'index');
+    const { scan } = await gateCatalog(path.join(root, 'fragment'), session, { against, gates: ['fips'] });
+    expect(scan).toEqual({
+      bundles: [{ image: `registry.redhat.io/ns/bundle@sha256:${digest}`, isScanned: true }],
+      images: [`registry.redhat.io/ns/manager@sha256:${digest}`],
+      newPackages: ['widget'],
+    });
+  });
+
+  it('refuses a gate that needs an index without one', async () => {
+    const session = await open();
+    const root = await directoryWith({ 'widget/catalog.json': widget({ entries: ['widget.v1.0.0'] }) });
+    expect(await failureOf(gateCatalog(root, session, { gates: ['pruning'] }))).toMatchObject({
+      code: 'USAGE',
+    });
+  });
+});

@@ -5,7 +5,6 @@
 // in a directory that is kept.
 import { spawn, spawnSync } from 'node:child_process';
 import {
-  appendFileSync,
   cpSync,
   mkdirSync,
   mkdtempSync,
@@ -15,7 +14,9 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { homedir, tmpdir } from 'node:os';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -80,9 +81,12 @@ function say(text) {
   console.log(`\n\u001b[1m${text}\u001b[0m`.replace(/\u001b\[\d+m/g, process.stdout.isTTY ? '$&' : ''));
 }
 
-/** Runs opmate in the work directory, shows the command and the first lines of what it printed. */
-function opmate(args, { lines = 12, expect = 0, show = true } = {}) {
-  if (show) console.log(`$ opmate ${args.join(' ')}`);
+/** Writes a word as a shell reads it. */
+const quoted = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
+
+/** Runs opmate in the work directory, shows the command and the first lines of what it printed, or writes that to a file. */
+function opmate(args, { lines = 12, expect = 0, to } = {}) {
+  console.log(`$ opmate ${args.map(quoted).join(' ')}${to === undefined ? '' : ` > ${to}`}`);
   const { status, stdout, stderr } = spawnSync(process.execPath, [command, ...args], {
     cwd: work,
     encoding: 'utf8',
@@ -92,7 +96,7 @@ function opmate(args, { lines = 12, expect = 0, show = true } = {}) {
     console.error(`${stderr}\nthe demo failed: opmate ${args[0]} ended with exit code ${status}`);
     throw new Error('demo failed');
   }
-  if (!show) return stdout;
+  if (to !== undefined) return void writeFileSync(path.join(work, to), stdout);
   const printed = (stdout + stderr).split('\n').slice(0, -1);
   for (const line of printed.slice(0, lines)) console.log(`  ${line}`);
   const rest = printed.length - lines;
@@ -100,10 +104,20 @@ function opmate(args, { lines = 12, expect = 0, show = true } = {}) {
   return stdout;
 }
 
+/** Returns a free port, so that the commands that are shown can be repeated with it. */
+async function findFreePort() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
 /** Starts the embedded registry and waits for the address that it prints. */
-function startRegistry() {
-  console.log('$ opmate oci serve registry --port 0 &');
-  const child = spawn(process.execPath, [command, 'oci', 'serve', 'registry', '--port', '0'], { cwd: work });
+async function startRegistry() {
+  const args = ['oci', 'serve', 'registry', '--port', String(await findFreePort())];
+  console.log(`$ opmate ${args.join(' ')} &`);
+  const child = spawn(process.execPath, [command, ...args], { cwd: work });
   servers.add(child);
   return new Promise((resolve, reject) => {
     child.stdout.setEncoding('utf8').once('data', (line) => {
@@ -140,73 +154,35 @@ async function serveAndAsk() {
   }
 }
 
-function filesOf(directory, prefix) {
-  return readdirSync(directory).map((name) => ({
-    path: `${prefix}/${name}`,
-    content: readFileSync(path.join(directory, name)),
-  }));
-}
-
-/** Labels of a bundle image: the pairs of its `annotations.yaml`. */
-function labelsOf(annotations) {
-  return Object.fromEntries(
-    [...annotations.matchAll(/^ +([\w./-]+): *(.+)$/gm)].map(([, key, value]) => [key, value]),
-  );
-}
-
-/** Makes the image of a bundle directory and pushes it, with the library behind the commands. */
-async function pushBundle(library, session, directory, reference) {
-  const metadata = path.join(directory, 'metadata');
-  const layers = [
-    await library.layerOf(filesOf(path.join(directory, 'manifests'), 'manifests')),
-    await library.layerOf(filesOf(metadata, 'metadata')),
-  ];
-  const labels = labelsOf(readFileSync(path.join(metadata, 'annotations.yaml'), 'utf8'));
-  const image = await library.buildImage({ layers, labels });
-  const target = await library.openTarget(library.parseReference(reference), session);
-  await library.pushImage(target.repository, target.reference, image);
-}
-
 async function main() {
   say('1. A registry on a directory, no container engine needed');
   const { child, host } = await startRegistry();
   try {
     say('2. Push six real bundles to it as images');
-    const library = await import('../dist/index.js');
-    const session = await library.openSession({
-      environment: process.env,
-      homeDirectory: homedir(),
-      temporaryDirectory: work,
-      architecture: process.arch,
-      registry: { useHttp: true },
-    });
-    for (const { name, versions } of packages) {
-      for (const version of versions) {
-        const reference = `${host}/demo/${name}:${version}`;
-        await pushBundle(library, session, path.join(bundles, name, version), reference);
-        console.log(`  ${reference}`);
-      }
-    }
-    await session.close();
+    cpSync(bundles, path.join(work, 'bundles'), { recursive: true });
+    console.log(`$ cp -r ${path.relative(process.cwd(), bundles) || bundles} bundles`);
+    for (const { name, versions } of packages)
+      for (const version of versions)
+        opmate(
+          ['bundle', 'push', `bundles/${name}/${version}`, `${host}/demo/${name}:${version}`, '--use-http'],
+          {
+            lines: 1,
+          },
+        );
 
-    say('3. Make a catalog: a package, a channel, and the bundles rendered from their images');
+    say('3. Make a catalog: a package, and its bundles from their images, each replacing the one before');
     for (const { name, channel, versions } of packages) {
-      const folder = path.join(work, 'catalog', name);
-      mkdirSync(folder, { recursive: true });
+      const file = `catalog/${name}/catalog.json`;
+      console.log(`$ mkdir -p catalog/${name}`);
+      mkdirSync(path.join(work, 'catalog', name), { recursive: true });
+      opmate(['init', name, '--default-channel', channel], { to: file });
       const images = versions.map((version) => `${host}/demo/${name}:${version}`);
-      const rendered = opmate(['render', '--use-http', '--migrate', ...images], { lines: 4 });
-      const names = rendered
-        .split(/(?<=\n})\n/)
-        .filter(Boolean)
-        .map((blob) => JSON.parse(blob).name);
-      const inOrder = versions.map((version) => names.find((bundle) => bundle.endsWith(version)));
-      const entries = inOrder.map((bundle, i) =>
-        i === 0 ? { name: bundle } : { name: bundle, replaces: inOrder[i - 1] },
+      opmate(
+        ['catalog', 'add', 'catalog', ...images, '--channel', channel, '--mode', 'semver', '--use-http'],
+        {
+          lines: 6,
+        },
       );
-      const file = path.join(folder, 'catalog.json');
-      writeFileSync(file, opmate(['init', name, '--default-channel', channel], { show: false }));
-      appendFileSync(file, JSON.stringify({ schema: 'olm.channel', package: name, name: channel, entries }));
-      appendFileSync(file, `\n${rendered}`);
     }
 
     say('4. Check it');
@@ -248,10 +224,12 @@ async function main() {
         blockedImages: [{ name: '^(?:quay|docker|gcr|ghcr)[.]io/' }, { name: '^registry[.]' }],
       },
     };
-    writeFileSync(path.join(work, 'imageset.yaml'), JSON.stringify(imageSet));
+    const text = JSON.stringify(imageSet);
+    console.log(`$ echo ${quoted(text)} > imageset.yaml`);
+    writeFileSync(path.join(work, 'imageset.yaml'), text);
     const set = ['--config', 'imageset.yaml', '--use-http'];
     opmate(['mirror', 'plan', `docker://${host}/mirror`, ...set], { lines: 20 });
-    opmate(['mirror', 'file://carry', ...set], { show: true, lines: 4 });
+    opmate(['mirror', 'file://carry', ...set], { lines: 4 });
     opmate(['archive', 'verify', 'carry']);
     opmate(['mirror', '--from', 'file://carry', `docker://${host}/mirror`, '--use-http'], { lines: 8 });
     opmate(['list', 'channels', '--use-http', `${host}/mirror/demo/index:v1`]);
@@ -262,7 +240,10 @@ async function main() {
     say('11. Break a copy, and check it');
     cpSync(path.join(work, 'catalog'), path.join(work, 'broken'), { recursive: true });
     const file = path.join(work, 'broken', 'microcks', 'catalog.json');
-    writeFileSync(file, readFileSync(file, 'utf8').replace(/"replaces":"([^"]+)"/, '"replaces":"$1-typo"'));
+    const broken = readFileSync(file, 'utf8').replace(/("replaces": ?"[^"]+)"/, '$1-typo"');
+    console.log(`$ cp -r catalog broken`);
+    console.log(`$ sed -i -E '0,/("replaces": ?"[^"]+)"/s//\\1-typo"/' broken/microcks/catalog.json`);
+    writeFileSync(file, broken);
     opmate(['validate', 'broken'], { expect: 1, lines: 20 });
   } finally {
     child.removeAllListeners('exit');

@@ -5,6 +5,7 @@ import { UsageError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { CommandLine, type CommandLineEvents, findCommand } from './command/command-line.js';
 import type { GlobalOptions } from './command/global-flags.js';
+import { wrapExample } from './command/help-format.js';
 import type { CommandContext } from './context.js';
 import { exitCodes } from './exit-codes.js';
 import { commandPath, helpFor, helpText, unknownCommand } from './help.js';
@@ -76,7 +77,8 @@ export async function runProgram(
     }
     // A group of commands without a command shows its help, as opm does; commander takes it for a mistake.
     if (error.exitCode === 0 || error.code === 'commander.help') {
-      await writeAll(context.stdout, await helpText(commandLine, shown ?? named));
+      const steps = args.length === 0 ? await describeNextSteps(context) : '';
+      await writeAll(context.stdout, `${await helpText(commandLine, shown ?? named)}${steps}`);
       return exitCodes.done;
     }
     state.debug = program.opts<GlobalOptions>().debug === true;
@@ -97,6 +99,14 @@ export async function runProgram(
     throw wrongUsage(error, `${instead}${help}`);
   }
   return exitCode;
+}
+
+/** Returns the commands that fit the working directory, for a call without arguments. */
+async function describeNextSteps(context: CommandContext): Promise<string> {
+  const { suggestNextSteps } = await import('./root/next-steps.js');
+  const steps = await suggestNextSteps(context.workingDirectory);
+  const lines = steps.map(([purpose, line]) => `  # ${purpose}\n${wrapExample(line)}\n`);
+  return `\nNext, in this directory:\n${lines.join('\n')}`;
 }
 
 function wantsAllHelp(args: readonly string[]): boolean {

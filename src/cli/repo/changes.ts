@@ -22,7 +22,10 @@ export const command = defineCommand({
       file: repeated('path', 'changed file (default: files that differ from the merge base)'),
     }),
   },
-  examples: { 'Check the changes of a branch': 'opmate repo changes --base origin/main' },
+  examples: {
+    'Check the changes of a branch': 'opmate repo changes --base origin/main',
+    'Print them as data': 'opmate repo changes --base origin/main -o json',
+  },
   async runInSession({ context, options, session }) {
     const { repository, output, base, file: files } = options;
     const changes = await readRepositoryChanges(repository, session, { base, files });

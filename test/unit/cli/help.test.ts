@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { wrapExample } from '../../../src/cli/command/help-format.js';
 import { run } from '../../../src/cli/main.js';
 import { commandsIn } from './declared.js';
+import { directoryWith } from '../../support/temporary.js';
 import { createWorld } from './world.js';
 
 const declared = await commandsIn();
@@ -38,6 +39,19 @@ describe('help', () => {
     ['mirror', '--help'],
   ])('of %s %s fits into 80 columns', async (...words) => {
     expect(wideLines(await helpOf(...words.filter((word) => word !== undefined)))).toEqual([]);
+  });
+
+  it.each<[Record<string, string>, string]>([
+    [{}, 'opmate list packages quay.io/operatorhubio/catalog:latest'],
+    [{ 'manifests/a.yaml': '', 'metadata/b.yaml': '' }, 'opmate bundle validate .'],
+    [{ 'operators/demo/ci.yaml': '' }, 'opmate repo check'],
+    [{ 'set a.yaml': 'kind: ImageSetConfiguration\n' }, "opmate mirror plan -c 'set a.yaml' docker://"],
+    [{ 'c.json': '{"schema":"olm.package","name":"a"}' }, 'opmate catalog doctor .'],
+  ])('without a command says what to do next in a directory with %j', async (files, line) => {
+    const world = { ...createWorld(), workingDirectory: await directoryWith(files) };
+    expect(await run([], world)).toBe(0);
+    expect(world.stdout.text).toContain(`\nNext, in this directory:\n`);
+    expect(world.stdout.text).toContain(`  ${line}`);
   });
 
   const groups = new Set(

@@ -43,7 +43,7 @@ describe('opmate validate', () => {
       const lines = stderr.split('\n');
       const own = message.trimEnd().split('\n');
       expect(lines.filter((line) => own.includes(line))).toEqual(own);
-      expect(stderr).toMatch(new RegExp(`(?:^error:|at) ${name}/catalog\\.json:\\d+(?::|$)`, 'm'));
+      expect(stderr).toMatch(new RegExp(`(?:^error:|^ +at) ${name}/catalog\\.json:\\d+(?::|$)`, 'm'));
       // Each problem is said once.
       const said = lines.filter((line) => line !== '');
       expect(new Set(said).size).toBe(said.length);

@@ -34,7 +34,7 @@ export function describeVerdict(verdict: CatalogVerdict, level: LogLevel = 'info
 
 /** Splits a line of a tree into its branches and its text. */
 function splitBranch(line: string): { text: string; column: number } {
-  const column = /^[ │├└─]*/.exec(line)?.[0].length ?? 0;
+  const column = /^[\s\u2500-\u257f]*/.exec(line)?.[0].length ?? 0;
   return { text: line.slice(column), column };
 }
 

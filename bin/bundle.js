@@ -162,7 +162,12 @@ const minified = await transform(deferModules(program.outputFiles[0].text, progr
     "(function(exports,require,module,__filename,__dirname){const __place=(file)=>require('node:url').pathToFileURL(require('node:path').join(__dirname,file)).href;",
   footer: '})',
 });
-writeFileSync(path.join(outdir, 'program.cjs'), minified.code);
+// bin/opmate.cjs reads it as Latin-1. esbuild escapes other characters in strings, but not in regular expressions.
+const ascii = minified.code.replace(
+  /[^\0-\x7f]/g,
+  (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+);
+writeFileSync(path.join(outdir, 'program.cjs'), ascii);
 
 const packages = new Set(
   Object.keys(metafile.inputs).flatMap(

@@ -99,7 +99,7 @@ const verbs: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Commands about the command line itself. */
-const own: readonly string[] = ['version', 'completion', '__complete', 'help'];
+const own: readonly string[] = ['version', 'licenses', 'completion', '__complete', 'help'];
 
 const { program } = await loadTree();
 

@@ -1,5 +1,6 @@
 import { parseGoJson } from '../document/go-json.js';
-import { getValue } from '../document/json-fields.js';
+import { csvType } from '../kube/csv-types.js';
+import { conform } from '../kube/struct.js';
 import { type BundleBlob, schemas } from '../model/declarative-config.js';
 import { type CatalogFacts, emptyFacts } from '../model/facts.js';
 import { findDefaultHeads } from '../graph/list.js';
@@ -55,9 +56,13 @@ export async function readDisplayNames(catalog: Catalog, facts: CatalogFacts): P
   return names;
 }
 
-/** Returns the display name in the ClusterServiceVersion among the objects of a bundle. */
+/**
+ * Returns the display name in the ClusterServiceVersion among the objects of a bundle; none if a field of it has the
+ * wrong type, as in `opm`.
+ */
 export function findCsvDisplayName(blob: BundleBlob): string | undefined {
   const csvText = findCsvText(blob);
-  const name = csvText === undefined ? undefined : getValue(parseGoJson(csvText), 'spec', 'displayName');
-  return typeof name === 'string' ? name : undefined;
+  if (csvText === undefined) return undefined;
+  const { value, faults } = conform(parseGoJson(csvText), csvType, { foldNames: true });
+  return faults.length > 0 ? undefined : value.spec?.displayName;
 }

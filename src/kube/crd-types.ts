@@ -1,4 +1,4 @@
-import { isJsonObject } from '../document/json.js';
+import { type JsonValue, isJsonObject } from '../document/json.js';
 import {
   type ChoiceType,
   type Fields,
@@ -25,21 +25,28 @@ const schemaOrBool: ChoiceType = {
   expected: 'a schema, true or false',
 };
 
-/** Go writes an empty list of schemas as null. */
+/** Go reads scalars in place of schemas as none, and writes none as null. */
 const noSchemas: TextType = { read: () => null, zero: null, expected: 'a list' };
 
 const schemaOrList: ChoiceType = {
   choose: (value) => {
-    if (!Array.isArray(value)) return isJsonObject(value) ? schema : undefined;
-    return value.length === 0 ? noSchemas : { list: schema };
+    if (isJsonObject(value)) return schema;
+    return isFilledList(value) ? { list: schema } : noSchemas;
   },
   expected: 'a schema or a list of schemas',
 };
 
 const schemaOrStrings: ChoiceType = {
-  choose: (value) => (Array.isArray(value) ? strings : isJsonObject(value) ? schema : undefined),
+  choose: (value) => {
+    if (isJsonObject(value)) return schema;
+    return isFilledList(value) ? strings : noSchemas;
+  },
   expected: 'a schema or a list of names',
 };
+
+function isFilledList(value: JsonValue): boolean {
+  return Array.isArray(value) && value.length > 0;
+}
 
 /** An OpenAPI v3 schema with the Kubernetes extensions. */
 export const schemaStruct: StructType = struct({

@@ -16,6 +16,16 @@ function schema(openAPIV3Schema: JsonObject): JsonValue {
 }
 
 describe('kube/struct', () => {
+  it.each(['text', 3, true, []])('reads %j in place of schemas as none, as Go does', (value) => {
+    const { faults } = conform(
+      { spec: { versions: [{ schema: { openAPIV3Schema: { items: value } } }] } },
+      crdStruct,
+    );
+    expect(faults).toEqual([]);
+    expect(schema({ type: 'array', items: value })).toEqual({ type: 'array', items: null });
+    expect(schema({ dependencies: { a: value, b: ['c'] } })).toEqual({ dependencies: { a: null, b: ['c'] } });
+  });
+
   it('shows required fields with their zero value, and leaves out optional ones that are empty', () => {
     expect(conform({}, deploymentSpec).value).toEqual({
       selector: null,

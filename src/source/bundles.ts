@@ -1,5 +1,5 @@
 import { getReferenceNames } from './reference-error.js';
-import { addContext } from '../core/diagnostics-error.js';
+import { addContext, combineErrors } from '../core/diagnostics-error.js';
 import { parseBundle } from '../bundle/parse.js';
 import { type BundleFiles, readBundleDirectory } from '../bundle/read.js';
 import { mapConcurrent, withOpen } from '../core/concurrency.js';
@@ -28,6 +28,9 @@ import { readImageBundle, withImage } from './drivers/image.js';
 import { parseImageReference } from './parse-place.js';
 import { type SourceSession, withChanges } from './session.js';
 
+/** Codes of errors about the content of one bundle, after which others are read. */
+const contentCodes: ReadonlySet<string> = new Set(['INVALID', 'SYNTAX', 'LIMIT', 'UNSUPPORTED']);
+
 /** A rule to pull images below `prefix` from `other`, e.g. `quay.io/prod` from `registry.internal/stage`. */
 export interface PullFrom {
   prefix: string;
@@ -48,8 +51,8 @@ export interface StageOptions {
 /**
  * Reads bundles (images, directories, layouts, archives) into a stage from which they are added to an index; close it.
  * The index records registry images under their original reference, without `docker://`. All references are checked
- * before the first pull; duplicates are read once. Throws OpmateError, prefixed with the reference, for the first
- * unreadable bundle.
+ * before the first pull; duplicates are read once. Throws OpmateError, prefixed with the reference: one for all invalid
+ * bundles, in the order of references, or for the first that cannot be read.
  */
 export async function stageBundles(
   references: readonly string[],
@@ -58,21 +61,28 @@ export async function stageBundles(
 ): Promise<Stage> {
   const { logger = silentLogger } = session;
   const { onFailure, concurrency = 8 } = options;
-  // The first failure stops all other reads.
+  // A failure that is not of a bundle's content stops all other reads.
   const stop = new AbortController();
   const signal = session.signal === undefined ? stop.signal : AbortSignal.any([session.signal, stop.signal]);
+  const invalid = new Map<string, OpmateError>();
   const orReport = async <T>(reference: string, work: () => Promise<T>): Promise<T | undefined> => {
     try {
       return await work();
     } catch (error) {
       const failure = withReference(error, reference);
-      if (onFailure === undefined || !(failure instanceof OpmateError) || failure instanceof CancelledError) {
+      const isReported = failure instanceof OpmateError && !(failure instanceof CancelledError);
+      if (isReported && onFailure !== undefined) onFailure(reference, failure);
+      else if (isReported && contentCodes.has(failure.code)) invalid.set(reference, failure);
+      else {
         stop.abort();
         throw failure;
       }
-      onFailure(reference, failure);
       return undefined;
     }
+  };
+  const throwInvalid = (): void => {
+    const failures = references.flatMap((reference) => invalid.get(reference) ?? []);
+    if (failures.length > 0) throw combineErrors([...new Set(failures)]);
   };
   const stoppable = withChanges(session, { signal });
   const stage = new Stage(session.temporaryDirectory);
@@ -83,6 +93,7 @@ export async function stageBundles(
       (reference) => orReport(reference, () => locateBundle(reference, options)),
       { signal },
     );
+    throwInvalid();
     const unique = new Map<string, Located>();
     for (const item of located) {
       if (item === undefined) continue;
@@ -96,6 +107,7 @@ export async function stageBundles(
       (item) => orReport(item.reference, () => stageBundle(stage, item, stoppable)),
       { signal },
     );
+    throwInvalid();
     return stage;
   } catch (error) {
     await stage.close();

@@ -84,12 +84,18 @@ export async function addToSemverChannels(
     if (record.defaultChannel !== '') ({ defaultChannel } = record);
     else if (defaultChannel === '') defaultChannel = sortedByBytes(record.channels)[0] ?? '';
   }
-  if (!graphs.has(defaultChannel) && !state.heads.has(defaultChannel)) {
-    throw fail(
-      `the default channel (${defaultChannel}) does not exist`,
-      `set it in the annotations of the bundle to one of ${sortedByBytes(graphs.keys()).join(', ')}`,
+  const isMissing = (channel: string): boolean => !graphs.has(channel) && !state.heads.has(channel);
+  const hint = `set it in the annotations of the bundle to one of ${sortedByBytes(graphs.keys()).join(', ')}`;
+  const missing = records.filter(
+    (record) => record.defaultChannel !== '' && isMissing(record.defaultChannel),
+  );
+  if (missing.length > 0) {
+    const texts = missing.map(
+      (record) => `bundle "${record.name}": the default channel (${record.defaultChannel}) does not exist`,
     );
+    throw fail(joinMessages(texts), hint);
   }
+  if (isMissing(defaultChannel)) throw fail(`the default channel (${defaultChannel}) does not exist`, hint);
   await database.transaction(() => writeChains(database, packageName, graphs.values(), defaultChannel));
 }
 

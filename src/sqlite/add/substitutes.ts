@@ -13,7 +13,7 @@ import { type BundleEdges, readEdges } from '../schema/package-state.js';
  *
  * Bundles that substitute for the same bundle form a chain by version and build metadata. Each skips all below it in
  * the chain; bundles that replace one of them replace the newest; bundles that skip a bundle skip its substitutes. A
- * changed list of skips is sorted. Only columns change, never manifests.
+ * changed list of skips is sorted and has no repetitions. Only columns change, never manifests.
  *
  * Every call looks up the substitutes of a bundle: wrap many calls in `withIndexes` of `substitutions`. Throws
  * OpmateError INVALID for a cycle of substitutions, equal versions, and several unordered substitutes; some edges are
@@ -130,11 +130,12 @@ function findSubstitute(database: Database, name: string, excluded?: string): st
   return names[0];
 }
 
-/** Writes the skips of a bundle, if there are new ones. */
+/** Writes the skips of a bundle, sorted if there are new ones, and without repetitions. */
 function addSkips(database: Database, bundle: string, more: Iterable<string>): void {
-  const skips = new Set(readEdges(database, bundle)?.skips.filter((name) => name !== ''));
-  const before = skips.size;
-  for (const name of more) skips.add(name);
-  if (skips.size === before) return;
-  database.run('UPDATE operatorbundle SET skips = ? WHERE name = ?', sortedByBytes(skips).join(','), bundle);
+  const stored = readEdges(database, bundle)?.skips.filter((name) => name !== '') ?? [];
+  const unique = new Set(stored);
+  const skips = new Set([...stored, ...more]);
+  if (skips.size === stored.length) return;
+  const written = skips.size > unique.size ? sortedByBytes(skips) : [...skips];
+  database.run('UPDATE operatorbundle SET skips = ? WHERE name = ?', written.join(','), bundle);
 }

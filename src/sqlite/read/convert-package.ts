@@ -99,8 +99,9 @@ function convertProperties(stored: StoredBundle, packageName: string, version: s
       const { packageName: name = '', version: versionRange = '' } = fields;
       all.push(made(propertyTypes.packageRequired, { packageName: name, versionRange }));
     } else {
-      // Constraints and labels belong to catalogs too: at the place where rendering the bundle puts them.
-      all.push(asStored(dependency));
+      // Constraints and labels belong to catalogs too: at the place where rendering the bundle puts them. `opm`
+      // stores NULL for a missing value.
+      all.push(asStored(dependency.value === '' ? { ...dependency, value: 'null' } : dependency));
     }
   });
   if (!all.some(({ type }) => type === propertyTypes.package)) {

@@ -2,7 +2,12 @@ import type { CatalogImage } from '../../catalog/catalog.js';
 import { pushTo } from '../../core/groups.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
-import { type BundleManifests, type BundleRecord, withoutRepeats } from '../schema/bundle-record.js';
+import {
+  type BundleManifests,
+  type BundleRecord,
+  type TypedValue,
+  withoutRepeats,
+} from '../schema/bundle-record.js';
 import { type EntryRow, toChannelEntries } from '../schema/channel-entries.js';
 import { type ColumnValue, type Database, type Row, text, toText } from '../schema/database.js';
 import { createLookupTables } from './lookup-tables.js';
@@ -37,6 +42,26 @@ export interface StoredBundle extends Pick<
   images: string[];
 }
 
+/** A property or dependency that is stored for the name of a bundle. */
+export interface StoredValue extends TypedValue {
+  /** Its version and image are those of the bundle, or NULL. */
+  isOwn: boolean;
+}
+
+/** A bundle with its manifests and all values that are stored for its name. */
+interface BundleRow extends StoredBundle {
+  properties: StoredValue[];
+  dependencies: StoredValue[];
+  objects: Buffer;
+}
+
+/** Returns the condition that version and image of a row are those of its bundle. */
+function isOwn(table: 'properties' | 'dependencies'): string {
+  const fits = (column: string, own: string): string =>
+    `(${table}.${column} IS NULL OR ${table}.${column} = coalesce(operatorbundle.${own}, ''))`;
+  return `${fits('operatorbundle_version', 'version')} AND ${fits('operatorbundle_path', 'bundlepath')}`;
+}
+
 /** Bundles whose rows a parameter lists as JSON, joined in this order whatever the query planner prefers. */
 const wantedBundles =
   'json_each(?) AS wanted CROSS JOIN main.operatorbundle ON operatorbundle.rowid = wanted.value';
@@ -67,13 +92,10 @@ export function createIndexQueries(database: Database, lookups = createLookupTab
    * Returns bundles in the order of rows, without images, with properties and dependencies as often as stored;
    * `withObjects` also reads the manifests.
    */
-  function bundleRows(
-    ids: readonly number[],
-    withObjects = false,
-  ): Map<number, StoredBundle & { objects: Buffer }> {
+  function bundleRows(ids: readonly number[], withObjects = false): Map<number, BundleRow> {
     lookups.check('operatorbundle');
     const wanted = JSON.stringify(ids);
-    const bundles = new Map<number, StoredBundle & { objects: Buffer }>();
+    const bundles = new Map<number, BundleRow>();
     for (const row of database.all(
       `SELECT operatorbundle.rowid AS id, name, version, skiprange, bundlepath,
          ${withObjects ? 'bundle' : 'NULL'} AS bundle
@@ -94,8 +116,11 @@ export function createIndexQueries(database: Database, lookups = createLookupTab
       });
     }
     for (const field of ['properties', 'dependencies'] as const) {
-      for (const { id, type, value } of toRows(field, `${field}.type, ${field}.value`, wanted))
-        bundles.get(Number(id))?.[field].push({ type: text(type), value: text(value) });
+      const columns = `${field}.type, ${field}.value, ${isOwn(field)} AS own`;
+      for (const { id, type, value, own } of toRows(field, columns, wanted)) {
+        const item = { type: text(type), value: text(value), isOwn: own === 1 || own === 1n };
+        bundles.get(Number(id))?.[field].push(item);
+      }
     }
     return bundles;
   }

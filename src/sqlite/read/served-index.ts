@@ -16,6 +16,7 @@ import {
   type StoredBundle,
   type StoredMember,
   type StoredPackage,
+  type StoredValue,
   createIndexQueries,
   readState,
   toBytes,
@@ -141,8 +142,8 @@ export async function openServedIndex(
   }
 
   /**
-   * Returns bundles by row, in this order. A single bundle has its manifests, plurals, and unique required APIs; a
-   * list has not, as in opm.
+   * Returns bundles by row, in this order. A single bundle has its manifests, plurals, unique required APIs, and
+   * properties and dependencies of its own version and image only; a list has not, as in opm.
    */
   function readBundles(
     { queries }: Content,
@@ -152,13 +153,17 @@ export async function openServedIndex(
     const bundles = new Map<number, ServedBundle & { manifests: Buffer }>();
     for (const [id, { objects: manifests, ...stored }] of queries.bundleRows(ids, isWhole)) {
       const { name, version, skipRange, image } = stored;
+      const own = (values: readonly StoredValue[]): TypedValue[] =>
+        withoutRepeats(
+          values.filter(({ isOwn }) => isOwn || !isWhole).map(({ type, value }) => ({ type, value })),
+        );
       const dependencies = withoutRepeats(stored.dependencies);
       bundles.set(id, {
-        ...{ name, skipRange, image, manifests, dependencies },
+        ...{ name, skipRange, image, manifests, dependencies: own(stored.dependencies) },
         version: version ?? '',
         providedApis: getApis(stored.properties, isWhole),
         requiredApis: getApis(isWhole ? dependencies : stored.dependencies, isWhole),
-        properties: withoutRepeats(stored.properties),
+        properties: own(stored.properties),
         objects: [],
         csv: Buffer.alloc(0),
       });

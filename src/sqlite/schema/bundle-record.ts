@@ -107,7 +107,7 @@ function storedProperty({ type, text }: RawProperty): TypedValue {
 }
 
 /** Returns the values without duplicates. */
-export function withoutRepeats(values: readonly TypedValue[]): TypedValue[] {
+export function withoutRepeats<T extends TypedValue>(values: readonly T[]): T[] {
   return [...new Map(values.map((item) => [`${item.type}\0${item.value}`, item])).values()];
 }
 

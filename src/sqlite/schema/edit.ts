@@ -190,10 +190,9 @@ async function copyByReading(from: string, name: string, to: string): Promise<bo
   }
 }
 
-/** Reports whether reading would create files next to the database, which stay if the reader may not write. */
+/** Reports whether reading would create or change files next to the database: it has a write-ahead log. */
 async function needsFilesBeside(file: string): Promise<boolean> {
-  if ((await statIfPresent(file))?.isFile() !== true) return false;
-  return (await writesAhead(file)) && (await statIfPresent(`${await realpath(file)}-shm`)) === undefined;
+  return (await statIfPresent(file))?.isFile() === true && writesAhead(file);
 }
 
 /** Maximum attempts to copy while others write. */

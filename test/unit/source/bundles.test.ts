@@ -156,6 +156,28 @@ describe('source/bundles stageBundles', () => {
     expect(await readdir(temporaryDirectory)).toEqual([]);
   });
 
+  it('reports all invalid bundles, in the order in which they are named', async () => {
+    const { session } = await openWorld();
+    const annotations = 'annotations: {}\n';
+    const references = await Promise.all(
+      ['1.0.0', '1.1.0', '1.2.0'].map((version, index) =>
+        directoryWith(
+          index === 1
+            ? smallBundle({ version })
+            : { ...smallBundle({ version }), 'metadata/annotations.yaml': annotations },
+        ),
+      ),
+    );
+    for (const order of [references, [...references].reverse()]) {
+      const error = (await failureOf(stage(order, session))) as OpmateError;
+      const faulty = order.filter((_reference, index) => index !== 1);
+      expect(error.diagnostics?.length).toBe(2);
+      const places = faulty.map((reference) => error.message.indexOf(reference));
+      expect(places.every((place) => place >= 0)).toBe(true);
+      expect(places).toEqual([...places].sort((a, b) => a - b));
+    }
+  });
+
   it('names the given reference when another place fails', async () => {
     const { session, registry } = await openWorld();
     const pullFrom = parsePullFrom([`quay.io/prod=${registry.host}/stage`]);

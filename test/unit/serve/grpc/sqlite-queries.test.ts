@@ -213,7 +213,7 @@ describe('serve/grpc/sqlite-queries', () => {
     const values = ['{', '[1]', '{"group":1}', '{}', 'null'];
     const client = await serve(
       ...values.map(
-        (value) => `INSERT INTO properties VALUES ('olm.gvk', '${value}', 'widget.v1.2.0', '', '')`,
+        (value) => `INSERT INTO properties VALUES ('olm.gvk', '${value}', 'widget.v1.2.0', NULL, NULL)`,
       ),
       "INSERT INTO properties VALUES ('x', NULL, 'widget.v1.2.0', NULL, NULL)",
     );
@@ -278,7 +278,25 @@ describe('serve/grpc/sqlite-queries', () => {
     expect(rows.map(shortBundle)).toContain('beta widget.v1.2.0 >  [] 2');
     const [bundle] = await client.call('GetBundle', newest);
     expect(bundle).toMatchObject({ version: '', bundlePath: '', skipRange: '' });
-    expect(bundle?.['properties']).toHaveLength(2);
+    // Their rows are of another version and image.
+    expect(bundle).toMatchObject({ properties: [], providedApis: [widget] });
+  });
+
+  it('returns properties and dependencies of the version and image of a bundle, but lists all of its name', async () => {
+    const client = await serve(
+      `INSERT INTO dependencies VALUES ('a', '1', 'widget.v1.2.0', '1.2.0', 'quay.io/widget/bundle:1.2.0'),
+         ('b', '2', 'widget.v1.2.0', NULL, NULL), ('c', '3', 'widget.v1.2.0', '9.9.9', 'quay.io/widget/bundle:1.2.0'),
+         ('d', '4', 'widget.v1.2.0', '1.2.0', 'other')`,
+      "INSERT INTO properties VALUES ('e', '5', 'widget.v1.2.0', '1.2.0', ''), ('f', '6', 'widget.v1.2.0', '1.2.0', NULL)",
+    );
+    const types = (row: Row | undefined, field: string): unknown[] =>
+      (row?.[field] as Row[]).map(({ type }) => type);
+    const [bundle] = await client.call('GetBundle', newest);
+    expect(types(bundle, 'dependencies')).toEqual(['a', 'b']);
+    expect(types(bundle, 'properties')).toEqual(['olm.package', 'olm.gvk', 'f']);
+    const listed = (await client.call('ListBundles')).find(({ csvName }) => csvName === 'widget.v1.2.0');
+    expect(types(listed, 'dependencies')).toEqual(['a', 'b', 'c', 'd']);
+    expect(types(listed, 'properties')).toEqual(['olm.package', 'olm.gvk', 'e', 'f']);
   });
 
   it('returns manifests without a ClusterServiceVersion, and several per line', async () => {

@@ -210,7 +210,12 @@ describe('sqlite/semver-channels', () => {
     await add(database, [record('1.0.0', ['a'])]);
     const before = everything(database);
     await expect(add(database, [record('1.1.0', ['a'], { defaultChannel: 'no' })])).rejects.toThrow(
-      'package "p": the default channel (no) does not exist',
+      'the default channel (no) does not exist',
+    );
+    // Whatever the next bundle names: opm refuses it in every order.
+    const ghost = record('1.1.0', ['a'], { defaultChannel: 'ghost' });
+    await expect(add(database, [ghost, record('1.2.0', ['b'], { defaultChannel: 'b' })])).rejects.toThrow(
+      `package "p": bundle "${ghost.name}": the default channel (ghost) does not exist`,
     );
     expect(everything(database)).toEqual(before);
   });

@@ -45,6 +45,12 @@ function edges(database: Database): Record<string, string> {
 }
 
 describe('sqlite/substitutes', () => {
+  it('stores a skip once that is written twice', async () => {
+    const database = await emptyDatabase();
+    add(database, '1.0.0', { skips: '0.2.0,0.1.0,0.2.0' });
+    expect(edges(database)).toEqual({ '1.0.0': 'skips 0.2.0,0.1.0' });
+  });
+
   it('orders those that substitute for the same bundle by version, in whatever order they come', async () => {
     const rebuilds = ['1.0.0+0.1234', '1.0.0+2', '1.0.0+3'];
     for (const order of [

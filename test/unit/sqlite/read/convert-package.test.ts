@@ -32,6 +32,20 @@ describe('sqlite/convert-package', () => {
     expect(blob.properties).toEqual([{ type: 'olm.package', value: { packageName: 'w', version: '1.0.0' } }]);
   });
 
+  it('keeps a dependency whose value is NULL, as opm stores one without value', () => {
+    const dependencies = [
+      { type: 'custom', value: '' },
+      { type: 'olm.constraint', value: '{"failureMessage":"x"}' },
+    ];
+    const { blob, faults } = convertBundle(stored({ dependencies }), 'w');
+    expect(faults).toEqual([]);
+    expect(blob.properties).toEqual([
+      { type: 'custom', value: null },
+      { type: 'olm.constraint', value: { failureMessage: 'x' } },
+      { type: 'olm.package', value: { packageName: 'w', version: '1.0.0' } },
+    ]);
+  });
+
   it('puts images that manifests name before those that only the index knows, in order of the image', () => {
     const { blob } = convertBundle(stored({ images: ['', 'a', 'm', 'z'] }), 'w', Buffer.from(csv));
     expect(blob.relatedImages).toEqual([

@@ -378,6 +378,23 @@ describe('sqlite/edit for reading', () => {
     expect((await readdir(path.dirname(file))).sort()).toEqual(['index.db', 'out.db']);
   });
 
+  it('changes no file beside one that others write ahead to', async () => {
+    const { file } = await indexAt();
+    const writer = new Sqlite(file);
+    onTestFinished(() => void writer.close());
+    writer.exec("PRAGMA journal_mode = WAL; INSERT INTO operatorbundle (name) VALUES ('b.v1')");
+    const states = (): Promise<[number, string][]> =>
+      Promise.all(
+        ['', '-wal', '-shm'].map(async (suffix): Promise<[number, string]> => {
+          const content = await readFile(file + suffix);
+          return [(await stat(file + suffix)).mtimeMs, content.toString('base64')];
+        }),
+      );
+    const before = await states();
+    expect(await readNames(file)).toEqual(['a.v1', 'b.v1']);
+    expect(await states()).toEqual(before);
+  });
+
   it('reads what was written ahead by one who was killed', async () => {
     const { file } = await indexAt();
     await leaveWrittenAhead(

@@ -168,6 +168,13 @@ export {
   type PredictClusterRequest,
   type PredictedNamespace,
 } from './api/cluster/predict-cluster.js';
+export {
+  type ClusterUpgradePlan,
+  planClusterUpgrade,
+  type PlanClusterUpgradeRequest,
+} from './api/cluster/plan-cluster-upgrade.js';
+export { createUpgradeImageSets, type UpgradeImageSet } from './api/cluster/upgrade-image-sets.js';
+export type { ChannelPosition, OperatorHop, UpgradeHop, UpgradeNote } from './solve/upgrade/upgrade-types.js';
 export type { CatalogContent } from './api/cluster/read-resolver-catalogs.js';
 export { type ClusterSnapshot, readSnapshot, toSnapshot } from './cluster/snapshot.js';
 export type { ClusterText } from './cluster/snapshot-files.js';

@@ -107,11 +107,12 @@ export const commands: CommandTree = {
     { helpGroup: 'Catalogs', exampleOf: ['render', 'check', 'release', 'promote'] },
   ),
   cluster: group(
-    'predict what OLM does on a cluster',
+    'predict and plan what OLM does on a cluster',
     {
       predict: leaf(() => import('./cluster/predict.js')),
+      upgrade: leaf(() => import('./cluster/upgrade.js')),
     },
-    { helpGroup: 'Clusters', exampleOf: ['predict'] },
+    { helpGroup: 'Clusters', exampleOf: ['predict', 'upgrade'] },
   ),
   bundle: group('build, check, render and install bundles', bundle, {
     helpGroup: 'Bundles',

@@ -187,6 +187,9 @@ insecure = true
     await opmate('mirror', 'inventory', mirrored, '--to', 'inventory.json');
     const objects = clusterObjects(localize(catalogImage));
     await sandbox.write({ 'world/subscription.yaml': demoSubscription });
+    await cp(path.join(sandbox.work, 'world/catalog'), path.join(sandbox.work, 'world/newer'), {
+      recursive: true,
+    });
     await sandbox.write({ 'world/objects.yaml': objects, 'world/must-gather/cluster/objects.yaml': objects });
     const kubectl = path.join(sandbox.work, 'bin', 'kubectl');
     // A browser that opens everything.
@@ -324,6 +327,10 @@ function clusterObjects(image: string): object {
       },
       { apiVersion, kind: 'ClusterServiceVersion', metadata: at('demo.v1.0.0'), spec: { version: '1.0.0' } },
       { apiVersion: 'operators.coreos.com/v1', kind: 'OperatorGroup', metadata: at('all'), spec: {} },
+      {
+        ...{ apiVersion: 'config.openshift.io/v1', kind: 'ClusterVersion', metadata: { name: 'version' } },
+        status: { desired: { version: '4.18.3' } },
+      },
     ],
   };
 }

@@ -1,6 +1,7 @@
 import { compareBytes } from '../../core/order.js';
+import { maxOpenShiftProperty } from '../../core/openshift-version.js';
 import { parseRange, parseTolerantVersion, tryParse } from '../../core/semver.js';
-import { parseGoJson } from '../../document/go-json.js';
+import { encodeGoJson, parseGoJson } from '../../document/go-json.js';
 import { parseYaml } from '../../document/yaml.js';
 import { getObjects, getText, getValue } from '../../document/json-fields.js';
 import {
@@ -20,6 +21,16 @@ interface SharedBundle extends BundleProperties {
   versionText: string;
   manifests: BundleManifests | undefined;
   installModes: readonly string[] | undefined;
+  maxOpenShift: readonly string[];
+  objects: readonly unknown[];
+}
+
+/** Part of a catalog that is collected. */
+interface EntriesOptions {
+  /** Default all. */
+  packages?: ReadonlySet<string>;
+  /** Keeps the objects of bundles with an image too. */
+  keepsObjects?: boolean;
 }
 
 /** Collects blobs of a catalog and returns the entries that the resolver gets from its server. */
@@ -27,17 +38,24 @@ export class CatalogEntries {
   readonly #defaultChannels = new Map<string, string>();
   readonly #channels: Pick<ChannelBlob, 'package' | 'name' | 'entries'>[] = [];
   readonly #bundles = new Map<string, SharedBundle>();
+  readonly #options: EntriesOptions;
+
+  constructor(options: EntriesOptions = {}) {
+    this.#options = options;
+  }
 
   addPackage({ name, defaultChannel }: PackageBlob): void {
     this.#defaultChannels.set(name, defaultChannel);
   }
 
   addChannel({ package: packageName, name, entries }: ChannelBlob): void {
+    if (!this.#has(packageName)) return;
     this.#channels.push({ package: packageName, name, entries });
   }
 
   /** Adds a bundle. One without exactly one package, or with an invalid requirement, is left out, as OLM does. */
   addBundle(blob: BundleBlob): void {
+    if (!this.#has(blob.package)) return;
     const properties: RuleProperty[] = [];
     for (const { type, value } of blob.properties) {
       if (type === propertyTypes.bundleObject || type === propertyTypes.csvMetadata) continue;
@@ -52,7 +70,20 @@ export class CatalogEntries {
       versionText,
       manifests: blob.image === '' ? readManifests(blob) : undefined,
       installModes: readInstallModes(blob),
+      objects: this.#options.keepsObjects === true ? readManifests(blob).objects : [],
+      maxOpenShift: blob.properties.flatMap(({ type, value }) =>
+        type === maxOpenShiftProperty ? [encodeGoJson(value)] : [],
+      ),
     });
+  }
+
+  #has(packageName: string): boolean {
+    return this.#options.packages?.has(packageName) !== false;
+  }
+
+  /** Returns the default channel of a package; undefined for an unknown package. */
+  getDefaultChannel(packageName: string): string | undefined {
+    return this.#defaultChannels.get(packageName);
   }
 
   /** Returns the entries of all channels, in the order of ListBundles: by channel, package and name. */

@@ -206,6 +206,8 @@ export function listExisting(state: NamespaceState): ResolverEntry[] {
       versionText: formatVersion(csv.version),
       manifests: undefined,
       installModes: undefined,
+      maxOpenShift: [],
+      objects: [],
       isSubscribed: subscriptions.some(({ installedCsv }) => installedCsv === csv.name),
     });
   }

@@ -46,6 +46,10 @@ export interface ResolverEntry extends BundleProperties {
   versionText: string;
   /** Manifests of a bundle that a catalog contains; undefined for one with an image. */
   manifests: BundleManifests | undefined;
+  /** Objects of the bundle, if the catalog has them and they were asked for. */
+  objects: readonly unknown[];
+  /** Values of `olm.maxOpenShiftVersion` properties as JSON text. */
+  maxOpenShift: readonly string[];
   /** Supported install modes; undefined if the catalog does not have them. */
   installModes: readonly string[] | undefined;
   /** A Subscription has it as `status.installedCSV`. */

@@ -268,7 +268,10 @@ function bigintAsText(_key: string, value: unknown): unknown {
 }
 
 /** Reports whether a candidate replaces, skips or range-skips the installed version. */
-function leadsFrom({ replaces, skips, skipRange }: ResolverEntry, current: ResolverEntry): boolean {
+export function leadsFrom(
+  { replaces, skips, skipRange }: ResolverEntry,
+  current: Pick<ResolverEntry, 'name' | 'version'>,
+): boolean {
   if (replaces === current.name || skips.includes(current.name)) return true;
   return current.version !== undefined && skipRange?.contains(current.version) === true;
 }

@@ -1,0 +1,165 @@
+import path from 'node:path';
+import { type ClusterUpgradePlan, planClusterUpgrade } from '../../api/cluster/plan-cluster-upgrade.js';
+import { createUpgradeImageSets } from '../../api/cluster/upgrade-image-sets.js';
+import { type Diagnostic, encodeDiagnostic, formatWithHint } from '../../core/diagnostic.js';
+import { invalidValue, redactUrls } from '../../core/errors.js';
+import { pushTo } from '../../core/groups.js';
+import { replaceFiles } from '../../files/replace-file.js';
+import type { ChannelPosition, OperatorHop, UpgradeHop } from '../../solve/upgrade/upgrade-types.js';
+import { defineCommand } from '../command/declaration.js';
+import { grouped, repeated, required, text } from '../command/flags.js';
+import { reportOutput } from '../command/shared-flags.js';
+import { exitCodes } from '../exit-codes.js';
+import { printable } from '../printable.js';
+import { encodeData } from '../reports/encode-data.js';
+import { type Report, writeReport } from '../reports/report.js';
+import { formatTable } from '../table.js';
+import { readSnapshotPlaces, snapshotArgument } from './snapshot-input.js';
+
+/** `opmate cluster upgrade`; exit code 3 if an update is blocked. */
+export const command = defineCommand({
+  summary: 'plan updates of an OpenShift cluster and of its operators',
+  description:
+    'Plans one minor version after the other: operators that block, channel and version of each before and after.',
+  arguments: [snapshotArgument],
+  flags: {
+    to: required(text('version', 'version of OpenShift to plan for, e.g. 4.20')),
+    ...grouped('Input', {
+      from: text('release', 'release of the cluster', { defaultText: 'that of its ClusterVersion' }),
+      catalog: repeated('version=reference', 'catalog of a version of OpenShift: v4.19=REF'),
+    }),
+    imageSet: text(
+      'file',
+      'write an image set configuration per update: FILE with the version before its extension',
+      {
+        group: 'Output',
+      },
+    ),
+    output: reportOutput,
+  },
+  commonFlags: ['to', 'catalog', 'imageSet', 'output'],
+  examples: {
+    'Plan the way to another version': 'opmate cluster upgrade must-gather --to 4.19 --catalog v4.19=./newer',
+    'Write the image sets that the updates need':
+      'opmate cluster upgrade objects.yaml --to 4.19 --catalog v4.19=registry.example.com/demo/catalog:v1 --image-set upgrade.yaml',
+  },
+  async runInSession({ context, args: [places], options, session }) {
+    const { output: format = 'text', from, to, imageSet } = options;
+    const plan = await planClusterUpgrade(
+      {
+        snapshot: await readSnapshotPlaces(places, context),
+        to,
+        ...(from !== undefined && { from }),
+        catalogs: parseVersionedCatalogs(options.catalog),
+        today: new Date().toISOString().slice(0, 10),
+      },
+      session,
+    );
+    if (imageSet !== undefined) {
+      const files = createUpgradeImageSets(plan).map(({ version, configuration }) => ({
+        name: insertVersion(imageSet, version),
+        text: configuration,
+      }));
+      const toTarget = (name: string): string => path.resolve(context.workingDirectory, name);
+      await replaceFiles(files.map(({ name, text: content }) => ({ target: toTarget(name), text: content })));
+      for (const { name } of files) session.logger.log('info', `wrote ${name}`);
+    }
+    session.logger.close();
+    const diagnostics = listDiagnostics(plan);
+    const report: Report = {
+      command: 'opmate cluster upgrade',
+      diagnostics,
+      text: () => describePlan(plan),
+      value: () =>
+        JSON.parse(encodeData({ ...plan, findings: plan.findings.map(encodeDiagnostic) }, 'json')) as never,
+    };
+    await writeReport(context, report, format);
+    const isBlocked = plan.hops.some((hop) => hop.isBlocked);
+    return isBlocked || diagnostics.some(({ severity }) => severity === 'error')
+      ? exitCodes.findings
+      : exitCodes.done;
+  },
+});
+
+/** Reads the values of `--catalog`; several of one version are read together. Throws UsageError. */
+function parseVersionedCatalogs(values: readonly string[] | undefined): Map<string, string[]> {
+  const catalogs = new Map<string, string[]>();
+  for (const value of values ?? []) {
+    const [, version = '', reference = ''] = /^v?(\d+\.\d+)=(.+)$/s.exec(value) ?? [];
+    if (version === '')
+      throw invalidValue('--catalog', redactUrls(value), 'not a catalog of a version', {
+        hint: 'use VERSION=REF, as in v4.19=REF',
+      });
+    pushTo(catalogs, version, reference);
+  }
+  return catalogs;
+}
+
+function insertVersion(file: string, version: string): string {
+  const { dir, name, ext } = path.parse(file);
+  return path.join(dir, `${name}-${version}${ext}`);
+}
+
+function listDiagnostics({ findings, hops }: ClusterUpgradePlan): Diagnostic[] {
+  return [...findings, ...hops.flatMap(listHopDiagnostics)];
+}
+
+function listHopDiagnostics({ from, to, notes, operators }: UpgradeHop): Diagnostic[] {
+  const update = `update ${from} to ${to}`;
+  return [
+    ...notes.map(({ severity, code, text: problem }) => ({ severity, code, subject: update, problem })),
+    ...operators.flatMap(({ namespace, package: name, installed, notes: own }) =>
+      own.map(({ severity, code, text: problem }) => ({
+        severity,
+        code,
+        subject: `${update}: ${namespace}/${name || installed.bundle}`,
+        problem,
+      })),
+    ),
+  ];
+}
+
+function describePlan(plan: ClusterUpgradePlan): string {
+  const { release, to, condition, hops, findings } = plan;
+  const lines = [`OpenShift ${printable(release)} to ${to}`];
+  if (condition.status === 'False')
+    lines.push(`Upgradeable=False now: ${printable(condition.message).replaceAll('\n', '\n  ')}`);
+  lines.push(...findings.map((finding) => `${finding.severity}: ${printable(formatWithHint(finding))}`));
+  return [...lines, ...hops.map(describeHop)].join('\n') + '\n';
+}
+
+function describeHop(hop: UpgradeHop): string {
+  const { from, to, isBlocked, operators, notes } = hop;
+  const lines = ['', `update ${from} to ${to}: ${isBlocked ? 'blocked' : 'possible'}`];
+  for (const { severity, text: problem } of notes) lines.push(`  ${severity}: ${printable(problem)}`);
+  const header = ['NAMESPACE', 'PACKAGE', 'STATUS', 'INSTALLED', 'BEFORE', 'AFTER', 'APPROVAL'];
+  const rows = operators.map((operator) => [
+    operator.namespace,
+    operator.package || operator.installed.bundle,
+    operator.status,
+    describePosition(operator.installed),
+    isSame(operator.installed, operator.before) ? '-' : describePosition(operator.before),
+    describeAfter(operator),
+    operator.needsApproval ? 'Manual' : '-',
+  ]);
+  const table = rows.length === 0 ? ['no operators'] : formatTable(header, rows).trimEnd().split('\n');
+  lines.push(...table.map((line) => `  ${line}`));
+  for (const { severity, subject, problem } of listHopDiagnostics({ ...hop, notes: [] })) {
+    const shown = subject?.slice(`update ${from} to ${to}: `.length) ?? '';
+    lines.push(`  ${severity}: ${printable(`${shown}: ${problem}`)}`);
+  }
+  return lines.join('\n');
+}
+
+function describePosition({ channel, version, bundle }: ChannelPosition): string {
+  return `${version || bundle}${channel === '' ? '' : ` (${channel})`}`;
+}
+
+function isSame(a: ChannelPosition, b: ChannelPosition): boolean {
+  return a.bundle === b.bundle && a.channel === b.channel;
+}
+
+function describeAfter({ before, after }: OperatorHop): string {
+  if (after === undefined) return 'not in the catalogs';
+  return isSame(before, after) ? '-' : describePosition(after);
+}

@@ -79,8 +79,21 @@ export {
   applyDeployment,
   type ApplyDeploymentOptions,
   checkDeployments,
+  planDeployment,
+  type PlanDeploymentOptions,
 } from './api/deployment/apply-deployment.js';
 export { type Cluster, type ClusterOptions, openCluster } from './api/deployment/cluster.js';
+export {
+  type DeletedDeployment,
+  deleteDeployment,
+  type DeleteDeploymentOptions,
+} from './api/deployment/delete-deployment.js';
+export {
+  readDeploymentStatus,
+  waitForDeployment,
+  type WaitForDeploymentOptions,
+} from './api/deployment/deployment-status.js';
+export { pruneDeployments } from './api/deployment/prune-deployments.js';
 export {
   type DeploymentHistory,
   readDeploymentHistory,
@@ -92,8 +105,10 @@ export {
   type WatchDeploymentsOptions,
   type WatchEvent,
 } from './api/deployment/watch-deployments.js';
-export type { ApplyReport } from './cluster/apply.js';
-export type { ApplyPlan } from './cluster/plan-apply.js';
+export type { ApplyReport } from './cluster/apply/apply.js';
+export type { ApplyPlan } from './cluster/apply/plan-types.js';
+export type { DeletionPlan } from './cluster/delete/plan-delete.js';
+export type { DeploymentStatus } from './cluster/status.js';
 export type { RenderSettings } from './cluster/documents/render-deployments.js';
 export type { PinOptions } from './source/content/content-lock.js';
 export type { SourceAllowances } from './cluster/documents/source-fields.js';

@@ -12,13 +12,19 @@ const convert: CommandTree = {
   substitutes: leaf(async () => ({ command: (await import('./template/convert.js')).substitutes })),
 };
 
-const deployment = {
+const deployment: CommandTree = {
   create: leaf(() => import('./deployment/create.js')),
   render: leaf(() => import('./deployment/render.js')),
   diff: leaf(() => import('./deployment/diff.js')),
+  plan: leaf(() => import('./deployment/plan.js')),
   apply: leaf(() => import('./deployment/apply.js')),
+  wait: leaf(() => import('./deployment/wait.js')),
+  status: leaf(() => import('./deployment/status.js')),
   history: leaf(() => import('./deployment/history.js')),
   rollback: leaf(() => import('./deployment/rollback.js')),
+  adopt: leaf(() => import('./deployment/adopt.js')),
+  delete: leaf(() => import('./deployment/delete.js')),
+  watch: leaf(() => import('./deployment/watch.js')),
 };
 
 const bundle = {
@@ -32,8 +38,10 @@ const bundle = {
   render: leaf(() => import('./bundle/render.js')),
   permissions: leaf(() => import('./bundle/permissions.js')),
   'check-crd-upgrade': leaf(() => import('./bundle/check-crd-upgrade.js')),
-  deployment: group('render, compare and apply BundleDeployments', deployment, {
-    exampleOf: ['render', 'diff', 'apply'],
+  // The name of `opmate deployment` until it became a noun.
+  deployment: group('install, upgrade and remove operators on a cluster', deployment, {
+    hidden: true,
+    exampleOf: ['plan', 'apply'],
   }),
   resolve: leaf(() => import('./bundle/resolve.js')),
   successors: leaf(() => import('./bundle/successors.js')),
@@ -117,6 +125,10 @@ export const commands: CommandTree = {
   bundle: group('build, check, render and install bundles', bundle, {
     helpGroup: 'Bundles',
     exampleOf: ['validate', 'build', 'permissions', 'resolve'],
+  }),
+  deployment: group('install, upgrade and remove operators on a cluster', deployment, {
+    helpGroup: 'Bundles',
+    exampleOf: ['plan', 'apply', 'status', 'delete'],
   }),
   mirror: group(
     'mirror images, catalogs and image sets',

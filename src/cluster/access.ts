@@ -94,16 +94,3 @@ function describeDenied(needs: readonly Need[]): Diagnostic[] {
     });
   });
 }
-
-/** Applies objects as a dry run to get the verdict of the cluster. */
-export async function rehearse(
-  kubectl: Kubectl,
-  objects: readonly JsonObject[],
-  flags: readonly string[],
-): Promise<string[]> {
-  if (objects.length === 0) return [];
-  const args = ['apply', '--server-side', '--dry-run=server', ...flags, '-o', 'name', '-f', '-'];
-  const { errors } = await kubectl.run(args, { objects });
-  // Foreign webhooks with side effects do not support dry runs.
-  return errors.filter((error) => !error.includes('does not support dry run'));
-}

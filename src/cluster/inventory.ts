@@ -24,6 +24,12 @@ export interface StoredRender {
 /** Stored part of a pin. */
 export type KeptPin = Pick<Pin, 'name' | 'type' | 'ref' | 'content'>;
 
+/** An object of an inventory. */
+export interface HeldObject extends ObjectId {
+  /** It existed before the deployment: it is released, never deleted. */
+  takenOver?: boolean;
+}
+
 /** An attempt to change a deployment. */
 export interface Revision {
   /** Number, from 1. */
@@ -31,6 +37,9 @@ export interface Revision {
   /** Time in RFC 3339. */
   time: string;
   result: 'applied' | 'failed';
+  /** Reason of a failure. */
+  reason?: string;
+  packageName?: string;
   version?: string;
   /** Hash of the render when it was approved. */
   hash: string;
@@ -44,11 +53,13 @@ export interface Revision {
 /** State of a deployment on a cluster. */
 export interface Inventory {
   /** Objects that the deployment created or took over, and still owns. */
-  objects: ObjectId[];
+  objects: HeldObject[];
   /** Revisions, oldest first. */
   revisions: Revision[];
   /** A run that changes the cluster, recorded until it ends. */
-  unfinished?: { time: string; hash: string; objects: ObjectId[] };
+  unfinished?: { time: string; hash: string; objects: ObjectId[]; isDeletion?: boolean };
+  /** Set of deployments to which this one belongs. */
+  set?: string;
 }
 
 /** An inventory as read; it is written only if unchanged in the cluster. */
@@ -73,6 +84,7 @@ const maxPieces = 64;
 /** Maximum unpacked size of a state and a render. */
 const maxUnpacked = 256 * 1024 * 1024;
 const label = 'opmate.dev/inventory';
+const setLabel = 'opmate.dev/set';
 const zip = promisify(gzip);
 const unzip = promisify(gunzip);
 
@@ -94,6 +106,19 @@ function pieceNames({ name }: InventoryPlace, { digest, pieces }: StoredRender):
 /** Returns the current revision: the last one applied completely. */
 export function currentRevision({ revisions }: Inventory): Revision | undefined {
   return revisions.findLast(({ result }) => result === 'applied');
+}
+
+/** Reports whether a revision was applied from the same content and version, and is the same render. */
+export function isSameSource(
+  revision: Revision,
+  { hash, version, pins }: { hash: string; version?: string | undefined; pins: readonly KeptPin[] },
+): boolean {
+  const contents = (list: readonly KeptPin[]): string => JSON.stringify(list.map(({ content }) => content));
+  return (
+    revision.hash === hash &&
+    (revision.version ?? '') === (version ?? '') &&
+    contents(revision.pins) === contents(pins)
+  );
 }
 
 /** Reads the inventory of a deployment; an empty one if missing. Throws OpmateError. */
@@ -127,7 +152,12 @@ export async function writeInventory(
   if (state.length > pieceSize) {
     throw new LimitError(`deployment ${quoteGo(place.name)}: too many objects for an inventory`);
   }
-  const secret = toSecret(place, inventoryName(place.name), { state }, resourceVersion);
+  const secret = toSecret(
+    place,
+    inventoryName(place.name),
+    { state },
+    { resourceVersion, set: inventory.set },
+  );
   const verb = resourceVersion === undefined ? 'create' : 'replace';
   const subject = `inventory of ${quoteGo(place.name)}`;
   const { stdout, errors } = await kubectl.run([verb, '-f', '-', '-o', 'json', '--validate=false'], {
@@ -214,6 +244,28 @@ export async function dropRenders(
   await kubectl.run(args, { objects, isCancellable: false });
 }
 
+/** Returns the deployments of a set in all namespaces. Throws OpmateError. */
+export async function listSet(kubectl: Kubectl, set: string): Promise<InventoryPlace[]> {
+  const flags = ['--all-namespaces', `--selector=${setLabel}=${set}`, '-o', 'json'];
+  const text = await kubectl.expect(`deployments of set ${quoteGo(set)}`, ['get', 'secrets', ...flags]);
+  return readObjects(text).map((secret) => ({
+    namespace: getText(secret, 'metadata', 'namespace'),
+    name: getText(secret, 'metadata', 'annotations', 'opmate.dev/deployment'),
+  }));
+}
+
+/** Deletes the inventory and the renders of a deployment. Throws OpmateError. */
+export async function deleteInventory(
+  kubectl: Kubectl,
+  place: InventoryPlace,
+  { revisions }: Inventory,
+): Promise<void> {
+  await dropRenders(kubectl, place, revisions, []);
+  const secret = toSecret(place, inventoryName(place.name), {});
+  const args = ['delete', '--ignore-not-found', '-o', 'name', '-f', '-'];
+  await kubectl.expect(`deleting the inventory of ${quoteGo(place.name)}`, args, { objects: [secret] });
+}
+
 /** Returns revisions with one more; older ones are kept without their render, the oldest dropped. */
 export function withRevision(revisions: readonly Revision[], next: Revision): Revision[] {
   const all = [...revisions, next].slice(-keptRevisions);
@@ -244,7 +296,7 @@ function toSecret(
   { name, namespace }: InventoryPlace,
   secretName: string,
   data: Readonly<Record<string, Buffer>>,
-  resourceVersion?: string,
+  { resourceVersion, set }: { resourceVersion?: string | undefined; set?: string | undefined } = {},
 ): JsonObject {
   return {
     apiVersion: 'v1',
@@ -252,7 +304,11 @@ function toSecret(
     metadata: {
       name: secretName,
       namespace,
-      labels: { 'app.kubernetes.io/managed-by': 'opmate', [label]: toHex(computeDigest(name)).slice(0, 32) },
+      labels: {
+        'app.kubernetes.io/managed-by': 'opmate',
+        [label]: toHex(computeDigest(name)).slice(0, 32),
+        ...(set !== undefined && { [setLabel]: set }),
+      },
       annotations: { 'opmate.dev/deployment': name },
       ...(resourceVersion !== undefined && { resourceVersion }),
     },
@@ -272,15 +328,16 @@ function unpack(packed: Buffer): Promise<Buffer> {
 /** Validates an inventory, which anybody with access to Secrets could have changed. Throws OpmateError. */
 function parseInventory(value: JsonValue): Inventory {
   const root = openValue(value, { name: 'inventory' });
-  const { format, objects, revisions, unfinished } = root.object(
-    ['format', 'objects', 'revisions', 'unfinished'],
+  const { format, objects, revisions, unfinished, set } = root.object(
+    ['format', 'objects', 'revisions', 'unfinished', 'set'],
     foreign,
   );
   if (format.value !== 1) return format.fail('not format 1');
   return {
-    objects: objects.list().map(readId),
+    objects: objects.list().map(readHeldObject),
     revisions: revisions.list().map(readRevision),
     ...(unfinished.isPresent && { unfinished: readUnfinished(unfinished) }),
+    ...(set.isPresent && { set: set.anyText() }),
   };
 }
 
@@ -288,17 +345,38 @@ function parseInventory(value: JsonValue): Inventory {
 const foreign = { unknown: 'ignore' } as const;
 
 function readUnfinished(field: Field<never>): Required<Inventory>['unfinished'] {
-  const { time, hash, objects } = field.object(['time', 'hash', 'objects'], foreign);
-  return { time: time.anyText(), hash: hash.anyText(), objects: objects.list().map(readId) };
+  const keys = ['time', 'hash', 'objects', 'isDeletion'] as const;
+  const { time, hash, objects, isDeletion } = field.object(keys, foreign);
+  return {
+    time: time.anyText(),
+    hash: hash.anyText(),
+    objects: objects.list().map(readId),
+    ...(isDeletion.value === true && { isDeletion: true }),
+  };
 }
 
+const revisionKeys = [
+  'revision',
+  'time',
+  'result',
+  'reason',
+  'packageName',
+  'version',
+  'hash',
+  'pins',
+  'rollbackTo',
+  'render',
+] as const;
+
 function readRevision(field: Field<never>): Revision {
-  const keys = ['revision', 'time', 'result', 'version', 'hash', 'pins', 'rollbackTo', 'render'] as const;
-  const { revision, time, result, version, hash, pins, rollbackTo, render } = field.object(keys, foreign);
+  const { revision, time, result, reason, packageName, version, hash, pins, rollbackTo, render } =
+    field.object(revisionKeys, foreign);
   return {
     revision: revision.integer(1, Number.MAX_SAFE_INTEGER),
     time: time.anyText(),
     result: result.choice(['applied', 'failed']),
+    ...(reason.isPresent && { reason: reason.anyText(Infinity) }),
+    ...(packageName.isPresent && { packageName: packageName.anyText() }),
     ...(version.isPresent && { version: version.anyText() }),
     hash: hash.anyText(),
     pins: pins.optionalList().map(readPin),
@@ -317,6 +395,11 @@ function readRender(field: Field<never>): StoredRender {
   const { digest, pieces } = field.object(['digest', 'pieces'], foreign);
   const isSha256 = (text: string): boolean => /^sha256:[0-9a-f]{64}$/.test(text);
   return { digest: digest.matching(isSha256, 'a SHA-256 digest'), pieces: pieces.integer(1, maxPieces) };
+}
+
+function readHeldObject(field: Field<never>): HeldObject {
+  const { takenOver } = field.object(['takenOver'], foreign);
+  return { ...readId(field), ...(takenOver.value === true && { takenOver: true }) };
 }
 
 function readId(field: Field<never>): ObjectId {

@@ -11,6 +11,9 @@ interface KubectlOptions {
   program: string;
   kubeconfig?: string | undefined;
   context?: string | undefined;
+  /** User and groups to act as. */
+  as?: string | undefined;
+  asGroups?: readonly string[] | undefined;
   /** Complete environment for kubectl: credential plug-ins may read any variable. */
   environment: Readonly<Record<string, string | undefined>>;
   workingDirectory: string;
@@ -71,6 +74,12 @@ export class Kubectl {
     return major > 1 || minor >= 25 ? '--validate=warn' : '--validate=false';
   }
 
+  /** Returns the flags for reading field managers: kubectl 1.21 and later omit them by default. */
+  async managedFields(): Promise<string[]> {
+    const [major, minor] = await this.version();
+    return major > 1 || minor >= 21 ? ['--show-managed-fields'] : [];
+  }
+
   /** Returns the version of the program. Throws OpmateError UNSUPPORTED if missing or too old. */
   version(): Promise<readonly [number, number]> {
     this.#version ??= this.#askVersion();
@@ -104,11 +113,13 @@ export class Kubectl {
    */
   async run(args: readonly string[], call: KubectlCall = {}): Promise<KubectlAnswer> {
     await this.version();
-    const { kubeconfig, context } = this.#options;
+    const { kubeconfig, context, as: user, asGroups = [] } = this.#options;
     const reply = await this.#start(
       [
         ...(kubeconfig === undefined ? [] : [`--kubeconfig=${kubeconfig}`]),
         ...(context === undefined ? [] : [`--context=${context}`]),
+        ...(user === undefined ? [] : [`--as=${user}`]),
+        ...asGroups.map((group) => `--as-group=${group}`),
         ...args,
       ],
       call,

@@ -35,14 +35,14 @@ describe('the control plane of the tests', () => {
     expect(kubectl(['version', '-o', 'json'])).toContain(`"gitVersion": "v${inject('release')}"`);
   });
 
-  it('makes pods of a Deployment ready, unless their image is unavailable', () => {
+  it('makes pods of a Deployment ready, unless their image is unavailable', async () => {
     const namespace = newNamespace();
     for (const name of ['good', 'unavailable'])
       kubectl(['create', 'deployment', name, '-n', namespace, `--image=registry.example.com/${name}:v1`]);
     kubectl(['wait', '--for=condition=Available', 'deployment/good', '-n', namespace, '--timeout=60s']);
-    expect(kubectl(['get', 'pods', '-n', namespace, '-l', 'app=unavailable', '-o', 'json'])).toContain(
-      'ImagePullBackOff',
-    );
+    const pods = (): string =>
+      kubectl(['get', 'pods', '-n', namespace, '-l', 'app=unavailable', '-o', 'json']);
+    await expect.poll(pods, { timeout: 30_000 }).toContain('ImagePullBackOff');
   });
 
   it('runs the pods of a Job as processes, with their index and ConfigMaps', () => {

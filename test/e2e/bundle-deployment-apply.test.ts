@@ -79,6 +79,10 @@ async function newCluster() {
 }
 
 function hashIn({ stdout }: CommandResult): string {
+  return /^approval: (sha256:[0-9a-f]{64})$/m.exec(stdout)?.[1] ?? '';
+}
+
+function renderIn({ stdout }: CommandResult): string {
   return /^render: (sha256:[0-9a-f]{64})$/m.exec(stdout)?.[1] ?? '';
 }
 
@@ -144,12 +148,15 @@ describe
         objects: 4,
         revisions: [
           { revision: 1, result: 'applied', isKept: true },
-          { revision: 2, result: 'applied', isKept: true, hash: hashIn(second) },
+          { revision: 2, result: 'applied', isKept: true, hash: renderIn(second) },
         ],
       });
       const refused = await run('rollback', 'widget', '-n', namespace, '--approve', hashIn(second));
       expect([refused.code, settings()]).toEqual([3, { value: '2' }]);
-      const back = await run('rollback', 'widget', '-n', namespace, '--yes');
+      // Stored revisions can be changed by others: each is reviewed.
+      const shown = await run('rollback', 'widget', '-n', namespace);
+      expect([shown.code, settings()]).toEqual([2, { value: '2' }]);
+      const back = await run('rollback', 'widget', '-n', namespace, '--approve', hashIn(shown));
       expect([back.code, back.stderr]).toEqual([0, '']);
       expect(back.stdout).toContain('widget: revision 3 applied: 1 created, 1 changed, 3 unchanged\n');
       expect(settings()).toEqual({ value: '1' });
@@ -168,13 +175,13 @@ describe
         ...(inventory as never as KubeObject),
         data: { state: gzipSync(JSON.stringify(state)).toString('base64') },
       });
-      const forged = await run('rollback', 'widget', '-n', namespace, '--to', '1', '--yes');
+      const forged = await run('rollback', 'widget', '-n', namespace, '--to', '1');
       expect([forged.code, forged.stdout, settings()]).toEqual([1, '', { value: '1' }]);
       expect(forged.stderr).toContain('stored objects differ from those of revision 1');
-      const none = await run('rollback', 'widget', '-n', namespace, '--to', '9', '--yes');
+      const none = await run('rollback', 'widget', '-n', namespace, '--to', '9');
       expect([none.code, none.stderr]).toEqual([
         1,
-        'error: widget: revision 9 not found\nhint: run opmate bundle deployment history to list the revisions\n',
+        'error: widget: revision 9 not found\nhint: list the revisions in the history of the deployment\n',
       ]);
     });
 

@@ -77,7 +77,7 @@ const commands = [
   'bundle check-crd-upgrade in/bundle in/bundle', 'bundle generate --directory in/bundle/manifests --package microcks --channels stable --default stable',
   'bundle resolve node-maintenance-operator --catalog in/catalog', 'bundle resolve node-maintenance-operator --catalog in/yaml --version >=4.0.0',
   'bundle successors node-maintenance-operator node-maintenance-operator.v5.0.0 --catalog in/catalog',
-  'bundle deployment render -f in/deployment.yaml', 'bundle deployment diff -f in/deployment.yaml --against in/deployment.yaml',
+  'deployment render -f in/deployment.yaml', 'deployment diff -f in/deployment.yaml --against in/deployment.yaml',
   'registry rm microcks in/index.db', 'registry prune -p microcks -d in/index.db', 'registry bundles in/index.db', 'registry migrate in/index.db',
   'registry images --from in/index.db', 'registry delete-latest microcks in/index.db', 'registry deprecatetruncate -d in/index.db -b x',
   'mirror --config in/set.yaml --dry-run file://out', 'mirror plan --config in/set.yaml file://out', 'mirror --config in/set.yaml file://out',

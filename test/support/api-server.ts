@@ -347,7 +347,7 @@ export class ApiServer {
             `Operation cannot be fulfilled on ${shown} "${name}": the object has been modified; please apply your changes to the latest version and try again`,
           );
         }
-        return { code: 200, body: isDryRun ? body : this.put(body, 'replace') };
+        return { code: 200, body: isDryRun ? body : this.put(body, query.get('fieldManager') ?? 'replace') };
       }
       default:
     }

@@ -1,36 +1,73 @@
 import { isClusterKind } from '../../bundle/plain/cluster-scope.js';
 import { sleep } from '../../core/concurrency.js';
+import { computeDigest } from '../../core/digest.js';
 import { type Diagnostic, createFault } from '../../core/diagnostic.js';
-import { type ApplyReport, applyPlan } from '../../cluster/apply.js';
-import { type Applicable, type ApplyOptions, type ApplyPlan, planApply } from '../../cluster/plan-apply.js';
-import { describeId, toKey } from '../../cluster/objects.js';
+import { type Adoption, beginAdoption, finishAdoption, planAdoption } from '../../cluster/apply/adopt.js';
+import { type ApplyReport, applyPlan } from '../../cluster/apply/apply.js';
 import type { RenderedDeployment } from '../../cluster/documents/render-deployments.js';
-import { quoteGo } from '../../document/go-json.js';
+import { describeId, toKey } from '../../cluster/objects.js';
+import { planApply } from '../../cluster/apply/plan-apply.js';
+import type { Applicable, ApplyOptions, ApplyPlan } from '../../cluster/apply/plan-types.js';
+import { type UnreadyObject, waitUntilReady } from '../../cluster/readiness.js';
+import { encodeGoJson, quoteGo } from '../../document/go-json.js';
+import { asJson } from '../../document/json.js';
 import type { Cluster } from './cluster.js';
 
+/** Options of planning changes of a cluster. */
+export interface PlanDeploymentOptions extends Pick<
+  ApplyOptions,
+  'heal' | 'takeOver' | 'adopt' | 'optionalKinds' | 'isCrdUpgradeChecked' | 'force' | 'set'
+> {
+  /** Take over fields that others manage; the same as `heal: 'all'`. */
+  forceConflicts?: boolean | undefined;
+}
+
 /** Options of changing a cluster. */
-export interface ApplyDeploymentOptions {
+export interface ApplyDeploymentOptions extends PlanDeploymentOptions {
   /**
-   * Approves a plan before anything is changed: hashes of reviewed renders, with or without `sha256:`, or a function
-   * that returns whether to apply it.
+   * Approves a plan before anything is changed: approval hashes of reviewed plans, with or without `sha256:`, or a
+   * function that returns whether to apply it.
    */
   approve: readonly string[] | ((plan: ApplyPlan) => boolean | Promise<boolean>);
   /** Called with the plan before it is approved. */
-  onPlanned?: ((plan: ApplyPlan) => void | Promise<void>) | undefined;
-  /** Take over fields that others manage; default false. */
-  forceConflicts?: boolean | undefined;
-  /** Also delete orphaned CRDs and namespaces, with all that is in them; default false. */
-  force?: boolean | undefined;
+  onPlanned?: ((plan: ApplyPlan, adoption: Adoption | undefined) => void | Promise<void>) | undefined;
+  /** Wait until all objects are ready, at most this time in milliseconds; default: do not wait. */
+  waitMs?: number | undefined;
+  /** Called while waiting with the objects that are not ready. */
+  onProgress?: ((unready: readonly UnreadyObject[]) => void) | undefined;
 }
 
 /** Outcome of a deployment. Nothing was changed unless it is `applied`. */
 export type AppliedDeployment =
-  | { state: 'applied'; plan: ApplyPlan; report: ApplyReport }
+  | {
+      state: 'applied';
+      plan: ApplyPlan;
+      report: ApplyReport;
+      /** Objects that were not ready within `waitMs`; empty without it. */
+      unready: readonly UnreadyObject[];
+    }
   | { state: 'declined'; plan: ApplyPlan }
   /** The document asks that nothing be changed. */
   | { state: 'paused' }
   /** `plan` is undefined for a render with findings. */
   | { state: 'refused'; plan: ApplyPlan | undefined; findings: readonly Diagnostic[] };
+
+/**
+ * Plans what a rendered deployment changes on a cluster: objects compared with those that exist, removals, and problems.
+ * Changes nothing. Throws OpmateError for a cluster that is unavailable.
+ */
+export async function planDeployment(
+  deployment: Applicable,
+  cluster: Cluster,
+  options: PlanDeploymentOptions = {},
+): Promise<{ plan: ApplyPlan; adoption: Adoption | undefined }> {
+  const { kubectl } = cluster;
+  const plan = await planApply(kubectl, deployment, getApplyOptions(cluster, options));
+  if (options.adopt === undefined || plan.findings.length > 0) return { plan, adoption: undefined };
+  const adoption = await planAdoption(kubectl, plan);
+  plan.approval = computeDigest(encodeGoJson(asJson({ plan: plan.approval, adoption })));
+  return { plan, adoption };
+}
 
 /**
  * Plans what a rendered deployment changes on a cluster, and applies it once approved, by server-side apply; orphaned
@@ -52,45 +89,60 @@ export async function applyDeployment(
 export async function applyRender(
   deployment: Applicable,
   cluster: Cluster,
-  { approve, onPlanned, ...settings }: ApplyDeploymentOptions & Pick<ApplyOptions, 'rollbackTo'>,
+  {
+    approve,
+    onPlanned,
+    waitMs,
+    onProgress,
+    ...settings
+  }: ApplyDeploymentOptions & Pick<ApplyOptions, 'rollbackTo'>,
 ): Promise<AppliedDeployment> {
   const { kubectl } = cluster;
-  const how = getApplyOptions(cluster, settings);
-  const plan = await planApply(kubectl, deployment, how);
+  const { plan, adoption } = await planDeployment(deployment, cluster, settings);
   if (plan.findings.length > 0) return { state: 'refused', plan, findings: plan.findings };
-  await onPlanned?.(plan);
+  await onPlanned?.(plan, adoption);
   if (typeof approve === 'function') {
     if (!(await approve(plan))) return { state: 'declined', plan };
   } else {
-    const mismatch = findApprovalFault(deployment, approve);
+    const mismatch = findApprovalFault(plan.place.name, plan.approval, approve);
     if (mismatch !== undefined) return { state: 'refused', plan, findings: [mismatch] };
   }
-  return { state: 'applied', plan, report: await applyPlan(kubectl, plan, how) };
+  if (adoption !== undefined) await beginAdoption(kubectl, plan, adoption);
+  const report = await applyPlan(kubectl, plan, getApplyOptions(cluster, settings));
+  if (adoption !== undefined) await finishAdoption(kubectl, plan, adoption);
+  const unready =
+    waitMs === undefined
+      ? []
+      : await waitUntilReady(kubectl, plan.objects, [], getWaitOptions(cluster, waitMs, onProgress));
+  return { state: 'applied', plan, report, unready };
+}
+
+/** Returns how the lower room waits: with time and signal of the session. */
+export function getWaitOptions(
+  { session: { now, signal } }: Cluster,
+  timeoutMs: number,
+  onProgress?: (unready: readonly UnreadyObject[]) => void,
+): Parameters<typeof waitUntilReady>[3] {
+  return { timeoutMs, now, sleep, signal, onProgress };
 }
 
 /** Returns how the lower room applies: with time and signal of the session. */
 export function getApplyOptions(
   { session: { now, logger, signal } }: Cluster,
-  {
-    forceConflicts = false,
-    force = false,
-    rollbackTo,
-  }: Omit<ApplyDeploymentOptions, 'approve'> & Pick<ApplyOptions, 'rollbackTo'>,
+  { forceConflicts = false, heal, ...settings }: PlanDeploymentOptions & Pick<ApplyOptions, 'rollbackTo'>,
 ): ApplyOptions {
-  return {
-    ...{ forceConflicts, force, now, sleep, logger, signal },
-    ...(rollbackTo !== undefined && { rollbackTo }),
-  };
+  return { ...settings, heal: forceConflicts ? 'all' : (heal ?? 'report'), now, sleep, logger, signal };
 }
 
-/** Returns why a render is not among the approved ones; undefined if it is. */
+/** Returns why a plan is not among the approved ones; undefined if it is. */
 export function findApprovalFault(
-  { name, hash }: Pick<Applicable, 'name' | 'hash'>,
+  name: string,
+  approval: string,
   approved: readonly string[],
 ): Diagnostic | undefined {
   const bare = (text: string): string => text.replace(/^sha256:/, '');
-  if (approved.some((text) => bare(text) === bare(hash))) return undefined;
-  const problem = `hash ${hash} is not approved (approved: ${approved.join(', ')})`;
+  if (approved.some((text) => bare(text) === bare(approval))) return undefined;
+  const problem = `hash ${approval} is not approved (approved: ${approved.join(', ')})`;
   const hint = 'review the changes, then approve their hash';
   return createFault('not-approved', problem, { subject: name, hint });
 }

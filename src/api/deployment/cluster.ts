@@ -9,6 +9,10 @@ export interface ClusterOptions {
   kubeconfig?: string | undefined;
   /** Context of the kubeconfig; default its current one. */
   context?: string | undefined;
+  /** User to act as, as with `kubectl --as`. */
+  as?: string | undefined;
+  /** Groups to act as, with `as`. */
+  asGroups?: readonly string[] | undefined;
 }
 
 /** A cluster that deployments are applied to. */
@@ -23,11 +27,11 @@ export interface Cluster {
  * UNSUPPORTED if kubectl is missing or too old.
  */
 export function openCluster(session: Session, options: ClusterOptions = {}): Cluster {
-  const { kubectl = 'kubectl', kubeconfig, context } = options;
+  const { kubectl = 'kubectl', kubeconfig, context, as, asGroups } = options;
   const { environment, workingDirectory, logger, signal } = session;
   return {
     kubectl: new Kubectl({
-      ...{ program: kubectl, kubeconfig, context },
+      ...{ program: kubectl, kubeconfig, context, as, asGroups },
       ...{ environment, workingDirectory, logger, signal },
     }),
     session,

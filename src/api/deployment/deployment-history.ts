@@ -1,10 +1,11 @@
 import { OpmateError } from '../../core/errors.js';
-import type { Applicable } from '../../cluster/plan-apply.js';
+import type { Applicable } from '../../cluster/apply/plan-types.js';
 import {
   type Inventory,
   type InventoryPlace,
   type Revision,
   currentRevision,
+  isSameSource,
   loadRender,
   readInventory,
 } from '../../cluster/inventory.js';
@@ -55,7 +56,7 @@ export async function rollBackDeployment(
 ): Promise<AppliedDeployment> {
   const { name, namespace } = place;
   const history = await readDeploymentHistory(place, cluster);
-  const { revision, version, hash, pins, render } = getTarget(name, history, toRevision);
+  const { revision, packageName, version, hash, pins, render } = getTarget(name, history, toRevision);
   const objects = await loadRender(cluster.kubectl, place, render);
   if ((await hashOfObjects(objects, cluster.session)) !== hash) {
     throw new OpmateError('DIGEST', `${name}: stored objects differ from those of revision ${revision}`, {
@@ -64,6 +65,7 @@ export async function rollBackDeployment(
   }
   const deployment: Applicable = {
     ...{ name, installNamespace: namespace, objects, pins, hash },
+    ...(packageName !== undefined && { packageName }),
     ...(version !== undefined && { version }),
   };
   return applyRender(deployment, cluster, { ...options, rollbackTo: revision });
@@ -76,10 +78,12 @@ function getTarget(
 ): Revision & Required<Pick<Revision, 'render'>> {
   const target = revisions.findLast((item) =>
     wanted === undefined
-      ? item !== current && item.render !== undefined && item.hash !== current?.hash
+      ? item !== current &&
+        item.render !== undefined &&
+        (current === undefined || !isSameSource(current, item))
       : item.revision === wanted,
   );
-  const hint = 'run opmate bundle deployment history to list the revisions';
+  const hint = 'list the revisions in the history of the deployment';
   if (target === undefined) {
     const what = wanted === undefined ? 'nothing to go back to' : `revision ${wanted} not found`;
     throw new OpmateError('NOT_FOUND', `${name}: ${what}`, { hint });

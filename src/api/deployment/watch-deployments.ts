@@ -2,23 +2,34 @@ import { logDiagnostic } from '../../core/log.js';
 import { sleep } from '../../core/concurrency.js';
 import { type Diagnostic, formatDiagnostic } from '../../core/diagnostic.js';
 import { CancelledError, OpmateError, UsageError, getMessage } from '../../core/errors.js';
-import { type ApplyReport, applyPlan } from '../../cluster/apply.js';
-import { type ApplyOptions, type ApplyPlan, planApply, withoutConflicts } from '../../cluster/plan-apply.js';
+import { type ApplyReport, applyPlan } from '../../cluster/apply/apply.js';
+import type { DeletionReport } from '../../cluster/delete/delete.js';
 import type { RenderedDeployment } from '../../cluster/documents/render-deployments.js';
-import { type ApplyDeploymentOptions, findApprovalFault, getApplyOptions } from './apply-deployment.js';
+import type { InventoryPlace } from '../../cluster/inventory.js';
+import { describeId } from '../../cluster/objects.js';
+import type { ApplyOptions, ApplyPlan } from '../../cluster/apply/plan-types.js';
+import {
+  type PlanDeploymentOptions,
+  findApprovalFault,
+  getApplyOptions,
+  planDeployment,
+} from './apply-deployment.js';
 import type { Cluster } from './cluster.js';
+import { deleteDeployment } from './delete-deployment.js';
 
 /** An action of a watch, done or planned. */
 export type WatchEvent =
   | { kind: 'paused'; deployment: RenderedDeployment }
   | { kind: 'not-approved'; deployment: RenderedDeployment; finding: Diagnostic }
-  /** A render that is not on the cluster yet is applied next. */
+  /** A source that is not on the cluster yet is applied next. */
   | { kind: 'planned'; deployment: RenderedDeployment; plan: ApplyPlan }
-  | { kind: 'applied'; deployment: RenderedDeployment; report: ApplyReport };
+  | { kind: 'applied'; deployment: RenderedDeployment; report: ApplyReport }
+  /** A deployment that was removed from the documents was deleted. */
+  | { kind: 'deleted'; place: InventoryPlace; report: DeletionReport };
 
 /** Options of `watchDeployments`. */
-export interface WatchDeploymentsOptions extends Pick<ApplyDeploymentOptions, 'force' | 'forceConflicts'> {
-  /** Hashes of reviewed renders; default all renders. */
+export interface WatchDeploymentsOptions extends Omit<PlanDeploymentOptions, 'adopt'> {
+  /** Approval hashes of reviewed plans; default all plans. */
   approve?: readonly string[] | undefined;
   /** Milliseconds between two renders, at least 1000; default 5 minutes. */
   intervalMs?: number | undefined;
@@ -30,9 +41,10 @@ const defaultIntervalMs = 5 * 60_000;
 const minIntervalMs = 1000;
 
 /**
- * Renders deployments again and again, applies what has changed, and applies again what has drifted, until the signal of
- * the session fires. Objects with fields that others manage are left as they are unless `forceConflicts` is set.
- * Warnings and failures go to the logger; after a failure the pause is doubled, up to 15 minutes. Throws UsageError.
+ * Renders deployments again and again, applies what has changed, restores what has drifted, and deletes deployments that
+ * the documents no longer contain, until the signal of the session fires. Fields that others have changed are restored as
+ * `heal` says. With `approve`, a render stays approved after its plan was applied, and nothing is deleted. Warnings and
+ * failures go to the logger; after a failure the pause is doubled, up to 15 minutes. Throws UsageError.
  */
 export async function watchDeployments(
   render: () => Promise<readonly RenderedDeployment[]>,
@@ -43,64 +55,122 @@ export async function watchDeployments(
   if (intervalMs < minIntervalMs) throw new UsageError('--interval: minimum 1s');
   const { logger, signal = new AbortController().signal } = cluster.session;
   logger.log('info', 'watching', { every: `${intervalMs / 1000}s` });
-  const warned = new Set<string>();
-  const conflicting = new Map<string, readonly string[]>();
-  await watch(
-    async () => {
-      const failures: string[] = [];
-      for (const deployment of await render()) {
-        for (const warning of deployment.warnings) {
-          const text = formatDiagnostic(warning);
-          if (!warned.has(text)) logDiagnostic(logger, warning);
-          warned.add(text);
-        }
-        const key = `${deployment.installNamespace}/${deployment.name}`;
-        const warnOfConflicts = (conflicts: readonly string[]): void => {
-          // A conflict that returns after it was gone is logged again.
-          for (const conflict of conflicts)
-            if (conflicting.get(key)?.includes(conflict) !== true) logger.log('warn', conflict);
-          conflicting.set(key, conflicts);
-        };
-        try {
-          await applyAgain(deployment, cluster, options, warnOfConflicts);
-        } catch (error) {
-          if (!(error instanceof OpmateError) || error.code === 'CANCELLED') throw error;
-          failures.push(error.message);
-        }
-      }
-      if (failures.length > 0) throw new OpmateError('INVALID', failures.join('; '));
-    },
-    { intervalMs, sleep, logger, signal },
-  );
+  const round = createRound(cluster, options);
+  await watch(async () => round(await render()), { intervalMs, sleep, logger, signal });
   logger.log('info', 'stopped');
+}
+
+/** Memory of a watch. */
+interface WatchState {
+  warned: Set<string>;
+  conflicting: Map<string, readonly string[]>;
+  /** Renders whose plan was approved and applied: `NAMESPACE/NAME HASH`. */
+  approved: Set<string>;
+  /** Deployments of the last render, by `NAMESPACE/NAME`. */
+  seen: Map<string, InventoryPlace>;
+}
+
+/** Returns a function that applies one render, and throws its failures together. */
+function createRound(
+  cluster: Cluster,
+  options: WatchDeploymentsOptions,
+): (deployments: readonly RenderedDeployment[]) => Promise<void> {
+  const state: WatchState = {
+    warned: new Set(),
+    conflicting: new Map(),
+    approved: new Set(),
+    seen: new Map(),
+  };
+  return async (deployments) => {
+    const failures: string[] = [];
+    const attempt = async (work: () => Promise<void>): Promise<void> => {
+      try {
+        await work();
+      } catch (error) {
+        if (!(error instanceof OpmateError) || error.code === 'CANCELLED') throw error;
+        failures.push(error.message);
+      }
+    };
+    for (const deployment of deployments) {
+      logNewWarnings(deployment, cluster, state);
+      await attempt(() => applyAgain(deployment, cluster, options, state));
+    }
+    const places = deployments.map(({ name, installNamespace }) => ({ name, namespace: installNamespace }));
+    await attempt(() => deleteRemoved(places, cluster, options, state));
+    if (failures.length > 0) throw new OpmateError('INVALID', failures.join('; '));
+  };
+}
+
+function logNewWarnings(
+  { warnings }: RenderedDeployment,
+  { session: { logger } }: Cluster,
+  { warned }: WatchState,
+): void {
+  for (const warning of warnings) {
+    const text = formatDiagnostic(warning);
+    if (!warned.has(text)) logDiagnostic(logger, warning);
+    warned.add(text);
+  }
 }
 
 async function applyAgain(
   deployment: RenderedDeployment,
   cluster: Cluster,
   { approve, onEvent, ...settings }: WatchDeploymentsOptions,
-  warn: (warnings: readonly string[]) => void,
+  state: WatchState,
 ): Promise<void> {
-  const { name, findings, isPaused } = deployment;
+  const { name, installNamespace, hash, findings, isPaused } = deployment;
   if (findings.length > 0) throw failed(findings);
   if (isPaused) return onEvent?.({ kind: 'paused', deployment });
-  const finding = approve && findApprovalFault(deployment, approve);
+  const { plan } = await planDeployment(deployment, cluster, settings);
+  if (plan.findings.length > 0) throw failed(plan.findings);
+  const key = `${installNamespace}/${name} ${hash}`;
+  const isHarmless = plan.changes.every(({ change }) => !['remove', 'release', 'take over'].includes(change));
+  const isApproved = approve === undefined || (isHarmless && state.approved.has(key));
+  const finding = isApproved ? undefined : findApprovalFault(name, plan.approval, approve ?? []);
   if (finding !== undefined) return onEvent?.({ kind: 'not-approved', deployment, finding });
-  const { kubectl } = cluster;
-  const how = getApplyOptions(cluster, settings);
-  const planned = await planApply(kubectl, deployment, how);
-  const plan = planned.findings.length === 0 ? planned : withoutConflicts(planned);
-  if (plan === undefined) throw failed(planned.findings);
-  warn(
-    [...plan.conflicts.values()].map(
-      (conflict) => `${name}: left as it is: ${formatDiagnostic(conflict)}; ${conflict.hint ?? ''}`,
-    ),
-  );
-  if (plan.current?.hash !== deployment.hash) await onEvent?.({ kind: 'planned', deployment, plan });
-  const report = await applyPlan(kubectl, plan, how);
+  warnOfLeftFields(plan, cluster, state);
+  if (!plan.isCurrent) await onEvent?.({ kind: 'planned', deployment, plan });
+  const report = await applyPlan(cluster.kubectl, plan, getApplyOptions(cluster, settings));
+  state.approved.add(key);
   const { revision, created, changed, removed } = report;
   if (revision === undefined && created.length + changed.length + removed.length === 0) return;
   await onEvent?.({ kind: 'applied', deployment, report });
+}
+
+/** Logs fields that others have changed and that stay so; one that returns after it was gone is logged again. */
+function warnOfLeftFields(
+  { place, changes }: ApplyPlan,
+  { session: { logger } }: Cluster,
+  state: WatchState,
+): void {
+  const key = `${place.namespace}/${place.name}`;
+  const texts = changes
+    .filter(({ change }) => change === 'leave')
+    .map(({ id, fields }) => {
+      const managers = new Set(fields.flatMap((field) => field.managers.map((manager) => manager.name)));
+      const paths = fields.map(({ path }) => path).join(', ');
+      return `${place.name}: left as it is: ${describeId(id)}: ${paths} changed by ${[...managers].join(', ')}`;
+    });
+  for (const text of texts) if (state.conflicting.get(key)?.includes(text) !== true) logger.log('warn', text);
+  state.conflicting.set(key, texts);
+}
+
+async function deleteRemoved(
+  places: readonly InventoryPlace[],
+  cluster: Cluster,
+  { approve, onEvent }: WatchDeploymentsOptions,
+  state: WatchState,
+): Promise<void> {
+  const now = new Map(places.map((place) => [`${place.namespace}/${place.name}`, place]));
+  for (const [key, place] of state.seen) {
+    if (now.has(key)) continue;
+    const deleted = await deleteDeployment(place, cluster, { approve: approve ?? (() => true) });
+    if (deleted.state === 'deleted') await onEvent?.({ kind: 'deleted', place, report: deleted.report });
+    else if (deleted.state === 'refused') throw failed(deleted.findings);
+    state.seen.delete(key);
+  }
+  for (const [key, place] of now) state.seen.set(key, place);
 }
 
 function failed(findings: readonly Diagnostic[]): OpmateError {

@@ -64,7 +64,7 @@ export interface Phase<T> {
 }
 
 /** Returns the phase of a kind: `deploy` for kinds of no other phase. */
-function getPhase({ apiVersion, kind }: Pick<PhasedObject, 'apiVersion' | 'kind'>): PhaseName {
+export function getPhase({ apiVersion, kind }: Pick<PhasedObject, 'apiVersion' | 'kind'>): PhaseName {
   const { group } = splitApiVersion(apiVersion);
   return phasesByKind.get(group === '' ? kind : `${kind}.${group}`) ?? 'deploy';
 }

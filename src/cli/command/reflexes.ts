@@ -12,7 +12,7 @@ const reflexes: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     tags: 'oci inspect --tags',
     'list-tags': 'oci inspect --tags',
     push: 'bundle push',
-    install: 'bundle deployment apply',
+    install: 'deployment apply',
     prune: 'catalog filter',
   },
   bundle: { lint: 'bundle validate', check: 'bundle validate', create: 'bundle generate' },

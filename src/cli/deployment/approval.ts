@@ -1,34 +1,31 @@
-import type { FlagValues } from '../command/flags.js';
-import type { approvalFlags, clusterFlags } from './flags.js';
 import { createInterface } from 'node:readline/promises';
 import {
   type AppliedDeployment,
   type ApplyDeploymentOptions,
+  type PlanDeploymentOptions,
   checkDeployments,
 } from '../../api/deployment/apply-deployment.js';
 import { type Cluster, openCluster } from '../../api/deployment/cluster.js';
-import { getImpacts } from '../../bundle/plain/rights/impact.js';
-import { getRights } from '../../bundle/plain/rights/rights.js';
-import { CancelledError, OpmateError, UsageError, invalidValue } from '../../core/errors.js';
-import type { ApplyReport } from '../../cluster/apply.js';
-import type { Applicable, ApplyPlan, ObjectChange } from '../../cluster/plan-apply.js';
-import type { InventoryPlace } from '../../cluster/inventory.js';
-import { describeId } from '../../cluster/objects.js';
+import type { Adoption } from '../../cluster/apply/adopt.js';
 import type { RenderedDeployment } from '../../cluster/documents/render-deployments.js';
+import type { InventoryPlace } from '../../cluster/inventory.js';
+import { toPlanDocument, toReportDocument } from '../../cluster/apply/plan-document.js';
+import type { ApplyPlan } from '../../cluster/apply/plan-types.js';
+import { CancelledError, OpmateError, UsageError, invalidValue } from '../../core/errors.js';
 import { labelFault, subdomainFault } from '../../kube/names.js';
+import type { FlagValues } from '../command/flags.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
-import { count, printable } from '../printable.js';
-import { rightCells, rightHeader } from '../bundle/rights-table.js';
+import { printable } from '../printable.js';
+import { encodeData } from '../reports/encode-data.js';
 import type { CommandSession } from '../session.js';
-import { formatTable } from '../table.js';
 import { printFindings, logWarnings } from '../bundle/findings.js';
+import type { approvalFlags, clusterFlags, planFlags, waitFlags } from './flags.js';
+import { planText, reportText, unreadyText } from './plan-text.js';
 
-/** `widget: paused: not applied (sha256:…)`. */
-export function pausedText({ name, hash }: RenderedDeployment): string {
-  return `${name}: paused: not applied (${hash})`;
-}
+/** Output format of commands on a cluster. */
+export type DataFormat = 'text' | 'json' | 'yaml';
 
 /** Prints warnings and findings of renders; returns false for findings. */
 export async function areSound(
@@ -44,43 +41,118 @@ export async function areSound(
 
 /** Opens the cluster that the flags name. Throws UsageError for empty values. */
 export function readCluster(
-  { kubectl, kubeconfig, context }: FlagValues<typeof clusterFlags>,
+  { kubectl, kubeconfig, context, as, asGroup: asGroups }: FlagValues<typeof clusterFlags>,
   session: CommandSession,
 ): Cluster {
   for (const [flag, value] of [
     ['--kubectl', kubectl],
     ['--kubeconfig', kubeconfig],
     ['--context', context],
+    ['--as', as],
   ]) {
     if (value === '' || value?.includes('\0') === true) throw new UsageError(`${flag}: is empty`);
   }
-  return openCluster(session, { kubectl, kubeconfig, context });
+  return openCluster(session, { kubectl, kubeconfig, context, as, asGroups });
+}
+
+/** Returns the changes that the flags allow. */
+export function readPlanOptions({
+  heal,
+  forceConflicts,
+  takeOver,
+  force,
+  crdUpgradeSafety,
+  optionalKinds,
+}: FlagValues<typeof planFlags>): PlanDeploymentOptions {
+  return {
+    ...{ heal, forceConflicts, takeOver, force },
+    isCrdUpgradeChecked: crdUpgradeSafety === 'Strict',
+    optionalKinds: optionalKinds === true ? 'all' : new Set(optionalKinds),
+  };
 }
 
 /** Returns how a plan is shown and approved: by hash, by a flag, or on the terminal. */
 export function readApproval(
   context: CommandContext,
-  { approve, yes = false, forceConflicts, force }: FlagValues<typeof approvalFlags>,
+  { approve, yes }: Partial<FlagValues<typeof approvalFlags>>,
   { signal }: CommandSession,
-): ApplyDeploymentOptions {
+  output: DataFormat,
+): Pick<ApplyDeploymentOptions, 'approve' | 'onPlanned'> {
+  // Without the flag, as for rollbacks, only a reviewed hash or a terminal approves.
+  const offersYes = yes !== undefined;
   return {
-    ...{ forceConflicts, force },
-    onPlanned: (plan) => writeAll(context.stdout, planText(plan), signal),
-    approve: approve ?? (yes ? () => true : ({ deployment }) => confirmPlan(context, deployment)),
+    onPlanned: (plan, adoption) =>
+      printPlan(context, plan, adoption, {
+        output,
+        signal,
+        isReviewed: yes === true || approve !== undefined,
+      }),
+    approve:
+      approve ??
+      (yes === true
+        ? () => true
+        : ({ place, approval }) => confirm(context, { verb: 'apply', ...place, approval, offersYes })),
   };
 }
 
-/** Prints the result for a deployment. Returns the exit code. */
+/** Prints a plan: text on stdout; with data on stdout, the plan is its own only where nothing is applied yet. */
+async function printPlan(
+  context: CommandContext,
+  plan: ApplyPlan,
+  adoption: Adoption | undefined,
+  {
+    output,
+    signal,
+    isReviewed,
+  }: { output: DataFormat; signal: AbortSignal | undefined; isReviewed: boolean },
+): Promise<void> {
+  if (output === 'text') await writeAll(context.stdout, planText(plan, adoption), signal);
+  else if (!isReviewed) await writeAll(context.stderr, planText(plan, adoption), signal);
+}
+
+/** Prints a plan as text or data. */
+export async function writePlan(
+  context: CommandContext,
+  { plan, adoption }: { plan: ApplyPlan; adoption: Adoption | undefined },
+  output: DataFormat,
+  { signal }: CommandSession,
+): Promise<void> {
+  const text =
+    output === 'text' ? planText(plan, adoption) : encodeData(toPlanDocument(plan, adoption), output);
+  await writeAll(context.stdout, text, signal);
+}
+
+/** Returns the time to wait in milliseconds; undefined for not at all. Terminals wait by default. */
+export function readWait(
+  { wait, timeout }: FlagValues<typeof waitFlags>,
+  { stderr }: CommandContext,
+): number | undefined {
+  const isWaiting = wait ?? (timeout !== undefined || stderr.isTTY === true);
+  return isWaiting ? (timeout ?? defaultTimeoutMs) : undefined;
+}
+
+const defaultTimeoutMs = 5 * 60_000;
+
+/** Prints the result for a deployment. Returns the exit code: 1 if objects are not ready. */
 export async function printApplied(
   context: CommandContext,
   name: string,
   applied: AppliedDeployment,
   { signal }: CommandSession,
+  output: DataFormat = 'text',
 ): Promise<number> {
   switch (applied.state) {
-    case 'applied':
-      await writeAll(context.stdout, printable(reportText(name, applied.report)), signal);
-      return exitCodes.done;
+    case 'applied': {
+      const { plan, report, unready } = applied;
+      const text =
+        output === 'text'
+          ? reportText(name, report)
+          : encodeData(toReportDocument(plan, report, unready), output);
+      await writeAll(context.stdout, text, signal);
+      if (unready.length === 0) return exitCodes.done;
+      await writeAll(context.stderr, unreadyText(name, unready), signal);
+      return exitCodes.failed;
+    }
     case 'paused':
       return exitCodes.done;
     case 'declined':
@@ -91,88 +163,32 @@ export async function printApplied(
   }
 }
 
-/** Marks and meanings of changes. */
-const shownChanges: Readonly<Record<ObjectChange, readonly [mark: string, meaning: string]>> = {
-  add: ['+', 'to add'],
-  'take over': ['!', 'to take over from others'],
-  change: ['~', 'to change'],
-  remove: ['-', 'to remove'],
-  keep: ['=', 'to keep, not part of the deployment'],
-};
-
-/** Returns a plan as text: version, pins, permissions, changes. */
-export function planText({ deployment, place, current, changes, read }: ApplyPlan): string {
-  const { name, version, hash, pins, objects, clouds = [] } = deployment;
-  const { unfinished } = read.inventory;
-  const lines = [
-    `${name}${version === undefined ? '' : ` ${version}`} in namespace ${place.namespace}`,
-    `render: ${hash}`,
-    current === undefined
-      ? 'current revision: none'
-      : `current revision: ${current.revision}${current.version === undefined ? '' : `, ${current.version}`}, ${current.hash}`,
-    ...(unfinished === undefined
-      ? []
-      : [`an earlier run (started ${unfinished.time}) was interrupted and will be repaired`]),
-    ...pins.map((pin) => `source ${pin.name === '' ? '' : `${pin.name}: `}${pin.type} ${pin.ref}`),
-  ].map((line) => line.replaceAll('\n', '\\n'));
-  const rights = getRights(objects);
-  const table =
-    rights.length === 0
-      ? 'permissions: none\n'
-      : `permissions:\n${formatTable(rightHeader, rights.map(rightCells))}`;
-  const counts = Object.entries(shownChanges).flatMap(([change, [, meaning]]) => {
-    const number = changes.filter((item) => item.change === change).length;
-    return number === 0 ? [] : [`${number} ${meaning}`];
-  });
-  const text = [
-    ...lines,
-    table.replace(/ +$/gm, '').trimEnd(),
-    ...getImpacts(objects, place.namespace).map(
-      ({ kind, object, detail }) => `${kind}: ${object}: ${detail}`,
-    ),
-    ...(clouds.length === 0 ? [] : [`requests cloud credentials: ${clouds.join(', ')}`]),
-    `changes: ${counts.length === 0 ? 'none' : counts.join(', ')}, of ${count(objects.length, 'object')}`,
-    ...changes.map(({ id, change }) => `  ${shownChanges[change][0]} ${describeId(id)}`),
-  ];
-  return printable(`${text.join('\n')}\n`);
+interface Question {
+  verb: 'apply' | 'delete';
+  name: string;
+  approval: string;
+  /** The command has --yes. */
+  offersYes: boolean;
 }
 
-/** Returns the changes of an applied deployment as text. */
-export function reportText(name: string, report: ApplyReport): string {
-  const { revision, created, changed, removed, kept, unchanged } = report;
-  const parts = [
-    [created.length, 'created'],
-    [changed.length, 'changed'],
-    [removed.length, 'removed'],
-    [unchanged, 'unchanged'],
-  ].flatMap(([number, what]) => (number === 0 ? [] : [`${number} ${what}`]));
-  const what = parts.length === 0 ? 'no changes' : parts.join(', ');
-  const lines = [
-    `${name}: ${revision === undefined ? 'already applied' : `revision ${revision} applied`}: ${what}`,
-  ];
-  if (revision === undefined) {
-    // These objects had drifted from the applied revision.
-    lines.push(...[...created, ...changed].map((id) => `  restored: ${describeId(id)}`));
-  }
-  lines.push(
-    ...kept.map((id) => `  kept: ${describeId(id)} (not part of the deployment); use --force to delete it`),
-  );
-  return `${lines.join('\n')}\n`;
-}
-
-/** Asks on the terminal. Throws UsageError without one. */
-async function confirmPlan(context: CommandContext, { name, hash }: Applicable): Promise<boolean> {
-  const { stdin, stderr, signal } = context;
+/** Asks on the terminal whether to change a deployment. Throws UsageError without a terminal. */
+export async function confirm(
+  { stdin, stderr, signal }: CommandContext,
+  { verb, name, approval, offersYes }: Question,
+): Promise<boolean> {
   if ((stdin as { isTTY?: boolean }).isTTY !== true || stderr.isTTY !== true) {
-    throw new UsageError(`${name}: not applied: no terminal to confirm`, {
-      hint: `review the changes, then add --approve ${hash}, or --yes`,
+    const state = verb === 'apply' ? 'not applied' : 'not deleted';
+    throw new UsageError(`${name}: ${state}: no terminal to confirm`, {
+      hint: `review the changes, then add --approve ${approval}${offersYes ? ', or --yes' : ''}`,
     });
   }
   // Without terminal mode Ctrl-C remains a signal for the process.
   const lines = createInterface({ input: stdin, output: stderr, terminal: false });
   try {
     const closed = new Promise<string>((resolve) => lines.once('close', () => resolve('')));
-    const question = printable(`apply ${name} to the cluster? [y/N] `);
+    const question = printable(
+      verb === 'apply' ? `apply ${name} to the cluster? [y/N] ` : `delete ${name}? [y/N] `,
+    );
     const reply = await Promise.race([lines.question(question, { signal }), closed]);
     return /^y(?:es)?$/i.test(reply.trim());
   } catch (error) {

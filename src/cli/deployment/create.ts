@@ -60,7 +60,7 @@ const createFlags = {
 
 const maxConfigLength = 16 * 1024 * 1024;
 
-/** `opmate bundle deployment create`; exit code 3 if no bundle is chosen or the document is refused. */
+/** `opmate deployment create`; exit code 3 if no bundle is chosen or the document is refused. */
 export const command = defineCommand({
   summary: 'write the documents that install a package of a catalog',
   description: `Resolves the package as OLM v1 does, and pins what it chose. ${referenceForms}`,
@@ -68,11 +68,11 @@ export const command = defineCommand({
   flags: createFlags,
   commonFlags: ['catalog', 'namespace', 'kind', 'version', 'channel'],
   examples: {
-    'Write a ClusterExtension': 'opmate bundle deployment create demo --catalog ./catalog -n demo',
+    'Write a ClusterExtension': 'opmate deployment create demo --catalog ./catalog -n demo',
     'Write a Subscription and its OperatorGroup':
-      'opmate bundle deployment create demo --catalog community=./catalog -n demo --kind Subscription',
+      'opmate deployment create demo --catalog community=./catalog -n demo --kind Subscription',
     'Write a Helm chart for GitOps':
-      'opmate bundle deployment create demo --catalog ./catalog -n demo --to-chart chart',
+      'opmate deployment create demo --catalog ./catalog -n demo --to-chart chart',
   },
   async runInSession({ context, args: [packageName], options, session }) {
     checkPackageName(packageName);

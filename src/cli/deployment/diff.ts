@@ -19,19 +19,18 @@ import { objectsOfDeployments } from './input.js';
 import { inSource } from '../../api/bundle/bundle-sources.js';
 import { printFindings } from '../bundle/findings.js';
 
-/** `opmate bundle deployment diff`; exit code 3 for differences. */
+/** `opmate deployment diff`; exit code 3 for differences. */
 export const command = defineCommand({
   summary: 'show changes in the manifests of deployments; exit with 3 if there are any',
   flags: {
     ...deploymentFlags,
     against: required(text('file|directory', 'earlier render to compare with', { group: 'Input' })),
-    output: outputFormat(['diff', 'text', 'json'], { default: 'diff' }),
+    output: outputFormat(['diff', 'text', 'json', 'yaml'], { default: 'diff' }),
   },
   examples: {
-    'Compare with an earlier render':
-      'opmate bundle deployment diff -f deployment.yaml --against rendered.yaml',
+    'Compare with an earlier render': 'opmate deployment diff -f deployment.yaml --against rendered.yaml',
     'Compare with a directory, as data':
-      'opmate bundle deployment diff -f deployment.yaml --against ./applied -o json',
+      'opmate deployment diff -f deployment.yaml --against ./applied -o json',
   },
   async runInSession({ context, options, session }) {
     const { output, against } = options;
@@ -42,10 +41,10 @@ export const command = defineCommand({
     if (older.findings.length > 0 || newer === undefined) return exitCodes.findings;
     const changes = diffObjects(older.objects, newer, { signal });
     const text =
-      output === 'json'
+      output === 'json' || output === 'yaml'
         ? encodeData({ changes: changes.map(formatJson) }, output, { indent: 4 })
         : changes.map(output === 'diff' ? toUnified : formatLines).join('');
-    await writeAll(context.stdout, output === 'json' ? text : printable(text), signal);
+    await writeAll(context.stdout, output === 'json' || output === 'yaml' ? text : printable(text), signal);
     return changes.length === 0 ? exitCodes.done : exitCodes.findings;
   },
 });

@@ -1,6 +1,18 @@
-import { flag, grouped, list, parsed, repeated, required, text } from '../command/flags.js';
+import {
+  type Flag,
+  choice,
+  flag,
+  grouped,
+  list,
+  optionalList,
+  parsed,
+  repeated,
+  required,
+  text,
+} from '../command/flags.js';
 import { duration } from '../command/values.js';
 import { certificateFlags, pinFlags } from '../bundle/content-flags.js';
+import { outputFormat } from '../command/shared-flags.js';
 
 /** Flags for the sources of deployments. */
 export const deploymentFlags = {
@@ -36,6 +48,8 @@ export const clusterFlags = grouped('Cluster', {
   kubeconfig: text('file', 'kubeconfig file'),
   context: text('name', 'kubeconfig context'),
   kubectl: text('program', 'kubectl program', { default: 'kubectl' }),
+  as: text('user', 'user to act as, e.g. system:serviceaccount:NAMESPACE:NAME'),
+  asGroup: repeated('group', 'with --as: group to act as', { needs: 'as' }),
 });
 
 /** Flag for the namespace of a deployment. */
@@ -43,25 +57,66 @@ export const namespaceFlags = {
   namespace: required(text('namespace', 'namespace of the deployment', { short: 'n', group: 'Cluster' })),
 };
 
-/** Flags for changes of a cluster and their approval. */
-export const approvalFlags = {
+/** `-o` of commands that print text, or data. */
+export const dataOutput = outputFormat(['text', 'json', 'yaml'], { default: 'text' });
+
+/** Flags for the changes that a plan may contain. */
+export const planFlags = {
   ...clusterFlags,
   ...grouped('Behavior', {
-    yes: flag('apply without confirmation', { excludes: ['approve'] }),
-    approve: list('hash', 'apply renders with these hashes without confirmation, and no others'),
-    forceConflicts: flag('take over fields managed by others'),
+    heal: choice(
+      'policy',
+      ['report', 'own', 'all'],
+      'restore fields changed by others: none, applied ones, or all',
+      {
+        default: 'report',
+      },
+    ),
+    forceConflicts: flag('take over fields managed by others; same as --heal all', { excludes: ['heal'] }),
+    takeOver: flag('take over existing objects of no deployment, which are never deleted'),
     force: flag('also prune CRDs and namespaces'),
+    crdUpgradeSafety: choice('enforcement', ['Strict', 'None'], 'check of CRD upgrades', {
+      default: 'Strict',
+    }),
   }),
+  optionalKinds: optionalList(
+    'kind',
+    'omit objects of these kinds if the cluster lacks them (default: any)',
+    {
+      group: 'Cluster',
+    },
+  ),
 };
 
-/** Flags of `bundle deployment apply`. */
+/** Flags for approving a plan. */
+export const approvalFlags = grouped('Behavior', {
+  yes: flag('apply without confirmation', { excludes: ['approve'] }),
+  approve: list('hash', 'approve only plans with these hashes, without confirmation'),
+});
+
+/** Returns a switch that is undefined unless it is set. */
+function untold(item: Flag<boolean>): Flag<boolean | undefined> {
+  return { ...item, default: undefined };
+}
+
+/** Flags for waiting. */
+export const waitFlags = grouped('Behavior', {
+  wait: untold(flag('wait until all objects are ready (default: on a terminal, and with --timeout)')),
+  timeout: parsed('duration', 'maximum time to wait (default: 5m)', duration('0s')),
+});
+
+/** Flags of `deployment apply`. */
 export const applyFlags = {
   ...deploymentFlags,
+  ...planFlags,
   ...approvalFlags,
+  ...waitFlags,
   ...grouped('Behavior', {
+    prune: text('set', 'mark deployments with this set, and delete those missing in the files'),
     watch: flag('with --yes or --approve: keep rendering and applying until stopped', {
       needs: ['yes', 'approve'],
     }),
     interval: parsed('duration', 'with --watch: interval (default: 5m)', duration('1s'), { needs: 'watch' }),
   }),
+  output: dataOutput,
 };

@@ -1,37 +1,36 @@
 import { writePieces } from '../session.js';
 import { argument, defineCommand } from '../command/declaration.js';
-import { outputFormat } from '../command/shared-flags.js';
-import { clusterFlags, namespaceFlags } from './flags.js';
+import { clusterFlags, dataOutput, namespaceFlags } from './flags.js';
 import { type DeploymentHistory, readDeploymentHistory } from '../../api/deployment/deployment-history.js';
 import { encodeData } from '../reports/encode-data.js';
 import { printable } from '../printable.js';
 import { formatTable } from '../table.js';
 import { readCluster, readPlace } from './approval.js';
 
-/** `opmate bundle deployment history`, oldest first. */
+/** `opmate deployment history`, oldest first. */
 export const command = defineCommand({
   summary: 'show the revisions of a deployment',
   arguments: [argument('<name>', 'name of the deployment')],
   flags: {
     ...namespaceFlags,
     ...clusterFlags,
-    output: outputFormat(['text', 'json'], { default: 'text' }),
+    output: dataOutput,
   },
   examples: {
-    'Show the revisions of a deployment': 'opmate bundle deployment history demo -n demo',
-    'Print them as data': 'opmate bundle deployment history demo -n demo -o json',
+    'Show the revisions of a deployment': 'opmate deployment history demo -n demo',
+    'Print them as data': 'opmate deployment history demo -n demo -o json',
   },
   async runInSession({ context, args: [nameText], options, session }) {
     const { output } = options;
     const place = readPlace(nameText, options.namespace);
     const history = await readDeploymentHistory(place, readCluster(options, session));
-    const text = output === 'json' ? formatJson(place.name, history) : formatText(history);
+    const text = output === 'text' ? formatText(history) : encodeData(toData(place.name, history), output);
     await writePieces(context, session, text);
   },
 });
 
-function formatJson(name: string, history: DeploymentHistory): string {
-  const value = {
+function toData(name: string, history: DeploymentHistory): object {
+  return {
     name,
     current: history.current?.revision ?? null,
     objects: history.objects.length,
@@ -43,7 +42,6 @@ function formatJson(name: string, history: DeploymentHistory): string {
       isKept: render !== undefined,
     })),
   };
-  return encodeData(value, 'json');
 }
 
 function formatText({ current, revisions, unfinished }: DeploymentHistory): string {
@@ -53,12 +51,16 @@ function formatText({ current, revisions, unfinished }: DeploymentHistory): stri
     revision.result + (revision.rollbackTo === undefined ? '' : ` (rollback to ${revision.rollbackTo})`),
     revision.version ?? '',
     revision.hash,
+    revision.reason ?? '',
     [revision === current ? 'current' : '', revision.render === undefined ? '' : 'kept']
       .filter((word) => word !== '')
       .join(', '),
     revision.pins.map(({ ref }) => ref).join(' '),
   ]);
-  const text = formatTable(['REVISION', 'TIME', 'RESULT', 'VERSION', 'RENDER', 'STATE', 'SOURCES'], rows);
+  const text = formatTable(
+    ['REVISION', 'TIME', 'RESULT', 'VERSION', 'RENDER', 'REASON', 'STATE', 'SOURCES'],
+    rows,
+  );
   const more = unfinished === undefined ? '' : `a run that began at ${unfinished.time} did not end\n`;
   return text.replace(/ +$/gm, '') + printable(more);
 }

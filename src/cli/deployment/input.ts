@@ -1,6 +1,7 @@
 import { type DeploymentFile, renderDeployments } from '../../api/deployment/render-deployments.js';
 import type { FlagValues } from '../command/flags.js';
 import type { deploymentFlags } from './flags.js';
+import { computeApproval } from '../../cluster/apply/plan-apply.js';
 import { labelFault } from '../../kube/names.js';
 import { invalidValue, UsageError } from '../../core/errors.js';
 import type { RenderedDeployment } from '../../cluster/documents/render-deployments.js';
@@ -63,7 +64,11 @@ export async function objectsOfDeployments(
     if (isPaused) session.logger.log('info', `${name}: is paused, so that nothing would be applied`);
     if (hash === '') continue;
     for (const pin of pins) session.logger.log('info', `${pin.name}: ${pin.ref}`, { content: pin.content });
-    session.logger.log('info', `${name}: rendered`, { namespace: installNamespace || undefined, hash });
+    const approval = computeApproval({ name, namespace: installNamespace }, hash);
+    session.logger.log('info', `${name}: rendered`, {
+      ...{ namespace: installNamespace || undefined, hash },
+      approval: installNamespace === '' ? undefined : approval,
+    });
   }
   session.logger.close();
   if (findings.length === 0) return objects;

@@ -6,7 +6,7 @@ import { writeObjectDirectory, writeObjects } from '../../bundle/plain/write.js'
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 
-/** `opmate bundle deployment render`; writes nothing on findings. */
+/** `opmate deployment render`; writes nothing on findings. */
 export const command = defineCommand({
   summary: 'print the manifests of deployments',
   flags: {
@@ -15,8 +15,8 @@ export const command = defineCommand({
     to: objectDirectory,
   },
   examples: {
-    'Print the manifests': 'opmate bundle deployment render -f deployment.yaml',
-    'Pin the sources': 'opmate bundle deployment render -f deployment.yaml --lock deployment.lock.json',
+    'Print the manifests': 'opmate deployment render -f deployment.yaml',
+    'Pin the sources': 'opmate deployment render -f deployment.yaml --lock deployment.lock.json',
   },
   async runInSession({ context, options, session }) {
     const { output } = options;

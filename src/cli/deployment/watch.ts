@@ -1,52 +1,30 @@
-import type { FlagValues } from '../command/flags.js';
-import type { applyFlags } from './flags.js';
-import type { Cluster } from '../../api/deployment/cluster.js';
-import { type WatchEvent, watchDeployments } from '../../api/deployment/watch-deployments.js';
-import { formatDiagnostic } from '../../core/diagnostic.js';
-import { UsageError } from '../../core/errors.js';
-import type { CommandContext } from '../context.js';
-import { renderDeploymentFile } from './input.js';
-import { writeAll } from '../output.js';
-import { printable } from '../printable.js';
-import type { CommandSession } from '../session.js';
-import { pausedText, planText, reportText } from './approval.js';
+import { defineCommand } from '../command/declaration.js';
+import { exitCodes } from '../exit-codes.js';
+import { readCluster } from './approval.js';
+import { parsed } from '../command/flags.js';
+import { duration } from '../command/values.js';
+import { approvalFlags, deploymentFlags, planFlags } from './flags.js';
 
-/** Watches deployments and prints changes until the signal fires. Throws UsageError. */
-export async function watchFiles(
-  context: CommandContext,
-  cluster: Cluster,
-  options: FlagValues<typeof applyFlags>,
-  session: CommandSession,
-): Promise<void> {
-  const { interval, file = [], approve, force, forceConflicts } = options;
-  if (file.includes('-')) throw new UsageError('--watch: standard input can be read only once');
-  /** Last text of each deployment. */
-  const reported = new Map<string, string>();
-  await watchDeployments(() => renderDeploymentFile(context, session, options), cluster, {
-    ...{ approve, force, forceConflicts, intervalMs: interval },
-    async onEvent(event) {
-      const { name, installNamespace } = event.deployment;
-      const key = `${installNamespace}/${name}`;
-      const texts =
-        event.kind === 'applied' ? ['', describeEvent(event, context)] : [describeEvent(event, context)];
-      for (const text of texts) {
-        if (reported.get(key) === text) continue;
-        reported.set(key, text);
-        await writeAll(context.stdout, printable(`${text.trimEnd()}\n`), session.signal);
-      }
-    },
-  });
-}
-
-function describeEvent(event: WatchEvent, { now }: CommandContext): string {
-  switch (event.kind) {
-    case 'paused':
-      return pausedText(event.deployment);
-    case 'not-approved':
-      return `${formatDiagnostic(event.finding)}: not applied`;
-    case 'planned':
-      return planText(event.plan);
-    case 'applied':
-      return `${now().toISOString()} ${reportText(event.deployment.name, event.report)}`;
-  }
-}
+/** `opmate deployment watch`: `deployment apply --watch`. */
+export const command = defineCommand({
+  summary: 'keep rendering and applying deployments until stopped',
+  flags: {
+    ...deploymentFlags,
+    ...planFlags,
+    ...approvalFlags,
+    yes: { ...approvalFlags.yes, isRequired: true, requiredUnless: ['approve'] },
+    interval: parsed('duration', 'interval (default: 5m)', duration('1s'), { group: 'Behavior' }),
+  },
+  commonFlags: ['file', 'yes', 'approve', 'interval', 'heal', 'takeOver', 'kubeconfig', 'context'],
+  examples: {
+    'Keep the cluster in sync with the documents': 'opmate deployment watch -f deployment.yaml --yes',
+    'Also restore fields that others have changed':
+      'opmate deployment watch -f deployment.yaml --yes --heal own --interval 1m',
+  },
+  async runInSession({ context, options, session }) {
+    const cluster = readCluster(options, session);
+    const { watchFiles } = await import('./watch-files.js');
+    await watchFiles(context, cluster, options, session);
+    return exitCodes.done;
+  },
+});

@@ -70,8 +70,6 @@ function compare(older: PlainObject | undefined, newer: PlainObject | undefined)
   const [before, after] = maskSecrets(...loaded);
   const { apiVersion, kind, namespace, name } = object;
   const action = older === undefined ? 'added' : newer === undefined ? 'removed' : 'changed';
-  const fields: FieldChange[] = [];
-  if (before !== undefined && after !== undefined) addFields(before, after, '', fields);
   return {
     action,
     apiVersion,
@@ -79,7 +77,7 @@ function compare(older: PlainObject | undefined, newer: PlainObject | undefined)
     namespace,
     name,
     removesDefinition: action === 'removed' && kind === 'CustomResourceDefinition',
-    fields,
+    fields: before !== undefined && after !== undefined ? diffFields(before, after) : [],
     diff: diffLines(toYaml(before), toYaml(after)).text,
   };
 }
@@ -88,7 +86,7 @@ const secretFields = ['data', 'stringData'] as const;
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
 
 /** Masks the values of two versions of a Secret, so that changed ones still differ. (Source: kubectl diff.) */
-function maskSecrets(
+export function maskSecrets(
   older: JsonObject | undefined,
   newer: JsonObject | undefined,
 ): [JsonObject | undefined, JsonObject | undefined] {
@@ -113,6 +111,13 @@ function maskSecrets(
     return { ...masked, metadata };
   };
   return [mask(older, newer, 'before'), mask(newer, older, 'after')];
+}
+
+/** Returns the fields in which two versions of an object differ. */
+export function diffFields(older: JsonObject, newer: JsonObject): FieldChange[] {
+  const fields: FieldChange[] = [];
+  addFields(older, newer, '', fields);
+  return fields;
 }
 
 function toYaml(object: JsonObject | undefined): string {

@@ -22,11 +22,8 @@ describe('options that had no effect', () => {
       ['bundle', 'permissions', 'b', '--install-namespace', 'n', '--can-i', 'f', '--fail-on', 'secrets'],
       '--can-i and --fail-on cannot be used',
     ],
-    [
-      ['bundle', 'deployment', 'apply', '-f', 'f', '--yes', '--approve', 'h'],
-      '--yes and --approve cannot be used',
-    ],
-    [['bundle', 'deployment', 'apply', '-f', 'f', '--watch'], '--watch: needs --yes or --approve'],
+    [['deployment', 'apply', '-f', 'f', '--yes', '--approve', 'h'], '--yes and --approve cannot be used'],
+    [['deployment', 'apply', '-f', 'f', '--watch'], '--watch: needs --yes or --approve'],
   ])('%j are refused with 2', async (args, message) => {
     const world = createWorld();
     expect(await run(args, world)).toBe(2);

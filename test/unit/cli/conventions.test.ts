@@ -62,12 +62,18 @@ const failing: Readonly<Record<string, readonly string[]>> = {
   'bundle extract': ['./absent', '-c', 'a'],
   'bundle render': ['./absent', '--install-namespace', 'a'],
   'bundle permissions': ['./absent', '--install-namespace', 'a'],
-  'bundle deployment create': ['widget', '--catalog', './absent', '-n', 'a'],
-  'bundle deployment render': ['-f', './absent'],
-  'bundle deployment diff': ['-f', './absent', '--against', './absent'],
-  'bundle deployment apply': ['-f', './absent', '--yes'],
-  'bundle deployment history': ['widget', '-n', 'a', '--kubectl', './absent'],
-  'bundle deployment rollback': ['widget', '-n', 'a', '--kubectl', './absent', '--yes'],
+  'deployment create': ['widget', '--catalog', './absent', '-n', 'a'],
+  'deployment render': ['-f', './absent'],
+  'deployment diff': ['-f', './absent', '--against', './absent'],
+  'deployment apply': ['-f', './absent', '--yes'],
+  'deployment history': ['widget', '-n', 'a', '--kubectl', './absent'],
+  'deployment rollback': ['widget', '-n', 'a', '--kubectl', './absent'],
+  'deployment plan': ['-f', './absent'],
+  'deployment adopt': ['-f', './absent', '--from', 'kubectl', '--yes'],
+  'deployment watch': ['-f', '-', '--yes'],
+  'deployment status': ['widget', '-n', 'a', '--kubectl', './absent'],
+  'deployment wait': ['widget', '-n', 'a', '--kubectl', './absent'],
+  'deployment delete': ['widget', '-n', 'a', '--kubectl', './absent', '--yes'],
   'bundle resolve': ['widget', '--catalog', './absent'],
   'bundle successors': ['widget', 'widget.v1', '--catalog', './absent'],
   mirror: ['-f', './absent'],
@@ -87,7 +93,7 @@ const failing: Readonly<Record<string, readonly string[]>> = {
   'oci inspect': ['oci:absent:v1'],
   completion: ['csh'],
 };
-/** Commands of `alpha` are those without it. */
+/** Commands of `alpha` are those without it, and those of `bundle deployment` without `bundle`. */
 const alpha: Readonly<Record<string, string>> = {
   'render-graph': 'graph',
   'render-template': 'template render',
@@ -97,7 +103,7 @@ const alpha: Readonly<Record<string, string>> = {
 const neverFails: ReadonlySet<string> = new Set(['version', 'licenses']);
 
 function failingArguments(name: string): readonly string[] {
-  const short = name.replace(/^alpha /, '');
+  const short = name.replace(/^(?:alpha|bundle(?= deployment)) /, '');
   const own = failing[alpha[short] ?? short];
   if (own !== undefined) return own;
   const { command } = declared.find((one) => one.name === name) ?? {};
@@ -188,12 +194,12 @@ describe.each(declared.map(({ name }) => name))('opmate %s', (name) => {
 
 const nouns = [...new Set(declared.map(({ name }) => name.split(' ').slice(0, -1).join(' ')))]
   .filter((noun) => noun !== '' && !noun.startsWith('alpha'))
-  .concat('mirror', 'mirror list', 'template convert', 'bundle deployment');
+  .concat('mirror', 'mirror list', 'template convert', 'deployment');
 
 describe('a mistyped word', () => {
   it.each([
     [1, ['alpha', 'catalog', 'generate', 'index', 'mirror', 'registry', 'alpha bundle', 'mirror list']],
-    [2, ['bundle', 'catalogs', 'template', 'oci', 'archive', 'bundle deployment']],
+    [2, ['bundle', 'catalogs', 'template', 'oci', 'archive', 'bundle deployment', 'deployment']],
   ])('ends with %d, which is the code of the tool that has the group', async (expected, groups) => {
     for (const group of groups) {
       const { code, stderr } = await opmate(...group.split(' '), 'zzzzzz');

@@ -57,7 +57,7 @@ describe('help', () => {
   const groups = new Set(
     declared
       .map(({ name }) => name.split(' ').slice(0, -1).join(' '))
-      .filter((name) => name !== '' && !name.startsWith('alpha')),
+      .filter((name) => name !== '' && !/^(?:alpha|bundle deployment)/.test(name)),
   );
 
   it.each(['', ...groups])('of the group "%s" has two to four examples of its commands', async (name) => {

@@ -11,16 +11,18 @@ import { OpmateError } from '../../../src/core/errors.js';
 import { computeDigest } from '../../../src/core/digest.js';
 import type { JsonObject } from '../../../src/document/json.js';
 import { type LogLevel, silentLogger } from '../../../src/core/log.js';
-import { type ApplyReport, applyPlan } from '../../../src/cluster/apply.js';
+import { type ApplyReport, applyPlan } from '../../../src/cluster/apply/apply.js';
+import { ownerAnnotation } from '../../../src/cluster/live.js';
+import { planApply } from '../../../src/cluster/apply/plan-apply.js';
+import type { Applicable, ApplyOptions } from '../../../src/cluster/apply/plan-types.js';
 import {
-  type Applicable,
-  type ApplyOptions,
-  type ApplyPlan,
-  ownerAnnotation,
-  planApply,
-  withoutConflicts,
-} from '../../../src/cluster/plan-apply.js';
-import { type StoredRender, loadRender, readInventory } from '../../../src/cluster/inventory.js';
+  type Revision,
+  type StoredRender,
+  loadRender,
+  readInventory,
+  storeRender,
+  writeInventory,
+} from '../../../src/cluster/inventory.js';
 import { Kubectl } from '../../../src/cluster/kubectl.js';
 import { type KubeObject, hasKubectl, startApiServer } from '../../support/api-server.js';
 
@@ -76,9 +78,10 @@ async function startCluster() {
     expect(server.changes().length).toBe(before);
     return plan.findings.map(formatMessage);
   };
+  /** Fails requests with one of these methods: `PATCH|PUT`. */
   const failing = (method: string, ending: string): void => {
     server.refuse = (request) =>
-      request.method === method && request.path.endsWith(ending) && !request.isDryRun
+      method.split('|').includes(request.method) && request.path.endsWith(ending) && !request.isDryRun
         ? { code: 500, reason: 'InternalError', message: 'the disk is full' }
         : undefined;
   };
@@ -111,6 +114,10 @@ const deployment = (image: string): JsonObject => ({
   kind: 'Deployment',
   metadata: { name: 'widget', namespace: 'here' },
   spec: { replicas: 1, template: { spec: { containers: [{ name: 'widget', image }] } } },
+});
+const changedByHand = (): JsonObject => ({
+  ...deployment('by hand'),
+  metadata: { name: 'widget', namespace: 'here', annotations: { [ownerAnnotation]: 'here/widget' } },
 });
 const definition: JsonObject = {
   apiVersion: 'apiextensions.k8s.io/v1',
@@ -149,20 +156,20 @@ describe.skipIf(!hasKubectl).concurrent('cluster/apply (needs kubectl)', { timeo
       expect(report).toMatchObject({ revision: 1, removed: [], unchanged: 0 });
       expect(report.created).toHaveLength(6);
       expect(server.changes().filter((line) => !line.includes('secrets'))).toEqual([
+        'PATCH configmaps one',
         'PATCH customresourcedefinitions widgets.example.com',
         'PATCH clusterroles widget',
-        'PATCH configmaps one',
-        'PATCH widgets first',
         'PATCH deployments widget',
+        'PATCH widgets first',
         'PATCH validatingwebhookconfigurations widget',
       ]);
       const { inventory } = await readInventory(kubectl, { name: 'widget', namespace: 'here' });
       expect(inventory.objects.map(({ kind }) => kind)).toEqual([
+        'ConfigMap',
         'CustomResourceDefinition',
         'ClusterRole',
-        'ConfigMap',
-        'Widget',
         'Deployment',
+        'Widget',
         'ValidatingWebhookConfiguration',
       ]);
       expect(inventory.unfinished).toBeUndefined();
@@ -181,8 +188,8 @@ describe.skipIf(!hasKubectl).concurrent('cluster/apply (needs kubectl)', { timeo
       expect(plan.changes.map(({ id, change }) => `${change} ${id.name}`)).toEqual([
         'change one',
         'remove first',
-        'remove two',
         'keep widgets.example.com',
+        'remove two',
       ]);
       const report = await applyPlan(kubectl, plan, options());
       expect(report).toMatchObject({ revision: 2, created: [], unchanged: 1 });
@@ -222,11 +229,32 @@ describe.skipIf(!hasKubectl).concurrent('cluster/apply (needs kubectl)', { timeo
       expect(again.created.map(({ name }) => name)).toEqual(['two']);
     }));
 
+  it('restores what was on the cluster, not what the inventory stores', () =>
+    withCluster(async ({ server, kubectl, options, apply, failing }) => {
+      await apply([configMap('one', '1')]);
+      const { inventory } = await readInventory(kubectl, place);
+      const forged = await deploymentOf([configMap('one', '1'), role]);
+      // Somebody with write access to Secrets of the namespace replaces the stored render.
+      const render = await storeRender(kubectl, place, forged.objects);
+      const [revision] = inventory.revisions;
+      const revisions = [{ ...(revision as Revision), render }];
+      await writeInventory(kubectl, place, {
+        ...(await readInventory(kubectl, place)),
+        inventory: { ...inventory, revisions },
+      });
+      failing('PATCH', '/deployments/widget');
+      const next = await deploymentOf([configMap('one', '2'), role, deployment('a')]);
+      const plan = await planApply(kubectl, next, options());
+      await expect(applyPlan(kubectl, plan, options())).rejects.toThrow('previous state restored');
+      expect(server.get('ConfigMap', 'one', 'here')?.['data']).toEqual({ value: '1' });
+      expect(server.get('ClusterRole', 'widget')).toBeUndefined();
+    }));
+
   it('restores the previous state when an update fails', () =>
     withCluster(async ({ server, logged, kubectl, options, apply, failing }) => {
       await apply([configMap('one', '1'), deployment('a'), role]);
       server.put({ ...configMap('found', 'by hand'), data: { other: 'by hand' } } as never);
-      failing('PATCH', '/deployments/widget');
+      failing('PATCH|PUT', '/deployments/widget');
       const next = [
         configMap('one', '2'),
         configMap('new', 'x'),
@@ -234,7 +262,10 @@ describe.skipIf(!hasKubectl).concurrent('cluster/apply (needs kubectl)', { timeo
         deployment('b'),
         definition,
       ];
-      const plan = await planApply(kubectl, await deploymentOf(next), options());
+      expect((await planApply(kubectl, await deploymentOf(next), options())).findings).toMatchObject([
+        { code: 'exists', subject: 'ConfigMap "found" in namespace "here"' },
+      ]);
+      const plan = await planApply(kubectl, await deploymentOf(next), options({ takeOver: true }));
       expect(plan.findings).toEqual([]);
       await expect(applyPlan(kubectl, plan, options())).rejects.toThrow(
         /^widget: .*restoring the previous state failed.*the disk is full/,
@@ -253,7 +284,7 @@ describe.skipIf(!hasKubectl).concurrent('cluster/apply (needs kubectl)', { timeo
         method === 'PATCH' && at.endsWith('/deployments/widget') && body.includes('"image":"b"') && !isDryRun
           ? { code: 500, reason: 'InternalError', message: 'the disk is full' }
           : undefined;
-      const again = await planApply(kubectl, await deploymentOf(next), options());
+      const again = await planApply(kubectl, await deploymentOf(next), options({ takeOver: true }));
       const error = await applyPlan(kubectl, again, options()).catch((thrown: unknown) => thrown);
       expect(String(error)).toContain('not applied, previous state restored');
       expect(server.get('ConfigMap', 'one', 'here')?.['data']).toEqual({ value: '1' });
@@ -301,38 +332,41 @@ describe.skipIf(!hasKubectl).concurrent('cluster/apply (needs kubectl)', { timeo
 
   it('refuses objects of other deployments, and fields of other managers unless forced', () =>
     withCluster(async ({ server, apply, refusalOf }) => {
-      await apply([configMap('one', '1')]);
+      await apply([configMap('one', '1'), deployment('ours')]);
       expect(await refusalOf([configMap('one', '2')], {}, 'other')).toEqual([
         'ConfigMap "one" in namespace "here": belongs to the deployment "here/widget"',
       ]);
-      server.put({ ...deployment('by hand') } as never);
-      const [conflict, ...more] = await refusalOf([deployment('ours'), configMap('one', '1')]);
+      server.put(changedByHand() as never);
+      const [conflict, ...more] = await refusalOf([deployment('new'), configMap('one', '1')]);
       expect(more).toEqual([]);
       expect(conflict).toMatch(
         /^Deployment "widget" in namespace "here": Apply failed with 1 conflict: .*"somebody"/,
       );
-      await apply([deployment('ours'), configMap('one', '1')], { forceConflicts: true });
-      expect(JSON.stringify(server.get('Deployment', 'widget', 'here'))).toContain('"image":"ours"');
+      await apply([deployment('new'), configMap('one', '1')], { heal: 'all' });
+      expect(JSON.stringify(server.get('Deployment', 'widget', 'here'))).toContain('"image":"new"');
     }));
 
   it('restores other objects if one has fields of another manager', () =>
     withCluster(async ({ server, kubectl, options, apply, held }) => {
       const values = [deployment('ours'), configMap('one', '1')];
       await apply(values);
-      server.put({ ...deployment('by hand') } as never);
+      server.put(changedByHand() as never);
       server.remove('ConfigMap', 'one', 'here');
       const plan = await planApply(kubectl, await deploymentOf(values), options());
-      expect(plan.findings).toEqual([...plan.conflicts.values()]);
-      expect(plan.findings).toHaveLength(1);
-      const rest = withoutConflicts(plan);
-      const report = await applyPlan(kubectl, rest as ApplyPlan, options());
+      expect(plan.findings).toEqual([]);
+      expect(plan.changes.map(({ id, change }) => `${change} ${id.name}`)).toEqual([
+        'add one',
+        'leave widget',
+      ]);
+      const report = await applyPlan(kubectl, plan, options());
+      expect(report.left.map(({ name }) => name)).toEqual(['widget']);
       expect(report.created.map(({ name }) => name)).toEqual(['one']);
       expect(server.get('ConfigMap', 'one', 'here')).toBeDefined();
       expect(JSON.stringify(server.get('Deployment', 'widget', 'here'))).toContain('by hand');
       expect(await held()).toEqual(['ConfigMap one', 'Deployment widget']);
       // Nothing new is applied by halves.
       const other = await planApply(kubectl, await deploymentOf([deployment('new')]), options());
-      expect(withoutConflicts(other)).toBeUndefined();
+      expect(other.findings).toMatchObject([{ code: 'conflict' }]);
     }));
 
   it('repairs a killed run and removes objects that only it created', () =>

@@ -27,7 +27,7 @@ export interface NeededRule {
 /**
  * Returns the permissions required to install an operator: to create, list and watch each kind, to get, change and
  * delete these objects, and, as Kubernetes requires for granting them, every rule of their roles, or to bind roles that
- * are not among them. With `inventoryNamespace`, also its Secrets, where `bundle deployment apply` stores its inventory
+ * are not among them. With `inventoryNamespace`, also its Secrets, where `deployment apply` stores its inventory
  * and renders. By namespace, the whole cluster first. (Source: former permission preflight of operator-controller.)
  */
 export function neededRules(

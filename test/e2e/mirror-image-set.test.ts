@@ -269,7 +269,7 @@ describe('opmate mirror --config', () => {
     expect(result.stderr).toContain('\nhint: mirror without --locked to create a new lock\n');
     const renewed = await mirror('drift', registry(), workspace('drift'));
     expect(renewed.stderr).toMatch(
-      / of the previous lock (?:is|are) no longer selected; see opmate mirror delete\n/,
+      / of the previous lock (?:is|are) no longer selected, and stay in the registry:\n/,
     );
   });
 

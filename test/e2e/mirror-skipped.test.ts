@@ -133,6 +133,45 @@ describe('mirror -c, after the source lost images', () => {
   });
 });
 
+describe('mirror -c, after a selection became smaller', () => {
+  it('names the images, keeps the lock that has them, and lists them for deletion', async () => {
+    await sandbox.write({ 'less.yaml': configOf() });
+    expect(await mirror('less')).toMatchObject({ code: 0 });
+    const first = await lockText('less');
+    const narrow =
+      '    packages:\n    - name: widget\n      channels:\n      - name: stable\n        minVersion: 1.1.0\n';
+    await sandbox.write({ 'less.yaml': configOf().replace('    full: true\n', narrow) });
+    const second = await mirror('less', '-o', 'json');
+    expect(second).toMatchObject({ code: 0 });
+    const app = `acme/app:${digestOf('acme/app:1.0.0').replace(':', '-')}`;
+    const { removedImages } = JSON.parse(second.stdout) as { removedImages: string[] };
+    expect(removedImages).toEqual([app, 'acme/bundle:v1.0.0']);
+    const previous = 'less/working-dir/opmate.lock.previous.json';
+    expect(await readFile(at(previous), 'utf8')).toBe(first);
+    const command = `opmate mirror delete --generate --previous ${previous} --workspace file://less`;
+    expect(second.stderr).toContain(`to delete them: ${command} --use-http ${registry()}\n`);
+
+    // A further run keeps what is not deleted yet.
+    await sandbox.write({
+      'less.yaml': configOf().replace('    full: true\n', narrow.replace('1.1.0', '1.2.0')),
+    });
+    expect(await mirror('less')).toMatchObject({ code: 0 });
+    const generated = await sandbox.run([...command.split(' ').slice(1), '--use-http', registry()]);
+    expect(generated).toMatchObject({ code: 0 });
+    const list = await readFile(at('less', 'working-dir', 'delete', 'delete-images.yaml'), 'utf8');
+    const references = [...list.matchAll(/imageReference: docker:\/\/[^/]+\/ocm\/(.*)\n/g)].map(
+      ([, name]) => name,
+    );
+    const newer = `acme/app:${digestOf('acme/app:1.1.0').replace(':', '-')}`;
+    expect(references).toEqual([...[app, newer].sort(), 'acme/bundle:v1.0.0', 'acme/bundle:v1.1.0']);
+    const next = /next: opmate (mirror delete --delete-yaml-file .*)\n/.exec(generated.stderr)?.[1] ?? '';
+    expect(next).toContain('--keep less/working-dir/opmate.lock.json');
+    expect(await sandbox.run(next.split(' '))).toMatchObject({ code: 0 });
+    expect(await hasTag('ocm/acme/bundle', 'v1.0.0')).toBe(false);
+    expect(await hasTag('ocm/acme/bundle', 'v1.2.0')).toBe(true);
+  });
+});
+
 describe('mirror -c --on-error, after an earlier run', () => {
   it('keeps skipped images and those of skipped bundles in the lock, and does not propose to delete them', async () => {
     await sandbox.write({ 'held.yaml': configOf() });

@@ -2,6 +2,7 @@ import { deleteImages } from '../../mirror/delete/delete-images.js';
 import {
   encodeDeleteList,
   listDeletions,
+  listReplaced,
   parseDeleteList,
   requireBelow,
 } from '../../mirror/delete/delete-list.js';
@@ -71,6 +72,23 @@ export async function listMirrorDeletions(
   const warnings = [...plan.warnings, ...skipped.faults.map(({ error }) => error.message)];
   const list = encodeDeleteList(items);
   return { list, images: items.length, catalogs: catalogs.length, kept, warnings };
+}
+
+/**
+ * Lists the images at `docker://REGISTRY[/PATH]` that the lock file `previous` has and no lock of `keep` needs, and deletes
+ * nothing. Throws OpmateError.
+ */
+export async function listReplacedImages(
+  previous: string,
+  destination: string,
+  session: Session,
+  options: Pick<ListMirrorDeletionsOptions, 'keep' | 'signatures' | 'maxNestedPaths'> = {},
+): Promise<MirrorDeletions> {
+  const target = parseMirrorTarget(destination, options.maxNestedPaths);
+  const keep = await readKept(options.keep ?? [], session);
+  const lock = await readLock(path.resolve(session.workingDirectory, previous), previous);
+  const { items, kept } = listReplaced(lock, { target, keep, signatures: options.signatures === true });
+  return { list: encodeDeleteList(items), images: items.length, catalogs: 0, kept, warnings: [] };
 }
 
 /** Options of deleting images. */

@@ -160,8 +160,16 @@ export interface MirrorMapping {
   resources: Map<string, string> | undefined;
 }
 
+/** Images of the previous lock that are no longer selected; they stay at the target until they are deleted. */
+export interface RemovedImages {
+  /** Below the target: `repository:tag`. */
+  names: string[];
+  /** Path of the previous lock for messages; undefined if none was replaced. */
+  lock: string | undefined;
+}
+
 /** Plan of a run: images and bytes, and the lock that pins them. */
-export interface MirrorPlan extends Pick<MirrorResult, 'bytes' | 'lock' | 'changes'> {
+export interface MirrorPlan extends Pick<MirrorResult, 'bytes' | 'lock' | 'changes' | 'removed'> {
   /** Bundles that are kept beyond the request, and why. */
   kept: { catalog: string; package: string; channel: string; bundle: string; reason: string }[];
   /** Images that `onError` skips, which the lock does not pin. */
@@ -175,6 +183,7 @@ export interface MirrorResult {
   changes: string[];
   /** Names of the bundles removed from catalogs. */
   removedBundles: string[];
+  removed: RemovedImages;
   /** Mirror sets and catalog sources for the cluster, by file name. */
   resources: Map<string, string>;
   bytes: BytePlan;
@@ -185,7 +194,7 @@ export interface MirrorResult {
 }
 
 /** Result of mirroring to disk. */
-export interface MirrorArchive extends Omit<MirrorResult, 'resources' | 'bytes' | 'waiting'> {
+export interface MirrorArchive extends Omit<MirrorResult, 'resources' | 'bytes' | 'waiting' | 'removed'> {
   index: ArchiveIndex;
   /** Bytes that an interrupted run had written. */
   keptBytes: number;

@@ -1,13 +1,19 @@
 import { withOpen } from '../../core/concurrency.js';
-import { count } from '../../core/printable.js';
 import { type ImageSetConfiguration, getCatalogTarget } from '../../mirror/image-set/image-set-config.js';
 import { type ImageSetMirror, createImageSetMirror } from '../../mirror/image-set/image-set-mirror.js';
 import { getImageName } from '../../mirror/image-set/image-set-names.js';
 import type { ImageSetPlan } from '../../mirror/image-set/image-set-plan.js';
 import type { ImageSetLock } from '../../mirror/lock/lock.js';
-import { diffLocks } from '../../mirror/lock/lock-diff.js';
+import { listRemovedImages } from '../../mirror/lock/lock-diff.js';
 import { toMirroredSet } from '../../mirror/lock/lock-mirror.js';
-import type { ImageSetRun, MirrorMapping, MirrorPlan, MirrorResult, MirrorArchive } from './image-set-run.js';
+import type {
+  ImageSetRun,
+  MirrorArchive,
+  MirrorMapping,
+  MirrorPlan,
+  MirrorResult,
+  RemovedImages,
+} from './image-set-run.js';
 import { planForRun } from './plan-image-set.js';
 import { readConfiguration, readTemplates, getLockOptions } from './run-configuration.js';
 import { requireTargetAccess } from './target-access.js';
@@ -25,28 +31,26 @@ export async function planSources(run: ImageSetRun): Promise<MirrorPlan> {
     await mirror.prepare();
     const bytes = destination.kind === 'registry' ? await mirror.survey() : await surveyArchive(run, mirror);
     const lock = mirror.lock(digest, getLockOptions(run, mirror.report()), templates);
-    await replaceLock(run, lock);
+    const removed = await replaceLock(run, lock);
     const kept = plan.catalogs.flatMap(({ operator, selection }) =>
       selection.kept.map((bundle) => ({ catalog: operator.catalog, ...bundle })),
     );
     const { changes, ...report } = mirror.report();
-    return { bytes, lock, kept, report, changes };
+    return { bytes, lock, kept, report, changes, removed };
   });
 }
 
-/** Writes the lock, and logs how many images of the previous one stay in the registry though no longer selected. */
+/** Writes the lock of a run, and returns the images of the previous one that are no longer selected. */
 async function replaceLock(
-  { workspace, destination, session }: ImageSetRun,
+  { workspace, destination }: ImageSetRun,
   lock: ImageSetLock,
-): Promise<void> {
-  if (workspace === undefined) return;
+): Promise<RemovedImages> {
+  if (workspace === undefined) return { names: [], lock: undefined };
   const previous = await readPrevious(workspace);
-  const left = previous === undefined ? 0 : diffLocks(previous, lock).images.removed.length;
-  if (left > 0 && destination.kind === 'registry') {
-    const images = `${count(left, 'image')} of the previous lock ${left === 1 ? 'is' : 'are'} no longer selected`;
-    session.logger?.log('info', `${images}; see opmate mirror delete`);
-  }
-  await workspace.writeLock(lock);
+  const names =
+    previous === undefined || destination.kind !== 'registry' ? [] : listRemovedImages(previous, lock);
+  await workspace.writeLock(lock, names.length > 0 ? previous : undefined);
+  return { names, lock: names.length > 0 ? workspace.shownReplaced : undefined };
 }
 
 /** Returns the lock of the last run; undefined for none, or one that is no longer readable. */
@@ -75,8 +79,8 @@ export async function mirrorSources(run: ImageSetRun): Promise<MirrorResult> {
     const { changes, removedBundles, ...report } = await mirror.copy();
     const lock = mirror.lock(digest, getLockOptions(run, mirror.report()), templates);
     const resources = await writeResources(run, toMirroredSet(lock, run.destination.target), templates);
-    await replaceLock(run, lock);
-    return { report, changes, removedBundles, resources, bytes, lock, waiting: 0 };
+    const removed = await replaceLock(run, lock);
+    return { report, changes, removedBundles, removed, resources, bytes, lock, waiting: 0 };
   });
 }
 

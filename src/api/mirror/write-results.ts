@@ -85,5 +85,6 @@ export async function copyLocked(
   run.options.onSurveyed?.(bytes);
   const { waiting, ...report } = await mirror.copy();
   const resources = await writeResources(run, set, templates);
-  return { report, changes: [], removedBundles: [], resources, bytes, lock, waiting };
+  const removed = { names: [], lock: undefined };
+  return { report, changes: [], removedBundles: [], removed, resources, bytes, lock, waiting };
 }

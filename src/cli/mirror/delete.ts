@@ -7,7 +7,8 @@ import { readMirrorOptions } from './oc-mirror-flags.js';
 import path from 'node:path';
 import { invalidValue } from '../../core/errors.js';
 import { decodeFile } from '../../document/document.js';
-import { deleteMirrored, listMirrorDeletions } from '../../api/mirror/delete-images.js';
+import { deleteMirrored, listMirrorDeletions, listReplacedImages } from '../../api/mirror/delete-images.js';
+import { lockName } from '../../mirror/lock/lock.js';
 import { parseMirrorTarget } from '../../mirror/image-set/image-set-names.js';
 import { requireNoLinks, writeOutputFiles } from '../../mirror/output-files.js';
 import type { CommandContext } from '../context.js';
@@ -24,6 +25,11 @@ const flags = {
     short: 'c',
     group: 'Input',
     needs: 'generate',
+  }),
+  previous: text('lock', 'with --generate: list the images of this lock that the current one lacks', {
+    group: 'Input',
+    needs: 'generate',
+    excludes: ['config'],
   }),
   workspace: {
     ...lockFlags.workspace,
@@ -42,7 +48,7 @@ const flags = {
     generate: requiredUnless(
       ['deleteYamlFile'],
       flag('write working-dir/delete/delete-images.yaml without deleting', {
-        needs: 'config',
+        needs: ['config', 'previous'],
         excludes: ['deleteYamlFile'],
       }),
     ),
@@ -62,6 +68,8 @@ export const command = defineCommand({
   examples: {
     'Write a list of images to delete':
       'opmate mirror delete --generate -c delete.yaml docker://registry.example.com/demo-mirror',
+    'Write a list of the images that the last run no longer selected':
+      'opmate mirror delete --generate --previous working-dir/opmate.lock.previous.json docker://registry.example.com/demo-mirror',
     'Check a list without deleting':
       'opmate mirror delete --delete-yaml-file delete-images.yaml docker://registry.example.com/demo-mirror --dry-run',
   },
@@ -90,39 +98,45 @@ async function generateList(
   }
   const workspace = getWorkspace(options, context);
   const { logger } = session;
-  const text = decodeFile(await readInputFile(file, session), file);
-  const { list, images, catalogs, kept, warnings } = await listMirrorDeletions(
-    text,
-    file,
-    destination,
-    session,
-    {
-      ...{ maxNestedPaths, keep: options.keep, graphData: options.graphData },
-      ...{ signatures: options.deleteSignatures, v1Tags: options.deleteV1Images },
-      ignoreReleaseSignature: options.ignoreReleaseSignature,
-    },
-  );
+  const { previous } = options;
+  const keep = [
+    ...(options.keep ?? []),
+    ...(previous === undefined ? [] : [getCurrentLock(options, context)]),
+  ];
+  const common = { maxNestedPaths, keep, signatures: options.deleteSignatures };
+  const text = previous === undefined ? decodeFile(await readInputFile(file, session), file) : undefined;
+  const { list, images, catalogs, kept, warnings } =
+    text === undefined
+      ? await listReplacedImages(previous ?? '', destination, session, common)
+      : await listMirrorDeletions(text, file, destination, session, {
+          ...{ ...common, v1Tags: options.deleteV1Images, graphData: options.graphData },
+          ignoreReleaseSignature: options.ignoreReleaseSignature,
+        });
   for (const warning of warnings) logger.log('warn', warning);
   for (const sentence of kept) logger.log('info', sentence);
   const directory = path.join(workspace, 'working-dir', 'delete');
   const suffix = deleteId === undefined ? '' : `-${deleteId}`;
   const name = `delete-images${suffix}.yaml`;
+  const config = `delete-imageset-config${suffix}.yaml`;
   await requireNoLinks([path.dirname(directory), directory]);
   await writeOutputFiles(
     directory,
-    new Map([
-      [name, list],
-      [`delete-imageset-config${suffix}.yaml`, text],
-    ]),
+    new Map([[name, list], ...(text === undefined ? [] : [[config, text] as const])]),
   );
   const stay = catalogs > 0 ? '; catalogs stay' : '';
   const written = path.relative(context.workingDirectory, path.join(directory, name));
   reportEnding(
     logger,
     [`${written}: ${count(images, 'image')} to delete${stay}`],
-    images === 0 ? undefined : getDeleteCommand(written, destination, options),
+    images === 0 ? undefined : getDeleteCommand(written, destination, { ...options, keep }),
   );
   return exitCodes.done;
+}
+
+/** Returns the path of the lock that the last run wrote, which keeps its images. */
+function getCurrentLock(options: DeleteOptions, context: CommandContext): string {
+  const directory = path.relative(context.workingDirectory, getWorkspace(options, context));
+  return options.lock ?? path.join(directory, 'working-dir', lockName);
 }
 
 /** Returns the command that deletes the images of a list, with the options of the run that proposes it. */

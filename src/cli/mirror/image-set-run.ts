@@ -12,6 +12,7 @@ import type {
   MirrorMapping,
   MirrorOptions,
   MirrorResult,
+  RemovedImages,
 } from '../../api/mirror/image-set-run.js';
 import { type MirrorDestination, parseDestination } from '../../api/mirror/destination.js';
 import { readSigningKey } from '../../api/images/image-output.js';
@@ -28,11 +29,11 @@ import {
   readProof,
 } from '../archive/options.js';
 import type { CommandContext } from '../context.js';
-import { formatFlags, reportEnding } from '../ending.js';
+import { formatFlags, reportEnding, summarizeItems } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
 import { amountOfBytes, count, shellWord } from '../printable.js';
 import type { CommandSession } from '../session.js';
-import { type ImageSetOptions, repeatedFlags, targetAccessFlags } from './flags.js';
+import { type ImageSetOptions, lockFlags, repeatedFlags, targetAccessFlags } from './flags.js';
 import { describeBytes, describePlan } from './image-set-messages.js';
 import { getNaming, getWorkspace, readVerification } from './image-set-options.js';
 import { getCopyLimits } from './oc-mirror-flags.js';
@@ -168,6 +169,7 @@ export async function runImageSet(
   for (const change of result.changes) session.logger.log('warn', change);
   if (locked) logUsedLock(workspace.shownLock, session);
   else logWrittenLock(workspace, session);
+  logRemoved(result.removed, request, session);
   return finishRun(context, request, result, session);
 }
 
@@ -182,6 +184,25 @@ export function getCopyCommand(
 /** Logs the path of the written lock. */
 export function logWrittenLock(workspace: Workspace, { logger }: CommandSession): void {
   logger.log('info', `wrote the lock to ${workspace.shownLock}`);
+}
+
+/** Logs the images of the previous lock that are no longer selected, and the command that lists them for deletion. */
+export function logRemoved(
+  { names, lock }: RemovedImages,
+  { options, target }: Pick<ImageSetRequest, 'options' | 'target'>,
+  { logger }: CommandSession,
+): void {
+  if (lock === undefined) return;
+  const verb = names.length === 1 ? 'is' : 'are';
+  logger.log(
+    'info',
+    `${count(names.length, 'image')} of the previous lock ${verb} no longer selected, and stay in the registry:`,
+  );
+  for (const line of summarizeItems(names, 'image', logger)) logger.log('info', `  ${line}`);
+  const { maxNestedPaths, workspace, lock: file } = lockFlags;
+  const flags = formatFlags({ maxNestedPaths, workspace, lock: file, ...targetAccessFlags }, options);
+  const command = `opmate mirror delete --generate --previous ${shellWord(lock)}${flags} ${shellWord(target)}`;
+  logger.log('info', `to delete them: ${command}`);
 }
 
 function logUsedLock(lock: string, { logger }: CommandSession): void {
@@ -212,7 +233,7 @@ function finishMapping(
 function finishRun(
   context: CommandContext,
   { options: { output, from }, workspace }: ImageSetRequest,
-  { report, removedBundles, resources, waiting, lock }: MirrorResult,
+  { report, removedBundles, removed, resources, waiting, lock }: MirrorResult,
   session: CommandSession,
 ): Promise<number> {
   session.logger.log('info', describeResources(resources, workspace));
@@ -228,6 +249,7 @@ function finishRun(
     plan: planOf(lock),
     resources: [...resources.keys()].sort().map((name) => workspace.show('cluster-resources', name)),
     waiting,
+    ...{ removedBundles, removedImages: removed.names },
   };
   return finishTransfer(context, session.logger, report, {
     ...{ output, dryRun: false, removedBundles, next, results },

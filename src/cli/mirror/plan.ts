@@ -12,7 +12,13 @@ import { writeAll } from '../output.js';
 import { amountOfBytes, count } from '../printable.js';
 import { formatTable } from '../table.js';
 import { encodeData } from '../reports/encode-data.js';
-import { getCopyCommand, logWrittenLock, openImageSetRun, readImageSetRequest } from './image-set-run.js';
+import {
+  getCopyCommand,
+  logRemoved,
+  logWrittenLock,
+  openImageSetRun,
+  readImageSetRequest,
+} from './image-set-run.js';
 import { describeFailures } from './options.js';
 
 /**
@@ -44,9 +50,15 @@ export const command = defineCommand({
     const { output, config } = options;
     const request = readImageSetRequest(context, options, destination);
     const mirror = await openImageSetRun(context, request, session);
-    const { bytes, lock, kept, report, changes } = await planMirror(config, destination, session, mirror);
+    const { bytes, lock, kept, report, changes, removed } = await planMirror(
+      config,
+      destination,
+      session,
+      mirror,
+    );
     const { shownLock } = request.workspace;
     logWrittenLock(request.workspace, session);
+    logRemoved(removed, request, session);
     for (const change of changes) session.logger.log('warn', change);
     const plan = planOf(lock);
     const isWhole = report.failed.length === 0;
@@ -56,7 +68,10 @@ export const command = defineCommand({
     const failed = isWhole ? {} : { failed: describeFailures(report) };
     const text =
       output === 'json'
-        ? encodeData({ destination, lock: shownLock, plan, ...bytes, kept, ...failed }, 'json')
+        ? encodeData(
+            { destination, lock: shownLock, plan, ...bytes, kept, removedImages: removed.names, ...failed },
+            'json',
+          )
         : formatText(bytes);
     await writeAll(context.stdout, text);
     return isWhole ? exitCodes.done : exitCodes.partly;

@@ -11,6 +11,7 @@ import { openItem, readItems } from '../image-set/config-fields.js';
 import { type MirrorTarget, getDestination, pathBelow, toDigestTag } from '../image-set/image-set-names.js';
 import type { ImageSetPlan } from '../image-set/image-set-plan.js';
 import { type PlannedImage, releaseRepositories } from '../image-set/planned-image.js';
+import type { ImageSetLock } from '../lock/lock.js';
 import type { KeptImages } from './kept-images.js';
 
 /** An image in a list of images to delete. */
@@ -103,6 +104,31 @@ export function listDeletions(
   }
   const byName = (a: DeleteItem, b: DeleteItem): number => compareBytes(a.imageReference, b.imageReference);
   return { items: [...items.values()].sort(byName), kept };
+}
+
+/**
+ * Lists the images of a previous lock that no current one keeps, without catalogs and charts, which are never deleted, as
+ * `listDeletions` does; of signatures with `signatures` only.
+ */
+export function listReplaced(
+  previous: ImageSetLock,
+  { target, keep, signatures }: Omit<ListOptions, 'v1Tags'>,
+): { items: DeleteItem[]; kept: string[] } {
+  const items: DeleteItem[] = [];
+  const kept: string[] = [];
+  for (const { kind: of, source, repository, tag, contents } of previous.images) {
+    if (of === 'catalog' || of === 'chart' || tag === undefined || (of === 'signature' && !signatures))
+      continue;
+    const destination = getDestination(target, pathBelow(target, repository), tag);
+    const reason = keep.reasonFor(contents.root.digest) ?? keep.reasonForName({ repository, tag });
+    if (reason !== undefined) kept.push(`${destination}: kept, ${reason}`);
+    else {
+      const type = of === 'signature' ? 'generic' : typeOfKind[of];
+      items.push({ imageName: source, imageReference: `docker://${destination}`, type });
+    }
+  }
+  const byName = (a: DeleteItem, b: DeleteItem): number => compareBytes(a.imageReference, b.imageReference);
+  return { items: items.sort(byName), kept };
 }
 
 function getV1Tag({ kind: of, reference, name }: PlannedImage): string {

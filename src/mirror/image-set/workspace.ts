@@ -8,6 +8,7 @@ import { makeDirectory } from '../../files/make-directory.js';
 import { readRegularFile } from '../../files/read-file.js';
 import { encodeLock } from '../lock/encode-lock.js';
 import { type ImageSetLock, lockName } from '../lock/lock.js';
+import { joinReplaced } from '../lock/lock-diff.js';
 import { readLock } from '../lock/parse-lock.js';
 import {
   replaceDirectories,
@@ -34,7 +35,13 @@ export function createWorkspace(workingDirectory: string, directory: string, loc
   const lockFile = lockPath ?? path.join(root, lockName);
   /** Path of the lock file for messages. */
   const shownLock = path.relative(workingDirectory, lockFile) || '.';
-  return { shownLock, show, requireWritable, readLock: readOwnLock, writeLock, readSignatures, writeResults };
+  /** File of the lock that the last one replaced, beside it. */
+  const replacedFile = lockFile.replace(/(\.json)?$/, '.previous.json');
+  const shownReplaced = path.relative(workingDirectory, replacedFile);
+  return {
+    ...{ shownLock, shownReplaced, show, requireWritable, readLock: readOwnLock },
+    ...{ writeLock, readSignatures, writeResults },
+  };
 
   /** Returns a path below `working-dir` for messages. */
   function show(...names: string[]): string {
@@ -68,8 +75,13 @@ export function createWorkspace(workingDirectory: string, directory: string, loc
     }
   }
 
-  async function writeLock(lock: ImageSetLock): Promise<void> {
+  /** Writes the lock, and keeps the one that it replaces if that is passed: it names images that are still at the target. */
+  async function writeLock(lock: ImageSetLock, replaced?: ImageSetLock): Promise<void> {
     const files = new Map([[path.basename(lockFile), encodeLock(lock)]]);
+    if (replaced !== undefined) {
+      const older = await readLock(replacedFile).catch(() => undefined);
+      files.set(path.basename(replacedFile), encodeLock(joinReplaced(replaced, older, lock)));
+    }
     await writeOutputFiles(path.dirname(lockFile), files);
   }
 

@@ -5,6 +5,8 @@ import { type Logger, silentLogger } from '../../core/log.js';
 import { describeManifest } from '../../oci/image/contents.js';
 import type { ImageSession } from '../../oci/image/open.js';
 import { getSubject } from '../../oci/image/platform.js';
+import { NameIndex } from '../../core/suggest.js';
+import { quoteGo } from '../../document/go-json.js';
 import type { Descriptor } from '../../oci/image/types.js';
 import { isNonDistributable } from '../../oci/image/manifest.js';
 import { NoCatalogError, listRepositories } from '../../oci/registry/list-repositories.js';
@@ -68,7 +70,9 @@ async function findRepositories(
   try {
     const all = await listRepositories(await session.connect(), registry, { signal: session.signal });
     const isBelow = (name: string): boolean => path === '' || name === path || name.startsWith(`${path}/`);
-    return new Map(all.filter(isBelow).map((name) => [name, new Set()]));
+    const names = all.filter(isBelow);
+    if (names.length === 0 && path !== '' && all.length > 0) throw noRepository(registry, path, all);
+    return new Map(names.map((name) => [name, new Set()]));
   } catch (error) {
     if (!(error instanceof NoCatalogError)) throw error;
     const login = error.code === 'AUTH' ? `; or ${error.hint ?? 'log in'}` : '';
@@ -78,6 +82,19 @@ async function findRepositories(
       cause: error,
     });
   }
+}
+
+/** Returns the error for a path without repositories, which may be mistyped: an empty inventory omits nothing. */
+function noRepository(registry: string, path: string, all: readonly string[]): OpmateError {
+  const parents = new Set(
+    all.flatMap((name) => name.split('/').map((_, i, parts) => parts.slice(0, i + 1).join('/'))),
+  );
+  const nearest = new NameIndex(parents).nearest(path);
+  return new OpmateError('NOT_FOUND', 'no repository below this path', {
+    subject: `${registry}/${path}`,
+    hint:
+      nearest === undefined ? 'check the path, or mirror to it first' : `did you mean ${quoteGo(nearest)}?`,
+  });
 }
 
 interface RepositoryContent {

@@ -39,6 +39,26 @@ export function diffLocks(from: ImageSetLock, to: ImageSetLock): LockDiff {
   };
 }
 
+/** Returns the names of the images of a lock that another one does not have, whatever their digests. */
+export function listRemovedImages(from: ImageSetLock, to: ImageSetLock): string[] {
+  const names = new Set(to.images.map(getLockedName));
+  return sortedByBytes(new Set(from.images.map(getLockedName).filter((name) => !names.has(name))));
+}
+
+/**
+ * Returns the lock that a new one replaces, with the images of `older`, the one replaced before, that neither has: they are
+ * at the target until they are deleted.
+ */
+export function joinReplaced(
+  replaced: ImageSetLock,
+  older: ImageSetLock | undefined,
+  next: ImageSetLock,
+): ImageSetLock {
+  const names = new Set([...replaced.images, ...next.images].map(getLockedName));
+  const left = (older?.images ?? []).filter((image) => !names.has(getLockedName(image)));
+  return { ...replaced, images: [...replaced.images, ...left] };
+}
+
 /** Reports whether two locks mirror the same content. */
 export function isSameSet({ packages, channels, bundles, images, bytes }: LockDiff): boolean {
   const isEmpty = (lists: object): boolean =>

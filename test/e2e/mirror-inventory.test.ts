@@ -109,6 +109,14 @@ describe.runIf(hasDockerRegistry)('opmate mirror inventory', () => {
     expect((await opmate('--from', 'nothing', to, '--workspace', 'file://far')).code).toBe(0);
   });
 
+  it('refuses a path without repositories, which may be mistyped', async () => {
+    await mirrorHeads('typed.json');
+    const result = await opmate('inventory', to.replace(/olm$/, 'ulm'));
+    expect(result).toMatchObject({ code: 1, stdout: '' });
+    expect(result.stderr).toContain('/ulm: no repository below this path');
+    expect(result.stderr).toContain('did you mean "olm"?');
+  });
+
   it('reuses existing blobs in new repositories', async () => {
     // The registry has the images below another path only.
     const other = `docker://${target.host}/old/place`;

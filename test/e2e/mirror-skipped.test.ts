@@ -133,6 +133,44 @@ describe('mirror -c, after the source lost images', () => {
   });
 });
 
+describe('mirror -c', () => {
+  it('reports a full registry once, with the number of further images', async () => {
+    const full = await startFaultRegistry();
+    const body = '{"errors":[{"code":"DENIED","message":"no space left"}]}';
+    full.on({ method: 'POST', path: /uploads/, respond: { status: 507, body } });
+    await sandbox.write({ 'full.yaml': configOf() });
+    const args = [
+      'mirror',
+      '-c',
+      'full.yaml',
+      '--workspace',
+      'file://full',
+      '--use-http',
+      '--on-error=skip-image',
+    ];
+    const result = await sandbox.run([...args, `docker://${full.host}/ocm`]).finally(() => full.close());
+    expect(result).toMatchObject({ code: 1 });
+    const lines = result.stderr.split('\n').filter((line) => line.includes('no space left'));
+    expect(lines).toHaveLength(2);
+    expect(lines[1]).toMatch(/no space left for \d further images: /);
+  });
+
+  it('reports catalogs with one object name before any request, with their lines', async () => {
+    const catalogs = ['one/acme/index:v1', 'two/acme/index:v1'].map(
+      (name) => `  - catalog: ${source.host}/${name}\n`,
+    );
+    const head =
+      'kind: ImageSetConfiguration\napiVersion: mirror.openshift.io/v2alpha1\nmirror:\n  operators:\n';
+    await sandbox.write({ 'names.yaml': `${head}${catalogs.join('')}` });
+    source.requests.length = 0;
+    const result = await mirror('names');
+    expect(result).toMatchObject({ code: 1 });
+    expect(result.stderr).toContain('names.yaml:6:5: same object name cs-index-v1 for ');
+    expect(result.stderr).toContain('on line 5');
+    expect(source.requests).toEqual([]);
+  });
+});
+
 describe('mirror -c, after a selection became smaller', () => {
   it('names the images, keeps the lock that has them, and lists them for deletion', async () => {
     await sandbox.write({ 'less.yaml': configOf() });
@@ -229,8 +267,16 @@ describe('mirror -c --on-error, after an earlier run', () => {
       target = await startRegistry({ directory: at(`empty-${way}`) });
       host = new URL(target.url).host;
       faults = { '/acme/bundle/': 404, '/acme/app/': 404, '/acme/proxy/': 404 };
-      const failed = await mirror(name, `--on-error=${way}`);
-      expect(failed).toMatchObject({ code: 1, stdout: '' });
+      const failed = await mirror(name, `--on-error=${way}`, '-o', 'json');
+      expect(failed).toMatchObject({ code: 1 });
+      const report = JSON.parse(failed.stdout) as {
+        images: object[];
+        failed: object[];
+        removedBundles: string[];
+      };
+      expect(report.images).toEqual([]);
+      expect(report.failed.length).toBeGreaterThan(6);
+      expect(report.removedBundles).toEqual(['widget.v1.0.0', 'widget.v1.1.0', 'widget.v1.2.0']);
       expect(failed.stderr).toContain('lock and cluster resources stay unchanged');
       expect(await lockText(name)).toBe(lock);
       expect(await resourcesOf(name)).toEqual(resources);

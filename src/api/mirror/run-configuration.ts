@@ -12,6 +12,7 @@ import {
   type CatalogSourceTemplate,
   readCatalogSourceTemplates,
 } from '../../mirror/image-set/catalog-source-template.js';
+import { requireObjectNames } from '../../mirror/image-set/image-set-resources.js';
 import type { ImageSetLock } from '../../mirror/lock/lock.js';
 import type { TransferReport } from '../../mirror/transfer/transfer-types.js';
 import { formatPlatform } from '../../oci/image/platform.js';
@@ -31,7 +32,9 @@ export async function readConfiguration(
       hint: 'add --config FILE with an ImageSetConfiguration',
     });
   const bytes = await readInputFile(file, run.session);
-  return { config: readImageSetConfiguration(decodeFile(bytes, file), file), digest: computeDigest(bytes) };
+  const config = readImageSetConfiguration(decodeFile(bytes, file), file);
+  requireObjectNames(config, { target: run.destination.target, ...run.options.naming });
+  return { config, digest: computeDigest(bytes) };
 }
 
 /** Reads the templates of catalog sources that the configuration names. */

@@ -37,7 +37,9 @@ import { type ImageSetOptions, lockFlags, repeatedFlags, targetAccessFlags } fro
 import { describeBytes, describePlan } from './image-set-messages.js';
 import { getNaming, getWorkspace, readVerification } from './image-set-options.js';
 import { getCopyLimits } from './oc-mirror-flags.js';
-import { finishTransfer } from './options.js';
+import { encodeReport, finishTransfer } from './options.js';
+import { writeAll } from '../output.js';
+import { NothingMirroredError } from '../../mirror/image-set/image-set-mirror.js';
 
 /** Validated arguments of a run over an image set. */
 interface ImageSetRequest {
@@ -165,7 +167,13 @@ export async function runImageSet(
     const archive = await archiveImageSet(config, directory, session, mirror);
     return finishArchive(context, { ...request, directory }, archive, session);
   }
-  const result = await mirrorImageSet(config, target, session, mirror);
+  const result = await mirrorImageSet(config, target, session, mirror).catch(async (error: unknown) => {
+    if (error instanceof NothingMirroredError && options.output === 'json') {
+      const { removedBundles } = error.report;
+      await writeAll(context.stdout, encodeReport(error.report, { removedBundles }));
+    }
+    throw error;
+  });
   for (const change of result.changes) session.logger.log('warn', change);
   if (locked) logUsedLock(workspace.shownLock, session);
   else logWrittenLock(workspace, session);

@@ -116,7 +116,8 @@ function describeLosses(numbers: Readonly<Record<string, number>>): string {
   return `: ${reasons.map(([reason, number]) => `${number} ${reason}`).join(', ')}`;
 }
 
-function encodeReport(
+/** Encodes a report as JSON, with further fields. */
+export function encodeReport(
   { done, missing, failed, blobs, bytes }: TransferReport,
   results: JsonObject | undefined,
 ): string {

@@ -1,3 +1,4 @@
+import { cpuUsage } from 'node:process';
 import { Script, createContext } from 'node:vm';
 import { OpmateError, systemCode } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
@@ -38,10 +39,10 @@ export function createBlockedImages(
   /** Matches one pattern until it has used its processor time; the context measures elapsed time. */
   const matchAlone = ({ pattern, name }: BlockedImageConfig, names: readonly string[]): boolean => {
     for (let factor = 1; factor <= maxFactor; factor *= 2) {
-      const before = process.cpuUsage();
+      const before = cpuUsage();
       const index = match([pattern], names, factor * maxMilliseconds);
       if (index !== undefined) return index === 0;
-      const { user, system } = process.cpuUsage(before);
+      const { user, system } = cpuUsage(before);
       if ((user + system) / 1000 >= 0.9 * maxMilliseconds) break;
     }
     throw new OpmateError('LIMIT', `matching ${quoteGo(names[0] ?? '')} takes too long`, {

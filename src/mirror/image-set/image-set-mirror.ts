@@ -73,6 +73,20 @@ interface ImageSetReport extends TransferReport {
  */
 export type ImageSetMirror = ReturnType<typeof createImageSetMirror>;
 
+/** The failure of a run that skipped everything. */
+export class NothingMirroredError extends OpmateError {
+  override readonly name: string = 'NothingMirroredError';
+  readonly report: ImageSetReport;
+  constructor(
+    problem: string,
+    { code, hint, cause }: Pick<OpmateError, 'code'> & { hint: string; cause: OpmateError },
+    report: ImageSetReport,
+  ) {
+    super(code, problem, { subject: 'nothing mirrored', hint, cause });
+    this.report = report;
+  }
+}
+
 /** Returns the mirror of a plan. */
 export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirrorOptions) {
   const { session, transfer: transferOptions, onError, previous } = options;
@@ -142,10 +156,12 @@ export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirror
     if (results.length > 0 || first === undefined) return;
     const { code, hint = 'correct these failures, and repeat the run' } = first.error;
     const failed = count(others.length + 1, 'image');
-    throw new OpmateError(code, `${failed} failed, lock and cluster resources stay unchanged`, {
-      ...{ subject: 'nothing mirrored', hint },
-      cause: combineErrors(allFaults.failed.map(({ error }) => error)),
-    });
+    const cause = combineErrors(allFaults.failed.map(({ error }) => error));
+    throw new NothingMirroredError(
+      `${failed} failed, lock and cluster resources stay unchanged`,
+      { code, hint, cause },
+      report(),
+    );
   }
 
   /** Reads the manifests of images; a run that stops reads all of them, to name every missing image. */

@@ -1,3 +1,4 @@
+import { DiagnosticsError, ErrorList } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
 import { groupBy } from '../../core/groups.js';
 import { findReference, formatReference } from '../../core/reference.js';
@@ -15,7 +16,8 @@ import {
   releaseResources,
 } from '../release/release-resources.js';
 import type { CatalogSourceTemplate } from './catalog-source-template.js';
-import type { MirrorTarget } from './image-set-names.js';
+import { type ImageSetConfiguration, type OperatorConfig, getCatalogTarget } from './image-set-config.js';
+import { type MirrorTarget, getDestination, pathBelow } from './image-set-names.js';
 import type { PlannedCatalog } from './image-set-plan.js';
 import type { MirroredName } from './planned-image.js';
 
@@ -79,12 +81,7 @@ export function encodeClusterResources(
     add('itms', 'ImageTagMirrorSet', withTag);
   }
   for (const [file, text] of releaseResources(plan, options)) files.set(file, text);
-  if (catalogName !== undefined && plan.catalogs.length > 1) {
-    throw new OpmateError('INVALID', `${plan.catalogs.length} catalogs cannot have one name`, {
-      subject: catalogName,
-      hint: 'remove the name, or mirror one catalog at a time',
-    });
-  }
+  requireOneCatalog(catalogName, plan.catalogs.length);
   const owners = new Map<string, MirroredCatalog>();
   for (const catalog of plan.catalogs) {
     const suffix = getObjectSuffix(catalog, prefix);
@@ -122,6 +119,44 @@ export function encodeClusterResources(
     );
   }
   return files;
+}
+
+function requireOneCatalog(catalogName: string | undefined, catalogs: number): void {
+  if (catalogName === undefined || catalogs <= 1) return;
+  throw new OpmateError('INVALID', `${catalogs} catalogs cannot have one name`, {
+    subject: catalogName,
+    hint: 'remove the name, or mirror one catalog at a time',
+  });
+}
+
+/**
+ * Throws OpmateError for configured catalogs whose objects have one name, with their lines. The tag of a filtered catalog by
+ * digest is unknown before it is built; `encodeClusterResources` checks it.
+ */
+export function requireObjectNames(
+  { file, operators }: Pick<ImageSetConfiguration, 'file' | 'operators'>,
+  { target, catalogName, prefix = '' }: Pick<ClusterResourceOptions, 'target' | 'catalogName' | 'prefix'>,
+): void {
+  requireOneCatalog(catalogName, operators.length);
+  const errors = new ErrorList();
+  const owners = new Map<string, OperatorConfig>();
+  for (const operator of operators) {
+    const { repository, tag } = getCatalogTarget(operator);
+    if (tag === undefined) continue;
+    const destination = getDestination(target, pathBelow(target, repository), tag);
+    const suffix = getObjectSuffix({ name: { repository, tag }, destination, operator }, prefix);
+    const other = owners.get(suffix);
+    owners.set(suffix, other ?? operator);
+    if (other === undefined) continue;
+    const { catalog, place } = operator;
+    const problem = `same object name cs-${suffix} for ${catalog} and ${other.catalog} on line ${other.place.line}`;
+    const hint = 'set another targetCatalog or targetTag for one of them';
+    const { line, column } = place;
+    errors.add(
+      new DiagnosticsError([{ severity: 'error', code: 'conflict', problem, hint, file, line, column }]),
+    );
+  }
+  errors.throwIfAny();
 }
 
 /** Returns the annotation that maps a mirrored catalog to its source; none for a local one, which has no reference elsewhere. */

@@ -1,6 +1,12 @@
 import { type CancelOptions, mapConcurrent, onAbort } from '../../core/concurrency.js';
 import { addContext } from '../../core/diagnostics-error.js';
-import { CancelledError, DigestMismatchError, OpmateError, throwIfCancelled } from '../../core/errors.js';
+import {
+  CancelledError,
+  DigestMismatchError,
+  OpmateError,
+  RegistryError,
+  throwIfCancelled,
+} from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
 import { silentLogger } from '../../core/log.js';
 import { count } from '../../core/printable.js';
@@ -178,26 +184,40 @@ async function attempt<T extends Transfer, R>(
 
 type FailureLog = ReturnType<typeof createFailureLog>;
 
-/** Returns a log of failed images. Of those on one unreachable host it has the first, and then the names together. */
+/**
+ * Returns a log of failed images. Of those with one cause at one host, such as an unreachable or full registry, it has the
+ * first, and then the number and names of the others together.
+ */
 function createFailureLog({ session: { logger = silentLogger }, isQuiet = false }: TransferOptions) {
-  const further = new Map<string, string[]>();
+  const further = new Map<string, { host: string; cause: string; names: string[] }>();
   return {
-    add({ code, subject = '', message }: OpmateError): void {
+    add(error: OpmateError): void {
       if (isQuiet) return;
+      const { subject = '', message } = error;
       const host = /^[^/]+(?=\/)/.exec(subject)?.[0];
-      const others = code === 'NETWORK' && host !== undefined ? further.get(host) : undefined;
-      if (others !== undefined) return void others.push(subject);
-      if (code === 'NETWORK' && host !== undefined) further.set(host, []);
+      const cause = findSharedCause(error);
+      if (host === undefined || cause === undefined) return logger.log('error', message);
+      const key = `${host} ${cause}`;
+      const others = further.get(key);
+      if (others !== undefined) return void others.names.push(subject);
+      further.set(key, { host, cause, names: [] });
       logger.log('error', message);
     },
     finish(): void {
-      for (const [host, names] of further) {
+      for (const { host, cause, names } of further.values()) {
         if (names.length === 0) continue;
         const shown = `${names.slice(0, maxShownNames).join(', ')}${names.length > maxShownNames ? ', …' : ''}`;
-        logger.log('error', `${host}: unreachable for ${count(names.length, 'further image')}: ${shown}`);
+        logger.log('error', `${host}: ${cause} for ${count(names.length, 'further image')}: ${shown}`);
       }
     },
   };
+}
+
+/** Returns the problem of a host that further images have too; undefined for one of an image. */
+function findSharedCause(error: OpmateError): string | undefined {
+  if (error.code === 'NETWORK') return 'unreachable';
+  const isAboutHost = error instanceof RegistryError && error.status >= 400 && error.status !== 404;
+  return isAboutHost ? error.problem : undefined;
 }
 
 /** Reports whether an error concerns an image, not the whole run. */

@@ -288,6 +288,14 @@ export { diagnoseCatalog } from './api/diagnose-catalog.js';
 export { gateCatalog, type GateCatalogOptions, type GatedCatalog } from './api/gate-catalog.js';
 export { defaultGateProfile, type GateProfile } from './catalog/gate/gate-profile.js';
 export { parseGateProfile } from './catalog/gate/profile-file.js';
+export {
+  addFragmentsToImage,
+  type AddFragmentsOptions,
+  deprecateInImage,
+  type EditCatalogImageOptions,
+  type EditedCatalogImage,
+  removePackagesFromImage,
+} from './api/images/edit-catalog-image.js';
 export { chooseChecks } from './catalog/doctor/checks.js';
 export { parseOpenShiftVersion } from './core/openshift-version.js';
 export {

@@ -87,6 +87,8 @@ export const commands: CommandTree = {
       filter: leaf(() => import('./catalog/filter.js'), { aliases: ['prune'] }),
       doctor: leaf(() => import('./catalog/doctor.js')),
       gate: leaf(() => import('./catalog/gate.js')),
+      'add-fragment': leaf(() => import('./catalog/add-fragment.js')),
+      'rm-package': leaf(() => import('./catalog/rm-package.js')),
       publish: leaf(() => import('./catalog/publish.js')),
       mirror: leaf(() => import('./mirror/catalog-mirror.js')),
     },

@@ -14,7 +14,16 @@ import {
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { startRegistry } from '../../dist/index.js';
+import {
+  buildImage,
+  layerOf,
+  openSession,
+  openTarget,
+  parseReference,
+  pullImage,
+  pushImage,
+  startRegistry,
+} from '../../dist/index.js';
 import { opmate } from './command.js';
 
 /** Families in the order in which they are written; each function writes the cases of one. */
@@ -29,8 +38,13 @@ const families = {
   'validate-fbc': writeValidateFbc,
   pruning: writePruning,
   fips: writeFips,
+  iib: writeIib,
   versions: writeVersions,
 };
+
+/** A line of check.py: family, case, and what differs. */
+const differing =
+  /^DIFFERS (.+?) ((?:missing|bytes|fails|result|unread|values|no |wanted|verdict|findings|images|related|unreleased|compared|error|bundles|triage|failures|errors|unexpected).*)$/gm;
 
 /** Compares the families that have functions, and reports each case that differs. */
 export async function comparePipelines(corpus, report) {
@@ -44,9 +58,7 @@ export async function comparePipelines(corpus, report) {
       const output = await run('python3', [script, half, '--actual', out, name, '--show', '1000']);
       const [, matched, total] = /^(\d+)\/(\d+)$/m.exec(output.stdout) ?? [];
       if (total === undefined) report.check(`pipelines/${name}`, output.stderr.trim().split('\n').at(-1));
-      for (const [, answer, fault] of output.stdout.matchAll(
-        /^DIFFERS (.+?) ((?:missing|bytes|fails|result|unread|values|no |wanted|verdict|findings|images|related|unreleased|compared|error|bundles|triage|failures|errors|unexpected).*)$/gm,
-      ))
+      for (const [, answer, fault] of output.stdout.matchAll(differing))
         report.check(`pipelines/${answer}`, fault);
       for (let index = 0; index < Number(matched); index++) report.check(`pipelines/${name}/${index}`);
     }
@@ -249,6 +261,95 @@ async function writeFips({ half, out, environment }) {
     };
     writeResult('fips', name, path.join(out, 'fips', name), result);
   }
+}
+
+/** Commands for the operations of index builds; others are not offered. */
+const indexCommands = {
+  'add-fragments': ({ fragments }, source) => {
+    const packages = fragments.flatMap((name) => {
+      const directory = path.join(source, name);
+      return existsSync(directory) ? readdirSync(directory) : [];
+    });
+    const allowed = [...packages, ...allowedPackages].join(',');
+    return ['add-fragment', ...fragments.map((name) => path.join(source, name)), '--allow-pruning', allowed];
+  },
+  rm: ({ packages }) => ['rm-package', ...packages],
+  'add-deprecations': (_parameters, _source, schema) => ['deprecate', '--schema', schema],
+};
+
+const allowedPackages = ['alpha', 'beta', 'gamma', 'delta', 'new'].map((name) => `${name}-operator`);
+const hiddenDatabase = 'var/lib/iib/_hidden/do.not.edit.db';
+
+async function writeIib({ half, out, environment, host }) {
+  const session = await openSession({ environment, registry: { useHttp: true } });
+  try {
+    for (const name of casesOf('iib', half)) {
+      const source = path.join(half, 'iib', name);
+      const target = path.join(out, 'iib', name);
+      mkdirSync(target, { recursive: true });
+      const parameters = readJson(path.join(source, 'case.json'));
+      const command = indexCommands[parameters.op];
+      if (command === undefined) {
+        writeResult('iib', name, target, { error: `${parameters.op}: not offered` });
+        continue;
+      }
+      await pushIndex(`${host}/iib/${name}:from`, path.join(source, 'from_index'), session);
+      for (const fragment of parameters.fragments ?? [])
+        mkdirSync(path.join(target, fragment), { recursive: true });
+      const schema = path.join(target, 'schema.json');
+      if (parameters.deprecation_schema) writeFileSync(schema, parameters.deprecation_schema);
+      const [verb, ...args] = command(parameters, source, schema);
+      const index = `${host}/iib/${name}`;
+      const line = ['catalog', verb, `${index}:from`, ...args, '-t', `${index}:to`, '--use-http'];
+      const { exit, stderr } = await opmate(line, target, environment);
+      if (exit !== 0) writeResult('iib', name, target, { error: stderr });
+      else await writeIndex(`${index}:to`, target, name, session);
+    }
+  } finally {
+    await session.close();
+  }
+}
+
+/** Pushes the image of an unpacked index with its hidden database. */
+async function pushIndex(name, directory, session) {
+  const configs = path.join(directory, 'configs');
+  const files = filesBelow(configs).map((file) => ({
+    path: `configs/${file}`,
+    content: readFileSync(path.join(configs, file)),
+  }));
+  files.push({ path: hiddenDatabase, content: readFileSync(path.join(directory, 'index.db')) });
+  const labels = { 'operators.operatorframework.io.index.configs.v1': '/configs' };
+  const target = await openTarget(parseReference(name), session);
+  await pushImage(
+    target.repository,
+    target.reference,
+    await buildImage({ layers: [await layerOf(files)], labels }),
+  );
+  await target.close();
+}
+
+/** Writes the catalog of an index image, and the bundles in its hidden database. */
+async function writeIndex(name, target, answer, session) {
+  const { files } = await pullImage(name, session, { roots: ['configs', hiddenDatabase] });
+  const database = path.join(target, 'index.db');
+  for (const [file, entry] of files.files) {
+    const place = file === hiddenDatabase ? database : path.join(target, file);
+    mkdirSync(path.dirname(place), { recursive: true });
+    writeFileSync(place, await entry.read());
+  }
+  const query =
+    'import sqlite3,sys; print("\\n".join(r[0] for r in sqlite3.connect(sys.argv[1]).execute("select name from operatorbundle")))';
+  const { stdout } = await run('python3', ['-c', query, database]);
+  const bundles = stdout.split('\n').filter(Boolean).sort();
+  rmSync(database);
+  writeResult('iib', answer, target, { db_bundles_after: bundles });
+}
+
+function filesBelow(directory) {
+  if (!existsSync(directory)) return [];
+  return readdirSync(directory, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.relative(directory, path.join(entry.parentPath, entry.name)));
 }
 
 async function writeVersions({ half, out, environment }) {

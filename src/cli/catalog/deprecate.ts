@@ -1,31 +1,47 @@
 import { argument, defineCommand } from '../command/declaration.js';
-import { type FlagValues, flag, required, requiredUnless, text } from '../command/flags.js';
+import { type FlagValues, flag, requiredUnless, text } from '../command/flags.js';
 import { editDryRun } from '../command/shared-flags.js';
 import { decodeUtf8 } from '../../document/go-json.js';
 import { deprecateInCatalog } from '../../api/edit-catalog.js';
 import { reportEdit } from './edit.js';
+import { reportEditedImage } from './edited-image.js';
+import { deprecateInImage } from '../../api/images/edit-catalog-image.js';
+import type { ImageOutput } from '../../api/images/image-output.js';
+import { exitCodes } from '../exit-codes.js';
+import { planImageOutputs, readSignBy, signByFlag } from '../index/image-output.js';
 import type { CommandContext } from '../context.js';
 import { readInput } from '../input.js';
 
 const flags = {
-  package: required(
+  package: requiredUnless(
+    ['schema'],
     text('name', 'package; deprecated itself if neither channel nor bundle is given', { short: 'p' }),
   ),
   channel: text('name', 'channel to deprecate'),
   bundle: text('name', 'bundle to deprecate'),
   message: requiredUnless(
-    ['messageFile', 'undo'],
+    ['messageFile', 'undo', 'schema'],
     text('text', 'deprecation message', { excludes: ['messageFile', 'undo'] }),
   ),
   messageFile: text('file', 'file with the deprecation message; - for stdin', { excludes: ['undo'] }),
   undo: flag('remove the deprecation'),
   dryRun: editDryRun,
+  schema: text('file', 'olm.deprecations blob for an index image', {
+    needs: 'tag',
+    excludes: ['package', 'channel', 'bundle', 'message', 'messageFile', 'undo', 'dryRun'],
+  }),
+  tag: text('reference', 'image to push for an index image', {
+    short: 't',
+    needs: 'schema',
+    group: 'Output',
+  }),
+  signBy: signByFlag,
 };
 
 /** `opmate catalog deprecate`. */
 export const command = defineCommand({
   summary: 'deprecate a package, channel or bundle',
-  arguments: [argument('<directory>', 'catalog directory')],
+  arguments: [argument('<directory>', 'catalog directory, or index image')],
   flags,
   examples: {
     'Deprecate a channel':
@@ -33,11 +49,38 @@ export const command = defineCommand({
     'Remove the deprecation': 'opmate catalog deprecate ./catalog --package demo --channel alpha --undo',
   },
   async runInSession({ context, args: [directory], options, session }) {
+    const { schema: file } = options;
+    if (file !== undefined) {
+      const outputs = await planOutputs(context, options);
+      const schema = { text: decodeUtf8(await readInput(file, context)), file };
+      const edited = await deprecateInImage(directory, schema, session, { outputs });
+      await reportEditedImage(context, session, edited);
+      return exitCodes.done;
+    }
     const message = await getMessage(context, options);
-    const edit = await deprecateInCatalog(directory, session, { ...options, message });
+    const edit = await deprecateInCatalog(directory, session, {
+      ...options,
+      package: options.package ?? '',
+      message,
+    });
     return reportEdit(context, session, directory, options, edit);
   },
 });
+
+/** Returns the destination of an index image, with its signing key. */
+async function planOutputs(
+  context: CommandContext,
+  options: FlagValues<typeof flags>,
+): Promise<ImageOutput[]> {
+  const planned = planImageOutputs({
+    tag: options.tag,
+    push: false,
+    save: undefined,
+    signBy: options.signBy,
+  });
+  const signingKey = await readSignBy(options, context, planned);
+  return planned.map((output) => ({ ...output, signingKey }));
+}
 
 /** Returns the message; undefined to remove the deprecation. Throws UsageError. */
 async function getMessage(

@@ -125,7 +125,7 @@ async function openChosenBases(
 }
 
 /** Changes to an image; paths are relative to its root. */
-interface CatalogPlace {
+export interface CatalogPlace {
   /** Name of the image. */
   name: string;
   /** Directory of the new catalog. */
@@ -142,7 +142,7 @@ interface CatalogPlace {
 
 const usualCache = '/tmp/cache';
 
-function locateCatalog(image: Image, logger: Logger): CatalogPlace {
+export function locateCatalog(image: Image, logger: Logger): CatalogPlace {
   const { labels, name, config } = image;
   const configs = labels[imageLabels.configs];
   const database = labels[imageLabels.database];

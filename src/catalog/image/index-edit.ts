@@ -1,0 +1,178 @@
+import { cp, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { createWarning } from '../../core/diagnostic.js';
+import { type CancelOptions } from '../../core/concurrency.js';
+import { OpmateError } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json-quote.js';
+import { groupBy } from '../../core/groups.js';
+import { type Logger, logDiagnostic } from '../../core/log.js';
+import { encodeGoJson } from '../../document/go-json.js';
+import { lstatIfPresent, listDirectory, readdirIfPresent, statIfPresent } from '../../files/file-status.js';
+import { makeDirectory } from '../../files/make-directory.js';
+import { writeNewFile } from '../../files/write-new-file.js';
+import { validateCatalog } from '../../graph/validate.js';
+import { formatCatalogMessage } from '../../model/catalog-diagnostic.js';
+import type { CatalogFacts } from '../../model/facts.js';
+import { DirectoryCatalog } from '../catalog.js';
+import { readDocuments } from '../documents.js';
+import { openFile } from '../file-access.js';
+import { collectFacts } from '../facts.js';
+
+/** Directory of deprecations beside the packages of an index. (Source: release-engineering/iib.) */
+const deprecationsDirectory = '_operator-deprecations-content';
+
+/** Unpacked catalog of an index, changed in place; paths are relative to its root. */
+export interface IndexTree {
+  root: string;
+  /** Name of the index in messages. */
+  name: string;
+  /** Directories whose content is replaced or removed. */
+  replaced: Set<string>;
+  /** Files that are replaced or removed, outside of these. */
+  files: Set<string>;
+}
+
+interface EditOptions extends CancelOptions {
+  logger: Logger;
+}
+
+/** Unpacked fragment of a catalog. */
+export interface Fragment {
+  root: string;
+  name: string;
+}
+
+/**
+ * Returns the packages of a fragment by directory. Throws OpmateError for a fragment without packages, and for files
+ * beside their directories.
+ */
+export async function readFragment(
+  { root, name }: Fragment,
+  options: EditOptions,
+): Promise<Map<string, string[]>> {
+  const entries = await listDirectory(root, { subject: name });
+  if (entries.length === 0) {
+    throw new OpmateError('INVALID', 'no packages', {
+      subject: name,
+      hint: 'use a fragment with a directory per package',
+    });
+  }
+  const files = entries.filter((entry) => !entry.isDirectory()).map((entry) => quoteGo(entry.name));
+  if (files.length > 0) {
+    throw new OpmateError('INVALID', `files beside the directories of packages: ${files.join(', ')}`, {
+      subject: name,
+      hint: 'move them to the directory of their package',
+    });
+  }
+  const facts = await collectFacts(new DirectoryCatalog(root, name), options);
+  const byDirectory = groupBy(facts.packages, ({ origin }) => topOf(origin?.file ?? '', name));
+  const packages = new Map<string, string[]>();
+  for (const entry of entries) {
+    const names = (byDirectory.get(entry.name) ?? []).map((item) => item.name);
+    packages.set(entry.name, names);
+    for (const packageName of names) {
+      if (packageName === entry.name) continue;
+      const problem = `directory ${quoteGo(entry.name)} has package ${quoteGo(packageName)}`;
+      const hint = 'use the name of the package';
+      logDiagnostic(options.logger, createWarning('directory-name', problem, { subject: name, hint }));
+    }
+  }
+  return packages;
+}
+
+function topOf(file: string, name: string): string {
+  const relative = file.startsWith(`${name}/`) ? file.slice(name.length + 1) : file;
+  return relative.split('/')[0] as string;
+}
+
+/** Replaces whole directories of packages by those of a fragment. */
+export async function addFragment(tree: IndexTree, { root }: Fragment): Promise<void> {
+  for (const entry of await listDirectory(root)) {
+    await removeDirectory(tree, entry.name);
+    await cp(path.join(root, entry.name), path.join(tree.root, entry.name), { recursive: true });
+    tree.replaced.add(entry.name);
+  }
+}
+
+/** Removes the directories of a package, and its deprecations. Returns false if the index has neither. */
+export async function removePackageDirectory(tree: IndexTree, packageName: string): Promise<boolean> {
+  const hasContent = await removeDirectory(tree, packageName);
+  const hasDeprecations = await removeDeprecations(tree, packageName);
+  return hasContent || hasDeprecations;
+}
+
+/** Removes the deprecations of a package. Returns false if it has none. */
+export async function removeDeprecations(tree: IndexTree, packageName: string): Promise<boolean> {
+  const isRemoved = await removeDirectory(tree, `${deprecationsDirectory}/${packageName}`);
+  const parent = path.join(tree.root, deprecationsDirectory);
+  if (isRemoved && (await readdirIfPresent(parent)).length === 0)
+    await removeDirectory(tree, deprecationsDirectory);
+  return isRemoved;
+}
+
+async function removeDirectory(tree: IndexTree, directory: string): Promise<boolean> {
+  const target = path.join(tree.root, directory);
+  if ((await lstatIfPresent(target)) === undefined) return false;
+  await rm(target, { recursive: true });
+  tree.replaced.add(directory);
+  return true;
+}
+
+/** Writes the deprecations of a package in place of older ones. */
+export async function writeDeprecations(tree: IndexTree, packageName: string, text: string): Promise<void> {
+  await removeDirectory(tree, `${deprecationsDirectory}/${packageName}`);
+  const directory = path.join(tree.root, deprecationsDirectory, packageName);
+  await makeDirectory(directory);
+  await writeNewFile(path.join(directory, `${packageName}.json`), text);
+  tree.replaced.add(`${deprecationsDirectory}/${packageName}`);
+}
+
+/** Rewrites all YAML files as JSON, as index builds do. Throws OpmateError for an empty file and for a taken name. */
+export async function convertToJson(tree: IndexTree, options: CancelOptions): Promise<void> {
+  const pending = [''];
+  for (let parent = pending.pop(); parent !== undefined; parent = pending.pop()) {
+    for (const entry of await listDirectory(path.join(tree.root, parent))) {
+      const place = path.posix.join(parent, entry.name);
+      if (entry.isDirectory()) pending.push(place);
+      else if (/\.ya?ml$/.test(entry.name)) await convertFile(tree, place, options);
+    }
+  }
+}
+
+async function convertFile(tree: IndexTree, place: string, options: CancelOptions): Promise<void> {
+  const file = path.join(tree.root, place);
+  const target = place.replace(/\.ya?ml$/, '.json');
+  const handle = await openFile(file, place);
+  let text = '';
+  try {
+    const { size } = await handle.stat();
+    for await (const { value } of readDocuments({ handle, label: place, size }, options)) {
+      if (value !== null) text += `${encodeGoJson(value, { indent: 4 })}\n`;
+    }
+  } finally {
+    await handle.close();
+  }
+  const subject = `${tree.name}: ${place}`;
+  if (text === '') throw new OpmateError('INVALID', 'empty YAML file', { subject, hint: 'remove it' });
+  if ((await statIfPresent(path.join(tree.root, target))) !== undefined) {
+    throw new OpmateError('INVALID', `would replace ${quoteGo(target)}`, {
+      subject,
+      hint: 'rename one of them',
+    });
+  }
+  await writeNewFile(path.join(tree.root, target), text);
+  await rm(file);
+  tree.files.add(place).add(target);
+}
+
+/** Returns the facts of an index. Throws OpmateError with all problems if it is invalid. */
+export async function requireValidIndex(
+  { root, name }: IndexTree,
+  options: EditOptions,
+): Promise<CatalogFacts> {
+  const facts = await collectFacts(new DirectoryCatalog(root, name), options);
+  const { message, problems } = validateCatalog(facts);
+  if (message === undefined) return facts;
+  const details = problems.map((problem) => formatCatalogMessage(problem)).join('; ');
+  throw new OpmateError('INVALID', `the catalog would be invalid: ${details || message}`, { subject: name });
+}

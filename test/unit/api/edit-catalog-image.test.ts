@@ -1,0 +1,140 @@
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import {
+  type Session,
+  addFragmentsToImage,
+  buildCatalogImage,
+  deprecateInImage,
+  inspectImage,
+  openSession,
+  parseReference,
+  pullImage,
+  removePackagesFromImage,
+} from '../../../src/index.js';
+import { failureOf } from '../../support/connect.js';
+import { directoryWith } from '../../support/temporary.js';
+
+/** Returns the blobs of a package with a chain of versions. */
+function catalogOf(name: string, versions: string[]): string {
+  return [
+    { schema: 'olm.package', name, defaultChannel: 'stable' },
+    {
+      schema: 'olm.channel',
+      package: name,
+      name: 'stable',
+      entries: versions.map((version, index) => ({
+        name: `${name}.v${version}`,
+        ...(index > 0 && { replaces: `${name}.v${versions[index - 1]}` }),
+      })),
+    },
+    ...versions.map((version) => ({
+      schema: 'olm.bundle',
+      package: name,
+      name: `${name}.v${version}`,
+      image: `registry.example.com/${name}:v${version}`,
+      properties: [{ type: 'olm.package', value: { packageName: name, version } }],
+    })),
+  ]
+    .map((blob) => JSON.stringify(blob))
+    .join('\n');
+}
+
+interface World {
+  session: Session;
+  root: string;
+  index: string;
+  output(tag: string): { outputs: { to: ReturnType<typeof parseReference> }[] };
+  /** Returns the files of the catalog in an image. */
+  list(tag: string): Promise<string[]>;
+  reference(tag: string): string;
+}
+
+async function openWorld(cache = false): Promise<World> {
+  const session = await openSession();
+  onTestFinished(() => session.close());
+  const root = await directoryWith({
+    'index/widget/catalog.json': catalogOf('widget', ['1.0.0', '1.1.0']),
+    'index/widget/old.yaml': '',
+    'index/gadget/catalog.json': catalogOf('gadget', ['1.0.0']),
+    'fragment/widget/catalog.yaml': catalogOf('widget', ['1.0.0', '1.1.0', '1.2.0']).replaceAll('\n', '\n---\n'),
+    'fragment/new/catalog.json': catalogOf('new', ['0.1.0']),
+    'breaking/widget/catalog.json': catalogOf('widget', ['2.0.0']),
+    'copy/other/catalog.json': catalogOf('gadget', ['1.0.0']),
+    'empty/README.md': '',
+  });
+  const reference = (tag: string): string => `oci:${path.join(root, 'layout')}:${tag}`;
+  const output: World['output'] = (tag) => ({ outputs: [{ to: parseReference(reference(tag)) }] });
+  await buildCatalogImage(path.join(root, 'index'), session, {
+    ...output('from'),
+    baseImage: 'scratch',
+    cache,
+    skipValidation: true,
+  });
+  const list: World['list'] = async (tag) => {
+    const { files } = await pullImage(reference(tag), session, { roots: ['configs'] });
+    return [...files.files.keys()].map((file) => file.replace('configs/', '')).sort();
+  };
+  return { session, root, index: reference('from'), output, list, reference };
+}
+
+describe('edits of index images', () => {
+  it('replaces whole packages in one new layer, on all platforms, reproducibly', async () => {
+    const { session, root, index, output, list, reference } = await openWorld();
+    const fragment = path.join(root, 'fragment');
+    const { changes } = await addFragmentsToImage(index, [fragment], session, output('to'));
+    expect(changes.sort()).toEqual(['added package new', 'replaced package widget']);
+    expect(await list('to')).toEqual(['gadget/catalog.json', 'new/catalog.json', 'widget/catalog.yaml']);
+    const [before, after] = [
+      await inspectImage(index, session),
+      await inspectImage(reference('to'), session),
+    ];
+    expect(after.layers.length).toBe(before.layers.length + 1);
+    expect(after.labels).toEqual(before.labels);
+    const again = await addFragmentsToImage(index, [fragment], session, output('to'));
+    expect(again.images[0]?.isUnchanged).toBe(true);
+    expect(again.images[0]?.platforms.length).toBe(4);
+  });
+
+  it('refuses a fragment that strands installed bundles, unless its package is allowed', async () => {
+    const { session, root, index, output, list } = await openWorld();
+    const fragment = path.join(root, 'breaking');
+    const refused = await failureOf(addFragmentsToImage(index, [fragment], session, output('to')));
+    expect(refused.message).toContain('"widget.v1.0.0", "widget.v1.1.0"');
+    await expect(list('to')).rejects.toThrow();
+    const allowed = { ...output('to'), allowPruning: ['widget'] };
+    await addFragmentsToImage(index, [fragment], session, allowed);
+    expect(await list('to')).toContain('widget/catalog.json');
+  });
+
+  it('refuses a package that is in two directories, and fragments without packages', async () => {
+    const { session, root, index, output } = await openWorld();
+    const copy = addFragmentsToImage(index, [path.join(root, 'copy')], session, output('to'));
+    expect((await failureOf(copy)).message).toContain('gadget');
+    const empty = addFragmentsToImage(index, [path.join(root, 'empty')], session, output('to'));
+    expect((await failureOf(empty)).message).toContain('"README.md"');
+  });
+
+  it('removes packages and rewrites the cache of the image', async () => {
+    const { session, index, output, list, reference } = await openWorld(true);
+    await removePackagesFromImage(index, ['widget', 'none'], session, output('to'));
+    expect(await list('to')).toEqual(['gadget/catalog.json']);
+    const { files } = await pullImage(reference('to'), session, { roots: ['tmp/cache'] });
+    const packages = await files.files.get('tmp/cache/cache/packages.json')?.read();
+    expect(packages?.toString()).not.toContain('widget');
+  });
+
+  it('writes deprecations of a package, and refuses those of missing bundles', async () => {
+    const { session, root, index, output, list } = await openWorld();
+    const deprecate = async (bundle: string): Promise<string[]> => {
+      const file = path.join(root, 'schema.json');
+      const entries = [{ reference: { schema: 'olm.bundle', name: bundle }, message: 'old' }];
+      const text = JSON.stringify({ schema: 'olm.deprecations', package: 'gadget', entries });
+      await writeFile(file, text);
+      await deprecateInImage(index, { text, file }, session, output('to'));
+      return list('to');
+    };
+    expect((await failureOf(deprecate('gadget.v9.9.9'))).message).toContain('gadget.v9.9.9');
+    expect(await deprecate('gadget.v1.0.0')).toContain('_operator-deprecations-content/gadget/gadget.json');
+  });
+});

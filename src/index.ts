@@ -130,6 +130,12 @@ export {
   readClusterTexts,
   type OfferedPackages,
 } from './api/cluster/migration.js';
+export {
+  type ClusterMigration,
+  migrateCluster,
+  type MigrateClusterRequest,
+} from './api/cluster/migrate-cluster.js';
+export type { OperatorPlan } from './solve/migration/operator-plans.js';
 export type { ConvertedSubscription, ConvertOptions } from './solve/migration/convert.js';
 export type { MigrationVerdict } from './solve/migration/verdicts.js';
 export type { MigratedCatalogSource, MigrateCatalogsOptions } from './solve/migration/catalog-sources.js';

@@ -121,6 +121,7 @@ export const commands: CommandTree = {
     {
       predict: leaf(() => import('./cluster/predict.js')),
       upgrade: leaf(() => import('./cluster/upgrade.js')),
+      migrate: leaf(() => import('./cluster/migrate.js')),
     },
     { helpGroup: 'Clusters', exampleOf: ['predict', 'upgrade'] },
   ),

@@ -9,7 +9,7 @@ function kindsOf(apiVersion: string, ...names: readonly string[]): ObjectKind[] 
 }
 
 /** Kinds that bundles may contain, and OLM v0 makes of them. (Source: library-olm, migration.) */
-const bundleKinds: readonly ObjectKind[] = [
+export const objectKinds: readonly ObjectKind[] = [
   ...kindsOf('v1', 'Namespace', 'Secret', 'ConfigMap', 'ServiceAccount', 'Service'),
   ...kindsOf('apps/v1', 'Deployment'),
   ...kindsOf('rbac.authorization.k8s.io/v1', 'ClusterRole', 'ClusterRoleBinding', 'Role', 'RoleBinding'),
@@ -73,7 +73,7 @@ export function collectObjects(cluster: ClusterIndex, operator: InstalledOperato
       findReferenced(cluster, reference),
     ),
     ...cluster.list(kinds.crd, { labels: { 'olm.managed': 'true', [packageLabel]: '' } }),
-    ...bundleKinds.flatMap((kind) => cluster.list(kind, { labels: { 'olm.owner': getName(csv) } })),
+    ...objectKinds.flatMap((kind) => cluster.list(kind, { labels: { 'olm.owner': getName(csv) } })),
     ...ownedObjects(cluster, namespace, getName(csv)),
     ...planObjects(cluster, installPlan, getName(csv)),
   ];
@@ -93,7 +93,7 @@ function findReferenced(cluster: ClusterIndex, reference: JsonObject): JsonObjec
 }
 
 function ownedObjects(cluster: ClusterIndex, namespace: string, csv: string): JsonObject[] {
-  return bundleKinds
+  return objectKinds
     .filter(({ kind }) => !clusterScoped.has(kind))
     .flatMap((kind) => cluster.list(kind, { namespace }))
     .filter((object) =>

@@ -24,11 +24,15 @@ export interface MigrationVerdict {
   warnings: string[];
 }
 
-/** Returns a verdict on every Subscription by namespace and name, then on ClusterExtensions without theirs. */
+/**
+ * Returns a verdict on every Subscription by namespace and name, then on ClusterExtensions without theirs; with `only`, on
+ * one Subscription.
+ */
 export function judgeMigration(
   cluster: ClusterIndex,
   findOffer: FindOffer,
   acknowledged: ReadonlySet<Acknowledgment>,
+  only?: { subscription: string; namespace: string },
 ): MigrationVerdict[] {
   const extensions = new Map(
     cluster
@@ -38,12 +42,16 @@ export function judgeMigration(
   );
   const subscriptions = cluster.list(kinds.subscription);
   const present = new Set(subscriptions.map(getKey));
-  const judged = subscriptions.map((subscription) =>
-    extensions.has(getKey(subscription))
-      ? conflict(subscription)
-      : judge(cluster, subscription, findOffer, acknowledged),
-  );
-  const migrated = [...extensions].filter(([reference]) => !present.has(reference));
+  const isWanted = (subscription: JsonObject): boolean =>
+    only === undefined || getKey(subscription) === `${only.namespace}/${only.subscription}`;
+  const judged = subscriptions
+    .filter(isWanted)
+    .map((subscription) =>
+      extensions.has(getKey(subscription))
+        ? conflict(subscription)
+        : judge(cluster, subscription, findOffer, acknowledged),
+    );
+  const migrated = only === undefined ? [...extensions].filter(([reference]) => !present.has(reference)) : [];
   return [...judged, ...migrated.map(([reference, name]) => alreadyMigrated(reference, name))];
 }
 

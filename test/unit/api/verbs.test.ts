@@ -70,6 +70,7 @@ const verbs: Readonly<Record<string, readonly string[]>> = {
   'bundle render': ['renderBundle', 'writeObjects'],
   'bundle permissions': ['readBundlePermissions', 'rightsBeyond'],
   'bundle check-crd-upgrade': ['checkCrdUpgrade'],
+  'cluster migrate': ['migrateCluster'],
   'deployment create': ['createDeployment', 'encodeDeployment', 'createDeploymentObjectSet'],
   'deployment plan': ['renderDeployments', 'planDeployment'],
   'deployment wait': ['waitForDeployment'],

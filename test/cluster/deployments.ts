@@ -30,8 +30,8 @@ export function deploymentIn(sandbox: Sandbox, namespace: string): DeploymentRun
     file,
     run,
     onFile: (verb, ...args) => run(verb, '-f', file, ...args),
-    start: (args, options = {}) =>
-      sandbox.start(['deployment', ...args, ...cluster()], {
+    start: ([verb = '', ...args], options = {}) =>
+      sandbox.start(['deployment', verb, ...cluster(), ...args], {
         env: { PATH: process.env['PATH'] },
         ...options,
       }),

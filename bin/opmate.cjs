@@ -87,4 +87,9 @@ async function start() {
   if (process.exitCode === 0) writeCache();
 }
 
-void start();
+// A failure before the program reports its own would print the source of the bundle.
+start().catch((error) => {
+  if (process.listenerCount('uncaughtException') > 0) throw error;
+  process.stderr.write(`error: ${process.argv.includes('--debug') ? error.stack : error.message}\n`);
+  process.exitCode = 1;
+});

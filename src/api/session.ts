@@ -1,4 +1,5 @@
 import { homedir, tmpdir } from 'node:os';
+import path from 'node:path';
 import { type Session, type SessionOptions, openSession as openSourceSession } from '../source/session.js';
 
 /**
@@ -10,11 +11,20 @@ export async function openSession(options: Partial<SessionOptions> = {}): Promis
   return openSourceSession({
     ...options,
     environment: options.environment ?? process.env,
-    homeDirectory: options.homeDirectory ?? homedir(),
+    homeDirectory: options.homeDirectory ?? getHomeDirectory(),
     temporaryDirectory: options.temporaryDirectory ?? tmpdir(),
     architecture: options.architecture ?? process.arch,
     registry: { random: drawRandom, ...options.registry },
   });
+}
+
+/** Returns the user's home directory; the root, as container engines set it, for a user without an entry and HOME. */
+export function getHomeDirectory(): string {
+  try {
+    return homedir();
+  } catch {
+    return path.parse(process.execPath).root;
+  }
 }
 
 /** Returns a number from 0 to 1 that spreads requests over time. */

@@ -1,5 +1,6 @@
-import { homedir, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { getHomeDirectory } from '../api/session.js';
 import type { Writable } from 'node:stream';
 import { encodeDiagnostic, formatDiagnostic, formatWithHint } from '../core/diagnostic.js';
 import { diagnosticsFrom, findSharedHint, namesLine } from '../core/diagnostics-error.js';
@@ -34,11 +35,12 @@ export async function main(): Promise<void> {
     cancel.abort(new CancelledError('interrupted'));
   };
   for (const signal of stopSignals) process.on(signal, onSignal);
+  reportUncaught(process.argv.slice(2));
   // Opening a stream takes milliseconds, and many commands use one of the three.
   const context: CommandContext = {
     environment: process.env,
     workingDirectory: process.cwd(),
-    homeDirectory: homedir(),
+    homeDirectory: getHomeDirectory(),
     temporaryDirectory: tmpdir(),
     get stdin() {
       return process.stdin;
@@ -54,20 +56,26 @@ export async function main(): Promise<void> {
     architecture: process.arch,
   };
   const name = path.basename(process.argv[1] ?? 'opmate').replace(/\.c?js$/, '');
-  reportUncaught(process.argv.slice(2), context);
+  reportWarnings(process.argv.slice(2), context);
   process.exitCode = await run(process.argv.slice(2), context, name);
   for (const signal of stopSignals) process.off(signal, onSignal);
 }
 
-/** Reports uncaught errors in the log format, and warnings of Node.js with `--debug`. */
-function reportUncaught(args: readonly string[], context: CommandContext): void {
+/** Reports uncaught errors in the log format. */
+function reportUncaught(args: readonly string[]): void {
   const debug = args.includes('--debug');
   const isJson = wantsJson(args);
   process.on('uncaughtException', (thrown) => {
     const error = reportedError(thrown);
-    const text = isJson ? encodeError(error, context.now(), debug) : describeError(error, debug, plain);
+    const text = isJson ? encodeError(error, new Date(), debug) : describeError(error, debug, plain);
     process.stderr.write(text, () => process.exit(exitCodes.failed));
   });
+}
+
+/** Reports warnings of Node.js with `--debug`. */
+function reportWarnings(args: readonly string[], context: CommandContext): void {
+  const debug = args.includes('--debug');
+  const isJson = wantsJson(args);
   process.removeAllListeners('warning');
   process.on('warning', ({ name, message }) => {
     if (!debug) return;

@@ -2,7 +2,7 @@ import { deprecationKey } from '../model/deprecations.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { getOrAdd, pushTo } from '../core/groups.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
-import { parseVersionRange } from '../core/semver-range.js';
+import { parseConstraint } from '../core/semver-range.js';
 import { type VersionRange } from '../core/semver.js';
 import { type BundleVersion, compareNewestFirst, compareVersionReleases } from './bundle-version.js';
 import { type PackageBundle, type PackageContent } from './resolve-content.js';
@@ -19,7 +19,7 @@ import { schemas } from '../model/declarative-config.js';
 /** Resolution request, as in a ClusterExtension. */
 export interface ResolveRequest {
   packageName: string;
-  /** Version range, see `parseVersionRange`; empty for any version. */
+  /** Version range, see `parseConstraint`; empty for any version. */
   versionRange: string;
   /** Allowed channels; empty for all. */
   channels: readonly string[];
@@ -105,7 +105,7 @@ export interface Resolution {
  */
 export function resolveBundle(request: ResolveRequest, unsorted: readonly ResolveCatalog[]): Resolution {
   const { versionRange } = request;
-  const range = versionRange === '' ? undefined : parseVersionRange(versionRange, 'olm-v1');
+  const range = versionRange === '' ? undefined : parseConstraint(versionRange);
   const judged = [...unsorted]
     .sort((a, b) => compareBytes(a.name, b.name))
     .map((catalog) => judgeCatalog(request, range, catalog));

@@ -32,7 +32,9 @@ export function readLifecycle(value: JsonObject, diagnostics: DiagnosticList): L
   const seen = new Set<string>();
   for (const item of readObjects(root.field('versions'))) {
     const name = minorVersion(item.field('name'));
-    const phases = readObjects(item.field('phases')).flatMap(readPhase);
+    const phaseFields = readObjects(item.field('phases'));
+    const phases = phaseFields.flatMap(readPhase);
+    checkSequence(phaseFields);
     const platforms = item.field('platformCompatibility').isPresent
       ? readObjects(item.field('platformCompatibility')).flatMap(readPlatform)
       : [];
@@ -57,11 +59,34 @@ function readPhase(item: Field): LifecycleVersion['phases'] {
   const name = item.field('name').text();
   const startDate = item.field('startDate').optionalMatching(isDate, 'a date as in 2026-01-31');
   const endDate = item.field('endDate').optionalMatching(isDate, 'a date as in 2026-01-31');
-  if (startDate !== undefined && endDate !== undefined && endDate < startDate) {
-    item.field('endDate').fail(`${endDate} is before the start date ${startDate}`);
+  if (startDate !== undefined && endDate !== undefined && endDate <= startDate) {
+    const place = endDate < startDate ? 'before' : 'equal to';
+    item.field('endDate').fail(`${endDate} is ${place} the start date ${startDate}`);
   }
   if (name === undefined) return [];
   return [{ name, ...(startDate !== undefined && { startDate }), ...(endDate !== undefined && { endDate }) }];
+}
+
+/** Checks that each phase starts on the day after the one before it ends. (Source: fbc-update-planner.) */
+function checkSequence(phases: readonly Field[]): void {
+  const dated = phases.flatMap((phase) => {
+    const [start, end] = [phase.field('startDate').value, phase.field('endDate').value];
+    const isDated = typeof start === 'string' && isDate(start);
+    return isDated ? [{ phase, start, end: typeof end === 'string' && isDate(end) ? end : undefined }] : [];
+  });
+  const inOrder = [...dated].sort((a, b) => (a.start < b.start ? -1 : a.start > b.start ? 1 : 0));
+  for (const [index, { phase, start }] of inOrder.entries()) {
+    const end = inOrder[index - 1]?.end;
+    if (end === undefined || start === dayAfter(end)) continue;
+    const problem = start <= end ? 'overlaps the phase before it' : 'leaves a gap after the phase before it';
+    phase.field('startDate').fail(`${start} ${problem}, which ends on ${end}`);
+  }
+}
+
+function dayAfter(date: string): string {
+  const day = new Date(`${date}T00:00:00Z`);
+  day.setUTCDate(day.getUTCDate() + 1);
+  return day.toISOString().slice(0, 10);
 }
 
 function readPlatform(item: Field): LifecycleVersion['platforms'] {

@@ -31,6 +31,21 @@ beforeAll(async () => {
   await sandbox.write({ 'large/all.json': catalogOf('large', entries), 'widget/all.json': widgetCatalog });
 });
 
+describe('a user without a home directory', () => {
+  it.runIf(process.getuid?.() === 0)('runs every command', async () => {
+    const run = (...args: string[]) =>
+      promisify(execFile)(process.execPath, [commandFile, ...args], {
+        env: { PATH: process.env['PATH'] },
+        cwd: '/',
+        uid: 54321,
+        gid: 54321,
+      });
+    expect((await run('--help')).stdout).toContain('opmate');
+    const { stdout } = await run('render', bundle);
+    expect(stdout).toContain('olm.bundle');
+  });
+});
+
 describe('an error that no command catches', () => {
   // The first write to stdout is followed by an exception outside of any promise.
   const script =

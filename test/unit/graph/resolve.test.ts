@@ -182,6 +182,14 @@ describe('graph/resolve', () => {
     ]);
   });
 
+  it.each(['==1.0.0', '!1.0.0', '1.0.0 - '])(
+    'refuses the range %j of catalogs, as OLM v1 does',
+    (versionRange) => {
+      const given = { main: { bundles: { a: '1.0.0' } } };
+      expect(() => resolve(given, { versionRange })).toThrow('improper constraint');
+    },
+  );
+
   it('does not choose between catalogs of one priority', () => {
     const given = { bundles: { a: '1.0.0' } };
     const { outcome, reason, chosen } = resolve(

@@ -412,6 +412,45 @@ const mistakes: { what: string; blobs: object[]; check: CheckName; says: string;
     says: '2026-01-01 is before the start date 2026-02-01',
   },
   {
+    what: 'a lifecycle phase of no length',
+    blobs: [
+      ...one,
+      lifecycleOf({ name: '1.0', phases: [{ name: 'P0', startDate: '2026-02-01', endDate: '2026-02-01' }] }),
+    ],
+    check: 'lifecycle',
+    says: '2026-02-01 is equal to the start date 2026-02-01',
+  },
+  {
+    what: 'lifecycle phases that overlap',
+    blobs: [
+      ...one,
+      lifecycleOf({
+        name: '1.0',
+        phases: [
+          { name: 'P0', startDate: '2026-01-01', endDate: '2026-02-01' },
+          { name: 'P1', startDate: '2026-02-01', endDate: '2026-03-01' },
+        ],
+      }),
+    ],
+    check: 'lifecycle',
+    says: 'versions[0].phases[1].startDate: 2026-02-01 overlaps the phase before it, which ends on 2026-02-01',
+  },
+  {
+    what: 'lifecycle phases with a gap, in any order',
+    blobs: [
+      ...one,
+      lifecycleOf({
+        name: '1.0',
+        phases: [
+          { name: 'P0', startDate: '2026-02-03', endDate: '2026-03-01' },
+          { name: 'P1', startDate: '2026-01-01', endDate: '2026-02-01' },
+        ],
+      }),
+    ],
+    check: 'lifecycle',
+    says: 'versions[0].phases[0].startDate: 2026-02-03 leaves a gap after the phase before it, which ends on 2026-02-01',
+  },
+  {
     what: 'a lifecycle version that is a number',
     blobs: [...one, lifecycleOf({ name: '1.0', phases: [] }, { name: 1.1, phases: [] })],
     check: 'lifecycle',
@@ -597,6 +636,15 @@ describe('diagnoseCatalog', () => {
     expect(await diagnose([])).toMatchObject([
       { code: 'empty-catalog', severity: 'warning', problem: 'the catalog has no blobs' },
     ]);
+  });
+
+  it('accepts lifecycle phases that follow one another day by day', async () => {
+    const phases = [
+      { name: 'Full support', startDate: '2024-01-17', endDate: '2024-02-28' },
+      { name: 'Maintenance support', startDate: '2024-02-29', endDate: '2024-12-31' },
+      { name: 'Extended', startDate: '2025-01-01' },
+    ];
+    expect(await diagnose([...one, lifecycleOf({ name: '1.0', phases })])).toEqual([]);
   });
 
   it('reports the line to change', async () => {

@@ -288,7 +288,7 @@ export {
 } from './api/images/build-catalog-image.js';
 export { type ImageOutput, readSigningKey, type StoredImage } from './api/images/image-output.js';
 export { type VerifiedImage, verifyImages, type VerifyImagesOptions } from './api/images/verify-images.js';
-export { diffCatalogs } from './api/diff-catalogs.js';
+export { diffCatalogs, findBreaking } from './api/diff-catalogs.js';
 export { type CatalogDiff, isSameCatalog } from './catalog/diff/diff.js';
 export { diagnoseCatalog } from './api/diagnose-catalog.js';
 export { gateCatalog, type GateCatalogOptions, type GatedCatalog } from './api/gate-catalog.js';

@@ -1,4 +1,6 @@
 import { type CatalogDiff, diffCatalogs as compareSnapshots } from '../catalog/diff/diff.js';
+import { type BreakingChange, findBreakingChanges } from '../catalog/diff/breaking.js';
+import { collectFacts } from '../catalog/facts.js';
 import { type CatalogSnapshot, takeSnapshot } from '../catalog/diff/snapshot.js';
 import type { Catalog } from '../catalog/catalog.js';
 import { OpmateError } from '../core/errors.js';
@@ -32,6 +34,25 @@ export async function diffCatalogs(
       return compareSnapshots(before, after, session);
     }),
   );
+}
+
+/**
+ * Returns the changes that break clusters which use the older catalog: installed bundles without an upgrade, lost edges,
+ * heads that move back, other default channels, and other images of the same bundle. Throws as `diffCatalogs`.
+ */
+export async function findBreaking(
+  from: string,
+  to: string,
+  session: Session,
+  options: { packages?: readonly string[] | undefined } = {},
+): Promise<BreakingChange[]> {
+  const packages = options.packages === undefined ? undefined : new Set(options.packages);
+  const { signal, logger } = session;
+  const read = (reference: string) =>
+    withCatalog(reference, session, ({ catalog }) =>
+      collectFacts(catalog, { signal, logger }).catch(throwAbout(reference)),
+    );
+  return findBreakingChanges(await read(from), await read(to), packages);
 }
 
 /** A package that is in neither catalog is a typing error, not an equal package. */

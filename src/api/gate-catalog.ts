@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { Catalog } from '../catalog/catalog.js';
+import { checkBreaking } from '../catalog/gate/breaking.js';
 import { selectForScan, type ScanSelection } from '../catalog/gate/fips.js';
 import { type GateContent, readGateContent } from '../catalog/gate/gate-content.js';
 import { type GateName, type GateVerdict, gateNames } from '../catalog/gate/gate.js';
@@ -92,6 +93,9 @@ export async function gateCatalog(
     );
   }
   if (index !== undefined && gates.includes('pruning')) verdicts.push(checkPruning(content, index, profile));
+  if (index !== undefined && gates.includes('breaking')) {
+    verdicts.push(checkBreaking(content, index, profile, session.now()));
+  }
   let scan: ScanSelection | undefined;
   if (index !== undefined && gates.includes('fips')) {
     scan = selectForScan(content, index, await read(options.previous), profile);

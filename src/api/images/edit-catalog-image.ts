@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { type ListedFile, listFiles } from '../../bundle/image-files.js';
 import { DirectoryCatalog } from '../../catalog/catalog.js';
-import { findOrphans } from '../../catalog/edit/orphans.js';
+import { findStranded } from '../../catalog/diff/breaking.js';
 import { collectFacts } from '../../catalog/facts.js';
 import {
   type Fragment,
@@ -23,9 +23,7 @@ import { openJsonFile } from '../../document/document.js';
 import { statIfPresent } from '../../files/file-status.js';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { makeDirectory } from '../../files/make-directory.js';
-import { type ChannelEntry, schemas } from '../../model/declarative-config.js';
-import type { CatalogFacts } from '../../model/facts.js';
-import { type Version, parseVersion, tryParse } from '../../core/semver.js';
+import { schemas } from '../../model/declarative-config.js';
 import { type CatalogPlace, locateCatalog } from '../../mirror/selection/rebuilt-catalog.js';
 import { type Image, extractImage } from '../../oci/image/image.js';
 import { type BuiltImage, buildImage, openBases, readWholeConfig } from '../../oci/image/image-builder.js';
@@ -100,9 +98,10 @@ export async function addFragmentsToImage(
     for (const fragment of opened) await addFragment(tree, fragment);
     const after = await requireValidIndex(tree, session);
     const allowed = new Set(options.allowPruning);
-    const stranded = listStranded(before, after, packages, allowed);
-    if (stranded.length > 0) {
-      const names = joinNames(stranded);
+    const wanted = new Set([...packages].filter((name) => !allowed.has(name)));
+    const stranded = new Set(findStranded(before, after, wanted).map(({ bundle = '' }) => bundle));
+    if (stranded.size > 0) {
+      const names = joinNames([...stranded]);
       throw new OpmateError('INVALID', `installed bundles would have no upgrade: ${names}`, {
         subject: index,
         hint: 'keep them, or allow pruning of their packages',
@@ -112,33 +111,6 @@ export async function addFragmentsToImage(
     for (const name of packages) changes.push(`${known.has(name) ? 'replaced' : 'added'} package ${name}`);
     return changes;
   });
-}
-
-/** Returns the bundles that lose their way to a channel head, of packages that are not allowed to lose any. */
-function listStranded(
-  before: CatalogFacts,
-  after: CatalogFacts,
-  packages: ReadonlySet<string>,
-  allowed: ReadonlySet<string>,
-): string[] {
-  const channelsOf = ({ channels }: CatalogFacts, name: string): Map<string, readonly ChannelEntry[]> =>
-    new Map(channels.filter((channel) => channel.package === name).map((item) => [item.name, item.entries]));
-  const versions = new Map<string, Version>();
-  for (const { name, packageProperties } of before.bundles) {
-    const version = tryParse(parseVersion, packageProperties[0]?.version ?? '');
-    if (version !== undefined) versions.set(name, version);
-  }
-  const stranded = [...packages]
-    .filter((name) => !allowed.has(name))
-    .flatMap((name) => {
-      const own = new Set(
-        before.bundles.filter((bundle) => bundle.package === name).map((bundle) => bundle.name),
-      );
-      const known = new Map([...versions].filter(([bundle]) => own.has(bundle)));
-      const orphans = findOrphans(channelsOf(before, name), channelsOf(after, name), known);
-      return orphans.flatMap(({ bundles }) => bundles);
-    });
-  return [...new Set(stranded)];
 }
 
 /**

@@ -1,3 +1,14 @@
+/** A breaking change that is accepted for some time; fields that are missing match any value. */
+export interface AllowedChange {
+  code: string;
+  package: string;
+  channel?: string | undefined;
+  bundle?: string | undefined;
+  reason: string;
+  /** Date or time after which it is an error again. */
+  expires: string;
+}
+
 /** Values that gates compare with; users may replace them in a file. */
 export interface GateProfile {
   /** Base images of fragments, without tag. */
@@ -10,6 +21,8 @@ export interface GateProfile {
   scannedSubscriptions: readonly string[];
   /** Bundles of subscriptions created before this time are not scanned. */
   scannedFrom: string;
+  /** Accepted breaking changes. */
+  allowed: readonly AllowedChange[];
 }
 
 const baseImages = ['openshift4', 'openshift5'].flatMap((group) => [
@@ -32,4 +45,5 @@ export const defaultGateProfile: GateProfile = {
     'OpenShift Platform Plus',
   ],
   scannedFrom: '2025-01-31T00:00:00Z',
+  allowed: [],
 };

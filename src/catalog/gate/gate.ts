@@ -1,7 +1,7 @@
 import type { CatalogDiagnostic } from '../../model/catalog-diagnostic.js';
 
-/** Gates by name. (Source: tasks of konflux-ci/konflux-operator-tasks.) */
-export const gateNames = ['validate-fbc', 'pruning', 'fips'] as const;
+/** Gates by name. (Source of the first three: tasks of konflux-ci/konflux-operator-tasks.) */
+export const gateNames = ['validate-fbc', 'pruning', 'fips', 'breaking'] as const;
 export type GateName = (typeof gateNames)[number];
 
 /** Verdict of a gate. */

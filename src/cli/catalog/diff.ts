@@ -1,8 +1,10 @@
 import { catalogForms } from '../../api/open-catalog.js';
 import { argument, defineCommand } from '../command/declaration.js';
-import { list } from '../command/flags.js';
+import { flag, list } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
-import { diffCatalogs } from '../../api/diff-catalogs.js';
+import { encodeDiagnostic, formatWithHint } from '../../core/diagnostic.js';
+import { printable } from '../printable.js';
+import { diffCatalogs, findBreaking } from '../../api/diff-catalogs.js';
 import { isSameCatalog } from '../../catalog/diff/diff.js';
 import { diffMarkdown, diffText } from './diff-text.js';
 import { exitCodes } from '../exit-codes.js';
@@ -18,6 +20,9 @@ export const command = defineCommand({
   ],
   flags: {
     package: list('name', 'compare only these packages', { short: 'p', group: 'Selection' }),
+    breaking: flag('show only changes that break clusters which use the older catalog', {
+      group: 'Selection',
+    }),
     output: outputFormat(['text', 'json', 'markdown'], { default: 'text' }),
   },
   examples: {
@@ -25,7 +30,15 @@ export const command = defineCommand({
     'Write release notes': 'opmate catalog diff ./older-catalog ./catalog -o markdown',
   },
   async runInSession({ context, args: [from, to], options, session }) {
-    const { output, package: names } = options;
+    const { output, package: names, breaking } = options;
+    if (breaking) {
+      const changes = await findBreaking(from, to, session, { packages: names });
+      const lines = changes.map((change) => `${printable(formatWithHint(change))} [${change.code}]\n`);
+      const text = lines.length === 0 ? 'no breaking changes\n' : lines.join('');
+      const data = output === 'json' ? encodeData({ breaking: changes.map(encodeDiagnostic) }, output) : text;
+      await writePieces(context, session, [data]);
+      return changes.length === 0 ? exitCodes.done : exitCodes.findings;
+    }
     const diff = await diffCatalogs(from, to, session, { packages: names });
     const text =
       output === 'json'

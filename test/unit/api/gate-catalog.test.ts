@@ -117,6 +117,33 @@ describe('gates of a catalog fragment', () => {
     });
   });
 
+  it('reports changes that break clusters, unless the profile allows them for some time', async () => {
+    const session = await open();
+    const root = await directoryWith({
+      'fragment/widget/catalog.json': widget({ entries: ['widget.v1.1.0'] }),
+      'index/widget/catalog.json': widget({ entries: ['widget.v1.0.0', 'widget.v1.2.0'] }),
+    });
+    const gate = async (profile: string): Promise<string[]> => {
+      const { verdicts } = await gateCatalog(path.join(root, 'fragment'), session, {
+        against: path.join(root, 'index'),
+        gates: ['breaking'],
+        profile: parseGateProfile(profile, 'profile.yaml'),
+      });
+      return (verdicts[0]?.findings ?? []).map(({ severity, code }) => `${severity} ${code}`);
+    };
+    const found = await gate('{}');
+    expect(found).toEqual([
+      'error breaking-bundle-stranded',
+      'error breaking-bundle-stranded',
+      'error breaking-head-moved-back',
+    ]);
+    const allow = (expires: string): string =>
+      `allowed:\n- code: head-moved-back\n  package: widget\n  reason: withdrawn\n  expires: "${expires}"\n`;
+    expect(await gate(allow('2999-01-01'))).toContain('notice breaking-head-moved-back');
+    expect(await gate(allow('2020-01-01'))).toContain('error breaking-head-moved-back');
+    expect(() => parseGateProfile('allowed:\n- code: typo\n', 'profile.yaml')).toThrow('profile.yaml:2');
+  });
+
   it('refuses a gate that needs an index without one', async () => {
     const session = await open();
     const root = await directoryWith({ 'widget/catalog.json': widget({ entries: ['widget.v1.0.0'] }) });

@@ -1,4 +1,4 @@
-import { cp, mkdir, symlink, writeFile } from 'node:fs/promises';
+import { cp, mkdir, readFile, readdir, rename, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
@@ -158,6 +158,12 @@ insecure = true
     await cp(path.join(sandbox.work, 'world/bundle'), path.join(bundleOfOperator, '../1.1.0'), {
       recursive: true,
     });
+    const manifests = path.join(bundleOfOperator, '../1.1.0/manifests');
+    for (const name of await readdir(manifests)) {
+      const text = await readFile(path.join(manifests, name), 'utf8');
+      if (!/kind: ?"?ClusterServiceVersion|"kind": ?"ClusterServiceVersion/.test(text)) continue;
+      await rename(path.join(manifests, name), path.join(manifests, 'demo.clusterserviceversion.yaml'));
+    }
     await sandbox.write({
       'world/operators/demo/1.1.0/release-config.yaml': {
         catalog_templates: [{ template_name: 'v4.18.yaml', channels: ['stable'] }],

@@ -35,6 +35,7 @@ const elsewhere: Readonly<Record<string, string>> = {
   'opmate repo release demo 1.1.0 --image registry.example.com/demo/bundle:v1.1.0 --dry-run':
     'repo/release-bundle.test.ts, with a matching template',
   'opmate repo changes --base origin/main': 'repo/check-repository.test.ts, with a Git repository',
+  'opmate repo changes --base origin/main -o json': 'repo/check-repository.test.ts, with a Git repository',
 };
 
 /** Examples that end with another code than 0, because they find something. */

@@ -43,6 +43,8 @@ export const command = defineCommand({
   examples: {
     'Check a fragment against a released index':
       'opmate catalog gate ./catalog --against ./catalog --gate pruning',
+    'Print the result as Konflux reads it':
+      'opmate catalog gate ./catalog --against ./catalog --gate pruning -o konflux',
   },
   async runInSession({ context, args: [fragment], options, session }) {
     const { output, against, previous, openshift, baseImage, probe, profile: file, gate: gates } = options;

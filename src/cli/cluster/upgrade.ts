@@ -28,13 +28,9 @@ export const command = defineCommand({
       from: text('release', 'release of the cluster', { defaultText: 'that of its ClusterVersion' }),
       catalog: repeated('version=reference', 'catalog of a version of OpenShift: v4.19=REF'),
     }),
-    imageSet: text(
-      'file',
-      'write an image set configuration per update: FILE with the version before its extension',
-      {
-        group: 'Output',
-      },
-    ),
+    imageSet: text('file', 'write an image set per update; the version precedes the extension', {
+      group: 'Output',
+    }),
     output: reportOutput,
   },
   commonFlags: ['to', 'catalog', 'imageSet', 'output'],

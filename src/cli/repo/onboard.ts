@@ -21,6 +21,7 @@ export const command = defineCommand({
   examples: {
     'Show the templates of an operator':
       'opmate repo onboard demo --index v4.18=registry.example.com/demo/catalog:v1 --dry-run',
+    'Write them': 'opmate repo onboard demo --index v4.18=registry.example.com/demo/catalog:v1',
   },
   async runInSession({ context, args: [operator], options, session }) {
     const { repository, index, dryRun } = options;

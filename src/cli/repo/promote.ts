@@ -24,6 +24,7 @@ export const command = defineCommand({
   },
   examples: {
     'Show which operators a new catalog gets': 'opmate repo promote --from v4.18 --to v4.19 --dry-run',
+    'Print them as data': 'opmate repo promote --from v4.18 --to v4.19 --dry-run -o json',
   },
   async runInSession({ context, options, session }) {
     const { repository, output, from, to, rerender, dryRun } = options;

@@ -13,7 +13,10 @@ export const command = defineCommand({
   summary: 'list catalogs and bundles that are out of date, and why; exit with 3 if there are any',
   arguments: [argument('[operator...]', 'operators (default: all)')],
   flags: { ...repositoryFlag, output: outputFormat(['text', 'json', 'yaml'], { default: 'text' }) },
-  examples: { 'Show what is to be rendered or released': 'opmate repo status' },
+  examples: {
+    'Show what is to be rendered or released': 'opmate repo status',
+    'Print it as data': 'opmate repo status -o json',
+  },
   async runInSession({ context, args: [operators], options, session }) {
     const { repository, output } = options;
     const named = operators.length === 0 ? undefined : operators;

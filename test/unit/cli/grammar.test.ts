@@ -35,7 +35,7 @@ describe('the grammar of flags', () => {
 
   it('names a place with --to, never a version or revision', () => {
     expect(
-      // Promotion copies from one directory of catalogs to another, both named by a version.
+      // Promotion and updates lead from one version to another.
       breaking(
         (key, { value = '' }) => key !== 'to' || /file|directory|reference|registry/.test(value),
       ).filter((name) => name !== 'repo promote --to'),

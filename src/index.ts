@@ -131,6 +131,12 @@ export {
   type OfferedPackages,
 } from './api/cluster/migration.js';
 export {
+  type CapturedCluster,
+  captureClusterFiles,
+  captureRunningCluster,
+  toSnapshotList,
+} from './api/cluster/capture-cluster.js';
+export {
   type ClusterMigration,
   migrateCluster,
   type MigrateClusterRequest,

@@ -122,6 +122,7 @@ export const commands: CommandTree = {
       predict: leaf(() => import('./cluster/predict.js')),
       upgrade: leaf(() => import('./cluster/upgrade.js')),
       migrate: leaf(() => import('./cluster/migrate.js')),
+      capture: leaf(() => import('./cluster/capture.js')),
     },
     { helpGroup: 'Clusters', exampleOf: ['predict', 'upgrade'] },
   ),

@@ -1,5 +1,8 @@
+import { createReadStream } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
+import { defaultArchiveLimits } from '../archive/limits.js';
+import { readTar } from '../archive/tar-reader.js';
 import type { CancelOptions } from '../core/concurrency.js';
 import type { Diagnostic } from '../core/diagnostic.js';
 import { LimitError, OpmateError, fileError, throwIfCancelled } from '../core/errors.js';
@@ -12,6 +15,9 @@ const maxFileBytes = 256 * 1024 * 1024;
 const maxTotalBytes = 1024 * 1024 * 1024;
 const maxFiles = 500_000;
 const maxDepth = 50;
+const maxArchiveBytes = 16 * 1024 * 1024 * 1024;
+/** Names of files with objects. */
+const objectName = /\.(?:ya?ml|json)$/i;
 
 /** A text with its name in messages. */
 export interface ClusterText {
@@ -56,6 +62,12 @@ export async function readClusterFiles(
     }
     const file = path.resolve(workingDirectory, place);
     if ((await statIfPresent(file))?.isDirectory() !== true) {
+      if (archiveName.test(place)) {
+        await readArchive(file, place, signal, (inner) => {
+          if (mayContain(inner.content)) addText(inner);
+        });
+        continue;
+      }
       addText({ name: place, content: await readFile(file, place), isNamed: true });
       continue;
     }
@@ -68,6 +80,45 @@ export async function readClusterFiles(
 }
 
 const narrowHint = "omit copies of ClusterServiceVersions: kubectl get … -A -l '!olm.copiedFrom' -o yaml";
+
+const archiveName = /\.(?:tar|tar\.gz|tgz|tar\.zst)$/i;
+
+/** Calls `add` for the .yaml, .yml and .json files of an archive, such as a packed must-gather. */
+async function readArchive(
+  file: string,
+  shown: string,
+  signal: AbortSignal | undefined,
+  add: (file: ClusterFile) => void,
+): Promise<void> {
+  const limits = { ...defaultArchiveLimits, maxUnpackedSize: maxArchiveBytes, maxEntries: maxFiles };
+  let count = 0;
+  try {
+    for await (const { path: name, type, size, body } of readTar(createReadStream(file), {
+      label: shown,
+      limits,
+      signal,
+    })) {
+      if (type !== 'file' || !objectName.test(name)) continue;
+      if (size > maxFileBytes) {
+        throw new LimitError(`${name}: more than ${maxFileBytes} bytes`, { subject: shown });
+      }
+      count++;
+      const pieces: Buffer[] = [];
+      for await (const piece of body) pieces.push(piece);
+      add({ name: `${shown}:${name}`, content: Buffer.concat(pieces), isNamed: false });
+    }
+  } catch (error) {
+    throw fileError(shown, error, { file: shown });
+  }
+  if (count === 0) throw noObjects(shown);
+}
+
+function noObjects(subject: string): OpmateError {
+  return new OpmateError('NOT_FOUND', 'no .yaml, .yml or .json file', {
+    subject,
+    hint: 'specify the output of oc adm must-gather',
+  });
+}
 
 async function readFile(file: string, shown: string): Promise<Buffer> {
   try {
@@ -100,19 +151,14 @@ async function listFiles(
       for (const entry of entries) {
         const name = path.join(inner, entry.name);
         if (entry.isDirectory()) next.push(name);
-        else if (entry.isFile() && /\.(?:ya?ml|json)$/i.test(name)) files.push(name);
+        else if (entry.isFile() && objectName.test(name)) files.push(name);
       }
       if (files.length + next.length > maxFiles)
         throw new LimitError(`more than ${maxFiles} files`, { subject: shown });
     }
     level = next;
   }
-  if (files.length === 0) {
-    throw new OpmateError('NOT_FOUND', 'no .yaml, .yml or .json file', {
-      subject: shown,
-      hint: 'specify the unpacked output directory of oc adm must-gather',
-    });
-  }
+  if (files.length === 0) throw noObjects(shown);
   return files.sort(compareBytes);
 }
 

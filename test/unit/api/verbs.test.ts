@@ -82,6 +82,7 @@ const verbs: Readonly<Record<string, readonly string[]>> = {
   'bundle render': ['renderBundle', 'writeObjects'],
   'bundle permissions': ['readBundlePermissions', 'rightsBeyond'],
   'bundle check-crd-upgrade': ['checkCrdUpgrade'],
+  'cluster capture': ['captureClusterFiles', 'captureRunningCluster', 'toSnapshotList'],
   'cluster migrate': ['migrateCluster'],
   'deployment create': ['createDeployment', 'encodeDeployment', 'createDeploymentObjectSet'],
   'deployment plan': ['renderDeployments', 'planDeployment'],

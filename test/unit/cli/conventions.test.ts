@@ -62,6 +62,7 @@ const failing: Readonly<Record<string, readonly string[]>> = {
   'bundle extract': ['./absent', '-c', 'a'],
   'bundle render': ['./absent', '--install-namespace', 'a'],
   'bundle permissions': ['./absent', '--install-namespace', 'a'],
+  'cluster capture': ['./absent'],
   'cluster migrate': ['./absent'],
   'deployment create': ['widget', '--catalog', './absent', '-n', 'a'],
   'deployment render': ['-f', './absent'],

@@ -2,8 +2,7 @@ import { addNote, withoutHint } from '../core/diagnostics-error.js';
 import { Agent as HttpAgent, STATUS_CODES } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { OpmateError, RegistryError } from '../core/errors.js';
-import { fetchExchange } from '../oci/transport/exchange.js';
-import { guardLookup } from '../oci/transport/guarded-lookup.js';
+import { guardLookup, rememberLookup } from '../oci/transport/guarded-lookup.js';
 import { checkLiteralAddress, type RedirectSource } from '../oci/transport/network-policy.js';
 import { NetworkError } from '../oci/transport/transport-faults.js';
 import { withRetry } from '../oci/transport/transport-retry.js';
@@ -43,10 +42,11 @@ export class HttpRequests {
     checkAuthorities(ca);
     const { idleTimeoutMs, maxAttempts, retryDelayMs, random } = resolveWaits(options);
     const tls = { minVersion: 'TLSv1.2' as const, ...(ca !== undefined && { ca }) };
+    const { lookup: remembered, getAddress } = rememberLookup();
     const getAgent = (protocol: string, lead: RedirectSource | undefined): HttpAgent => {
       const key = `${protocol} ${lead?.kind}`;
-      const lookup = lead && guardLookup(lead.kind);
-      const common = { keepAlive: true, ...(lookup && { lookup }) };
+      const lookup = lead === undefined ? remembered : guardLookup(lead.kind, remembered);
+      const common = { keepAlive: true, lookup };
       const agent =
         this.#agents.get(key) ??
         (protocol === 'http:' ? new HttpAgent(common) : new HttpsAgent({ ...common, ...tls }));
@@ -57,10 +57,9 @@ export class HttpRequests {
     const http = createHttpTransport({
       async routeTo(url, lead) {
         if (lead) checkLiteralAddress(url, lead);
-        return { agent: getAgent(url.protocol, lead), trustPaths, certificateHint };
+        return { agent: getAgent(url.protocol, lead), trustPaths, certificateHint, getAddress };
       },
       idleTimeoutMs,
-      exchange: fetchExchange,
     });
     this.#transport = withRetry(withRedirects(http), {
       maxAttempts,

@@ -15,8 +15,7 @@ import {
   type TlsFiles,
 } from '../transport/certificates.js';
 import { type CredentialOptions, type CredentialOverrides, withCredentialOverrides } from './credentials.js';
-import { type Exchange, fetchExchange } from '../transport/exchange.js';
-import { defaultLookup, guardLookup } from '../transport/guarded-lookup.js';
+import { defaultLookup, guardLookup, rememberLookup } from '../transport/guarded-lookup.js';
 import { type AddressKind, checkLiteralAddress, isAllowedHost } from '../transport/network-policy.js';
 import { readProxies } from '../transport/proxy.js';
 import {
@@ -147,7 +146,7 @@ export function createConnection(options: ConnectionOptions): Connection {
   const readRules = () => (rules ??= readRegistriesConf(files));
 
   /** Sends requests to a registry, and to the servers that its responses lead to. */
-  function createWire(registry: Security, exchange?: Exchange): Transport {
+  function createWire(registry: Security): Transport {
     const isFlagged = (host: string): boolean =>
       registry === 'insecure-by-flag' && typeof insecure === 'function' && insecure(host);
     const http = createHttpTransport({
@@ -165,7 +164,6 @@ export function createConnection(options: ConnectionOptions): Connection {
         return agents.routeTo(url, trust, lead.kind);
       },
       idleTimeoutMs: options.idleTimeoutMs ?? 30_000,
-      exchange,
     });
     return withLog(http, logger);
   }
@@ -289,7 +287,7 @@ export function createConnection(options: ConnectionOptions): Connection {
         }),
       );
     },
-    plainTransport: () => retrying(withRedirects(createWire('verified', fetchExchange))),
+    plainTransport: () => retrying(withRedirects(createWire('verified'))),
     close: agents.close,
   };
 }
@@ -343,20 +341,25 @@ function createAgents(options: ConnectionOptions, readCertificates: CertificateS
     const common = { keepAlive: true, maxSockets: 64, scheduling: 'lifo' as const };
     const { lookup: lookupAddress = defaultLookup } = options;
     // A proxy, which the user named, looks names up itself.
-    const lookup = ledFrom === undefined || proxy ? lookupAddress : guardLookup(ledFrom, lookupAddress);
+    const known = rememberLookup(
+      ledFrom === undefined || proxy ? lookupAddress : guardLookup(ledFrom, lookupAddress),
+    );
+    const { lookup } = known;
+    const getAddress = proxy ? undefined : known.getAddress;
     const direct = { ...common, lookup };
     const host = url.host === dockerHub.host ? dockerHub.registry : url.host;
     const insecureFlag = options.overridesFor?.(host)?.insecureFlag;
     if (url.protocol === 'http:') {
       const agent = proxy ? await openProxy(proxy, common) : new HttpAgent(direct);
       opened.push(agent);
-      return { agent, trustPaths: [], proxy: proxy?.host, lookup, insecureFlag };
+      return { agent, trustPaths: [], proxy: proxy?.host, lookup, getAddress, insecureFlag };
     }
     const certificates = await readCertificates(host, isNamed);
     const tls = { secureContext: getContext(certificates), rejectUnauthorized: verify };
     const agent = proxy ? await openProxy(proxy, common, tls) : new HttpsAgent({ ...direct, ...tls });
     opened.push(agent);
-    return { agent, trustPaths: certificates.trustPaths, proxy: proxy?.host, lookup, insecureFlag };
+    const { trustPaths } = certificates;
+    return { agent, trustPaths, proxy: proxy?.host, lookup, getAddress, insecureFlag };
   }
 
   /** Returns the agent of a proxy: with the TLS options of the host it opens tunnels, without it sends plain HTTP. */

@@ -1,11 +1,40 @@
 import { lookup as systemLookup } from 'node:dns';
-import type { LookupFunction } from 'node:net';
-import { type AddressKind, addressKind, mayLeadTo } from './network-policy.js';
+import { type LookupFunction, isIP } from 'node:net';
+import { type AddressKind, addressKind, getBareHost, mayLeadTo } from './network-policy.js';
 
 /** Code of the error for a host name without allowed addresses; its message is the first address. */
 export const refusedAddressCode = 'OPMATE_REFUSED_ADDRESS';
 
 export const defaultLookup: LookupFunction = systemLookup as LookupFunction;
+
+/**
+ * Returns a lookup that remembers its results, and a function that returns the address of a server once it is connected:
+ * a public one if its name has any, since the rules for redirects from public servers are the strictest.
+ */
+export function rememberLookup(lookup: LookupFunction = defaultLookup): {
+  lookup: LookupFunction;
+  getAddress: (url: URL) => string | undefined;
+} {
+  const known = new Map<string, readonly string[]>();
+  return {
+    lookup: (name, options, done) => {
+      lookup(name, options, (error, result, family) => {
+        if (!error)
+          known.set(
+            name.replace(/\.$/, '').toLowerCase(),
+            Array.isArray(result) ? result.map(({ address }) => address) : [result],
+          );
+        done(error, result as string, family);
+      });
+    },
+    getAddress: (url) => {
+      const host = getBareHost(url);
+      if (isIP(host) !== 0) return host;
+      const addresses = known.get(host) ?? [];
+      return addresses.find((address) => addressKind(address) === 'public') ?? addresses[0];
+    },
+  };
+}
 
 /**
  * Returns a lookup that filters the addresses of redirects and token servers. The connection uses the checked addresses,

@@ -4,7 +4,7 @@ import { pipeline, Readable, Transform } from 'node:stream';
 import { Deadlines, onAbort } from '../../core/concurrency.js';
 import { CancelledError, OpmateError, systemCode, throwIfCancelled } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
-import { type Exchange, httpExchange } from './exchange.js';
+import { exchange } from './exchange.js';
 import { createTicker, type ProgressWatch, watchProgress } from './progress-watch.js';
 import { receiveResponse } from './received-response.js';
 import { refusedAddressCode } from './guarded-lookup.js';
@@ -60,6 +60,8 @@ export interface Transport {
 /** Route of requests to a host. */
 export interface AgentRoute extends Route {
   agent: Agent;
+  /** Returns the IP address of the server, once it is connected; undefined behind a proxy. */
+  getAddress?: ((url: URL) => string | undefined) | undefined;
 }
 
 interface HttpTransportOptions {
@@ -67,13 +69,10 @@ interface HttpTransportOptions {
   routeTo(url: URL, lead: RedirectSource | undefined): Promise<AgentRoute>;
   /** Time limit without progress: while connecting, waiting for the response, or in a body. */
   idleTimeoutMs: number;
-  /** Default: `httpExchange`. */
-  exchange?: Exchange | undefined;
 }
 
 /** Returns the transport that sends requests, without redirects and decompression. */
 export function createHttpTransport(options: HttpTransportOptions): Transport {
-  const { exchange = httpExchange } = options;
   const ticker = createTicker(options.idleTimeoutMs);
   const deadlines = new Deadlines();
   return {
@@ -111,12 +110,7 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
           upload = request.body as Buffer | undefined;
           watch.wait(patience);
         }
-        const {
-          status,
-          headers,
-          body,
-          address: peer,
-        } = await exchange(url, {
+        const { status, headers, body } = await exchange(url, {
           method: request.method,
           headers: requestHeaders(request, content?.size),
           body: upload,
@@ -129,7 +123,7 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
         if (status === 407) throw proxyFault(url.host, route.proxy ?? 'proxy', 407);
         deadlines.remove(expiry);
         const length = headers.get('content-length');
-        const address = route.proxy === undefined ? peer : undefined;
+        const address = route.getAddress?.(url);
         const received = receiveResponse(
           { status, headers, url: url.href, address },
           {

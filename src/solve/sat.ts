@@ -42,6 +42,12 @@ export class SatSolver {
   readonly #trail: Literal[] = [];
   readonly #levelStarts: number[] = [];
   #next = 0;
+  /** Assumptions of the last question, one per level. */
+  #assumed: readonly Literal[] = [];
+  /** Variables below are assigned, or have been in a conflict. */
+  #cursor = 1;
+  /** Variables that have been in a conflict. */
+  readonly #active = new Set<number>();
   /** Values of the last model, by variable. */
   #model: number[] = [];
 
@@ -95,7 +101,10 @@ export class SatSolver {
 
   /** Finds a model in which all assumptions are true. Throws LimitError at the limit of steps. */
   solve(assumptions: readonly Literal[]): SatResult {
-    this.#backTo(0);
+    // What equal assumptions led to stays: questions of one search differ in their last ones.
+    const differing = assumptions.findIndex((literal, index) => literal !== this.#assumed[index]);
+    this.#backTo(differing < 0 ? Math.min(assumptions.length, this.#assumed.length) : differing);
+    this.#assumed = assumptions;
     if (this.#isRefuted) return { satisfiable: false, core: [] };
     for (;;) {
       const conflict = this.#propagate();
@@ -147,6 +156,7 @@ export class SatSolver {
     if (this.#levelStarts.length <= level) return;
     const start = this.#levelStarts[level] as number;
     for (const literal of this.#trail.splice(start)) this.#values[Math.abs(literal)] = 0;
+    this.#cursor = 1;
     this.#levelStarts.length = level;
     this.#next = Math.min(this.#next, start);
   }
@@ -261,19 +271,23 @@ export class SatSolver {
   #bump(variable: number): void {
     const activity = (this.#activity[variable] as number) + this.#increment;
     this.#activity[variable] = activity;
+    this.#active.add(variable);
     if (activity < 1e100) return;
     for (const [index, value] of this.#activity.entries()) this.#activity[index] = value * 1e-100;
     this.#increment *= 1e-100;
   }
 
+  /** Returns the negation of an open variable: of the most active one, then of others in their order. */
   #decide(): Literal | undefined {
     let best: number | undefined;
-    for (let variable = 1; variable < this.#values.length; variable++) {
+    for (const variable of this.#active) {
       if (this.#values[variable] !== 0) continue;
       if (best === undefined || (this.#activity[variable] as number) > (this.#activity[best] as number))
         best = variable;
     }
-    return best === undefined ? undefined : -best;
+    if (best !== undefined) return -best;
+    while (this.#cursor < this.#values.length && this.#values[this.#cursor] !== 0) this.#cursor++;
+    return this.#cursor < this.#values.length ? -this.#cursor : undefined;
   }
 
   /** Returns the assumptions that make another one false, with it. */

@@ -47,6 +47,8 @@ interface PredictOptions {
 }
 
 const maxOrders = 16;
+/** Maximum number of Subscriptions and versions of which each comes first once; of more only two orders are tried. */
+const maxShuffled = 64;
 
 /** Predicts what OLM v0 does with the Subscriptions of a namespace, round by round. Throws LimitError. */
 export function predictNamespace(
@@ -160,6 +162,7 @@ function* listOrders(state: NamespaceState): Generator<ResolutionOrder> {
     for (let rotation = 1; rotation <= 3; rotation++) yield { ...defaultOrder, channelRotation: rotation };
   if (count < 2) return;
   yield { ...defaultOrder, orderAnchors: (anchors) => anchors.toReversed() };
+  if (count > maxShuffled) return;
   for (let first = 1; first < Math.min(count, maxOrders); first++)
     yield { ...defaultOrder, orderAnchors: (anchors) => moveToFront(anchors, first) };
 }

@@ -67,7 +67,7 @@ function errorDifference(got, expected) {
 }
 
 function missingLine(stderr, message) {
-  const lines = stderr.split('\n');
+  const lines = stderr.replace(/^error: /gm, '').split('\n');
   for (const line of message) {
     if (lines.includes(line)) continue;
     if (guide.test(message.join('\n')) && namesOf(line).every((name) => stderr.includes(name))) continue;

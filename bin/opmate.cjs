@@ -5,6 +5,8 @@ const {
   accessSync,
   constants,
   existsSync,
+  lstatSync,
+  mkdirSync,
   readFileSync,
   renameSync,
   statSync,
@@ -61,6 +63,29 @@ function writeWhole(file, data) {
   }
 }
 
+/**
+ * Enables Node.js's cache of compiled modules in a private directory: code of another user would run from the default one,
+ * which has a predictable name in the shared temporary directory.
+ */
+function enablePrivateCache() {
+  const { enableCompileCache } = require('node:module');
+  const { env, getuid } = process;
+  const parent = env.XDG_CACHE_HOME || (env.HOME && path.join(env.HOME, '.cache'));
+  if (enableCompileCache === undefined || !parent || !path.isAbsolute(parent)) return;
+  try {
+    const own = path.join(parent, 'opmate');
+    const directory = path.join(own, 'compiled');
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    const isPrivate = [own, directory].every((part) => {
+      const stats = lstatSync(part);
+      return stats.isDirectory() && stats.uid === (getuid?.() ?? stats.uid) && (stats.mode & 0o022) === 0;
+    });
+    if (isPrivate) enableCompileCache(directory);
+  } catch {
+    // Without a cache, the start takes longer.
+  }
+}
+
 async function start() {
   // Places in src for --debug are those of modules; reading their maps costs time.
   const isDebugged = process.argv.includes('--debug');
@@ -71,7 +96,7 @@ async function start() {
       process.exitCode = 1;
       return;
     }
-    require('node:module').enableCompileCache?.();
+    enablePrivateCache();
     if (isDebugged) process.setSourceMapsEnabled(true);
     const { main } = await import('../lib/main.js');
     return main();

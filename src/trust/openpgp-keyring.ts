@@ -2,13 +2,21 @@ import { OpmateError } from '../core/errors.js';
 import { inContext } from '../core/diagnostics-error.js';
 import { type Packet, packetType, readArmor, readPackets } from './openpgp-packets.js';
 import { type PublicKeyPacket, readPublicKey } from './openpgp-public-key.js';
-import { type SignaturePacket, readSignature, signatureProblem } from './openpgp-signature.js';
+import { type SignaturePacket, hasExpired, readSignature, signatureProblem } from './openpgp-signature.js';
 
 /** A key or subkey of a keyring, with its self-signed properties. */
 export interface SigningKey extends PublicKeyPacket {
   /** Fingerprint of the primary key, which identifies the owner. */
   primaryFingerprint: string;
-  /** Expiry in seconds since 1970; undefined: never. */
+  /** Expiry in seconds since 1970, whatever the time; undefined: never. */
+  expires: number | undefined;
+  /** Returns problem and expiry at a time in seconds since 1970: self-signatures that expired are ignored. */
+  stateAt(seconds: number): KeyState;
+}
+
+/** Whether a key can be used. */
+interface KeyState {
+  problem: string | undefined;
   expires: number | undefined;
 }
 
@@ -20,12 +28,18 @@ export interface OpenPgpKeyring {
 interface Certificate {
   primary: PublicKeyPacket;
   primarySignatures: SignaturePacket[];
+  /** Revocations of keys, wherever they are: those of the primary key, and of others, which may be designated. */
+  revocations: SignaturePacket[];
+  foreignRevocations: SignaturePacket[];
   users: { hashed: Buffer; signatures: SignaturePacket[] }[];
   subkeys: { key: PublicKeyPacket; signatures: SignaturePacket[] }[];
 }
 
 /** Maximum number of self-signatures evaluated per owner. */
 const maxSelfSignatures = 1000;
+/** Maximum number of revocations of an owner's keys; with more, the keys are unusable. */
+const maxRevocations = 100;
+const revocationTypes: readonly number[] = [0x20, 0x28];
 const signingFlag = 0x02;
 
 /**
@@ -37,7 +51,8 @@ const signingFlag = 0x02;
  */
 export function parseKeyring(bytes: Buffer, subject: string): OpenPgpKeyring {
   return inContext({ subject }, () => {
-    const keys = readKeyringPackets(bytes).flatMap(getCertificates).flatMap(signingKeys);
+    const certificates = readKeyringPackets(bytes).flatMap(getCertificates);
+    const keys = certificates.flatMap((certificate) => signingKeys(certificate, certificates));
     if (keys.length > 0) return { keys };
     throw new OpmateError('INVALID', 'no public keys of OpenPGP version 4', {
       hint: 'specify a file that gpg --export wrote',
@@ -74,7 +89,10 @@ function getCertificates(packets: Packet[]): Certificate[] {
     if (type === packetType.publicKey) {
       const primary = readPublicKey(body);
       signatures = [];
-      current = primary && { primary, primarySignatures: signatures, users: [], subkeys: [] };
+      current = primary && {
+        ...{ primary, primarySignatures: signatures, users: [], subkeys: [] },
+        ...{ revocations: [], foreignRevocations: [] },
+      };
       if (current !== undefined) certificates.push(current);
     } else if (current === undefined || type === packetType.trust) {
       continue;
@@ -86,9 +104,7 @@ function getCertificates(packets: Packet[]): Certificate[] {
       signatures = [];
       if (key !== undefined) current.subkeys.push({ key, signatures });
     } else if (type === packetType.signature) {
-      const signature = readOwnSignature(body, current.primary);
-      if (signature !== undefined && (signatures?.length ?? 0) < maxSelfSignatures)
-        signatures?.push(signature);
+      addSignature(body, current, signatures);
     } else {
       throw new OpmateError('SYNTAX', `unexpected OpenPGP packet of type ${type} in a keyring`);
     }
@@ -102,15 +118,27 @@ function hashedUser(type: number, body: Buffer): Buffer {
   return Buffer.concat([header, body]);
 }
 
-/** Returns undefined for third-party and unreadable signatures. */
-function readOwnSignature(body: Buffer, primary: PublicKeyPacket): SignaturePacket | undefined {
+/** Adds a signature to the list of what it follows, or a revocation to those of the certificate. Ignores unreadable ones. */
+function addSignature(
+  body: Buffer,
+  certificate: Certificate,
+  signatures: SignaturePacket[] | undefined,
+): void {
+  let signature: SignaturePacket;
   try {
-    const signature = readSignature(body);
-    return isIssuedBy(signature, primary) ? signature : undefined;
+    signature = readSignature(body);
   } catch (error) {
-    if (error instanceof OpmateError) return undefined;
+    if (error instanceof OpmateError) return;
     throw error;
   }
+  const isOwn = isIssuedBy(signature, certificate.primary);
+  const list = isOwn ? signatures : undefined;
+  if (revocationTypes.includes(signature.type)) {
+    const revocations = isOwn ? certificate.revocations : certificate.foreignRevocations;
+    // A critical subpacket of a revocation does not bring a key back.
+    delete signature.problem;
+    if (revocations.length <= maxRevocations) revocations.push(signature);
+  } else if (list !== undefined && list.length < maxSelfSignatures) list.push(signature);
 }
 
 /** Reports whether a signature names this key as its issuer. */
@@ -119,62 +147,113 @@ export function isIssuedBy({ issuer, issuerFingerprint }: SignaturePacket, key: 
   return issuer === key.keyId;
 }
 
-function signingKeys(certificate: Certificate): SigningKey[] {
+function signingKeys(certificate: Certificate, all: readonly Certificate[]): SigningKey[] {
   const { primary, subkeys } = certificate;
-  const { problem, expires, flags } = judgePrimary(certificate);
-  const signingProblem = flags !== undefined && (flags & signingFlag) === 0 ? 'not a signing key' : undefined;
   const shared = { primaryFingerprint: primary.fingerprint };
-  return [
-    { ...primary, ...shared, expires, problem: problem ?? primary.problem ?? signingProblem },
-    ...subkeys.map(({ key, signatures }) => {
-      const own = judgeSubkey(primary, key, signatures);
-      const ends = [expires, own.expires].filter((end) => end !== undefined);
-      const end = ends.length === 0 ? undefined : Math.min(...ends);
-      return { ...key, ...shared, expires: end, problem: problem ?? own.problem ?? key.problem };
-    }),
-  ];
+  const judgeOwner = judgePrimary(certificate, all);
+  const primaryAt = (seconds: number): KeyState => {
+    const { problem, expires, flags } = judgeOwner(seconds);
+    const signingProblem =
+      flags !== undefined && (flags & signingFlag) === 0 ? 'not a signing key' : undefined;
+    return { expires, problem: problem ?? primary.problem ?? signingProblem };
+  };
+  const states = subkeys.map(({ key, signatures }) => {
+    const judge = judgeSubkey(certificate, key, signatures);
+    const stateAt = (seconds: number): KeyState => {
+      const [owner, own] = [judgeOwner(seconds), judge(seconds)];
+      const ends = [owner.expires, own.expires].filter((end) => end !== undefined);
+      const expires = ends.length === 0 ? undefined : Math.min(...ends);
+      return { expires, problem: owner.problem ?? own.problem ?? key.problem };
+    };
+    return { key, stateAt };
+  });
+  return [{ key: primary, stateAt: primaryAt }, ...states].map(({ key, stateAt }) => {
+    return { ...key, ...shared, ...stateAt(-Infinity), stateAt };
+  });
 }
 
-type Judgement = Partial<Pick<SigningKey, 'problem' | 'expires'>> & { flags?: number | undefined };
+/** State at a time in seconds since 1970; at -Infinity nothing has expired. */
+type Judgement = (seconds: number) => Partial<KeyState> & { flags?: number | undefined };
 
-function judgePrimary({ primary, primarySignatures, users }: Certificate): Judgement {
-  const holds = (content: readonly Buffer[]) => (signature: SignaturePacket) =>
-    signatureProblem(signature, content, primary, true) === undefined;
-  const direct = primarySignatures.filter(({ type }) => type === 0x1f || type === 0x20);
-  const overKey = direct.filter(holds([primary.hashed]));
-  if (overKey.some(({ type }) => type === 0x20)) return { problem: 'revoked' };
-  const certifications = users.flatMap(({ hashed, signatures }) => {
-    const own = signatures
+function judgePrimary(certificate: Certificate, all: readonly Certificate[]): Judgement {
+  const { primary, primarySignatures, users } = certificate;
+  const holds = createCheck(primary);
+  const overKey = primarySignatures.filter(({ type }) => type === 0x1f).filter(holds([primary.hashed]));
+  const certified = users.map(({ hashed, signatures }) =>
+    signatures
       .filter(({ type }) => (type >= 0x10 && type <= 0x13) || type === 0x30)
-      .filter(holds([primary.hashed, hashed]));
-    const newest = findNewest(own);
-    return newest === undefined || newest.type === 0x30 ? [] : [newest];
-  });
-  const newest = findNewest([...overKey, ...certifications]);
-  if (newest === undefined) return { problem: primary.problem ?? 'no valid self-signature' };
-  return { expires: findExpiry(primary, newest), flags: newest.keyFlags };
+      .filter(holds([primary.hashed, hashed])),
+  );
+  const problem = findRevocation(certificate, [...overKey, ...certified.flat()], all);
+  if (problem !== undefined) return () => ({ problem });
+  return (seconds) => {
+    const isCurrent = (signature: SignaturePacket): boolean => !hasExpired(signature, seconds);
+    const certifications = certified.flatMap((own) => {
+      const newest = findNewest(own.filter(isCurrent));
+      return newest === undefined || newest.type === 0x30 ? [] : [newest];
+    });
+    const newest = findNewest([...overKey.filter(isCurrent), ...certifications]);
+    if (newest === undefined) return { problem: primary.problem ?? 'no valid self-signature' };
+    return { expires: findExpiry(primary, newest), flags: newest.keyFlags };
+  };
+}
+
+/** Returns a check of self-signatures; one that is older than its key is invalid, as for gpg. */
+function createCheck(key: PublicKeyPacket) {
+  return (content: readonly Buffer[]) => (signature: SignaturePacket) =>
+    (signature.created ?? 0) >= key.created && signatureProblem(signature, content, key, true) === undefined;
+}
+
+/** Returns the problem of a key that its owner or a designated revoker revoked. */
+function findRevocation(
+  { primary, revocations, foreignRevocations }: Certificate,
+  selfSignatures: readonly SignaturePacket[],
+  all: readonly Certificate[],
+): string | undefined {
+  if (revocations.length > maxRevocations) return `more than ${maxRevocations} revocations`;
+  const ofKey = (signature: SignaturePacket): boolean => signature.type === 0x20;
+  const isBy = (key: PublicKeyPacket) => (signature: SignaturePacket) =>
+    signatureProblem(signature, [primary.hashed], key, true) === undefined;
+  if (revocations.filter(ofKey).some(isBy(primary))) return 'revoked';
+  const revokers = new Set(selfSignatures.flatMap((signature) => signature.revokers ?? []));
+  if (revokers.size > 0 && foreignRevocations.length > maxRevocations)
+    return `more than ${maxRevocations} revocations`;
+  for (const fingerprint of revokers) {
+    const named = foreignRevocations.filter(ofKey).filter((signature) => isNamed(signature, fingerprint));
+    const revoker = all.find((other) => other.primary.fingerprint === fingerprint);
+    if (revoker === undefined && named.length > 0)
+      return `revoked by ${fingerprint.slice(-16)}, whose key is missing`;
+    if (revoker !== undefined && named.some(isBy(revoker.primary))) return 'revoked by a designated revoker';
+  }
+  return undefined;
+}
+
+function isNamed({ issuer, issuerFingerprint }: SignaturePacket, fingerprint: string): boolean {
+  return issuerFingerprint === undefined
+    ? issuer === fingerprint.slice(-16)
+    : issuerFingerprint === fingerprint;
 }
 
 function judgeSubkey(
-  primary: PublicKeyPacket,
+  { primary, revocations }: Certificate,
   key: PublicKeyPacket,
   signatures: readonly SignaturePacket[],
 ): Judgement {
   const content = [primary.hashed, key.hashed];
-  const own = signatures
-    .filter(({ type }) => type === 0x18 || type === 0x28)
-    .filter((signature) => signatureProblem(signature, content, primary, true) === undefined);
-  if (own.some(({ type }) => type === 0x28)) return { problem: 'revoked' };
-  const binding = findNewest(own);
-  if (binding === undefined) return { problem: 'not bound to its primary key' };
-  const expires = findExpiry(key, binding);
-  if (((binding.keyFlags ?? 0) & signingFlag) === 0) return { expires, problem: 'not a signing key' };
-  // Otherwise anybody could claim a foreign signing key as a subkey.
-  const { embedded } = binding;
-  const isMutual = embedded?.type === 0x19 && signatureProblem(embedded, content, key, true) === undefined;
-  return {
-    expires,
-    problem: isMutual ? undefined : 'no signature of the subkey over its primary key',
+  const isRevocation = (signature: SignaturePacket): boolean =>
+    signature.type === 0x28 && signatureProblem(signature, content, primary, true) === undefined;
+  if (revocations.some(isRevocation)) return () => ({ problem: 'revoked' });
+  const bindings = signatures.filter(({ type }) => type === 0x18).filter(createCheck(primary)(content));
+  const isBackSignature = createCheck(key)(content);
+  return (seconds) => {
+    const binding = findNewest(bindings.filter((signature) => !hasExpired(signature, seconds)));
+    if (binding === undefined) return { problem: 'not bound to its primary key' };
+    const expires = findExpiry(key, binding);
+    if (((binding.keyFlags ?? 0) & signingFlag) === 0) return { expires, problem: 'not a signing key' };
+    // Otherwise anybody could claim a foreign signing key as a subkey.
+    const { embedded } = binding;
+    const isMutual = embedded?.type === 0x19 && !hasExpired(embedded, seconds) && isBackSignature(embedded);
+    return { expires, problem: isMutual ? undefined : 'no signature of the subkey over its primary key' };
   };
 }
 

@@ -174,8 +174,8 @@ function decompress(body: Buffer, limit: number): Buffer {
   return result.buffer;
 }
 
-const armorBlock =
-  /-----BEGIN PGP ([A-Z ,/0-9]{1,60})-----[ \t]*\r?\n([^]*?)-----END PGP \1-----[ \t]*(?:\r?\n|$)/g;
+const armorBegin = /^-----BEGIN PGP ([A-Z ,/0-9]{1,60})-----[ \t]*\r?$/;
+const armorEnd = /^-----END PGP ([A-Z ,/0-9]{1,60})-----[ \t]*\r?$/;
 
 /** A decoded block of ASCII armor; `kind` is that of its first line: `PUBLIC KEY BLOCK`. */
 interface ArmorBlock {
@@ -187,16 +187,25 @@ interface ArmorBlock {
 export function readArmor(bytes: Buffer): ArmorBlock[] | undefined {
   const text = bytes.toString('latin1');
   if (!/(?:^|\n)-----BEGIN PGP /.test(text)) return undefined;
-  const blocks = [...text.matchAll(armorBlock)].map(([, kind, content]) => ({
-    kind: kind as string,
-    bytes: decodeArmor(content as string),
-  }));
-  if (blocks.length === 0) throw new OpmateError('SYNTAX', 'truncated ASCII armor');
+  const blocks: ArmorBlock[] = [];
+  let open: { kind: string; lines: string[] } | undefined;
+  for (const line of text.split('\n')) {
+    if (open === undefined) {
+      const kind = armorBegin.exec(line)?.[1];
+      // The text of a clear-signed message is no block; its signature is.
+      if (kind !== undefined && kind !== 'SIGNED MESSAGE') open = { kind, lines: [] };
+    } else if (armorEnd.exec(line)?.[1] !== open.kind) open.lines.push(line);
+    else {
+      blocks.push({ kind: open.kind, bytes: decodeArmor(open.lines) });
+      open = undefined;
+    }
+  }
+  if (open !== undefined || blocks.length === 0) throw new OpmateError('SYNTAX', 'truncated ASCII armor');
   return blocks;
 }
 
-function decodeArmor(content: string): Buffer {
-  const lines = content.split(/\r?\n/).map((line) => line.trim());
+function decodeArmor(content: readonly string[]): Buffer {
+  const lines = content.map((line) => line.trim());
   const blank = lines.indexOf('');
   const body = lines.slice(blank + 1).filter((line) => line !== '');
   const checksum =

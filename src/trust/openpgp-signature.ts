@@ -19,6 +19,8 @@ export interface SignaturePacket {
   /** Key ID of the issuer, 16 upper-case hexadecimal digits. */
   issuer?: string;
   issuerFingerprint?: string;
+  /** Fingerprints of keys that may revoke the signed key. */
+  revokers?: string[];
   /** Signature of a subkey over its primary key. */
   embedded?: SignaturePacket;
   /** Reason why the signature is invalid for any content. */
@@ -40,10 +42,11 @@ const hashNames: Readonly<Record<number, string>> = {
 };
 const weakHashes: Readonly<Record<number, string>> = { 1: 'MD5', 2: 'SHA-1', 3: 'RIPEMD-160' };
 
-/** Subpackets that are read here or do not affect validity (RFC 9580, section 5.2.3.7). */
-const harmlessSubpackets = new Set([
-  2, 3, 4, 5, 7, 9, 11, 16, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 39,
-]);
+/**
+ * Critical subpackets that gpg accepts, of which those that affect validity are read here. Notations (20) are refused: none
+ * is known. (Source: GnuPG 2.4, g10/parse-packet.c, can_handle_critical.)
+ */
+const handledSubpackets = new Set([2, 3, 5, 9, 11, 21, 22, 24, 25, 26, 27, 29, 30, 32, 34]);
 
 type UnreadSignature = Omit<SignaturePacket, 'trailer' | 'values'>;
 
@@ -87,6 +90,8 @@ function readSubpackets(area: Buffer, signature: UnreadSignature, isHashed: bool
     const type = typeByte & 0x7f;
     const isCritical = (typeByte & 0x80) !== 0;
     const reader = new PacketReader(areaReader.take(length - 1));
+    if (isCritical && !handledSubpackets.has(type))
+      signature.problem ??= `unknown critical subpacket ${type}`;
     // The unhashed part can be changed in transit: only hints and self-contained signatures are read from it.
     if (type === 16) signature.issuer ??= reader.take(8).toString('hex').toUpperCase();
     else if (type === 33) {
@@ -98,11 +103,22 @@ function readSubpackets(area: Buffer, signature: UnreadSignature, isHashed: bool
     else if (type === 2) signature.created = reader.uint(4);
     else if (type === 3) signature.expiresAfter = reader.uint(4);
     else if (type === 9) signature.keyExpiresAfter = reader.uint(4);
+    else if (type === 12) addRevoker(signature, reader);
     else if (type === 27) signature.keyFlags = reader.remaining > 0 ? reader.uint(1) : 0;
-    else if (isCritical && !harmlessSubpackets.has(type)) {
-      signature.problem ??= `unknown critical subpacket ${type}`;
-    }
   }
+}
+
+/** Reads a revocation key, whose class has the highest bit. (Source: RFC 9580, section 5.2.3.23.) */
+function addRevoker(signature: UnreadSignature, reader: PacketReader): void {
+  const isRevoker = (reader.uint(1) & 0x80) !== 0;
+  reader.take(1);
+  const fingerprint = reader.rest().toString('hex').toUpperCase();
+  if (isRevoker) signature.revokers = [...(signature.revokers ?? []), fingerprint];
+}
+
+/** Reports whether a signature has a lifetime that ended at a time in seconds. */
+export function hasExpired({ created = 0, expiresAfter = 0 }: SignaturePacket, seconds: number): boolean {
+  return expiresAfter !== 0 && created + expiresAfter <= seconds;
 }
 
 /**

@@ -2,7 +2,7 @@ import { LimitError, OpmateError } from '../core/errors.js';
 import { inContext } from '../core/diagnostics-error.js';
 import { type OpenPgpKeyring, type SigningKey, isIssuedBy } from './openpgp-keyring.js';
 import { type Packet, packetType, readArmor, readMessagePackets } from './openpgp-packets.js';
-import { type SignaturePacket, readSignature, signatureProblem } from './openpgp-signature.js';
+import { type SignaturePacket, hasExpired, readSignature, signatureProblem } from './openpgp-signature.js';
 
 /** A valid signature, by its key. */
 interface VerifiedSignature extends Pick<SigningKey, 'keyId' | 'fingerprint' | 'primaryFingerprint'> {
@@ -147,19 +147,19 @@ function messageSignatureProblem(
   key: SigningKey,
   now: Date,
 ): string | undefined {
-  if (key.problem !== undefined) return `unusable key: ${key.problem}`;
+  const seconds = now.getTime() / 1000;
+  const state = key.stateAt(seconds);
+  if (state.problem !== undefined) return `unusable key: ${state.problem}`;
   if (signature.type !== 0x00 && signature.type !== 0x01) return 'not a signature over a document';
   const signed = signature.type === 0x01 ? withNetworkLineEnds(content) : content;
   const problem = signatureProblem(signature, [signed], key);
   if (problem !== undefined) return problem;
-  const seconds = now.getTime() / 1000;
   const { created = 0, expiresAfter = 0 } = signature;
   if (created > seconds) return `created in the future, at ${showTime(created)}`;
   if (created < key.created) return 'created before its key';
-  if (expiresAfter !== 0 && created + expiresAfter <= seconds)
-    return `expired at ${showTime(created + expiresAfter)}`;
-  if (key.expires !== undefined && key.expires <= seconds)
-    return `its key expired at ${showTime(key.expires)}`;
+  if (hasExpired(signature, seconds)) return `expired at ${showTime(created + expiresAfter)}`;
+  if (state.expires !== undefined && state.expires <= seconds)
+    return `its key expired at ${showTime(state.expires)}`;
   return undefined;
 }
 

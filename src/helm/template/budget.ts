@@ -11,6 +11,8 @@ export interface EvaluationLimits {
   maxDepth: number;
   /** Maximum items of one list or map. */
   maxItems: number;
+  /** Maximum characters of all values that functions return together: a chart can keep every one of them. */
+  maxMade: number;
 }
 
 const defaultEvaluationLimits: EvaluationLimits = {
@@ -18,7 +20,11 @@ const defaultEvaluationLimits: EvaluationLimits = {
   maxOutput: 64 * 1024 * 1024,
   maxDepth: 100,
   maxItems: 100_000,
+  maxMade: 256 * 1024 * 1024,
 };
+
+/** Characters for which an item of a list or map counts. */
+const itemLength = 32;
 
 /** Counts the cost of an evaluation. Every method throws a TemplateFault of the kind `limit`. */
 export class Budget {
@@ -26,6 +32,7 @@ export class Budget {
   #steps = 0;
   #output = 0;
   #depth = 0;
+  #made = 0;
 
   constructor(limits: Partial<EvaluationLimits> = {}) {
     this.limits = { ...defaultEvaluationLimits, ...limits };
@@ -55,10 +62,18 @@ export class Budget {
 
   /** Returns the result of a function, unless it is too large. */
   checkValue(value: GoValue): GoValue {
-    if (typeof value === 'string') this.requireLength(value.length);
-    else if (Array.isArray(value)) this.requireItems(value.length);
+    if (typeof value === 'string') {
+      this.requireLength(value.length);
+      this.#countMade(value.length);
+    } else if (Array.isArray(value)) this.requireItems(value.length);
     else if (isGoMap(value)) this.countSteps(1);
     return value;
+  }
+
+  #countMade(length: number): void {
+    this.#made += length;
+    if (this.#made > this.limits.maxMade)
+      throw limitFault(`values of more than ${this.limits.maxMade} characters together`);
   }
 
   /** Throws LimitError before a text exceeds the budget. */
@@ -69,5 +84,6 @@ export class Budget {
   requireItems(items: number): void {
     if (items > this.limits.maxItems) throw limitFault(`a list of more than ${this.limits.maxItems} items`);
     this.countSteps(Math.ceil(items / 10));
+    this.#countMade(items * itemLength);
   }
 }

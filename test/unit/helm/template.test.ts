@@ -339,6 +339,21 @@ describe('helm/template', () => {
       '{{ $d := dict }}{{ range until 60 }}{{ $d = dict "a" $d "b" $d }}{{ end }}{{ $d }}',
     ],
     ['a replacement that grows', '{{ $s := repeat 4000 "a" }}{{ replace "a" (repeat 40000 "b") $s }}'],
+    [
+      'values that are large together',
+      '{{ $d := dict }}{{ range $i := until 600 }}{{ $_ := set $d (toString $i) (repeat 16000000 "a") }}{{ end }}',
+    ],
+    [
+      'values that are large together, and differ',
+      '{{ $s := repeat 8000000 "a" }}{{ $l := list }}{{ range $i := until 600 }}{{ $l = append $l (upper (print $i $s)) }}{{ end }}',
+    ],
+    ['a split with many parts', '{{ $d := split "a" (repeat 16000000 "a") }}'],
+    ['a split into letters', '{{ $d := splitn "" 5 (repeat 16000000 "a") }}'],
+    ['a list of many parts', '{{ $d := splitList "a" (repeat 16000000 "a") }}'],
+    ['many numbers', '{{ $l := list }}{{ range until 1000 }}{{ $l = append $l (until 99999) }}{{ end }}'],
+    ['many matches', '{{ $l := regexFindAll "a" (repeat 16000000 "a") -1 }}'],
+    ['many parts of a pattern', '{{ $l := regexSplit "a" (repeat 16000000 "a") -1 }}'],
+    ['many replacements', '{{ $s := regexReplaceAll "a" (repeat 16000000 "a") "b" }}'],
     ['deep parentheses', `{{ ${'('.repeat(5000)}1${')'.repeat(5000)} }}`],
     ['deep blocks', '{{ if true }}'.repeat(5000) + '{{ end }}'.repeat(5000)],
     [

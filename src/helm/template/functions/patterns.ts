@@ -13,17 +13,25 @@ export function compilePattern(pattern: string, flags = ''): RegExp {
   }
 }
 
-function matches(pattern: string, text: string, count: number, budget: Budget): RegExpExecArray[] {
-  const results: RegExpExecArray[] = [];
+/** Yields matches one by one: a million of them would be larger than their text by far. */
+function* matches(
+  pattern: string,
+  text: string,
+  count: number,
+  budget: Budget,
+): Generator<RegExpExecArray, void, undefined> {
+  let results = 0;
   let end = -1;
   for (const match of text.matchAll(compilePattern(pattern, 'g'))) {
-    if (count >= 0 && results.length >= count) break;
+    if (count >= 0 && results >= count) break;
     budget.countSteps(1);
     // In Go, an empty match does not follow another match directly.
-    if (match[0] !== '' || match.index !== end) results.push(match);
+    if (match[0] !== '' || match.index !== end) {
+      results++;
+      yield match;
+    }
     end = match.index + match[0].length;
   }
-  return results;
 }
 
 function replaceAll(pattern: string, text: string, template: string, budget: Budget): string {
@@ -60,9 +68,14 @@ export const patternFunctions: FunctionTable = {
   ...withMust({
     regexMatch: define('ss', ([pattern, text]) => compilePattern(pattern).test(text)),
     regexFind: define('ss', ([pattern, text]) => compilePattern(pattern).exec(text)?.[0] ?? ''),
-    regexFindAll: define('ssi', ([pattern, text, count], { budget }) =>
-      matches(pattern, text, count, budget).map(([all]) => all),
-    ),
+    regexFindAll: define('ssi', ([pattern, text, count], { budget }) => {
+      const found: string[] = [];
+      for (const [all] of matches(pattern, text, count, budget)) {
+        found.push(all);
+        if (found.length > budget.limits.maxItems) budget.requireItems(found.length);
+      }
+      return found;
+    }),
     regexReplaceAll: define('sss', ([pattern, text, by], { budget }) =>
       replaceAll(pattern, text, by, budget),
     ),
@@ -76,6 +89,7 @@ export const patternFunctions: FunctionTable = {
         if (count > 0 && parts.length === count - 1) break;
         if (match[0] === '' && (match.index === 0 || match.index === text.length)) continue;
         parts.push(text.slice(from, match.index));
+        if (parts.length > budget.limits.maxItems) budget.requireItems(parts.length);
         from = match.index + match[0].length;
       }
       return count === 0 ? [] : [...parts, text.slice(from)];

@@ -1,3 +1,4 @@
+import type { Budget } from '../budget.js';
 import { quoteGo } from '../../../core/go-json-quote.js';
 import { sortedByBytes } from '../../../core/order.js';
 import { type GoMap, type GoValue, isTrue, setKey, toText } from '../go-values.js';
@@ -121,6 +122,15 @@ function abbreviate(text: string, offset: number, width: number): string {
   return `...${start + kept < text.length ? abbreviate(text.slice(start), 0, kept) : text.slice(-kept)}`;
 }
 
+/** Splits a text, whose parts are counted before they are made. */
+function splitText(separator: string, text: string, budget: Budget): string[] {
+  let parts = separator === '' ? text.length : 1;
+  for (let at = text.indexOf(separator); separator !== '' && at >= 0; parts++)
+    at = text.indexOf(separator, at + separator.length);
+  budget.requireItems(parts);
+  return text.split(separator);
+}
+
 /** Functions for text. (Source: Masterminds/sprig v3.) */
 export const textFunctions: FunctionTable = {
   trim: define('s', ([text]) => text.trim()),
@@ -187,16 +197,14 @@ export const textFunctions: FunctionTable = {
     return parts.join(separator);
   }),
   sortAlpha: define('a', ([value]) => (Array.isArray(value) ? sortedByBytes(texts(value)) : [toText(value)])),
-  split: define('ss', ([separator, text]) => numbered(text.split(separator))),
-  splitn: define('sis', ([separator, count, text]) => {
-    const parts = count === 0 ? [] : text.split(separator);
+  split: define('ss', ([separator, text], { budget }) => numbered(splitText(separator, text, budget))),
+  splitn: define('sis', ([separator, count, text], { budget }) => {
+    const parts = count === 0 ? [] : splitText(separator, text, budget);
     if (count > 0 && parts.length > count) parts.push(parts.splice(count - 1).join(separator));
     return numbered(parts);
   }),
   splitList: define('ss', ([separator, text], { budget }) => {
-    const parts = text.split(separator);
-    budget.requireItems(parts.length);
-    return parts;
+    return splitText(separator, text, budget);
   }),
   toString: define('a', ([value]) => toText(value)),
   toStrings: define('a', ([value]) => texts(value)),

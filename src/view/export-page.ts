@@ -12,12 +12,6 @@ import { readPageFiles } from './page-files.js';
 const exportPolicy =
   "default-src 'none'; script-src 'self' file:; style-src 'self' file:; img-src 'self' file: data:; " +
   "base-uri 'none'; form-action 'none'";
-const extensions: Readonly<Record<string, string>> = {
-  'image/png': 'png',
-  'image/jpeg': 'jpg',
-  'image/gif': 'gif',
-  'image/svg+xml': 'svg',
-};
 
 interface ExportOptions extends CancelOptions {
   readAt: string;
@@ -25,7 +19,8 @@ interface ExportOptions extends CancelOptions {
 
 /**
  * Writes the page with all its data to a new or empty directory, for any web server or to be opened from the disk: one
- * script per package, in files named by number. The directory appears whole or not at all. Checks must have ended.
+ * script per package, in files named by number; icons are part of the scripts. The directory appears whole or not at all.
+ * Checks must have ended.
  * Throws OpmateError.
  */
 export async function exportPage(
@@ -49,8 +44,8 @@ export async function exportPage(
       let icon = '';
       if (hasIcon) {
         const { mediaType, content } = await view.icon(name);
-        icon = `data/i${number}.${extensions[mediaType] ?? 'bin'}`;
-        await write(icon, content);
+        // As a file, an SVG would run its scripts on the origin of the site when opened by its URL.
+        icon = `data:${mediaType};base64,${content.toString('base64')}`;
       }
       files.set(name, { part, icon });
     }

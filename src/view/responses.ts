@@ -429,7 +429,7 @@ export interface WrittenFile {
 /** Files of an exported page, which replace the server. */
 export interface ExportedPage {
   catalog: CatalogOverview;
-  /** By package: name of its script, and path of its icon or an empty string. */
+  /** By package: name of its script, and its icon as a data URL or an empty string. */
   files: Record<string, { part: string; icon: string }>;
   /** Contents of loaded scripts by name. */
   parts: Record<string, unknown>;

@@ -69,8 +69,9 @@ export function createTokenCache(): TokenCache {
 }
 
 /**
- * Responds to the 401 challenges, Basic and Bearer, of the requested origin, separately for each request. Credentials and
- * tokens are sent to that origin only. A cached token that is refused is renewed, and a token that lacks the access of a
+ * Responds to the 401 challenges, Basic and Bearer, of the requested origin, separately for each request. Tokens are sent
+ * to that origin only, credentials to it and to the token server that it names itself, as Docker Hub needs: a challenge of
+ * any other origin, such as that of a redirect, is refused. A cached token that is refused is renewed, and a token that lacks the access of a
  * request is replaced by one with all of it. Throws RegistryError (AUTH, 401) with the credentials' file and key if that
  * fails, and OpmateError UNSAFE for a refused realm.
  */
@@ -364,8 +365,8 @@ function defaultScope(request: TransportRequest): string {
 /**
  * Checks the token server of a registry. Throws OpmateError UNSAFE for schemes other than HTTP, plain HTTP for an HTTPS
  * registry, user information, and an address of this machine, a private network or the link unless the registry has one
- * of the same kind: a hostile registry can neither collect credentials nor reach internal services. Host names are
- * checked on connecting.
+ * of the same kind: a hostile registry cannot reach internal services. The realm may be on any public host and gets the
+ * credentials of this registry's entry, and of no other. Host names are checked on connecting.
  */
 export function checkRealm(
   text: string,

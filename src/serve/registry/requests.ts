@@ -50,7 +50,7 @@ async function authorize(
   passwords: PasswordFile | undefined,
 ): Promise<void> {
   if (passwords !== undefined) {
-    const verdict = await passwords.check(request.headers.authorization);
+    const verdict = await passwords.check(request.headers.authorization, request.socket.remoteAddress);
     if (verdict === 'busy') {
       throw new RegistryRefusal(429, 'TOOMANYREQUESTS', 'too many concurrent password checks');
     }

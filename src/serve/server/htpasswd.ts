@@ -1,15 +1,14 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash, createHmac, randomBytes } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
 import { LimitError, OpmateError, fileError } from '../../core/errors.js';
 import { getFileIdentity } from '../../files/file-status.js';
+import { createFairQueue, getClientNetwork } from './fair-queue.js';
 
 const maxFileBytes = 1024 * 1024;
 /** Maximum bcrypt cost, which doubles per step: 2^17 rounds take seconds; bcrypt allows 31. */
 const maxCost = 16;
 /** Minimum time between checks of the file. */
 const rereadMs = 1_000;
-/** Maximum pending password checks, of 0.1 s processor time each. */
-const maxPending = 32;
 /** Maximum remembered correct passwords: requests of a push need no further checks. */
 const maxRemembered = 1_000;
 const bcryptPattern = /^\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}$/;
@@ -26,10 +25,10 @@ export async function openPasswordFile(file: string) {
   let version = '';
   let checkedAt = -Infinity;
   let right = new Set<string>();
-  let pending = 0;
-  let last: Promise<unknown> = Promise.resolve();
-  /** Hash for unknown users: their checks take equally long. */
-  let decoy: Promise<string> | undefined;
+  // Guessing passwords, of 0.1 s processor time each, must not slow down other work, nor lock other users out.
+  const queue = createFairQueue();
+  /** Hashes of no password, with the costs of those in the file. */
+  let decoys: string[] = [];
 
   async function refresh(): Promise<void> {
     const now = performance.now();
@@ -40,6 +39,7 @@ export async function openPasswordFile(file: string) {
       if (current !== version) {
         if (stats.size > maxFileBytes) throw new LimitError(`${file}: more than ${maxFileBytes} bytes`);
         hashes = parsePasswords(await readFile(file, 'utf8'), file);
+        decoys = [...hashes.values()].map(toDecoy);
         version = current;
         right = new Set();
       }
@@ -49,18 +49,19 @@ export async function openPasswordFile(file: string) {
     }
   }
 
-  async function compare(password: string, hash: string | undefined): Promise<boolean> {
+  async function compare(user: string, password: string, hash: string | undefined): Promise<boolean> {
     const { default: bcrypt } = await import('bcryptjs');
     if (hash !== undefined) return bcrypt.compare(password, hash);
-    decoy ??= bcrypt.hash(randomBytes(16).toString('hex'), 10);
-    await bcrypt.compare(password, await decoy);
+    // An unknown user always takes the time of the same known one.
+    const number = createHmac('sha256', salt).update(user).digest().readUInt32BE(0);
+    await bcrypt.compare(password, decoys[number % decoys.length] as string);
     return false;
   }
 
   await refresh();
   return {
-    /** Checks an `Authorization` header. Throws OpmateError once the file has become unreadable. */
-    async check(header: string | undefined): Promise<'right' | 'wrong' | 'busy'> {
+    /** Checks an `Authorization` header of a client. Throws OpmateError once the file has become unreadable. */
+    async check(header: string | undefined, address?: string): Promise<'right' | 'wrong' | 'busy'> {
       const credentials = parseCredentials(header);
       if (credentials === undefined) return 'wrong';
       await refresh();
@@ -71,21 +72,22 @@ export async function openPasswordFile(file: string) {
         .update(JSON.stringify([user, password, hash ?? '']))
         .digest('base64');
       if (right.has(key)) return 'right';
-      if (pending >= maxPending) return 'busy';
-      pending++;
-      // One at a time: guessing passwords must not slow down other work.
-      const checking = last.then(() => compare(password, hash));
-      last = checking.catch(() => undefined);
-      try {
-        if (!(await checking)) return 'wrong';
-      } finally {
-        pending--;
-      }
+      const client = getClientNetwork(address);
+      const isRight = await queue.run(client, user, () => compare(user, password, hash));
+      if (isRight === undefined) return 'busy';
+      if (!isRight) return 'wrong';
       if (right.size >= maxRemembered) right = new Set();
       right.add(key);
       return 'right';
     },
   };
+}
+
+/** Returns a hash of the same cost with a random rest, which is that of no password that anybody knows. */
+function toDecoy(hash: string): string {
+  const letters = randomBytes(52).toString('base64').replaceAll('+', '.').slice(0, 52);
+  // The last letter of the salt has two bits only.
+  return `${hash.slice(0, 7)}${letters.slice(0, 21)}u${letters.slice(21, 51)}u`;
 }
 
 function parsePasswords(text: string, file: string): Map<string, string> {

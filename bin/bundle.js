@@ -169,8 +169,10 @@ const ascii = minified.code.replace(
 );
 writeFileSync(path.join(outdir, 'program.cjs'), ascii);
 
+// The page of view has packages too.
+const page = JSON.parse(readFileSync(path.join(root, 'dist', 'page-inputs.json'), 'utf8'));
 const packages = new Set(
-  Object.keys(metafile.inputs).flatMap(
+  Object.keys({ ...metafile.inputs, ...page.inputs }).flatMap(
     (input) => /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(input)?.[1] ?? [],
   ),
 );

@@ -29,9 +29,11 @@ interface DirectoryNode {
 type Node =
   | DirectoryNode
   | { kind: 'file'; layer: number; body: FileBody }
+  /** Devices, pipes and sockets. */
+  | { kind: 'special'; layer: number }
   | { kind: 'symlink'; layer: number; target: string };
 
-/** A file of the final image; a broken one is a dangling link. */
+/** A file of the final image; a broken one is a dangling link, or a device or pipe outside of `dev`. */
 export type FinalFile = { body: FileBody; broken?: undefined } | { body?: undefined; broken: OpmateError };
 
 const whiteoutPrefix = '.wh.';
@@ -99,8 +101,7 @@ export class ImageTree {
           break;
         }
         case 'other':
-          // A device or pipe hides what it replaces, and has no content.
-          parent.children.delete(name);
+          parent.children.set(name, { kind: 'special', layer });
           break;
         default: {
           const { path, size, type } = entry;
@@ -145,6 +146,8 @@ export class ImageTree {
       // Repeated content counts each time, so that a few links cannot stand for millions of files.
       if (files.size + directories.size >= this.#meter.limits.maxEntries) this.#meter.countEntry(label);
       if (target.kind === 'file') files.set(path, { body: target.body });
+      if (target.kind === 'special' && !path.startsWith('dev/'))
+        files.set(path, { broken: new OpmateError('UNSUPPORTED', `${path}: a device, pipe or socket`) });
       if (target.kind !== 'directory') return;
       if (path !== '') directories.add(path);
       const added: DirectoryNode[] = [];
@@ -208,7 +211,7 @@ export class ImageTree {
         if (++links > maxLinks) return 'loop';
         if (child.target.startsWith('/')) directory = this.#root;
         left.push(...child.target.split('/').reverse());
-      } else if (child.kind === 'file') {
+      } else if (child.kind !== 'directory') {
         return left.length === 0 ? child : 'missing';
       } else {
         directory = child;

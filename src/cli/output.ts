@@ -1,5 +1,7 @@
 import type { Writable } from 'node:stream';
+import { StringDecoder } from 'node:string_decoder';
 import { onAbort } from '../core/concurrency.js';
+import { printableData } from '../core/printable.js';
 import { OpmateError, systemCode, systemReason, throwIfCancelled } from '../core/errors.js';
 
 /** Error of a closed standard output, as of `| head`; ends the command silently. */
@@ -49,16 +51,25 @@ export async function writeAll(
     await new Promise((resolve) => setImmediate(resolve));
     check();
   };
+  // JSON and YAML are written as they are, except to a terminal, which obeys some of their characters.
+  const toShown = (stream as Partial<NodeJS.WriteStream>).isTTY === true ? createTerminalFilter() : undefined;
   stream.on('error', onError);
   for await (const piece of typeof text === 'string' ? [text] : text) {
     onPiece?.();
-    held.push(typeof piece === 'string' ? Buffer.from(piece) : piece);
+    const shown = toShown === undefined ? piece : toShown(piece);
+    held.push(typeof shown === 'string' ? Buffer.from(shown) : shown);
     size += piece.length;
     if (size >= flushSize) await flush();
   }
   onPiece?.();
   await flush();
   stream.off('error', onError);
+}
+
+/** Returns a filter of pieces of text, of which a character may be split between two. */
+function createTerminalFilter(): (piece: string | Buffer) => string {
+  const decoder = new StringDecoder('utf8');
+  return (piece) => printableData(typeof piece === 'string' ? piece : decoder.write(piece));
 }
 
 /** Resolves when a stream drains or closes, or `signal` fires. */

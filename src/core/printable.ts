@@ -36,6 +36,21 @@ export function printableLine(text: string): string {
   return text.replace(unsafe, escapeCharacter);
 }
 
+/**
+ * Escapes the non-ASCII characters that `printable` does as JSON and quoted YAML do, so that data stays data. Both escape
+ * control characters of ASCII themselves, and colors of opmate consist of them.
+ */
+export function printableData(text: string): string {
+  return text.replace(unsafe, (character) =>
+    character < '\u0080'
+      ? character
+      : character
+          .split('')
+          .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+          .join(''),
+  );
+}
+
 function escapeCharacter(character: string): string {
   const code = character.codePointAt(0) as number;
   const hex = code.toString(16);

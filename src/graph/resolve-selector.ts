@@ -4,8 +4,8 @@ import { quoteGo } from '../core/go-json-quote.js';
 /** Reports whether labels match. */
 export type LabelSelector = (labels: Readonly<Record<string, string>>) => boolean;
 
-/** Name or value of a label. */
-const word = '[A-Za-z0-9](?:[-A-Za-z0-9_./]*[A-Za-z0-9])?';
+/** Name or value of a label; a name has up to 253 characters of prefix, `/`, and 63. */
+const word = '[A-Za-z0-9](?:[-A-Za-z0-9_./]{0,317}[A-Za-z0-9])?';
 const requirement = new RegExp(
   `^(?:(!)\\s*(${word})|(${word})(?:\\s*(==?|!=)\\s*(${word}|)|\\s+(in|notin)\\s*\\(([^()]*)\\))?)$`,
 );
@@ -15,12 +15,27 @@ const requirement = new RegExp(
  * of which must match. Throws OpmateError USAGE.
  */
 export function parseLabelSelector(text: string): LabelSelector {
-  const tests = text
-    .split(/,(?![^(]*\))/)
+  const tests = splitRequirements(text)
     .map((part) => part.trim())
     .filter((part) => part !== '')
     .map(parseRequirement);
   return (labels) => tests.every((test) => test(labels));
+}
+
+/** Splits at commas outside of parentheses. */
+function splitRequirements(text: string): string[] {
+  const parts: string[] = [];
+  let isInList = false;
+  let start = 0;
+  for (let i = 0; i < text.length; i++) {
+    if (text[i] === '(') isInList = true;
+    else if (text[i] === ')') isInList = false;
+    else if (text[i] === ',' && !isInList) {
+      parts.push(text.slice(start, i));
+      start = i + 1;
+    }
+  }
+  return [...parts, text.slice(start)];
 }
 
 function parseRequirement(text: string): LabelSelector {

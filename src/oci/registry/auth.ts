@@ -435,7 +435,8 @@ function readToken(body: Buffer, subject: string): { token: string; lifetime: nu
 }
 
 const httpToken = "[!#$%&'*+.^_`|~\\w-]+";
-const parameter = `(${httpToken})\\s*=\\s*(?:"((?:[^"\\\\]|\\\\.)*)"|([^\\s,"]*))`;
+/** An unterminated quote ends with the header, so that no part of it is read twice. */
+const parameter = `(${httpToken})\\s*=\\s*(?:"((?:[^"\\\\]|\\\\.)*)(?:\\\\?$|")|([^\\s,"]*))`;
 
 /**
  * Parses `WWW-Authenticate`, in which commas separate both challenges and their parameters. Ignores invalid parts.
@@ -443,7 +444,7 @@ const parameter = `(${httpToken})\\s*=\\s*(?:"((?:[^"\\\\]|\\\\.)*)"|([^\\s,"]*)
  */
 export function parseChallenges(header: string): Challenge[] {
   const challenges: Challenge[] = [];
-  const pattern = new RegExp(`\\s*,?\\s*(?:${parameter}|(${httpToken})(?=\\s|,|$)|\\S)`, 'gy');
+  const pattern = new RegExp(`[\\s,]*(?:${parameter}|(${httpToken})(?=\\s|,|$)|[^\\s,]+)`, 'gy');
   for (let match = pattern.exec(header); match; match = pattern.exec(header)) {
     const [, name, quoted, plain, scheme] = match;
     if (scheme !== undefined)

@@ -10,6 +10,7 @@ import {
 import { type Catalog, DirectoryCatalog } from '../../catalog/catalog.js';
 import { computeDigest } from '../../core/digest.js';
 import { mapConcurrent } from '../../core/concurrency.js';
+import { ErrorList, addContext } from '../../core/diagnostics-error.js';
 import { OpmateError, throwFileError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { makeDirectory } from '../../files/make-directory.js';
@@ -125,6 +126,7 @@ export function toUnpackedPlace(
   const open = (allowed: AllowedSources): Promise<Source> =>
     openInTemporaryDirectory(session, async (temporary): Promise<Source> => {
       const unpacked = await unpack(path.join(temporary, 'tree'), ['']);
+      throwProblems(unpacked.problems, directory, name);
       if (!(await isBundleDirectory(unpacked.directory))) {
         requireCatalogs(allowed);
         return toSource(new DirectoryCatalog(unpacked.directory, name));
@@ -135,6 +137,15 @@ export function toUnpackedPlace(
     });
   const state = { id: directory === '' ? id : `${id} ${directory}`, ref, validator };
   return { state, isImmutable: true, unpack, open, close: nothingToClose };
+}
+
+/** Throws the problems of a directory, whose files would be missing: dangling links, devices. */
+function throwProblems(problems: UnpackedPlace['problems'], directory: string, name: string): void {
+  const errors = new ErrorList();
+  for (const [file, error] of problems)
+    if (directory === '' || file.startsWith(`${directory}/`))
+      errors.add(addContext(error, { subject: name }));
+  errors.throwIfAny();
 }
 
 /** Reads the bundle files of an unpacked directory, without following links out of it. Throws OpmateError. */

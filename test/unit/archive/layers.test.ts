@@ -272,7 +272,7 @@ describe('archive/layers', () => {
     });
   });
 
-  it('skips devices, pipes and odd modes, and writes 0600 and 0700 (row 7)', async () => {
+  it('reports devices and pipes, skips odd modes, and writes 0600 and 0700 (row 7)', async () => {
     const layer = rawLayer([
       { ...dir('configs'), mode: 0 },
       { ...file('configs/a'), mode: 0o4000, pax: { 'SCHILY.xattr.security.capability': 'x' } },
@@ -281,13 +281,17 @@ describe('archive/layers', () => {
       { name: 'configs/p', flag: '6' },
     ]);
     const out = join(work, 'out');
-    expect((await extractLayers([layer], out, { roots: ['configs'] })).files).toEqual(['configs/a']);
+    const { files, problems } = await extractLayers([layer], out, { roots: ['configs'] });
+    expect(files).toEqual(['configs/a', 'configs/b', 'configs/c', 'configs/p']);
+    expect([...problems.keys()]).toEqual(['configs/b', 'configs/c', 'configs/p']);
     expect((await stat(join(out, 'configs/a'))).mode & 0o7777).toBe(0o600);
     expect((await stat(join(out, 'configs'))).mode & 0o7777).toBe(0o700);
     expect((await stat(join(out, 'configs/a'))).uid).toBe(process.getuid?.());
   });
-  it('hides a file behind a device that replaces it', async () => {
-    expect(await read([[file('configs/a')], [{ name: 'configs/a', flag: '3' }]])).toEqual({});
+  it('reports a device that replaces a file', async () => {
+    expect(await read([[file('configs/a')], [{ name: 'configs/a', flag: '3' }]])).toEqual({
+      'configs/a': '!UNSUPPORTED',
+    });
   });
 
   describe('limits (rows 8 and 9)', () => {

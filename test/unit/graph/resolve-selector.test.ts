@@ -24,5 +24,16 @@ describe('graph/resolve-selector', () => {
 
   it.each(['=a', 'a b', 'a in', 'a in b', 'a=b=c', 'a>1', '!', 'a in (b'])('refuses %j', (selector) => {
     expect(() => parseLabelSelector(selector)).toThrow('invalid requirement');
+    // Read in linear time.
+    expect(() => parseLabelSelector(`${selector}${'('.repeat(500_000)}`)).toThrow('invalid requirement');
   });
+});
+
+it.each(['(,', 'a,', 'a(', 'a-', 'a in (', '! ', 'a '])('reads a megabyte of %j in linear time', (piece) => {
+  const text = piece.repeat(500_000);
+  try {
+    parseLabelSelector(text)({});
+  } catch (error) {
+    expect(error).toMatchObject({ code: 'USAGE' });
+  }
 });

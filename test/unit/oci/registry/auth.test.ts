@@ -532,5 +532,8 @@ describe('oci/auth: parseChallenges', () => {
       }),
     );
     expect(parseChallenges(`Bearer ${'a="'.repeat(20_000)}`).length).toBeLessThan(30_000);
+    // Each of these is read once; a quadratic reader takes minutes.
+    for (const piece of ['a', ' ', 'a(', 'a="\\"', ',', 'a=b(', '(', 'a ='])
+      expect(parseChallenges(`Bearer ${piece.repeat(500_000)}`).length).toBeLessThan(1_000_000);
   });
 });

@@ -14,7 +14,7 @@ export interface SigningKey extends PublicKeyPacket {
   stateAt(seconds: number): KeyState;
 }
 
-/** Whether a key can be used. */
+/** State of a key at a time: its problem, undefined if it can be used, and its expiry. */
 interface KeyState {
   problem: string | undefined;
   expires: number | undefined;

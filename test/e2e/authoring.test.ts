@@ -92,6 +92,22 @@ describe('opmate migrate', () => {
     }
   });
 
+  it('warns of packages that share a directory where case is ignored, and names one with too long a name', async () => {
+    const packages = ['gadget', 'Gadget', 'other'].map((name) => catalogOf(name, [{ name: `${name}.v1` }]));
+    await sandbox.write({ 'case/all.json': packages.join('') });
+    const result = await sandbox.run(['migrate', 'case', 'case-out']);
+    expect(result).toMatchObject({ code: 0 });
+    expect(result.stderr).toContain(
+      'warn: packages "Gadget", "gadget": one directory on disks that ignore case\n',
+    );
+    const long = 'x'.repeat(256);
+    await sandbox.write({ 'long/all.json': catalogOf(long, [{ name: 'long.v1' }]) });
+    const refused = await sandbox.run(['migrate', 'long', 'long-out']);
+    expect(refused).toMatchObject({ code: 1 });
+    expect(refused.stderr).toMatch(/package "x+…?"?.*: name of 256 bytes, maximum 255 for a directory/);
+    expect(await readdir(sandbox.work)).not.toContain('long-out');
+  });
+
   it('reads a catalog image', async () => {
     await storeImage(at('layout'), 'v1', await makeCatalogImage({ 'all.json': widgetCatalog }));
     expect(await sandbox.run(['migrate', 'oci:layout:v1', 'from-image'])).toMatchObject({ code: 0 });

@@ -4,10 +4,16 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startRegistry } from '../../src/serve/registry/registry.js';
 import { type CommandResult, useSandbox } from '../support/command-line.js';
 import { hasDockerRegistry, startDockerRegistry } from '../support/docker-registry.js';
-import { type FaultRegistry, startFaultRegistry } from '../support/fault-registry.js';
+import {
+  type FaultRegistry,
+  type FaultResponse,
+  sha256,
+  startFaultRegistry,
+} from '../support/fault-registry.js';
 import { type OperatorSet, serveOperatorSet } from '../support/operator-set.js';
 
 const sandbox = useSandbox();
+const ociManifest = 'application/vnd.oci.image.manifest.v1+json';
 let source: FaultRegistry;
 let operators: OperatorSet;
 
@@ -255,6 +261,46 @@ describe('mirror delete --delete-yaml-file', () => {
       expect(result.stderr).toContain(`${registry.host}: the registry does not allow deletion`);
       expect(result.stderr).toContain('REGISTRY_STORAGE_DELETE_ENABLED=true');
       expect(await tagsAt(registry.host, 'ocm/acme/bundle')).toHaveLength(3);
+    } finally {
+      await registry.close();
+    }
+  });
+
+  it('repeats deletions that a network or registry breaks off, and can be repeated as a whole', async () => {
+    const registry = await startFaultRegistry();
+    try {
+      const names = ['reset', 'cut', 'busy', 'gone', 'kept'];
+      const digests = names.map((name) => {
+        const config = {
+          mediaType: 'application/vnd.oci.image.config.v1+json',
+          digest: sha256(name),
+          size: 1,
+        };
+        const manifest = { schemaVersion: 2, mediaType: ociManifest, config, layers: [] };
+        return registry.serveManifest('ocm/a', name, JSON.stringify(manifest));
+      });
+      const answers: Record<string, FaultResponse[]> = {
+        reset: [{ reset: true }, { status: 202 }],
+        cut: [{ hangUp: true }, { status: 503 }, { status: 202 }],
+        busy: [{ status: 429, headers: { 'retry-after': '0' } }, { status: 204 }],
+        gone: [{ status: 404 }],
+        kept: [{ status: 400 }, { status: 202 }],
+      };
+      for (const [i, name] of names.entries())
+        registry.on({
+          method: 'DELETE',
+          path: `/v2/ocm/a/manifests/${digests[i]}`,
+          respond: answers[name] as FaultResponse[],
+        });
+      const text = listing(...names.map((name) => item(`${registry.host}/ocm/a:${name}`)));
+      const first = await deleteText(text, `docker://${registry.host}/ocm`);
+      expect(first).toMatchObject({ code: 4 });
+      expect(first.stdout).toBe(
+        ['reset', 'cut', 'busy'].map((name, i) => `${digests[i]} ${registry.host}/ocm/a:${name}\n`).join(''),
+      );
+      expect(first.stderr).toContain('3 images deleted, 1 not found');
+      const again = await deleteText(text, `docker://${registry.host}/ocm`);
+      expect(again.stdout).toContain(`${digests[4]} ${registry.host}/ocm/a:kept\n`);
     } finally {
       await registry.close();
     }

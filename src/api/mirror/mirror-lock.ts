@@ -103,7 +103,9 @@ function refuseLocalSources(run: ImageSetRun, lock: ImageSetLock, config: ImageS
     [...config.operators, ...config.additionalImages].map((item) => toPath(item.reference)),
   );
   const errors = new ErrorList();
-  for (const { source } of lock.images) {
+  for (const { kind, source } of lock.images) {
+    // These are built from charts and graph data, not read from a path.
+    if (kind === 'chart' || kind === 'graph') continue;
     const local = toPath(parseReference(source));
     if (local === undefined || named.has(local)) continue;
     const problem = `${quoteGo(source)} is on this machine, and the configuration does not name it`;

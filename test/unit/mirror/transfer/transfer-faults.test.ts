@@ -472,3 +472,24 @@ it('names an unreachable host once, with the number of its images', async () => 
     new RegExp(`^${gone.host}: unreachable for 29 further images: ${gone.host}/.*, …$`),
   );
 });
+
+it.each<[string, FaultResponse]>([
+  ['a byte at a time', { body: large.layer, drip: { bytes: 1, everyMs: 10 } }],
+  ['its header and nothing else', { body: large.layer, drip: { bytes: 0, everyMs: 10_000 } }],
+  ['nothing', { hang: true }],
+])('gives up an image whose source sends %s, and copies the others', async (_name, respond) => {
+  serveBoth();
+  source.on({ path: `/v2/ns/large/blobs/${largeLayer}`, respond });
+  const connection = bench.connect({
+    ...{ useHttp: true, idleTimeoutMs: 300, retryTimeoutMs: 2_000 },
+    ...{ maxAttempts: 2, retryBaseDelayMs: 1 },
+  });
+  const report = await run({ session: { connect: () => connection } });
+  expect(report.done.map(({ transfer }) => transfer.targetName)).toEqual(['target ns/small']);
+  expect(report.failed).toMatchObject([{ error: { code: 'NETWORK' } }]);
+  expect(await tagged()).toEqual(['ns/small']);
+  // A later run needs no other state than the target's.
+  source.on({ path: `/v2/ns/large/blobs/${largeLayer}`, respond: { body: large.layer } });
+  expect((await run()).failed).toEqual([]);
+  expect(await tagged()).toEqual(['ns/large', 'ns/small']);
+});

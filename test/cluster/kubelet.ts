@@ -4,6 +4,7 @@
  * There are no mounts: each path of a volume is replaced in the command, arguments and environment by a directory.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Api } from './control-plane.js';
@@ -53,6 +54,7 @@ const podPath = ({ metadata: { namespace, name } }: Pod): string =>
 
 /** Starts the stand-in; every pod of the cluster is its own. */
 export async function startKubelet(api: Api, options: KubeletOptions): Promise<{ stop(): Promise<void> }> {
+  await mkdir(options.directory, { recursive: true });
   await api.send('POST', '/api/v1/nodes', { apiVersion: 'v1', kind: 'Node', metadata: { name: nodeName } });
   const known = new Map<string, PodRun>();
   let isStopped = false;
@@ -183,7 +185,7 @@ class PodRun {
       ({ name, mountPath }) => [mountPath, directories.get(name) ?? mountPath] as const,
     );
     const place = (text: string): string =>
-      mounts.reduce((placed, [from, to]) => placed.replaceAll(from, to), text);
+      mounts.reduce((placed, [from, to]) => placed.replace(pathPattern(from), `$1${to}`), text);
     const environment = (container.env ?? []).map(({ name, value, valueFrom }) => {
       const fieldPath = valueFrom?.fieldRef?.fieldPath;
       return [name, fieldPath === undefined ? place(value ?? '') : readField(pod, fieldPath)];
@@ -191,21 +193,32 @@ class PodRun {
     const { command = [], args = [] } = container;
     const entry = this.#options.images[container.image] ?? [];
     // An image that is known here takes the place of the program; its arguments stay.
-    const [program = 'false', ...rest] = [
-      ...entry,
-      ...(entry.length > 0 ? command.slice(1) : command),
-      ...args,
-    ].map(place);
+    const own = [...(entry.length > 0 ? command.slice(1) : command), ...args].map(place);
+    const [program = 'false', ...rest] = [...entry, ...own];
+    // The output of a container, for whoever looks for the cause of a failure.
+    const log = openSync(
+      path.join(this.#options.directory, `${pod.metadata.name}.${container.name}.log`),
+      'w',
+    );
     return new Promise((resolve) => {
       const child = spawn(program, rest, {
         env: { PATH: process.env['PATH'], ...Object.fromEntries(environment) },
-        stdio: 'ignore',
+        stdio: ['ignore', log, log],
       });
+      closeSync(log);
       this.#children.push(child);
       child.once('error', () => resolve(127));
       child.once('exit', (code, signal) => resolve(code ?? (signal === null ? 1 : 137)));
     });
   }
+}
+
+/** Returns a pattern for a path where it begins: at the start, after a separator, or in a file URL. */
+function pathPattern(mountPath: string): RegExp {
+  return new RegExp(
+    `(^|[\\s=:"']|://)${mountPath.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}(?=/|$|[\\s"'])`,
+    'g',
+  );
 }
 
 /** Fields of the downward API: a label or an annotation. */

@@ -27,6 +27,7 @@ export const command = defineCommand({
     against: required(text('file|directory', 'earlier render to compare with', { group: 'Input' })),
     output: outputFormat(['diff', 'text', 'json', 'yaml'], { default: 'diff' }),
   },
+  commonFlags: ['file', 'against', 'installNamespace', 'config', 'secrets', 'lock', 'output'],
   examples: {
     'Compare with an earlier render': 'opmate deployment diff -f deployment.yaml --against rendered.yaml',
     'Compare with a directory, as data':

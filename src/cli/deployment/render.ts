@@ -14,6 +14,7 @@ export const command = defineCommand({
     output: outputFormat(['json', 'yaml'], { default: 'yaml' }),
     to: objectDirectory,
   },
+  commonFlags: ['file', 'installNamespace', 'config', 'secrets', 'lock', 'allowLocal', 'to', 'output'],
   examples: {
     'Print the manifests': 'opmate deployment render -f deployment.yaml',
     'Pin the sources': 'opmate deployment render -f deployment.yaml --lock deployment.lock.json',

@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { makeDirectory } from '../files/make-directory.js';
+import { invalidCatalog } from '../catalog/image/index-edit.js';
 import { collectFacts } from '../catalog/facts.js';
 import { withOpen } from '../core/concurrency.js';
 import { createFault } from '../core/diagnostic.js';
@@ -11,7 +12,6 @@ import { getText } from '../document/json-fields.js';
 import { statIfPresent } from '../files/file-status.js';
 import { readRegularFile } from '../files/read-file.js';
 import { validateCatalog } from '../graph/validate.js';
-import { formatCatalogMessage } from '../model/catalog-diagnostic.js';
 import { type CatalogFacts, emptyFacts, joinFacts } from '../model/facts.js';
 import { writeNewFile } from '../files/write-new-file.js';
 import type { SourceSession } from '../source/session.js';
@@ -150,8 +150,7 @@ async function validateWithOthers(
   const facts = joinFacts([others, own]);
   const { message, problems } = validateCatalog(facts);
   if (message === undefined) return;
-  const details = problems.map((problem) => formatCatalogMessage(problem)).join('; ');
-  throw new OpmateError('INVALID', `the catalog would be invalid: ${details || message}`, { about: root });
+  throw invalidCatalog(root, message, problems);
 }
 
 /** Returns the facts of all other operators in a catalog. */

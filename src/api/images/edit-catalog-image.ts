@@ -24,6 +24,7 @@ import { statIfPresent } from '../../files/file-status.js';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { schemas } from '../../model/declarative-config.js';
+import { type CatalogFacts, joinFacts } from '../../model/facts.js';
 import { type CatalogPlace, locateCatalog } from '../../mirror/selection/rebuilt-catalog.js';
 import { type Image, extractImage } from '../../oci/image/image.js';
 import { type BuiltImage, buildImage, openBases, readWholeConfig } from '../../oci/image/image-builder.js';
@@ -78,8 +79,6 @@ export async function addFragmentsToImage(
   options: AddFragmentsOptions,
 ): Promise<EditedCatalogImage> {
   return editImage(index, session, options, async ({ tree, database, directory }) => {
-    const { logger, signal } = session;
-    const before = await collectFacts(new DirectoryCatalog(tree.root, index), { logger, signal });
     const changes: string[] = [];
     const opened: Fragment[] = [];
     const packages = new Set<string>();
@@ -92,6 +91,7 @@ export async function addFragmentsToImage(
       }
       opened.push(fragment);
     }
+    const before = await readDirectories(tree, directories, session);
     for (const name of await removeFromDatabase(database, [...directories], session)) {
       await removeDeprecations(tree, name);
     }
@@ -163,6 +163,21 @@ export async function deprecateInImage(
     await requireValidIndex(tree, session);
     return [`deprecations of package ${packageName}`];
   });
+}
+
+/** Returns the facts of directories of an index, of which it may lack some. */
+async function readDirectories(
+  { root, name }: IndexTree,
+  directories: ReadonlySet<string>,
+  { logger, signal }: Session,
+): Promise<CatalogFacts> {
+  const parts: CatalogFacts[] = [];
+  for (const directory of directories) {
+    const place = path.join(root, directory);
+    if ((await statIfPresent(place))?.isDirectory() !== true) continue;
+    parts.push(await collectFacts(new DirectoryCatalog(place, `${name}/${directory}`), { logger, signal }));
+  }
+  return joinFacts(parts);
 }
 
 /** Unpacks an index, has `work` change it, and writes the image of the result. */

@@ -1,6 +1,7 @@
 import { cp, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { createWarning } from '../../core/diagnostic.js';
+import { DiagnosticsError } from '../../core/diagnostics-error.js';
+import { createFault, createWarning } from '../../core/diagnostic.js';
 import { type CancelOptions } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
@@ -11,7 +12,7 @@ import { lstatIfPresent, listDirectory, readdirIfPresent, statIfPresent } from '
 import { makeDirectory } from '../../files/make-directory.js';
 import { writeNewFile } from '../../files/write-new-file.js';
 import { validateCatalog } from '../../graph/validate.js';
-import { formatCatalogMessage } from '../../model/catalog-diagnostic.js';
+import { type CatalogDiagnostic, formatCatalogMessage } from '../../model/catalog-diagnostic.js';
 import type { CatalogFacts } from '../../model/facts.js';
 import { DirectoryCatalog } from '../catalog.js';
 import { readDocuments } from '../documents.js';
@@ -165,6 +166,25 @@ async function convertFile(tree: IndexTree, place: string, options: CancelOption
   tree.files.add(place).add(target);
 }
 
+/** Maximum number of problems of an invalid catalog in its error. */
+const maxProblems = 20;
+
+/** Returns the error for a catalog that would be invalid, with its first problems. */
+export function invalidCatalog(
+  subject: string,
+  message: string,
+  problems: readonly CatalogDiagnostic[],
+): OpmateError {
+  const shown = problems.slice(0, maxProblems).map((problem) => {
+    const text = `the catalog would be invalid: ${formatCatalogMessage(problem)}`;
+    return createFault(problem.code, text, { subject, hint: problem.hint });
+  });
+  const more = problems.length - shown.length;
+  if (more > 0) shown.push(createFault('more', `and ${more} more`, { subject }));
+  if (shown.length > 0) return new DiagnosticsError(shown);
+  return new OpmateError('INVALID', `the catalog would be invalid: ${message}`, { subject });
+}
+
 /** Returns the facts of an index. Throws OpmateError with all problems if it is invalid. */
 export async function requireValidIndex(
   { root, name }: IndexTree,
@@ -173,6 +193,5 @@ export async function requireValidIndex(
   const facts = await collectFacts(new DirectoryCatalog(root, name), options);
   const { message, problems } = validateCatalog(facts);
   if (message === undefined) return facts;
-  const details = problems.map((problem) => formatCatalogMessage(problem)).join('; ');
-  throw new OpmateError('INVALID', `the catalog would be invalid: ${details || message}`, { subject: name });
+  throw invalidCatalog(name, message, problems);
 }

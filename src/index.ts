@@ -200,6 +200,8 @@ export {
   planClusterUpgrade,
   type PlanClusterUpgradeRequest,
 } from './api/cluster/plan-cluster-upgrade.js';
+export { diffPredictions, type SavedPrediction } from './api/cluster/diff-predictions.js';
+export type { PlanDifference } from './solve/v0/compare-plans.js';
 export { createUpgradeImageSets, type UpgradeImageSet } from './api/cluster/upgrade-image-sets.js';
 export type { ChannelPosition, OperatorHop, UpgradeHop, UpgradeNote } from './solve/upgrade/upgrade-types.js';
 export type { CatalogContent } from './api/cluster/read-resolver-catalogs.js';

@@ -120,6 +120,7 @@ export const commands: CommandTree = {
     'predict and plan what OLM does on a cluster',
     {
       predict: leaf(() => import('./cluster/predict.js')),
+      diff: leaf(() => import('./cluster/diff.js')),
       upgrade: leaf(() => import('./cluster/upgrade.js')),
       migrate: leaf(() => import('./cluster/migrate.js')),
       capture: leaf(() => import('./cluster/capture.js')),

@@ -146,3 +146,26 @@ describe('opmate cluster predict', () => {
     expect(result.stderr).toContain(message);
   });
 });
+
+describe('opmate cluster diff', () => {
+  it('exits with 3 for plans that changed since they were saved', async () => {
+    const catalog = ['--catalog', 'main=main', '-o', 'json'];
+    const before = await predict('cluster.yaml', ...catalog);
+    await sandbox.write({ 'other-subscription.yaml': subscription('other') });
+    const after = await predict('cluster.yaml', '-f', 'other-subscription.yaml', ...catalog);
+    await sandbox.write({ 'before.json': before.stdout, 'after.json': after.stdout });
+    expect(await sandbox.run(['cluster', 'diff', 'before.json', 'before.json'])).toMatchObject({
+      ...{ code: 0, stdout: 'no differences\n' },
+    });
+    expect(await sandbox.run(['cluster', 'diff', 'before.json', 'after.json'])).toMatchObject({
+      ...{ code: 3, stdout: 'NAMESPACE  PACKAGE  OLD  NEW\napp        other    -    other.v1\n' },
+    });
+  });
+
+  it('refuses another document', async () => {
+    await sandbox.write({ 'none.json': '[]' });
+    const { code, stderr } = await sandbox.run(['cluster', 'diff', 'none.json', 'none.json']);
+    expect(code).toBe(1);
+    expect(stderr).toContain('none.json: not a prediction');
+  });
+});

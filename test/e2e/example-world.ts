@@ -192,7 +192,11 @@ insecure = true
     await opmate('mirror', '--from', 'archive', mirrored);
     await opmate('mirror', 'inventory', mirrored, '--to', 'inventory.json');
     const objects = clusterObjects(localize(catalogImage));
-    await sandbox.write({ 'world/subscription.yaml': demoSubscription });
+    await sandbox.write({
+      'world/subscription.yaml': demoSubscription,
+      'world/plan.json': { namespaces: [] },
+      'world/later.json': { namespaces: [] },
+    });
     await cp(path.join(sandbox.work, 'world/catalog'), path.join(sandbox.work, 'world/newer'), {
       recursive: true,
     });

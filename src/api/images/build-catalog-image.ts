@@ -187,7 +187,8 @@ async function makeSbom(
   session: Session,
   temporary: string,
 ): Promise<Artifact> {
-  const [{ writeCatalogSbom }, version] = await Promise.all([import('./catalog-sbom.js'), ownVersion()]);
+  const { writeCatalogSbom } = await import('./catalog-sbom.js');
+  const version = ownVersion();
   const subject = {
     name: name ?? outputs.find(({ to }) => to.transport === 'docker')?.to.text,
     ...{ created, version, digest: describeImages(images).digest },

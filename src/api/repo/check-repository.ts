@@ -78,11 +78,7 @@ async function selectTargets(
 }
 
 /** Selects what differs from a revision: changed operators, bundles and catalogs. */
-async function selectChanged(
-  repository: Repository,
-  session: Session,
-  base: string,
-): Promise<CheckTarget[]> {
+async function selectChanged(repository: Repository, session: Session, base: string): Promise<CheckTarget[]> {
   const { result } = await detectChanges(repository, session, base);
   const split = (items: readonly string[]): [string, string][] =>
     items.map((item) => item.split('/') as [string, string]);

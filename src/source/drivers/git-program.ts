@@ -89,7 +89,12 @@ async function writeSshFiles({ credentials }: GitPlace, directory: string): Prom
   if (knownHosts === undefined) return ssh;
   const hosts = path.join(directory, 'known_hosts');
   await writeFile(hosts, knownHosts, { mode: 0o600 });
-  const knownFiles = ['-o', `UserKnownHostsFile="${escapeSshPath(hosts)}"`, '-o', 'GlobalKnownHostsFile=/dev/null'];
+  const knownFiles = [
+    '-o',
+    `UserKnownHostsFile="${escapeSshPath(hosts)}"`,
+    '-o',
+    'GlobalKnownHostsFile=/dev/null',
+  ];
   return [...ssh, ...knownFiles];
 }
 
@@ -247,7 +252,10 @@ async function measureDirectory(directory: string): Promise<number> {
   const entries = await readdir(directory, { withFileTypes: true, recursive: true }).catch(() => []);
   const files = entries.filter((entry) => entry.isFile());
   const sizes = await mapConcurrent(files, 16, ({ parentPath, name }) =>
-    stat(path.join(parentPath, name)).then(({ size }) => size, () => 0),
+    stat(path.join(parentPath, name)).then(
+      ({ size }) => size,
+      () => 0,
+    ),
   );
   return sizes.reduce((sum, size) => sum + size, 0);
 }

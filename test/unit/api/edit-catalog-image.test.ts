@@ -57,7 +57,10 @@ async function openWorld(cache = false): Promise<World> {
     'index/widget/catalog.json': catalogOf('widget', ['1.0.0', '1.1.0']),
     'index/widget/old.yaml': '',
     'index/gadget/catalog.json': catalogOf('gadget', ['1.0.0']),
-    'fragment/widget/catalog.yaml': catalogOf('widget', ['1.0.0', '1.1.0', '1.2.0']).replaceAll('\n', '\n---\n'),
+    'fragment/widget/catalog.yaml': catalogOf('widget', ['1.0.0', '1.1.0', '1.2.0']).replaceAll(
+      '\n',
+      '\n---\n',
+    ),
     'fragment/new/catalog.json': catalogOf('new', ['0.1.0']),
     'breaking/widget/catalog.json': catalogOf('widget', ['2.0.0']),
     'copy/other/catalog.json': catalogOf('gadget', ['1.0.0']),

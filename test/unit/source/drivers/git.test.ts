@@ -175,7 +175,10 @@ describe('source/drivers/git', () => {
     const server = await serve({ root: path.dirname(directory) });
     const limits = { ...defaultArchiveLimits, maxUnpackedSize: 1_000_000 };
     const failure = await failureOf(read({ repository: `${server.origin}/repo.git` }, 'a.yaml', { limits }));
-    expect(failure).toMatchObject({ code: 'LIMIT', message: expect.stringContaining('larger than the maximum of') });
+    expect(failure).toMatchObject({
+      code: 'LIMIT',
+      message: expect.stringContaining('larger than the maximum of'),
+    });
   });
 
   it('runs git and what it runs from absolute directories of PATH only', async () => {

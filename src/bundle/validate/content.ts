@@ -46,9 +46,20 @@ export interface BundleContent {
   files: readonly Buffer[];
 }
 
-/** Reads the objects in `manifests/`; reports other files. */
-export function readObjects(files: readonly BundleFile[], report: Reporter): BundleObject[] {
-  return files.flatMap(({ name, content }) => readObject(`manifests/${name}`, content, report) ?? []);
+/** Reads the objects in `manifests/`; reports other files, which leave the content incomplete. */
+export function readObjects(
+  files: readonly BundleFile[],
+  report: Reporter,
+): { objects: BundleObject[]; isIncomplete: boolean } {
+  const objects: BundleObject[] = [];
+  let isIncomplete = false;
+  for (const { name, content } of files) {
+    const file = `manifests/${name}`;
+    const object = readObject(file, content, report);
+    if (object === undefined) isIncomplete = true;
+    else objects.push(object);
+  }
+  return { objects, isIncomplete };
 }
 
 function readObject(file: string, content: Buffer, report: Reporter): BundleObject | undefined {

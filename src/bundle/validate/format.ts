@@ -39,11 +39,11 @@ export function isChart(files: readonly BundleFile[]): boolean {
 
 /**
  * Checks annotations and dependencies of a bundle, and returns its annotations; `mediaType` is undefined without
- * manifests. (Source: operator-registry, pkg/lib/bundle.)
+ * manifests, and `unknown`, which is not compared, if manifests cannot be read. (Source: operator-registry, pkg/lib/bundle.)
  */
 export function checkFormat(
   files: BundleFiles,
-  mediaType: MediaType | undefined,
+  mediaType: MediaType | 'unknown' | undefined,
   report: Reporter,
 ): BundleAnnotations {
   if (mediaType === undefined) report([], 'The directory manifests/ contains no yaml files');
@@ -94,7 +94,7 @@ function checkAnnotations(
     report(key, `Expecting annotation ${quoteGo(key)} to have ${what}`);
   const { [bundleKeys.mediaType]: actual = '', [bundleKeys.channels]: channels = '' } =
     Object.fromEntries(values);
-  if (actual !== mediaType) {
+  if (mediaType !== 'unknown' && actual !== mediaType) {
     expect(bundleKeys.mediaType, `value ${quoteGo(mediaType)} instead of ${quoteGo(actual)}`);
   }
   if (channels === '') expect(bundleKeys.channels, 'non-empty value');

@@ -1,6 +1,7 @@
 import { decodeUtf8 } from '../../document/go-json.js';
 import { throwIfCancelled } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
+import { diagnoseDuplicates } from '../../document/document.js';
 import { findPlaces, nearestPlace } from '../../document/places.js';
 import type { PlacedYaml } from '../../document/yaml-full.js';
 import type { BundleFiles } from '../read.js';
@@ -15,9 +16,9 @@ import { checkCapabilities, checkCategories, checkOperatorHub, checkOperatorHubV
 import { checkRemovedApis } from './removed-apis.js';
 import type { Reporter } from './report.js';
 
-/** A finding about a bundle; `code` is the name of the validator. */
+/** A finding about a bundle; `code` is the name of the validator, or `duplicate-key`. */
 export interface ValidationDiagnostic extends Diagnostic {
-  /** `opm` finds this too but does not report it. */
+  /** `opm` does not report it. */
   isUnreported?: boolean;
 }
 
@@ -64,19 +65,25 @@ export function validateBundle(files: BundleFiles, options: ValidateOptions = {}
       diagnostics.push({ severity: 'error', code, problem, ...place, ...details });
     };
   const isHelm = isChart(files.manifests);
-  const objects = readObjects(files.manifests, isHelm ? () => undefined : reportAs('manifests'));
+  const { objects, isIncomplete } = readObjects(
+    files.manifests,
+    isHelm ? () => undefined : reportAs('manifests'),
+  );
   const isRegistryV1 = objects.some(({ kind }) => kind === csvKind);
   const mediaType = isHelm ? 'helm' : isRegistryV1 ? 'registry+v1' : 'plain';
   const present = files.manifests.length === 0 ? undefined : mediaType;
-  const format = checkFormat(files, present, reportAs('format'));
+  // A file that does not parse may be the ClusterServiceVersion.
+  const isUnknown = !isHelm && !isRegistryV1 && isIncomplete;
+  const format = checkFormat(files, isUnknown ? 'unknown' : present, reportAs('format'));
   if (!isHelm) {
+    diagnostics.push(...findDuplicates(files));
     const content: BundleContent = {
       name: '',
       csv: undefined,
       csvObject: undefined,
       objects,
       crds: [],
-      isIncomplete: false,
+      isIncomplete,
       format,
       files: [...files.manifests, ...files.metadata].map((file) => file.content),
     };
@@ -103,10 +110,23 @@ export function validateBundle(files: BundleFiles, options: ValidateOptions = {}
       };
     })
     .sort(compareFindings)
-    .filter(({ severity, problem, file = '', line = 0 }) => {
-      const key = [severity, file, line, problem].join('\0');
+    .filter(({ severity, subject = '', problem, file = '', line = 0 }) => {
+      const key = [severity, file, line, subject, problem].join('\0');
       return !seen.has(key) && seen.add(key);
     });
+}
+
+/** Returns an error for each duplicate key of the first documents, whose earlier values every reader loses. */
+function findDuplicates(files: BundleFiles): ValidationDiagnostic[] {
+  const within = (directory: 'manifests' | 'metadata'): ValidationDiagnostic[] =>
+    files[directory].flatMap(({ name, content }) =>
+      diagnoseDuplicates(findPlaces(decodeUtf8(content)), `${directory}/${name}`).map((fault) => ({
+        ...fault,
+        severity: 'error',
+        isUnreported: true,
+      })),
+    );
+  return [...within('manifests'), ...within('metadata')];
 }
 
 /** Validators whose warnings `opm` does not report. */

@@ -60,6 +60,45 @@ describe('validateBundle', () => {
     ]);
   });
 
+  it('reports duplicate keys of all files with both lines, which opm does not', () => {
+    const { csv, crd, annotations } = soundBundle();
+    const repeat = (value: unknown, key: string): string =>
+      JSON.stringify(value, undefined, 1).replace(key, `"name": "first",\n${key}`);
+    const files = filesOf(
+      {},
+      {
+        'manifests/crd.yaml': repeat(crd, '"name": "widgets'),
+        'manifests/csv.yaml': repeat(csv, '"name": "widget'),
+        'metadata/annotations.yaml': `{"annotations": {},\n${JSON.stringify({ annotations }).slice(1)}`,
+      },
+    );
+    const errors = validateBundle(files).filter(({ severity }) => severity === 'error');
+    expect(errors.map(({ subject = '', ...one }) => `${subject} ${textOf(one)}`)).toEqual([
+      'metadata.name manifests/crd.yaml:6: error: duplicate key, first defined on line 5',
+      'metadata.name manifests/csv.yaml:6: error: duplicate key, first defined on line 5',
+      'annotations metadata/annotations.yaml:2: error: duplicate key, first defined on line 1',
+    ]);
+    expect(errors.every(({ isUnreported }) => isUnreported)).toBe(true);
+  });
+
+  it('reports a manifest that cannot be read without consequences', () => {
+    const { csv, crd, annotations } = soundBundle();
+    const unread = [
+      'metadata: {name: x\n',
+      'a:\n- b\n c: d\n',
+      '[]\n',
+      JSON.stringify({ ...csv, kind: '' }),
+      '',
+    ];
+    for (const text of unread) {
+      const files = filesOf({ crd, annotations }, { 'manifests/csv.yaml': text });
+      const found = validateBundle(files, { optional: optionalValidators }).map(textOf);
+      expect(found).toEqual([expect.stringMatching(/^manifests\/csv\.yaml:\d+: error: /)]);
+    }
+    const withoutCrd = findIn(() => undefined, { others: { 'manifests/crd.yaml': 'a: [\n' } });
+    expect(withoutCrd).toEqual([expect.stringMatching(/^manifests\/crd\.yaml:\d+: error: yaml: /)]);
+  });
+
   it('marks warnings that opm does not report', () => {
     const bundle = soundBundle();
     delete bundle.csv['spec'].minKubeVersion;

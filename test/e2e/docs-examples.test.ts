@@ -17,6 +17,8 @@ const notRun: Readonly<Record<string, string>> = {
   'npm run image -- --base docker.io/library/node:20-slim --to registry.example.com/tools/opmate:v1':
     'needs docker.io',
   'npm install /path/to/the/clone': 'packaging.test.ts',
+  'opmate mirror delete --generate --previous working-dir/opmate.lock.previous.json docker://mirror.example.com/demo-mirror':
+    'mirror-delete.test.ts, after two runs',
   'htpasswd -B -c users.htpasswd ann': 'asks for a password',
   'cosign generate-key-pair': 'cosign is not installed',
   'oras discover registry.example.com/demo/catalog:v2': 'oras is not installed',

@@ -34,6 +34,8 @@ const elsewhere: Readonly<Record<string, string>> = {
   'opmate probe --addr registry.example.com:50051 --tls --tls-ca-cert ca.crt': 'probe.test.ts, with TLS',
   'opmate repo release demo 1.1.0 --image registry.example.com/demo/bundle:v1.1.0 --dry-run':
     'repo/release-bundle.test.ts, with a matching template',
+  'opmate mirror delete --generate --previous working-dir/opmate.lock.previous.json docker://registry.example.com/demo-mirror':
+    'mirror-delete.test.ts, after two runs',
   'opmate repo changes --base origin/main': 'repo/check-repository.test.ts, with a Git repository',
   'opmate repo changes --base origin/main -o json': 'repo/check-repository.test.ts, with a Git repository',
 };
@@ -41,6 +43,7 @@ const elsewhere: Readonly<Record<string, string>> = {
 /** Examples that end with another code than 0, because they find something. */
 const codes: Readonly<Record<string, number>> = {
   'catalog diff': 3,
+  'cluster migrate': 3,
   'mirror diff': 3,
   'repo check': 3,
   'repo status': 3,

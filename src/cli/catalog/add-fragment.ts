@@ -19,6 +19,8 @@ export const command = defineCommand({
   examples: {
     'Add a package to an index':
       'opmate catalog add-fragment registry.example.com/demo/catalog:v1 ./catalog -t registry.example.com/demo/index-of-fragments:v2',
+    'Save the new index to a file':
+      'opmate catalog add-fragment registry.example.com/demo/catalog:v1 ./catalog --save oci-archive:index.tar',
   },
   async runInSession({ context, args: [index, fragments], options, session }) {
     const planned = planImageOutputs(options);

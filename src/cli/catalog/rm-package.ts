@@ -11,6 +11,8 @@ export const command = defineCommand({
   examples: {
     'Remove a package from an index':
       'opmate catalog rm-package registry.example.com/demo/catalog:v1 demo -t registry.example.com/demo/index-without-demo:v1',
+    'Save the new index to a file':
+      'opmate catalog rm-package registry.example.com/demo/catalog:v1 demo --save oci-archive:index.tar',
   },
   async runInSession({ context, args: [index, packages], options, session }) {
     const planned = planImageOutputs(options);

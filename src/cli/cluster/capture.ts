@@ -29,6 +29,8 @@ export const command = defineCommand({
   },
   examples: {
     'Write a snapshot of a must-gather': 'opmate cluster capture must-gather --to snapshot.yaml',
+    'Write a snapshot of several files':
+      'opmate cluster capture objects.yaml subscription.yaml --to snapshot.yaml',
   },
   async runInSession({ context, args: [places], options, session }) {
     const { kubeconfig, context: name, kubectl, as, asGroup: asGroups } = options;

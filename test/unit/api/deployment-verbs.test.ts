@@ -46,17 +46,25 @@ describe.skipIf(!hasKubectl)('verbs of deployments (need kubectl)', { timeout: 6
     expect(await applyDeployment(one, cluster, { approve: () => false })).toMatchObject({
       state: 'declined',
     });
-    expect(await applyDeployment(one, cluster, { approve: [two.hash] })).toMatchObject({
-      state: 'refused',
-      findings: [{ code: 'not-approved', subject: 'widget' }],
-    });
+    let approval = '';
+    // The hash of the render alone approves nothing.
+    for (const hash of [one.hash, two.hash]) {
+      const refused = await applyDeployment(one, cluster, {
+        approve: [hash],
+        onPlanned: (plan) => void ({ approval } = plan),
+      });
+      expect(refused).toMatchObject({
+        state: 'refused',
+        findings: [{ code: 'not-approved', subject: 'widget' }],
+      });
+    }
     expect(settings()).toBeUndefined();
-    expect(await applyDeployment({ ...one, isPaused: true }, cluster, { approve: [one.hash] })).toEqual({
+    expect(await applyDeployment({ ...one, isPaused: true }, cluster, { approve: [approval] })).toEqual({
       state: 'paused',
     });
     const planned: string[] = [];
     const applied = await applyDeployment(one, cluster, {
-      approve: [one.hash],
+      approve: [approval],
       onPlanned: ({ changes }) =>
         void planned.push(...changes.map(({ change, id }) => `${change} ${id.name}`)),
     });
@@ -65,7 +73,14 @@ describe.skipIf(!hasKubectl)('verbs of deployments (need kubectl)', { timeout: 6
     await applyDeployment(two, cluster, { approve: () => true });
     expect(settings()).toEqual({ value: '2' });
 
-    const back = await rollBackDeployment(place, cluster, { approve: [one.hash] });
+    let rollback = '';
+    const unapproved = await rollBackDeployment(place, cluster, {
+      approve: [one.hash],
+      onPlanned: (plan) => void (rollback = plan.approval),
+    });
+    expect(unapproved).toMatchObject({ state: 'refused' });
+    expect(settings()).toEqual({ value: '2' });
+    const back = await rollBackDeployment(place, cluster, { approve: [rollback] });
     expect(back).toMatchObject({ state: 'applied', report: { revision: 3 } });
     expect(settings()).toEqual({ value: '1' });
     const history = await readDeploymentHistory(place, cluster);

@@ -62,6 +62,7 @@ const verbs: Readonly<Record<string, readonly string[]>> = {
   'repo onboard': ['onboardOperator'],
   'repo status': ['readRepositoryStatus'],
   'cluster predict': ['predictCluster'],
+  'cluster diff': ['diffPredictions'],
   'cluster upgrade': ['planClusterUpgrade'],
   serve: ['serveCatalog', 'serveCatalogs', 'buildServeCache'],
   view: ['viewCatalog', 'exportCatalogView'],

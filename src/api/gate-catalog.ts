@@ -1,3 +1,4 @@
+import { fromDirectory } from '../oci/image/open.js';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { Catalog } from '../catalog/catalog.js';
@@ -72,7 +73,7 @@ export async function gateCatalog(
   const { logger, signal } = session;
   const { content, directories } = await withCatalog(fragment, session, async ({ catalog }) => ({
     content: await readGateContent(catalog, { logger, signal, withAnnotations }),
-    directories: await listDirectories(fragment, catalog),
+    directories: await listDirectories(fromDirectory(session, fragment), catalog),
   }));
   const packages = new Set(content.facts.packages.map(({ name }) => name));
   const read = (reference: string | undefined): Promise<GateContent | undefined> =>

@@ -5,7 +5,7 @@ import { invalidValue, OpmateError, redactUrls, UsageError } from '../core/error
 import { quoteGo } from '../document/go-json.js';
 import type { PackageContent } from '../graph/resolve-content.js';
 import type { ResolveCatalog } from '../graph/resolve.js';
-import { parsePlace } from '../source/parse-place.js';
+import { parseCatalogPlace } from '../source/parse-place.js';
 import { openPlace } from '../source/resolve-place.js';
 import type { Session } from '../source/session.js';
 import { requireCatalog } from './open-catalog.js';
@@ -81,7 +81,7 @@ async function readContent(
   packageName: string,
   session: Session,
 ): Promise<PackageContent> {
-  const place = await parsePlace(reference, { purpose: 'catalog' });
+  const place = await parseCatalogPlace(reference, session);
   const opened = await openPlace(
     place.kind === 'served' || place.kind === 'directory' ? { ...place, package: packageName } : place,
     session,

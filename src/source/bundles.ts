@@ -26,6 +26,7 @@ import type { FetchManifests } from '../sqlite/remove/delete-bundle.js';
 import { statIfPresent } from '../files/file-status.js';
 import { readImageBundle, withImage } from './drivers/image.js';
 import { parseImageReference } from './parse-place.js';
+import { fromDirectory } from '../oci/image/open.js';
 import { type SourceSession, withChanges } from './session.js';
 
 /** Codes of errors about the content of one bundle, after which others are read. */
@@ -90,7 +91,7 @@ export async function stageBundles(
     const located = await mapConcurrent(
       references,
       16,
-      (reference) => orReport(reference, () => locateBundle(reference, options)),
+      (reference) => orReport(reference, () => locateBundle(reference, session, options)),
       { signal },
     );
     throwInvalid();
@@ -148,6 +149,7 @@ interface Located {
 
 async function locateBundle(
   reference: string,
+  session: SourceSession,
   options: Pick<StageOptions, 'pullFrom' | 'requireDigest'>,
 ): Promise<Located> {
   if (/^(?:git\+|https?:\/\/|configmap:)/i.test(reference)) {
@@ -157,7 +159,7 @@ async function locateBundle(
     });
   }
   // An existing path takes precedence over an image of that name, as in every command.
-  const stats = await statIfPresent(reference);
+  const stats = await statIfPresent(fromDirectory(session, reference));
   if (stats?.isDirectory() === true) {
     if (options.requireDigest === true) throw withoutDigest(reference, 'a directory has no registry digest');
     return { reference, key: `directory:${reference.replace(/\/+$/, '')}`, image: '' };
@@ -291,7 +293,10 @@ async function readBundle(
   session: SourceSession,
 ): Promise<{ files: BundleFiles; digest?: string }> {
   const { signal, followLinks } = session;
-  if (source === undefined) return { files: await readBundleDirectory(reference, { signal, followLinks }) };
+  if (source === undefined) {
+    const directory = fromDirectory(session, reference);
+    return { files: await readBundleDirectory(directory, { signal, followLinks }) };
+  }
   return withImage(source, session, async (image) => ({
     files: await readImageBundle(image, reference, session),
     digest: image.root.digest,

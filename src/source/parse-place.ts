@@ -6,6 +6,7 @@ import { isDigest } from '../core/digest.js';
 import { type Reference, looksLikePath, missingTag, parseReference } from '../core/reference.js';
 import { quoteGo } from '../document/go-json.js';
 import { statIfPresent } from '../files/file-status.js';
+import { fromDirectory } from '../oci/image/open.js';
 import { isDatabaseFile } from '../sqlite/schema/database.js';
 import type { PlacedSource } from './content/content-types.js';
 import {
@@ -23,7 +24,7 @@ import {
 interface ParsePlaceOptions {
   /** Use of the reference: a catalog or bundle to render (`catalog`), or the files of a bundle (`content`). */
   purpose: 'catalog' | 'content';
-  /** Base of relative paths, which become absolute; without it they stay as they are. */
+  /** Base of relative paths, which become absolute for content; default: that of the process. */
   workingDirectory?: string | undefined;
 }
 
@@ -47,8 +48,11 @@ export function parsePlace(text: string, options: ParsePlaceOptions): Promise<Pl
 export async function parsePlace(text: string, options: ParsePlaceOptions): Promise<Place> {
   const { workingDirectory } = options;
   const isContent = options.purpose === 'content';
+  // Messages about a catalog name its path as the user wrote it.
   const absolute = (file: string): string =>
-    workingDirectory === undefined ? file : path.resolve(workingDirectory, file);
+    isContent && workingDirectory !== undefined
+      ? path.resolve(workingDirectory, file)
+      : fromDirectory(options, file);
   if (/^git\+/.test(text)) return parseGitReference(text);
   if (/^https?:\/\//i.test(text)) {
     return isContent || isArchiveUrl(text) ? parseArchiveUrl(text) : parseServed(text);
@@ -85,6 +89,14 @@ export async function parsePlace(text: string, options: ParsePlaceOptions): Prom
   });
 }
 
+/** Parses the reference of a catalog or bundle, with paths relative to the working directory of a session. */
+export function parseCatalogPlace(
+  text: string,
+  { workingDirectory }: { workingDirectory?: string | undefined },
+): Promise<Place> {
+  return parsePlace(text, { purpose: 'catalog', workingDirectory });
+}
+
 /** Parses an image reference. Throws OpmateError for one that looks like a path, or has neither tag nor digest. */
 export function parseImageReference(reference: string): Reference {
   // Existing paths were opened before.
@@ -100,8 +112,11 @@ export function parseImageReference(reference: string): Reference {
  * Parses the name of an image to read, as a user wrote it. Throws OpmateError, for an existing path with the form that
  * names it.
  */
-export async function parseSourceImage(text: string): Promise<Reference> {
-  const stats = text === '' ? undefined : await statIfPresent(text);
+export async function parseSourceImage(
+  text: string,
+  session: { workingDirectory?: string | undefined },
+): Promise<Reference> {
+  const stats = text === '' ? undefined : await statIfPresent(fromDirectory(session, text));
   if (stats === undefined) {
     refuseMissingPath(text);
     return parseReference(text);

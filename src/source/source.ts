@@ -3,7 +3,8 @@ import { getMessage } from '../core/errors.js';
 import { parseReference } from '../core/reference.js';
 import type { LinkOptions } from '../files/directory-root.js';
 import { fileVersion, pathVersion } from './drivers/local.js';
-import { parsePlace } from './parse-place.js';
+import { fromDirectory } from '../oci/image/open.js';
+import { parseCatalogPlace } from './parse-place.js';
 import { openPlace } from './resolve-place.js';
 import { type AllowedSources, type Source, allSources } from './source-types.js';
 import type { SourceSession } from './session.js';
@@ -16,7 +17,7 @@ export async function openSource(
   session: SourceSession,
   allowed: AllowedSources = allSources,
 ): Promise<Source> {
-  return openPlace(await parsePlace(reference, { purpose: 'catalog' }), session, allowed);
+  return openPlace(await parseCatalogPlace(reference, session), session, allowed);
 }
 
 /**
@@ -25,9 +26,9 @@ export async function openSource(
  */
 export async function localStateReader(
   reference: string,
-  options: LinkOptions,
+  options: LinkOptions & { workingDirectory?: string | undefined },
 ): Promise<(() => Promise<string>) | undefined> {
-  const place = await parsePlace(reference, { purpose: 'catalog' });
+  const place = await parseCatalogPlace(reference, options);
   const file = place.kind === 'configMaps' ? place.file : 'path' in place ? place.path : undefined;
   if (file !== undefined) {
     return async () => {
@@ -42,8 +43,8 @@ export async function localStateReader(
     case 'docker':
       return undefined;
     case 'oci':
-      return () => fileVersion(path.join(parsed.path, 'index.json'));
+      return () => fileVersion(path.join(fromDirectory(options, parsed.path), 'index.json'));
     default:
-      return () => fileVersion(parsed.path);
+      return () => fileVersion(fromDirectory(options, parsed.path));
   }
 }

@@ -189,7 +189,7 @@ async function editImage(
 ): Promise<EditedCatalogImage> {
   for (const output of outputs) await checkImageOutput(output);
   const { limits, logger, signal } = session;
-  const reference = await parseSourceImage(index);
+  const reference = await parseSourceImage(index, session);
   return withTemporaryDirectory(session, async (directory) =>
     withOpen(openReference(reference, session), async ({ repository, reference: name }) => {
       const bases = await openBases(repository, name, session);
@@ -220,7 +220,7 @@ async function editImage(
 async function unpackFragment(reference: string, directory: string, session: Session): Promise<Fragment> {
   if ((await statIfPresent(reference))?.isDirectory() === true) return { root: reference, name: reference };
   const { limits, logger, signal } = session;
-  return withImage(await parseSourceImage(reference), session, async (image) => {
+  return withImage(await parseSourceImage(reference, session), session, async (image) => {
     const place = locateCatalog(image, logger);
     await extractImage(image, directory, { roots: [place.directory], limits, logger, signal });
     const root = path.join(directory, place.directory);

@@ -25,7 +25,7 @@ export interface InspectedImage {
 /** Reads manifest and configuration of an image; its layers are not read. Throws OpmateError. */
 export async function inspectImage(reference: string, session: Session): Promise<InspectedImage> {
   return withOpen(
-    openReference(await parseSourceImage(reference), session),
+    openReference(await parseSourceImage(reference, session), session),
     async ({ repository, reference: name }) => {
       const { root, descriptor, manifest, config, ...image } = await openImage(repository, name, session);
       return {
@@ -47,7 +47,7 @@ export async function listTags(
   reference: string,
   session: Session,
 ): Promise<{ name: string; tags: string[] }> {
-  const parsed = await parseSourceImage(reference);
+  const parsed = await parseSourceImage(reference, session);
   const needsTag = parsed.tag === undefined && parsed.digest === undefined;
   const named = needsTag ? { ...parsed, tag: 'latest' } : parsed;
   return withOpen(openReference(named, session), async ({ repository }) => ({
@@ -59,7 +59,7 @@ export async function listTags(
 /** Reads the manifest or image index that a reference names, byte for byte. Throws OpmateError. */
 export async function readManifest(reference: string, session: Session): Promise<Buffer> {
   return withOpen(
-    openReference(await parseSourceImage(reference), session),
+    openReference(await parseSourceImage(reference, session), session),
     async ({ repository, reference: name }) => (await repository.getManifest(name, session)).bytes,
   );
 }

@@ -22,7 +22,7 @@ export async function pullImage(
   options: { roots?: readonly string[] } = {},
 ): Promise<PulledImage> {
   const { limits, logger, signal } = session;
-  return withOpen(openReference(await parseSourceImage(reference), session), async (opened) => {
+  return withOpen(openReference(await parseSourceImage(reference, session), session), async (opened) => {
     const image = await openImage(opened.repository, opened.reference, session);
     const files = await readImage(image, { roots: options.roots ?? [''], limits, logger, signal });
     return { image, files };

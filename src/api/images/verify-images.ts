@@ -45,7 +45,7 @@ export async function verifyImages(
       ? new Map<string, string>()
       : await readLookasides(registriesDirectory, session.workingDirectory);
   return mapConcurrent(
-    await Promise.all(references.map(parseSourceImage)),
+    await Promise.all(references.map((reference) => parseSourceImage(reference, session))),
     concurrency,
     async (reference) => {
       return withOpen(openReference(reference, session), async (opened) => {

@@ -8,7 +8,7 @@ import { statIfPresent } from '../../files/file-status.js';
 import { readRegularFile } from '../../files/read-file.js';
 import { replaceFile } from '../../files/replace-file.js';
 import { findReference, withoutCredentials } from '../../core/reference.js';
-import { parsePlace } from '../../source/parse-place.js';
+import { parseCatalogPlace } from '../../source/parse-place.js';
 import type { Session } from '../../source/session.js';
 import type { SelectionBytes, SelectionImages, SelectionSummary, WrittenFile } from '../../view/responses.js';
 import type { CatalogView } from '../../view/catalog-view.js';
@@ -29,7 +29,7 @@ export async function createEditActions(
   to: string | true,
   session: Session,
 ): Promise<EditActions> {
-  const catalog = await imageOfCatalog(reference);
+  const catalog = await imageOfCatalog(reference, session);
   const file = to !== true ? to : catalog === '' ? 'catalog-filter.yaml' : 'imageset-config.yaml';
   const outputPath = path.resolve(session.workingDirectory, file);
   const sizes = new ImageSizes(session);
@@ -99,8 +99,8 @@ export async function createEditActions(
 }
 
 /** Returns the image of a catalog reference, without credentials; empty for other references. */
-async function imageOfCatalog(reference: string): Promise<string> {
-  const place = await parsePlace(reference, { purpose: 'catalog' });
+async function imageOfCatalog(reference: string, session: Session): Promise<string> {
+  const place = await parseCatalogPlace(reference, session);
   const parsed = place.kind === 'image' ? findReference(place.ref) : undefined;
   return parsed?.transport === 'docker' ? withoutCredentials(reference) : '';
 }

@@ -28,7 +28,7 @@ export const command = defineCommand({
   async runInSession({ context, args: [source, target], options, session }) {
     const parsedTarget = parseTargetReference(target);
     const { logger, signal, platform } = session;
-    await withOpen(openReference(await parseSourceImage(source), session), async (from) => {
+    await withOpen(openReference(await parseSourceImage(source, session), session), async (from) => {
       const named = setTag(parsedTarget, from.reference);
       // Read before the target is opened, which makes a layout: there is nothing to make it for otherwise.
       // One platform's image is copied alone: an index without its other images is of no use.

@@ -1,3 +1,4 @@
+import path from 'node:path';
 import type { ArchiveLimits } from '../../archive/limits.js';
 import { type CancelOptions, keepOpen } from '../../core/concurrency.js';
 import { UsageError } from '../../core/errors.js';
@@ -21,8 +22,23 @@ export interface ImageSession extends CancelOptions {
   logger?: Logger | undefined;
   /** Directory for unpacked archives while they are open; compressed archives are refused without it. */
   temporaryDirectory?: string | undefined;
+  /** Base of relative paths of layouts and archives; default: that of the process. */
+  workingDirectory?: string | undefined;
   /** Limits of unpacking a compressed archive, and of the entries of any. */
   limits?: ArchiveLimits | undefined;
+}
+
+/**
+ * Resolves a path against the working directory of a session. A path stays as the user wrote it, for messages, if that
+ * is the one of the process.
+ */
+export function fromDirectory(
+  { workingDirectory }: { workingDirectory?: string | undefined },
+  file: string,
+): string {
+  if (workingDirectory === undefined) return file;
+  const resolved = path.resolve(workingDirectory, file);
+  return resolved === path.resolve(file) ? file : resolved;
 }
 
 /** The repository of a reference; `close` it when done. */
@@ -55,10 +71,13 @@ export async function openReference(reference: Reference, session: ImageSession)
     }
     return { repository, reference: wanted, close: async () => undefined };
   }
-  return keepOpen(openLocal(reference.transport, reference.path, session), async (opened) => {
-    const wanted = reference.digest ?? reference.tag ?? (await opened.repository.soleReference(session));
-    return { ...opened, reference: wanted };
-  });
+  return keepOpen(
+    openLocal(reference.transport, fromDirectory(session, reference.path), session),
+    async (opened) => {
+      const wanted = reference.digest ?? reference.tag ?? (await opened.repository.soleReference(session));
+      return { ...opened, reference: wanted };
+    },
+  );
 }
 
 /** Returns the repository with the cache of catalog layers, if it is in a registry. */
@@ -106,7 +125,7 @@ export async function openTarget(reference: Reference, session: ImageSession): P
     return { repository, reference: wanted, close };
   }
   const { openLayout } = await import('../layout/layout.js');
-  const repository = await openLayout(reference.path, { create: 'on-write' });
+  const repository = await openLayout(fromDirectory(session, reference.path), { create: 'on-write' });
   return { repository, reference: wanted, close };
 }
 
@@ -119,15 +138,15 @@ async function registryOptions(
 
 async function openLocal(
   transport: 'oci' | 'oci-archive' | 'docker-archive',
-  path: string,
+  file: string,
   { signal, temporaryDirectory, limits }: ImageSession,
 ) {
   if (transport === 'oci') {
     const { openLayout } = await import('../layout/layout.js');
-    return { repository: await openLayout(path), close: async () => undefined };
+    return { repository: await openLayout(file), close: async () => undefined };
   }
   const { openDockerArchive, openOciArchive } = await import('../archive-set/archive-source.js');
   const open = transport === 'oci-archive' ? openOciArchive : openDockerArchive;
-  const archive = await open(path, { signal, temporaryDirectory, limits });
+  const archive = await open(file, { signal, temporaryDirectory, limits });
   return { repository: archive, close: () => archive.close() };
 }

@@ -11,7 +11,7 @@ import { statIfPresent } from '../../files/file-status.js';
 import { makeTemporaryDirectory, openInTemporaryDirectory } from '../../files/temporary-directory.js';
 import { imageLabels, getLabelPath } from '../../model/image-labels.js';
 import { type Image, extractImage, openImage, readImage } from '../../oci/image/image.js';
-import { openReference, withCatalogCache } from '../../oci/image/open.js';
+import { fromDirectory, openReference, withCatalogCache } from '../../oci/image/open.js';
 import { missingImageHint } from '../../oci/registry/registry-request.js';
 import type { Repository } from '../../oci/registry/repository.js';
 import { parseImageReference } from '../parse-place.js';
@@ -215,7 +215,7 @@ export async function resolveImage(
   return keepOpen(openAccess(place, session), async (access) => {
     const own = access.session;
     const isFile = transport === 'oci-archive' || transport === 'docker-archive';
-    const validator = isFile ? await fileVersion(reference.path) : undefined;
+    const validator = isFile ? await fileVersion(fromDirectory(session, reference.path)) : undefined;
     if (known !== undefined && validator !== undefined && known.validator === validator) {
       return toResolvedPlace({ id: known.id, ref: known.ref, validator }, reference, own, access.close);
     }

@@ -1,4 +1,4 @@
-import { readFile, readdir } from 'node:fs/promises';
+import { copyFile, readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
@@ -6,7 +6,7 @@ import { imageLabels } from '../../../src/model/image-labels.js';
 import type { BuiltImage } from '../../../src/oci/image/image-builder.js';
 import { openSession, platformOfMachine } from '../../../src/source/session.js';
 import { render } from '../../../src/api/render-catalog.js';
-import { openSource } from '../../../src/source/source.js';
+import { localStateReader, openSource } from '../../../src/source/source.js';
 import { widgetCatalog } from '../../e2e/catalogs.js';
 import { makeBundleImage, makeCatalogImage, makeImage, storeImage } from '../../e2e/images.js';
 import { bundlesDirectory } from '../../support/command-line.js';
@@ -47,6 +47,29 @@ describe('source/source', () => {
       await source.close();
     }
     expect(found).toEqual(['bundle', 'catalog', 'catalog', 'catalog', 'bundle', 'catalog']);
+    await session.close();
+  });
+
+  it('opens relative paths in the working directory of the session', async () => {
+    const directory = await directoryWith({ 'catalog/all.json': widgetCatalog });
+    await storeImage(
+      path.join(directory, 'layout'),
+      'v1',
+      await makeCatalogImage({ 'all.json': widgetCatalog }),
+    );
+    const index = await indexFile();
+    await copyFile(index, path.join(directory, 'index.db'));
+    const session = await openSession(await sessionOptions({ workingDirectory: directory }));
+    for (const reference of ['catalog', 'index.db', 'oci:layout:v1']) {
+      const source = await openSource(reference, session);
+      expect(source.kind).toBe('catalog');
+      await source.close();
+      const readState = await localStateReader(reference, session);
+      expect(await readState?.()).not.toBe('');
+    }
+    const pieces = [];
+    for await (const piece of render(['catalog'], session)) pieces.push(piece);
+    expect(pieces).not.toEqual([]);
     await session.close();
   });
 

@@ -4,6 +4,7 @@ import { getOrAdd, pushTo } from '../core/groups.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
 import { parseConstraint } from '../core/semver-range.js';
 import { type VersionRange } from '../core/semver.js';
+import { compareVersions } from '../core/semver.js';
 import { type BundleVersion, compareNewestFirst, compareVersionReleases } from './bundle-version.js';
 import { type PackageBundle, type PackageContent } from './resolve-content.js';
 import {
@@ -39,6 +40,8 @@ export interface ResolveCatalog {
 interface Candidate {
   name: string;
   version: string;
+  /** Release, which orders bundles of one version. */
+  release?: string;
   image: string;
   /** Allowed channels that contain the bundle, sorted. */
   channels: string[];
@@ -205,6 +208,7 @@ function judgeCatalog(
       candidate: {
         name: bundle.name,
         version: version?.text ?? '',
+        ...(version !== undefined && version.release.length > 0 && { release: version.release.join('.') }),
         image: bundle.image,
         channels: sortedByBytes(channelsByBundle.get(bundle.name) ?? []),
         ...(deprecation !== undefined && { deprecation }),
@@ -255,9 +259,11 @@ function whyWorse(other: JudgedBundle, best: JudgedBundle): string {
   if (other.candidate.deprecation !== undefined && best.candidate.deprecation === undefined) {
     return 'deprecated';
   }
-  const order = compareNewestFirst(findReadableVersion(best.bundle), findReadableVersion(other.bundle));
-  if (order === 0) return `same version as ${best.bundle.name}`;
-  return `lower version than ${best.bundle.name}`;
+  const [highest, version] = [findReadableVersion(best.bundle), findReadableVersion(other.bundle)];
+  if (compareNewestFirst(highest, version) === 0) return `same version as ${best.bundle.name}`;
+  const isSame =
+    highest !== undefined && version !== undefined && compareVersions(highest.version, version.version) === 0;
+  return `lower ${isSame ? 'release' : 'version'} than ${best.bundle.name}`;
 }
 
 function whyChosen({ trace, best }: Judged, eligible: number, withMatch: number): string {

@@ -125,6 +125,7 @@ function formatText({ chosen, reason, catalogs }: Resolution): string {
   if (chosen !== undefined) {
     const rows = [
       ['version:', chosen.version],
+      ...(chosen.release === undefined ? [] : [['release:', chosen.release]]),
       ['image:', chosen.image],
       ['catalog:', chosen.catalog],
       ['channels:', sortedByBytes(chosen.channels).join(', ')],
@@ -144,13 +145,17 @@ function formatText({ chosen, reason, catalogs }: Resolution): string {
     ]),
   );
   if (catalogs.every(({ candidates }) => candidates.length === 0)) return text;
+  const hasReleases = catalogs.some(({ candidates }) =>
+    candidates.some(({ release }) => release !== undefined),
+  );
   return `${text}\n${formatTable(
-    ['CATALOG', 'BUNDLE', 'VERSION', 'DEPRECATED', 'RESULT'],
+    ['CATALOG', 'BUNDLE', 'VERSION', ...(hasReleases ? ['RELEASE'] : []), 'DEPRECATED', 'RESULT'],
     catalogs.flatMap(({ name: catalog, candidates }) =>
-      candidates.map(({ name, version, deprecation, reasons }) => [
+      candidates.map(({ name, version, release, deprecation, reasons }) => [
         catalog,
         name,
         version === '' ? '-' : version,
+        ...(hasReleases ? [release ?? '-'] : []),
         deprecation === undefined ? '-' : 'yes',
         reasons.length === 0 ? 'chosen' : reasons.join('; '),
       ]),

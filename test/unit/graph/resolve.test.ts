@@ -169,6 +169,18 @@ describe('graph/resolve', () => {
     expect([outcome, chosen?.name]).toEqual([wanted === undefined ? 'none' : 'resolved', wanted]);
   });
 
+  it('shows the releases of equal versions', () => {
+    const { chosen, catalogs } = resolve({
+      main: { bundles: { a: '1.0.0/2', b: '1.0.0/10.x', c: '1.0.0' } },
+    });
+    expect([chosen?.version, chosen?.release]).toEqual(['1.0.0', '10.x']);
+    expect(catalogs[0]?.candidates.map(({ name, release, reasons }) => [name, release, ...reasons])).toEqual([
+      ['b', '10.x'],
+      ['a', '2', 'lower release than b'],
+      ['c', undefined, 'lower release than b'],
+    ]);
+  });
+
   it('takes the catalog of highest priority, but what is not deprecated before it', () => {
     const old: Given = { bundles: { a: '9.0.0' }, deprecated: ['a'], priority: 10 };
     const low: Given = { bundles: { b: '1.0.0' }, priority: -1 };

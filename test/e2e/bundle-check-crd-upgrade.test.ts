@@ -46,7 +46,7 @@ describe('opmate bundle check-crd-upgrade', () => {
       code: 3,
       stdout: '',
       stderr:
-        'new.yaml:17:11: CustomResourceDefinition "widgets.example.com": v1: ^.size: type: changed: "integer" -> "string"\n',
+        'error: new.yaml:17:11: CustomResourceDefinition "widgets.example.com": v1: ^.size: type: changed: "integer" -> "string"\n',
     });
     const json = await sandbox.run([...check, 'old.yaml', 'new.yaml', '-o', 'json']);
     expect([json.code, json.stderr]).toEqual([3, '']);

@@ -105,7 +105,7 @@ describe('opmate mirror with wrong flags', () => {
       ]) {
         const result = await mirror(...args);
         expect(result).toMatchObject({ code: 1, stdout: '' });
-        expect(result.stderr).toContain('cs-index-v1: same object name for ');
+        expect(result.stderr).toMatch(/same object name cs-index-v1 for |cs-index-v1: same object name for /);
         expect(result.stderr).toContain('hint: set another targetCatalog or targetTag for one of them');
       }
       expect(await isThere('working-dir')).toBe(false);

@@ -395,7 +395,7 @@ describe('opmate mirror list releases', () => {
 
   it('refuses flags that do not apply', async () => {
     expect(await list('--channels')).toMatchObject({ code: 1 });
-    expect((await list('--version', '4.x')).stderr).toContain('not a minor version');
+    expect((await list('--version', '4.x')).stderr).toContain('invalid OpenShift version "4.x"');
     expect((await list('--channel', 'stable-4.1', '--filter-by-archs', 'x86')).stderr).toContain(
       'unknown architecture',
     );

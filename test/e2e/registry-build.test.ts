@@ -110,7 +110,7 @@ describe('registry build', () => {
     expect(await packagesOf('oci-archive:same.tar')).toEqual(['widget']);
   });
 
-  it('reads bundles from a list and from a file', async () => {
+  it('reads bundles that are named, and only images from a file', async () => {
     await sandbox.write({
       ...inDirectory(
         'a',
@@ -122,15 +122,17 @@ describe('registry build', () => {
       ...inDirectory('b', smallBundle({ packageName: 'beta' })),
       'list.txt': '# bundles\na\nb\n',
     });
-    for (const list of ['a,b', 'list.txt']) {
-      const { code, stderr } = await build('--bundles', list, '--save', 'db', '--db-only=true');
-      expect(stderr).toBe(
-        'info: wrote db/bundles.db: 2 bundles, 2 packages\n' +
-          'info: next: opmate registry serve db/bundles.db\n',
-      );
-      expect(code).toBe(0);
-      expect(await readdir(at('db'))).toEqual(['bundles.db']);
-    }
+    // A file may come from others: its lines are images, not paths of this machine.
+    const listed = await build('--bundles', 'list.txt', '--save', 'db', '--db-only=true');
+    expect(listed).toMatchObject({ code: 1, stdout: '' });
+    expect(listed.stderr).toContain('error: list.txt:2: a: ');
+    const { code, stderr } = await build('--bundles', 'a,b', '--save', 'db', '--db-only=true');
+    expect(stderr).toBe(
+      'info: wrote db/bundles.db: 2 bundles, 2 packages\n' +
+        'info: next: opmate registry serve db/bundles.db\n',
+    );
+    expect(code).toBe(0);
+    expect(await readdir(at('db'))).toEqual(['bundles.db']);
     expect((await sandbox.run(['registry', 'images', '--from-db', 'db/bundles.db'])).stdout).toBe(
       'quay.io/a/x:1\n',
     );

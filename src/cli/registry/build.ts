@@ -37,7 +37,9 @@ const flags = {
       needs: 'appregistryNamespace',
     }),
     manifests: text('directory', 'directory of package manifests', { excludes: ['bundles'] }),
-    bundles: list('bundle', 'bundle images or directories, or a file that lists them', { mayBeNone: true }),
+    bundles: list('bundle', 'bundle images or directories, or a file with one image per line', {
+      mayBeNone: true,
+    }),
     from: text('image', 'base image, or scratch (default: quay.io/operator-framework/opm:v1.73.0)'),
   }),
   authToken: text('token', 'app registry token, sent verbatim', {

@@ -158,7 +158,7 @@ describe('docs/ci/github-action', () => {
     return { ...last, ran };
   }
 
-  const own = { version: '', flags: '--use-http' };
+  const own = { package: '', flags: '--use-http' };
 
   it('documents every input and output, in its README too', async () => {
     const readme = await read('github-action/README.md');
@@ -180,6 +180,23 @@ describe('docs/ci/github-action', () => {
       expect(step.run).not.toContain('${{');
       expect(step.shell).toBe('bash -euo pipefail {0}');
     }
+  });
+
+  it('installs no package whose digest is not the one that the user names', async () => {
+    await sandbox.write({ 'other.tgz': 'not what was reviewed' });
+    for (const digest of ['0'.repeat(64), '']) {
+      const { code, stdout, ran } = await runAction({
+        ...own,
+        directory: 'before',
+        package: 'other.tgz',
+        'package-sha256': digest,
+      });
+      expect(code).not.toBe(0);
+      expect(ran).toEqual(['Install opmate']);
+      expect(stdout).not.toContain('added ');
+    }
+    const defaults = Object.entries(action.inputs).filter(([, input]) => /opmate/.test(input.default));
+    expect(defaults).toEqual([]);
   });
 
   it('validates, compares, and builds and pushes the image', async () => {

@@ -200,7 +200,7 @@ describe('index images', () => {
         files: ['database/index.db', 'index.Dockerfile'],
       });
       expect(await readFile('index.Dockerfile', 'utf8')).toMatch(/^FROM scratch\n/);
-      expect(await bundlesOf('database/index.db')).toEqual(['widget.v1.0.0']);
+      expect(await bundlesOf(path.join(work, 'database/index.db'))).toEqual(['widget.v1.0.0']);
     } finally {
       process.chdir(before);
     }

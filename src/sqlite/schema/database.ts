@@ -95,7 +95,7 @@ function explainMissing(message: string): { problem: string; hint: string } {
   if (/Could not locate the bindings file/.test(message)) {
     return { problem: 'its install script did not run', hint: 'run npm rebuild better-sqlite3' };
   }
-  if (/Cannot find (?:module|package)/.test(message)) {
+  if (/Cannot find (?:module|package) 'better-sqlite3(?:\/package\.json)?'/.test(message)) {
     return { problem: 'not installed', hint: 'run npm install better-sqlite3, which needs a C++ compiler' };
   }
   const problem = message.includes('NODE_MODULE_VERSION')

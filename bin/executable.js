@@ -224,13 +224,15 @@ async function main() {
     writeFileSync(
       config,
       JSON.stringify({
-        ...{ main: script, output: blob, disableExperimentalSEAWarning: true, useSnapshot: false },
+        // Names without a directory, which is another one for each build: the blob has that of the script.
+        ...{ main: path.basename(script), output: path.basename(blob) },
+        ...{ disableExperimentalSEAWarning: true, useSnapshot: false },
         // A code cache fits the machine that made it.
         useCodeCache: platform === 'linux-x64',
         assets: await collectAssets(directory, nodeDirectory, native),
       }),
     );
-    execFileSync(maker, ['--experimental-sea-config', config], { stdio: 'pipe' });
+    execFileSync(maker, ['--experimental-sea-config', config], { cwd: directory, stdio: 'pipe' });
     const windows = platform.startsWith('win-');
     const name = `opmate-${platform}${windows ? '.exe' : ''}`;
     const executable = path.join(directory, name);

@@ -1,7 +1,7 @@
 import { addFragmentsToImage } from '../../api/images/edit-catalog-image.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { list } from '../command/flags.js';
-import { imageOutputFlags, planImageOutputs, readSignBy } from '../index/image-output.js';
+import { imageOutputFlags, planSignedOutputs } from '../index/image-output.js';
 import { reportEditedImage } from './edited-image.js';
 
 /** `opmate catalog add-fragment`; prints the image by digest. */
@@ -23,9 +23,7 @@ export const command = defineCommand({
       'opmate catalog add-fragment registry.example.com/demo/catalog:v1 ./catalog --save oci-archive:index.tar',
   },
   async runInSession({ context, args: [index, fragments], options, session }) {
-    const planned = planImageOutputs(options);
-    const signingKey = await readSignBy(options, context, planned);
-    const outputs = planned.map((output) => ({ ...output, signingKey }));
+    const outputs = await planSignedOutputs(options, context);
     const { allowPruning } = options;
     const edited = await addFragmentsToImage(index, fragments, session, { outputs, allowPruning });
     await reportEditedImage(context, session, edited);

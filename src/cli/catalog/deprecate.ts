@@ -8,7 +8,7 @@ import { reportEditedImage } from './edited-image.js';
 import { deprecateInImage } from '../../api/images/edit-catalog-image.js';
 import type { ImageOutput } from '../../api/images/image-output.js';
 import { exitCodes } from '../exit-codes.js';
-import { planImageOutputs, readSignBy, signByFlag } from '../index/image-output.js';
+import { planSignedOutputs, signByFlag } from '../index/image-output.js';
 import type { CommandContext } from '../context.js';
 import { readInput } from '../input.js';
 
@@ -72,14 +72,8 @@ async function planOutputs(
   context: CommandContext,
   options: FlagValues<typeof flags>,
 ): Promise<ImageOutput[]> {
-  const planned = planImageOutputs({
-    tag: options.tag,
-    push: false,
-    save: undefined,
-    signBy: options.signBy,
-  });
-  const signingKey = await readSignBy(options, context, planned);
-  return planned.map((output) => ({ ...output, signingKey }));
+  const { tag, signBy } = options;
+  return planSignedOutputs({ tag, push: false, save: undefined, signBy }, context);
 }
 
 /** Returns the message; undefined to remove the deprecation. Throws UsageError. */

@@ -1,6 +1,6 @@
 import { removePackagesFromImage } from '../../api/images/edit-catalog-image.js';
 import { argument, defineCommand } from '../command/declaration.js';
-import { imageOutputFlags, planImageOutputs, readSignBy } from '../index/image-output.js';
+import { imageOutputFlags, planSignedOutputs } from '../index/image-output.js';
 import { reportEditedImage } from './edited-image.js';
 
 /** `opmate catalog rm-package`; prints the image by digest. */
@@ -15,9 +15,7 @@ export const command = defineCommand({
       'opmate catalog rm-package registry.example.com/demo/catalog:v1 demo --save oci-archive:index.tar',
   },
   async runInSession({ context, args: [index, packages], options, session }) {
-    const planned = planImageOutputs(options);
-    const signingKey = await readSignBy(options, context, planned);
-    const outputs = planned.map((output) => ({ ...output, signingKey }));
+    const outputs = await planSignedOutputs(options, context);
     await reportEditedImage(
       context,
       session,

@@ -46,6 +46,16 @@ export async function readSignBy(
   return readSigningKey(signBy, context);
 }
 
+/** Returns the outputs of an image, each with the signing key of `--sign-by`. Throws UsageError as its parts do. */
+export async function planSignedOutputs(
+  options: FlagValues<typeof imageOutputFlags>,
+  context: CommandContext,
+): Promise<(ImageOutput & { signingKey: KeyObject | undefined })[]> {
+  const planned = planImageOutputs(options);
+  const signingKey = await readSignBy(options, context, planned);
+  return planned.map((output) => ({ ...output, signingKey }));
+}
+
 /** Returns the destinations of an image: `--save`, and `--tag` unless saved without `--push`. Throws UsageError. */
 export function planImageOutputs({ tag, push, save }: FlagValues<typeof imageOutputFlags>): ImageOutput[] {
   const name = tag === undefined ? undefined : parseTag(tag);

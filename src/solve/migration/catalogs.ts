@@ -24,7 +24,8 @@ interface WantedPackage {
 
 /**
  * Returns the ClusterCatalog that serves an installed package: available, serving, with its version and channel, of the
- * highest priority, the first by name of equal ones. `error` says in the words of the migration library why there is none.
+ * highest priority, the first by name of equal ones. Without one, `error` has the reason in the words of the migration
+ * library.
  */
 export function findClusterCatalog(
   cluster: ClusterIndex,

@@ -88,7 +88,7 @@ export class ClusterIndex {
     });
   }
 
-  /** Returns an object; undefined if there is none. */
+  /** Returns an object; undefined if not found. */
   find(kind: ObjectKind, name: string, namespace = ''): JsonObject | undefined {
     return this.#byKind.get(kindKey(kind))?.get(`${namespace}/${name}`);
   }

@@ -245,7 +245,7 @@ function planRollback(
   set: JsonObject,
   extension: JsonObject,
 ): OperatorPlan['rollback'] {
-  // A namespace of a snapshot without Namespaces exists all the same.
+  // A snapshot without Namespaces: the namespace of an installed extension exists.
   const namespace = { ...kinds.namespace, metadata: { name: getText(extension, 'spec', 'namespace') } };
   const sets = cluster.list(kinds.clusterObjectSet);
   const after = new ClusterIndex([...sets, namespace, set, extension]);

@@ -204,7 +204,7 @@ export { diffPredictions, type SavedPrediction } from './api/cluster/diff-predic
 export type { PlanDifference } from './solve/v0/compare-plans.js';
 export { createUpgradeImageSets, type UpgradeImageSet } from './api/cluster/upgrade-image-sets.js';
 export type { ChannelPosition, OperatorHop, UpgradeHop, UpgradeNote } from './solve/upgrade/upgrade-types.js';
-export type { CatalogContent } from './api/cluster/read-resolver-catalogs.js';
+export type { CatalogSourceContent } from './api/cluster/read-resolver-catalogs.js';
 export { type ClusterSnapshot, readSnapshot, toSnapshot } from './cluster/snapshot.js';
 export type { ClusterText } from './cluster/snapshot-files.js';
 export type { ConflictLine } from './solve/v0/explain-conflict.js';
@@ -273,7 +273,7 @@ export {
   buildServeCache,
   serveCatalog,
   type ServeCatalogOptions,
-  type ServedCatalog,
+  type CatalogServer,
   serveIndex,
 } from './api/serve/serve-catalog.js';
 export {
@@ -403,7 +403,8 @@ export {
 export { exportIndex, type ExportIndexOptions } from './api/indexes/export-index.js';
 export { type AppRegistryNamespace, parseAppRegistryNamespace } from './source/app-registry.js';
 export type { ExportReport } from './sqlite/read/export.js';
-export { addBundles, type AddMode, type AddOptions, type AddReport } from './sqlite/add/add.js';
+export type { AddMode } from './catalog/edit/plan-add.js';
+export { addBundles, type AddOptions, type AddReport } from './sqlite/add/add.js';
 export { BundleImageAlreadyAddedError, VersionAlreadyAddedError } from './sqlite/add/already-added.js';
 export type { Database } from './sqlite/schema/database.js';
 export { deleteBundle, deleteLatest } from './sqlite/remove/delete-bundle.js';
@@ -491,11 +492,12 @@ export { type WaitOptions, waitForCatalogs } from './api/served/wait-for-catalog
 export { checkServer, type CheckServerOptions } from './api/served/check-server.js';
 export type { HealthStatus } from './client/health.js';
 export { CatalogClient } from './client/catalog-client.js';
+export type { ApiName } from './model/csv.js';
 export type { BundleKey, CatalogChannel, CatalogEntry, CatalogPackage } from './client/catalog-queries.js';
 export type { BlobContent, BlobQuery, CatalogBlob } from './client/catalog-blobs.js';
 export type { ListedCatalog } from './client/catalog-listing.js';
 export type { ClientOptions } from './client/client-options.js';
-export type { ApiKey, GrpcCatalogClient, GrpcClientOptions } from './client/grpc-catalog-client.js';
+export type { GrpcCatalogClient, GrpcClientOptions } from './client/grpc-catalog-client.js';
 export type { RegistryBundle, RegistryEntry } from './client/grpc-messages.js';
 export type { ProvidedApi } from './serve/grpc/messages.js';
 export type { HttpCatalogClient, HttpClientOptions, RefreshResult } from './client/http-catalog-client.js';

@@ -1,5 +1,5 @@
 import type { CheckName } from '../catalog/doctor/checks.js';
-import { type DiagnoseOptions, diagnoseCatalog as diagnose } from '../catalog/doctor/diagnose.js';
+import { type DiagnoseOptions, examineCatalog } from '../catalog/doctor/diagnose.js';
 import type { CatalogDiagnostic } from '../model/catalog-diagnostic.js';
 import { throwAbout } from '../source/reference-error.js';
 import type { Session } from '../source/session.js';
@@ -16,6 +16,6 @@ export async function diagnoseCatalog(
 ): Promise<CatalogDiagnostic<CheckName>[]> {
   const { signal, logger } = session;
   return withCatalog(reference, session, ({ catalog }) =>
-    diagnose(catalog, { ...options, signal, logger }).catch(throwAbout(reference)),
+    examineCatalog(catalog, { ...options, signal, logger }).catch(throwAbout(reference)),
   );
 }

@@ -1,4 +1,4 @@
-import { type CatalogDiff, diffCatalogs as compareSnapshots } from '../catalog/diff/diff.js';
+import { type CatalogDiff, diffSnapshots } from '../catalog/diff/diff.js';
 import { type BreakingChange, findBreakingChanges } from '../catalog/diff/breaking.js';
 import { collectFacts } from '../catalog/facts.js';
 import { type CatalogSnapshot, takeSnapshot } from '../catalog/diff/snapshot.js';
@@ -31,7 +31,7 @@ export async function diffCatalogs(
     withCatalog(to, session, async (second) => {
       const [before, after] = [await read(from, first.catalog), await read(to, second.catalog)];
       requirePackages(names ?? [], before, after);
-      return compareSnapshots(before, after, session);
+      return diffSnapshots(before, after, session);
     }),
   );
 }

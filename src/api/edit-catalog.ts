@@ -8,7 +8,7 @@ import { type EditableCatalog, readEditableCatalog } from '../catalog/edit/edita
 import type { EditPlan } from '../catalog/edit/find-named.js';
 import { type NewBundle, newBundle } from '../catalog/edit/new-bundle.js';
 import type { Orphans } from '../catalog/edit/orphans.js';
-import { type AddOptions, planAdd } from '../catalog/edit/plan-add.js';
+import { type PlanAddOptions, planAdd } from '../catalog/edit/plan-add.js';
 import { type Deprecation, planDeprecate } from '../catalog/edit/plan-deprecate.js';
 import { type Removal, planRemove } from '../catalog/edit/plan-remove.js';
 import { mapConcurrent, withOpen } from '../core/concurrency.js';
@@ -33,9 +33,9 @@ export interface EditCatalogOptions {
   dryRun?: boolean | undefined;
 }
 
-/** Bundles to add to a catalog, in addition to `AddOptions`. */
+/** Bundles to add to a catalog, in addition to `PlanAddOptions`. */
 export interface AddBundlesOptions
-  extends EditCatalogOptions, AddOptions, Pick<CatalogOutput, 'migrateLevel'> {
+  extends EditCatalogOptions, PlanAddOptions, Pick<CatalogOutput, 'migrateLevel'> {
   /** Template of image references for bundles that are not from a registry. */
   imageTemplate?: string | undefined;
 }

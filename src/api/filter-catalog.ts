@@ -5,7 +5,7 @@ import { collectFacts } from '../catalog/facts.js';
 import type { Catalog } from '../catalog/catalog.js';
 import type { CatalogFilter } from '../catalog/selection/catalog-filter.js';
 import { findCreationDay } from '../catalog/selection/creation-days.js';
-import { filterCatalog as selectBundles } from '../catalog/selection/filter-catalog.js';
+import { applyFilter } from '../catalog/selection/filter-catalog.js';
 import { createKeptCatalog } from '../catalog/selection/kept-catalog.js';
 import type { CatalogSelection } from '../catalog/selection/selection.js';
 import { withoutCredentials } from '../core/reference.js';
@@ -91,7 +91,7 @@ async function select(
   }).catch(throwAbout(reference));
   const parseDay = (packageName: string, bundle: string): string | undefined =>
     days.get(`${packageName}/${bundle}`);
-  const selection = selectBundles(before, filter, {
+  const selection = applyFilter(before, filter, {
     catalog: withoutCredentials(reference),
     dayOf: parseDay,
   });

@@ -1,6 +1,6 @@
 import { homedir, tmpdir } from 'node:os';
 import path from 'node:path';
-import { type Session, type SessionOptions, openSession as openSourceSession } from '../source/session.js';
+import { type Session, type SessionOptions, openSourceSession } from '../source/session.js';
 
 /**
  * Opens a session: connections to registries, a cache and limits that several calls share. Environment, home and

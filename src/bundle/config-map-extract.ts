@@ -13,7 +13,7 @@ import {
   storageAnnotations,
   looksLikeMetadata,
 } from './config-map.js';
-import { getField, readMetadataFiles, scalarText } from './metadata.js';
+import { getLastField, readMetadataFiles, scalarText } from './metadata.js';
 import { labelFault, subdomainFault } from '../kube/names.js';
 import { type Diagnostic, createFault } from '../core/diagnostic.js';
 import type { BundleFiles } from './read.js';
@@ -152,7 +152,7 @@ function getBundleAnnotations(files: BundleFiles, report: Report): Record<string
   if (read === undefined || read.error !== undefined) return {};
   const annotations: Record<string, string> = {};
   for (const key of bundleAnnotations) {
-    const value = getField(read.annotations ?? {}, key);
+    const value = getLastField(read.annotations ?? {}, key);
     const text = scalarText(value);
     if (text !== undefined) annotations[key] = text;
     else {

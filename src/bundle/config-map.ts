@@ -14,7 +14,7 @@ import { readFirstDocument } from './manifest.js';
 import { isMetadata } from './metadata.js';
 import { isKubernetesObject } from './parse.js';
 import { type Manifest, getTitle, locateIn, openManifest } from '../kube/manifests.js';
-import { formatPath, formatPlace } from '../core/diagnostic.js';
+import { formatPath, formatLocation } from '../core/diagnostic.js';
 import { Report } from './report.js';
 
 /** Annotations of a bundle that ConfigMaps have too. (Source: operator-registry, pkg/configmap.) */
@@ -50,7 +50,7 @@ export interface ConfigMapFile {
 }
 
 /** A ConfigMap whose keys become files below `path`, by default the root. */
-export interface ConfigMapPlace {
+export interface PlacedConfigMap {
   name: string;
   path?: string | undefined;
 }
@@ -70,7 +70,7 @@ export interface ConfigMapPlace {
  */
 export function readBundleConfigMaps(
   documents: readonly Manifest[],
-  { places }: { places?: readonly ConfigMapPlace[] | undefined } = {},
+  { places }: { places?: readonly PlacedConfigMap[] | undefined } = {},
 ): Pick<Report, 'findings' | 'warnings'> & { files: ConfigMapFile[] } {
   const reader = new Reader();
   if (places === undefined) reader.addBundle(documents);
@@ -149,7 +149,7 @@ class Reader extends Report {
     this.files.set(path, { content: Buffer.from(encodeYaml({ annotations })), from: first.map });
   }
 
-  addPlaces(documents: readonly Manifest[], places: readonly ConfigMapPlace[]): void {
+  addPlaces(documents: readonly Manifest[], places: readonly PlacedConfigMap[]): void {
     const maps = documents.filter(isConfigMap);
     for (const { name, path = '' } of places) {
       const [map, another] = maps.filter((manifest) => manifest.name === name);
@@ -165,7 +165,7 @@ class Reader extends Report {
         continue;
       }
       if (another !== undefined) {
-        const problem = `duplicate, first defined in ${formatPlace(locateIn(map, ['kind']))}`;
+        const problem = `duplicate, first defined in ${formatLocation(locateIn(map, ['kind']))}`;
         this.#refuse(another, problem, ['kind'], 'keep one of them');
         continue;
       }
@@ -272,7 +272,7 @@ class Reader extends Report {
     const known = [path, ...parents].map((name) => this.files.get(name)).find((file) => file !== undefined);
     const other = known?.from ?? this.#directories.get(path);
     if (other !== undefined) {
-      const place = formatPlace(locateIn(other));
+      const place = formatLocation(locateIn(other));
       const problem = `${quoteGo(key)} becomes ${path}, for which ${getTitle(other)} (${place}) has a file too`;
       this.#refuse(from, problem, [field, key]);
       return;

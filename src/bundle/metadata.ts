@@ -1,4 +1,4 @@
-import { type Diagnostic, type DocumentPath, type Place, createFault } from '../core/diagnostic.js';
+import { type Diagnostic, type DocumentPath, type TextPosition, createFault } from '../core/diagnostic.js';
 import { OpmateError } from '../core/errors.js';
 import { diagnoseDuplicates, diagnoseSyntax, requireUtf8 } from '../document/document.js';
 import { describeKind } from '../document/field.js';
@@ -28,7 +28,7 @@ export function readMetadataFiles(files: readonly BundleFile[]) {
     const document = readFirstDocument(content);
     const { value, error } = document;
     const root = error === undefined && isJsonObject(value) ? value : undefined;
-    const annotations = root && getField(root, 'annotations');
+    const annotations = root && getLastField(root, 'annotations');
     return {
       file: `metadata/${name}`,
       error,
@@ -41,7 +41,7 @@ export function readMetadataFiles(files: readonly BundleFile[]) {
 
 /** Reports whether an object has a field of `metadata/` files. */
 export function isMetadata(value: JsonObject): boolean {
-  return ['annotations', 'dependencies', 'properties'].some((name) => getField(value, name) !== null);
+  return ['annotations', 'dependencies', 'properties'].some((name) => getLastField(value, name) !== null);
 }
 
 /**
@@ -51,7 +51,11 @@ export function isMetadata(value: JsonObject): boolean {
 export function readPlacedMetadata(
   content: Buffer,
   file: string,
-): { root: JsonObject | undefined; findings: Diagnostic[]; placeOf(path: DocumentPath): Partial<Place> } {
+): {
+  root: JsonObject | undefined;
+  findings: Diagnostic[];
+  placeOf(path: DocumentPath): Partial<TextPosition>;
+} {
   try {
     requireUtf8(content);
     const placed = parseYamlWithPlaces(content.toString());
@@ -70,7 +74,7 @@ export function readPlacedMetadata(
 }
 
 /** Returns the last non-null field with a key, ignoring case; otherwise null. */
-export function getField(object: JsonObject, name: string): JsonValue {
+export function getLastField(object: JsonObject, name: string): JsonValue {
   const key = findFieldKeys(object, name).findLast((candidate) => object[candidate] !== null);
   return key === undefined ? null : (object[key] as JsonValue);
 }
@@ -105,15 +109,15 @@ export function toTexts(
 
 /** Returns the typed values of a list; none if it is missing or an item has a wrong type. */
 function typedValuesIn(document: FirstDocument, name: string): RawProperty[] {
-  const list = getField(document.value as JsonObject, name);
+  const list = getLastField(document.value as JsonObject, name);
   if (!Array.isArray(list)) return [];
   // opm parses JSON with other types than strings again as YAML, which reorders values.
-  const isTyped = list.every((item) => !isJsonObject(item) || isText(getField(item, 'type')));
+  const isTyped = list.every((item) => !isJsonObject(item) || isText(getLastField(item, 'type')));
   const texts = document.json === undefined || !isTyped ? undefined : rawListIn(document.json, name);
   const out: RawProperty[] = [];
   for (const [index, item] of list.entries()) {
     if (item !== null && !isJsonObject(item)) return [];
-    const type = item === null ? '' : scalarText(getField(item, 'type'));
+    const type = item === null ? '' : scalarText(getLastField(item, 'type'));
     if (type === undefined) return [];
     const written = texts?.[index];
     out.push({ type, text: written === undefined ? valueText(item) : rawValue(written) });

@@ -1,5 +1,5 @@
 import { firstBy } from '../core/groups.js';
-import { formatPlace } from '../core/diagnostic.js';
+import { formatLocation } from '../core/diagnostic.js';
 import { addContext } from '../core/diagnostics-error.js';
 import { encodeGoJson, parseGoJson } from '../document/go-json.js';
 import { OpmateError } from '../core/errors.js';
@@ -28,7 +28,7 @@ import { objectMeta } from '../kube/meta-types.js';
 import { structList, readTyped, strings, struct } from '../kube/struct.js';
 import { describeKind } from '../document/field.js';
 import { locateFault, manifestText, readFirstDocument } from './manifest.js';
-import { type RawProperty, getField, rawValue, readMetadataFiles, toTexts } from './metadata.js';
+import { type RawProperty, getLastField, rawValue, readMetadataFiles, toTexts } from './metadata.js';
 import { rawElements } from '../document/raw-json.js';
 import { getText } from '../document/json-fields.js';
 import type { BundleFile, BundleFiles } from './read.js';
@@ -207,7 +207,7 @@ function createEmptyError(
   }
   const { file, line, reason } = first;
   const others = skippedFiles.length > 1 ? ` (and ${skippedFiles.length - 1} more)` : '';
-  const hint = `fix ${formatPlace({ file, line })}, which was skipped: ${reason}${others}`;
+  const hint = `fix ${formatLocation({ file, line })}, which was skipped: ${reason}${others}`;
   return new OpmateError('INVALID', problem, { subject, hint, file, line });
 }
 
@@ -311,7 +311,7 @@ function readMetadata(origin: Origin) {
 
 function readAnnotations(annotations: JsonObject): BundleAnnotations | undefined {
   const keys = [bundleKeys.package, bundleKeys.channels, bundleKeys.defaultChannel];
-  const texts = toTexts(keys.map((key) => [key, getField(annotations, key)]));
+  const texts = toTexts(keys.map((key) => [key, getLastField(annotations, key)]));
   const isEmpty = texts === undefined || [...texts.values()].every((text) => text === '');
   return isEmpty ? undefined : toBundleAnnotations(texts);
 }
@@ -331,7 +331,7 @@ export function annotatedProperties(annotations: JsonObject): RawProperty[] {
   return rawElements(text).map((element, index) => {
     const item = list[index];
     if (!isJsonObject(item)) return { type: '', text: undefined };
-    return { type: getText(getField(item, 'type')), text: rawValue(element) };
+    return { type: getText(getLastField(item, 'type')), text: rawValue(element) };
   });
 }
 

@@ -15,7 +15,7 @@ import {
 } from '../model/encode.js';
 import { detach } from '../model/describe.js';
 import { migrateBundle } from '../model/migrations.js';
-import { type CatalogBlob, decodeMeta } from './blob.js';
+import { type DecodedBlob, decodeMeta } from './blob.js';
 import type { Catalog } from './catalog.js';
 import { locate } from './locate.js';
 import type { Meta } from './meta.js';
@@ -108,7 +108,7 @@ export class Assembly {
    * Reports whether a blob is stored exactly as in the output: then its bytes are copied without parsing. The first
    * other blob of a file ends the search there, as tools write all blobs alike.
    */
-  #isCanonical(decoded: CatalogBlob, { text, value, origin }: Meta): boolean {
+  #isCanonical(decoded: DecodedBlob, { text, value, origin }: Meta): boolean {
     const { format } = this.#options;
     if (text === undefined || origin.syntax !== format || format !== 'json') return false;
     if (this.#otherwiseWritten === origin.file) return false;
@@ -125,7 +125,7 @@ export class Assembly {
   }
 
   /** Adds a blob that is in no catalog unchanged: without migration, with its properties in order. */
-  async addBlob(blob: CatalogBlob, position = 0): Promise<void> {
+  async addBlob(blob: DecodedBlob, position = 0): Promise<void> {
     const slot = findSlot(blob, position);
     if (slot === undefined) return;
     slot.text = await this.#spool.append(encodeBlob(blob, this.#options.format));
@@ -200,13 +200,13 @@ export class Assembly {
     return this.#encode(decodeMeta({ ...meta, value }), value);
   }
 
-  #findUnknownFields({ kind }: CatalogBlob, value: JsonObject | undefined): JsonObject | undefined {
+  #findUnknownFields({ kind }: DecodedBlob, value: JsonObject | undefined): JsonObject | undefined {
     if (!this.#options.keepUnknownFields || value === undefined) return undefined;
     return recordWithUnknownFields(kind, value);
   }
 
   /** Encodes an item; `value` is the JSON that it was decoded from, if any. */
-  #encode(item: CatalogBlob, value?: JsonObject): string {
+  #encode(item: DecodedBlob, value?: JsonObject): string {
     const record = this.#findUnknownFields(item, value);
     if (record !== undefined) return encodeRecord(record, this.#options.format);
     if (item.kind !== 'bundle') return encodeBlob(item, this.#options.format);
@@ -227,7 +227,7 @@ function isQuickerKept({ text, origin }: Meta): boolean {
  * Returns the place of a blob in the output; undefined for a blob of a catalog schema without a package, which is
  * dropped.
  */
-function findSlot(item: CatalogBlob, position: number): Slot | undefined {
+function findSlot(item: DecodedBlob, position: number): Slot | undefined {
   const slot = (packageName: string, key: string): Slot => ({
     package: detach(packageName),
     rank: ranks[item.kind],

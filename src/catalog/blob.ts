@@ -19,13 +19,13 @@ import { checkYamlEncoding } from './documents.js';
 import type { Meta } from './meta.js';
 
 /** A decoded blob: typed for schemas of the catalog format, otherwise with its names and origin only. */
-export type CatalogBlob = Exclude<EncodableBlob, { kind: 'other' }> | { kind: 'other'; meta: Meta };
+export type DecodedBlob = Exclude<EncodableBlob, { kind: 'other' }> | { kind: 'other'; meta: Meta };
 
 /**
  * Decodes a blob by its schema and validates it like loading a catalog does, encoded objects of bundles included.
  * Throws OpmateError INVALID in the words of `opm`.
  */
-export function decodeMeta(meta: Meta): CatalogBlob {
+export function decodeMeta(meta: Meta): DecodedBlob {
   switch (meta.schema) {
     case schemas.package:
       return { kind: 'package', blob: decodePackage(meta.value) };
@@ -46,7 +46,7 @@ export function decodeMeta(meta: Meta): CatalogBlob {
 /** Adds a blob to the facts of its catalog. Returns the facts of a bundle. */
 export function addToFacts(
   facts: CatalogFacts,
-  decoded: CatalogBlob,
+  decoded: DecodedBlob,
   origin?: BlobOrigin,
 ): BundleFacts | undefined {
   switch (decoded.kind) {

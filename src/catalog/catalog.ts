@@ -4,11 +4,11 @@ import { OpmateError, throwFileError } from '../core/errors.js';
 import type { Logger } from '../core/log.js';
 import { type JsonObject, isJsonObject } from '../document/json.js';
 import { addContext, combineErrors } from '../core/diagnostics-error.js';
-import { getFileIdentity } from '../files/file-status.js';
+import { changedFileError, getFileIdentity } from '../files/file-status.js';
 import type { LinkOptions } from '../files/directory-root.js';
 import type { BlobOrigin } from '../model/facts.js';
 import { LineCounter, type OpenFile, readDocumentAt, readDocuments } from './documents.js';
-import { changed, openFile, readAgain } from './file-access.js';
+import { openFile, readAgain } from './file-access.js';
 import { type LinesDownTo, findBlobLines } from './blob-places.js';
 import { type Meta, MissingSchemaError, toMeta } from './meta.js';
 import { type CatalogFile, listCatalogFiles } from './walk.js';
@@ -148,7 +148,7 @@ export class DirectoryCatalog implements Catalog {
     const handle = await this.#readHandle(origin.file);
     const value = await readDocumentAt(handle, origin);
     if (isJsonObject(value)) return value;
-    throw changed(origin.file);
+    throw changedFileError(origin.file, 'catalog');
   }
 
   lineOf(origin: BlobOrigin, path: readonly (string | number)[] = []): Promise<number | undefined> {
@@ -196,7 +196,7 @@ export class DirectoryCatalog implements Catalog {
     this.#open = { file, handle };
     if (known === undefined || (await readState(handle, file)).version === known.version) return handle;
     await this.#closeFile();
-    throw changed(file);
+    throw changedFileError(file, 'catalog');
   }
 }
 

@@ -3,11 +3,12 @@ import { isAscii, isUtf8 } from 'node:buffer';
 import { type CancelOptions, takeTurn } from '../core/concurrency.js';
 import { addContext } from '../core/diagnostics-error.js';
 import { LimitError, OpmateError, throwIfCancelled } from '../core/errors.js';
+import { changedFileError } from '../files/file-status.js';
 import { GoJsonError, decodeUtf8, parseGoJson } from '../document/go-json.js';
 import { type JsonValue, isJsonObject } from '../document/json.js';
 import { YamlError, parseYaml } from '../document/yaml.js';
 
-import { changed, readAgain, readFully, readSome } from './file-access.js';
+import { readAgain, readFully, readSome } from './file-access.js';
 import { toMeta } from './meta.js';
 
 /**
@@ -101,7 +102,7 @@ export async function readDocumentAt(
   try {
     return place.syntax === 'json' ? parseGoJson(text) : parseYaml(withLastNewline(text));
   } catch (error) {
-    throw changed(place.file, error);
+    throw changedFileError(place.file, 'catalog', error);
   }
 }
 

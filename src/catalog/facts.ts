@@ -5,7 +5,7 @@ import { type BundleBlob, schemas } from '../model/declarative-config.js';
 import { type CatalogFacts, emptyFacts } from '../model/facts.js';
 import { findDefaultHeads } from '../graph/list.js';
 import { findCsvText } from '../model/migrations.js';
-import { type CatalogBlob, addToFacts, decodeMeta } from './blob.js';
+import { type DecodedBlob, addToFacts, decodeMeta } from './blob.js';
 import type { Catalog, MetasOptions } from './catalog.js';
 import { readLocated } from './locate.js';
 import type { Meta } from './meta.js';
@@ -30,7 +30,7 @@ export async function collectFacts(catalog: Catalog, options: FactsOptions = {})
 }
 
 /** Adds a blob to facts and returns it decoded. Throws OpmateError INVALID in the words of `opm`, without a place. */
-export function addFacts(facts: CatalogFacts, meta: Meta, options: FactsOptions = {}): CatalogBlob {
+export function addFacts(facts: CatalogFacts, meta: Meta, options: FactsOptions = {}): DecodedBlob {
   const decoded = decodeMeta(meta);
   addToFacts(facts, decoded, meta.origin);
   if (decoded.kind === 'bundle') options.onBundle?.(decoded.blob);

@@ -1,5 +1,6 @@
 import type { FileHandle } from 'node:fs/promises';
-import { OpmateError, throwFileError } from '../core/errors.js';
+import { throwFileError } from '../core/errors.js';
+import { changedFileError } from '../files/file-status.js';
 import { fillBuffer } from '../files/file-region.js';
 import { openRegularFile } from '../files/read-file.js';
 
@@ -41,15 +42,7 @@ export async function readAgain(
   place: { file: string; offset: number; length: number },
 ): Promise<Buffer> {
   const bytes = Buffer.allocUnsafe(place.length);
-  if ((await readFully(handle, bytes, place.offset, place.file)) < bytes.length) throw changed(place.file);
+  if ((await readFully(handle, bytes, place.offset, place.file)) < bytes.length)
+    throw changedFileError(place.file, 'catalog');
   return bytes;
-}
-
-/** Returns the error for a file that changed after the first pass. */
-export function changed(file: string, cause?: unknown): OpmateError {
-  return new OpmateError('IO', 'changed by another process while reading', {
-    about: file,
-    cause,
-    hint: 'run the command again when no other process writes to the catalog',
-  });
 }

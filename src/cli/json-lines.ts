@@ -1,5 +1,5 @@
 import { Writable } from 'node:stream';
-import { type Diagnostic, encodeDiagnostic, formatPlace } from '../core/diagnostic.js';
+import { type Diagnostic, encodeDiagnostic, formatLocation } from '../core/diagnostic.js';
 import { redactUrls } from '../core/errors.js';
 import { severityLevels } from '../core/log.js';
 import { formatCatalogMessage } from '../model/catalog-diagnostic.js';
@@ -75,7 +75,7 @@ export function encodeJsonLine(fields: object): string {
 /** Returns a diagnostic as fields of a JSON line, those of an error. */
 export function encodeLine(diagnostic: Diagnostic): object {
   const { severity, code, file, line, column, hint } = diagnostic;
-  const place = formatPlace(diagnostic);
+  const place = formatLocation(diagnostic);
   const message = formatCatalogMessage(diagnostic);
   return {
     level: severityLevels[severity],

@@ -19,7 +19,7 @@ import { JsonLines, encodeJsonLine } from './json-lines.js';
 import { OutputClosedError } from './output.js';
 import { type Paint, loadPaint, paintSeverity, plain } from './paint.js';
 import { printable, printableLine } from './printable.js';
-import { type RunState, runProgram } from './program.js';
+import { type RunState, runCommandLine } from './program.js';
 
 /** Signals that cancel a command or stop a server; SIGHUP when its terminal closes. */
 const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
@@ -99,7 +99,7 @@ export async function run(args: readonly string[], outer: CommandContext, name =
   const context = lines === undefined ? outer : withStderr(outer, lines);
   const state: RunState = { debug: false, usageCode: name === 'opm' ? exitCodes.failed : exitCodes.usage };
   try {
-    return await runProgram(args, context, name, state);
+    return await runCommandLine(args, context, name, state);
   } catch (thrown) {
     const error = reportedError(thrown);
     if (error instanceof OutputClosedError) return exitCodes.outputClosed;

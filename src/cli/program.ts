@@ -20,7 +20,7 @@ export interface RunState {
 }
 
 /** Runs the command of the arguments and returns its exit code. Throws the errors of the command, and UsageError. */
-export async function runProgram(
+export async function runCommandLine(
   args: readonly string[],
   context: CommandContext,
   name: string,

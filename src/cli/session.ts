@@ -4,7 +4,7 @@ import type { ArchiveLimits } from '../archive/limits.js';
 import { invalidValue } from '../core/errors.js';
 import { parsePlatform } from '../oci/image/platform.js';
 import type { Platform } from '../oci/image/types.js';
-import { type Session, openSession, withChanges } from '../source/session.js';
+import { type Session, openSourceSession, withChanges } from '../source/session.js';
 import { type CommandContext, userCacheDirectory } from './context.js';
 import type { GlobalOptions } from './command/global-flags.js';
 import { type ClosableLogger, createLogger } from './logger.js';
@@ -25,7 +25,7 @@ export async function useSession<T>(
   const { withoutEffect = [] } = options;
   if (withoutEffect.length > 0) logger.log('warn', `no effect: ${withoutEffect.join(', ')}`);
   try {
-    const session = await openSession({
+    const session = await openSourceSession({
       environment: context.environment,
       homeDirectory: context.homeDirectory,
       temporaryDirectory: context.temporaryDirectory,

@@ -7,16 +7,17 @@ import { compareBytes, sortedByBytes } from '../core/order.js';
 import { requestTypes, decodeStruct } from '../serve/grpc/messages.js';
 import type { BundleKey, CatalogQueries, CatalogEntry, CatalogPackage } from './catalog-queries.js';
 import { type ClientOptions, checkAuthorities, maxCollectedBytes } from './client-options.js';
-import type { GrpcConnection } from './grpc-connection.js';
+import type { GrpcChannel } from './grpc-connection.js';
 import {
   type RegistryBundle,
   type RegistryEntry,
-  decodeBundle,
-  decodeEntry,
-  decodePackage,
+  decodeBundleMessage,
+  decodeEntryMessage,
+  decodePackageMessage,
   decodePackageName,
 } from './grpc-messages.js';
 import { sortEntries } from './http-catalog-client.js';
+import type { ApiName } from '../model/csv.js';
 
 export interface GrpcClientOptions extends ClientOptions {
   /** Use TLS; default: if `ca` is set. */
@@ -25,20 +26,13 @@ export interface GrpcClientOptions extends ClientOptions {
   maxMessageBytes?: number | undefined;
 }
 
-/** API that bundles provide. */
-export interface ApiKey {
-  group: string;
-  version: string;
-  kind: string;
-}
-
 const defaultMaxMessageBytes = 64 * 1024 * 1024;
 
 /** A client of the gRPC registry API, `api.Registry`, of opmate and opm. */
 export class GrpcCatalogClient implements CatalogQueries<RegistryBundle> {
   readonly #address: string;
   readonly #options: GrpcClientOptions;
-  #connection: Promise<GrpcConnection> | undefined;
+  #connection: Promise<GrpcChannel> | undefined;
   #isClosed = false;
 
   constructor(address: string, options: GrpcClientOptions = {}) {
@@ -61,7 +55,7 @@ export class GrpcCatalogClient implements CatalogQueries<RegistryBundle> {
 
   async getPackage(name: string, options: CancelOptions = {}): Promise<CatalogPackage> {
     const request = requestTypes.getPackage.encode({ name });
-    const response = await this.#call('GetPackage', request, decodePackage, options);
+    const response = await this.#call('GetPackage', request, decodePackageMessage, options);
     return { ...response, channels: response.channels.sort((a, b) => compareBytes(a.name, b.name)) };
   }
 
@@ -84,7 +78,7 @@ export class GrpcCatalogClient implements CatalogQueries<RegistryBundle> {
    */
   getBundle(key: BundleKey, options: CancelOptions = {}): Promise<RegistryBundle> {
     const names = { pkgName: key.package, channelName: key.channel, csvName: key.name };
-    return this.#call('GetBundle', requestTypes.getBundle.encode(names), decodeBundle, options);
+    return this.#call('GetBundle', requestTypes.getBundle.encode(names), decodeBundleMessage, options);
   }
 
   /** Returns the head bundle of a channel. */
@@ -94,38 +88,38 @@ export class GrpcCatalogClient implements CatalogQueries<RegistryBundle> {
     options: CancelOptions = {},
   ): Promise<RegistryBundle> {
     const request = requestTypes.getBundleInChannel.encode({ pkgName: packageName, channelName });
-    return this.#call('GetBundleForChannel', request, decodeBundle, options);
+    return this.#call('GetBundleForChannel', request, decodeBundleMessage, options);
   }
 
   /** Returns the bundle that replaces another in a channel. */
   getBundleThatReplaces(key: BundleKey, options: CancelOptions = {}): Promise<RegistryBundle> {
     const names = { csvName: key.name, pkgName: key.package, channelName: key.channel };
     const request = requestTypes.getReplacement.encode(names);
-    return this.#call('GetBundleThatReplaces', request, decodeBundle, options);
+    return this.#call('GetBundleThatReplaces', request, decodeBundleMessage, options);
   }
 
   /** Returns the head bundle of a default channel that provides an API. */
-  getDefaultBundleThatProvides(api: ApiKey, options: CancelOptions = {}): Promise<RegistryBundle> {
+  getDefaultBundleThatProvides(api: ApiName, options: CancelOptions = {}): Promise<RegistryBundle> {
     const request = requestTypes.getDefaultProvider.encode(withoutPlural(api));
-    return this.#call('GetDefaultBundleThatProvides', request, decodeBundle, options);
+    return this.#call('GetDefaultBundleThatProvides', request, decodeBundleMessage, options);
   }
 
   /** Returns the entries, in any package, that replace a bundle. */
   getEntriesThatReplace(bundleName: string, options: CancelOptions = {}): Promise<RegistryEntry[]> {
     const request = requestTypes.getAllReplacements.encode({ csvName: bundleName });
-    return this.#collect('GetChannelEntriesThatReplace', request, decodeEntry, options);
+    return this.#collect('GetChannelEntriesThatReplace', request, decodeEntryMessage, options);
   }
 
   /** Returns the entries that provide an API. */
-  getEntriesThatProvide(api: ApiKey, options: CancelOptions = {}): Promise<RegistryEntry[]> {
+  getEntriesThatProvide(api: ApiName, options: CancelOptions = {}): Promise<RegistryEntry[]> {
     const request = requestTypes.getAllProviders.encode(withoutPlural(api));
-    return this.#collect('GetChannelEntriesThatProvide', request, decodeEntry, options);
+    return this.#collect('GetChannelEntriesThatProvide', request, decodeEntryMessage, options);
   }
 
   /** Returns the channel heads that provide an API. */
-  getLatestEntriesThatProvide(api: ApiKey, options: CancelOptions = {}): Promise<RegistryEntry[]> {
+  getLatestEntriesThatProvide(api: ApiName, options: CancelOptions = {}): Promise<RegistryEntry[]> {
     const request = requestTypes.getLatestProviders.encode(withoutPlural(api));
-    return this.#collect('GetLatestChannelEntriesThatProvide', request, decodeEntry, options);
+    return this.#collect('GetLatestChannelEntriesThatProvide', request, decodeEntryMessage, options);
   }
 
   /** Yields a message for each channel of a bundle; servers omit manifests of bundles with an image. */
@@ -133,7 +127,7 @@ export class GrpcCatalogClient implements CatalogQueries<RegistryBundle> {
     return this.#stream(
       'api.Registry/ListBundles',
       requestTypes.listBundles.encode({}),
-      decodeBundle,
+      decodeBundleMessage,
       options,
       {},
     );
@@ -164,12 +158,12 @@ export class GrpcCatalogClient implements CatalogQueries<RegistryBundle> {
     );
   }
 
-  async #connect(): Promise<GrpcConnection> {
+  async #connect(): Promise<GrpcChannel> {
     if (this.#isClosed) throw new UsageError('the client is closed', { subject: this.#address });
     const { tls, ca, maxMessageBytes = defaultMaxMessageBytes } = this.#options;
-    this.#connection ??= import('./grpc-connection.js').then(({ GrpcConnection }) => {
+    this.#connection ??= import('./grpc-connection.js').then(({ GrpcChannel }) => {
       const options = { ...this.#options, tls: tls ?? ca !== undefined, maxMessageBytes };
-      return new GrpcConnection(this.#address, options);
+      return new GrpcChannel(this.#address, options);
     });
     return this.#connection;
   }
@@ -216,6 +210,6 @@ export class GrpcCatalogClient implements CatalogQueries<RegistryBundle> {
   }
 }
 
-function withoutPlural({ group, version, kind }: ApiKey): ApiKey {
+function withoutPlural({ group, version, kind }: ApiName): ApiName {
   return { group, version, kind };
 }

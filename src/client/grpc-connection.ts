@@ -40,7 +40,7 @@ const identity = (bytes: Buffer): Buffer => bytes;
 const maxReconnectMs = 5_000;
 
 /** Calls to one server, with messages as bytes. */
-export class GrpcConnection {
+export class GrpcChannel {
   readonly #client: Client;
   readonly #address: string;
   readonly #waits: ReturnType<typeof resolveWaits>;

@@ -21,7 +21,7 @@ export function decodePackageName(bytes: Buffer): string {
   return packageNameType.decode(bytes).name;
 }
 
-export function decodePackage(bytes: Buffer): CatalogPackage {
+export function decodePackageMessage(bytes: Buffer): CatalogPackage {
   const { name, defaultChannelName, channels, deprecation } = packageType.decode(bytes);
   return {
     name,
@@ -35,12 +35,12 @@ export function decodePackage(bytes: Buffer): CatalogPackage {
   };
 }
 
-export function decodeBundle(bytes: Buffer): RegistryBundle {
+export function decodeBundleMessage(bytes: Buffer): RegistryBundle {
   const { deprecation, ...bundle } = bundleType.decode(bytes);
   return { ...bundle, ...toText(deprecation) };
 }
 
-export function decodeEntry(bytes: Buffer): RegistryEntry {
+export function decodeEntryMessage(bytes: Buffer): RegistryEntry {
   const { packageName, channelName, bundleName, replaces } = channelEntryType.decode(bytes);
   return { package: packageName, channel: channelName, name: bundleName, replaces };
 }

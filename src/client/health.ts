@@ -1,6 +1,6 @@
 import type { CancelOptions } from '../core/concurrency.js';
 import { messageType } from '../serve/grpc/protobuf.js';
-import type { GrpcConnection } from './grpc-connection.js';
+import type { GrpcChannel } from './grpc-connection.js';
 
 /** Reported health; `UNKNOWN` includes statuses of later versions. */
 export type HealthStatus = 'UNKNOWN' | 'SERVING' | 'NOT_SERVING' | 'SERVICE_UNKNOWN';
@@ -14,7 +14,7 @@ const responseType = messageType<{ status: number }>('grpc.health.v1.HealthCheck
  * unknown service. (Source: grpc.health.v1.)
  */
 export async function checkHealth(
-  connection: GrpcConnection,
+  connection: GrpcChannel,
   service: string,
   { signal }: CancelOptions = {},
 ): Promise<HealthStatus> {

@@ -4,10 +4,10 @@ import type { JsonObject } from '../document/json.js';
 import { getText, getValue } from '../document/json-fields.js';
 import { groupBy } from '../core/groups.js';
 import { sortedByBytes } from '../core/order.js';
-import { type Kubectl, readObjects } from './kubectl.js';
+import { type Kubectl, parseObjects } from './kubectl.js';
 
 /** A permission that the user needs. */
-export interface Need {
+export interface NeededPermission {
   verb: 'get' | 'create' | 'patch' | 'update' | 'delete';
   group: string;
   resource: string;
@@ -22,8 +22,11 @@ const batch = 500;
  * Returns the missing permissions according to SelfSubjectAccessReviews: first for all names of a kind, then, if
  * denied, by name. Throws OpmateError if the request fails.
  */
-export async function findForbidden(kubectl: Kubectl, needs: readonly Need[]): Promise<Diagnostic[]> {
-  const general = new Map<string, Need>();
+export async function findForbidden(
+  kubectl: Kubectl,
+  needs: readonly NeededPermission[],
+): Promise<Diagnostic[]> {
+  const general = new Map<string, NeededPermission>();
   for (const need of needs) general.set(toKey({ ...need, name: '' }), { ...need, name: '' });
   const denied = await findDenied(kubectl, [...general.values()]);
   const doubtful = needs.filter((need) => denied.has(toKey({ ...need, name: '' })));
@@ -33,7 +36,7 @@ export async function findForbidden(kubectl: Kubectl, needs: readonly Need[]): P
   return describeDenied(doubtful.filter((need) => need.verb === 'create' || deniedByName.has(toKey(need))));
 }
 
-async function findDenied(kubectl: Kubectl, needs: readonly Need[]): Promise<Set<string>> {
+async function findDenied(kubectl: Kubectl, needs: readonly NeededPermission[]): Promise<Set<string>> {
   const denied = new Set<string>();
   const unique = [...new Map(needs.map((need) => [toKey(need), need])).values()];
   for (let start = 0; start < unique.length; start += batch) {
@@ -41,7 +44,7 @@ async function findDenied(kubectl: Kubectl, needs: readonly Need[]): Promise<Set
     const args = ['create', '-f', '-', '-o', 'json', '--validate=false'];
     const text = await kubectl.expect('asking for permissions', args, { objects: some.map(toReview) });
     const allowed = new Set<string>();
-    for (const review of readObjects(text)) {
+    for (const review of parseObjects(text)) {
       if (getValue(review, 'status', 'allowed') !== true) continue;
       const parts = ['verb', 'group', 'resource', 'namespace', 'name'];
       allowed.add(JSON.stringify(parts.map((part) => getText(review, 'spec', 'resourceAttributes', part))));
@@ -51,11 +54,11 @@ async function findDenied(kubectl: Kubectl, needs: readonly Need[]): Promise<Set
   return denied;
 }
 
-function toKey({ verb, group, resource, namespace, name }: Need): string {
+function toKey({ verb, group, resource, namespace, name }: NeededPermission): string {
   return JSON.stringify([verb, group, resource, namespace, name]);
 }
 
-function toReview({ verb, group, resource, namespace, name }: Need): JsonObject {
+function toReview({ verb, group, resource, namespace, name }: NeededPermission): JsonObject {
   return {
     apiVersion: 'authorization.k8s.io/v1',
     kind: 'SelfSubjectAccessReview',
@@ -76,13 +79,13 @@ const shownNames = 5;
 /**
  * Returns one finding per kind and namespace: `may not patch roles.rbac.authorization.k8s.io in namespace "x": a, b`.
  */
-function describeDenied(needs: readonly Need[]): Diagnostic[] {
+function describeDenied(needs: readonly NeededPermission[]): Diagnostic[] {
   const groups = groupBy(needs, ({ group, resource, namespace }) =>
     JSON.stringify([group, resource, namespace]),
   );
   return sortedByBytes(groups.keys()).map((key) => {
     const same = groups.get(key) ?? [];
-    const { group, resource, namespace } = same[0] as Need;
+    const { group, resource, namespace } = same[0] as NeededPermission;
     const verbs = sortedByBytes(new Set(same.map(({ verb }) => verb)));
     const names = sortedByBytes(new Set(same.map(({ name }) => (name === '' ? 'any name' : name))));
     const what = group === '' ? resource : `${resource}.${group}`;

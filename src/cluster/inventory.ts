@@ -11,7 +11,7 @@ import { openValue } from '../document/document.js';
 import type { Field } from '../document/field.js';
 import { getText, getValue } from '../document/json-fields.js';
 import type { Pin } from '../source/content/content.js';
-import { type Kubectl, readObjects } from './kubectl.js';
+import { type Kubectl, parseObjects } from './kubectl.js';
 import type { ObjectId } from './objects.js';
 
 /** A stored render: gzip in pieces, each in a Secret. */
@@ -51,7 +51,7 @@ export interface Revision {
 }
 
 /** State of a deployment on a cluster. */
-export interface Inventory {
+export interface DeploymentInventory {
   /** Objects that the deployment created or took over, and still owns. */
   objects: HeldObject[];
   /** Revisions, oldest first. */
@@ -64,7 +64,7 @@ export interface Inventory {
 
 /** An inventory as read; it is written only if unchanged in the cluster. */
 export interface ReadInventory {
-  inventory: Inventory;
+  inventory: DeploymentInventory;
   /** Undefined before the first apply. */
   resourceVersion: string | undefined;
 }
@@ -104,7 +104,7 @@ function pieceNames({ name }: InventoryPlace, { digest, pieces }: StoredRender):
 }
 
 /** Returns the current revision: the last one applied completely. */
-export function currentRevision({ revisions }: Inventory): Revision | undefined {
+export function currentRevision({ revisions }: DeploymentInventory): Revision | undefined {
   return revisions.findLast(({ result }) => result === 'applied');
 }
 
@@ -170,7 +170,7 @@ export async function writeInventory(
     });
   }
   if (errors.length > 0) throw new OpmateError('INVALID', `${subject}: ${errors.join('; ')}`);
-  return { inventory, resourceVersion: getVersion(readObjects(stdout)[0]) };
+  return { inventory, resourceVersion: getVersion(parseObjects(stdout)[0]) };
 }
 
 function getVersion(object: JsonObject | undefined): string | undefined {
@@ -248,7 +248,7 @@ export async function dropRenders(
 export async function listSet(kubectl: Kubectl, set: string): Promise<InventoryPlace[]> {
   const flags = ['--all-namespaces', `--selector=${setLabel}=${set}`, '-o', 'json'];
   const text = await kubectl.expect(`deployments of set ${quoteGo(set)}`, ['get', 'secrets', ...flags]);
-  return readObjects(text).map((secret) => ({
+  return parseObjects(text).map((secret) => ({
     namespace: getText(secret, 'metadata', 'namespace'),
     name: getText(secret, 'metadata', 'annotations', 'opmate.dev/deployment'),
   }));
@@ -258,7 +258,7 @@ export async function listSet(kubectl: Kubectl, set: string): Promise<InventoryP
 export async function deleteInventory(
   kubectl: Kubectl,
   place: InventoryPlace,
-  { revisions }: Inventory,
+  { revisions }: DeploymentInventory,
 ): Promise<void> {
   await dropRenders(kubectl, place, revisions, []);
   const secret = toSecret(place, inventoryName(place.name), {});
@@ -287,7 +287,7 @@ async function getSecrets(
   names: readonly string[],
 ): Promise<JsonObject[]> {
   const flags = [`--namespace=${namespace}`, '--ignore-not-found', '-o', 'json'];
-  return readObjects(
+  return parseObjects(
     await kubectl.expect(`inventory of ${quoteGo(name)}`, ['get', 'secrets', ...names, ...flags]),
   );
 }
@@ -326,7 +326,7 @@ function unpack(packed: Buffer): Promise<Buffer> {
 }
 
 /** Validates an inventory, which anybody with access to Secrets could have changed. Throws OpmateError. */
-function parseInventory(value: JsonValue): Inventory {
+function parseInventory(value: JsonValue): DeploymentInventory {
   const root = openValue(value, { name: 'inventory' });
   const { format, objects, revisions, unfinished, set } = root.object(
     ['format', 'objects', 'revisions', 'unfinished', 'set'],
@@ -344,7 +344,7 @@ function parseInventory(value: JsonValue): Inventory {
 /** Other versions may write more fields. */
 const foreign = { unknown: 'ignore' } as const;
 
-function readUnfinished(field: Field<never>): Required<Inventory>['unfinished'] {
+function readUnfinished(field: Field<never>): Required<DeploymentInventory>['unfinished'] {
   const keys = ['time', 'hash', 'objects', 'isDeletion'] as const;
   const { time, hash, objects, isDeletion } = field.object(keys, foreign);
   return {

@@ -175,7 +175,7 @@ export class Kubectl {
 }
 
 /** Returns the objects in the output of `kubectl -o json`: none, one, a List, or several in sequence. */
-export function readObjects(text: string): JsonObject[] {
+export function parseObjects(text: string): JsonObject[] {
   if (text.trim() === '') return [];
   let value;
   try {

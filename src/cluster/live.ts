@@ -2,7 +2,7 @@ import type { JsonObject } from '../document/json.js';
 import { getObject, getObjects, getText, getValue } from '../document/json-fields.js';
 import { type FieldChange, diffFields, maskSecrets } from './documents/diff.js';
 import { type FieldManager, openManagers } from './field-managers.js';
-import { type Kubectl, readObjects } from './kubectl.js';
+import { type Kubectl, parseObjects } from './kubectl.js';
 import { type ObjectId, getId, toKey, toStub, without } from './objects.js';
 
 /** Annotation of objects with their deployment: `NAMESPACE/NAME`. */
@@ -18,7 +18,7 @@ export async function getLive(kubectl: Kubectl, ids: readonly ObjectId[]): Promi
     ['get', '--ignore-not-found', ...(await kubectl.managedFields()), '-o', 'json', '-f', '-'],
     { objects: ids.map(toStub) },
   );
-  const objects = readObjects(text);
+  const objects = parseObjects(text);
   kubectl.hideSecrets(objects);
   return new Map(objects.map((object) => [toKey(getId(object)), object]));
 }

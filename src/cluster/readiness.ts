@@ -4,7 +4,7 @@ import { CancelledError, OpmateError } from '../core/errors.js';
 import type { JsonObject } from '../document/json.js';
 import { getObject, getObjects, getText, getValue } from '../document/json-fields.js';
 import { getGroup } from '../kube/object.js';
-import { type Kubectl, readObjects } from './kubectl.js';
+import { type Kubectl, parseObjects } from './kubectl.js';
 import { getLive } from './live.js';
 import { type ObjectId, describeId, getId, toKey, toObjectId } from './objects.js';
 
@@ -205,7 +205,7 @@ export async function explainUnready(
 async function readAll(kubectl: Kubectl, resource: string, namespace: string): Promise<JsonObject[]> {
   try {
     const { stdout, errors } = await kubectl.run(['get', resource, `--namespace=${namespace}`, '-o', 'json']);
-    return errors.length > 0 ? [] : readObjects(stdout);
+    return errors.length > 0 ? [] : parseObjects(stdout);
   } catch (error) {
     if (error instanceof OpmateError && error.code !== 'CANCELLED') return [];
     throw error;

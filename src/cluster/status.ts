@@ -1,6 +1,6 @@
 import type { JsonObject } from '../document/json.js';
 import {
-  type Inventory,
+  type DeploymentInventory,
   type InventoryPlace,
   type Revision,
   currentRevision,
@@ -36,7 +36,7 @@ export interface DeploymentStatus {
 /** Returns the status from what was read: `drift` is undefined if it cannot be determined. */
 export function toStatus(
   place: InventoryPlace,
-  inventory: Inventory,
+  inventory: DeploymentInventory,
   unready: UnreadyObject[],
   drift: PlannedChange[] | undefined,
 ): DeploymentStatus {
@@ -77,7 +77,7 @@ function installedCondition(current: Revision | undefined): Condition {
   };
 }
 
-function progressingCondition({ unfinished, revisions }: Inventory): Condition {
+function progressingCondition({ unfinished, revisions }: DeploymentInventory): Condition {
   const last = revisions.at(-1);
   const type = 'Progressing' as const;
   if (unfinished?.isDeletion === true)

@@ -11,7 +11,7 @@ import { redactUrls } from './redact.js';
 export type DocumentPath = readonly (string | number)[];
 
 /** A place in a text: one-based line and column. */
-export interface Place {
+export interface TextPosition {
   line: number;
   column: number;
 }
@@ -77,7 +77,7 @@ export function formatPath(path: DocumentPath): string {
 }
 
 /** Returns `FILE:LINE:COLUMN` on one line, without the unknown parts; undefined without a file. */
-export function formatPlace({
+export function formatLocation({
   file,
   line,
   column,
@@ -95,7 +95,7 @@ export function formatMessage({ subject, problem }: Pick<Diagnostic, 'subject' |
 
 /** Returns `FILE:LINE:COLUMN: subject: problem`, without the hint. */
 export function formatDiagnostic(diagnostic: Diagnostic): string {
-  const place = formatPlace(diagnostic);
+  const place = formatLocation(diagnostic);
   const message = formatMessage(diagnostic);
   return place === undefined ? message : `${place}: ${message}`;
 }

@@ -2,7 +2,7 @@ import {
   type Diagnostic,
   formatDiagnostic,
   formatMessage,
-  formatPlace,
+  formatLocation,
   formatWithHint,
   withSubject,
 } from './diagnostic.js';
@@ -31,7 +31,7 @@ export class DiagnosticsError extends OpmateError {
       const format = shared === undefined ? formatWithHint : formatDiagnostic;
       super(code, diagnostics.map(format).join('; '), { cause, diagnostics, hint: shared });
     } else {
-      const place = formatPlace(first);
+      const place = formatLocation(first);
       const { subject, problem } =
         place === undefined ? first : { subject: place, problem: formatMessage(first) };
       super(code, problem, { subject, file, line, column, path, hint, cause, diagnostics });
@@ -57,7 +57,7 @@ export function diagnosticsFrom(error: OpmateError): readonly Diagnostic[] {
 
 /** Reports whether the message of an error, or of the error it wraps, starts with its line. */
 export function namesLine(error: OpmateError): boolean {
-  const place = formatPlace(error);
+  const place = formatLocation(error);
   for (let item: unknown = error; item instanceof OpmateError; item = item.cause) {
     if (item.subject === place) return true;
   }
@@ -65,7 +65,7 @@ export function namesLine(error: OpmateError): boolean {
 }
 
 function isPlace(error: OpmateError): boolean {
-  return error.file !== undefined && [error.file, formatPlace(error)].includes(error.subject);
+  return error.file !== undefined && [error.file, formatLocation(error)].includes(error.subject);
 }
 
 /** Reports whether the message of an error starts with a subject, or with a place in a file of that name. */
@@ -78,7 +78,7 @@ function hasSubject(error: OpmateError, subject: string): boolean {
 function isAbout(diagnostic: Diagnostic, subject: string): boolean {
   const { file } = diagnostic;
   if (file === undefined) return diagnostic.subject === subject;
-  return file === subject || formatPlace(diagnostic) === subject;
+  return file === subject || formatLocation(diagnostic) === subject;
 }
 
 /**

@@ -2,11 +2,11 @@ import { isUtf8 } from 'node:buffer';
 import {
   type Diagnostic,
   type DocumentPath,
-  type Place,
+  type TextPosition,
   compareDiagnostics,
   createFault,
   formatPath,
-  formatPlace,
+  formatLocation,
   withSubject,
 } from '../core/diagnostic.js';
 import { DiagnosticsError } from '../core/diagnostics-error.js';
@@ -89,7 +89,7 @@ export function requireUtf8(bytes: Buffer, file?: string): void {
     if (end < 0 || !isUtf8(bytes.subarray(start, end))) break;
     [line, start] = [line + 1, end + 1];
   }
-  throw new OpmateError('SYNTAX', 'invalid UTF-8', { subject: formatPlace({ file, line }), file, line });
+  throw new OpmateError('SYNTAX', 'invalid UTF-8', { subject: formatLocation({ file, line }), file, line });
 }
 
 /** Returns a diagnostic for a file that does not parse, at the line of the error unless it is known. */
@@ -123,7 +123,7 @@ export function openJsonFile(text: string, name: string, kind: 'file' | 'referen
   let placed: PlacedYaml | undefined;
   const getPlaces = (): PlacedYaml | undefined =>
     kind === 'reference' || json.length > maxPlacedLength ? undefined : (placed ??= findPlaces(json));
-  const findPlace = (path: DocumentPath): Partial<Place> => {
+  const findPlace = (path: DocumentPath): Partial<TextPosition> => {
     const places = getPlaces();
     return places === undefined ? {} : (nearestPlace(places, path) ?? { line: 1, column: 1 });
   };
@@ -147,7 +147,12 @@ export function parseYamlFile(text: string, file: string, hint?: string): JsonVa
 
 /** Returns the error for a file; the line in Go's message is one short for some errors. */
 export function locateYamlError({ withoutLine, line }: YamlError, file: string, hint?: string): OpmateError {
-  return new OpmateError('SYNTAX', withoutLine, { subject: formatPlace({ file, line }), file, line, hint });
+  return new OpmateError('SYNTAX', withoutLine, {
+    subject: formatLocation({ file, line }),
+    file,
+    line,
+    hint,
+  });
 }
 
 interface JsonOptions extends DocumentOptions {
@@ -203,7 +208,7 @@ export interface WrittenDocument {
   name: string;
   root: Field;
   diagnostics: DiagnosticList;
-  findPlace(path: DocumentPath): Place;
+  findPlace(path: DocumentPath): TextPosition;
 }
 
 /**
@@ -229,7 +234,8 @@ export function readDocument(
     throw locateYamlError(error, file);
   }
   const diagnostics = new DiagnosticList();
-  const findPlace = (path: DocumentPath): Place => nearestPlace(document, path) ?? { line: 1, column: 1 };
+  const findPlace = (path: DocumentPath): TextPosition =>
+    nearestPlace(document, path) ?? { line: 1, column: 1 };
   reportWriting(document, file, 0, diagnostics, noun);
   const root = openValue(document.value, { name: file, diagnostics, findPlace });
   return { name: file, root, diagnostics, findPlace };
@@ -307,7 +313,7 @@ export function readObjects(
     if (value === null && isBlank(body)) continue;
     reportWriting(document, file, linesBefore, diagnostics, 'document');
     const start = { line: getFirstLine(body), column: 1 };
-    const findPlace = (path: DocumentPath): Place => {
+    const findPlace = (path: DocumentPath): TextPosition => {
       const { line, column } = nearestPlace(document, path) ?? start;
       return { line: linesBefore + line, column };
     };

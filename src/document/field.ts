@@ -1,7 +1,7 @@
 import {
   type Diagnostic,
   type DocumentPath,
-  type Place,
+  type TextPosition,
   createFault,
   createWarning,
   formatPath,
@@ -21,7 +21,7 @@ export interface FieldReport {
   /** Returns the plain scalar at a path as written, if it is to be read as a string with a warning. */
   textAsWritten?: ((path: DocumentPath) => string | undefined) | undefined;
   /** Returns the place of a path, or of its nearest parent. */
-  findPlace?: ((path: DocumentPath) => Partial<Place>) | undefined;
+  findPlace?: ((path: DocumentPath) => Partial<TextPosition>) | undefined;
 }
 
 /** Treatment of unknown keys of an object. */
@@ -92,7 +92,7 @@ export class Field<Failure extends undefined = undefined> {
   }
 
   /** Place of the field or its nearest parent; the start of the document if unknown. */
-  get place(): Place {
+  get place(): TextPosition {
     return { line: 1, column: 1, ...this.#report.findPlace?.(this.path) };
   }
 

@@ -1,4 +1,4 @@
-import type { DocumentPath, Place } from '../core/diagnostic.js';
+import type { DocumentPath, TextPosition } from '../core/diagnostic.js';
 import { OpmateError } from '../core/errors.js';
 import { parseYamlWithPlaces } from './yaml.js';
 import type { PlacedYaml } from './yaml-full.js';
@@ -14,7 +14,7 @@ export function findPlaces(text: string): PlacedYaml | undefined {
 }
 
 /** Returns the place of a path, or of its nearest parent. */
-export function nearestPlace(document: PlacedYaml, path: DocumentPath): Place | undefined {
+export function nearestPlace(document: PlacedYaml, path: DocumentPath): TextPosition | undefined {
   for (let length = path.length; length > 0; length--) {
     const place = document.findPlace(path.slice(0, length));
     if (place !== undefined) return place;

@@ -1,4 +1,4 @@
-import type { DocumentPath, Place } from '../core/diagnostic.js';
+import type { DocumentPath, TextPosition } from '../core/diagnostic.js';
 import { type JsonObject, type JsonValue, setJsonKey } from './json.js';
 import { YamlError } from './yaml-error.js';
 import { type ResolvedScalar, countBreaks, formatFloatKey, resolveScalar } from './yaml-scalar.js';
@@ -61,11 +61,11 @@ export type YamlPath = DocumentPath;
 export interface PlacedYaml {
   value: JsonValue;
   /** Finds the key or item at a path; aliased content is at its anchor. */
-  findPlace(path: YamlPath): Place | undefined;
+  findPlace(path: YamlPath): TextPosition | undefined;
   /** Keys that already exist in their mapping, without those of merges. */
-  duplicates: { path: YamlPath; place: Place; first: Place }[];
+  duplicates: { path: YamlPath; place: TextPosition; first: TextPosition }[];
   /** Start of a second document. */
-  furtherDocument: Place | undefined;
+  furtherDocument: TextPosition | undefined;
 }
 
 /** Reads the first document of a text like `parseFullYaml`, with places. Throws YamlError. */
@@ -92,7 +92,7 @@ function textToParse(text: string): string {
   return body;
 }
 
-function toPlace({ line, column }: NodeStart): Place {
+function toPlace({ line, column }: NodeStart): TextPosition {
   return { line: line + 1, column: column + 1 };
 }
 
@@ -133,7 +133,7 @@ class DocumentParser {
   }
 
   /** Returns the start of a further document. */
-  furtherDocument(): Place | undefined {
+  furtherDocument(): TextPosition | undefined {
     while (this.#scanner.peek().type === TOKEN.documentEnd) this.#scanner.skip();
     const token = this.#scanner.peek();
     return token.type === TOKEN.streamEnd ? undefined : toPlace(token);
@@ -338,7 +338,7 @@ class Decoder {
   #aliasDepth = 0;
   readonly #keepsPlaces: boolean;
   /** Places of keys and items by path as JSON. */
-  readonly places = new Map<string, Place>();
+  readonly places = new Map<string, TextPosition>();
   readonly duplicates: PlacedYaml['duplicates'] = [];
   readonly #path: (string | number)[] = [];
 
@@ -420,8 +420,8 @@ class Decoder {
   }
 
   /** Adds a duplicate key once, also if aliases repeat it. */
-  #addDuplicate(name: string, place: Place, first: Place): void {
-    const isSame = ({ place: { line, column } }: { place: Place }): boolean =>
+  #addDuplicate(name: string, place: TextPosition, first: TextPosition): void {
+    const isSame = ({ place: { line, column } }: { place: TextPosition }): boolean =>
       line === place.line && column === place.column;
     if (!this.duplicates.some(isSame)) this.duplicates.push({ path: [...this.#path, name], place, first });
   }

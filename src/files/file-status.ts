@@ -1,7 +1,7 @@
 import type { BigIntStats, Dirent, Stats } from 'node:fs';
 import { lstat, readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { LimitError, fileError, systemCode, throwFileError } from '../core/errors.js';
+import { LimitError, OpmateError, fileError, systemCode, throwFileError } from '../core/errors.js';
 import { compareBytes } from '../core/order.js';
 
 /**
@@ -31,6 +31,15 @@ export function getFileIdentity({ dev, ino, size, mtimeNs }: IdentityStats): str
  */
 export function getFileState(stats: IdentityStats & Pick<BigIntStats, 'ctimeNs'>): string {
   return `${getFileIdentity(stats)}:${stats.ctimeNs}`;
+}
+
+/** Returns the error for a file that has changed since it was read; `whole` is what other processes must not write to. */
+export function changedFileError(file: string, whole: 'catalog' | 'directory', cause?: unknown): OpmateError {
+  return new OpmateError('IO', 'changed by another process while reading', {
+    about: file,
+    cause,
+    hint: `run the command again when no other process writes to the ${whole}`,
+  });
 }
 
 /** Returns the names in a directory; none if missing. Throws OpmateError for other failures. */

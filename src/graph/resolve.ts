@@ -106,7 +106,7 @@ export interface Resolution {
  * catalog with the highest priority. The order of catalogs and blobs does not matter. Throws SemverError for an
  * invalid range. (Source: operator-controller, resolve/catalog.go.)
  */
-export function resolveBundle(request: ResolveRequest, unsorted: readonly ResolveCatalog[]): Resolution {
+export function resolvePackage(request: ResolveRequest, unsorted: readonly ResolveCatalog[]): Resolution {
   const { versionRange } = request;
   const range = versionRange === '' ? undefined : parseConstraint(versionRange);
   const judged = [...unsorted]

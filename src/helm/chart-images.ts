@@ -8,7 +8,7 @@ import { getObjects, getValue } from '../document/json-fields.js';
 import { type Chart } from './chart.js';
 import { type EnabledChart, prepareChart } from './chart-values.js';
 import type { JsonPath } from './json-path.js';
-import { type FaultyTemplate, type RenderOptions, renderChart } from './render-chart.js';
+import { type FaultyTemplate, type RenderChartOptions, renderChart } from './render-chart.js';
 import { printValue, toJsonValue } from './template/go-values.js';
 import { checkValues } from './values-schema.js';
 
@@ -28,7 +28,7 @@ export interface ChartImages {
   warnings: string[];
 }
 
-interface FindImagesOptions extends RenderOptions {
+interface FindImagesOptions extends RenderChartOptions {
   paths?: readonly JsonPath[] | undefined;
 }
 

@@ -8,7 +8,7 @@ import {
   type GoValue,
   deepCopy,
   fromJsonValue,
-  getKey,
+  getMapValue,
   isGoMap,
   isTrue,
   setKey,
@@ -98,16 +98,19 @@ function isEnabled({ conditions, tags }: ChartDependency, values: GoMap, path: s
     const value = valueAt(values, path + condition);
     if (typeof value === 'boolean') return value;
   }
-  const table = getKey(values, 'tags');
+  const table = getMapValue(values, 'tags');
   if (!isGoMap(table)) return true;
-  const set = tags.map((tag) => getKey(table, tag)).filter((value) => typeof value === 'boolean');
+  const set = tags.map((tag) => getMapValue(table, tag)).filter((value) => typeof value === 'boolean');
   return set.length === 0 || set.includes(true);
 }
 
 function valueAt(values: GoMap, path: string): GoValue | undefined {
   return path
     .split('.')
-    .reduce<GoValue | undefined>((value, key) => (isGoMap(value) ? getKey(value, key) : undefined), values);
+    .reduce<GoValue | undefined>(
+      (value, key) => (isGoMap(value) ? getMapValue(value, key) : undefined),
+      values,
+    );
 }
 
 /** Copies values of sub-charts into those of their parents, from the bottom up. */
@@ -158,7 +161,7 @@ function fillChart(chart: EnabledChart, values: GoMap, keepsNull: boolean, depth
   if (depth > 50) throw new OpmateError('LIMIT', `chart ${chart.name}: values nested too deeply`);
   const isSubchart = (key: string): boolean => chart.charts.some(({ name }) => name === key);
   for (const [key, value] of Object.entries(deepCopy(chart.values) as GoMap)) {
-    const own = getKey(values, key);
+    const own = getMapValue(values, key);
     if (own === undefined) setKey(values, key, value);
     else if (own === null && !keepsNull) delete values[key];
     else if (isGoMap(own) && isGoMap(value)) fillTable(own, value, keepsNull || isSubchart(key));
@@ -176,12 +179,12 @@ function fillChart(chart: EnabledChart, values: GoMap, keepsNull: boolean, depth
 
 /** Copies globals of a parent, which take precedence; both must be objects where they exist. */
 function shareGlobals(from: GoMap, to: GoMap): void {
-  const [parent, own] = [getKey(from, 'global'), getKey(to, 'global')].map((value) =>
+  const [parent, own] = [getMapValue(from, 'global'), getMapValue(to, 'global')].map((value) =>
     value === undefined ? {} : value,
   );
   if (!isGoMap(parent) || !isGoMap(own)) return;
   for (const [key, value] of Object.entries(parent)) {
-    const known = getKey(own, key);
+    const known = getMapValue(own, key);
     if (!isGoMap(value)) {
       if (!isGoMap(known)) setKey(own, key, value);
     } else if (known === undefined || isGoMap(known)) {
@@ -197,7 +200,7 @@ function shareGlobals(from: GoMap, to: GoMap): void {
  */
 function fillTable(target: GoMap, source: GoMap, keepsNull: boolean): GoMap {
   for (const [key, value] of Object.entries(source)) {
-    const own = getKey(target, key);
+    const own = getMapValue(target, key);
     if (own === undefined) setKey(target, key, value);
     else if (own === null && value !== null && !keepsNull) delete target[key];
     else if (isGoMap(own) && isGoMap(value)) fillTable(own, value, keepsNull);

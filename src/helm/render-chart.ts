@@ -12,7 +12,7 @@ import {
   type GoMethod,
   type GoValue,
   GoStruct,
-  getKey,
+  getMapValue,
   isGoMap,
   setKey,
   toText,
@@ -40,7 +40,7 @@ interface RenderedChart {
   faulty: FaultyTemplate[];
 }
 
-export interface RenderOptions {
+export interface RenderChartOptions {
   limits?: Partial<EvaluationLimits> | undefined;
   /** Time limit for all templates of the chart; default: 20 seconds. */
   maxMilliseconds?: number | undefined;
@@ -53,7 +53,7 @@ export interface RenderOptions {
  */
 export function renderChart(
   { root, values }: PreparedChart,
-  { limits, maxMilliseconds = 20_000 }: RenderOptions = {},
+  { limits, maxMilliseconds = 20_000 }: RenderChartOptions = {},
 ): RenderedChart {
   const set = createTemplateSet({ functions: helmFunctions, limits });
   const templates: Template[] = [];
@@ -135,7 +135,7 @@ function collectTemplates(
     Subcharts: subcharts,
   };
   for (const inner of charts) {
-    const own = getKey(values, inner.name);
+    const own = getMapValue(values, inner.name);
     const innerPrefix = `${prefix}/charts/${inner.name}`;
     const made = collectTemplates(templates, inner, innerPrefix, isGoMap(own) ? own : {}, false);
     setKey(subcharts, inner.name, made);

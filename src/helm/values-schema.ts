@@ -3,9 +3,9 @@ import { systemCode } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import type { EnabledChart, PreparedChart } from './chart-values.js';
-import type { RenderOptions } from './render-chart.js';
+import type { RenderChartOptions } from './render-chart.js';
 import { compilePattern } from './template/functions/patterns.js';
-import { type GoMap, getKey, isGoMap, toJsonValue } from './template/go-values.js';
+import { type GoMap, getMapValue, isGoMap, toJsonValue } from './template/go-values.js';
 import { runWithin } from '../kube/time-limit.js';
 
 /** Problems of values and of their schemas. */
@@ -27,7 +27,7 @@ const maxFaults = 20;
  */
 export async function checkValues(
   { root, values }: PreparedChart,
-  { maxMilliseconds = 10_000 }: Pick<RenderOptions, 'maxMilliseconds'> = {},
+  { maxMilliseconds = 10_000 }: Pick<RenderChartOptions, 'maxMilliseconds'> = {},
 ): Promise<SchemaFaults> {
   const result: SchemaFaults = { faults: [], unchecked: [] };
   for (const { name, schema: text, values: own } of chartsWithSchema(root, values)) {
@@ -76,7 +76,7 @@ function* chartsWithSchema(
 ): Iterable<{ name: string; schema: string; values: GoMap }> {
   if (schema !== undefined) yield { name, schema, values };
   for (const inner of charts) {
-    const own = getKey(values, inner.name);
+    const own = getMapValue(values, inner.name);
     if (isGoMap(own)) yield* chartsWithSchema(inner, own);
   }
 }

@@ -17,7 +17,7 @@ import { getObject, getValue } from '../document/json-fields.js';
 import {
   type Diagnostic,
   type DocumentPath,
-  type Place,
+  type TextPosition,
   createFault,
   formatPath,
 } from '../core/diagnostic.js';
@@ -33,7 +33,7 @@ export interface Manifest {
   /** Returns the object, which callers must not change. */
   load(): JsonObject;
   /** Returns the place in the file of a path, or of its innermost existing part. */
-  placeOf(path?: DocumentPath): Partial<Place>;
+  placeOf(path?: DocumentPath): Partial<TextPosition>;
 }
 
 interface ReadOptions {
@@ -334,7 +334,7 @@ function valueAt(value: JsonValue, path: readonly (string | number)[]): JsonValu
 }
 
 /** Finds the line of a path; called for messages only, as it parses again. */
-function findPlaceIn(document: Document, path: DocumentPath): Partial<Place> {
+function findPlaceIn(document: Document, path: DocumentPath): Partial<TextPosition> {
   const placed = findPlacesIn(document);
   if (placed === undefined) return {};
   const { line, column } = nearestPlace(placed, path) ?? { line: 1 + leadingBlankLines(document), column: 1 };

@@ -1,3 +1,4 @@
+import { getText } from '../document/json-fields.js';
 import type { JsonObject } from '../document/json.js';
 import { compareBytes } from '../core/order.js';
 import type { Manifest } from './manifests.js';
@@ -22,6 +23,26 @@ export function toPlainObject(
   changes: Partial<PlainObject> = {},
 ): PlainObject {
   return { apiVersion, kind, name, namespace, origin, isGenerated: false, load, ...changes };
+}
+
+/** Returns the name of an object. */
+export function getName(object: JsonObject): string {
+  return getText(object, 'metadata', 'name');
+}
+
+/** Returns the namespace of an object; empty for a cluster-scoped one. */
+export function getNamespace(object: JsonObject): string {
+  return getText(object, 'metadata', 'namespace');
+}
+
+/** Returns `NAMESPACE/NAME`. */
+export function getKey(object: JsonObject): string {
+  return `${getNamespace(object)}/${getName(object)}`;
+}
+
+/** Returns an annotation; empty if missing. */
+export function getAnnotation(object: JsonObject, key: string): string {
+  return getText(object, 'metadata', 'annotations', key);
 }
 
 /** Splits an `apiVersion` at its last slash; the group is empty for the core group. */

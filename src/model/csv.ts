@@ -14,11 +14,15 @@ import { type Of, TypeMismatchError, structList, readTyped, struct } from '../ku
  * `spec.version: expected a string, got the number 1.2`.
  */
 
-/** A group, version and kind. */
-export interface ApiKey {
+/** Group, version and kind of an API. */
+export interface ApiName {
   group: string;
   version: string;
   kind: string;
+}
+
+/** An API with its plural name. */
+export interface ApiKey extends ApiName {
   /** Plural name, or the name of an API service. */
   plural: string;
 }

@@ -42,7 +42,7 @@ export interface BlobOrigin {
 }
 
 /** Facts of a blob of another schema. */
-export interface OtherBlob {
+interface OtherBlob {
   /** Empty if not set. */
   package: string;
   origin?: BlobOrigin | undefined;

@@ -6,7 +6,7 @@ import { type TarInput, writeLayer } from '../archive/tar-writer.js';
 import type { CancelOptions } from '../core/concurrency.js';
 import { LimitError, OpmateError } from '../core/errors.js';
 import { holdBuiltImages } from '../oci/image/built-images.js';
-import { buildImage, buildIndex, openBases, readWholeConfig } from '../oci/image/image-builder.js';
+import { buildImage, createImageIndex, openBases, readWholeConfig } from '../oci/image/image-builder.js';
 import type { Repository } from '../oci/registry/repository.js';
 
 /** URL of the graph data of the public update service. */
@@ -53,7 +53,7 @@ export async function buildGraphImage(
       }),
     ),
   );
-  const index = buildIndex(images);
+  const index = createImageIndex(images);
   return { digest: index.descriptor.digest, repository: holdBuiltImages('graph image', images, index) };
 }
 

@@ -11,11 +11,11 @@ import { listCatalogBundles } from './catalog-bundles.js';
 import type { GitTree } from './git-tree.js';
 import type { SourceSession } from '../source/session.js';
 import {
-  type Repository,
+  type OperatorRepository,
   hasBundle,
   isFile,
   findCatalogFile,
-  listBundles,
+  listBundleDirectories,
   listCatalogsOf,
   listSubdirectories,
   pathIn,
@@ -50,7 +50,7 @@ interface Side {
  * operator-pipelines.)
  */
 export async function compareWithBase(
-  repository: Repository,
+  repository: OperatorRepository,
   git: GitTree,
   files: readonly string[],
   session: SourceSession,
@@ -146,14 +146,14 @@ async function classify(
   return lists;
 }
 
-function headSide(repository: Repository): Side {
+function headSide(repository: OperatorRepository): Side {
   return {
     async has(kind, name) {
       const [first = '', second = ''] = name.split('/');
       switch (kind) {
         case 'operators': {
           const hasConfig = await isFile(pathIn(repository, 'operators', first, 'ci.yaml'));
-          return hasConfig || (await listBundles(repository, first)).length > 0;
+          return hasConfig || (await listBundleDirectories(repository, first)).length > 0;
         }
         case 'bundles':
           return hasBundle(repository, first, second);
@@ -234,7 +234,7 @@ function checkRules(result: ChangeSet): Diagnostic[] {
 
 /** Reports deleted bundles that catalogs contain, or whose operator has no catalogs. */
 async function checkDeletions(
-  repository: Repository,
+  repository: OperatorRepository,
   git: GitTree,
   { deleted_bundles: deleted }: ChangeSet,
   session: SourceSession,
@@ -275,7 +275,7 @@ async function readBaseName(git: GitTree, directory: string): Promise<string | u
 
 /** Returns the catalogs of an operator that contain a bundle. */
 async function findUses(
-  repository: Repository,
+  repository: OperatorRepository,
   operator: string,
   bundle: string,
   session: SourceSession,

@@ -1,10 +1,10 @@
-import type { DocumentPath, Place } from '../core/diagnostic.js';
+import type { DocumentPath, TextPosition } from '../core/diagnostic.js';
 import { createFault } from '../core/diagnostic.js';
 import { DiagnosticsError } from '../core/diagnostics-error.js';
 import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { type Field, quoteShort } from '../document/field.js';
-import { type Repository, pathIn } from './repository.js';
+import { type OperatorRepository, pathIn } from './repository.js';
 import { type RepositoryDocument, readRepositoryFile } from './repository-file.js';
 
 /** Catalogs that one template of an operator renders to. */
@@ -13,7 +13,7 @@ export interface CatalogMapping {
   catalogNames: string[];
   /** Schema of the template, as written: `olm.template.basic` or `olm.semver`. */
   type: string;
-  place: Place;
+  place: TextPosition;
 }
 
 /** The part of `ci.yaml` about file-based catalogs. (Source: ci-schema.json of operator-pipelines.) */
@@ -36,7 +36,10 @@ const maxMappings = 1000;
  * Reads `ci.yaml` of an operator; undefined if it is missing. Unknown keys are ignored at the top and below `fbc`, where
  * those similar to known ones are errors. Throws DiagnosticsError with all problems.
  */
-export async function readCiConfig(repository: Repository, operator: string): Promise<CiConfig | undefined> {
+export async function readCiConfig(
+  repository: OperatorRepository,
+  operator: string,
+): Promise<CiConfig | undefined> {
   const document = await readRepositoryFile(repository, ['operators', operator, 'ci.yaml'], 'configuration');
   if (document === undefined) return undefined;
   const { root, diagnostics, name } = document;
@@ -60,7 +63,7 @@ export async function readCiConfig(repository: Repository, operator: string): Pr
 }
 
 /** Reads `ci.yaml` with at least one mapping. Throws DiagnosticsError, and OpmateError NOT_FOUND. */
-export async function requireMappings(repository: Repository, operator: string): Promise<CiConfig> {
+export async function requireMappings(repository: OperatorRepository, operator: string): Promise<CiConfig> {
   const config = await readCiConfig(repository, operator);
   if (config === undefined) {
     throw new OpmateError('NOT_FOUND', 'no such file or directory', {

@@ -2,7 +2,7 @@ import { OpmateError, UsageError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { findProgram, runToEnd } from '../files/run-program.js';
 import type { SourceSession } from '../source/session.js';
-import type { Repository } from './repository.js';
+import type { OperatorRepository } from './repository.js';
 
 /** The Git repository of a checkout, read with the program `git`. */
 export interface GitTree {
@@ -31,7 +31,7 @@ const fixedSettings = [
 
 /** Opens the Git repository of a checkout at a revision. Throws OpmateError, UsageError for an invalid revision. */
 export async function openGitTree(
-  { root }: Repository,
+  { root }: OperatorRepository,
   revision: string,
   session: Pick<SourceSession, 'environment' | 'signal'>,
 ): Promise<GitTree> {

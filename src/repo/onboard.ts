@@ -17,7 +17,7 @@ import { getPackageName, readCheckedBundle } from './checks/bundle-model.js';
 import type { OperatorCatalog } from './render-catalogs.js';
 import { renderTemplateToFile } from './rendered-template.js';
 import { readRepositoryFile } from './repository-file.js';
-import { type Repository, listBundles } from './repository.js';
+import { type OperatorRepository, listBundleDirectories } from './repository.js';
 
 /** A published catalog of an OpenShift version. */
 interface OnboardingIndex {
@@ -40,7 +40,7 @@ interface OnboardingPlan {
  * Throws OpmateError NOT_FOUND if no index has the package. (Source: fbc-onboarding of operator-pipelines.)
  */
 export async function planOnboarding(
-  repository: Repository,
+  repository: OperatorRepository,
   operator: string,
   indexes: readonly OnboardingIndex[],
   session: SourceSession,
@@ -83,9 +83,9 @@ export async function planOnboarding(
 }
 
 /** Returns the package of any bundle of an operator, else the name of its ClusterServiceVersion, else the directory. */
-async function findPackageName(repository: Repository, operator: string): Promise<string> {
+async function findPackageName(repository: OperatorRepository, operator: string): Promise<string> {
   let csvName = '';
-  for (const version of await listBundles(repository, operator)) {
+  for (const version of await listBundleDirectories(repository, operator)) {
     const bundle = await readCheckedBundle(repository, operator, version);
     const packageName = getPackageName(bundle);
     if (packageName !== '') return packageName;

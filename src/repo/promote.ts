@@ -9,7 +9,7 @@ import { writeNewFile } from '../files/write-new-file.js';
 import { addCatalogToMapping } from './edit/ci-config-edit.js';
 import { readCiConfig } from './ci-config.js';
 import type { ChangedFile } from './changed-file.js';
-import { type Repository, findCatalogFile, listSubdirectories, pathIn } from './repository.js';
+import { type OperatorRepository, findCatalogFile, listSubdirectories, pathIn } from './repository.js';
 
 /** Handling of an operator when the catalog of the next OpenShift version is created. */
 type Promotion = 'always' | 'review' | 'never';
@@ -36,7 +36,7 @@ const strategies: Readonly<Record<string, Promotion>> = {
  * has no operators, and all errors of `ci.yaml`. (Source: promote-catalog.py of operator-pipelines.)
  */
 export async function planPromotion(
-  repository: Repository,
+  repository: OperatorRepository,
   source: string,
   target: string,
 ): Promise<PromotedOperator[]> {
@@ -57,7 +57,7 @@ export async function planPromotion(
 }
 
 async function planOperator(
-  repository: Repository,
+  repository: OperatorRepository,
   operator: string,
   source: string,
   target: string,
@@ -83,7 +83,7 @@ async function planOperator(
 
 /** Copies catalogs and adds mappings, all or none. */
 export async function writePromotion(
-  repository: Repository,
+  repository: OperatorRepository,
   operators: readonly PromotedOperator[],
   source: string,
   target: string,

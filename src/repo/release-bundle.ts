@@ -31,7 +31,7 @@ import {
 } from './edit/release-template.js';
 import type { OperatorCatalog } from './render-catalogs.js';
 import { renderTemplateToFile } from './rendered-template.js';
-import { type Repository, hasBundle, isFile, pathIn } from './repository.js';
+import { type OperatorRepository, hasBundle, isFile, pathIn } from './repository.js';
 
 /** Changes that release a bundle. */
 interface ReleasePlan {
@@ -56,7 +56,7 @@ const maxTemplateSize = 16 * 1024 * 1024;
  * these with all of its operators. Writes nothing. Throws OpmateError with all problems of the configuration.
  */
 export async function planRelease(
-  repository: Repository,
+  repository: OperatorRepository,
   session: SourceSession,
   { operator, version, image, bundles, directory }: ReleaseOptions,
 ): Promise<ReleasePlan> {
@@ -110,7 +110,7 @@ export async function planRelease(
 
 /** Returns the mapping of each template that a release names. Throws OpmateError with all unmapped ones. */
 async function matchMappings(
-  repository: Repository,
+  repository: OperatorRepository,
   operator: string,
   version: string,
 ): Promise<{ release: TemplateRelease; mapping: CatalogMapping }[]> {
@@ -140,7 +140,7 @@ async function readIfPresent(file: string): Promise<string | undefined> {
 
 /** Validates a catalog with the new content of one operator. Throws OpmateError. */
 async function validateWithOthers(
-  repository: Repository,
+  repository: OperatorRepository,
   { operator, catalog, rendered }: OperatorCatalog,
   session: SourceSession,
 ): Promise<void> {

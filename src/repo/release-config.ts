@@ -1,6 +1,6 @@
 import { OpmateError } from '../core/errors.js';
 import type { DocumentPath } from '../core/diagnostic.js';
-import { type Repository, pathIn } from './repository.js';
+import { type OperatorRepository, pathIn } from './repository.js';
 import { type RepositoryDocument, readRepositoryFile } from './repository-file.js';
 import type { TemplateRelease } from './edit/release-template.js';
 
@@ -15,7 +15,7 @@ const maxItems = 1000;
 
 /** Reads `release-config.yaml`. Throws OpmateError NOT_FOUND, and DiagnosticsError with all problems. */
 export async function readReleaseConfig(
-  repository: Repository,
+  repository: OperatorRepository,
   operator: string,
   version: string,
 ): Promise<ReleaseConfig> {

@@ -18,9 +18,9 @@ import {
   requireMappings,
   templateTypes,
 } from './ci-config.js';
-import { type RenderedTemplate, renderTemplateToFile } from './rendered-template.js';
+import { type RenderedTemplateFile, renderTemplateToFile } from './rendered-template.js';
 import {
-  type Repository,
+  type OperatorRepository,
   isFile,
   listOperators,
   listSubdirectories,
@@ -32,7 +32,7 @@ import {
 export interface OperatorCatalog {
   operator: string;
   catalog: string;
-  rendered: RenderedTemplate | undefined;
+  rendered: RenderedTemplateFile | undefined;
 }
 
 interface RenderCatalogsOptions {
@@ -63,7 +63,7 @@ const maxConcurrent = 4;
  * all operators.
  */
 export async function renderCatalogs(
-  repository: Repository,
+  repository: OperatorRepository,
   session: SourceSession,
   options: RenderCatalogsOptions,
 ): Promise<OperatorCatalog[]> {
@@ -93,7 +93,7 @@ export async function renderCatalogs(
 }
 
 async function readConfigs(
-  repository: Repository,
+  repository: OperatorRepository,
   operators: readonly string[] | undefined,
   errors: ErrorList,
 ): Promise<Map<string, CiConfig>> {
@@ -147,12 +147,12 @@ function requireKnownCatalogs(
 }
 
 async function renderJob(
-  repository: Repository,
+  repository: OperatorRepository,
   session: SourceSession,
   { operator, config, mapping, level }: Job,
   index: number,
   { bundles, directory }: RenderCatalogsOptions,
-): Promise<RenderedTemplate> {
+): Promise<RenderedTemplateFile> {
   const { templateName, type } = mapping;
   const file = pathIn(repository, 'operators', operator, 'catalog-templates', templateName);
   if (!(await isFile(file))) throw await describeMissingTemplate(repository, operator, config, mapping);
@@ -167,7 +167,7 @@ async function renderJob(
 
 /** Returns the error for a template that `ci.yaml` names and the operator lacks. */
 async function describeMissingTemplate(
-  repository: Repository,
+  repository: OperatorRepository,
   operator: string,
   { file }: Pick<CiConfig, 'file'>,
   { templateName, place }: CatalogMapping,
@@ -189,7 +189,7 @@ async function describeMissingTemplate(
 
 /** Reports packages that two operators render to the same catalog, which could not be served. */
 function reportSharedPackages(
-  rendered: readonly { job: Job; output: RenderedTemplate }[],
+  rendered: readonly { job: Job; output: RenderedTemplateFile }[],
   errors: ErrorList,
 ): void {
   const owners = new Map<string, string>();
@@ -215,7 +215,7 @@ function reportSharedPackages(
 
 /** Returns the existing catalogs of operators that `ci.yaml` no longer maps. */
 async function findUnmapped(
-  repository: Repository,
+  repository: OperatorRepository,
   configs: ReadonlyMap<string, CiConfig>,
   only: readonly string[] | undefined,
 ): Promise<OperatorCatalog[]> {

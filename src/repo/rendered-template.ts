@@ -7,12 +7,12 @@ import { logDiagnostic, silentLogger } from '../core/log.js';
 import { writeNewFile } from '../files/write-new-file.js';
 import type { CatalogFacts } from '../model/facts.js';
 import type { SourceSession } from '../source/session.js';
-import { renderTemplate } from '../source/template.js';
+import { renderTemplateCatalog } from '../source/template.js';
 import type { BundleStore } from './bundle-store.js';
 import type { CatalogLevel } from './catalog-level.js';
 
 /** A template rendered to a file. */
-export interface RenderedTemplate {
+export interface RenderedTemplateFile {
   /** File with the catalog. */
   file: string;
   /** SHA-256 of its bytes, in hexadecimal. */
@@ -39,7 +39,7 @@ export async function renderTemplateToFile(
   file: string,
   session: SourceSession,
   { type, level, bundles, label = file, target, trimsEnd = false, warns = true }: RenderToFileOptions,
-): Promise<RenderedTemplate> {
+): Promise<RenderedTemplateFile> {
   return withOpen(openFile(file, label), async (handle) => {
     const { size } = await handle.stat();
     const template = await readTemplate({ handle, label, size }, type, session);
@@ -48,7 +48,7 @@ export async function renderTemplateToFile(
       logDiagnostic(logger, { ...warning, line: await template.findLine(warning.path ?? []) });
     }
     const readBundle = (image: string) => bundles.read(image);
-    const rendering = renderTemplate(template, session, {
+    const rendering = renderTemplateCatalog(template, session, {
       format: 'yaml',
       migrationLevel: level,
       readBundle,

@@ -1,7 +1,7 @@
 import { fileError, ifFound } from '../core/errors.js';
 import { type WrittenDocument, decodeFile, readDocument } from '../document/document.js';
 import { readRegularFile } from '../files/read-file.js';
-import { type Repository, pathIn } from './repository.js';
+import { type OperatorRepository, pathIn } from './repository.js';
 
 /** Maximum size of a configuration file of a repository. */
 const maxConfigSize = 1024 * 1024;
@@ -13,7 +13,7 @@ export interface RepositoryDocument extends WrittenDocument {
 
 /** Reads a YAML file of a repository; undefined if it is missing. Throws OpmateError. */
 export async function readRepositoryFile(
-  repository: Repository,
+  repository: OperatorRepository,
   parts: readonly string[],
   noun: string,
 ): Promise<RepositoryDocument | undefined> {

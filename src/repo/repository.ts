@@ -15,7 +15,7 @@ import { statIfPresent } from '../files/file-status.js';
  */
 
 /** A checkout of an operator repository. */
-export interface Repository {
+export interface OperatorRepository {
   /** Directory as the user named it. */
   root: string;
 }
@@ -27,7 +27,7 @@ const maxEntries = 100_000;
 const catalogFileNames = ['catalog.yaml', 'catalog.yml', 'catalog.json'] as const;
 
 /** Opens a checkout. Throws OpmateError NOT_FOUND if it has no directory `operators`. */
-export async function openRepository(root: string): Promise<Repository> {
+export async function openRepository(root: string): Promise<OperatorRepository> {
   const repository = { root };
   const operators = path.join(root, 'operators');
   const stats = await statIfPresent(operators);
@@ -41,13 +41,13 @@ export async function openRepository(root: string): Promise<Repository> {
 }
 
 /** Returns the path of a file or directory of a repository, as messages name it. */
-export function pathIn({ root }: Repository, ...parts: readonly string[]): string {
+export function pathIn({ root }: OperatorRepository, ...parts: readonly string[]): string {
   return path.join(root, ...parts);
 }
 
 /** Returns the directories directly below a directory of the repository, sorted; none if it is missing. */
 export async function listSubdirectories(
-  repository: Repository,
+  repository: OperatorRepository,
   ...parts: readonly string[]
 ): Promise<string[]> {
   const directory = pathIn(repository, ...parts);
@@ -62,17 +62,20 @@ export async function listSubdirectories(
 }
 
 /** Returns the names of all operators: directories with a bundle or a file `ci.yaml`. */
-export async function listOperators(repository: Repository): Promise<string[]> {
+export async function listOperators(repository: OperatorRepository): Promise<string[]> {
   const names: string[] = [];
   for (const name of await listSubdirectories(repository, 'operators')) {
     const hasConfig = await isFile(pathIn(repository, 'operators', name, 'ci.yaml'));
-    if (hasConfig || (await listBundles(repository, name)).length > 0) names.push(name);
+    if (hasConfig || (await listBundleDirectories(repository, name)).length > 0) names.push(name);
   }
   return names;
 }
 
 /** Returns the directory names of the bundles of an operator: those with `manifests` and `metadata`. */
-export async function listBundles(repository: Repository, operator: string): Promise<string[]> {
+export async function listBundleDirectories(
+  repository: OperatorRepository,
+  operator: string,
+): Promise<string[]> {
   const names: string[] = [];
   for (const name of await listSubdirectories(repository, 'operators', operator)) {
     if (await hasBundle(repository, operator, name)) names.push(name);
@@ -81,13 +84,20 @@ export async function listBundles(repository: Repository, operator: string): Pro
 }
 
 /** Reports whether `operators/OPERATOR/VERSION` is a bundle. */
-export async function hasBundle(repository: Repository, operator: string, version: string): Promise<boolean> {
+export async function hasBundle(
+  repository: OperatorRepository,
+  operator: string,
+  version: string,
+): Promise<boolean> {
   const directory = pathIn(repository, 'operators', operator, version);
   return (await statIfPresent(directory))?.isDirectory() === true && isBundleDirectory(directory);
 }
 
 /** Throws OpmateError NOT_FOUND, with the nearest name, for operators that the repository lacks. */
-export async function requireOperators(repository: Repository, operators: readonly string[]): Promise<void> {
+export async function requireOperators(
+  repository: OperatorRepository,
+  operators: readonly string[],
+): Promise<void> {
   const known = await listOperators(repository);
   const errors = operators
     .filter((name) => !known.includes(name))
@@ -103,7 +113,7 @@ export async function requireOperators(repository: Repository, operators: readon
 
 /** Returns the catalog file of an operator in a catalog, relative to the repository; undefined if it has none. */
 export async function findCatalogFile(
-  repository: Repository,
+  repository: OperatorRepository,
   catalog: string,
   operator: string,
 ): Promise<string | undefined> {
@@ -115,7 +125,7 @@ export async function findCatalogFile(
 }
 
 /** Returns the names of the catalogs that an operator is in. */
-export async function listCatalogsOf(repository: Repository, operator: string): Promise<string[]> {
+export async function listCatalogsOf(repository: OperatorRepository, operator: string): Promise<string[]> {
   const names: string[] = [];
   for (const catalog of await listSubdirectories(repository, 'catalogs')) {
     if ((await findCatalogFile(repository, catalog, operator)) !== undefined) names.push(catalog);

@@ -7,7 +7,7 @@ import { changeDirectory } from '../files/change-directory.js';
 import { readdirIfPresent } from '../files/file-status.js';
 import type { OperatorCatalog } from './render-catalogs.js';
 import type { ChangedFile } from './changed-file.js';
-import { type Repository, isFile, pathIn } from './repository.js';
+import { type OperatorRepository, isFile, pathIn } from './repository.js';
 
 /** State of a catalog of an operator compared with the repository. */
 export interface CatalogState {
@@ -23,7 +23,7 @@ const catalogFile = 'catalog.yaml';
 
 /** Compares rendered catalogs with the repository; further files beside `catalog.yaml` are a change. */
 export async function compareCatalogs(
-  repository: Repository,
+  repository: OperatorRepository,
   catalogs: readonly OperatorCatalog[],
 ): Promise<CatalogState[]> {
   const states: CatalogState[] = [];
@@ -52,7 +52,7 @@ interface RepositoryWrite {
 
 /** Writes rendered catalogs and other files that differ, all or none; other catalogs are left unchanged. */
 export async function writeRepository(
-  repository: Repository,
+  repository: OperatorRepository,
   { catalogs, states, files = [] }: RepositoryWrite,
 ): Promise<void> {
   const changed = files.filter(({ before, after }) => before !== after);

@@ -10,7 +10,7 @@ import { SemverError, parseTolerantVersion } from '../core/semver.js';
 import type { JsonObject } from '../document/json.js';
 import { getObject, getText } from '../document/json-fields.js';
 import { readRawProperties } from './v0/bundle-properties.js';
-import { isCopiedCsv, propertiesAnnotation } from './v0/namespace-state.js';
+import { isCopiedCsv, bundlePropertiesAnnotation } from './v0/namespace-state.js';
 
 /** An installed version that blocks updates of the cluster to the next minor version. */
 export interface BlockingOperator {
@@ -80,14 +80,14 @@ function readRelease(release: string | undefined): OpenShiftVersion | string {
 function findBlocking(object: JsonObject, current: OpenShiftVersion): BlockingOperator | undefined {
   if (object['kind'] !== 'ClusterServiceVersion' || isCopiedCsv(object)) return undefined;
   const annotations = getObject(object, 'metadata', 'annotations');
-  if (!Object.hasOwn(annotations, propertiesAnnotation)) return undefined;
+  if (!Object.hasOwn(annotations, bundlePropertiesAnnotation)) return undefined;
   const names = {
     namespace: getText(object, 'metadata', 'namespace'),
     name: getText(object, 'metadata', 'name'),
   };
   try {
     const maximum = parseMaxOpenShift(
-      readRawProperties(getText(annotations, propertiesAnnotation))
+      readRawProperties(getText(annotations, bundlePropertiesAnnotation))
         .filter(({ type }) => type === maxOpenShiftProperty)
         .map(({ text }) => text),
     );

@@ -20,7 +20,7 @@ import {
   type RegistryReference,
   withoutCredentials,
 } from '../core/reference.js';
-import { toRecord } from '../sqlite/schema/bundle-record.js';
+import { toBundleRecord } from '../sqlite/schema/bundle-record.js';
 import { Stage } from '../sqlite/add/stage.js';
 import type { FetchManifests } from '../sqlite/remove/delete-bundle.js';
 import { statIfPresent } from '../files/file-status.js';
@@ -283,7 +283,7 @@ async function stageBundle(stage: Stage, located: Located, session: SourceSessio
   for (const { file, reason } of bundle.skippedFiles) {
     session.logger?.log('warn', `${reference}: ${file} skipped: ${reason}`);
   }
-  const { record, manifests } = toRecord(bundle, image, reference);
+  const { record, manifests } = toBundleRecord(bundle, image, reference);
   throwIfCancelled(session.signal);
   await stage.add(record, manifests, reference, digest);
 }

@@ -35,7 +35,7 @@ export async function resolvePlace(
     case 'archive':
       return resolveArchive(place, label, session);
     case 'image':
-      return (await import('./drivers/image.js')).resolveImage(place, known, session);
+      return (await import('./drivers/image.js')).resolveImagePlace(place, known, session);
     case 'artifact':
       return (await import('./drivers/artifact.js')).resolveArtifact(place, session);
     case 'git':

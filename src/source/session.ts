@@ -100,7 +100,7 @@ export function platformOfMachine(architecture: string): Platform {
  * Creates a session. Registries are contacted when the first image is read; the blob cache is used if
  * `OPMATE_CACHE_DIR` (or `OLM_CACHE_DIR`) names one that is owned and writable by the current user only.
  */
-export async function openSession(options: SessionOptions): Promise<Session> {
+export async function openSourceSession(options: SessionOptions): Promise<Session> {
   const { environment, logger = silentLogger, now = () => new Date(), signal } = options;
   let connection: Promise<Connection> | undefined;
   const cacheDirectory =

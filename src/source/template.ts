@@ -1,6 +1,6 @@
 import { isBundleDirectory } from '../bundle/read.js';
 import { Assembly } from '../catalog/assemble.js';
-import { type CatalogBlob, addToFacts } from '../catalog/blob.js';
+import { type DecodedBlob, addToFacts } from '../catalog/blob.js';
 import { Spool, type SpoolSlot } from '../catalog/spool.js';
 import { TemplateErrors, rendering } from '../catalog/template/template-errors.js';
 import { formatMessage } from '../core/diagnostic.js';
@@ -50,7 +50,7 @@ import { openPlace } from './resolve-place.js';
  * content. Throws OpmateError with file and line for all unavailable images or all invalid bundles, with an
  * AggregateError as cause if there are several. (Source: Render of alpha/template in operator-registry.)
  */
-export async function renderTemplate(
+export async function renderTemplateCatalog(
   template: Template,
   session: SourceSession,
   options: {
@@ -296,7 +296,7 @@ export async function renderTemplate(
     return { file: template.file, offset: position, length: 0, syntax: 'yaml' };
   }
 
-  async function addEntry(item: CatalogBlob, position: number, origin?: BlobOrigin): Promise<void> {
+  async function addEntry(item: DecodedBlob, position: number, origin?: BlobOrigin): Promise<void> {
     addToFacts(facts, item, origin);
     await assembly.addBlob(item, position);
   }

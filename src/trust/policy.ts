@@ -25,13 +25,13 @@ export interface SignaturePolicy {
 }
 
 /** Rule for an image with its matching scope. */
-export interface PolicyRule {
+export interface SignatureRule {
   scope: string;
   requirements: readonly PolicyRequirement[];
 }
 
 /** Returns the rule of the most specific scope of an image. */
-export function findRule(policy: SignaturePolicy, reference: Reference): PolicyRule {
+export function findRule(policy: SignaturePolicy, reference: Reference): SignatureRule {
   const scopes = policy.transports.get(reference.transport);
   for (const scope of [...getScopes(reference), '']) {
     const requirements = scopes?.get(scope);

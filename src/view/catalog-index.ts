@@ -8,7 +8,7 @@ import { detach } from '../model/describe.js';
 import { type LifecycleVersion, lifecycleSchema, readLifecycle } from '../model/lifecycle.js';
 
 /** Index of a catalog; see `createCatalogIndex`. */
-export type CatalogIndex = ReturnType<typeof createCatalogIndex>;
+export type PageIndex = ReturnType<typeof createCatalogIndex>;
 
 /** Returns an index of images, provided APIs and lifecycles of a catalog, which its facts lack. */
 export function createCatalogIndex() {

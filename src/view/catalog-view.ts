@@ -4,7 +4,7 @@ import { formatMessage } from '../core/diagnostic.js';
 import { collectFacts } from '../catalog/facts.js';
 import { placeDiagnostics } from '../catalog/locate.js';
 import type { Catalog, MetasOptions } from '../catalog/catalog.js';
-import { diffCatalogs } from '../catalog/diff/diff.js';
+import { diffSnapshots } from '../catalog/diff/diff.js';
 import { takeSnapshot } from '../catalog/diff/snapshot.js';
 import type { Meta } from '../catalog/meta.js';
 import { OpmateError, getMessage, throwIfCancelled } from '../core/errors.js';
@@ -32,9 +32,15 @@ import type {
   ViewState,
 } from './responses.js';
 import { readBundleDetails, readBundleHeading } from './bundle-details.js';
-import { type CatalogIndex, createCatalogIndex } from './catalog-index.js';
-import { type ComparedCatalogs, compareCatalogs } from './compared-catalogs.js';
-import { type Icon, type PackageHeading, readBlob, readIcon, readPackageHeading } from './package-heading.js';
+import { type PageIndex, createCatalogIndex } from './catalog-index.js';
+import { type ComparedCatalogs, diffByPackage } from './compared-catalogs.js';
+import {
+  type Icon,
+  type PackageHeading,
+  readDecodedBlob,
+  readIcon,
+  readPackageHeading,
+} from './package-heading.js';
 import { type SearchIndex, type SearchedPackage, searchCatalog } from './search.js';
 import { type PackageGraphFacts, countBySeverity, createPackageGraph } from './package-graph.js';
 import { type ProblemFilter, compareSeverity, selectProblems } from './problem-window.js';
@@ -53,7 +59,7 @@ const maxProblems = 50;
 const maxLineOffset = 64 * 1024 * 1024;
 
 /** Catalog with its reference as the user wrote it. */
-export interface NamedCatalog {
+export interface ViewedCatalog {
   name: string;
   catalog: Catalog;
 }
@@ -62,7 +68,7 @@ type OverviewContent = Omit<CatalogOverview, keyof ViewState>;
 
 interface CatalogViewOptions extends Pick<MetasOptions, 'signal' | 'logger'> {
   /** Older catalog to show the differences from. */
-  compareWith?: NamedCatalog | undefined;
+  compareWith?: ViewedCatalog | undefined;
 }
 
 /** Contents of the responses about one catalog. Methods throw OpmateError NOT_FOUND for unknown names. */
@@ -74,7 +80,7 @@ export type CatalogView = Awaited<ReturnType<typeof openCatalogView>>;
  * Throws OpmateError if nothing can be read.
  */
 export async function openCatalogView(
-  { name: catalogName, catalog }: NamedCatalog,
+  { name: catalogName, catalog }: ViewedCatalog,
   { compareWith, signal, logger = silentLogger }: CatalogViewOptions = {},
 ) {
   const faults: OpmateError[] = [];
@@ -93,8 +99,8 @@ export async function openCatalogView(
   else {
     const before = await takeSnapshot(compareWith.catalog, { signal, logger, onFault: () => undefined });
     const after = await takeSnapshot(catalog, readOptions);
-    const diff = await diffCatalogs(before, after, { signal });
-    compared = compareCatalogs(compareWith.name, catalogName, diff, before.facts.channels);
+    const diff = await diffSnapshots(before, after, { signal });
+    compared = diffByPackage(compareWith.name, catalogName, diff, before.facts.channels);
     facts = after.facts;
   }
   const packages = collectPackages(facts);
@@ -216,8 +222,8 @@ export async function openCatalogView(
      */
     startChecks(): void {
       const check = async (): Promise<void> => {
-        const { diagnoseCatalog } = await import('../catalog/doctor/diagnose.js');
-        setFindings(await diagnoseCatalog(catalog, { signal }));
+        const { examineCatalog } = await import('../catalog/doctor/diagnose.js');
+        setFindings(await examineCatalog(catalog, { signal }));
       };
       checking = check()
         .catch((error: unknown) => {
@@ -250,8 +256,8 @@ export async function openCatalogView(
       const { facts: packageFacts, bundles, deprecations, problems } = viewedPackage;
       const { displayName, provider, hasIcon } = getHeading(name);
       const deprecation = deprecations.get(deprecationKey(schemas.package));
-      const blob = await readBlob(catalog, packageFacts, decodePackage);
-      const head = await readBlob(catalog, bundles.get(findDefaultHead(viewedPackage)), (value) =>
+      const blob = await readDecodedBlob(catalog, packageFacts, decodePackage);
+      const head = await readDecodedBlob(catalog, bundles.get(findDefaultHead(viewedPackage)), (value) =>
         readBundleHeading(decodeBundle(value)),
       );
       return {
@@ -272,7 +278,7 @@ export async function openCatalogView(
     },
 
     async icon(name: string): Promise<Icon> {
-      const icon = await readBlob(catalog, requirePackage(name).facts, (value) =>
+      const icon = await readDecodedBlob(catalog, requirePackage(name).facts, (value) =>
         readIcon(decodePackage(value)),
       );
       if (icon !== undefined) return icon;
@@ -290,7 +296,7 @@ export async function openCatalogView(
       }
       const deprecation = viewedPackage.deprecations.get(deprecationKey(schemas.bundle, name));
       const details =
-        (await readBlob(catalog, bundleFacts, (value) => readBundleDetails(decodeBundle(value)))) ??
+        (await readDecodedBlob(catalog, bundleFacts, (value) => readBundleDetails(decodeBundle(value)))) ??
         readBundleDetails(emptyBundle);
       return {
         package: packageName,
@@ -328,7 +334,7 @@ function withoutFarPlace(diagnostic: CatalogDiagnostic): CatalogDiagnostic {
 function toSearchedPackage(
   { name, facts, channels, bundles }: ViewedPackage,
   { displayName, provider, categories, keywords, description }: PackageHeading,
-  index: CatalogIndex,
+  index: PageIndex,
 ): SearchedPackage {
   const bundleChannels = new Map<string, string>();
   const defaultChannel = channels.get(facts?.defaultChannel ?? '');

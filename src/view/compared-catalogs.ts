@@ -6,10 +6,10 @@ import { schemas } from '../model/declarative-config.js';
 import type { ChannelFacts } from '../model/facts.js';
 import type { CatalogComparison, ComparedPackage, PackageDifferences, Difference } from './responses.js';
 
-export type ComparedCatalogs = ReturnType<typeof compareCatalogs>;
+export type ComparedCatalogs = ReturnType<typeof diffByPackage>;
 
 /** Returns the differences between two catalogs by package. `from` and `to` are the names of the catalogs. */
-export function compareCatalogs(
+export function diffByPackage(
   from: string,
   to: string,
   { packages, channels, bundles, images, deprecations, others }: CatalogDiff,

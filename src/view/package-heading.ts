@@ -30,11 +30,15 @@ export type PackageHeading = Awaited<ReturnType<typeof readPackageHeading>>;
 /** Reads the heading of a package from its blob and from the bundle at the head of its default channel. */
 export async function readPackageHeading(catalog: Catalog, viewedPackage: ViewedPackage) {
   const { facts, bundles } = viewedPackage;
-  const blob = await readBlob(catalog, facts, decodePackage);
-  const head = await readBlob(catalog, bundles.get(findDefaultHead(viewedPackage)), (value, origin) => {
-    const bundle = decodeBundle(value);
-    return { ...readBundleHeading(bundle), openshift: readOpenShift(bundle, origin) };
-  });
+  const blob = await readDecodedBlob(catalog, facts, decodePackage);
+  const head = await readDecodedBlob(
+    catalog,
+    bundles.get(findDefaultHead(viewedPackage)),
+    (value, origin) => {
+      const bundle = decodeBundle(value);
+      return { ...readBundleHeading(bundle), openshift: readOpenShift(bundle, origin) };
+    },
+  );
   return {
     displayName: head?.displayName ?? '',
     provider: head?.provider ?? '',
@@ -48,7 +52,7 @@ export async function readPackageHeading(catalog: Catalog, viewedPackage: Viewed
 }
 
 /** Reads and decodes the blob of some facts; returns undefined without a blob. */
-export async function readBlob<T>(
+export async function readDecodedBlob<T>(
   catalog: Catalog,
   facts: PackageFacts | BundleFacts | undefined,
   decode: (value: Awaited<ReturnType<Catalog['read']>>, origin: BlobOrigin) => T,

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { load } from 'js-yaml';
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { runProgram } from '../../src/cli/program.js';
+import { runCommandLine } from '../../src/cli/program.js';
 import type { CommandContext } from '../../src/cli/context.js';
 import { bundlesDirectory, useSandbox } from '../support/command-line.js';
 import { inDirectory, smallBundle } from '../support/small-bundle.js';
@@ -80,7 +80,7 @@ describe('opmate bundle show', () => {
         architecture: 'x64',
       };
       expect(
-        await runProgram(['bundle', 'show', skupper], context, 'opmate', {
+        await runCommandLine(['bundle', 'show', skupper], context, 'opmate', {
           debug: false,
           usageCode: 2,
         }),

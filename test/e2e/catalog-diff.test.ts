@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { dump } from 'js-yaml';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { DirectoryCatalog } from '../../src/catalog/catalog.js';
-import { type CatalogDiff, diffCatalogs, isSameCatalog } from '../../src/catalog/diff/diff.js';
+import { type CatalogDiff, diffSnapshots, isSameCatalog } from '../../src/catalog/diff/diff.js';
 import { takeSnapshot } from '../../src/catalog/diff/snapshot.js';
 import { useSandbox } from '../support/command-line.js';
 
@@ -184,12 +184,12 @@ describe('diffCatalogs', () => {
           return takeSnapshot(catalog);
         };
         const [a, b] = [await at('a'), await at('b')];
-        const [forth, back] = [await diffCatalogs(a, b), await diffCatalogs(b, a)];
+        const [forth, back] = [await diffSnapshots(a, b), await diffSnapshots(b, a)];
         for (const kind of ['packages', 'channels', 'bundles', 'images'] as const) {
           expect(forth[kind].added).toEqual(back[kind].removed);
           expect(forth[kind].removed).toEqual(back[kind].added);
         }
-        expect(isSameCatalog(await diffCatalogs(a, await at('a')))).toBe(true);
+        expect(isSameCatalog(await diffSnapshots(a, await at('a')))).toBe(true);
         expect(isSameCatalog(forth)).toBe(isSameCatalog(back));
         for (const catalog of opened) await catalog.close();
       }),

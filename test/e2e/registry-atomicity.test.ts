@@ -5,7 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import Sqlite from 'better-sqlite3';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { run } from '../../src/cli/main.js';
-import { openSession } from '../../src/source/session.js';
+import { openSourceSession } from '../../src/source/session.js';
 import { stageBundles } from '../../src/source/bundles.js';
 import { addBundles } from '../../src/sqlite/add/add.js';
 import { editDatabase } from '../../src/sqlite/schema/edit.js';
@@ -197,7 +197,7 @@ describe('registry add without space', () => {
     async (elsewhere) => {
       const file = at('full.db');
       await copyFile(at('base.db'), file);
-      const session = await openSession(await sessionOptions());
+      const session = await openSourceSession(await sessionOptions());
       const stage = await stageBundles(large.map(at), session);
       const outputFile = elsewhere ? at('elsewhere.db') : undefined;
       const error = await failureOf(

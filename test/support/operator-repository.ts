@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { onTestFinished } from 'vitest';
-import { type Session, openSession } from '../../src/source/session.js';
+import { type Session, openSourceSession } from '../../src/source/session.js';
 import { makeImage, serveBuilt } from '../e2e/images.js';
 import { sessionOptions } from '../unit/source/session-options.js';
 import { type FaultRegistry, startFaultRegistry } from './fault-registry.js';
@@ -18,7 +18,7 @@ export interface RepositoryWorld {
 /** Opens a registry for bundles and a session that reads them. */
 export async function openRepositoryWorld(): Promise<RepositoryWorld> {
   const registry = await startFaultRegistry();
-  const session = await openSession(await sessionOptions());
+  const session = await openSourceSession(await sessionOptions());
   onTestFinished(async () => {
     await session.close();
     await registry.close();

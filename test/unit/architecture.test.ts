@@ -143,6 +143,16 @@ function findUnusedExports(): string[] {
   });
 }
 
+/** Names that several modules export. */
+const exportedTwice = [
+  // Each module of a command exports its declaration under the name by which `cli/tree.ts` loads it.
+  'command',
+  'registryCommand',
+  // Names of images at source and target, which two planners of the mirror have.
+  'ImageName',
+  'getRepository',
+];
+
 function rank(folder: string): number {
   return arrow.findIndex((level) => level.includes(folder));
 }
@@ -177,6 +187,19 @@ describe('architecture', () => {
 
   it('exports only what another module or a test imports', () => {
     expect(findUnusedExports()).toEqual([]);
+  });
+
+  it('gives a name to one thing only', () => {
+    const homes = new Map<string, Set<string>>();
+    for (const file of filesBelow(source).filter((name) => /\.tsx?$/.test(name))) {
+      const exported = /^export (?:async |abstract )*(?:function\*?|class|const|interface|type) (\w+)/gm;
+      for (const [, name] of readFileSync(file, 'utf8').matchAll(exported)) {
+        homes.set(name as string, (homes.get(name as string) ?? new Set()).add(path.relative(source, file)));
+      }
+    }
+    expect(homes.size).toBeGreaterThan(2000);
+    const shared = [...homes].filter(([, files]) => files.size > 1).map(([name]) => name);
+    expect(shared.sort()).toEqual([...exportedTwice].sort());
   });
 
   it('lets the page import the shape of responses, drawing, search and printable text only', () => {

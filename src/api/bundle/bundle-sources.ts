@@ -4,7 +4,7 @@ import { type Diagnostic, withSubject } from '../../core/diagnostic.js';
 import { renameDirectory } from '../../core/diagnostics-error.js';
 import { OpmateError, UsageError, redactUrls } from '../../core/errors.js';
 import type { JsonObject } from '../../document/json.js';
-import { openContent } from '../../source/content/content.js';
+import { openCombinedContent } from '../../source/content/content.js';
 import { bundleRoots, readUnpackedBundle } from '../../source/drivers/local.js';
 import { type PinOptions, openContentLock } from '../../source/content/content-lock.js';
 import { type ContentStore, openContentStore } from '../../source/content/content-store.js';
@@ -82,7 +82,10 @@ export async function useSources<T>(
       placed.filter((source) => findUnpinned([source]).length > 0).map(({ name }) => name),
     );
     const limits = { ...session.limits, ...(roots === bundleRoots && { maxFiles: maxBundleFiles }) };
-    const content = await openContent(placed, withChanges(session, { limits }), { ...contentOptions, roots });
+    const content = await openCombinedContent(placed, withChanges(session, { limits }), {
+      ...contentOptions,
+      roots,
+    });
     opened.push(content);
     for (const pin of content.pins) {
       // A reference that may change is logged, except images, whose tags are known to move.

@@ -2,7 +2,7 @@ import { count } from '../../core/printable.js';
 import path from 'node:path';
 import {
   type CrdDiagnostic,
-  checkCrdUpgrade as checkDefinition,
+  compareCrds,
   storedVersionWarnings,
 } from '../../bundle/plain/crd-upgrade/crd-upgrade.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
@@ -69,7 +69,7 @@ export async function checkCrdUpgrade(
       missing.push(getTitle(crd));
       continue;
     }
-    const faults = checkDefinition(crd, next);
+    const faults = compareCrds(crd, next);
     findings.push(...faults);
     if (faults.every(({ code }) => code !== 'form')) warnings.push(...storedVersionWarnings(crd, next));
   }

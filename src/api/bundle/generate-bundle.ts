@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { type BundleRequest, generateBundle as generateFiles } from '../../bundle/author/generate.js';
+import { type BundleRequest, generateBundleFiles } from '../../bundle/author/generate.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 import { replaceFiles } from '../../files/replace-file.js';
 import type { Session } from '../../source/session.js';
@@ -37,7 +37,7 @@ export async function generateBundle(
   request: GenerateBundleRequest,
   session: Session,
 ): Promise<GeneratedBundleFiles> {
-  const { files, inferred, warnings } = await generateFiles(resolveRequest(request, session), session);
+  const { files, inferred, warnings } = await generateBundleFiles(resolveRequest(request, session), session);
   await replaceFiles(files, session);
   return { files: files.map(({ target }) => target), inferred, warnings };
 }

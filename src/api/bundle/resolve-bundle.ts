@@ -5,7 +5,7 @@ import {
   type Resolution,
   type ResolveCatalog,
   type ResolveRequest,
-  resolveBundle as resolveFrom,
+  resolvePackage,
 } from '../../graph/resolve.js';
 import { findReadableVersion } from '../../graph/upgrade-graph.js';
 import type { Session } from '../../source/session.js';
@@ -37,7 +37,7 @@ export async function resolveBundle(
     contents.push(await readNamedCatalog(catalog, request.packageName, session));
   }
   const installed = request.installed && findInstalled(request.installed, contents);
-  return { resolution: resolveFrom({ ...request, installed }, contents), installed };
+  return { resolution: resolvePackage({ ...request, installed }, contents), installed };
 }
 
 /** Returns the installed bundle with the version that the catalogs have, unless the caller names one. */

@@ -1,7 +1,7 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import path from 'node:path';
 import { readBundleDirectory } from '../../bundle/read.js';
-import { validateBundle } from '../../bundle/validate/validate-bundle.js';
+import { findBundleFaults } from '../../bundle/validate/validate-bundle.js';
 import { withoutBodies } from '../../bundle/parse.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 import { fillDirectory } from '../../files/fill-directory.js';
@@ -70,7 +70,7 @@ async function check({ directory }: OpenedContent, { signal, followLinks }: Sess
   const missing = await findMissingParts(directory, 'missing-file', hint);
   if (missing.length > 0) return missing;
   const files = await readBundleDirectory(directory, { signal, followLinks });
-  return validateBundle(withoutBodies(files), { signal }).filter(
+  return findBundleFaults(withoutBodies(files), { signal }).filter(
     ({ severity, isUnreported }) => severity === 'error' && isUnreported !== true,
   );
 }

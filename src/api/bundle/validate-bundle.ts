@@ -1,8 +1,8 @@
 import path from 'node:path';
 import {
-  type ValidateOptions,
+  type ValidateBundleOptions,
   type ValidationDiagnostic,
-  validateBundle as validateFiles,
+  findBundleFaults,
 } from '../../bundle/validate/validate-bundle.js';
 import { type Diagnostic, createFault } from '../../core/diagnostic.js';
 import { statIfPresent } from '../../files/file-status.js';
@@ -23,7 +23,7 @@ export interface BundleValidation {
 export async function validateBundle(
   reference: string,
   session: Session,
-  options: BundleSourceOptions & Omit<ValidateOptions, 'signal'> = {},
+  options: BundleSourceOptions & Omit<ValidateBundleOptions, 'signal'> = {},
 ): Promise<BundleValidation> {
   const isDirectory = (await statIfPresent(reference))?.isDirectory() === true;
   const missing = isDirectory ? await findMissingParts(reference, 'format') : [];
@@ -31,7 +31,7 @@ export async function validateBundle(
   const { files, isInPlace } = await useSources(session, options, (sources) => sources.readBundle(reference));
   const { optional, k8sVersion, categories } = options;
   const { signal } = session;
-  return { findings: validateFiles(files, { optional, k8sVersion, categories, signal }), isInPlace };
+  return { findings: findBundleFaults(files, { optional, k8sVersion, categories, signal }), isInPlace };
 }
 
 /** Returns a finding for each directory that a bundle lacks. */

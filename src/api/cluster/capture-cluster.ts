@@ -1,5 +1,5 @@
 import type { Kubectl } from '../../cluster/kubectl.js';
-import { readObjects } from '../../cluster/kubectl.js';
+import { parseObjects } from '../../cluster/kubectl.js';
 import { type ClusterText, readClusterFiles, readClusterManifests } from '../../cluster/snapshot-files.js';
 import { createWarning, type Diagnostic } from '../../core/diagnostic.js';
 import { compareBytes } from '../../core/order.js';
@@ -87,7 +87,7 @@ export async function captureRunningCluster(kubectl: Kubectl): Promise<CapturedC
     const scope = rest[0] === setDefinition ? [] : ['-A'];
     const args = ['get', kind, ...rest, ...scope, '-o', 'json', '--ignore-not-found'];
     const { stdout, errors } = await kubectl.run(args);
-    if (errors.length === 0) objects.push(...readObjects(stdout));
+    if (errors.length === 0) objects.push(...parseObjects(stdout));
     else if (!errors.every((error) => error.includes("the server doesn't have a resource type"))) {
       findings.push(createWarning('not-captured', errors.join('; '), { subject: kind }));
     }

@@ -6,20 +6,21 @@ import { getText } from '../../document/json-fields.js';
 import { asJson, type JsonObject } from '../../document/json.js';
 import { migrateCatalogSources, type MigratedCatalogSource } from '../../solve/migration/catalog-sources.js';
 import type { FindOffer, OfferedPackage } from '../../solve/migration/catalogs.js';
-import { ClusterIndex, getName, kinds } from '../../solve/migration/cluster-index.js';
+import { getName } from '../../kube/object.js';
+import { ClusterIndex, kinds } from '../../solve/migration/cluster-index.js';
 import { objectKinds } from '../../solve/migration/collect.js';
 import { type OperatorPlan, planOperators } from '../../solve/migration/operator-plans.js';
 import type { Session } from '../../source/session.js';
 import { withCatalog } from '../open-catalog.js';
 import { listOfferedPackages } from './migration.js';
-import type { CatalogContent } from './read-resolver-catalogs.js';
+import type { CatalogSourceContent } from './read-resolver-catalogs.js';
 
 /** Input of `migrateCluster`. */
 export interface MigrateClusterRequest {
   /** Files, directories and texts with the objects of the cluster. */
   snapshot: readonly (string | ClusterText)[];
   /** Content of catalogs by name of the CatalogSource or ClusterCatalog, or by image. */
-  catalogs: ReadonlyMap<string, CatalogContent>;
+  catalogs: ReadonlyMap<string, CatalogSourceContent>;
 }
 
 /** Plan for the migration of a cluster from OLM v0 to OLM v1. */

@@ -15,13 +15,13 @@ import {
   type PredictionEnd,
   predictNamespace,
 } from '../../solve/v0/predict.js';
-import type { ChosenEntry, Resolution } from '../../solve/v0/resolve.js';
+import type { ChosenEntry, NamespaceResolution } from '../../solve/v0/resolve.js';
 import { describeInstall, findRequirers } from '../../solve/v0/reasons.js';
 import { bundleId } from '../../solve/v0/variables.js';
 import type { CatalogKey, ResolverCatalog } from '../../solve/v0/resolver-types.js';
 import type { Session } from '../../source/session.js';
 import {
-  type CatalogContent,
+  type CatalogSourceContent,
   findCatalogSources,
   readResolverCatalogs,
   requireCatalogSources,
@@ -35,7 +35,7 @@ export interface PredictClusterRequest {
    * Content of CatalogSources by `NAMESPACE/NAME`, name or image; null for one without a connection. Others are left out
    * with a warning.
    */
-  catalogs: ReadonlyMap<string, CatalogContent | null>;
+  catalogs: ReadonlyMap<string, CatalogSourceContent | null>;
   /** Objects that are applied before, such as a new Subscription. */
   proposed?: readonly (string | ClusterText)[];
   /** Default all that have a Subscription. */
@@ -62,7 +62,7 @@ export interface PlannedInstall {
 
 /** One round of OLM: what one install plan does. */
 export interface PlannedRound {
-  outcome: Resolution['outcome'];
+  outcome: NamespaceResolution['outcome'];
   installs: PlannedInstall[];
   newSubscriptions: PlannedSubscription[];
   updatedSubscriptions: { name: string; currentCSV: string }[];

@@ -10,13 +10,13 @@ import type { Session } from '../../source/session.js';
 import { withCatalog } from '../open-catalog.js';
 
 /** Content of a CatalogSource: references, read as one catalog, or its blobs. */
-export type CatalogContent = { references: readonly string[] } | { blobs: readonly JsonObject[] };
+export type CatalogSourceContent = { references: readonly string[] } | { blobs: readonly JsonObject[] };
 
 /** A CatalogSource of a snapshot, and its content: null without a connection, undefined if it is not known. */
 interface ResolverCatalogSource {
   key: CatalogKey;
   priority: number;
-  content: CatalogContent | null | undefined;
+  content: CatalogSourceContent | null | undefined;
 }
 
 const maxParallel = 4;
@@ -64,7 +64,7 @@ function add(entries: CatalogEntries, decoded: ReturnType<typeof decodeMeta>): v
  */
 export function findCatalogSources(
   objects: readonly JsonObject[],
-  contents: ReadonlyMap<string, CatalogContent | null>,
+  contents: ReadonlyMap<string, CatalogSourceContent | null>,
 ): ResolverCatalogSource[] {
   const mirrors = readMirrors(objects);
   return objects

@@ -1,7 +1,7 @@
 import { OpmateError } from '../../core/errors.js';
 import type { Applicable } from '../../cluster/apply/plan-types.js';
 import {
-  type Inventory,
+  type DeploymentInventory,
   type InventoryPlace,
   type Revision,
   currentRevision,
@@ -15,7 +15,7 @@ import { type AppliedDeployment, type ApplyDeploymentOptions, applyRender } from
 import type { Cluster } from './cluster.js';
 
 /** Revisions of a deployment on a cluster. */
-export interface DeploymentHistory extends Inventory {
+export interface DeploymentHistory extends DeploymentInventory {
   /** The revision that is on the cluster. */
   current: Revision | undefined;
 }

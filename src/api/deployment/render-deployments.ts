@@ -2,11 +2,11 @@ import { stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { BundleFile } from '../../bundle/read.js';
 import { createFault } from '../../core/diagnostic.js';
-import { type Documents, readDocuments } from '../../cluster/documents/deployment-documents.js';
+import { type Documents, readDeploymentDocuments } from '../../cluster/documents/deployment-documents.js';
 import {
   type RenderSettings,
   type RenderedDeployment,
-  renderDeployments as renderDocuments,
+  renderDocuments,
 } from '../../cluster/documents/render-deployments.js';
 import { DiagnosticsError } from '../../core/diagnostics-error.js';
 import { listManifestFiles } from '../../files/file-status.js';
@@ -50,7 +50,7 @@ export async function renderDeployments(
       typeof file === 'string' ? { name: file, content: await readInputFile(file, session) } : file,
     );
   }
-  const documents = readDocuments(inputs);
+  const documents = readDeploymentDocuments(inputs);
   const input = files.find((file) => typeof file !== 'string');
   const hasInput = input !== undefined && documents.configMaps.length > 0;
   const rendered = hasInput

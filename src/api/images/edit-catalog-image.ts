@@ -25,7 +25,7 @@ import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { schemas } from '../../model/declarative-config.js';
 import { type CatalogFacts, joinFacts } from '../../model/facts.js';
-import { type CatalogPlace, locateCatalog } from '../../mirror/selection/rebuilt-catalog.js';
+import { type ImageChanges, locateCatalog } from '../../mirror/selection/rebuilt-catalog.js';
 import { type Image, extractImage } from '../../oci/image/image.js';
 import { type BuiltImage, buildImage, openBases, readWholeConfig } from '../../oci/image/image-builder.js';
 import { openReference } from '../../oci/image/open.js';
@@ -194,7 +194,7 @@ async function editImage(
     withOpen(openReference(reference, session), async ({ repository, reference: name }) => {
       const bases = await openBases(repository, name, session);
       const places = bases.map((base) => locateCatalog(base, logger));
-      const [base, place] = [bases[0] as Image, places[0] as CatalogPlace];
+      const [base, place] = [bases[0] as Image, places[0] as ImageChanges];
       const unpacked = path.join(directory, 'index');
       const roots = [place.directory, hiddenDatabase];
       await extractImage(base, unpacked, { roots, limits, logger, signal });
@@ -253,7 +253,7 @@ const getPackageNames = (database: Database): string[] =>
 
 /** Writes the cache of `opm serve` if an image has one. */
 async function writeCache(
-  places: readonly CatalogPlace[],
+  places: readonly ImageChanges[],
   { root, name }: IndexTree,
   catalogFiles: readonly ListedFile[],
   { logger, signal }: Session,
@@ -277,14 +277,14 @@ interface IndexContent {
 
 async function buildImages(
   bases: readonly Image[],
-  places: readonly CatalogPlace[],
+  places: readonly ImageChanges[],
   content: IndexContent,
   { signal }: Session,
 ): Promise<BuiltImage[]> {
   const layers = new Map<string, LayerFile>();
   const images: BuiltImage[] = [];
   for (const [position, base] of bases.entries()) {
-    const place = places[position] as CatalogPlace;
+    const place = places[position] as ImageChanges;
     const key = JSON.stringify([place.directory, place.caches]);
     const file = path.join(content.directory, `layer-${layers.size}.tar.gz`);
     const layer = layers.get(key) ?? (await writeLayer(file, await listEntries(place, content), { signal }));
@@ -299,7 +299,7 @@ const opaqueMarker = '.wh..wh..opq';
 
 /** Returns the entries of the layer: whiteouts of what goes, and what replaces it. */
 async function listEntries(
-  { directory, caches }: CatalogPlace,
+  { directory, caches }: ImageChanges,
   { tree, files, cache, database }: IndexContent,
 ): Promise<TarInput[]> {
   const entries = new Map<string, TarInput>();

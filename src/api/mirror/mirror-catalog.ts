@@ -18,7 +18,7 @@ import {
 } from '../../mirror/mapping/catalog-mirror.js';
 import {
   type OpenCatalogOptions,
-  type OpenedCatalog,
+  type OpenedSource,
   openCatalogImage,
   openLocalCatalog,
 } from '../../mirror/mapping/catalog-source.js';
@@ -134,7 +134,7 @@ export async function mirrorCatalog(
   return { plan, report, directory };
 }
 
-async function openCatalog(from: string | Reference, options: OpenCatalogOptions): Promise<OpenedCatalog> {
+async function openCatalog(from: string | Reference, options: OpenCatalogOptions): Promise<OpenedSource> {
   return typeof from === 'string' ? openLocalCatalog(from, options.session) : openCatalogImage(from, options);
 }
 

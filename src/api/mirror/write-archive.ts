@@ -2,7 +2,7 @@ import { UsageError } from '../../core/errors.js';
 import { readArchiveBase } from '../../mirror/image-set/archive-base.js';
 import type { ImageSetConfiguration } from '../../mirror/image-set/image-set-config.js';
 import type { ImageSetMirror } from '../../mirror/image-set/image-set-mirror.js';
-import { type ArchivableSet, archiveImageSet, listCarried } from '../../mirror/image-set/set-archive.js';
+import { type ArchivableSet, writeImageSetArchive, listCarried } from '../../mirror/image-set/set-archive.js';
 import { type BytePlan, planBytes } from '../../mirror/lock/byte-plan.js';
 import { signArchive } from '../../oci/archive-set/archive-index.js';
 import type { ImageSetRun, MirrorArchive } from './image-set-run.js';
@@ -15,7 +15,7 @@ export async function writeArchive(
 ): Promise<Pick<MirrorArchive, 'lock' | 'index' | 'keptBytes'>> {
   const { strictArchive: strict = false, signingKey, imageTimeoutMs } = run.options;
   const directory = requireArchiveDirectory(run);
-  const { written, lock } = await archiveImageSet(set, directory, {
+  const { written, lock } = await writeImageSetArchive(set, directory, {
     ...{ session: run.session, partBytes, strict },
     base: await readBase(run),
     concurrency: run.transfer.maxPerRegistry,

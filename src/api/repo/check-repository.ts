@@ -8,8 +8,8 @@ import {
 } from '../../repo/checks/run-checks.js';
 import type { RepositoryFinding } from '../../repo/checks/check.js';
 import {
-  type Repository,
-  listBundles,
+  type OperatorRepository,
+  listBundleDirectories,
   listCatalogsOf,
   listOperators,
   openRepository,
@@ -55,7 +55,7 @@ export async function checkRepository(
 }
 
 async function selectTargets(
-  repository: Repository,
+  repository: OperatorRepository,
   { names, catalogs }: CheckRepositoryOptions,
 ): Promise<CheckTarget[]> {
   const wanted = new Map<string, string[] | undefined>();
@@ -70,7 +70,7 @@ async function selectTargets(
   await requireOperators(repository, [...wanted.keys()]);
   const targets: CheckTarget[] = [];
   for (const [operator, versions] of wanted) {
-    const allBundles = catalogs === undefined ? await listBundles(repository, operator) : [];
+    const allBundles = catalogs === undefined ? await listBundleDirectories(repository, operator) : [];
     const allCatalogs = versions === undefined ? await listCatalogsOf(repository, operator) : [];
     targets.push({ operator, versions: versions ?? allBundles, catalogs: catalogs ?? allCatalogs });
   }
@@ -78,7 +78,11 @@ async function selectTargets(
 }
 
 /** Selects what differs from a revision: changed operators, bundles and catalogs. */
-async function selectChanged(repository: Repository, session: Session, base: string): Promise<CheckTarget[]> {
+async function selectChanged(
+  repository: OperatorRepository,
+  session: Session,
+  base: string,
+): Promise<CheckTarget[]> {
   const { result } = await detectChanges(repository, session, base);
   const split = (items: readonly string[]): [string, string][] =>
     items.map((item) => item.split('/') as [string, string]);

@@ -1,6 +1,6 @@
 import { type RepositoryChanges, compareWithBase } from '../../repo/changes.js';
 import { openGitTree } from '../../repo/git-tree.js';
-import { type Repository, openRepository } from '../../repo/repository.js';
+import { type OperatorRepository, openRepository } from '../../repo/repository.js';
 import type { Session } from '../../source/session.js';
 
 /** Options of `readRepositoryChanges`. */
@@ -25,7 +25,7 @@ export async function readRepositoryChanges(
 
 /** Does the same in an opened repository. */
 export async function detectChanges(
-  repository: Repository,
+  repository: OperatorRepository,
   session: Session,
   base: string,
   files?: readonly string[],

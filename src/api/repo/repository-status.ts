@@ -4,9 +4,9 @@ import { listCatalogBundles } from '../../repo/catalog-bundles.js';
 import { readCheckedBundle } from '../../repo/checks/bundle-model.js';
 import { readCiConfig } from '../../repo/ci-config.js';
 import {
-  type Repository,
+  type OperatorRepository,
   findCatalogFile,
-  listBundles,
+  listBundleDirectories,
   listCatalogsOf,
   listOperators,
   openRepository,
@@ -51,11 +51,11 @@ export async function readRepositoryStatus(
 }
 
 async function findUnreleased(
-  repository: Repository,
+  repository: OperatorRepository,
   operator: string,
   session: Session,
 ): Promise<OutdatedPart[]> {
-  const versions = await listBundles(repository, operator);
+  const versions = await listBundleDirectories(repository, operator);
   if (versions.length === 0) return [];
   const published = new Set<string>();
   for (const catalog of await listCatalogsOf(repository, operator)) {

@@ -1,5 +1,5 @@
 import { readFilterFile } from '../../catalog/selection/filter-file.js';
-import { filterCatalog } from '../../catalog/selection/filter-catalog.js';
+import { applyFilter } from '../../catalog/selection/filter-catalog.js';
 import type { CatalogSelection, KeptBundle } from '../../catalog/selection/selection.js';
 import type { Catalog } from '../../catalog/catalog.js';
 import { OpmateError } from '../../core/errors.js';
@@ -100,7 +100,7 @@ export async function planSelection(
   const selection =
     request.kind === 'imageset'
       ? selectOperators(facts, operator, documentName)
-      : filterCatalog(facts, readFilterFile(text, documentName, now()), {
+      : applyFilter(facts, readFilterFile(text, documentName, now()), {
           catalog: withoutCredentials(request.catalog || 'the catalog'),
         });
   const needs = await findNeeds(config, { operator, catalog, facts, selection }, signal);

@@ -4,7 +4,7 @@ import { createCatalogServers } from '../../serve/http/catalog-server.js';
 import { type CertificateFiles, openCertificateFiles } from '../../serve/server/certificate-files.js';
 import { closeHttpServer, replaceCertificate } from '../../serve/server/http-server.js';
 import type { ServerCertificate } from '../../serve/server/tls.js';
-import { getUrl, listenOn } from '../../serve/server/listening.js';
+import { getServerUrl, listenOn } from '../../serve/server/listening.js';
 import type { Session } from '../../source/session.js';
 
 /** Address of a server that binds loopback by default. */
@@ -51,11 +51,11 @@ export async function prepareHttpServer(
       if (metrics !== undefined) {
         const { host: metricsHost = '127.0.0.1' } = metrics;
         await listenOn(servers.metrics, { host: metricsHost, port: metrics.port }, '--metrics-listen');
-        const url = `${getUrl(servers.metrics, metricsHost, false)}/metrics`;
+        const url = `${getServerUrl(servers.metrics, metricsHost, false)}/metrics`;
         logger.log('info', 'serving metrics', { url });
       }
       files.follow((next) => replaceCertificate(servers.api, next));
-      return externalUrl?.replace(/\/+$/, '') ?? getUrl(servers.api, host, certificate !== undefined);
+      return externalUrl?.replace(/\/+$/, '') ?? getServerUrl(servers.api, host, certificate !== undefined);
     },
     /** Finishes requests in progress. */
     async close(): Promise<void> {

@@ -28,7 +28,7 @@ export interface ServeCatalogOptions {
 }
 
 /** A served catalog. `close` finishes requests in progress. */
-export interface ServedCatalog {
+export interface CatalogServer {
   grpcPort: number | undefined;
   /** URL of the catalog in the HTTP API. */
   url: string | undefined;
@@ -47,7 +47,7 @@ export async function serveCatalog(
   reference: string,
   session: Session,
   options: ServeCatalogOptions,
-): Promise<ServedCatalog> {
+): Promise<CatalogServer> {
   const { grpc, http, page, cacheDirectory, requireCache } = options;
   return openTogether(session.signal, async (opened) => {
     const source = await openCatalog(reference, session);
@@ -83,7 +83,7 @@ export async function serveIndex(
   file: string,
   session: Session,
   { grpc, name = file }: { grpc: GrpcServerOptions; name?: string | undefined },
-): Promise<Pick<ServedCatalog, 'close'> & { grpcPort: number }> {
+): Promise<Pick<CatalogServer, 'close'> & { grpcPort: number }> {
   return openTogether(session.signal, async (opened) => {
     const { openSqliteQueries } = await import('../../serve/grpc/sqlite-queries.js');
     const queries = await openSqliteQueries(file, session, { name });

@@ -19,7 +19,7 @@ import {
   listing,
   listingOfDirectory,
   priorityAt,
-  readUrl,
+  readCatalogUrl,
 } from './catalog-statuses.js';
 
 /** A package of a served catalog. */
@@ -103,7 +103,7 @@ async function packagesServed(server: string, session: Session): Promise<ServedP
     const url = isServed
       ? `${root}/catalogs/${name}/api/v1/metas?schema=olm.package`
       : `${root}/${catalogPath(name, catalogIndexName)}`;
-    const text = await readUrl(url, session);
+    const text = await readCatalogUrl(url, session);
     listed.push(...toPackages(value, isServed ? namesServed(text) : namesPublished(Buffer.from(text), url)));
   }
   return sorted(listed);

@@ -84,7 +84,7 @@ function statusOfListed(value: JsonObject, root: string): JsonObject {
 /** Returns the statuses of `serve --catalogs`; undefined for another server. */
 async function findStatuses(root: string, session: Session): Promise<JsonObject[] | undefined> {
   const url = `${root}/api/v1/catalogs`;
-  const text = await readUrl(url, session, true);
+  const text = await readCatalogUrl(url, session, true);
   if (text === undefined) return undefined;
   const value = parseJson(text, url);
   const items = getValue(value, 'items');
@@ -97,12 +97,12 @@ async function findStatuses(root: string, session: Session): Promise<JsonObject[
 export async function listing(root: string, session: Session): Promise<JsonObject[]> {
   // Web servers have a page of their own for a directory.
   const published = `${root}/${catalogListName}`;
-  const text = await readUrl(published, session, true);
+  const text = await readCatalogUrl(published, session, true);
   if (text !== undefined && publishedKind(Buffer.from(text)) === 'list') {
     return parseCatalogList(Buffer.from(text), published).map((publication) => ({ ...publication }));
   }
   const url = `${root}/catalogs`;
-  const value = parseJson(await readUrl(url, session), url);
+  const value = parseJson(await readCatalogUrl(url, session), url);
   const catalogs = getValue(value, 'catalogs');
   if (!Array.isArray(catalogs)) {
     throw new OpmateError('INVALID', `${url}: not a list of catalogs`, {
@@ -129,9 +129,13 @@ const maxResponseBytes = 64 * 1024 * 1024;
  * Returns what a server has at a URL; undefined for a 404 where `mayBeAbsent`. Credentials of the auth file are sent
  * over HTTPS only, unless plain HTTP is allowed. Throws OpmateError.
  */
-export async function readUrl(url: string, session: Session): Promise<string>;
-export async function readUrl(url: string, session: Session, mayBeAbsent: true): Promise<string | undefined>;
-export async function readUrl(
+export async function readCatalogUrl(url: string, session: Session): Promise<string>;
+export async function readCatalogUrl(
+  url: string,
+  session: Session,
+  mayBeAbsent: true,
+): Promise<string | undefined>;
+export async function readCatalogUrl(
   url: string,
   session: Session,
   mayBeAbsent = false,
@@ -151,10 +155,6 @@ export async function readUrl(
     if (mayBeAbsent && error instanceof OpmateError && error.code === 'NOT_FOUND') return undefined;
     throw error;
   }
-}
-
-export function getName(status: JsonObject): string {
-  return getText(status, 'metadata', 'name');
 }
 
 export function findCondition(status: JsonObject, type: string): JsonObject | undefined {

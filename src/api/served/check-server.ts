@@ -1,5 +1,5 @@
 import { checkAuthorities } from '../../client/client-options.js';
-import { GrpcConnection } from '../../client/grpc-connection.js';
+import { GrpcChannel } from '../../client/grpc-connection.js';
 import { type HealthStatus, checkHealth } from '../../client/health.js';
 import { type CancelOptions, withOpen } from '../../core/concurrency.js';
 import { invalidValue } from '../../core/errors.js';
@@ -33,7 +33,7 @@ export async function checkServer(address: string, options: CheckServerOptions =
     });
   }
   checkAuthorities(ca);
-  const connection = new GrpcConnection(`${host || 'localhost'}:${port}`, {
+  const connection = new GrpcChannel(`${host || 'localhost'}:${port}`, {
     ...{ tls, ca, idleTimeoutMs: responseTimeoutMs },
     maxAttempts: 1,
     maxMessageBytes: 64 * 1024,

@@ -1,7 +1,8 @@
 import { sleep } from '../../core/concurrency.js';
 import { OpmateError, getMessage, throwIfCancelled } from '../../core/errors.js';
 import type { Session } from '../../source/session.js';
-import { type ServedCatalogs, findCondition, getName, readCatalogStatuses } from './catalog-statuses.js';
+import { getName } from '../../kube/object.js';
+import { type ServedCatalogs, findCondition, readCatalogStatuses } from './catalog-statuses.js';
 
 const defaultTimeoutMs = 60_000;
 const pollMs = 200;

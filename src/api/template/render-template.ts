@@ -9,7 +9,7 @@ import { logDiagnostic } from '../../core/log.js';
 import type { CatalogDiagnostic } from '../../model/catalog-diagnostic.js';
 import type { CatalogFacts } from '../../model/facts.js';
 import type { Session } from '../../source/session.js';
-import { renderTemplate as renderRead } from '../../source/template.js';
+import { renderTemplateCatalog } from '../../source/template.js';
 import { type CatalogOutput, resolveOutput } from '../catalog-output.js';
 
 /** Options of `renderTemplate`. */
@@ -67,7 +67,7 @@ async function renderOpen(
     warnings.push(placed);
     logDiagnostic(session.logger, placed);
   }
-  const rendered = await renderRead(template, session, { format, migrationLevel });
+  const rendered = await renderTemplateCatalog(template, session, { format, migrationLevel });
   const { assembly, facts, validate, close } = rendered;
   return { warnings, facts, validate, write: (written) => assembly.write(written), close };
 }

@@ -1,8 +1,8 @@
 import { closeHttpServer } from '../../serve/server/http-server.js';
-import { type ListenAddress, getUrl, listenOn } from '../../serve/server/listening.js';
+import { type ListenAddress, getServerUrl, listenOn } from '../../serve/server/listening.js';
 import { throwAbout } from '../../source/reference-error.js';
 import { type Session, withChanges } from '../../source/session.js';
-import { type CatalogView, type NamedCatalog, openCatalogView } from '../../view/catalog-view.js';
+import { type CatalogView, type ViewedCatalog, openCatalogView } from '../../view/catalog-view.js';
 import { CurrentView } from '../../view/current-view.js';
 import { type EditActions, createViewServer } from '../../view/view-server.js';
 
@@ -24,8 +24,8 @@ export function withSignal(session: Session, stop: AbortSignal): Session {
 
 /** Opens the view of an open catalog, and lets the doctor check it until the signal of the session fires. */
 export async function openView(
-  shown: NamedCatalog,
-  compareWith: NamedCatalog | undefined,
+  shown: ViewedCatalog,
+  compareWith: ViewedCatalog | undefined,
   session: Session,
 ): Promise<CatalogView> {
   const { logger, signal } = session;
@@ -36,7 +36,7 @@ export async function openView(
 
 /** Serves the page of an open catalog beside other servers; the catalog may be closed after the page. */
 export async function servePage(
-  shown: NamedCatalog,
+  shown: ViewedCatalog,
   address: ListenAddress & { host: string },
   session: Session,
 ): Promise<ServedPage> {
@@ -66,7 +66,7 @@ export async function startPage(
   await listenOn(server, address, flag);
   const token = edit === undefined ? '' : `?token=${edit.token}#/edit`;
   return {
-    url: `${getUrl(server, address.host, false)}/${token}`,
+    url: `${getServerUrl(server, address.host, false)}/${token}`,
     async close() {
       await closeHttpServer(server, graceMs);
       await view.close();

@@ -4,7 +4,7 @@ import { encodeYaml } from '../../document/yaml.js';
 import { type MediaType, bundleKeys } from '../../model/bundle-keys.js';
 
 /** Values of the annotations of a bundle, which are also the labels of its image. */
-export interface BundleFacts {
+export interface AnnotationValues {
   mediaType: MediaType;
   packageName: string;
   /** Separated by commas. */
@@ -17,7 +17,7 @@ export interface BundleFacts {
 export const testConfigKey = 'operators.operatorframework.io.test.config.v1';
 
 /** Returns the annotations in the order of the Dockerfile, without an empty default channel. */
-export function toAnnotations(facts: BundleFacts): [key: string, value: string][] {
+export function toAnnotations(facts: AnnotationValues): [key: string, value: string][] {
   return [
     [bundleKeys.mediaType, facts.mediaType],
     [bundleKeys.manifests, 'manifests/'],
@@ -31,7 +31,7 @@ export function toAnnotations(facts: BundleFacts): [key: string, value: string][
 }
 
 /** Returns the text of `annotations.yaml`, with the bytes of `opm alpha bundle generate`. */
-export function annotationsFile(facts: BundleFacts): string {
+export function annotationsFile(facts: AnnotationValues): string {
   return encodeYaml({ annotations: Object.fromEntries(toAnnotations(facts)) }, { foldsLines: false });
 }
 
@@ -40,7 +40,7 @@ export function annotationsFile(facts: BundleFacts): string {
  * directories are relative to it, with slashes. Throws OpmateError INVALID for values with line breaks, which could add instructions.
  */
 export function bundleDockerfile(
-  facts: BundleFacts,
+  facts: AnnotationValues,
   { baseImage, manifests, metadata }: { baseImage: string; manifests: string; metadata: string },
 ): string {
   const labels = toAnnotations(facts);

@@ -18,11 +18,11 @@ import {
 import { findFaultLine, readFirstDocument } from '../manifest.js';
 import { readPlacedMetadata, scalarText } from '../metadata.js';
 import { checkOwnedApis, customResourceApis, isKubernetesObject } from '../parse.js';
-import { type Diagnostic, type Place, createFault } from '../../core/diagnostic.js';
+import { type Diagnostic, type TextPosition, createFault } from '../../core/diagnostic.js';
 import { readFileWithin } from '../read.js';
 import { Report } from '../report.js';
 import { bundleKeys } from '../../model/bundle-keys.js';
-import { type BundleFacts, toAnnotations } from './annotations.js';
+import { type AnnotationValues, toAnnotations } from './annotations.js';
 import type { ListedFile } from '../image-files.js';
 import { maxManifestSize } from './media-type.js';
 
@@ -164,13 +164,13 @@ function toKey(value: JsonObject): string {
 
 /** Annotations with their places. */
 export interface ReadAnnotations {
-  values: ReadonlyMap<string, { value: string; place: Partial<Place> }>;
+  values: ReadonlyMap<string, { value: string; place: Partial<TextPosition> }>;
   findings: Diagnostic[];
 }
 
 /** Reads `annotations.yaml`. Values that are not strings and duplicate keys are findings about `file`. */
 export function readAnnotations(content: Buffer, file: string): ReadAnnotations {
-  const values = new Map<string, { value: string; place: Partial<Place> }>();
+  const values = new Map<string, { value: string; place: Partial<TextPosition> }>();
   const { root, findings, placeOf } = readPlacedMetadata(content, file);
   const annotations = root?.['annotations'] ?? null;
   if (!isJsonObject(annotations)) {
@@ -196,7 +196,7 @@ export function readAnnotations(content: Buffer, file: string): ReadAnnotations 
  */
 export function checkAnnotations(
   { values }: ReadAnnotations,
-  wanted: Partial<BundleFacts> & Pick<BundleFacts, 'mediaType'>,
+  wanted: Partial<AnnotationValues> & Pick<AnnotationValues, 'mediaType'>,
   file: string,
 ): Diagnostic[] {
   const { mediaType, packageName = '', channels = '', defaultChannel = '' } = wanted;

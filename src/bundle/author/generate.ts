@@ -8,7 +8,7 @@ import { type Diagnostic, createWarning } from '../../core/diagnostic.js';
 import { Report } from '../report.js';
 import { DiagnosticsError } from '../../core/diagnostics-error.js';
 import {
-  type BundleFacts,
+  type AnnotationValues,
   annotationsFile,
   toAnnotations,
   bundleDockerfile,
@@ -81,9 +81,9 @@ export async function requireDirectory(directory: string): Promise<void> {
  */
 export async function completeFacts(
   request: BundleRequest,
-  mediaType: BundleFacts['mediaType'],
+  mediaType: AnnotationValues['mediaType'],
   options: CancelOptions & LinkOptions = {},
-): Promise<{ facts: BundleFacts; inferred: string[] }> {
+): Promise<{ facts: AnnotationValues; inferred: string[] }> {
   const { directory } = request;
   let { packageName, channels, defaultChannel } = request;
   const inferred: string[] = [];
@@ -132,10 +132,10 @@ export function outputWithin(request: BundleRequest): string | undefined {
  * generate`, and with an output directory copies of the manifests. Writes nothing yet. Throws OpmateError NOT_FOUND, IO,
  * INVALID.
  */
-export async function generateBundle(
+export async function generateBundleFiles(
   request: BundleRequest,
   options: CancelOptions & LinkOptions = {},
-): Promise<{ files: OutputFile[]; facts: BundleFacts; inferred: string[]; warnings: Diagnostic[] }> {
+): Promise<{ files: OutputFile[]; facts: AnnotationValues; inferred: string[]; warnings: Diagnostic[] }> {
   const { directory, baseImage = 'scratch' } = request;
   await requireDirectory(directory);
   const mediaType = await detectMediaType(directory, options);
@@ -156,14 +156,14 @@ export async function generateBundle(
 }
 
 /** Returns the text of the Dockerfile of a request. Throws OpmateError INVALID. */
-export function dockerfileText(facts: BundleFacts, request: BundleRequest, baseImage: string): string {
+export function dockerfileText(facts: AnnotationValues, request: BundleRequest, baseImage: string): string {
   const { manifests, metadata } = resolvePlaces(request);
   const relative = (directory: string): string =>
     (path.relative(request.workingDirectory, directory) || '.').split(path.sep).join('/');
   return bundleDockerfile(facts, { baseImage, manifests: relative(manifests), metadata: relative(metadata) });
 }
 
-function labelWarnings(facts: BundleFacts): Diagnostic[] {
+function labelWarnings(facts: AnnotationValues): Diagnostic[] {
   return toAnnotations(facts)
     .filter(([, value]) => !isPlainLabel(value))
     .map(([key, value]) =>

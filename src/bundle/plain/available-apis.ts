@@ -4,7 +4,7 @@ import { sortedByBytes } from '../../core/order.js';
 import { parseYamlFile } from '../../document/document.js';
 import { getObject, getObjects, getText, getValue } from '../../document/json-fields.js';
 import type { PlainObject } from '../../kube/object.js';
-import { type Diagnostic, createFault, formatPlace } from '../../core/diagnostic.js';
+import { type Diagnostic, createFault, formatLocation } from '../../core/diagnostic.js';
 
 /** Kinds of a cluster as `group/version/Kind`; the core group is empty. */
 type AvailableApis = ReadonlySet<string>;
@@ -50,7 +50,7 @@ function fromTable(text: string, file: string): Set<string> {
     if (words.length !== 2 || !/^[\w.-]+(?:\/[\w.-]+)?$/.test(apiVersion) || !/^\w+$/.test(kind)) {
       const problem = 'expected a line of kubectl api-resources';
       const place = { file, line: index + 1 };
-      throw new OpmateError('INVALID', problem, { subject: formatPlace(place), ...place, hint });
+      throw new OpmateError('INVALID', problem, { subject: formatLocation(place), ...place, hint });
     }
     apis.add(toKey(apiVersion, kind));
   }

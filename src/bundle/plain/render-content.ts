@@ -16,7 +16,7 @@ import { readRegistryV1 } from './registry-v1/registry-v1.js';
 /** The part of a session that rendering needs. */
 type RenderSession = ProgramSession & LinkOptions;
 
-export interface RenderOptions extends ProgramOptions {
+export interface RenderContentOptions extends ProgramOptions {
   /** Empty for the namespace that the content suggests. */
   installNamespace: string;
   /** Directories of several sources; see `readPlainDirectory`. */
@@ -43,7 +43,7 @@ export async function renderContent(
   directory: string,
   format: string,
   session: RenderSession,
-  options: RenderOptions,
+  options: RenderContentOptions,
 ): Promise<RenderedContent> {
   const rendered = await render(directory, format, session, options);
   if (rendered.findings.length > 0) return { ...rendered, objects: [] };
@@ -54,7 +54,7 @@ async function render(
   directory: string,
   format: string,
   session: RenderSession,
-  options: RenderOptions,
+  options: RenderContentOptions,
 ): Promise<RenderedContent> {
   const { signal, followLinks } = session;
   switch (format) {
@@ -92,7 +92,7 @@ function placed(
 async function renderRegistryV1(
   directory: string,
   { signal, followLinks }: RenderSession,
-  options: RenderOptions,
+  options: RenderContentOptions,
 ): Promise<RenderedContent> {
   const files = await readBundleDirectory(directory, { signal, followLinks });
   let { installNamespace } = options;

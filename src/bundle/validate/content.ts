@@ -47,7 +47,7 @@ export interface BundleContent {
 }
 
 /** Reads the objects in `manifests/`; reports other files, which leave the content incomplete. */
-export function readObjects(
+export function readBundleObjects(
   files: readonly BundleFile[],
   report: Reporter,
 ): { objects: BundleObject[]; isIncomplete: boolean } {

@@ -23,7 +23,7 @@ type CrdVersion = Omit<OldVersion, 'additionalPrinterColumns'> & {
 };
 
 /** A custom resource definition of v1beta1, or one of v1 in the same form. */
-export interface Crd {
+export interface CheckedCrd {
   metadata: ObjectMeta;
   spec: Omit<OldSpec, 'versions' | 'additionalPrinterColumns'> & {
     versions?: CrdVersion[];
@@ -42,7 +42,7 @@ const columnFormats = ['byte', 'date', 'date-time', 'double', 'float', 'int32', 
  * Checks a definition, except its schemas and fields named `status…`, whose faults upstream filters out. `shared` is the
  * path of fields that apply to all versions. (Source: apiextensions-apiserver, validation.)
  */
-export function checkCrdRules(crd: Crd, shared: DocumentPath, report: Reporter): void {
+export function checkCrdRules(crd: CheckedCrd, shared: DocumentPath, report: Reporter): void {
   const { group, names, scope, versions = [], preserveUnknownFields, ...common } = crd.spec;
   const wanted = `${names.plural}.${group}`;
   checkObjectMeta(crd.metadata, report, (name, isPrefix) => [
@@ -83,7 +83,7 @@ export function checkCrdRules(crd: Crd, shared: DocumentPath, report: Reporter):
   }
 }
 
-function checkVersions(crd: Crd['spec'], versions: readonly CrdVersion[], spec: CheckedField): void {
+function checkVersions(crd: CheckedCrd['spec'], versions: readonly CrdVersion[], spec: CheckedField): void {
   const all = spec.child('versions');
   for (const [index, version] of versions.entries()) {
     const field = all.child(index);
@@ -283,7 +283,7 @@ function checkWebhookService(
   }
 }
 
-function checkApproval({ metadata, spec: { group } }: Crd, report: Reporter): void {
+function checkApproval({ metadata, spec: { group } }: CheckedCrd, report: Reporter): void {
   if (!/(?:^|\.)(?:k8s|kubernetes)\.io$/.test(group)) return;
   const key = 'api-approved.kubernetes.io';
   const field = new CheckedField(report, ['metadata', 'annotations', key], `metadata.annotations[${key}]`);

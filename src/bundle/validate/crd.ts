@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { JsonObject } from '../../document/json.js';
 import { type Crd as V1Crd, crdStruct, oldCrdStruct, schemaStruct } from '../../kube/crd-types.js';
 import { conform } from '../../kube/struct.js';
-import { type Crd, checkCrdRules } from './crd-rules.js';
+import { type CheckedCrd, checkCrdRules } from './crd-rules.js';
 import { type Reporter, soundValue } from './report.js';
 
 /** Custom resources of a definition. */
@@ -22,7 +22,7 @@ export function checkCrd(manifest: JsonObject, report: Reporter): DefinedResourc
   // Upstream's decoder accepts field names in any case, except in schemas.
   const options = { foldNames: { except: schemaStruct } };
   const v1 = isV1 ? soundValue(conform(manifest, crdStruct, options), report) : undefined;
-  const crd: Crd | undefined = isV1
+  const crd: CheckedCrd | undefined = isV1
     ? v1 && fromV1(v1)
     : soundValue(conform(manifest, oldCrdStruct, options), report);
   if (crd === undefined) return undefined;
@@ -50,10 +50,10 @@ const sharedFields = {
 } as const;
 
 /** Converts a definition of v1 to v1beta1, where fields that are equal in all versions are above them. */
-function fromV1({ metadata, spec }: V1Crd): Crd {
+function fromV1({ metadata, spec }: V1Crd): CheckedCrd {
   const { conversion, versions: listed, ...rest } = spec;
   const versions = (listed ?? []).map((version) => ({ ...version }));
-  const crd: Crd = { metadata, spec: { ...rest, versions } };
+  const crd: CheckedCrd = { metadata, spec: { ...rest, versions } };
   crd.spec.preserveUnknownFields ??= false;
   if (conversion !== undefined) {
     const { clientConfig, conversionReviewVersions } = conversion.webhook ?? {};
@@ -76,7 +76,7 @@ function fromV1({ metadata, spec }: V1Crd): Crd {
 }
 
 /** Sets the defaults of API servers. (Source: apiextensions v1 and v1beta1.) */
-function setDefaults({ spec }: Crd, isV1: boolean): void {
+function setDefaults({ spec }: CheckedCrd, isV1: boolean): void {
   const { names } = spec;
   if ((names.singular ?? '') === '') names.singular = names.kind.toLowerCase();
   if ((names.listKind ?? '') === '' && names.kind !== '') names.listKind = `${names.kind}List`;

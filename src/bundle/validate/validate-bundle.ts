@@ -7,11 +7,11 @@ import type { PlacedYaml } from '../../document/yaml-full.js';
 import type { BundleFiles } from '../read.js';
 import { checkBundleObjects } from './bundle-objects.js';
 import { checkCommunity } from './community.js';
-import { type BundleContent, checkContent, csvKind, readObjects } from './content.js';
+import { type BundleContent, checkContent, csvKind, readBundleObjects } from './content.js';
 import { checkFormat, isChart } from './format.js';
 import { checkGoodPractices } from './good-practices.js';
 import { checkInstallation } from './install-rules.js';
-import type { Diagnostic, DocumentPath, Place } from '../../core/diagnostic.js';
+import type { Diagnostic, DocumentPath, TextPosition } from '../../core/diagnostic.js';
 import { checkCapabilities, checkCategories, checkOperatorHub, checkOperatorHubV2 } from './operatorhub.js';
 import { checkRemovedApis } from './removed-apis.js';
 import type { Reporter } from './report.js';
@@ -35,7 +35,7 @@ const optionalChecks = {
   'alpha-deprecated-apis': (content, report, { k8sVersion }) => checkRemovedApis(content, report, k8sVersion),
 } as const satisfies Record<
   string,
-  (content: BundleContent, report: Reporter, options: ValidateOptions) => void
+  (content: BundleContent, report: Reporter, options: ValidateBundleOptions) => void
 >;
 
 /** Name of an optional validator. */
@@ -43,7 +43,7 @@ type OptionalValidator = keyof typeof optionalChecks;
 
 export const optionalValidators = Object.keys(optionalChecks) as readonly OptionalValidator[];
 
-export interface ValidateOptions {
+export interface ValidateBundleOptions {
   optional?: readonly OptionalValidator[] | undefined;
   /** Target version of Kubernetes for the check of removed APIs. */
   k8sVersion?: string | undefined;
@@ -56,7 +56,10 @@ export interface ValidateOptions {
  * Validates a bundle as `opm alpha bundle validate` does, and with the named optional validators. Findings are sorted by
  * file and line. Of plain manifests and charts, checks what concerns bundles. Throws LimitError, CancelledError.
  */
-export function validateBundle(files: BundleFiles, options: ValidateOptions = {}): ValidationDiagnostic[] {
+export function findBundleFaults(
+  files: BundleFiles,
+  options: ValidateBundleOptions = {},
+): ValidationDiagnostic[] {
   const diagnostics: Diagnostic[] = [];
   const reportAs =
     (code: string, file?: string): Reporter =>
@@ -65,7 +68,7 @@ export function validateBundle(files: BundleFiles, options: ValidateOptions = {}
       diagnostics.push({ severity: 'error', code, problem, ...place, ...details });
     };
   const isHelm = isChart(files.manifests);
-  const { objects, isIncomplete } = readObjects(
+  const { objects, isIncomplete } = readBundleObjects(
     files.manifests,
     isHelm ? () => undefined : reportAs('manifests'),
   );
@@ -146,7 +149,7 @@ function compareFindings(a: ValidationDiagnostic, b: ValidationDiagnostic): numb
  * Returns a function that finds the line of a path, or of its nearest existing parent. It parses a file only for
  * findings about it, and keeps the latest, as large ones have many places.
  */
-function placesIn(files: BundleFiles): (file: string, path: DocumentPath) => Place | undefined {
+function placesIn(files: BundleFiles): (file: string, path: DocumentPath) => TextPosition | undefined {
   let latest: { file: string; placed: PlacedYaml | undefined } | undefined;
   return (file, path) => {
     if (latest?.file !== file) {

@@ -13,7 +13,7 @@ import { decodeBundle, decodePackage } from '../../model/decode.js';
 import type { BundleFacts, ChannelFacts, DeprecationsFacts } from '../../model/facts.js';
 import { findHead } from '../../graph/channel-graph.js';
 import type { MetasOptions } from '../catalog.js';
-import { type CatalogSnapshot, getImages, isOwnSchema, readSorted, toKey } from './snapshot.js';
+import { type CatalogSnapshot, getBundleImages, isOwnSchema, readSorted, toBlobKey } from './snapshot.js';
 
 /** A value before and after. */
 export interface Change<T = string> {
@@ -34,9 +34,9 @@ export interface CatalogDiff {
   bundles: ListChange<BundleState> & { changed: BundleChange[] };
   /** Images of bundles and their related images. */
   images: ListChange;
-  deprecations: ListChange<Deprecation> & { changed: DeprecationChange[] };
+  deprecations: ListChange<DeprecationState> & { changed: DeprecationChange[] };
   /** Blobs of other schemas. */
-  others: ListChange<OtherBlob> & { changed: OtherBlob[] };
+  others: ListChange<BlobKey> & { changed: BlobKey[] };
 }
 
 export interface PackageChange {
@@ -90,7 +90,7 @@ export interface BundleChange {
   properties?: ListChange & { changed: string[] };
 }
 
-export interface Deprecation {
+export interface DeprecationState {
   package: string;
   schema: string;
   /** Empty for a package. */
@@ -98,9 +98,9 @@ export interface Deprecation {
   message: string;
 }
 
-type DeprecationChange = Omit<Deprecation, 'message'> & { message: Change };
+type DeprecationChange = Omit<DeprecationState, 'message'> & { message: Change };
 
-export interface OtherBlob {
+export interface BlobKey {
   package: string;
   schema: string;
   name: string;
@@ -110,7 +110,7 @@ export interface OtherBlob {
  * Compares two catalogs, ignoring their form: files, order of blobs and keys, JSON or YAML. Blobs whose text differs
  * are read again. Throws OpmateError IO if a catalog changes meanwhile.
  */
-export async function diffCatalogs(
+export async function diffSnapshots(
   before: CatalogSnapshot,
   after: CatalogSnapshot,
   { signal }: Pick<MetasOptions, 'signal'> = {},
@@ -126,7 +126,7 @@ export async function diffCatalogs(
     both.map(({ facts }) => firstBy(facts.packages, ({ name }) => name)),
     ({ name }) => name,
     async (_, { name }) =>
-      diffPackage(name, await readDifferent(toKey({ schema: schemas.package, package: name, name }))),
+      diffPackage(name, await readDifferent(toBlobKey({ schema: schemas.package, package: name, name }))),
     signal,
   );
   const channels = await diffParts(
@@ -138,7 +138,7 @@ export async function diffCatalogs(
       entries: entries.length,
     }),
     async (was, is) => {
-      const blobs = await readDifferent(toKey({ ...is, schema: schemas.channel }));
+      const blobs = await readDifferent(toBlobKey({ ...is, schema: schemas.channel }));
       const properties = blobs?.map((blob) => encodeGoJson(blob['properties'] ?? []));
       return properties && diffChannel(was, is, properties[0] !== properties[1]);
     },
@@ -153,7 +153,7 @@ export async function diffCatalogs(
       image: facts.image,
     }),
     async (was, is) => {
-      const blobs = await readDifferent(toKey({ ...is, schema: schemas.bundle }));
+      const blobs = await readDifferent(toBlobKey({ ...is, schema: schemas.bundle }));
       const version = findChange(describeVersion(was), describeVersion(is));
       return blobs && diffBundle(decodeBundle(blobs[0]), decodeBundle(blobs[1]), version);
     },
@@ -270,7 +270,10 @@ function describeVersion({ packageProperties: [property] }: BundleFacts): string
 
 function diffBundle(was: BundleBlob, is: BundleBlob, version: Change | undefined): BundleChange | undefined {
   const image = findChange(was.image, is.image);
-  const relatedImages = changedList(getImages({ ...was, image: '' }), getImages({ ...is, image: '' }));
+  const relatedImages = changedList(
+    getBundleImages({ ...was, image: '' }),
+    getBundleImages({ ...is, image: '' }),
+  );
   const [old, now] = [getProperties(was), getProperties(is)];
   const types = listChange(old.keys(), now.keys());
   const changed = sortedByBytes(now.keys()).filter(
@@ -299,14 +302,14 @@ function getProperties({ properties }: BundleBlob): Map<string, string> {
   return new Map(joined);
 }
 
-function listDeprecations({ package: of, entries }: DeprecationsFacts): [string, Deprecation][] {
+function listDeprecations({ package: of, entries }: DeprecationsFacts): [string, DeprecationState][] {
   return entries.map(({ reference: { schema, name }, message }) => [
-    toKey({ package: of, schema, name }),
+    toBlobKey({ package: of, schema, name }),
     { package: of, schema, name, message },
   ]);
 }
 
-function toOtherBlob({ package: of, schema, name }: OtherBlob): OtherBlob {
+function toOtherBlob({ package: of, schema, name }: BlobKey): BlobKey {
   return { package: of, schema, name };
 }
 

@@ -48,7 +48,7 @@ function addBlob({ facts, blobs, images }: CatalogSnapshot, meta: Meta, options:
   const { origin, text, value } = meta;
   const decoded = addFacts(facts, meta, options);
   if (decoded.kind === 'bundle') {
-    for (const image of getImages(decoded.blob)) if (!images.has(image)) images.add(detach(image));
+    for (const image of getBundleImages(decoded.blob)) if (!images.has(image)) images.add(detach(image));
   }
   const packageName = decoded.kind === 'package' ? decoded.blob.name : meta.package;
   const state = {
@@ -60,19 +60,19 @@ function addBlob({ facts, blobs, images }: CatalogSnapshot, meta: Meta, options:
       .update(text ?? encodeGoJson(value))
       .digest('base64'),
   };
-  const key = toKey(state);
+  const key = toBlobKey(state);
   let free = key;
   for (let index = 2; blobs.has(free); index++) free = `${key}\0${index}`;
   blobs.set(free, state);
 }
 
 /** Returns the key of a blob. */
-export function toKey(state: { schema: string; package: string; name: string }): string {
+export function toBlobKey(state: { schema: string; package: string; name: string }): string {
   return `${state.package}\0${state.schema}\0${state.name}`;
 }
 
 /** Returns the image and related images of a bundle, without empty ones. */
-export function getImages({ image, relatedImages }: BundleBlob): Set<string> {
+export function getBundleImages({ image, relatedImages }: BundleBlob): Set<string> {
   return new Set([image, ...relatedImages.map((related) => related.image)].filter((name) => name !== ''));
 }
 

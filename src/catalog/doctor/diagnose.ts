@@ -15,7 +15,7 @@ import { placeDiagnostics, readLocated } from '../locate.js';
 import type { Meta } from '../meta.js';
 import { readPackages } from '../../graph/package-model.js';
 import { type CheckName, checkNames } from './checks.js';
-import { type BundleRecord, examineBundle } from './examine-bundle.js';
+import { type BundleTraits, examineBundle } from './examine-bundle.js';
 import { examineDependencies } from './examine-dependencies.js';
 import { examineFields } from './examine-fields.js';
 import { createImageCheck } from './examine-images.js';
@@ -42,13 +42,13 @@ export interface DiagnoseOptions extends Pick<MetasOptions, 'signal' | 'logger'>
  * lines of findings. Unreadable blobs are findings too; checks of the whole catalog are then skipped. Throws
  * OpmateError for an unreadable catalog, NOT_FOUND for unknown packages.
  */
-export async function diagnoseCatalog(
+export async function examineCatalog(
   catalog: Catalog,
   options: DiagnoseOptions = {},
 ): Promise<CatalogDiagnostic<CheckName>[]> {
   const list = new FindingList(options.checks ?? new Set(checkNames), options.packages);
   const facts = emptyFacts();
-  const records = new Map<BundleFacts, BundleRecord>();
+  const records = new Map<BundleFacts, BundleTraits>();
   const described = new Set<string>();
   const compareImages = createImageCheck(list);
   const lifecycles = createLifecycleCheck(list);

@@ -20,10 +20,10 @@ import { type Need, dependencyTypes, readNeed, readProvidedApi } from '../../mod
 import { detach } from '../../model/describe.js';
 import type { BlobOrigin } from '../../model/facts.js';
 import { findCsvText } from '../../model/migrations.js';
-import type { FindingList, Report } from './finding-list.js';
+import type { FindingList, AddFinding } from './finding-list.js';
 
 /** Properties of a bundle that checks of heads and of several bundles need, beyond its facts. */
-export interface BundleRecord {
+export interface BundleTraits {
   /** Provided APIs, see `readProvidedApi`. */
   apis: readonly string[];
   needs: readonly { need: Need; path: (string | number)[] }[];
@@ -54,9 +54,9 @@ interface CsvParts {
 }
 
 /** Examines one bundle. */
-export function examineBundle(blob: BundleBlob, origin: BlobOrigin, findings: FindingList): BundleRecord {
+export function examineBundle(blob: BundleBlob, origin: BlobOrigin, findings: FindingList): BundleTraits {
   const subject = { package: detach(blob.package), bundle: detach(blob.name), origin };
-  const report: Report = (code, path, ...rest) => findings.add(code, { ...subject, path }, ...rest);
+  const report: AddFinding = (code, path, ...rest) => findings.add(code, { ...subject, path }, ...rest);
   examineImages(blob, report);
   examineSize(origin, report);
   if (findings.wants('property-repeated')) examineRepeated(blob.properties, report);
@@ -82,7 +82,7 @@ export function examineBundle(blob: BundleBlob, origin: BlobOrigin, findings: Fi
   };
 }
 
-function examineImages({ image, relatedImages }: BundleBlob, report: Report): void {
+function examineImages({ image, relatedImages }: BundleBlob, report: AddFinding): void {
   if (image === '') {
     const hint = 'push the bundle, and set image to its digest reference';
     report('bundle-image-missing', ['image'], 'bundle has no image', hint);
@@ -116,7 +116,7 @@ function hasDigest(image: string): boolean {
   return image.includes('@');
 }
 
-function examineSize({ length }: BlobOrigin, report: Report): void {
+function examineSize({ length }: BlobOrigin, report: AddFinding): void {
   if (length < largeBundle) return;
   const message = `the bundle has ${(length / 1024 / 1024).toFixed(1)} MiB`;
   if (length > messageLimit) {
@@ -125,7 +125,7 @@ function examineSize({ length }: BlobOrigin, report: Report): void {
   } else report('bundle-size', undefined, message, 'reduce its size with opmate migrate');
 }
 
-function examineRepeated(properties: readonly Property[], report: Report): void {
+function examineRepeated(properties: readonly Property[], report: AddFinding): void {
   const seen = new Set<string>();
   let metadata = 0;
   for (const [index, { type, value }] of properties.entries()) {
@@ -168,7 +168,7 @@ function metadataCsv(blob: BundleBlob, index: number): CsvParts | undefined {
 }
 
 /** Warns about images that pods use but mirrors lack, as these contain related images only. */
-function examineOperatorImages(blob: BundleBlob, spec: JsonObject, report: Report): void {
+function examineOperatorImages(blob: BundleBlob, spec: JsonObject, report: AddFinding): void {
   const related = new Set(blob.relatedImages.map(({ image }) => image));
   let images: string[];
   try {
@@ -184,7 +184,10 @@ function examineOperatorImages(blob: BundleBlob, spec: JsonObject, report: Repor
   report('related-image-missing', ['relatedImages'], message, hint);
 }
 
-function readDependencies({ properties }: BundleBlob, report: Report): Pick<BundleRecord, 'apis' | 'needs'> {
+function readDependencies(
+  { properties }: BundleBlob,
+  report: AddFinding,
+): Pick<BundleTraits, 'apis' | 'needs'> {
   const apis: string[] = [];
   const needs: { need: Need; path: (string | number)[] }[] = [];
   for (const [index, property] of properties.entries()) {
@@ -205,7 +208,7 @@ function readDependencies({ properties }: BundleBlob, report: Report): Pick<Bund
 function readMaxOpenShift(
   { properties }: BundleBlob,
   csv: CsvParts | undefined,
-  report: Report,
+  report: AddFinding,
 ): OpenShiftVersion | undefined {
   const ofBundle = properties.flatMap(({ type, value }, index) =>
     type === maxOpenShiftProperty ? [{ text: encodeGoJson(value), index }] : [],
@@ -251,7 +254,7 @@ function readAnnotatedMaximum(csv: CsvParts | undefined): string[] {
   }
 }
 
-function readMinKube(csv: CsvParts | undefined, report: Report): Version | undefined {
+function readMinKube(csv: CsvParts | undefined, report: AddFinding): Version | undefined {
   const text = getText(csv?.spec['minKubeVersion']);
   if (text === '') return undefined;
   try {
@@ -267,7 +270,7 @@ function readMinKube(csv: CsvParts | undefined, report: Report): Version | undef
 function readOpenShiftVersions(
   { properties }: BundleBlob,
   csv: CsvParts | undefined,
-  report: Report,
+  report: AddFinding,
 ): string | undefined {
   const index = properties.findIndex(({ type }) => type === openShiftVersionsLabel);
   const property = properties[index];

@@ -3,12 +3,12 @@ import { throwIfCancelled } from '../../core/errors.js';
 import type { BundleFacts } from '../../model/facts.js';
 import { readBundleVersion } from '../../graph/bundle-version.js';
 import { OfferIndex } from '../../graph/offer-index.js';
-import type { BundleRecord } from './examine-bundle.js';
+import type { BundleTraits } from './examine-bundle.js';
 import type { FindingList } from './finding-list.js';
 
 /** Finds dependencies that no bundle of the catalog provides. */
 export function examineDependencies(
-  records: ReadonlyMap<BundleFacts, BundleRecord>,
+  records: ReadonlyMap<BundleFacts, BundleTraits>,
   findings: FindingList,
   { signal }: CancelOptions,
 ): void {

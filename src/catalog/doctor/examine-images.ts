@@ -3,7 +3,7 @@ import type { BundleBlob } from '../../model/declarative-config.js';
 import { detach } from '../../model/describe.js';
 import type { CatalogSubject } from '../../model/catalog-diagnostic.js';
 import type { BlobOrigin } from '../../model/facts.js';
-import { getImages } from '../diff/snapshot.js';
+import { getBundleImages } from '../diff/snapshot.js';
 import type { FindingList } from './finding-list.js';
 
 /** Returns a function that compares the images of all bundles, one after the other. */
@@ -37,7 +37,7 @@ export function createImageCheck(findings: FindingList): (blob: BundleBlob, orig
         findings.add('bundle-image-shared', { ...subject, path: ['image'] }, message, hint);
       }
     } else if (blob.image !== '') owners.set(detach(blob.image), subject);
-    for (const image of getImages(blob)) {
+    for (const image of getBundleImages(blob)) {
       const position = image.indexOf('@');
       if (position < 0 || image.lastIndexOf(':', position) <= image.lastIndexOf('/', position)) continue;
       addDigest(image.slice(0, position), image.slice(position + 1), subject);

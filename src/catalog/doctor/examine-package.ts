@@ -23,14 +23,14 @@ import { type PackageModel } from '../../graph/package-model.js';
 import { SkipRanges } from '../../graph/skip-ranges.js';
 import { UpgradeGraph } from '../../graph/upgrade-graph.js';
 import { type VersionedName, isEarlyName, isOfName, readVersionedName } from './channel-names.js';
-import type { BundleRecord } from './examine-bundle.js';
+import type { BundleTraits } from './examine-bundle.js';
 import { examineChannel } from './examine-channel.js';
 import type { CatalogSubject } from '../../model/catalog-diagnostic.js';
 import type { FindingList } from './finding-list.js';
 
 /** Properties of a package beyond its graph. */
 interface PackageContext {
-  records: ReadonlyMap<BundleFacts, BundleRecord>;
+  records: ReadonlyMap<BundleFacts, BundleTraits>;
   /** The olm.package blob has a description. */
   isDescribed: boolean;
   openshift: OpenShiftVersion | undefined;
@@ -181,7 +181,7 @@ export async function examinePackage(
   }
 
   /** Examines the head of the default channel, which consoles show for a package. */
-  function examineShown(record: BundleRecord, subject: CatalogSubject): void {
+  function examineShown(record: BundleTraits, subject: CatalogSubject): void {
     const { csv, displayName, description, installsForAll, servesApis, needs } = record;
     if (csv === 'none') {
       const message = 'has neither olm.csv.metadata nor olm.bundle.object';
@@ -205,7 +205,7 @@ export async function examinePackage(
     findings.add('v1-support', subject, message, hint);
   }
 
-  function examineForOpenShift(record: BundleRecord, subject: CatalogSubject): void {
+  function examineForOpenShift(record: BundleTraits, subject: CatalogSubject): void {
     const { openshift } = context;
     if (openshift === undefined) return;
     const { maxOpenShift, minKube, openShiftVersions } = record;
@@ -232,7 +232,7 @@ export async function examinePackage(
   function examineForms(): void {
     const { openshift, records } = context;
     const bundles = [...model.bundles.values()].filter(({ image }) => image !== '');
-    const of = (form: BundleRecord['csv']): BundleFacts[] =>
+    const of = (form: BundleTraits['csv']): BundleFacts[] =>
       bundles.filter((bundle) => records.get(bundle)?.csv === form);
     const [objects, metadata, both] = [of('objects'), of('metadata'), of('both')];
     const report = (list: readonly BundleFacts[], message: string, hint: string): void => {

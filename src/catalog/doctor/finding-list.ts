@@ -5,7 +5,7 @@ import { type LinesDownTo, findBlobLines } from '../blob-places.js';
 import { type CheckName, checks } from './checks.js';
 
 /** Adds a finding about the value at a path of a blob. */
-export type Report = (
+export type AddFinding = (
   code: CheckName,
   path: DocumentPath | undefined,
   problem: string,

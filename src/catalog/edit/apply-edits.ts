@@ -15,7 +15,7 @@ import { openFile, readFully } from '../file-access.js';
 import { IgnoreRules, ignoreFileName } from '../ignore.js';
 import { requireValid } from '../selection/selection.js';
 import { type BlobEdit, type FileEdit, type Splice, planFiles } from './blob-edits.js';
-import { type EditableCatalog, changedMeanwhile, listVersions } from './editable-catalog.js';
+import { type EditableCatalog, changedMeanwhile, listFileVersions } from './editable-catalog.js';
 import { diffFiles } from './file-diff.js';
 
 interface ApplyOptions extends CancelOptions {
@@ -234,7 +234,7 @@ async function validateResult(
 }
 
 async function requireUnchanged({ catalog, files, name }: EditableCatalog, staging: string): Promise<void> {
-  const now = (await listVersions(catalog)).filter((file) => !file.path.startsWith(`${staging}/`));
+  const now = (await listFileVersions(catalog)).filter((file) => !file.path.startsWith(`${staging}/`));
   const versions = new Map(now.map((file) => [file.name, file.version]));
   const other =
     files.find((file) => versions.get(file.name) !== file.version)?.name ??

@@ -68,7 +68,7 @@ async function readFiles(
   directory: string,
   options: MetasOptions,
 ): Promise<EditableFile[]> {
-  const files = await listVersions(catalog);
+  const files = await listFileVersions(catalog);
   const byLabel = new Map(files.map((file) => [path.posix.join(directory, file.name), file]));
   for await (const meta of catalog.metas(options)) {
     throwIfCancelled(options.signal);
@@ -89,7 +89,7 @@ async function readFiles(
 }
 
 /** Returns the current files of a catalog directory without their content. Throws OpmateError. */
-export async function listVersions(catalog: DirectoryCatalog): Promise<EditableFile[]> {
+export async function listFileVersions(catalog: DirectoryCatalog): Promise<EditableFile[]> {
   const files = await catalog.listFiles();
   const versions = await Promise.all(files.map((file) => readFileState(file.path, file.name)));
   return files.map((file, index) => ({

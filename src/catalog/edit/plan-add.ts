@@ -20,7 +20,7 @@ import type { NewBundle } from './new-bundle.js';
 export type AddMode = 'replaces' | 'semver' | 'semver-skippatch';
 
 /** Options; unset ones come from the bundles. */
-export interface AddOptions {
+export interface PlanAddOptions {
   mode: AddMode;
   channels?: readonly string[] | undefined;
   /** Replaces mode only; empty for a bundle that replaces nothing. */
@@ -44,7 +44,7 @@ export interface AddOptions {
 export function planAdd(
   catalog: EditableCatalog,
   bundles: readonly NewBundle[],
-  options: AddOptions,
+  options: PlanAddOptions,
 ): EditPlan<BlobEdit> {
   requireFlags(bundles, options);
   const models = readPackages(catalog.facts);
@@ -84,7 +84,7 @@ export function planAdd(
   return plan;
 }
 
-function requireFlags(bundles: readonly NewBundle[], { mode, replaces, skips }: AddOptions): void {
+function requireFlags(bundles: readonly NewBundle[], { mode, replaces, skips }: PlanAddOptions): void {
   if (replaces !== undefined && mode !== 'replaces') {
     throw new UsageError(`--replaces and --mode ${mode} cannot be used together`, {
       hint: 'remove --replaces: by version, a bundle replaces the next lower one',
@@ -109,7 +109,7 @@ interface Addition {
 function getAddition(
   bundle: NewBundle,
   models: ReadonlyMap<string, PackageModel>,
-  options: AddOptions,
+  options: PlanAddOptions,
 ): Addition {
   const { reference, blob } = bundle;
   const fail = (what: string, hint: string): OpmateError =>
@@ -144,7 +144,7 @@ function addToPackage(
   packageName: string,
   model: PackageModel | undefined,
   candidates: readonly Addition[],
-  options: AddOptions,
+  options: PlanAddOptions,
 ): EditPlan<BlobEdit> {
   const changes: string[] = [];
   const about = `package ${quoteGo(packageName)}`;

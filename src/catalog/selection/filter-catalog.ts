@@ -60,7 +60,7 @@ const maxReasons = 3;
  * Throws DiagnosticsError with all requested names that are missing or have no matching content, with the nearest
  * names and versions, and invalid channels; OpmateError if no valid catalog can be built.
  */
-export function filterCatalog(
+export function applyFilter(
   facts: CatalogFacts,
   filter: CatalogFilter,
   options: FilterOptions,

@@ -1,6 +1,6 @@
 import { OpmateError } from '../../core/errors.js';
 import { emptyFilter } from './catalog-filter.js';
-import { filterCatalog } from './filter-catalog.js';
+import { applyFilter } from './filter-catalog.js';
 import type { CatalogSelection } from './selection.js';
 
 /** Result of omitting bundles. */
@@ -11,9 +11,9 @@ interface LeftOut {
 }
 
 /**
- * Drops bundles from a selection like `filterCatalog`: repairs upgrade graphs and removes empty channels and
+ * Drops bundles from a selection like `applyFilter`: repairs upgrade graphs and removes empty channels and
  * packages. A selection without any of the bundles is returned unchanged; others are no longer whole. `bundles` are
- * `package/bundle`. Throws OpmateError INVALID if nothing remains, and as `filterCatalog`.
+ * `package/bundle`. Throws OpmateError INVALID if nothing remains, and as `applyFilter`.
  */
 export function leaveOut(
   selection: CatalogSelection,
@@ -28,7 +28,7 @@ export function leaveOut(
   if (dropBundles.length === facts.bundles.length) {
     throw new OpmateError('INVALID', `${catalog}: no content remains without the omitted bundles`);
   }
-  const left = filterCatalog(facts, { ...emptyFilter(), dropBundles }, { catalog });
+  const left = applyFilter(facts, { ...emptyFilter(), dropBundles }, { catalog });
   const toKey = (...parts: string[]): string => parts.join('\0');
   const entries = new Set(
     left.facts.channels.flatMap((channel) =>

@@ -1,7 +1,7 @@
 import type { Diagnostic } from '../../core/diagnostic.js';
 import type { YamlPath } from '../../document/yaml-full.js';
 import type { Archetype, ChannelKind } from '../../graph/template-semver.js';
-import type { CatalogBlob } from '../blob.js';
+import type { DecodedBlob } from '../blob.js';
 
 /**
  * Catalog templates: short files that describe a catalog, most of which is fetched when rendering. (Source:
@@ -30,7 +30,7 @@ export interface TemplateImage {
 
 /** A blob among the entries of a template. */
 export interface TemplateEntry {
-  blob: CatalogBlob;
+  blob: DecodedBlob;
   path: YamlPath;
 }
 

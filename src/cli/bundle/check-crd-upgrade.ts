@@ -5,7 +5,7 @@ import { checkCrdUpgrade } from '../../api/bundle/check-crd-upgrade.js';
 import { pinValues } from '../../api/bundle/bundle-sources.js';
 import { encodeDiagnostic } from '../../core/diagnostic.js';
 import { exitCodes } from '../exit-codes.js';
-import { type Report, writeReport } from '../reports/report.js';
+import { type FindingsReport, writeReport } from '../reports/report.js';
 import { printFindings, logWarnings } from './findings.js';
 
 /** `opmate bundle check-crd-upgrade`; exit code 3 for findings. */
@@ -37,7 +37,7 @@ export const command = defineCommand({
     const isData = format === 'json' || format === 'yaml';
     if (format === 'text' || (isData && !isReadable)) await printFindings(context, findings);
     else {
-      const report: Report = {
+      const report: FindingsReport = {
         command: 'opmate bundle check-crd-upgrade',
         diagnostics: findings,
         value: () => ({

@@ -22,7 +22,7 @@ export function checkPackageName(name: string): void {
 }
 
 /** Reads `NAME` or `NAME@VERSION`. Throws UsageError, and SemverError. */
-export function parseInstalled(text: string): { name: string; version: BundleVersion | undefined } {
+export function parseInstalledBundle(text: string): { name: string; version: BundleVersion | undefined } {
   const position = text.lastIndexOf('@');
   const name = position < 0 ? text : text.slice(0, position);
   if (name === '') throw new UsageError('no bundle is named');

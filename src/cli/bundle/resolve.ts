@@ -1,12 +1,18 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { type FlagValues, choice, flag, grouped, repeated, required, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
-import { channelFlags, checkPackageName, getData, referenceForms, parseInstalled } from './resolve-input.js';
+import {
+  channelFlags,
+  checkPackageName,
+  getData,
+  referenceForms,
+  parseInstalledBundle,
+} from './resolve-input.js';
 import { createFault } from '../../core/diagnostic.js';
 import { invalidValue, UsageError } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
 import { parseNamedRange } from '../../catalog/selection/filter-criteria.js';
-import { labelSelector, readValue } from '../command/values.js';
+import { readLabelSelector, readValue } from '../command/values.js';
 import { type Resolution, type ResolveRequest } from '../../graph/resolve.js';
 import { resolveBundle } from '../../api/bundle/resolve-bundle.js';
 import { type NamedCatalog, parseNamedCatalog } from '../../api/named-catalogs.js';
@@ -82,7 +88,7 @@ export const command = defineCommand({
 function readRequest(
   packageName: string,
   options: FlagValues<typeof resolveFlags>,
-): { request: ResolveRequest; installed: ReturnType<typeof parseInstalled> | undefined } {
+): { request: ResolveRequest; installed: ReturnType<typeof parseInstalledBundle> | undefined } {
   const { version: versionRange = '', channel: channels = [], installed, policy } = options;
   if (versionRange.length > maxRange) {
     throw new UsageError(`--version: longer than ${maxRange} characters, the maximum of OLM v1`);
@@ -93,7 +99,8 @@ function readRequest(
   if (versionRange !== '') readValue('--version', versionRange, (text) => parseNamedRange(text, 'olm-v1'));
   return {
     request: { packageName, versionRange, channels, policy },
-    installed: installed === undefined ? undefined : readValue('--installed', installed, parseInstalled),
+    installed:
+      installed === undefined ? undefined : readValue('--installed', installed, parseInstalledBundle),
   };
 }
 
@@ -103,7 +110,7 @@ function chooseCatalogs(options: FlagValues<typeof resolveFlags>): NamedCatalog[
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice !== undefined) throw invalidValue('--catalog', twice, 'duplicate name');
   if (options.selector === undefined) return catalogs;
-  const isSelected = labelSelector(options.selector);
+  const isSelected = readLabelSelector(options.selector);
   const selected = catalogs.filter(({ labels }) => isSelected(labels));
   if (selected.length > 0) return selected;
   throw invalidValue('--selector', options.selector, 'no catalog has such labels');

@@ -16,7 +16,13 @@ import { writeAll } from '../output.js';
 import { count } from '../printable.js';
 import { formatTable } from '../table.js';
 import { endWithFindings } from './findings.js';
-import { channelFlags, checkPackageName, getData, referenceForms, parseInstalled } from './resolve-input.js';
+import {
+  channelFlags,
+  checkPackageName,
+  getData,
+  referenceForms,
+  parseInstalledBundle,
+} from './resolve-input.js';
 
 /** `opmate bundle successors`; exit code 3 if no upgrade path leads to `--path-to`. */
 export const command = defineCommand({
@@ -41,7 +47,7 @@ export const command = defineCommand({
   async runInSession({ context, args: [packageName, name], options, session }) {
     const { output, channel } = options;
     checkPackageName(packageName);
-    const bundle = readValue('installed bundle', name, parseInstalled);
+    const bundle = readValue('installed bundle', name, parseInstalledBundle);
     const pathTo =
       options.pathTo === undefined
         ? undefined

@@ -15,7 +15,7 @@ import { exitCodes } from '../exit-codes.js';
 import { readInputFile } from '../../files/read-file.js';
 import { requireFlag } from '../command/require-flag.js';
 import { reportFormats } from '../reports/formats.js';
-import { type Report, writeReport } from '../reports/report.js';
+import { type FindingsReport, writeReport } from '../reports/report.js';
 import { printFindings } from './findings.js';
 
 const builders = ['docker', 'podman', 'none'];
@@ -70,7 +70,7 @@ export const command = defineCommand({
       await printFindings(context, findings, { limit, toNamed });
     } else {
       const diagnostics = findings.map(toNamed);
-      const report: Report = {
+      const report: FindingsReport = {
         command: isOpm ? 'opmate alpha bundle validate' : 'opmate bundle validate',
         diagnostics,
         value: () => ({ findings: diagnostics.map(encodeDiagnostic) }),

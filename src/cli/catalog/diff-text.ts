@@ -3,10 +3,10 @@ import type {
   CatalogDiff,
   Change,
   ChannelChange,
-  Deprecation,
+  DeprecationState,
   EdgeChange,
   ListChange,
-  OtherBlob,
+  BlobKey,
   PackageChange,
 } from '../../catalog/diff/diff.js';
 import { quoteIfNeeded } from '../../core/go-json-quote.js';
@@ -209,14 +209,14 @@ function changeText(noun: string, { from, to }: Change, show: Show): string {
 }
 
 function deprecated(
-  { package: packageName, schema, name }: Omit<Deprecation, 'message'>,
+  { package: packageName, schema, name }: Omit<DeprecationState, 'message'>,
   show: Show,
 ): string {
   if (schema === schemas.package) return `package ${show(packageName)}`;
   return `${show(packageName)} ${schema === schemas.channel ? 'channel' : 'bundle'} ${show(name)}`;
 }
 
-function otherText({ package: packageName, schema, name }: OtherBlob, show: Show): string {
+function otherText({ package: packageName, schema, name }: BlobKey, show: Show): string {
   return [packageName, schema, name]
     .filter((part) => part !== '')
     .map(show)

@@ -11,7 +11,7 @@ import {
   type Severity,
   encodeDiagnostic,
   formatMessage,
-  formatPlace,
+  formatLocation,
   severities,
 } from '../../core/diagnostic.js';
 import { quoteGo } from '../../document/go-json.js';
@@ -19,7 +19,7 @@ import type { JsonObject } from '../../document/json.js';
 import type { CatalogDiagnostic } from '../../model/catalog-diagnostic.js';
 import { exitCodes } from '../exit-codes.js';
 import { count, countMore, printable, printableLine } from '../printable.js';
-import { type Report, writeReport } from '../reports/report.js';
+import { type FindingsReport, writeReport } from '../reports/report.js';
 import type { ReportRule } from '../reports/sarif.js';
 import { useSession } from '../session.js';
 
@@ -63,7 +63,7 @@ export const command = defineCommand({
     );
     const isFailure = ({ severity }: Diagnostic): boolean => severities.indexOf(severity) <= limit;
     const passed = !findings.some(isFailure);
-    const report: Report = {
+    const report: FindingsReport = {
       command: 'opmate catalog doctor',
       diagnostics: findings,
       isFailure,
@@ -139,7 +139,7 @@ function describeFinding(finding: Finding): string[] {
   // Those of validation name their subjects themselves.
   const subject = code === 'invalid' || names.length === 0 ? '' : `${names.join(', ')}: `;
   const lines = [`  ${severity} ${code}: ${subject}${message}`];
-  const place = formatPlace(finding);
+  const place = formatLocation(finding);
   if (place !== undefined) lines.push(`    at ${place}`);
   if (hint !== undefined) lines.push(`    hint: ${hint}`);
   return lines;

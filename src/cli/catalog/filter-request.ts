@@ -51,7 +51,7 @@ export const filterFlags = {
 };
 
 /** Adds flags to a filter; months are counted back from `today`. Throws UsageError for an invalid value. */
-export function addFlags(
+export function addFilterFlags(
   filter: CatalogFilter,
   flags: Partial<FlagValues<typeof filterFlags>>,
   today: Date,

@@ -15,7 +15,7 @@ import { resolveMigrationLevel } from '../../model/migrations.js';
 import { requireEmptyDirectory } from '../../files/fill-directory.js';
 import { replaceFiles, resolveReplacedFile } from '../../files/replace-file.js';
 import { readFilterFile } from '../../catalog/selection/filter-file.js';
-import { addFlags, filterFlags } from './filter-request.js';
+import { addFilterFlags, filterFlags } from './filter-request.js';
 import { type FilterReport, filterReport, filterText } from './filter-text.js';
 import type { CommandContext } from '../context.js';
 import { readTextInput } from '../input.js';
@@ -121,7 +121,7 @@ async function readFilter(
   const today = context.now();
   const input = file === undefined ? undefined : await readTextInput(file, context);
   const filter = input === undefined ? emptyFilter() : readFilterFile(input.text, input.file, today);
-  addFlags(filter, options, today);
+  addFilterFlags(filter, options, today);
   return filter;
 }
 

@@ -1,7 +1,7 @@
 import { listServedPackages } from '../../api/served/catalog-packages.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { grouped, text } from '../command/flags.js';
-import { labelSelector } from '../command/values.js';
+import { readLabelSelector } from '../command/values.js';
 import { printableLine } from '../printable.js';
 import { writePieces } from '../session.js';
 import { findServed, serverFlags } from './server-state.js';
@@ -23,7 +23,7 @@ export const command = defineCommand({
   },
   async runInSession({ context, args: [name], options, session }) {
     const { catalog, selector } = options;
-    const isSelected = labelSelector(selector ?? '');
+    const isSelected = readLabelSelector(selector ?? '');
     const served = await findServed(context, options);
     const packages = await listServedPackages(served, session, { package: name, catalog, isSelected });
     const lines = packages.map((item) => `${printableLine(`${item.catalog}/${item.name}`)}\n`);

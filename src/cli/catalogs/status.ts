@@ -1,8 +1,9 @@
-import { findCondition, getName, readCatalogStatuses } from '../../api/served/catalog-statuses.js';
+import { findCondition, readCatalogStatuses } from '../../api/served/catalog-statuses.js';
 import { type Diagnostic, createFault, formatWithHint } from '../../core/diagnostic.js';
 import { OpmateError } from '../../core/errors.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { getObject, getObjects, getText } from '../../document/json-fields.js';
+import { getName } from '../../kube/object.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag, grouped, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';

@@ -10,7 +10,7 @@ import { reportOutput } from '../command/shared-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { count, printable } from '../printable.js';
 import { encodeData } from '../reports/encode-data.js';
-import { type Report, writeReport } from '../reports/report.js';
+import { type FindingsReport, writeReport } from '../reports/report.js';
 import { formatTable } from '../table.js';
 import {
   parseSnapshotCatalogs,
@@ -46,7 +46,7 @@ export const command = defineCommand({
     );
     session.logger.close();
     const diagnostics = listDiagnostics(prediction);
-    const report: Report = {
+    const report: FindingsReport = {
       command: 'opmate cluster predict',
       diagnostics,
       text: () => describePrediction(prediction),

@@ -1,4 +1,4 @@
-import type { CatalogContent } from '../../api/cluster/read-resolver-catalogs.js';
+import type { CatalogSourceContent } from '../../api/cluster/read-resolver-catalogs.js';
 import type { ClusterText } from '../../cluster/snapshot-files.js';
 import { invalidValue, redactUrls } from '../../core/errors.js';
 import { pushTo } from '../../core/groups.js';
@@ -37,7 +37,9 @@ export async function readSnapshotPlaces(
 }
 
 /** Reads the values of `--catalog`; those of one name are one catalog. Throws UsageError. */
-export function parseSnapshotCatalogs(values: readonly string[] | undefined): Map<string, CatalogContent> {
+export function parseSnapshotCatalogs(
+  values: readonly string[] | undefined,
+): Map<string, CatalogSourceContent> {
   const references = new Map<string, string[]>();
   for (const value of values ?? []) {
     const [, name = '', reference = ''] = /^([^=]+)=(.+)$/s.exec(value) ?? [];

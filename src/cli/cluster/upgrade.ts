@@ -12,7 +12,7 @@ import { reportOutput } from '../command/shared-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { printable } from '../printable.js';
 import { encodeData } from '../reports/encode-data.js';
-import { type Report, writeReport } from '../reports/report.js';
+import { type FindingsReport, writeReport } from '../reports/report.js';
 import { formatTable } from '../table.js';
 import { readSnapshotPlaces, snapshotArgument } from './snapshot-input.js';
 
@@ -62,7 +62,7 @@ export const command = defineCommand({
     }
     session.logger.close();
     const diagnostics = listDiagnostics(plan);
-    const report: Report = {
+    const report: FindingsReport = {
       command: 'opmate cluster upgrade',
       diagnostics,
       text: () => describePlan(plan),

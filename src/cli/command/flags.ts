@@ -137,7 +137,7 @@ function invalidChoice(name: string, text: string, choices: readonly string[], h
 }
 
 /** Declares a flag with an optional value; true without one. */
-export function optional(
+export function optionalValue(
   value: string,
   summary: string,
   traits: FlagTraits = {},

@@ -54,7 +54,7 @@ export function getItems(value: string): string[] {
 }
 
 /** Reads the value of `--selector`. Throws UsageError. */
-export function labelSelector(text: string): LabelSelector {
+export function readLabelSelector(text: string): LabelSelector {
   try {
     return parseLabelSelector(text);
   } catch (error) {

@@ -8,7 +8,7 @@ import { readPlainDirectory, readPlainFiles } from '../../bundle/plain/plain-dir
 import { throwFileError } from '../../core/errors.js';
 import { encodeGoJson } from '../../document/go-json.js';
 import type { EncodableJson } from '../../document/json.js';
-import { type FieldChange, type ObjectChange, diffObjects } from '../../cluster/documents/diff.js';
+import { type FieldChange, type ChangedObject, diffObjects } from '../../cluster/documents/diff.js';
 import { exitCodes } from '../exit-codes.js';
 import { readInputFile } from '../../files/read-file.js';
 import { encodeData } from '../reports/encode-data.js';
@@ -63,13 +63,13 @@ async function readRender(
   return readPlainFiles([{ name: place, content: await readInputFile(place, { signal }) }]);
 }
 
-function titleOfChange({ kind, namespace, name }: ObjectChange): string {
+function titleOfChange({ kind, namespace, name }: ChangedObject): string {
   return `${kind} ${namespace === '' ? '' : `${namespace}/`}${name}`;
 }
 
 const removal = 'removes the definition, and with it all its objects';
 
-function toUnified(change: ObjectChange): string {
+function toUnified(change: ChangedObject): string {
   const title = titleOfChange(change);
   const note = change.removesDefinition ? `# ${removal}\n` : '';
   const [old, now] = [change.action === 'added', change.action === 'removed'].map((isGone) =>
@@ -82,7 +82,7 @@ const signs = { added: '+', removed: '-', changed: '~' } as const;
 /** Maximum number of characters of a value: an image reference with its digest is shown whole. */
 const maxValue = 200;
 
-function formatLines(change: ObjectChange): string {
+function formatLines(change: ChangedObject): string {
   const note = change.removesDefinition ? ` (${removal})` : '';
   const fields = change.fields.map((field) => `    ${field.path}: ${fieldText(field)}\n`).join('');
   return `${signs[change.action]} ${titleOfChange(change)}${note}\n${fields}`;
@@ -103,7 +103,7 @@ function cutText(text: string, start = 0): string {
   return `${start > 0 ? '…' : ''}${text.slice(start, end)}${text.length > end ? '…' : ''}`;
 }
 
-function formatJson({ fields, ...change }: ObjectChange): EncodableJson {
+function formatJson({ fields, ...change }: ChangedObject): EncodableJson {
   return {
     ...change,
     fields: fields.map(({ path, old, new: now }) => ({

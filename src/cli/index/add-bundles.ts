@@ -6,7 +6,7 @@ import { type Logger, logError } from '../../core/log.js';
 import { sortedByBytes } from '../../core/order.js';
 import { parseRegistryImage } from '../../core/reference.js';
 import { parseBundleReference, parsePullFrom } from '../../source/bundles.js';
-import type { AddMode } from '../../sqlite/add/add.js';
+import type { AddMode } from '../../catalog/edit/plan-add.js';
 import { type FlagValues, flag, grouped, list, text } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import type { CommandContext } from '../context.js';
@@ -22,14 +22,14 @@ export const pullFrom = list('prefix=other', 'pull images of one prefix from ano
 });
 
 /** Flags of the commands that add bundles to a database or index image. */
-export const addFlags = {
+export const addBundleFlags = {
   fromFile: text('file', 'file with one bundle per line, # begins a comment; - for stdin', {
     group: 'Input',
   }),
   pullFrom,
   ...grouped('Behavior', {
     requireDigest: flag('refuse images without a digest'),
-    // The value is checked by `planAdd`, in the words of opm.
+    // The value is checked by `readAddPlan`, in the words of opm.
     mode: text('mode', 'update mode of channels', {
       choices: ['replaces', 'semver', 'semver-skippatch'],
       default: 'replaces',
@@ -45,7 +45,8 @@ export const addFlags = {
 };
 
 /** Options of the commands that add bundles, some without all flags. */
-type AddFlags = GlobalOptions & Partial<FlagValues<typeof addFlags>> & { containerTool?: string | undefined };
+type AddFlags = GlobalOptions &
+  Partial<FlagValues<typeof addBundleFlags>> & { containerTool?: string | undefined };
 
 /** Bundles to add, with checked options. */
 interface AddPlan {
@@ -54,7 +55,7 @@ interface AddPlan {
 }
 
 /** Checks options and reads `--from-file`; pulls nothing. Throws UsageError, and OpmateError with file and line. */
-export async function planAdd(
+export async function readAddPlan(
   context: CommandContext,
   flags: AddFlags,
   references: readonly string[],

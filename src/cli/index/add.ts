@@ -4,7 +4,7 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { grouped, list, requiredUnless, text } from '../command/flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { databaseSummary, editFlags, getDatabase, listAndDatabase } from '../registry/database.js';
-import { addFlags, planAdd, reportAdded, warnOfFlags } from './add-bundles.js';
+import { addBundleFlags, readAddPlan, reportAdded, warnOfFlags } from './add-bundles.js';
 import { baseImageNote, indexImageFlags, printIndexImage, toolFlags } from './edit.js';
 
 /** `opmate registry add`; without bundles, it only migrates the database. */
@@ -18,7 +18,7 @@ export const registryCommand = defineCommand({
       batch: list('bundle', 'the same as --bundle-images', { mayBeNone: true }),
     }),
     ...editFlags,
-    ...addFlags,
+    ...addBundleFlags,
     containerTool: text('tool', 'ignored; accepted for compatibility', { short: 'c', default: 'none' }),
   },
   commonFlags: ['bundleImages', 'database', 'outputDb', 'mode', 'overwriteLatest', 'permissive'],
@@ -38,7 +38,7 @@ export const registryCommand = defineCommand({
     const { list: listed = [], file } = listAndDatabase([images, second], 'bundles', used);
     const database = getDatabase(file, options.database);
     const references = [...listed, ...(bundleImages ?? []), ...(batch ?? [])];
-    const plan = await planAdd(context, options, references);
+    const plan = await readAddPlan(context, options, references);
     warnOfFlags(options, plan.options, session.logger);
     const added = await addToIndex(database, plan.references, session, {
       ...plan.options,
@@ -66,7 +66,7 @@ export const command = defineCommand({
       short: 'f',
       group: 'Input',
     }),
-    ...addFlags,
+    ...addBundleFlags,
     ...indexImageFlags,
     ...toolFlags,
   },
@@ -88,7 +88,7 @@ export const command = defineCommand({
   },
   async runInSession({ context, options, session }) {
     const flags = { ...options, containerTool: 'none' };
-    const plan = await planAdd(context, flags, options.bundles ?? []);
+    const plan = await readAddPlan(context, flags, options.bundles ?? []);
     let code: number = exitCodes.done;
     await printIndexImage<AddedBundles>(
       context,

@@ -19,7 +19,7 @@ import {
   logRemoved,
 } from './edit-commands.js';
 import { pullFrom } from './add-bundles.js';
-import { planRemove, readPackages, removeArguments, removeFlags } from './rm.js';
+import { createRemoval, readRemovedPackages, removeArguments, removeFlags } from './rm.js';
 
 const flags = {
   ...removeFlags,
@@ -43,7 +43,7 @@ export const { registryCommand, command } = editCommands(
     },
     plan(options): IndexEdit<unknown> {
       const { bundle } = options;
-      if (bundle === undefined) return planRemove(options);
+      if (bundle === undefined) return createRemoval(options);
       return planDeletion(options, (database, fetchManifests) =>
         deleteBundle(database, bundle, { fetchManifests }),
       );
@@ -80,7 +80,7 @@ function readDeleted(
   words: readonly (string | undefined)[],
   options: DeleteOptions,
 ): EditedDatabase<DeleteOptions> {
-  if (options.bundle === undefined) return readPackages(words, options);
+  if (options.bundle === undefined) return readRemovedPackages(words, options);
   const [file, ...more] = words;
   if (more.some((word) => word !== undefined)) throw bundleWithPackages();
   return { file, args: [], options };

@@ -35,14 +35,14 @@ export const { registryCommand, command } = editCommands(
     examples: {
       'Remove a package': '--package demo',
     },
-    plan: planRemove,
+    plan: createRemoval,
   },
-  { summary: 'remove packages', arguments: removeArguments, read: readPackages },
+  { summary: 'remove packages', arguments: removeArguments, read: readRemovedPackages },
   { summary: 'remove packages from an index image' },
 );
 
 /** Reads the packages and the database from arguments or flags. Throws UsageError. */
-export function readPackages<O extends RemoveOptions>(
+export function readRemovedPackages<O extends RemoveOptions>(
   words: readonly (string | undefined)[],
   options: O,
 ): EditedDatabase<O> {
@@ -54,7 +54,7 @@ export function readPackages<O extends RemoveOptions>(
 }
 
 /** Returns the edit that removes packages. Throws UsageError if no package is named. */
-export function planRemove({ package: packages, permissive }: RemoveOptions): IndexEdit<RemoveReport> {
+export function createRemoval({ package: packages, permissive }: RemoveOptions): IndexEdit<RemoveReport> {
   const names = requireFlag(packages, '--package', 'NAME,…');
   return {
     change: (database, { signal }) => removePackages(database, names, { permissive, signal }),

@@ -271,6 +271,6 @@ export const mirrorFlags = {
 };
 
 /** Values of the flags for copying images. */
-export type CopyOptions = Partial<Omit<FlagValues<typeof copyFlags>, 'insecure'>> & GlobalOptions;
+export type CopyFlagValues = Partial<Omit<FlagValues<typeof copyFlags>, 'insecure'>> & GlobalOptions;
 /** Values of the flags of `opmate mirror`. */
 export type ImageSetOptions = Partial<Omit<FlagValues<typeof mirrorFlags>, 'insecure'>> & GlobalOptions;

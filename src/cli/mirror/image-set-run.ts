@@ -177,7 +177,7 @@ export async function runImageSet(
   for (const change of result.changes) session.logger.log('warn', change);
   if (locked) logUsedLock(workspace.shownLock, session);
   else logWrittenLock(workspace, session);
-  logRemoved(result.removed, request, session);
+  logRemovedImages(result.removed, request, session);
   return finishRun(context, request, result, session);
 }
 
@@ -195,7 +195,7 @@ export function logWrittenLock(workspace: Workspace, { logger }: CommandSession)
 }
 
 /** Logs the images of the previous lock that are no longer selected, and the command that lists them for deletion. */
-export function logRemoved(
+export function logRemovedImages(
   { names, lock }: RemovedImages,
   { options, target }: Pick<ImageSetRequest, 'options' | 'target'>,
   { logger }: CommandSession,

@@ -9,7 +9,7 @@ import { parseReference } from '../../core/reference.js';
 import {
   listVersions,
   readOperatorNames,
-  requirePackage,
+  requirePackageName,
   getDefaultCatalogs,
 } from '../../mirror/selection/operator-list.js';
 import { listChannels, listPackages } from '../../graph/list.js';
@@ -79,7 +79,7 @@ async function catalogText(
         versions.map((name) => [name]),
       );
     }
-    if (packageName !== undefined) requirePackage(facts, packageName, reference);
+    if (packageName !== undefined) requirePackageName(facts, packageName, reference);
     const names = await readOperatorNames(loaded, facts, { packageName, signal: session.signal });
     const rows = listPackages(facts, names).filter(
       ({ name }) => packageName === undefined || name === packageName,

@@ -3,7 +3,7 @@ import { invalidValue, redactUrls } from '../../core/errors.js';
 import type { NamedTransfer, TransferReport } from '../../mirror/transfer/transfer-types.js';
 import type { JsonObject } from '../../document/json.js';
 import type { CommandContext } from '../context.js';
-import type { CopyOptions } from './flags.js';
+import type { CopyFlagValues } from './flags.js';
 import { replaceFile } from '../../files/replace-file.js';
 import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
@@ -13,7 +13,7 @@ import { writeAll } from '../output.js';
 import { amountOfBytes, count } from '../printable.js';
 
 /** Returns the options with the flags of `oc` as global options. */
-export function parseGlobalOptions<T extends CopyOptions>(options: T): T {
+export function parseGlobalOptions<T extends CopyFlagValues>(options: T): T {
   const authfile = options.registryConfig ?? options.authfile;
   const caFile = options.insecure === true ? undefined : (options.certificateAuthority ?? options.caFile);
   return {
@@ -24,7 +24,7 @@ export function parseGlobalOptions<T extends CopyOptions>(options: T): T {
 }
 
 /** Warns of flags that have no effect. */
-export function warnOfUnusedFlags(options: CopyOptions, logger: ClosableLogger): void {
+export function warnOfUnusedFlags(options: CopyFlagValues, logger: ClosableLogger): void {
   if (options.skipVerification === true)
     logger.log('warn', '--skip-verification: digests are still verified');
 }
@@ -60,7 +60,7 @@ export async function finishTransfer(
   logger: ClosableLogger,
   report: TransferReport,
   options: {
-    output: CopyOptions['output'];
+    output: CopyFlagValues['output'];
     dryRun: boolean;
     faults?: number;
     skipMissing?: boolean;

@@ -14,7 +14,7 @@ import { formatTable } from '../table.js';
 import { encodeData } from '../reports/encode-data.js';
 import {
   getCopyCommand,
-  logRemoved,
+  logRemovedImages,
   logWrittenLock,
   openImageSetRun,
   readImageSetRequest,
@@ -58,7 +58,7 @@ export const command = defineCommand({
     );
     const { shownLock } = request.workspace;
     logWrittenLock(request.workspace, session);
-    logRemoved(removed, request, session);
+    logRemovedImages(removed, request, session);
     for (const change of changes) session.logger.log('warn', change);
     const plan = planOf(lock);
     const isWhole = report.failed.length === 0;

@@ -18,7 +18,7 @@ import type { GlobalOptions } from '../command/global-flags.js';
 import type { CommandContext } from '../context.js';
 import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
-import { planAdd, warnOfFlags } from '../index/add-bundles.js';
+import { readAddPlan, warnOfFlags } from '../index/add-bundles.js';
 import { describeOutput, nextAfterImage } from '../index/image-output.js';
 import { writeAll } from '../output.js';
 import { count, shellWord } from '../printable.js';
@@ -114,7 +114,7 @@ async function readSource(context: CommandContext, options: BuildOptions): Promi
   if (bundles !== undefined) {
     const [only] = bundles;
     const isList = bundles.length === 1 && (await statIfPresent(only as string))?.isFile() === true;
-    const plan = await planAdd(
+    const plan = await readAddPlan(
       context,
       isList ? { ...options, fromFile: only } : options,
       isList ? [] : bundles,

@@ -1,5 +1,5 @@
 import { checkRepository } from '../../api/repo/check-repository.js';
-import { encodeDiagnostic, formatMessage, formatPlace } from '../../core/diagnostic.js';
+import { encodeDiagnostic, formatMessage, formatLocation } from '../../core/diagnostic.js';
 import { repositoryChecks, repositoryKinds } from '../../repo/checks/run-checks.js';
 import type { RepositoryFinding } from '../../repo/checks/check.js';
 import { defaultSupported } from '../../repo/supported-versions.js';
@@ -8,7 +8,7 @@ import { choice, grouped, list, repeated, text } from '../command/flags.js';
 import { reportOutput } from '../command/shared-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { count, printable } from '../printable.js';
-import { type Report, writeReport } from '../reports/report.js';
+import { type FindingsReport, writeReport } from '../reports/report.js';
 import { repositoryFlag } from './flags.js';
 
 const kinds = Object.keys(repositoryKinds) as (keyof typeof repositoryKinds)[];
@@ -44,7 +44,7 @@ export const command = defineCommand({
     const findings = await checkRepository(repository, session, checking);
     session.logger.close();
     const passed = findings.every(({ severity }) => severity !== 'error');
-    const report: Report = {
+    const report: FindingsReport = {
       command: 'opmate repo check',
       diagnostics: findings,
       rules: repositoryChecks.map(({ name, summary }) => ({ id: name, level: 'error', summary })),
@@ -60,7 +60,7 @@ function formatFindings(findings: readonly RepositoryFinding[]): string {
   if (findings.length === 0) return 'no problems found\n';
   const lines = findings.flatMap((finding) => {
     const { severity, code, hint } = finding;
-    const place = formatPlace(finding);
+    const place = formatLocation(finding);
     const prefix = place === undefined ? '' : `${place}: `;
     const line = `${prefix}${severity}: ${formatMessage(finding)} [${code}]`;
     return hint === undefined ? [line] : [line, `  hint: ${hint}`];

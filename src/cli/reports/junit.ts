@@ -1,4 +1,4 @@
-import { type Diagnostic, formatMessage, formatPlace } from '../../core/diagnostic.js';
+import { type Diagnostic, formatMessage, formatLocation } from '../../core/diagnostic.js';
 import { groupBy } from '../../core/groups.js';
 import { getSubjects } from '../../model/catalog-diagnostic.js';
 
@@ -44,7 +44,7 @@ function toCase(item: Diagnostic, suite: string, isFailure: boolean): string[] {
     .map((entry) => `${entry.kind} ${entry.name}`)
     .join(' ');
   const name = subject === '' ? code : `${code}: ${subject}`;
-  const place = file === undefined ? '' : `${formatPlace({ file, line })}: `;
+  const place = file === undefined ? '' : `${formatLocation({ file, line })}: `;
   const text = escapeXml(`${place}${message}${hint === undefined ? '' : `\nhint: ${hint}`}`);
   return [
     `    <testcase${attributes({ name, classname: `${suite}.${code}`, file, line })}>`,

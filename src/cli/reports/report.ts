@@ -8,7 +8,7 @@ import type { ReportFormat } from './formats.js';
 import type { ReportRule } from './sarif.js';
 
 /** Findings of a command. */
-export interface Report {
+export interface FindingsReport {
   /** `opmate catalog doctor`. */
   command: string;
   diagnostics: readonly Diagnostic[];
@@ -27,13 +27,16 @@ export interface Report {
 /** Writes a report to stdout. */
 export async function writeReport(
   context: CommandContext,
-  report: Report,
+  report: FindingsReport,
   format: ReportFormat,
 ): Promise<void> {
   await writeAll(context.stdout, await encodeReport(report, format), context.signal);
 }
 
-async function encodeReport(report: Report, format: ReportFormat): Promise<string | AsyncIterable<string>> {
+async function encodeReport(
+  report: FindingsReport,
+  format: ReportFormat,
+): Promise<string | AsyncIterable<string>> {
   const { command, isFailure = isError, escapeHtml = false } = report;
   switch (format) {
     case 'text':

@@ -9,7 +9,7 @@ import {
   type FlagValues,
   flag,
   grouped,
-  optional,
+  optionalValue,
   parsed,
   repeated,
   text,
@@ -48,7 +48,7 @@ const flags = {
       needs: 'secrets',
     }),
   }),
-  grpc: optional(
+  grpc: optionalValue(
     'address',
     'with --catalogs: serve gRPC on HOST:PORT too, catalogs by host name (default: 127.0.0.1:50051)',
     { group: 'Server', needs: 'catalogs' },
@@ -62,7 +62,7 @@ const flags = {
   }),
   cacheEnforceIntegrity,
   ...grouped('Server', {
-    ui: optional('address', 'also serve a catalog page on HOST:PORT (default: 127.0.0.1:8081)', {
+    ui: optionalValue('address', 'also serve a catalog page on HOST:PORT (default: 127.0.0.1:8081)', {
       excludes: ['catalogs'],
     }),
     workers: parsed('count', 'number of processes that share the gRPC port', integer(1, 1000), {

@@ -12,7 +12,7 @@ import { statIfPresent } from '../../files/file-status.js';
 import { exitCodes } from '../exit-codes.js';
 import { parseLevel } from '../logger.js';
 import { writeAll } from '../output.js';
-import { type Report, writeReport } from '../reports/report.js';
+import { type FindingsReport, writeReport } from '../reports/report.js';
 import { describeVerdict } from './verdict.js';
 
 /** `opmate validate`; prints findings to stderr, or as data with `-o`. Exit code 1 for an invalid catalog, as in `opm`. */
@@ -64,7 +64,7 @@ async function isCatalogFile(file: string): Promise<boolean> {
   return (await isDatabaseFile(file)) || (await contentFileKind(file)) !== undefined;
 }
 
-function toReport(verdict: CatalogVerdict): Report {
+function toReport(verdict: CatalogVerdict): FindingsReport {
   return {
     command: 'opmate validate',
     diagnostics: [...verdict.problems, ...verdict.warnings],

@@ -1,5 +1,5 @@
 import type { CatalogVerdict } from '../../api/validate-catalog.js';
-import { formatPlace } from '../../core/diagnostic.js';
+import { formatLocation } from '../../core/diagnostic.js';
 import { redactUrls } from '../../core/errors.js';
 import type { LogLevel } from '../../core/log.js';
 import { type CatalogDiagnostic, formatCatalogMessage } from '../../model/catalog-diagnostic.js';
@@ -45,7 +45,7 @@ function isAbout({ severity, problem }: CatalogDiagnostic, text: string): boolea
 }
 
 function describeDetails(finding: CatalogDiagnostic, column: number): string[] {
-  const place = formatPlace(finding);
+  const place = formatLocation(finding);
   const details = [
     ...(place === undefined ? [] : [`at ${place}`]),
     ...(finding.hint === undefined ? [] : [`hint: ${finding.hint}`]),
@@ -54,7 +54,7 @@ function describeDetails(finding: CatalogDiagnostic, column: number): string[] {
 }
 
 function describeFinding(finding: CatalogDiagnostic): string[] {
-  const place = formatPlace(finding);
+  const place = formatLocation(finding);
   const shown = place === undefined ? '' : `${place}: `;
   const lines = [`${finding.severity}: ${shown}${formatCatalogMessage(finding)}`];
   if (finding.hint !== undefined) lines.push(`  hint: ${finding.hint}`);

@@ -1,4 +1,4 @@
-import { type Flag, flag, grouped, optional, parsed, repeated, text } from '../command/flags.js';
+import { type Flag, flag, grouped, optionalValue, parsed, repeated, text } from '../command/flags.js';
 import { integer } from '../command/values.js';
 
 /** Flags of HTTP servers for connections. */
@@ -47,7 +47,7 @@ const overHttp = { needs: ['http', 'catalogs'] };
 /** Flags of servers of the HTTP catalog API. */
 export const catalogServerFlags = {
   ...grouped('Server', {
-    http: optional('address', 'also serve the HTTP catalog API on HOST:PORT (default: 127.0.0.1:8080)'),
+    http: optionalValue('address', 'also serve the HTTP catalog API on HOST:PORT (default: 127.0.0.1:8080)'),
     metricsListen: text('address', 'serve /metrics on HOST:PORT instead of the HTTP API address', overHttp),
     externalUrl: text('url', 'base URL of the HTTP API (default: the listen address)', overHttp),
     name: text('name', 'with --http: catalog name in URLs (default: from the directory or image)', {

@@ -3,7 +3,7 @@ import { withOpen } from '../../core/concurrency.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { type FlagValues, text } from '../command/flags.js';
 import { migrateLevel, outputFormat } from '../command/shared-flags.js';
-import { formatPlace } from '../../core/diagnostic.js';
+import { formatLocation } from '../../core/diagnostic.js';
 import { type TemplateType, isTemplateType, templateSchemas } from '../../catalog/template/template.js';
 import { UsageError } from '../../core/errors.js';
 import { replaceFileBy } from '../../files/replace-file.js';
@@ -68,7 +68,7 @@ async function renderFile(
       for (const warning of drawing?.warnings ?? []) logger.log('warn', warning);
       // A template need not make a valid catalog.
       for (const problem of checks ? await rendered.validate() : []) {
-        const place = formatPlace(problem);
+        const place = formatLocation(problem);
         const message = `the catalog is not valid: ${formatCatalogMessage(problem)}`;
         logger.log('warn', place === undefined ? message : `${place}: ${message}`);
       }

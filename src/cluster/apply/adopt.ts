@@ -7,7 +7,7 @@ import type { JsonObject } from '../../document/json.js';
 import { getObject, getObjects, getText } from '../../document/json-fields.js';
 import { readManifests } from '../../kube/manifests.js';
 import { type InventoryPlace, deleteInventory, readInventory, writeInventory } from '../inventory.js';
-import { type Kubectl, readObjects } from '../kubectl.js';
+import { type Kubectl, parseObjects } from '../kubectl.js';
 import { type PresentOwner, selectLive } from '../live.js';
 import { type ObjectId, describeId, getId, toKey, toObjectId, toStub, without } from '../objects.js';
 import type { ApplyPlan, PlannedChange } from './plan-types.js';
@@ -67,7 +67,7 @@ async function addRelease(
     '-o',
     'json',
   ]);
-  const secrets = readObjects(text).filter(({ type }) => type === 'helm.sh/release.v1');
+  const secrets = parseObjects(text).filter(({ type }) => type === 'helm.sh/release.v1');
   const revisionOf = (secret: JsonObject): number => Number(getText(secret, 'metadata', 'labels', 'version'));
   const newest = [...secrets].sort((a, b) => revisionOf(a) - revisionOf(b)).at(-1);
   adoption.records.push(
@@ -104,7 +104,7 @@ async function addSubscription(
   const { stdout, errors } = await kubectl.run(args);
   if (errors.length > 0 && !errors.every((error) => error.includes("doesn't have a resource type")))
     throw new OpmateError('INVALID', `reading Subscriptions: ${errors.join('; ')}`);
-  const subscriptions = errors.length > 0 ? [] : readObjects(stdout);
+  const subscriptions = errors.length > 0 ? [] : parseObjects(stdout);
   const own = subscriptions.filter((subscription) =>
     [getText(subscription, 'status', 'installedCSV'), getText(subscription, 'status', 'currentCSV')].includes(
       name,

@@ -5,7 +5,7 @@ import { getObjects, getValue } from '../../document/json-fields.js';
 import { getGroup } from '../../kube/object.js';
 import {
   type HeldObject,
-  type Inventory,
+  type DeploymentInventory,
   type ReadInventory,
   type Revision,
   dropRenders,
@@ -13,7 +13,7 @@ import {
   withRevision,
   writeInventory,
 } from '../inventory.js';
-import { type Kubectl, readObjects } from '../kubectl.js';
+import { type Kubectl, parseObjects } from '../kubectl.js';
 import { getLive, isTakenOver, selectLive } from '../live.js';
 import { type ObjectId, describeId, getId, toKey, toObjectId } from '../objects.js';
 import type { ApplyOptions, ApplyPlan, ObjectChange, PlacedObject } from './plan-types.js';
@@ -144,7 +144,7 @@ async function finishRun(run: Run, written: ReadInventory, attempt: Revision): P
   const remaining = [...removals, ...releases].filter((id) => !done.has(toKey(id)));
   const revisions = isCurrent ? before.revisions : withRevision(before.revisions, attempt);
   const { set = before.set } = options;
-  const inventory: Inventory = {
+  const inventory: DeploymentInventory = {
     objects: [...heldObjects(plan), ...report.kept, ...remaining],
     revisions,
     ...(set !== undefined && { set }),
@@ -179,7 +179,7 @@ async function applyObjects(objects: readonly PlacedObject[], run: Run): Promise
       timeoutMs: 15 * 60_000,
     });
     const getVersion = (object: JsonObject): unknown => getValue(object, 'metadata', 'resourceVersion');
-    for (const object of readObjects(text)) {
+    for (const object of parseObjects(text)) {
       const id = getId(object);
       const before = plan.live.get(toKey(id));
       if (before === undefined) report.created.push(id);

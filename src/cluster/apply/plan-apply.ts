@@ -1,4 +1,4 @@
-import { checkCrdUpgrade } from '../../bundle/plain/crd-upgrade/crd-upgrade.js';
+import { compareCrds } from '../../bundle/plain/crd-upgrade/crd-upgrade.js';
 import { type PlainObject, getGroup } from '../../kube/object.js';
 import { readManifests } from '../../kube/manifests.js';
 import { type Diagnostic, createFault } from '../../core/diagnostic.js';
@@ -7,7 +7,7 @@ import { OpmateError } from '../../core/errors.js';
 import { encodeGoJson, quoteGo } from '../../document/go-json.js';
 import { type JsonObject, asJson } from '../../document/json.js';
 import { getObject, getValue } from '../../document/json-fields.js';
-import { type Need, findForbidden } from '../access.js';
+import { type NeededPermission, findForbidden } from '../access.js';
 import { compareRender } from './compare-render.js';
 import { type Resources, discoverResources, findResource } from '../discovery.js';
 import {
@@ -217,14 +217,14 @@ function getNeeds(
   surplus: readonly ObjectId[],
   resources: Resources,
   options: ApplyOptions,
-): Need[] {
-  const needs = (id: ObjectId, verbs: readonly Need['verb'][]): Need[] => {
+): NeededPermission[] {
+  const needs = (id: ObjectId, verbs: readonly NeededPermission['verb'][]): NeededPermission[] => {
     const resource = findResource(resources, id);
     if (resource === undefined) return [];
     const { group, plural } = resource;
     return verbs.map((verb) => ({ verb, group, resource: plural, namespace: id.namespace, name: id.name }));
   };
-  const secret = (verb: Need['verb'], name = ''): Need => {
+  const secret = (verb: NeededPermission['verb'], name = ''): NeededPermission => {
     return { verb, group: '', resource: 'secrets', namespace: place.namespace, name };
   };
   return [
@@ -299,7 +299,7 @@ function checkDefinitions(
     }));
     const [old, next] = texts.map((text) => readManifests([text], { prefix: '' }).manifests[0]);
     if (old === undefined || next === undefined) return [];
-    return checkCrdUpgrade(old, next).map(({ code, problem, version, property }) => {
+    return compareCrds(old, next).map(({ code, problem, version, property }) => {
       const at = [version, property].filter((part) => part !== undefined).join(' ');
       const hint = 'change the definition, or disable the check of CRD upgrades';
       return createFault(code, `unsafe upgrade: ${at === '' ? '' : `${at}: `}${problem}`, {

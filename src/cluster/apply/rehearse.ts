@@ -1,7 +1,7 @@
 import { mapConcurrent } from '../../core/concurrency.js';
 import type { JsonObject } from '../../document/json.js';
 import { ownManager } from '../field-managers.js';
-import { type Kubectl, readObjects } from '../kubectl.js';
+import { type Kubectl, parseObjects } from '../kubectl.js';
 import { type ObjectId, getId, toKey } from '../objects.js';
 
 /** Verdict of the cluster on an object. */
@@ -64,7 +64,7 @@ async function tryObjects(
 ): Promise<{ results: JsonObject[]; errors: string[] }> {
   const args = ['apply', '--server-side', '--dry-run=server', ...flags, '-o', 'json', '-f', '-'];
   const { stdout, errors } = await kubectl.run(args, { objects: objects.map(({ value }) => value) });
-  return { results: errors.length === 0 ? readObjects(stdout) : [], errors };
+  return { results: errors.length === 0 ? parseObjects(stdout) : [], errors };
 }
 
 function isConflict(error: string): boolean {

@@ -8,7 +8,7 @@ import { getGroup } from '../../kube/object.js';
 import { findForbidden } from '../access.js';
 import { type Resources, discoverResources, findResource } from '../discovery.js';
 import { type InventoryPlace, type ReadInventory, inventoryName, readInventory } from '../inventory.js';
-import { type Kubectl, readObjects } from '../kubectl.js';
+import { type Kubectl, parseObjects } from '../kubectl.js';
 import { getLive, isTakenOver, readOwner } from '../live.js';
 import { type ObjectId, describeId, getId, inPhaseOrder, toKey, toObjectId, toStub } from '../objects.js';
 import { toOwner } from '../apply/plan-apply.js';
@@ -182,7 +182,7 @@ async function listOthers(
     'json',
   ]);
   const prefix = inventoryName(place.name);
-  return readObjects(text).flatMap((object) => {
+  return parseObjects(text).flatMap((object) => {
     const id = getId(object);
     const isOwned = getList(getValue(object, 'metadata', 'ownerReferences')).length > 0;
     const isInventory = id.kind === 'Secret' && (id.name === prefix || id.name.startsWith(`${prefix}-`));

@@ -3,7 +3,7 @@ import { type Manifest, locateIn, readManifests } from '../../kube/manifests.js'
 import { labelFault } from '../../kube/names.js';
 import type { BundleFile } from '../../bundle/read.js';
 import { quoteGo } from '../../document/go-json.js';
-import { type Diagnostic, createFault, formatPlace } from '../../core/diagnostic.js';
+import { type Diagnostic, createFault, formatLocation } from '../../core/diagnostic.js';
 import { Report } from '../../bundle/report.js';
 import { type Field, quoteShort, suggestQuotes, warnOfUnknown } from '../../document/field.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
@@ -15,7 +15,7 @@ import {
   type DocumentSource,
   type LineAt,
   type ManifestDocument,
-  openManifest,
+  openDeploymentManifest,
   readSource,
 } from './source-fields.js';
 
@@ -71,7 +71,7 @@ export const detectable = ['registry-v1', 'helm', 'plain'];
  * BundleInstance with its Bundle and ProvisionerClass. A lone Bundle is a deployment. Other objects are skipped with
  * a warning. All problems are reported together, with file and line. Throws LimitError.
  */
-export function readDocuments(files: readonly BundleFile[]): Documents {
+export function readDeploymentDocuments(files: readonly BundleFile[]): Documents {
   const { manifests, findings: unread } = readManifests(files, { prefix: '', isWritten: true });
   const report = new Report();
   report.findings.push(...unread);
@@ -162,7 +162,7 @@ function isOurs({ apiVersion }: Manifest): boolean {
 }
 
 function nameSake(manifest: Manifest, first: Manifest): Diagnostic {
-  const problem = `duplicate, first defined in ${formatPlace(locateIn(first, ['kind']))}`;
+  const problem = `duplicate, first defined in ${formatLocation(locateIn(first, ['kind']))}`;
   const hint = 'keep one of them';
   return createFault('duplicate-document', problem, { ...locateIn(manifest, ['kind']), hint });
 }
@@ -186,7 +186,7 @@ const specFields = {
 } as const;
 
 function readDeployment(manifest: Manifest, context: Context): DeploymentDocument {
-  const document = openManifest(manifest, context.lineAt);
+  const document = openDeploymentManifest(manifest, context.lineAt);
   const { root, diagnostics } = document;
   root.object(['apiVersion', 'kind', 'metadata', 'spec', 'status'], warnOfUnknown);
   const metadata = root.field('metadata');
@@ -261,7 +261,7 @@ function getContent(spec: Field, document: ManifestDocument, context: Context): 
     return { formats: detectable, sources: [] };
   }
   context.used.add(manifest);
-  const bundle = openManifest(manifest, context.lineAt);
+  const bundle = openDeploymentManifest(manifest, context.lineAt);
   const bundleSpec = bundle.root.field('spec');
   bundleSpec.optionalObject(specFields.Bundle, warnOfUnknown);
   return { ...bundleContent(bundleSpec, spec, bundle, context), bundle };

@@ -19,7 +19,7 @@ export interface FieldChange {
 }
 
 /** A changed object. */
-export interface ObjectChange extends ObjectId {
+export interface ChangedObject extends ObjectId {
   action: 'added' | 'removed' | 'changed';
   /** A definition is removed, and with it all objects of its kind. */
   removesDefinition: boolean;
@@ -34,9 +34,9 @@ export function diffObjects(
   older: readonly PlainObject[],
   newer: readonly PlainObject[],
   options: CancelOptions = {},
-): ObjectChange[] {
+): ChangedObject[] {
   const [before, after] = [byKey(older), byKey(newer)];
-  const changes: ObjectChange[] = [];
+  const changes: ChangedObject[] = [];
   for (const key of new Set([...before.keys(), ...after.keys()])) {
     throwIfCancelled(options.signal);
     const change = compare(before.get(key), after.get(key));
@@ -62,7 +62,7 @@ function byKey(objects: readonly PlainObject[]): Map<string, PlainObject> {
   return result;
 }
 
-function compare(older: PlainObject | undefined, newer: PlainObject | undefined): ObjectChange | undefined {
+function compare(older: PlainObject | undefined, newer: PlainObject | undefined): ChangedObject | undefined {
   const object = newer ?? older;
   if (object === undefined) return undefined;
   const loaded = [older?.load(), newer?.load()] as const;

@@ -8,7 +8,7 @@ import {
   type DocumentPath,
   formatMessage,
   formatPath,
-  formatPlace,
+  formatLocation,
   withSubject,
 } from '../../core/diagnostic.js';
 import { findFormatProgram } from '../../bundle/plain/external-format.js';
@@ -31,7 +31,7 @@ import {
   type OpenedContent,
   type Pin,
   type PlacedSource,
-  openContent,
+  openCombinedContent,
 } from '../../source/content/content.js';
 import { ContentFindingsError } from '../../source/content/content-findings.js';
 import type { SourceSession } from '../../source/session.js';
@@ -104,7 +104,7 @@ const systemNamespace = 'rukpak-system';
  * Renders deployments one by one: combines their sources, and converts them to objects by format. Problems of each
  * are among its findings. Throws OpmateError for unreadable sources, with the problems of all deployments.
  */
-export async function renderDeployments(
+export async function renderDocuments(
   { deployments, findings, ...known }: Documents,
   session: SourceSession,
   options: RenderOptions,
@@ -204,7 +204,7 @@ class Rendering extends Report {
     if (findings.length > 0) return { ...refused, findings, warnings };
     let content: OpenedContent;
     try {
-      content = await openContent(placed, this.#session, contentOptions);
+      content = await openCombinedContent(placed, this.#session, contentOptions);
     } catch (error) {
       if (!(error instanceof ContentFindingsError)) {
         const ignored = warnings.find(({ hint }) => hint === secretHint);
@@ -423,7 +423,7 @@ class Rendering extends Report {
         ? error
         : renameDirectory(error, content.directory, content.pins[0]?.ref ?? 'the content');
     return addContext(inUserTerms, {
-      subject: `${formatPlace(locateIn(this.#manifest, ['kind']))}: ${this.#title}`,
+      subject: `${formatLocation(locateIn(this.#manifest, ['kind']))}: ${this.#title}`,
       // A reference to a Secret excludes the user's own credentials.
       newHint: code === 'AUTH' && ignored ? `${formatMessage(ignored)}: ${secretHint}` : undefined,
     });

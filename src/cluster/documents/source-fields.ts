@@ -26,7 +26,7 @@ export interface ManifestDocument {
  * Opens an object for reading. Scalars that YAML reads as another type, such as `n` or an all-digit commit, are read
  * as strings with a warning: `lineAt` returns their lines.
  */
-export function openManifest(manifest: Manifest, lineAt: LineAt): ManifestDocument {
+export function openDeploymentManifest(manifest: Manifest, lineAt: LineAt): ManifestDocument {
   const diagnostics = new DiagnosticList();
   const { file } = manifest;
   const title = getTitle(manifest);

@@ -35,7 +35,7 @@ export function isGoMap(value: GoValue | undefined): value is GoMap {
 }
 
 /** Returns the value of a key; undefined if missing. */
-export function getKey(map: GoMap, key: string): GoValue | undefined {
+export function getMapValue(map: GoMap, key: string): GoValue | undefined {
   return Object.hasOwn(map, key) ? map[key] : undefined;
 }
 
@@ -220,7 +220,7 @@ export function getField(value: GoValue, name: string, args: readonly GoValue[] 
     const member = value.members.get(name);
     if (typeof member === 'function') return member(args);
     if (member !== undefined && args.length === 0) return member;
-    if (member === undefined && isGoMap(value.content)) return getKey(value.content, name) ?? null;
+    if (member === undefined && isGoMap(value.content)) return getMapValue(value.content, name) ?? null;
     throw evaluationFault(`can't evaluate field ${name} in type ${value.type}`);
   }
   if (value === null) throw evaluationFault(`nil pointer evaluating interface {}.${name}`);
@@ -228,5 +228,5 @@ export function getField(value: GoValue, name: string, args: readonly GoValue[] 
   if (args.length > 0) throw evaluationFault(`${name} is not a method but has arguments`);
   // A method of chartutil.Values, for functions that accept only plain maps.
   if (name === 'AsMap' && !Object.hasOwn(value, name)) return value;
-  return getKey(value, name) ?? null;
+  return getMapValue(value, name) ?? null;
 }

@@ -1,4 +1,4 @@
-import { type Place, createFault } from '../../core/diagnostic.js';
+import { type TextPosition, createFault } from '../../core/diagnostic.js';
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { compareBytes } from '../../core/order.js';
@@ -27,7 +27,7 @@ interface DeleteItem {
 export interface ReadDeleteItem extends DeleteItem {
   /** Target; has a tag or digest. */
   reference: RegistryReference;
-  place: Place;
+  place: TextPosition;
 }
 
 const apiVersion = 'mirror.openshift.io/v2alpha1';

@@ -1,5 +1,5 @@
 import type { VersionBounds } from '../../catalog/selection/version-bounds.js';
-import type { Place } from '../../core/diagnostic.js';
+import type { TextPosition } from '../../core/diagnostic.js';
 import { OpmateError } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
 import {
@@ -60,7 +60,7 @@ export function readItems<T extends object>(
 }
 
 /** Reads as `readItems`, and reports duplicate names. */
-export function readNamed<T extends { name: string; place: Place }>(
+export function readNamed<T extends { name: string; place: TextPosition }>(
   items: readonly Field[],
   noun: string,
   read: (item: Field) => T | undefined,

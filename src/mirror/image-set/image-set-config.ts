@@ -8,7 +8,7 @@ import type { Field } from '../../document/field.js';
 import { isRepositoryName, isTag } from '../../oci/registry/registry-names.js';
 import { getRepository } from './image-set-names.js';
 import { type HelmConfig, readHelmConfig } from '../helm/helm-config.js';
-import { type ReleaseConfig, readReleaseConfig } from '../release/release-config.js';
+import { type ReleaseConfig, readReleaseSection } from '../release/release-config.js';
 import { hasOnlyKeys, openItem, readBounds, readItems, readNamed, readPlatforms } from './config-fields.js';
 
 /** A valid `ImageSetConfiguration` of `mirror.openshift.io/v2alpha1`. */
@@ -116,7 +116,7 @@ function readRoot(root: Field, file: string, key: keyof typeof forms): ImageSetC
   const operators = readOperators(listed.operators.optionalList());
   const additionalImages = readItems(listed.additionalImages.optionalList(), readAdditionalImage);
   const helm = readHelmConfig(listed.helm);
-  const releases = listed.platform.isPresent ? readReleaseConfig(listed.platform) : undefined;
+  const releases = listed.platform.isPresent ? readReleaseSection(listed.platform) : undefined;
   const blocked = key === 'mirror' ? root.field(key).field('blockedImages').optionalList() : [];
   const hasItems = ({ value }: Field): boolean => Array.isArray(value) && value.length > 0;
   const hasImages = [listed.operators, listed.additionalImages].some(hasItems);

@@ -41,12 +41,12 @@ export interface ClusterResourceOptions {
 /** The mirrored content that manifests of a cluster depend on. */
 export interface MirroredSet<T extends MirroredName = MirroredName> {
   images: readonly T[];
-  catalogs: readonly MirroredCatalog[];
+  catalogs: readonly ResourceCatalog[];
   releases?: readonly MirroredRelease[] | undefined;
 }
 
 /** A mirrored catalog. */
-export interface MirroredCatalog extends Pick<PlannedCatalog, 'destination' | 'name'> {
+export interface ResourceCatalog extends Pick<PlannedCatalog, 'destination' | 'name'> {
   /** Set for a sqlite index, which OLM v1 does not support. */
   isDatabase?: boolean | undefined;
   operator: { catalog: string; targetCatalogSourceTemplate?: string | undefined };
@@ -82,7 +82,7 @@ export function encodeClusterResources(
   }
   for (const [file, text] of releaseResources(plan, options)) files.set(file, text);
   requireOneCatalog(catalogName, plan.catalogs.length);
-  const owners = new Map<string, MirroredCatalog>();
+  const owners = new Map<string, ResourceCatalog>();
   for (const catalog of plan.catalogs) {
     const suffix = getObjectSuffix(catalog, prefix);
     const other = owners.get(suffix);
@@ -160,7 +160,7 @@ export function requireObjectNames(
 }
 
 /** Returns the annotation that maps a mirrored catalog to its source; none for a local one, which has no reference elsewhere. */
-function nameSource({ operator: { catalog } }: MirroredCatalog): Record<string, string> {
+function nameSource({ operator: { catalog } }: ResourceCatalog): Record<string, string> {
   const reference = findReference(catalog);
   if (reference?.transport !== 'docker') return {};
   return { [sourceAnnotation]: formatReference(reference) };
@@ -226,7 +226,7 @@ export function isObjectPrefix(text: string): boolean {
 }
 
 /** Returns the names of a catalog's objects without `cs-` or `cc-`: end of its path and start of its tag, as DNS label. */
-function getObjectSuffix({ name: { tag }, destination }: MirroredCatalog, prefix: string): string {
+function getObjectSuffix({ name: { tag }, destination }: ResourceCatalog, prefix: string): string {
   const last = destination.slice(destination.lastIndexOf('/') + 1, destination.lastIndexOf(':'));
   const label = (text: string): string => text.toLowerCase().replace(/[^a-z0-9-]/g, '-');
   const short = label(tag.slice(0, maxTagLength)) || '0';

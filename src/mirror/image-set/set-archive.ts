@@ -39,7 +39,7 @@ interface ArchiveImageSetOptions {
  * Writes an image set into an archive. If the set allows it, images with unavailable content are skipped, and the archive
  * is restarted with what it has. Throws errors of `writeArchiveSet`.
  */
-export async function archiveImageSet(
+export async function writeImageSetArchive(
   set: ArchivableSet,
   directory: string,
   options: ArchiveImageSetOptions,

@@ -19,7 +19,7 @@ import { openSource } from '../../source/source.js';
 import { isDatabaseFile } from '../../sqlite/schema/database.js';
 
 /** A catalog opened for mirroring. */
-export interface OpenedCatalog {
+export interface OpenedSource {
   catalog: Catalog;
   /** Source image, by digest; undefined for a local catalog. */
   image: Reference | undefined;
@@ -42,7 +42,7 @@ export interface OpenCatalogOptions {
 export async function openCatalogImage(
   reference: Reference,
   options: OpenCatalogOptions,
-): Promise<OpenedCatalog> {
+): Promise<OpenedSource> {
   const { session, platformPattern } = options;
   const { pinned, platform } = await withOpen(openReference(reference, session), async (opened) => {
     const { descriptor, bytes } = await opened.repository.getManifest(opened.reference, session);
@@ -64,7 +64,7 @@ export async function openCatalogImage(
 }
 
 /** Opens the catalog in a directory or database file. Throws OpmateError. */
-export async function openLocalCatalog(file: string, session: Session): Promise<OpenedCatalog> {
+export async function openLocalCatalog(file: string, session: Session): Promise<OpenedSource> {
   const source = await openSource(file, session, { bundles: false, catalogs: true });
   if (source.kind !== 'catalog') throw new OpmateError('INTERNAL', 'not a catalog', { subject: file });
   return { catalog: source.catalog, image: undefined, close: () => source.close() };
@@ -91,10 +91,10 @@ async function openUnpacked(
   reference: Reference,
   { inside, outside }: { inside: string; outside: string | undefined },
   session: Session,
-): Promise<OpenedCatalog> {
+): Promise<OpenedSource> {
   const { limits, logger, signal } = session;
   const root = path.posix.normalize(`/${inside}`).replace(/^\/|\/$/g, '');
-  const openAt = async (target: string): Promise<OpenedCatalog> => {
+  const openAt = async (target: string): Promise<OpenedSource> => {
     await withImage(reference, session, (image) =>
       fillDirectory(target, async (staging) => {
         const unpacked = stagingBeside(staging);

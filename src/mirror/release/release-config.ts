@@ -1,4 +1,4 @@
-import type { Place } from '../../core/diagnostic.js';
+import type { TextPosition } from '../../core/diagnostic.js';
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
 import { type RegistryReference, parseReference } from '../../core/reference.js';
@@ -13,7 +13,7 @@ import {
 } from '../image-set/config-fields.js';
 
 /** The releases of an image set: `mirror.platform`. */
-export type ReleaseConfig = NonNullable<ReturnType<typeof readReleaseConfig>>;
+export type ReleaseConfig = NonNullable<ReturnType<typeof readReleaseSection>>;
 
 /** Architectures of published releases. */
 export const releaseArchitectures = ['amd64', 'arm64', 'ppc64le', 's390x', 'multi'] as const;
@@ -27,7 +27,7 @@ const keys = ['graph', 'channels', 'architectures', 'platforms', 'release', 'kub
  * Reads the section; undefined if it asks for no release and no graph image. Reports errors to the document's
  * diagnostics. (Source: oc-mirror v2.)
  */
-export function readReleaseConfig(section: Field) {
+export function readReleaseSection(section: Field) {
   const fields = section.object(keys);
   if (fields === undefined || Object.keys(section.jsonObject() ?? {}).length === 0) return undefined;
   const items = fields.channels.optionalList();
@@ -69,7 +69,7 @@ function getArchitectures(
   return known.length > 0 ? [...new Set(known)] : ['amd64'];
 }
 
-function readChannel(item: Field): (ChannelRequest & { place: Place }) | undefined {
+function readChannel(item: Field): (ChannelRequest & { place: TextPosition }) | undefined {
   const keys = ['name', 'type', 'minVersion', 'maxVersion', 'shortestPath', 'full'] as const;
   const fields = openItem(item, keys, 'name');
   if (fields === undefined) return undefined;

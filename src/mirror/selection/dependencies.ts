@@ -14,7 +14,7 @@ import {
   type GrowingCatalog,
   createGrowingCatalog,
   formatVersionRange,
-  toKey,
+  joinKey,
 } from './growing-catalog.js';
 
 /** Handling of dependencies of selected bundles that are not selected. */
@@ -68,7 +68,7 @@ export async function closeDependencies(
   const check = async (bundle: SelectedBundle, need: Need): Promise<void> => {
     if (mode === 'add') await provide(need, bundle);
     if (offers.meets(need)) return;
-    const key = toKey(bundle.source.name, bundle.package, need.text);
+    const key = joinKey(bundle.source.name, bundle.package, need.text);
     getOrAdd(missing, key, () => ({ need, bundles: [] })).bundles.push(bundle);
   };
   // The queue grows. Named packages come first, as they leave no choice, and may provide APIs.
@@ -103,7 +103,7 @@ export async function closeDependencies(
     const needs = new Map<string, Need[]>();
     await source.index(options, (key, matches) => needs.set(key, matches));
     for (const bundle of facts.bundles) {
-      const key = toKey(bundle.package, bundle.name);
+      const key = joinKey(bundle.package, bundle.name);
       select(source, bundle, { apis: source.getApis(key), needs: needs.get(key) ?? [] }, []);
     }
   }

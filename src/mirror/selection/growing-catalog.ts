@@ -146,7 +146,7 @@ export function createGrowingCatalog(origin: DependencyCatalog, file: string) {
     if (known !== undefined) return known;
     const bundles = new Map<string, BundleOffer>();
     for (const bundle of model.bundles.values()) {
-      const apis = getApis(toKey(name, bundle.name));
+      const apis = getApis(joinKey(name, bundle.name));
       bundles.set(bundle.name, {
         bundle,
         offer: { package: name, version: readBundleVersion(bundle), apis },
@@ -193,7 +193,7 @@ export function createGrowingCatalog(origin: DependencyCatalog, file: string) {
     const known = new Map<string, string>();
     for await (const meta of catalog.metas({ signal, withoutManifests: true })) {
       if (meta.schema !== schemas.bundle) continue;
-      const key = toKey(meta.package, meta.name);
+      const key = joinKey(meta.package, meta.name);
       if (apisByBundle.has(key)) continue;
       const { apis, needs } = readProperties(meta.value, onNeeds !== undefined);
       if (needs.length > 0) onNeeds?.(key, needs);
@@ -252,6 +252,6 @@ function containsAll({ bundles }: PackageModel, names: Iterable<string>): boolea
 }
 
 /** Returns a key of names. */
-export function toKey(...parts: string[]): string {
+export function joinKey(...parts: string[]): string {
   return parts.join('\0');
 }

@@ -62,7 +62,7 @@ function findDisplayName(blob: BundleBlob): string | undefined {
 }
 
 /** Throws OpmateError NOT_FOUND, with the nearest name, for a missing package. */
-export function requirePackage(facts: CatalogFacts, packageName: string, catalog: string): void {
+export function requirePackageName(facts: CatalogFacts, packageName: string, catalog: string): void {
   const names = facts.packages.map(({ name }) => name);
   if (!names.includes(packageName)) throw notFound('package', packageName, names, { scope: catalog });
 }
@@ -77,7 +77,7 @@ export function listVersions(
   channelName: string,
   catalog: string,
 ): string[] {
-  requirePackage(facts, packageName, catalog);
+  requirePackageName(facts, packageName, catalog);
   const channels = facts.channels.filter((channel) => channel.package === packageName);
   const channel = channels.find(({ name }) => name === channelName);
   if (channel === undefined) {

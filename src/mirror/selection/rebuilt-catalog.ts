@@ -20,7 +20,7 @@ import {
   type BuiltImage,
   buildImage,
   chooseBases,
-  buildIndex,
+  createImageIndex,
   openBases,
   readWholeConfig,
 } from '../../oci/image/image-builder.js';
@@ -89,7 +89,7 @@ export async function rebuildCatalog(
     const layers = new Map<string, LayerFile>();
     const images: BuiltImage[] = [];
     for (const [position, image] of bases.images.entries()) {
-      const place = places[position] as CatalogPlace;
+      const place = places[position] as ImageChanges;
       const key = JSON.stringify([place.directory, place.removed, place.caches]);
       const file = path.join(directory, `layer-${layers.size}`);
       const layer =
@@ -98,7 +98,7 @@ export async function rebuildCatalog(
       images.push(await buildOn(image, place, layer, { hasCache: cache !== undefined, signal }));
     }
     for (const name of ['catalog', 'cache']) await rm(path.join(directory, name), { force: true });
-    const index = bases.isIndex ? buildIndex(images) : undefined;
+    const index = bases.isIndex ? createImageIndex(images) : undefined;
     const root = index?.descriptor ?? (images[0] as BuiltImage).descriptor;
     return {
       digest: root.digest,
@@ -125,7 +125,7 @@ async function openChosenBases(
 }
 
 /** Changes to an image; paths are relative to its root. */
-export interface CatalogPlace {
+export interface ImageChanges {
   /** Name of the image. */
   name: string;
   /** Directory of the new catalog. */
@@ -142,7 +142,7 @@ export interface CatalogPlace {
 
 const usualCache = '/tmp/cache';
 
-export function locateCatalog(image: Image, logger: Logger): CatalogPlace {
+export function locateCatalog(image: Image, logger: Logger): ImageChanges {
   const { labels, name, config } = image;
   const configs = labels[imageLabels.configs];
   const database = labels[imageLabels.database];
@@ -210,7 +210,7 @@ const opaqueMarker = '.wh..wh..opq';
 const whiteoutPrefix = '.wh.';
 
 function listLayerEntries(
-  { directory, removed, caches }: CatalogPlace,
+  { directory, removed, caches }: ImageChanges,
   files: readonly StoredFile[],
   cache: readonly StoredFile[] | undefined,
 ): TarInput[] {
@@ -302,7 +302,7 @@ async function writeCatalogFiles(
 
 async function buildOn(
   base: Image,
-  place: CatalogPlace,
+  place: ImageChanges,
   layer: LayerFile,
   { hasCache, ...options }: CancelOptions & { hasCache: boolean },
 ): Promise<BuiltImage> {

@@ -5,10 +5,10 @@ import {
   type RequestPlace,
   emptyFilter,
 } from '../../catalog/selection/catalog-filter.js';
-import { filterCatalog } from '../../catalog/selection/filter-catalog.js';
+import { applyFilter } from '../../catalog/selection/filter-catalog.js';
 import { type CatalogSelection, wholeCatalog } from '../../catalog/selection/selection.js';
 import type { VersionBounds } from '../../catalog/selection/version-bounds.js';
-import type { Place } from '../../core/diagnostic.js';
+import type { TextPosition } from '../../core/diagnostic.js';
 import type { CatalogFacts } from '../../model/facts.js';
 import { type OperatorConfig, hasBounds } from '../image-set/image-set-config.js';
 
@@ -21,7 +21,7 @@ import { type OperatorConfig, hasBounds } from '../image-set/image-set-config.js
  *   version if minimum and maximum are equal
  *
  * `also` are further bundles, whose channels are kept along the upgrade chain down to them. Throws errors of
- * `filterCatalog`. (Source: oc-mirror v2.)
+ * `applyFilter`. (Source: oc-mirror v2.)
  */
 export function selectOperators(
   facts: CatalogFacts,
@@ -30,7 +30,7 @@ export function selectOperators(
   also: ChannelBundles = new Map(),
 ): CatalogSelection {
   if (operator.full && operator.packages === undefined) return wholeCatalog(facts);
-  return filterCatalog(facts, toFilter(operator, file, also), { catalog: operator.catalog });
+  return applyFilter(facts, toFilter(operator, file, also), { catalog: operator.catalog });
 }
 
 function toFilter(
@@ -39,10 +39,10 @@ function toFilter(
   also: ChannelBundles,
 ): CatalogFilter {
   const filter: CatalogFilter = { ...emptyFilter(), keep: 'chain', lostDefault: 'refuse', also };
-  const toWhere = ({ line, column }: Place): RequestPlace => ({ file, line, column });
+  const toWhere = ({ line, column }: TextPosition): RequestPlace => ({ file, line, column });
   const addCriteria = (
     { name, channel }: { name?: string; channel?: string },
-    bounds: VersionBounds & { place: Place },
+    bounds: VersionBounds & { place: TextPosition },
   ): void => {
     if (full) return;
     const criteria = toCriteria(bounds);

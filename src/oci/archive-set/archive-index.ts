@@ -12,7 +12,7 @@ import { openJson } from '../../document/document.js';
 import { quoteShort } from '../../document/field.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { readRegularFile } from '../../files/read-file.js';
-import { type NamedImage, getLayout, maxParts } from './archive-layout.js';
+import { type ArchiveImage, getLayout, maxParts } from './archive-layout.js';
 import { signDetached, verifyDetached } from '../../trust/signing-key.js';
 import { isRepositoryName, isTag } from '../registry/registry-names.js';
 import { writeNewFile } from '../../files/write-new-file.js';
@@ -52,7 +52,7 @@ export interface ArchiveIndex {
   /** Repositories of the target registry that have these blobs, by digest; from an inventory only. */
   holders?: ReadonlyMap<string, string> | undefined;
   /** Images by name: `repository:tag`, or `repository@digest` if untagged. */
-  images: readonly NamedImage[];
+  images: readonly ArchiveImage[];
   /** Text of the lock that the archive was made from. */
   lock: string;
 }
@@ -77,7 +77,7 @@ export function getArchiveBase({ id, blobs, inBase, holders }: ArchiveIndex): Ar
 }
 
 /** Returns the ID of an archive set: a digest of all that does not depend on the division into parts. */
-export function getId(index: Omit<ArchiveIndex, 'id' | 'parts'>): string {
+export function computeSetId(index: Omit<ArchiveIndex, 'id' | 'parts'>): string {
   const { base = '', blobs, inBase, holders, images, lock } = index;
   const sizes = (items: ReadonlyMap<string, number | { size: number }>) =>
     sortedByBytes(items.keys()).map((digest) => {
@@ -116,7 +116,7 @@ export function encodeArchiveIndex(index: ArchiveIndex): string {
 }
 
 /** Compares images by repository, tag and digest. */
-export function compareImages(a: NamedImage, b: NamedImage): number {
+export function compareImages(a: ArchiveImage, b: ArchiveImage): number {
   return (
     compareBytes(a.repository, b.repository) ||
     compareBytes(a.tag ?? '', b.tag ?? '') ||
@@ -231,7 +231,7 @@ export function parseArchiveIndex(
     const holder = blob.repository.optionalMatching(isRepositoryName, 'a repository name');
     if (holder !== undefined) holders.set(digest, holder);
   }
-  const images = fields.images.list(maxItems).map((item): NamedImage => {
+  const images = fields.images.list(maxItems).map((item): ArchiveImage => {
     const image = item.object(['repository', 'tag', 'mediaType', 'digest', 'size'], { unknown: 'ignore' });
     return {
       repository: image.repository.matching(isRepositoryName, 'a repository name'),
@@ -258,7 +258,7 @@ export function parseArchiveIndex(
     }
   }
   getLayout(parts, blobs, images, file);
-  if (index.id !== getId(index)) {
+  if (index.id !== computeSetId(index)) {
     throw new OpmateError('INVALID', `content does not match ID ${index.id}`, {
       about: file,
       hint: 'copy the index again: it is damaged or was edited',
@@ -267,6 +267,6 @@ export function parseArchiveIndex(
   return index;
 }
 
-function imageFields({ repository, tag, descriptor: { mediaType, digest, size } }: NamedImage): object {
+function imageFields({ repository, tag, descriptor: { mediaType, digest, size } }: ArchiveImage): object {
   return { repository, ...(tag !== undefined && { tag }), mediaType, digest, size };
 }

@@ -34,7 +34,7 @@ export interface PartLayout {
   tail: Buffer;
 }
 
-export interface NamedImage {
+export interface ArchiveImage {
   repository: string;
   tag: string | undefined;
   descriptor: Descriptor;
@@ -75,7 +75,7 @@ export function blobHeader({ digest, size }: { digest: string; size: number }): 
 }
 
 /** Returns the entries of index.json, named as `opmate oci serve` names them. */
-export function getEntries(images: readonly NamedImage[]): Descriptor[] {
+export function getEntries(images: readonly ArchiveImage[]): Descriptor[] {
   return images.map(({ repository, tag, descriptor: { mediaType, digest, size } }) => ({
     mediaType,
     digest,
@@ -93,7 +93,7 @@ export function getEntries(images: readonly NamedImage[]): Descriptor[] {
  */
 export function divideBlobs(
   blobs: readonly { digest: string; size: number }[],
-  images: readonly NamedImage[],
+  images: readonly ArchiveImage[],
   partBytes: number,
 ): PartLayout[] {
   const sorted = [...blobs].sort((a, b) => compareBytes(a.digest, b.digest));
@@ -146,7 +146,7 @@ export function getPartSize(blob: { digest: string; size: number }): number {
 export function getLayout(
   parts: readonly { file: string; size: number }[],
   blobs: ReadonlyMap<string, { size: number; part: number; offset: number }>,
-  images: readonly NamedImage[],
+  images: readonly ArchiveImage[],
   file: string,
 ): PartLayout[] {
   const invalid = (problem: string) => new OpmateError('INVALID', problem, { about: file });
@@ -192,7 +192,7 @@ function blobPath(digest: string): string {
 }
 
 /** Returns the files that make the tar an OCI layout, and its end. */
-function lastTail(images: readonly NamedImage[]): Buffer {
+function lastTail(images: readonly ArchiveImage[]): Buffer {
   const list = { schemaVersion: 2, mediaType: mediaTypes.ociIndex, manifests: getEntries(images) };
   const index = Buffer.from(JSON.stringify(list));
   if (index.length > maxImageListBytes) {

@@ -30,12 +30,12 @@ import {
   compareImages,
   encodeArchiveIndex,
   findNameProblem,
-  getId,
+  computeSetId,
   maxArchiveIndexBytes,
   maxItems,
 } from './archive-index.js';
 import {
-  type NamedImage,
+  type ArchiveImage,
   type PartLayout,
   type PlacedBlob,
   blobHeader,
@@ -170,7 +170,7 @@ function planArchive(
     ...{ base: inBase.size === 0 ? undefined : base?.id, blobs: new Map(placed), inBase },
     ...{ holders: holders.size === 0 ? undefined : holders, images: sorted, lock },
   };
-  const id = getId(unnamed);
+  const id = computeSetId(unnamed);
   const index = { ...unnamed, id, parts: parts.map(({ file, size }) => ({ file, size, sha256: '' })) };
   const indexBytes = Buffer.byteLength(encodeArchiveIndex(index)) + 64 * parts.length;
   if (indexBytes > maxArchiveIndexBytes) {
@@ -183,8 +183,8 @@ function planArchive(
 function nameImages(
   images: readonly ArchivedImage[],
   findSize: (digest: string) => number | undefined,
-): NamedImage[] {
-  const named = new Map<string, NamedImage>();
+): ArchiveImage[] {
+  const named = new Map<string, ArchiveImage>();
   for (const { repository, tag, root } of images) {
     const { mediaType, digest, size } = root;
     const subject = `${repository}${tag === undefined ? `@${digest}` : `:${tag}`}`;

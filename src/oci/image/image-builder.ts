@@ -228,11 +228,11 @@ export async function pushImageIndex(
   options: CancelOptions = {},
 ): Promise<Descriptor> {
   for (const image of images) await pushImage(target, image.descriptor.digest, image, options);
-  return target.putManifest(reference, buildIndex(images).bytes, mediaTypes.ociIndex, options);
+  return target.putManifest(reference, createImageIndex(images).bytes, mediaTypes.ociIndex, options);
 }
 
 /** Returns the index of images of several platforms. Its bytes depend on the images only. */
-export function buildIndex(images: readonly BuiltImage[]): ManifestContent {
+export function createImageIndex(images: readonly BuiltImage[]): ManifestContent {
   const manifests = images.map(({ descriptor, platform }) => ({ ...descriptor, platform }));
   const index: ImageIndex = { schemaVersion: 2, mediaType: mediaTypes.ociIndex, manifests };
   const bytes = Buffer.from(JSON.stringify(index));
@@ -242,7 +242,7 @@ export function buildIndex(images: readonly BuiltImage[]): ManifestContent {
 /** Returns the descriptor of a stored image, or of the index of several. */
 export function describeImages(images: readonly BuiltImage[]): Descriptor {
   const [first, ...others] = images;
-  return first !== undefined && others.length === 0 ? first.descriptor : buildIndex(images).descriptor;
+  return first !== undefined && others.length === 0 ? first.descriptor : createImageIndex(images).descriptor;
 }
 
 /** Fields that this module writes itself. */

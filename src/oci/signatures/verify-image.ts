@@ -5,7 +5,7 @@ import { atomicSignatureType, parseSimpleSigning, requireSignedDigest } from '..
 import { verifySignedMessage } from '../../trust/openpgp.js';
 import {
   type PolicyRequirement,
-  type PolicyRule,
+  type SignatureRule,
   type SignaturePolicy,
   findRule,
 } from '../../trust/policy.js';
@@ -117,7 +117,7 @@ async function listImages(
 async function judge(
   repository: Repository,
   digest: string,
-  { requirements, scope }: PolicyRule,
+  { requirements, scope }: SignatureRule,
   options: VerifyImageOptions,
 ): Promise<Verdict> {
   const reasons: string[] = [];

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { OpmateError } from '../../core/errors.js';
 import { type Version, compareVersions, parseVersion, tryParse } from '../../core/semver.js';
 import { compareBytes } from '../../core/order.js';
-import type { DocumentPath, Place } from '../../core/diagnostic.js';
+import type { DocumentPath, TextPosition } from '../../core/diagnostic.js';
 import { decodeFile, parseYamlFile } from '../../document/document.js';
 import type { JsonValue } from '../../document/json.js';
 import { getObject, getText, getValue } from '../../document/json-fields.js';
@@ -11,7 +11,7 @@ import { parseYamlWithPlaces } from '../../document/yaml.js';
 import { listDirectory } from '../../files/file-status.js';
 import { readRegularFile } from '../../files/read-file.js';
 import { bundleKeys } from '../../model/bundle-keys.js';
-import { type Repository, isFile, pathIn } from '../repository.js';
+import { type OperatorRepository, isFile, pathIn } from '../repository.js';
 
 /** Content of a YAML file that checks look at. */
 export interface CheckedFile {
@@ -20,7 +20,7 @@ export interface CheckedFile {
   /** Null for a file that is missing. */
   value: JsonValue;
   /** Returns the place of a path, or of its nearest parent. */
-  findPlace(path: DocumentPath): Partial<Place>;
+  findPlace(path: DocumentPath): Partial<TextPosition>;
 }
 
 /** A bundle of a repository as its checks see it. */
@@ -57,7 +57,7 @@ export async function readCheckedFile(file: string): Promise<CheckedFile> {
 
 /** Reads a bundle of a repository. Its ClusterServiceVersion may be unreadable; throws OpmateError for other files. */
 export async function readCheckedBundle(
-  repository: Repository,
+  repository: OperatorRepository,
   operator: string,
   version: string,
 ): Promise<CheckedBundle> {
@@ -117,19 +117,19 @@ function splitCsvName(csv: CheckedFile): { name: string; version: string } {
 }
 
 /** Returns an annotation of `annotations.yaml`; empty if missing. */
-export function getAnnotation({ annotations }: CheckedBundle, key: string): string {
+export function getBundleAnnotation({ annotations }: CheckedBundle, key: string): string {
   const value = getValue(annotations.value, 'annotations', key);
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : getText(value);
 }
 
 /** Returns the package of a bundle; empty if missing. */
 export function getPackageName(bundle: CheckedBundle): string {
-  return getAnnotation(bundle, bundleKeys.package);
+  return getBundleAnnotation(bundle, bundleKeys.package);
 }
 
 /** Returns the channels of a bundle. */
 export function getChannels(bundle: CheckedBundle): string[] {
-  const text = getAnnotation(bundle, bundleKeys.channels);
+  const text = getBundleAnnotation(bundle, bundleKeys.channels);
   return text === '' ? [] : [...new Set(text.split(',').map((name) => name.trim()))];
 }
 

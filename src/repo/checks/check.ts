@@ -39,7 +39,7 @@ interface FindingDetails {
 }
 
 /** Receives the findings of one check. */
-export type Report = (severity: Severity, problem: string, details?: FindingDetails) => void;
+export type ReportFinding = (severity: Severity, problem: string, details?: FindingDetails) => void;
 
 interface CheckTraits {
   /** Name in operator-pipelines. */
@@ -58,17 +58,17 @@ export type Check = CheckTraits &
         run(
           bundle: CheckedBundle,
           operator: CheckedOperator,
-          report: Report,
+          report: ReportFinding,
           context: CheckContext,
         ): void | Promise<void>;
       }
     | {
         of: 'operator';
-        run(operator: CheckedOperator, report: Report, context: CheckContext): void | Promise<void>;
+        run(operator: CheckedOperator, report: ReportFinding, context: CheckContext): void | Promise<void>;
       }
     | {
         of: 'catalog';
-        run(catalog: CheckedCatalog, report: Report, context: CheckContext): void | Promise<void>;
+        run(catalog: CheckedCatalog, report: ReportFinding, context: CheckContext): void | Promise<void>;
       }
   );
 

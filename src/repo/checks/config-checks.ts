@@ -5,7 +5,7 @@ import { joinNames } from '../../core/suggest.js';
 import type { JsonObject } from '../../document/json.js';
 import { getObjects, getText, getTexts } from '../../document/json-fields.js';
 import type { CheckedBundle, CheckedFile } from './bundle-model.js';
-import { type Check, type CheckedOperator, type Report, placeIn } from './check.js';
+import { type Check, type CheckedOperator, type ReportFinding, placeIn } from './check.js';
 import { type Shape, ciShape, findViolations, releaseShape } from './schema.js';
 
 /** Channels that semver templates may name in a release. */
@@ -15,14 +15,14 @@ function getMappings({ config }: CheckedOperator): JsonObject[] {
   return getObjects(config.value, 'fbc', 'catalog_mapping');
 }
 
-function reportViolations(file: CheckedFile, shape: Shape, report: Report): void {
+function reportViolations(file: CheckedFile, shape: Shape, report: ReportFinding): void {
   for (const { path, problem, hint } of findViolations(file.value, shape)) {
     const subject = formatPath(path);
     report('error', subject === '' ? problem : `${subject}: ${problem}`, placeIn(file, path, hint));
   }
 }
 
-function checkCatalogUsage(operator: CheckedOperator, report: Report): void {
+function checkCatalogUsage(operator: CheckedOperator, report: ReportFinding): void {
   const uses = getMappings(operator).flatMap((mapping, index) =>
     [...new Set(getTexts(mapping, 'catalog_names'))].map((catalog) => ({
       catalog,
@@ -41,7 +41,7 @@ function checkCatalogUsage(operator: CheckedOperator, report: Report): void {
 }
 
 /** Reports whether a bundle may be released as its `release-config.yaml` says. */
-function checkReleaseConfig(bundle: CheckedBundle, operator: CheckedOperator, report: Report): void {
+function checkReleaseConfig(bundle: CheckedBundle, operator: CheckedOperator, report: ReportFinding): void {
   const { releaseConfig } = bundle;
   if (releaseConfig === undefined) return;
   if (!operator.isFbc) {

@@ -7,7 +7,7 @@ import { readRegularFile } from '../../files/read-file.js';
 import { throwFileError } from '../../core/errors.js';
 import { getCatalogLevel } from '../catalog-level.js';
 import type { CheckedBundle } from './bundle-model.js';
-import type { Check, CheckContext, CheckedCatalog, CheckedOperator, Report } from './check.js';
+import type { Check, CheckContext, CheckedCatalog, CheckedOperator, ReportFinding } from './check.js';
 
 /** Maximum size of a manifest. */
 const maxManifestSize = 16 * 1024 * 1024;
@@ -15,7 +15,7 @@ const maxManifestSize = 16 * 1024 * 1024;
 async function checkNetworkPolicy(
   bundle: CheckedBundle,
   _operator: CheckedOperator,
-  report: Report,
+  report: ReportFinding,
 ): Promise<void> {
   for (const name of bundle.manifests.filter((file) => /\.(?:ya?ml|json)$/i.test(file))) {
     const file = path.join(bundle.directory, 'manifests', name);
@@ -36,7 +36,7 @@ async function checkNetworkPolicy(
 /** Reports bundle images outside of `allowed_bundle_registries`. A prefix ends at a component of a name. */
 function checkBundleImages(
   catalog: CheckedCatalog,
-  report: Report,
+  report: ReportFinding,
   { repositoryConfig }: CheckContext,
 ): void {
   const allowed = getTexts(repositoryConfig.value, 'allowed_bundle_registries');
@@ -58,7 +58,7 @@ function checkBundleImages(
   });
 }
 
-function checkBundleObjects(catalog: CheckedCatalog, report: Report): void {
+function checkBundleObjects(catalog: CheckedCatalog, report: ReportFinding): void {
   if (getCatalogLevel(catalog.catalog) === 'none') return;
   const wrong = catalog.bundles.filter(({ hasBundleObject }) => hasBundleObject);
   const [first] = wrong;

@@ -4,7 +4,7 @@ import { capabilityLevels, standardCategories } from '../../bundle/validate/oper
 import { type JsonValue, isJsonObject } from '../../document/json.js';
 import { getText, getValue } from '../../document/json-fields.js';
 import type { CheckedBundle } from './bundle-model.js';
-import { type Check, type CheckedOperator, type Report, placeIn } from './check.js';
+import { type Check, type CheckedOperator, type ReportFinding, placeIn } from './check.js';
 
 /** A field that a ClusterServiceVersion must or should have. */
 interface RequiredField {
@@ -111,7 +111,7 @@ const fields: readonly RequiredField[] = [
   },
 ];
 
-function checkRequiredFields(bundle: CheckedBundle, _operator: CheckedOperator, report: Report): void {
+function checkRequiredFields(bundle: CheckedBundle, _operator: CheckedOperator, report: ReportFinding): void {
   const csv = bundle.getCsv();
   for (const { path, isValid, expected, isRequired = false } of fields) {
     const value = getValue(csv.value, ...path) ?? null;

@@ -2,9 +2,9 @@ import { quoteGo } from '../../core/go-json-quote.js';
 import { joinNames } from '../../core/suggest.js';
 import { getText, getValue } from '../../document/json-fields.js';
 import type { CheckedBundle } from './bundle-model.js';
-import { type Check, type CheckedOperator, type Report, placeIn } from './check.js';
+import { type Check, type CheckedOperator, type ReportFinding, placeIn } from './check.js';
 import {
-  type UpdateGraph,
+  type ChannelUpdates,
   buildUpdateGraph,
   listOperatorChannels,
   updateGraphModes,
@@ -12,7 +12,7 @@ import {
 
 const formatBundle = ({ operator, version }: CheckedBundle): string => `${operator}/${version}`;
 
-function checkDangling(operator: CheckedOperator, report: Report): void {
+function checkDangling(operator: CheckedOperator, report: ReportFinding): void {
   for (const channel of listOperatorChannels(operator)) {
     const { bundles, edges } = buildUpdateGraph(operator, channel);
     const dangling = bundles.slice(0, -1).filter((bundle) => (edges.get(bundle) ?? []).length === 0);
@@ -25,7 +25,7 @@ function checkDangling(operator: CheckedOperator, report: Report): void {
   }
 }
 
-function checkLoop(operator: CheckedOperator, report: Report): void {
+function checkLoop(operator: CheckedOperator, report: ReportFinding): void {
   for (const channel of listOperatorChannels(operator)) {
     const edge = findBackEdge(buildUpdateGraph(operator, channel));
     if (edge === undefined) continue;
@@ -37,7 +37,7 @@ function checkLoop(operator: CheckedOperator, report: Report): void {
 }
 
 /** Returns an edge that closes a cycle. Linear time, without recursion. */
-function findBackEdge({ bundles, edges }: UpdateGraph): [CheckedBundle, CheckedBundle] | undefined {
+function findBackEdge({ bundles, edges }: ChannelUpdates): [CheckedBundle, CheckedBundle] | undefined {
   const state = new Map<CheckedBundle, 'open' | 'done'>();
   for (const root of bundles) {
     const path: { bundle: CheckedBundle; next: number }[] = [{ bundle: root, next: 0 }];
@@ -59,7 +59,7 @@ function findBackEdge({ bundles, edges }: UpdateGraph): [CheckedBundle, CheckedB
   return undefined;
 }
 
-function checkUpgradeGraph({ config, directory }: CheckedOperator, report: Report): void {
+function checkUpgradeGraph({ config, directory }: CheckedOperator, report: ReportFinding): void {
   const mode = getValue(config.value, 'updateGraph');
   const file = config.value === null ? directory : config.file;
   if (mode === undefined || mode === null || mode === '') {
@@ -77,7 +77,7 @@ function checkUpgradeGraph({ config, directory }: CheckedOperator, report: Repor
   }
 }
 
-function checkUsingFbc(bundle: CheckedBundle, operator: CheckedOperator, report: Report): void {
+function checkUsingFbc(bundle: CheckedBundle, operator: CheckedOperator, report: ReportFinding): void {
   const isFirst = operator.bundles.length <= 1;
   const hint = isFirst
     ? 'start with file-based catalogs: set fbc.enabled in ci.yaml'
@@ -86,7 +86,7 @@ function checkUsingFbc(bundle: CheckedBundle, operator: CheckedOperator, report:
 }
 
 /** Reports bundles with a skip range and without `replaces`, unless each is alone in its channels. */
-function checkPrunedGraph(bundle: CheckedBundle, operator: CheckedOperator, report: Report): void {
+function checkPrunedGraph(bundle: CheckedBundle, operator: CheckedOperator, report: ReportFinding): void {
   const csv = bundle.getCsv();
   const range = getText(csv.value, 'metadata', 'annotations', 'olm.skipRange');
   if (range === '' || getText(csv.value, 'spec', 'replaces') !== '') return;

@@ -4,10 +4,10 @@ import { joinNames } from '../../core/suggest.js';
 import { sortedByBytes } from '../../core/order.js';
 import { bundleKeys } from '../../model/bundle-keys.js';
 import { type CheckedBundle, getPackageName } from './bundle-model.js';
-import { type Check, type CheckedOperator, type Report, placeIn } from './check.js';
+import { type Check, type CheckedOperator, type ReportFinding, placeIn } from './check.js';
 
 /** Compares the package of a bundle with its ClusterServiceVersion, its directory and other bundles. */
-function checkOperatorName(bundle: CheckedBundle, operator: CheckedOperator, report: Report): void {
+function checkOperatorName(bundle: CheckedBundle, operator: CheckedOperator, report: ReportFinding): void {
   const { annotations } = bundle;
   const packagePlace = placeIn(annotations, ['annotations', bundleKeys.package]);
   const packageName = getPackageName(bundle);
@@ -35,7 +35,7 @@ function checkOperatorName(bundle: CheckedBundle, operator: CheckedOperator, rep
   }
 }
 
-function readName(bundle: CheckedBundle, report: Report): string | undefined {
+function readName(bundle: CheckedBundle, report: ReportFinding): string | undefined {
   try {
     return bundle.getCsvName().name;
   } catch (error) {
@@ -50,7 +50,7 @@ function compareWithOthers(
   what: string,
   name: string,
   others: readonly string[],
-  report: Report,
+  report: ReportFinding,
   place: ReturnType<typeof placeIn>,
 ): void {
   const names = sortedByBytes(new Set(others.filter((other) => other !== '')));
@@ -62,7 +62,7 @@ function compareWithOthers(
   }
 }
 
-function checkOperatorNameUnique(operator: CheckedOperator, report: Report): void {
+function checkOperatorNameUnique(operator: CheckedOperator, report: ReportFinding): void {
   const names = new Set(operator.bundles.map((bundle) => bundle.getCsvName().name));
   if (names.size <= 1) return;
   const problem = `bundles have several operator names: ${joinNames(sortedByBytes(names))}`;

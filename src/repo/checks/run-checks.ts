@@ -6,9 +6,16 @@ import { findNearest } from '../../document/field.js';
 import { getValue } from '../../document/json-fields.js';
 import type { SourceSession } from '../../source/session.js';
 import { listCatalogBundles } from '../catalog-bundles.js';
-import { type Repository, findCatalogFile, listBundles, pathIn } from '../repository.js';
+import { type OperatorRepository, findCatalogFile, listBundleDirectories, pathIn } from '../repository.js';
 import { readCheckedBundle, readCheckedFile } from './bundle-model.js';
-import type { Check, CheckContext, CheckedOperator, Report, RepositoryFinding, Suite } from './check.js';
+import type {
+  Check,
+  CheckContext,
+  CheckedOperator,
+  ReportFinding,
+  RepositoryFinding,
+  Suite,
+} from './check.js';
 import { configChecks } from './config-checks.js';
 import { contentChecks } from './content-checks.js';
 import { fieldChecks } from './field-checks.js';
@@ -59,7 +66,7 @@ export function chooseRepositoryChecks(
 
 /** Runs checks on parts of a repository. What a check cannot read is a finding of that check. */
 export async function runRepositoryChecks(
-  repository: Repository,
+  repository: OperatorRepository,
   targets: readonly CheckTarget[],
   session: SourceSession,
   { checks, supported }: { checks: readonly Check[]; supported: readonly string[] },
@@ -76,7 +83,7 @@ export async function runRepositoryChecks(
 }
 
 async function checkTarget(
-  repository: Repository,
+  repository: OperatorRepository,
   { operator: name, versions, catalogs }: CheckTarget,
   session: SourceSession,
   checks: readonly Check[],
@@ -84,8 +91,8 @@ async function checkTarget(
 ): Promise<RepositoryFinding[]> {
   const findings: RepositoryFinding[] = [];
   const operator = await readOperator(repository, name, session);
-  const run = async (check: Check, work: (report: Report) => void | Promise<void>): Promise<void> => {
-    const report: Report = (severity, problem, details = {}) =>
+  const run = async (check: Check, work: (report: ReportFinding) => void | Promise<void>): Promise<void> => {
+    const report: ReportFinding = (severity, problem, details = {}) =>
       void findings.push({ severity, code: check.name, problem, package: name, ...details });
     try {
       await work(report);
@@ -122,13 +129,13 @@ async function checkTarget(
 }
 
 async function readOperator(
-  repository: Repository,
+  repository: OperatorRepository,
   name: string,
   options: CancelOptions,
 ): Promise<CheckedOperator> {
   const directory = pathIn(repository, 'operators', name);
   const config = await readCheckedFile(pathIn(repository, 'operators', name, 'ci.yaml'));
-  const versions = await listBundles(repository, name);
+  const versions = await listBundleDirectories(repository, name);
   const bundles = await mapConcurrent(
     versions,
     8,

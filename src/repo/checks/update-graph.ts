@@ -9,7 +9,7 @@ import { type CheckedBundle, getChannels, getCsvAnnotations, sortBundles } from 
 import type { CheckedOperator } from './check.js';
 
 /** Upgrade edges of a channel: from each bundle to those that replace it. */
-export interface UpdateGraph {
+export interface ChannelUpdates {
   channel: string;
   /** Lowest version first. */
   bundles: CheckedBundle[];
@@ -29,7 +29,7 @@ export function listOperatorChannels({ bundles }: CheckedOperator): string[] {
  * channel lacks are omitted. Throws OpmateError for an unknown mode and an invalid `replaces`. (Source: update_graph of
  * operator_repo.)
  */
-export function buildUpdateGraph(operator: CheckedOperator, channel: string): UpdateGraph {
+export function buildUpdateGraph(operator: CheckedOperator, channel: string): ChannelUpdates {
   const mode = getMode(operator);
   const bundles = sortBundles(operator.bundles.filter((bundle) => getChannels(bundle).includes(channel)));
   const edges = new Map<CheckedBundle, CheckedBundle[]>();

@@ -11,11 +11,11 @@ import {
 } from '../../core/openshift-version.js';
 import { getText, getValue } from '../../document/json-fields.js';
 import { evaluateVersionsLabel, readVersionsLabel } from '../versions-label.js';
-import { type CheckedBundle, getAnnotation } from './bundle-model.js';
-import { type Check, type CheckContext, type CheckedOperator, type Report, placeIn } from './check.js';
+import { type CheckedBundle, getBundleAnnotation } from './bundle-model.js';
+import { type Check, type CheckContext, type CheckedOperator, type ReportFinding, placeIn } from './check.js';
 import { getReplacedVersion } from './update-graph.js';
 
-function checkDirectoryName(bundle: CheckedBundle, _operator: CheckedOperator, report: Report): void {
+function checkDirectoryName(bundle: CheckedBundle, _operator: CheckedOperator, report: ReportFinding): void {
   const csv = bundle.getCsv();
   const value = getValue(csv.value, 'spec', 'version');
   const version = typeof value === 'number' ? String(value) : getText(value);
@@ -27,7 +27,7 @@ function checkDirectoryName(bundle: CheckedBundle, _operator: CheckedOperator, r
 function checkReplaces(
   bundle: CheckedBundle,
   operator: CheckedOperator,
-  report: Report,
+  report: ReportFinding,
   context: CheckContext,
 ): void {
   const csv = bundle.getCsv();
@@ -57,7 +57,7 @@ function checkReplaces(
 
 /** Returns the supported OpenShift versions whose indexes a bundle is published in; all without a label. */
 function listVersions(bundle: CheckedBundle, { supported }: CheckContext): string[] {
-  const text = getAnnotation(bundle, versionsLabel);
+  const text = getBundleAnnotation(bundle, versionsLabel);
   if (text === '') return [...supported];
   const label = readVersionsLabel(text);
   return supported.filter((version) => evaluateVersionsLabel(label, version).isIncluded);
@@ -74,13 +74,13 @@ function kubernetesOf(version: OpenShiftVersion): number {
   return getKubernetesMinor(version) ?? version.minor + 12;
 }
 
-function checkConstraints(bundle: CheckedBundle, _operator: CheckedOperator, report: Report): void {
+function checkConstraints(bundle: CheckedBundle, _operator: CheckedOperator, report: ReportFinding): void {
   const csv = bundle.getCsv();
   const minKube = getText(csv.value, 'spec', 'minKubeVersion');
   if (minKube === '') return;
   const kubePlace = placeIn(csv, ['spec', 'minKubeVersion']);
   const labelPlace = placeIn(bundle.annotations, ['annotations', versionsLabel]);
-  const label = getAnnotation(bundle, versionsLabel);
+  const label = getBundleAnnotation(bundle, versionsLabel);
   if (label === '') {
     const problem = `spec.minKubeVersion is ${minKube}, but the annotation ${versionsLabel} is missing`;
     report('error', problem, { ...labelPlace, hint: `add ${versionsLabel} to metadata/annotations.yaml` });

@@ -7,7 +7,7 @@ import { findCatalogNameFault } from '../http/catalog-names.js';
 import type { CatalogManifest } from './catalog-manifest.js';
 import type { RefusedManifest } from './catalog-manifests.js';
 import { CatalogRecords, getContentsDirectory } from './catalog-records.js';
-import { type CatalogRecord, type KeptManifest, describeFault, joinFaults } from './catalog-status.js';
+import { type CatalogRecord, type KeptManifest, toCatalogFault, joinFaults } from './catalog-status.js';
 import { pruneContents, removeContent } from './content-store.js';
 import { type KeeperOptions, type KeptCatalog, type Shared, keepCatalog } from './kept-catalog.js';
 
@@ -120,7 +120,7 @@ export function createCatalogKeeper(options: KeeperOptions) {
       const wanted = new Map<string, KeptManifest>(manifests.map((manifest) => [manifest.name, manifest]));
       const stored = (await records?.list().catch(() => [])) ?? [];
       for (const refusedManifest of refused) {
-        const fault = describeFault(refusedManifest.error);
+        const fault = toCatalogFault(refusedManifest.error);
         for (const manifest of findDescribed(refusedManifest, wanted, stored)) {
           const before = wanted.get(manifest.name)?.fault;
           wanted.set(manifest.name, { ...manifest, fault: joinFaults(before, fault) });

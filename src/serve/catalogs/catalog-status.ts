@@ -112,7 +112,7 @@ const maxProblems = 100;
 const maxText = 2_000;
 
 /** Converts an error to a fault without secrets that is equal for each retry. */
-export function describeFault(error: unknown): CatalogFault {
+export function toCatalogFault(error: unknown): CatalogFault {
   if (!(error instanceof OpmateError)) {
     const message = 'failed, see the log';
     return { message, problems: [encodeDiagnostic(createFault('internal', message))] };
@@ -191,7 +191,7 @@ function withoutUndefined(fields: Readonly<Record<string, JsonValue | undefined>
 }
 
 /** Converts a manifest to its fields of a record. */
-export function toRecord(manifest: KeptManifest): Omit<CatalogRecord, 'conditions'> {
+export function toManifestRecord(manifest: KeptManifest): Omit<CatalogRecord, 'conditions'> {
   const { name, labels, priority, isAvailable, file, origin } = manifest;
   const sourceType = origin === undefined ? '' : getSourceType(origin.kind);
   return { name, labels, priority, isAvailable, file: path.basename(file), sourceType };

@@ -18,7 +18,7 @@ import { writeNewFile } from '../../files/write-new-file.js';
 import { type ContentFile, DiskFile, MemoryFile } from './content-file.js';
 import { type ContentIndex, createIndexBuilder, parseContentIndex } from './content-index.js';
 import {
-  type ContentPlace,
+  type ContentLocation,
   type StoreOptions,
   type StoredContent,
   createStoredContent,
@@ -214,7 +214,7 @@ async function stageInDirectory(directory: string, now: Date): Promise<Staging> 
  */
 export async function openContent(
   hash: string,
-  { directory, logger = silentLogger }: ContentPlace,
+  { directory, logger = silentLogger }: ContentLocation,
 ): Promise<StoredContent | undefined> {
   if (directory === undefined || !isDigest(hash)) return undefined;
   const place = getPlace(directory, hash);

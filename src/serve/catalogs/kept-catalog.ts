@@ -10,13 +10,13 @@ import {
   type KeptManifest,
   type UndatedCondition,
   blocked,
-  describeFault,
+  toCatalogFault,
   formatSeconds,
   joinFaults,
   notServed,
   progress,
   served,
-  toRecord,
+  toManifestRecord,
   withCondition,
 } from './catalog-status.js';
 import {
@@ -67,7 +67,7 @@ export function keepCatalog(initial: KeptManifest, shared: Shared) {
   const stopOrGone = AbortSignal.any([stop, gone.signal]);
   const fetcher = createContentFetcher(shared, stopOrGone);
   let manifest = initial;
-  let record: CatalogRecord = { ...toRecord(initial), conditions: [] };
+  let record: CatalogRecord = { ...toManifestRecord(initial), conditions: [] };
   /** The last write of the record succeeded. */
   let isWritten = true;
   let content: StoredContent | undefined;
@@ -139,7 +139,7 @@ export function keepCatalog(initial: KeptManifest, shared: Shared) {
       changeRecord({ conditions });
       return write(getServing());
     }
-    changeRecord({ ...before, ...toRecord(manifest), sourceType });
+    changeRecord({ ...before, ...toManifestRecord(manifest), sourceType });
     serve(stored, manifest);
     await write();
     logger.log('info', `catalog ${name}: serving stored content`, { content: contentHash });
@@ -183,7 +183,11 @@ export function keepCatalog(initial: KeptManifest, shared: Shared) {
     }
     failures = 0;
     fetcher.forgetRejected();
-    changeRecord({ ...toRecord(current), lastChecked: formatSeconds(now()), problems: fault?.problems });
+    changeRecord({
+      ...toManifestRecord(current),
+      lastChecked: formatSeconds(now()),
+      problems: fault?.problems,
+    });
     const upToDate = progress('Succeeded', 'the catalog is up to date');
     await write(fault === undefined ? upToDate : blocked(fault.message), served);
     if (pollMs === undefined) return Infinity;
@@ -206,7 +210,7 @@ export function keepCatalog(initial: KeptManifest, shared: Shared) {
     const before = content;
     const isSame = before?.hash === next.hash;
     changeRecord({
-      ...toRecord(current),
+      ...toManifestRecord(current),
       originKey: current.originKey,
       origin: state,
       contentHash: next.hash,
@@ -228,14 +232,14 @@ export function keepCatalog(initial: KeptManifest, shared: Shared) {
   /** Stops serving a catalog whose manifest says Unavailable. */
   async function withdraw(current: KeptManifest): Promise<void> {
     content = undefined;
-    record = { ...toRecord(current), conditions: record.conditions };
+    record = { ...toManifestRecord(current), conditions: record.conditions };
     const message = 'availabilityMode is Unavailable';
     await write(progress('Succeeded', message), notServed(message, 'UserSpecifiedUnavailable'));
     void held.remove(name);
   }
 
   async function noteFailure(current: OriginManifest, error: unknown): Promise<number> {
-    const { message, problems } = joinFaults(current.fault, describeFault(error));
+    const { message, problems } = joinFaults(current.fault, toCatalogFault(error));
     const isBlocked = isContentFault(error) && isPinned(current.origin);
     const waitMs = isBlocked ? Infinity : getRetryWait(failures++, random());
     const progressing = record.conditions.find(({ type }) => type === 'Progressing');

@@ -26,13 +26,13 @@ export async function readSection(
 }
 
 /** Place of stored contents. */
-export interface ContentPlace {
+export interface ContentLocation {
   /** Contents by hash, shared by processes; where missing or read-only, a nameless file or memory is used. */
   directory?: string | undefined;
   logger?: Logger | undefined;
 }
 
-export interface StoreOptions extends ContentPlace, CancelOptions {
+export interface StoreOptions extends ContentLocation, CancelOptions {
   /** Directory of nameless files; default memory. */
   temporaryDirectory?: string | undefined;
   now: () => Date;

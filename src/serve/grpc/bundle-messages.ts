@@ -13,7 +13,8 @@ import {
   propertyTypes,
 } from '../../model/declarative-config.js';
 import { parsePackageProperty, getPropertyValue } from '../../model/properties.js';
-import { type ApiName, type BundleMessage, bundleType } from './messages.js';
+import { type BundleMessage, bundleType } from './messages.js';
+import type { ApiName } from '../../model/csv.js';
 
 /**
  * An `api.Bundle` is sent as concatenated messages, which protocol buffers merge into one: facts, manifests, and the

@@ -8,7 +8,7 @@ import { stagingName, sweepLeftovers } from '../../files/staging.js';
 import { openRegularFile } from '../../files/read-file.js';
 import type { CatalogIndex } from './catalog-content.js';
 import { getStateOwner } from './catalog-hash.js';
-import { RecordFile, computeDigest } from './record-file.js';
+import { RecordFile, computeChecksum } from './record-file.js';
 
 /**
  * Cache of an encoded catalog, `opmate-HASH.cache`: records, the index as JSON, and a footer of fixed size, which a
@@ -60,7 +60,7 @@ async function readIndex(records: RecordFile, hash: string): Promise<CatalogInde
   const length = Number(footer.readBigUInt64LE(magic.length + 8));
   if (length > maxIndexBytes || offset + length !== records.size - footerLength) return undefined;
   const bytes = await records.readAt(offset, length);
-  if (bytes === undefined || computeDigest(bytes) !== footer.toString('latin1', magic.length + 16))
+  if (bytes === undefined || computeChecksum(bytes) !== footer.toString('latin1', magic.length + 16))
     return undefined;
   const { content, index } = JSON.parse(bytes.toString()) as { content: string; index: CatalogIndex };
   return content === hash ? index : undefined;

@@ -18,9 +18,9 @@ import { type BlobOrigin, type CatalogFacts, emptyFacts } from '../../model/fact
 import { readGraph } from '../../graph/channel-graph.js';
 import { validateInTurns } from '../../graph/validate.js';
 import { encodeFacts, encodeManifests, getProvidedApis } from './bundle-messages.js';
-import type { ApiName } from './messages.js';
 import type { RecordFile, Slot } from './record-file.js';
 import { addContext } from '../../core/diagnostics-error.js';
+import type { ApiName } from '../../model/csv.js';
 
 /** Maximum bytes of encoded facts and of recently sent messages in memory. */
 const maxFactsBytes = 24 * 1024 * 1024;

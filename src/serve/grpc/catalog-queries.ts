@@ -18,9 +18,10 @@ import {
   getBundleKey,
 } from './catalog-content.js';
 import { findKnownHash, hashCatalog, hashWithState, keepState } from './catalog-hash.js';
-import { type ApiName, type ChannelEntryMessage, formatApi, packageType } from './messages.js';
+import { type ChannelEntryMessage, formatApi, packageType } from './messages.js';
 import { RecordFile } from './record-file.js';
 import type { RegistryQueries } from './registry-queries.js';
+import type { ApiName } from '../../model/csv.js';
 
 export interface CatalogQueriesOptions extends CancelOptions {
   /** Directory for a nameless file of encoded bundles while there is no cache; may be missing. */
@@ -34,7 +35,7 @@ export interface CatalogQueriesOptions extends CancelOptions {
 }
 
 /** Queries of a file-based catalog, usable while bundles are still being encoded. */
-export interface CatalogQueries extends RegistryQueries {
+export interface FileCatalogQueries extends RegistryQueries {
   /** Resolves when all bundles are encoded or `close` is called; never rejects. */
   readonly encoded: Promise<EncodeResult>;
 }
@@ -53,7 +54,7 @@ interface EncodeResult {
 export async function openCatalogQueries(
   catalog: Catalog,
   options: CatalogQueriesOptions,
-): Promise<CatalogQueries> {
+): Promise<FileCatalogQueries> {
   const opened = createOpener(catalog, options);
   return new ContentQueries(opened, await opened.open());
 }
@@ -248,7 +249,7 @@ interface ChannelLookup {
   entries: Map<string, ChannelEntry>;
 }
 
-class ContentQueries implements CatalogQueries {
+class ContentQueries implements FileCatalogQueries {
   readonly #opened: ReturnType<typeof createOpener>;
   #lookup: Lookup;
   #rereading: Promise<void> | undefined;

@@ -1,6 +1,7 @@
 import { quoteGo } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../../document/json.js';
 import { type Encodable, messageType } from './protobuf.js';
+import type { ApiName } from '../../model/csv.js';
 
 /** Messages of `schemas/registry.proto`, as sent by the server and read by the client. */
 
@@ -11,9 +12,6 @@ export interface ProvidedApi {
   kind: string;
   plural: string;
 }
-
-/** Names of an API in requests, which ignore the plural. */
-export type ApiName = Omit<ProvidedApi, 'plural'>;
 
 interface TypedText {
   type: string;

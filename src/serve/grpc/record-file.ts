@@ -52,7 +52,7 @@ export class RecordFile {
 
   /** Appends a record. Throws the error of the file system; buffered records may be lost with it. */
   async append(bytes: Uint8Array): Promise<Slot> {
-    const slot = { offset: this.#size, length: bytes.length, digest: computeDigest(bytes) };
+    const slot = { offset: this.#size, length: bytes.length, digest: computeChecksum(bytes) };
     // Before the first await: appends may overlap.
     this.#size += bytes.length;
     this.#buffered.push(bytes);
@@ -105,7 +105,7 @@ export class RecordFile {
   async readInto(slot: Slot, bytes: Buffer): Promise<boolean> {
     await this.#settle(slot.offset, slot.length);
     const length = await readFully(this.#handle, bytes, slot.offset, this.#name).catch(() => -1);
-    return length === slot.length && computeDigest(bytes) === slot.digest;
+    return length === slot.length && computeChecksum(bytes) === slot.digest;
   }
 
   /** Reads bytes at an offset; undefined beyond the end. Throws OpmateError IO. */
@@ -132,6 +132,6 @@ export class RecordFile {
   }
 }
 
-export function computeDigest(bytes: Uint8Array): string {
+export function computeChecksum(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('base64');
 }

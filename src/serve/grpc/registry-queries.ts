@@ -1,4 +1,5 @@
-import type { ApiName, ChannelEntryMessage } from './messages.js';
+import type { ChannelEntryMessage } from './messages.js';
+import type { ApiName } from '../../model/csv.js';
 
 /**
  * Queries of `api.Registry`. Packages and bundles are returned encoded, as they are encoded once only. Throws OpmateError

@@ -9,8 +9,9 @@ import {
   compareEntries,
   openServedIndex,
 } from '../../sqlite/read/served-index.js';
-import { type ApiName, type ChannelEntryMessage, bundleType, packageType } from './messages.js';
+import { type ChannelEntryMessage, bundleType, packageType } from './messages.js';
 import type { RegistryQueries } from './registry-queries.js';
+import type { ApiName } from '../../model/csv.js';
 
 /** Opens a database file, read-only, for the registry API; one of an older schema is copied. Throws as `openServedIndex`. */
 export async function openSqliteQueries(

@@ -9,7 +9,7 @@ import { createHostRule, isLoopbackHost } from '../server/host-rule.js';
 import { openPasswordFile } from '../server/htpasswd.js';
 import { closeHttpServer, createHttpServer, replaceCertificate } from '../server/http-server.js';
 import type { ServerCertificate } from '../server/tls.js';
-import { getUrl, listenOn, formatAddress } from '../server/listening.js';
+import { getServerUrl, listenOn, formatAddress } from '../server/listening.js';
 import { Repositories } from './repositories.js';
 import { createRegistryHandler, refuseRegistryRequest } from './requests.js';
 import { limitStorage } from './storage-limit.js';
@@ -98,7 +98,7 @@ export async function startRegistry(options: RegistryOptions): Promise<Registry>
     await uploads?.dropAll();
   };
   return {
-    url: getUrl(server, host, tls !== undefined),
+    url: getServerUrl(server, host, tls !== undefined),
     port: actualPort,
     replaceCertificate: (certificate) => replaceCertificate(server, certificate),
     close: closeOnAbort(signal, close, (error) => logger.log('error', getMessage(error))),

@@ -16,7 +16,7 @@ const checkMs = 100;
 const warnMs = 60_000;
 
 /** A connection of a server, with TLS from its handshake on. */
-export interface Connection {
+export interface ServedConnection {
   /** TCP socket. */
   readonly socket: Socket;
   readonly peer: string;
@@ -40,7 +40,7 @@ export interface ConnectionLimits {
 interface ConnectionRules<T> {
   /** Start of warnings: `gRPC connections`. */
   kind: string;
-  create: (connection: Connection) => T;
+  create: (connection: ServedConnection) => T;
   isIdle: (connection: T) => boolean;
   findClientWork: (connection: T) => ClientWork | undefined;
 }
@@ -49,7 +49,7 @@ interface ConnectionRules<T> {
  * Open connections of a server. Beyond the maximum, the longest idle one is closed, or the slowest of those that send
  * less than 1 KB per second or have stalled, or else the new one is refused.
  */
-export class Connections<T extends Connection> {
+export class Connections<T extends ServedConnection> {
   readonly #limits: ConnectionLimits;
   readonly #rules: ConnectionRules<T>;
   /** By peer, most recently idle last. */

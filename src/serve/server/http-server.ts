@@ -5,7 +5,7 @@ import { OpmateError, getMessage, redactUrls } from '../../core/errors.js';
 import { silentLogger } from '../../core/log.js';
 import type { HostRule } from './host-rule.js';
 import { type ServerCertificate, createTlsOptions } from './tls.js';
-import { type Connection, type ConnectionLimits, Connections } from './connections.js';
+import { type ServedConnection, type ConnectionLimits, Connections } from './connections.js';
 
 /** Time limit of request headers, and by default of a request. (Source: catalogd.) */
 export const defaultRequestMs = 5_000;
@@ -31,7 +31,7 @@ export interface RequestRefusal {
   hint: string;
 }
 
-export interface HttpServerOptions extends ConnectionLimits {
+export interface HttpListenerOptions extends ConnectionLimits {
   /** Handles a request, one at a time per connection. Its errors end the connection. */
   handle: (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
   /** Called for each request; `refuse` responds if its host is not allowed. */
@@ -55,7 +55,7 @@ const foreignHost: RequestRefusal = {
  * `closeHttpServer`. Requests of a connection are handled one at a time, so that each response sees its client disconnect.
  * Throws OpmateError INVALID for an unusable certificate.
  */
-export function createHttpServer(options: HttpServerOptions): Server {
+export function createHttpServer(options: HttpListenerOptions): Server {
   const { certificate, requestMs = defaultRequestMs, idleMs = defaultIdleMs } = options;
   const limits = {
     headersTimeout: defaultRequestMs,
@@ -97,7 +97,7 @@ export function replaceCertificate(server: Server, certificate: ServerCertificat
 
 const closers = new WeakMap<Server, (graceMs: number) => Promise<void>>();
 
-interface HttpConnection extends Connection {
+interface HttpConnection extends ServedConnection {
   /** Response in progress. */
   current: ServerResponse | undefined;
   /** Pipelined requests. */
@@ -107,7 +107,7 @@ interface HttpConnection extends Connection {
 /** Handles the connections and requests of a server. Returns the function that closes it. */
 function manageConnections(
   server: Server,
-  { handle, allowsHost, refuse, ...limits }: HttpServerOptions,
+  { handle, allowsHost, refuse, ...limits }: HttpListenerOptions,
 ): (graceMs: number) => Promise<void> {
   const { logger = silentLogger } = limits;
   const connections = new Connections<HttpConnection>(limits, {

@@ -35,7 +35,7 @@ export function formatAddress({ host, port }: ListenAddress): string {
 }
 
 /** Returns the URL of a server on this machine. */
-export function getUrl(server: Server, host: string, isSecure: boolean): string {
+export function getServerUrl(server: Server, host: string, isSecure: boolean): string {
   const { port } = server.address() as AddressInfo;
   const isAny = host === '::' || host === '0.0.0.0';
   return `${isSecure ? 'https' : 'http'}://${formatAddress({ host: isAny ? 'localhost' : host, port })}`;

@@ -5,7 +5,8 @@ import { getList, getObject, getText, getValue } from '../../document/json-field
 import { isJsonObject, type JsonObject } from '../../document/json.js';
 import { parseGoDuration } from '../../kube/duration.js';
 import { isImageSource } from './checks.js';
-import { type ClusterIndex, getAnnotation, getKey, getName, getNamespace, kinds } from './cluster-index.js';
+import { getAnnotation, getKey, getName, getNamespace } from '../../kube/object.js';
+import { type ClusterIndex, kinds } from './cluster-index.js';
 import { migrationKeys } from './options.js';
 
 /** Options of `migrateCatalogSources`. */

@@ -1,7 +1,8 @@
 import { quoteGo } from '../../document/go-json.js';
 import { getObjects, getText, getValue } from '../../document/json-fields.js';
 import type { JsonObject } from '../../document/json.js';
-import { type ClusterIndex, getName, kinds } from './cluster-index.js';
+import { getName } from '../../kube/object.js';
+import { type ClusterIndex, kinds } from './cluster-index.js';
 
 /** A package of a catalog. */
 export interface OfferedPackage {

@@ -1,7 +1,8 @@
 import { quoteGo } from '../../document/go-json.js';
 import { getList, getObject, getObjects, getText, getTexts } from '../../document/json-fields.js';
 import type { JsonObject } from '../../document/json.js';
-import { type ClusterIndex, getKey, getName, getNamespace, kinds } from './cluster-index.js';
+import { getKey, getName, getNamespace } from '../../kube/object.js';
+import { type ClusterIndex, kinds } from './cluster-index.js';
 import type { Acknowledgment, MigrationCheck } from './options.js';
 import { getPropertiesText, readProperties } from './properties.js';
 
@@ -16,7 +17,7 @@ function fail(name: string, message: string): MigrationCheck {
 }
 
 /** Returns what the API server says of a missing object. */
-export function notFound(resource: string, name: string): string {
+export function notFoundMessage(resource: string, name: string): string {
   return `${resource} ${quoteGo(name)} not found`;
 }
 
@@ -44,7 +45,7 @@ function checkObjectSetApi(cluster: ClusterIndex): MigrationCheck {
   const crd = cluster.find(kinds.crd, setDefinition);
   const subject = `ClusterObjectSet CRD ${quoteGo(setDefinition)}`;
   if (crd === undefined) {
-    const missing = notFound('customresourcedefinitions.apiextensions.k8s.io', setDefinition);
+    const missing = notFoundMessage('customresourcedefinitions.apiextensions.k8s.io', setDefinition);
     return fail(name, `${subject} is required before migration: ${missing}`);
   }
   const isEstablished = getObjects(crd, 'status', 'conditions').some(
@@ -101,7 +102,7 @@ function checkHealth(
   const name = 'CSV health';
   const csv = cluster.find(kinds.csv, installed, getNamespace(subscription));
   if (csv === undefined) {
-    const missing = notFound('clusterserviceversions.operators.coreos.com', installed);
+    const missing = notFoundMessage('clusterserviceversions.operators.coreos.com', installed);
     return fail(name, `failed to get CSV ${installed}: ${missing}`);
   }
   const [phase, reason] = [getText(csv, 'status', 'phase'), getText(csv, 'status', 'reason')];
@@ -291,7 +292,8 @@ export function findSourceFault(
   const source = cluster.find(kinds.catalogSource, name, namespace);
   const subject = `subscription ${getKey(subscription)} references`;
   const resource = 'catalogsources.operators.coreos.com';
-  if (source === undefined) return `${subject} CatalogSource ${reference}: ${notFound(resource, name)}`;
+  if (source === undefined)
+    return `${subject} CatalogSource ${reference}: ${notFoundMessage(resource, name)}`;
   if (!isImageSource(source)) {
     return `${subject} non-image CatalogSource ${reference} (${describeSource(source)}); only grpc CatalogSources with spec.image can be migrated`;
   }
@@ -299,7 +301,7 @@ export function findSourceFault(
   const usedSource = cluster.find(kinds.catalogSource, effective.name, effective.namespace);
   const invalid = `failed to validate effective CatalogSource ${used}:`;
   if (usedSource === undefined) {
-    return `${invalid} failed to get CatalogSource ${used}: ${notFound(resource, effective.name)}`;
+    return `${invalid} failed to get CatalogSource ${used}: ${notFoundMessage(resource, effective.name)}`;
   }
   return isImageSource(usedSource)
     ? undefined

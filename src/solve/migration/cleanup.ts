@@ -1,6 +1,7 @@
 import { getLabels } from '../../kube/label-selector.js';
-import { type ClusterIndex, getKey, getName, getNamespace, kinds } from './cluster-index.js';
-import type { InstalledOperator } from './installed.js';
+import { getKey, getName, getNamespace } from '../../kube/object.js';
+import { type ClusterIndex, kinds } from './cluster-index.js';
+import type { InstalledSubscription } from './installed.js';
 
 /** A step that removes objects of OLM v0 after the migration. */
 export interface CleanupStep {
@@ -20,7 +21,7 @@ function skipped(description: string): CleanupStep {
 /** Returns the steps that remove what OLM v0 leaves, once Subscription and ClusterServiceVersion are deleted. */
 export function cleanupSteps(
   cluster: ClusterIndex,
-  { subscription, csv, packageName }: InstalledOperator,
+  { subscription, csv, packageName }: InstalledSubscription,
   deletesOperatorGroup: boolean,
 ): CleanupStep[] {
   const namespace = getNamespace(subscription);

@@ -1,27 +1,8 @@
 import { compareBytes } from '../../core/order.js';
 import { getText } from '../../document/json-fields.js';
 import type { JsonObject } from '../../document/json.js';
+import { getKey, getName, getNamespace } from '../../kube/object.js';
 import { getLabels } from '../../kube/label-selector.js';
-
-/** Returns the name of an object. */
-export function getName(object: JsonObject): string {
-  return getText(object, 'metadata', 'name');
-}
-
-/** Returns the namespace of an object; empty for a cluster-scoped one. */
-export function getNamespace(object: JsonObject): string {
-  return getText(object, 'metadata', 'namespace');
-}
-
-/** Returns `NAMESPACE/NAME`. */
-export function getKey(object: JsonObject): string {
-  return `${getNamespace(object)}/${getName(object)}`;
-}
-
-/** Returns an annotation; empty if missing. */
-export function getAnnotation(object: JsonObject, key: string): string {
-  return getText(object, 'metadata', 'annotations', key);
-}
 
 /** API version and kind, as in the first fields of an object. */
 export interface ObjectKind {

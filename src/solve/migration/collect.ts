@@ -1,8 +1,8 @@
 import { getObject, getObjects, getText, getValue } from '../../document/json-fields.js';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../document/json.js';
-import { splitApiVersion } from '../../kube/object.js';
-import { type ClusterIndex, getKey, getName, getNamespace, kinds, type ObjectKind } from './cluster-index.js';
-import type { InstalledOperator } from './installed.js';
+import { getKey, getName, getNamespace, splitApiVersion } from '../../kube/object.js';
+import { type ClusterIndex, kinds, type ObjectKind } from './cluster-index.js';
+import type { InstalledSubscription } from './installed.js';
 
 function kindsOf(apiVersion: string, ...names: readonly string[]): ObjectKind[] {
   return names.map((kind) => ({ apiVersion, kind }));
@@ -63,7 +63,7 @@ const managementKinds: ReadonlySet<string> = new Set([
  * Returns the objects of an installed operator: components of its Operator, definitions of its package, objects that
  * its ClusterServiceVersion owns by label or reference, and steps of its InstallPlan.
  */
-export function collectObjects(cluster: ClusterIndex, operator: InstalledOperator): JsonObject[] {
+export function collectObjects(cluster: ClusterIndex, operator: InstalledSubscription): JsonObject[] {
   const { subscription, csv, installPlan, packageName } = operator;
   const namespace = getNamespace(subscription);
   const components = cluster.find(kinds.operator, `${packageName}.${namespace}`);

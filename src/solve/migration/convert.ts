@@ -7,10 +7,11 @@ import { labelSelector } from '../../kube/meta-types.js';
 import { deploymentConfigFields } from '../../kube/pod-types.js';
 import { conform, pointerTo, struct } from '../../kube/struct.js';
 import { type FindOffer, findClusterCatalog } from './catalogs.js';
-import { checkCompatibility, checkReadiness, notFound } from './checks.js';
-import { type ClusterIndex, getKey, getName, getNamespace, kinds } from './cluster-index.js';
+import { checkCompatibility, checkReadiness, notFoundMessage } from './checks.js';
+import { getKey, getName, getNamespace } from '../../kube/object.js';
+import { type ClusterIndex, kinds } from './cluster-index.js';
 import { collectObjects, lostFields, stripObject } from './collect.js';
-import { findInstalled, type InstalledOperator } from './installed.js';
+import { findInstalled, type InstalledSubscription } from './installed.js';
 import { type Acknowledgment, type MigrationCheck, migrationKeys } from './options.js';
 import { cleanupSteps, type CleanupStep } from './cleanup.js';
 
@@ -48,7 +49,7 @@ export function convertSubscription(
   const name = options.extension ?? options.subscription;
   const subscription = cluster.find(kinds.subscription, options.subscription, namespace);
   if (subscription === undefined) {
-    const missing = notFound('subscriptions.operators.coreos.com', options.subscription);
+    const missing = notFoundMessage('subscriptions.operators.coreos.com', options.subscription);
     return { error: `failed to profile operator: failed to get Subscription: ${missing}` };
   }
   const installed = findInstalled(cluster, subscription);
@@ -75,7 +76,7 @@ function countFailed(checks: readonly MigrationCheck[]): number {
 }
 
 interface Conversion {
-  installed: InstalledOperator;
+  installed: InstalledSubscription;
   catalog: string;
   name: string;
   options: ConvertOptions;

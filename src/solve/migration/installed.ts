@@ -1,11 +1,12 @@
 import { getObject, getObjects, getText, getValue } from '../../document/json-fields.js';
 import { isJsonObject, type JsonObject } from '../../document/json.js';
-import { findSourceFault, notFound } from './checks.js';
-import { type ClusterIndex, getName, getNamespace, kinds } from './cluster-index.js';
+import { findSourceFault, notFoundMessage } from './checks.js';
+import { getName, getNamespace } from '../../kube/object.js';
+import { type ClusterIndex, kinds } from './cluster-index.js';
 import { getInstalledVersion } from './properties.js';
 
 /** What OLM v0 installed for a Subscription. */
-export interface InstalledOperator {
+export interface InstalledSubscription {
   subscription: JsonObject;
   csv: JsonObject;
   installPlan: JsonObject | undefined;
@@ -23,20 +24,20 @@ export interface InstalledOperator {
 export function findInstalled(
   cluster: ClusterIndex,
   subscription: JsonObject,
-): InstalledOperator | { error: string } {
+): InstalledSubscription | { error: string } {
   const namespace = getNamespace(subscription);
   const name = getText(subscription, 'status', 'installedCSV');
   if (name === '') return { error: 'subscription has no installedCSV' };
   const csv = cluster.find(kinds.csv, name, namespace);
   if (csv === undefined) {
     return {
-      error: `failed to get CSV ${name}: ${notFound('clusterserviceversions.operators.coreos.com', name)}`,
+      error: `failed to get CSV ${name}: ${notFoundMessage('clusterserviceversions.operators.coreos.com', name)}`,
     };
   }
   const plan = planReference(subscription);
   const installPlan = plan && cluster.find(kinds.installPlan, plan.name, plan.namespace);
   if (plan !== undefined && installPlan === undefined) {
-    const missing = notFound('installplans.operators.coreos.com', plan.name);
+    const missing = notFoundMessage('installplans.operators.coreos.com', plan.name);
     return { error: `failed to get InstallPlan ${plan.name}: ${missing}` };
   }
   const lookup = getObjects(installPlan, 'status', 'bundleLookups').find(

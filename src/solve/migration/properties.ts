@@ -1,9 +1,9 @@
+import { getAnnotation } from '../../kube/object.js';
 import { OpmateError, getMessage } from '../../core/errors.js';
 import { parseGoJson } from '../../document/go-json.js';
 import { getText, getValue } from '../../document/json-fields.js';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../document/json.js';
 import { rawElements, rawFields } from '../../document/raw-json.js';
-import { getAnnotation } from './cluster-index.js';
 
 /** A property of a bundle; `text` is its value as written. */
 interface BundleProperty {

@@ -5,8 +5,9 @@ import { isJsonObject, type JsonObject } from '../../document/json.js';
 import { dns1123LabelFaults, subdomainFaults } from '../../kube/names.js';
 import { getLabels } from '../../kube/label-selector.js';
 import { revisionKeys } from '../../bundle/object-set/object-set.js';
-import { notFound } from './checks.js';
-import { type ClusterIndex, getAnnotation, getName, kinds } from './cluster-index.js';
+import { notFoundMessage } from './checks.js';
+import { getAnnotation, getName } from '../../kube/object.js';
+import { type ClusterIndex, kinds } from './cluster-index.js';
 import { backUpSubscription } from './convert.js';
 import { migrationKeys } from './options.js';
 
@@ -30,7 +31,7 @@ export function rollBackMigration(
   const extension = cluster.find(kinds.clusterExtension, name);
   if (extension === undefined) {
     return {
-      error: `failed to get ${subject}: ${notFound('clusterextensions.olm.operatorframework.io', name)}`,
+      error: `failed to get ${subject}: ${notFoundMessage('clusterextensions.olm.operatorframework.io', name)}`,
     };
   }
   const isInstalled = getObjects(extension, 'status', 'conditions').some(
@@ -66,7 +67,7 @@ function restoreSubscription(cluster: ClusterIndex, extension: JsonObject): Json
     return `invalid migrated-from-subscription annotation ${quoted}: ${fault}`;
   }
   if (cluster.find(kinds.namespace, namespace) === undefined) {
-    const missing = notFound('namespaces', namespace);
+    const missing = notFoundMessage('namespaces', namespace);
     return `source namespace ${quoteGo(namespace)} must exist before rollback can restore Subscription: ${missing}`;
   }
   return { ...kinds.subscription, metadata: { name, namespace }, spec: backUpSubscription(spec) };

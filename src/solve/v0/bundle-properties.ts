@@ -7,7 +7,8 @@ import { rawElements, rawFields } from '../../document/raw-json.js';
 import { propertyTypes } from '../../model/declarative-config.js';
 import { parseGvkProperty, parsePackageProperty } from '../../model/properties.js';
 import type { RuleProperty } from '../../model/property-rule.js';
-import type { ApiName, BundleProperties } from './resolver-types.js';
+import type { BundleProperties } from './resolver-types.js';
+import type { ApiName } from '../../model/csv.js';
 
 const labelType = 'olm.label';
 const deprecatedType = 'olm.deprecated';

@@ -13,13 +13,13 @@ import {
 import { getPropertyValue, parseGvkProperty, parsePackageRequiredProperty } from '../../model/properties.js';
 import type { RuleProperty } from '../../model/property-rule.js';
 import { readBundleProperties } from './bundle-properties.js';
-import type { BundleManifests, BundleProperties, CatalogKey, ResolverEntry } from './resolver-types.js';
+import type { InlineManifests, BundleProperties, CatalogKey, ResolverEntry } from './resolver-types.js';
 
 /** Bundle as all its channels share it. */
 interface SharedBundle extends BundleProperties {
   version: ResolverEntry['version'];
   versionText: string;
-  manifests: BundleManifests | undefined;
+  manifests: InlineManifests | undefined;
   installModes: readonly string[] | undefined;
   maxOpenShift: readonly string[];
   objects: readonly unknown[];
@@ -141,7 +141,7 @@ function readInstallModes({ properties }: BundleBlob): string[] | undefined {
     .map((mode) => getText(mode, 'type'));
 }
 
-function readManifests({ properties }: BundleBlob): BundleManifests {
+function readManifests({ properties }: BundleBlob): InlineManifests {
   const objects: unknown[] = [];
   for (const { type, value } of properties) {
     if (type !== propertyTypes.bundleObject) continue;

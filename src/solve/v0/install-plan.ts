@@ -4,7 +4,7 @@ import { isJsonObject } from '../../document/json.js';
 import { isCsv } from '../../model/csv.js';
 import type { NamespaceState, SubscriptionState } from './namespace-state.js';
 import type { ChosenEntry } from './resolve.js';
-import { isSameCatalog } from './sources.js';
+import { isSameCatalogKey } from './sources.js';
 
 /** A step of an install plan whose bundle has its manifests in the catalog. */
 export interface PlanStep {
@@ -77,7 +77,7 @@ function isFor(subscription: SubscriptionState, { entry }: ChosenEntry): boolean
   if (subscription.package !== entry.package) return false;
   if (channel !== '' && channel !== entry.channel) return false;
   if (source === '' && sourceNamespace === '') return true;
-  return isSameCatalog({ name: source, namespace: sourceNamespace }, entry.catalog);
+  return isSameCatalogKey({ name: source, namespace: sourceNamespace }, entry.catalog);
 }
 
 function generateSubscription(namespace: string, { entry }: ChosenEntry): SubscriptionState {

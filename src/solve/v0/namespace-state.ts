@@ -7,10 +7,11 @@ import { getObject, getObjects, getText, getTexts } from '../../document/json-fi
 import { propertyTypes } from '../../model/declarative-config.js';
 import type { RuleProperty } from '../../model/property-rule.js';
 import { parsePropertiesAnnotation, readBundleProperties } from './bundle-properties.js';
-import { type ApiName, type ResolverEntry, existingCatalog } from './resolver-types.js';
+import { type ResolverEntry, existingCatalog } from './resolver-types.js';
+import type { ApiName } from '../../model/csv.js';
 
 /** Annotation of a ClusterServiceVersion with the properties of its bundle. */
-export const propertiesAnnotation = 'operatorframework.io/properties';
+export const bundlePropertiesAnnotation = 'operatorframework.io/properties';
 const exclusionAnnotation = 'olm.operatorframework.io/exclude-global-namespace-resolution';
 const failForwardStrategy = 'TechPreviewUnsafeFailForward';
 
@@ -113,7 +114,7 @@ function readSubscription(object: JsonObject): SubscriptionState {
 function readCsv(object: JsonObject): CsvState {
   const spec = getObject(object, 'spec');
   const annotations = getObject(object, 'metadata', 'annotations');
-  const text = getText(annotations, propertiesAnnotation);
+  const text = getText(annotations, bundlePropertiesAnnotation);
   return {
     name: getText(object, 'metadata', 'name'),
     namespace: getText(object, 'metadata', 'namespace'),
@@ -121,7 +122,7 @@ function readCsv(object: JsonObject): CsvState {
     replaces: getText(spec, 'replaces'),
     phase: getText(object, 'status', 'phase'),
     isCopied: isCopiedCsv(object),
-    annotation: Object.hasOwn(annotations, propertiesAnnotation) ? text : undefined,
+    annotation: Object.hasOwn(annotations, bundlePropertiesAnnotation) ? text : undefined,
     properties: undefined,
     owned: readDefinitions(spec, 'owned'),
     required: readDefinitions(spec, 'required'),

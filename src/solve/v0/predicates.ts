@@ -7,7 +7,8 @@ import { propertyTypes } from '../../model/declarative-config.js';
 import { parseGvkProperty, parsePackageRequiredProperty } from '../../model/properties.js';
 import { type RuleProperty, compilePropertyRule } from '../../model/property-rule.js';
 import { readLabel } from './bundle-properties.js';
-import type { ApiName, ResolverEntry } from './resolver-types.js';
+import type { ResolverEntry } from './resolver-types.js';
+import type { ApiName } from '../../model/csv.js';
 
 /** A requirement of a bundle, met by single bundles. */
 export interface Predicate {

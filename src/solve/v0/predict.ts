@@ -5,7 +5,7 @@ import { type InstallPlan, planInstallation } from './install-plan.js';
 import type { CsvState, NamespaceState, SubscriptionState } from './namespace-state.js';
 import {
   type ChosenEntry,
-  type Resolution,
+  type NamespaceResolution,
   type ResolutionOrder,
   defaultOrder,
   resolveNamespace,
@@ -17,7 +17,7 @@ import type { Variable } from './variables.js';
 export interface PredictedRound {
   /** State that the round starts from. */
   before: NamespaceState;
-  resolution: Resolution;
+  resolution: NamespaceResolution;
   /** Undefined unless the resolution succeeds. */
   plan: InstallPlan | undefined;
 }
@@ -34,7 +34,7 @@ export interface NamespacePrediction {
   rounds: PredictedRound[];
   end: PredictionEnd;
   /** Other results of the first round, which OLM's random order may lead to. */
-  alternatives: Resolution[];
+  alternatives: NamespaceResolution[];
 }
 
 /** Options of a prediction. */
@@ -135,8 +135,8 @@ function findAlternatives(
   state: NamespaceState,
   catalogs: readonly ResolverCatalog[],
   limits: SatLimits,
-): Resolution[] {
-  const seen = new Map<string, Resolution>();
+): NamespaceResolution[] {
+  const seen = new Map<string, NamespaceResolution>();
   for (const order of listOrders(state)) {
     const resolution = resolveNamespace(state, catalogs, limits, order);
     const key = describeResolution(state, resolution);
@@ -146,7 +146,7 @@ function findAlternatives(
 }
 
 /** Returns a text that is equal for resolutions with the same plan. */
-function describeResolution(state: NamespaceState, resolution: Resolution): string {
+function describeResolution(state: NamespaceState, resolution: NamespaceResolution): string {
   if (resolution.outcome !== 'resolved') return resolution.outcome;
   const { installs, newSubscriptions, updatedSubscriptions } = planInstallation(state, resolution.chosen);
   const list = installs.map(({ entry, replaces }) => [entry.name, entry.catalog, replaces]);

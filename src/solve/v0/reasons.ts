@@ -1,6 +1,6 @@
 import type { NamespaceState, SubscriptionState } from './namespace-state.js';
 import type { ChosenEntry } from './resolve.js';
-import { isSameCatalog } from './sources.js';
+import { isSameCatalogKey } from './sources.js';
 import { type Variable, bundleId } from './variables.js';
 
 /** Returns for chosen bundles, by identifier, which bundles require them, each with what it requires. */
@@ -54,5 +54,5 @@ function isFor(subscription: SubscriptionState, entry: ChosenEntry['entry']): bo
   const { channel, source, sourceNamespace } = subscription;
   if (subscription.package !== entry.package || (channel !== '' && channel !== entry.channel)) return false;
   if (source === '' && sourceNamespace === '') return true;
-  return isSameCatalog({ name: source, namespace: sourceNamespace }, entry.catalog);
+  return isSameCatalogKey({ name: source, namespace: sourceNamespace }, entry.catalog);
 }

@@ -15,7 +15,7 @@ export interface ChosenEntry {
 }
 
 /** Result of one resolution. */
-export type Resolution =
+export type NamespaceResolution =
   | { outcome: 'resolved'; chosen: readonly ChosenEntry[]; variables: readonly Variable[] }
   | { outcome: 'unsatisfiable'; message: string; conflict: readonly AppliedConstraint[] }
   | { outcome: 'error'; message: string };
@@ -40,7 +40,7 @@ export function resolveNamespace(
   catalogs: readonly ResolverCatalog[],
   limits: SatLimits,
   order: ResolutionOrder = defaultOrder,
-): Resolution {
+): NamespaceResolution {
   try {
     return resolveOrThrow(state, catalogs, limits, order);
   } catch (error) {
@@ -55,7 +55,7 @@ function resolveOrThrow(
   catalogs: readonly ResolverCatalog[],
   limits: SatLimits,
   { orderAnchors, channelRotation }: ResolutionOrder,
-): Resolution {
+): NamespaceResolution {
   const { operatorGroups, namespace } = state;
   if (operatorGroups.length !== 1) {
     const problem = `expected 1 OperatorGroup in the namespace, found ${operatorGroups.length}`;

@@ -1,5 +1,6 @@
 import type { Version, VersionRange } from '../../core/semver.js';
 import type { RuleProperty } from '../../model/property-rule.js';
+import type { ApiName } from '../../model/csv.js';
 
 /** Name and namespace of a CatalogSource. */
 export interface CatalogKey {
@@ -22,13 +23,6 @@ export interface BundleProperties {
   isDeprecated: boolean;
 }
 
-/** Group, version and kind of an API. */
-export interface ApiName {
-  group: string;
-  version: string;
-  kind: string;
-}
-
 /** A bundle in a channel of a catalog, or a ClusterServiceVersion of the namespace. */
 export interface ResolverEntry extends BundleProperties {
   name: string;
@@ -45,7 +39,7 @@ export interface ResolverEntry extends BundleProperties {
   /** Version as the bundle has it. */
   versionText: string;
   /** Manifests of a bundle that a catalog contains; undefined for one with an image. */
-  manifests: BundleManifests | undefined;
+  manifests: InlineManifests | undefined;
   /** Objects of the bundle, if the catalog has them and they were asked for. */
   objects: readonly unknown[];
   /** Values of `olm.maxOpenShiftVersion` properties as JSON text. */
@@ -57,7 +51,7 @@ export interface ResolverEntry extends BundleProperties {
 }
 
 /** Manifests that become steps without unpacking an image. */
-export interface BundleManifests {
+export interface InlineManifests {
   /** Objects in order. */
   objects: readonly unknown[];
 }

@@ -3,15 +3,15 @@ import { pushTo } from '../../core/groups.js';
 import { hasPackage } from './predicates.js';
 import type { Predicate } from './predicates.js';
 import {
-  type ApiName,
   type CatalogKey,
   type ResolverCatalog,
   type ResolverEntry,
   existingCatalog,
 } from './resolver-types.js';
+import type { ApiName } from '../../model/csv.js';
 
 /** Reports whether two keys name the same catalog. */
-export function isSameCatalog(a: CatalogKey, b: CatalogKey): boolean {
+export function isSameCatalogKey(a: CatalogKey, b: CatalogKey): boolean {
   return a.name === b.name && a.namespace === b.namespace;
 }
 
@@ -92,13 +92,13 @@ export class ResolverSources {
   }
 
   #find(key: CatalogKey): IndexedCatalog | undefined {
-    return this.#catalogs.find((catalog) => isSameCatalog(catalog.key, key));
+    return this.#catalogs.find((catalog) => isSameCatalogKey(catalog.key, key));
   }
 
   #sorted(asking: CatalogKey | undefined, namespace: string): IndexedCatalog[] {
     const rank = ({ key }: IndexedCatalog): number => {
       if (key.name === existingCatalog && key.namespace === namespace) return 0;
-      return asking !== undefined && isSameCatalog(key, asking) ? 1 : 2;
+      return asking !== undefined && isSameCatalogKey(key, asking) ? 1 : 2;
     };
     const isElsewhere = ({ key }: IndexedCatalog): number => Number(key.namespace !== namespace);
     return [...this.#catalogs].sort(

@@ -27,7 +27,7 @@ export type * from './content-types.js';
  * Throws ContentFindingsError with all unpinned sources if pins are required, all duplicate files, or all broken
  * links. Throws OpmateError for other failures.
  */
-export async function openContent(
+export async function openCombinedContent(
   sources: readonly PlacedSource[],
   session: SourceSession,
   options: ContentOptions = {},

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { readBundleConfigMaps, type ConfigMapFile, type ConfigMapPlace } from '../../bundle/config-map.js';
+import { readBundleConfigMaps, type ConfigMapFile, type PlacedConfigMap } from '../../bundle/config-map.js';
 import { type Manifest, readManifests } from '../../kube/manifests.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 import { readFileWithin } from '../../bundle/read.js';
@@ -66,7 +66,7 @@ export async function writeConfigMap(
     load: () => ({ ...data, immutable: true }),
     placeOf: () => ({}),
   };
-  const places: ConfigMapPlace[] = [{ name }];
+  const places: PlacedConfigMap[] = [{ name }];
   const { files, findings } = readBundleConfigMaps([document], { places });
   if (findings.length > 0) throw new ContentFindingsError(findings);
   if (files.length === 0) throw new OpmateError('INVALID', 'contains no files', { subject: name });

@@ -12,7 +12,7 @@ import type { CatalogSource } from '../source-types.js';
 import type { SourceSession } from '../session.js';
 import { fetchConfigMaps, writeConfigMap } from './config-map-files.js';
 import type { ResolvedPlace } from './driver.js';
-import { openDatabase, toSource, toUnpackedPlace } from './local.js';
+import { openDatabaseCatalog, toSource, toUnpackedPlace } from './local.js';
 
 /** Resolves a ConfigMap with its data: each key is a file of the catalog, or operator manifests. */
 export function resolveConfigMap(
@@ -46,7 +46,7 @@ function openManifests(name: string, data: JsonObject, session: SourceSession): 
     await editDatabase(database, { create: true, signal: session.signal }, (opened) =>
       loadConfigMap(opened, file, session, { label }),
     );
-    return toSource(await openDatabase(database, label, session));
+    return toSource(await openDatabaseCatalog(database, label, session));
   });
 }
 

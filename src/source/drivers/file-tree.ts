@@ -8,7 +8,7 @@ import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
 import { LimitError, OpmateError, fileError, systemCode, throwIfCancelled } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
 import { combineErrors } from '../../core/diagnostics-error.js';
-import { getFileState } from '../../files/file-status.js';
+import { changedFileError, getFileState } from '../../files/file-status.js';
 import { openIfRegularFile } from '../../files/read-file.js';
 import { type LinkOptions, outsideError } from '../../files/directory-root.js';
 
@@ -106,7 +106,7 @@ async function readAndHash(
     }
     const version = getFileState(before);
     if (getFileState(await handle.stat({ bigint: true })) !== version || BigInt(size) !== before.size)
-      throw changed(file);
+      throw changedFileError(file, 'directory');
     return { size, sha256: hash.digest('hex'), version };
   } catch (error) {
     throw fileError(file, error, { file });
@@ -114,14 +114,6 @@ async function readAndHash(
     await copy?.close();
     await handle?.close();
   }
-}
-
-/** Returns the error for a file that has changed since it was read. */
-export function changed(file: string): OpmateError {
-  return new OpmateError('IO', 'changed by another process while reading', {
-    about: file,
-    hint: 'run the command again when no other process writes to the directory',
-  });
 }
 
 async function listTree(
@@ -191,15 +183,16 @@ export async function confirmTree(
 ): Promise<void> {
   const { files, directories } = await listTree(directory, options);
   const known = new Map(tree.files.map((file) => [file.path, file.version]));
-  if (directories.join('\0') !== tree.directories.join('\0')) throw changed(directory);
+  if (directories.join('\0') !== tree.directories.join('\0')) throw changedFileError(directory, 'directory');
   for (const name of files) {
     const file = path.join(directory, name);
     const stats = await stat(file, { bigint: true }).catch(() => undefined);
-    if ((stats?.isFile() === true ? getFileState(stats) : undefined) !== known.get(name)) throw changed(file);
+    if ((stats?.isFile() === true ? getFileState(stats) : undefined) !== known.get(name))
+      throw changedFileError(file, 'directory');
     known.delete(name);
   }
   const [removed] = known.keys();
-  if (removed !== undefined) throw changed(path.join(directory, removed));
+  if (removed !== undefined) throw changedFileError(path.join(directory, removed), 'directory');
 }
 
 /**

@@ -26,7 +26,7 @@ import {
 } from '../source-types.js';
 import { type SourceSession, withChanges } from '../session.js';
 import { type PlaceState, type ResolvedPlace, type Unpack, nothingToClose } from './driver.js';
-import { bundleRoots, fileVersion, openDatabase, toSource } from './local.js';
+import { bundleRoots, fileVersion, openDatabaseCatalog, toSource } from './local.js';
 
 /**
  * Opens the bundle or catalog in an image, detected by its labels; the reference is never a path. Throws OpmateError.
@@ -187,7 +187,7 @@ async function openDatabaseImage(
   return openInTemporaryDirectory(session, async (temporary) => {
     const { extractDatabase } = await import('../../sqlite/read/index-image.js');
     const file = await extractDatabase(image, path.join(temporary, 'image'), session);
-    return toSource(await openDatabase(file, reference, session));
+    return toSource(await openDatabaseCatalog(file, reference, session));
   });
 }
 
@@ -205,7 +205,7 @@ export async function digestOfImage(reference: Reference, session: SourceSession
 }
 
 /** Resolves the digest of an image; an unchanged archive keeps its known state. Throws OpmateError. */
-export async function resolveImage(
+export async function resolveImagePlace(
   place: ImagePlace,
   known: PlaceState | undefined,
   session: SourceSession,

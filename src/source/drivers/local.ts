@@ -16,7 +16,7 @@ import { quoteGo } from '../../document/go-json.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { openInTemporaryDirectory } from '../../files/temporary-directory.js';
 import type { LinkOptions } from '../../files/directory-root.js';
-import { getFileState, statIfPresent } from '../../files/file-status.js';
+import { changedFileError, getFileState, statIfPresent } from '../../files/file-status.js';
 import { isDatabaseFile } from '../../sqlite/schema/database.js';
 import type { ArchivePlace, DatabasePlace, DirectoryPlace } from '../place.js';
 import { throwAbout } from '../reference-error.js';
@@ -29,7 +29,7 @@ import {
   type UnpackedPlace,
   nothingToClose,
 } from './driver.js';
-import { changed, confirmTree, readTree, toFileTree } from './file-tree.js';
+import { confirmTree, readTree, toFileTree } from './file-tree.js';
 
 /** The directories of a registry+v1 bundle. */
 export const bundleRoots: readonly string[] = ['manifests', 'metadata'];
@@ -48,7 +48,7 @@ export async function openPath(
   if (stats.isDirectory()) return openDirectory(place, session, allowed);
   if (stats.isFile() && (await isDatabaseFile(file))) {
     if (!allowed.catalogs) throw new OpmateError('UNSUPPORTED', 'cannot render sqlite file: not allowed');
-    return toSource(await openDatabase(file, file, session));
+    return toSource(await openDatabaseCatalog(file, file, session));
   }
   throw new OpmateError('UNSUPPORTED', `ref ${quoteGo(file)} is not a directory: not allowed`, {
     hint: 'specify a directory, sqlite index, tar archive or file of ConfigMaps, or oci-archive:FILE for an image in a file',
@@ -92,7 +92,11 @@ function requireCatalogs({ catalogs }: AllowedSources): void {
 }
 
 /** Opens the database of a sqlite index; `label` is its name in messages. */
-export async function openDatabase(file: string, label: string, session: SourceSession): Promise<Catalog> {
+export async function openDatabaseCatalog(
+  file: string,
+  label: string,
+  session: SourceSession,
+): Promise<Catalog> {
   const { openSqliteCatalog } = await import('../../sqlite/read/catalog.js');
   return openSqliteCatalog(file, session, { name: label });
 }
@@ -218,7 +222,9 @@ export async function resolveArchive(
     const { unpackArchive } = await import('./unpack-archive.js');
     const { problems } = await unpackArchive(file, destination, label, roots, session);
     await confirmTree(path.dirname(file), before, readOptions).catch((error: unknown) => {
-      throw error instanceof OpmateError && error.code === 'IO' ? changed(label) : error;
+      throw error instanceof OpmateError && error.code === 'IO'
+        ? changedFileError(label, 'directory')
+        : error;
     });
     await refuseImage(destination, label);
     return problems;

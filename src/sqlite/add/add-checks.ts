@@ -6,7 +6,7 @@ import { BundleImageAlreadyAddedError, VersionAlreadyAddedError } from './alread
 import type { BundleRecord } from '../schema/bundle-record.js';
 import type { Database } from '../schema/database.js';
 import { findPackages } from './overwrite.js';
-import { type IndexedPackage, readBundle, readPackage } from '../schema/package-state.js';
+import { type IndexPackage, readBundle, readPackage } from '../schema/package-state.js';
 import type { StagedBundle } from './stage.js';
 
 interface CheckOptions {
@@ -84,19 +84,19 @@ async function twiceError(twin: StagedBundle, bundle: StagedBundle): Promise<Opm
 
 /** A package of the index with lookups for the checks. */
 interface KnownPackage {
-  state: IndexedPackage;
+  state: IndexPackage;
   /** Names of bundles by image. */
   images: ReadonlyMap<string, string>;
   overwrites: number;
 }
 
-function toKnown(state: IndexedPackage): KnownPackage {
+function toKnown(state: IndexPackage): KnownPackage {
   const images = new Map([...state.bundles].map(([name, { image }]) => [image, name]));
   return { state, images, overwrites: 0 };
 }
 
 /** Returns the last bundle of a package that replaces or skips another, with its channel. */
-function findReplacer({ channels, bundles }: IndexedPackage, name: string): [string, string] | undefined {
+function findReplacer({ channels, bundles }: IndexPackage, name: string): [string, string] | undefined {
   let replacer: [by: string, channel: string] | undefined;
   for (const [channel, entries] of channels) {
     for (const { name: by, replaces, skips } of entries)

@@ -14,15 +14,13 @@ import { withEditIndexes, withIndexes } from '../schema/helper-indexes.js';
 import { insertBundle, writeManifests } from '../schema/insert-bundle.js';
 import { removeOverwritten } from './overwrite.js';
 import { writePackageChannels } from '../schema/package-channels.js';
-import { type IndexedPackage, readPackage } from '../schema/package-state.js';
+import { type IndexPackage, readPackage } from '../schema/package-state.js';
 import { findPruned } from './pruned.js';
 import { refuseBytesAsNames } from '../schema/schema.js';
 import { addToSemverChannels } from './semver-channels.js';
 import type { StagedBundle } from './stage.js';
 import { applySubstitution } from './substitutes.js';
-
-/** Source of the edges of new bundles. */
-export type AddMode = 'replaces' | 'semver' | 'semver-skippatch';
+import type { AddMode } from '../../catalog/edit/plan-add.js';
 
 export interface AddOptions extends CancelOptions {
   mode: AddMode;
@@ -288,7 +286,7 @@ async function insertBundles(
 
 /** Returns the bundles of a package for choosing heads, including new ones that were skipped before. */
 function getMembers(
-  { channels, bundles, defaultChannel }: IndexedPackage,
+  { channels, bundles, defaultChannel }: IndexPackage,
   records: readonly BundleRecord[],
 ): ChannelMember[] {
   const versions = new Map([...bundles].map(([name, { version }]) => [name, version]));

@@ -3,7 +3,7 @@ import { sortedByBytes } from '../../core/order.js';
 import type { BundleRecord } from '../schema/bundle-record.js';
 import { findWaysTo } from '../../graph/ways.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
-import { type IndexedPackage, findHeads } from '../schema/package-state.js';
+import { type IndexPackage, findHeads } from '../schema/package-state.js';
 
 /**
  * Returns those of `records` that are unreachable from the heads of their channels in the written package. Throws
@@ -11,7 +11,7 @@ import { type IndexedPackage, findHeads } from '../schema/package-state.js';
  */
 export function findPruned(
   packageName: string,
-  state: IndexedPackage,
+  state: IndexPackage,
   records: readonly BundleRecord[],
 ): { record: BundleRecord; error: OpmateError }[] {
   const channels = new Map<string, { head: string; skips: string[]; reached: ReadonlySet<string> }>();
@@ -50,7 +50,7 @@ function findHead(
   packageName: string,
   channel: string,
   entries: readonly ChannelEntry[],
-  { bundles }: IndexedPackage,
+  { bundles }: IndexPackage,
 ): string | undefined {
   if (!entries.some(({ name }) => bundles.has(name))) return undefined;
   const heads = findHeads(entries, bundles);

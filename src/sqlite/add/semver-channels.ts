@@ -14,7 +14,7 @@ import { joinMessages } from '../schema/aggregate.js';
 import type { BundleRecord } from '../schema/bundle-record.js';
 import { writeChain } from '../schema/channel-entries.js';
 import type { Database } from '../schema/database.js';
-import { type IndexedPackage, findHeads, readPackage } from '../schema/package-state.js';
+import { type IndexPackage, findHeads, readPackage } from '../schema/package-state.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
 
 /**
@@ -133,7 +133,7 @@ function lineOfGraph(
  * error of `fail` for a channel without a single head, with a cycle, or with bundles that its head does not lead to.
  */
 function readChains(
-  { channels, bundles }: IndexedPackage,
+  { channels, bundles }: IndexPackage,
   absent: ReadonlySet<string>,
   fail: (channel: string, what: string) => OpmateError,
 ): Map<string, ReplacesChain> {

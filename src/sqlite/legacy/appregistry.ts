@@ -19,7 +19,7 @@ import {
   type LoadReport,
   type LoadSession,
   ManifestLoader,
-  loadTree,
+  loadManifestTree,
 } from './manifest-loader.js';
 
 /** Additional session of loading archives: temporary directory and limits for unpacking. */
@@ -130,7 +130,7 @@ async function loadPackage(
     await requireWithin(place.path, file.path, { label: file.label, followLinks });
     if (await loadFlattened(loader, file, session)) return;
   }
-  await loadTree(loader, place.path, place.label, session);
+  await loadManifestTree(loader, place.path, place.label, session);
 }
 
 /** Loads a flattened package from a file; returns false for another file. */

@@ -6,7 +6,7 @@ import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { compareBytes } from '../../core/order.js';
 import type { LinkOptions } from '../../files/directory-root.js';
-import { toRecord } from '../schema/bundle-record.js';
+import { toBundleRecord } from '../schema/bundle-record.js';
 import type { Database } from '../schema/database.js';
 import { withIndexes } from '../schema/helper-indexes.js';
 import { insertBundle } from '../schema/insert-bundle.js';
@@ -84,7 +84,7 @@ export class ManifestLoader {
   async addBundle(bundle: Bundle, subject: string): Promise<void> {
     throwIfCancelled(this.#session.signal);
     await this.#tried(async () => {
-      const { record, manifests } = toRecord(bundle, '', subject);
+      const { record, manifests } = toBundleRecord(bundle, '', subject);
       if (record.substitutesFor !== '') {
         throw new OpmateError('INVALID', 'SubstitutesFor is an alpha-only feature', {
           about: subject,
@@ -171,12 +171,12 @@ export async function loadPackageManifests(
 ): Promise<LoadReport> {
   const { label = directory } = options;
   const loader = new ManifestLoader(database, label, session, options);
-  await loadTree(loader, directory, label, session);
+  await loadManifestTree(loader, directory, label, session);
   return loader.finish();
 }
 
 /** Passes the content of a tree to a loader. */
-export async function loadTree(
+export async function loadManifestTree(
   loader: ManifestLoader,
   directory: string,
   label: string,

@@ -9,7 +9,13 @@ import {
   withoutRepeats,
 } from '../schema/bundle-record.js';
 import { type EntryRow, toChannelEntries } from '../schema/channel-entries.js';
-import { type ColumnValue, type Database, type Row, text, toText } from '../schema/database.js';
+import {
+  type ColumnValue,
+  type Database,
+  type Row,
+  getColumnText,
+  getNullableText,
+} from '../schema/database.js';
 import { createLookupTables } from './lookup-tables.js';
 
 /** A package as stored. */
@@ -105,10 +111,10 @@ export function createIndexQueries(database: Database, lookups = createLookupTab
       const id = Number(row['id']);
       bundles.set(id, {
         id,
-        name: text(row['name']),
-        version: toText(row['version'] ?? null),
-        skipRange: text(row['skiprange']),
-        image: text(row['bundlepath']),
+        name: getColumnText(row['name']),
+        version: getNullableText(row['version'] ?? null),
+        skipRange: getColumnText(row['skiprange']),
+        image: getColumnText(row['bundlepath']),
         images: [],
         properties: [],
         dependencies: [],
@@ -118,7 +124,11 @@ export function createIndexQueries(database: Database, lookups = createLookupTab
     for (const field of ['properties', 'dependencies'] as const) {
       const columns = `${field}.type, ${field}.value, ${isOwn(field)} AS own`;
       for (const { id, type, value, own } of toRows(field, columns, wanted)) {
-        const item = { type: text(type), value: text(value), isOwn: own === 1 || own === 1n };
+        const item = {
+          type: getColumnText(type),
+          value: getColumnText(value),
+          isOwn: own === 1 || own === 1n,
+        };
         bundles.get(Number(id))?.[field].push(item);
       }
     }
@@ -177,9 +187,9 @@ export function createIndexQueries(database: Database, lookups = createLookupTab
         )
         .map((row) => ({
           ...row,
-          channel: text(row.channel),
-          name: text(row.name),
-          target: toText(row.target),
+          channel: getColumnText(row.channel),
+          name: getColumnText(row.name),
+          target: getNullableText(row.target),
         }));
       headDepth ??= Number(
         database.get('SELECT coalesce(min(depth), 0) AS depth FROM channel_entry')?.['depth'],
@@ -207,7 +217,8 @@ export function createIndexQueries(database: Database, lookups = createLookupTab
          WHERE NOT EXISTS (SELECT 1 FROM package WHERE package.name = package_name)`,
       );
       for (const row of rows) {
-        if (!deprecated.has(row.id)) return { package: text(row.package), bundle: text(row.bundle) };
+        if (!deprecated.has(row.id))
+          return { package: getColumnText(row.package), bundle: getColumnText(row.bundle) };
       }
       return undefined;
     },
@@ -233,7 +244,7 @@ export function createIndexQueries(database: Database, lookups = createLookupTab
         `SELECT operatorbundle.rowid AS id, skiprange FROM ${wantedBundles}`,
         JSON.stringify(live),
       );
-      return new Map(rows.map(({ id, skiprange }) => [id, text(skiprange)]));
+      return new Map(rows.map(({ id, skiprange }) => [id, getColumnText(skiprange)]));
     },
 
     /** Returns bundles by row, with the rows stored for their names; omits missing ones. */
@@ -241,7 +252,7 @@ export function createIndexQueries(database: Database, lookups = createLookupTab
       lookups.check('properties', 'dependencies', 'related_image');
       const bundles = bundleRows(ids);
       for (const { id, image } of toRows('related_image', 'image', JSON.stringify(ids)))
-        if (image !== null) bundles.get(Number(id))?.images.push(text(image));
+        if (image !== null) bundles.get(Number(id))?.images.push(getColumnText(image));
       for (const bundle of bundles.values()) {
         bundle.properties = withoutRepeats(bundle.properties);
         bundle.dependencies = withoutRepeats(bundle.dependencies);
@@ -327,5 +338,5 @@ export function readState(database: Database): number {
 
 /** Returns a column as bytes; empty for NULL. */
 export function toBytes(value: ColumnValue): Buffer {
-  return Buffer.isBuffer(value) ? value : Buffer.from(toText(value) ?? '');
+  return Buffer.isBuffer(value) ? value : Buffer.from(getNullableText(value) ?? '');
 }

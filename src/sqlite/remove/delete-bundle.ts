@@ -11,7 +11,7 @@ import { withEditIndexes } from '../schema/helper-indexes.js';
 import { writeManifests } from '../schema/insert-bundle.js';
 import {
   type BundleEdges,
-  type IndexedPackage,
+  type IndexPackage,
   readBundle,
   readEdges,
   readPackage,
@@ -234,7 +234,7 @@ function takeOutOfPackage(
  * to, as such a channel could not be written again.
  */
 function readChain(
-  { heads, channels, bundles }: IndexedPackage,
+  { heads, channels, bundles }: IndexPackage,
   channel: string,
   fail: (problem: string, hint: string) => OpmateError,
 ): ChainLink[] {

@@ -1,7 +1,7 @@
 import { findField } from '../../document/go-json-fold.js';
 import { parseGoJson } from '../../document/go-json.js';
 import { isJsonObject } from '../../document/json.js';
-import { type ColumnValue, type Database, text } from '../schema/database.js';
+import { type ColumnValue, type Database, getColumnText } from '../schema/database.js';
 import { withEditIndexes } from '../schema/helper-indexes.js';
 import { removeBundle } from '../schema/remove-bundle.js';
 
@@ -35,7 +35,7 @@ export function packagesOfBundles(database: Database): BundlesByPackage {
     "SELECT operatorbundle_name AS name, value FROM properties WHERE type = 'olm.package' AND operatorbundle_name IS NOT NULL",
   );
   for (const { name, value } of rows) {
-    const packageName = findPackageName(text(value));
+    const packageName = findPackageName(getColumnText(value));
     if (packageName === undefined) continue;
     bundles.set(packageName, (bundles.get(packageName) ?? new Set()).add(name));
   }

@@ -47,7 +47,7 @@ export interface BundleManifests {
  * Returns the columns of a bundle. Throws OpmateError INVALID, with the bundle and a remedy, for a bundle that cannot
  * be in an index.
  */
-export function toRecord(
+export function toBundleRecord(
   bundle: Bundle,
   image: string,
   subject: string,

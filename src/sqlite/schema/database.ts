@@ -16,7 +16,7 @@ import {
 import { readBytes } from '../../files/file-region.js';
 import { openRegularFile } from '../../files/read-file.js';
 
-/** Value of a column. Other tools may store text as bytes: see `toText`. */
+/** Value of a column. Other tools may store text as bytes: see `getNullableText`. */
 export type ColumnValue = string | number | bigint | Buffer | null;
 
 /** A row by column name. */
@@ -200,16 +200,16 @@ export class Database {
     return this.#guarded(() => this.#prepare(sql).get(...parameters) as T | undefined);
   }
 
-  /** Returns all rows of a query with their columns as `text` reads them. */
+  /** Returns all rows of a query with their columns as `getColumnText` reads them. */
   textRows<K extends string>(sql: string, ...parameters: ColumnValue[]): Record<K, string>[] {
     const rows = this.all<Record<string, ColumnValue>>(sql, ...parameters);
-    for (const row of rows) for (const column in row) row[column] = text(row[column]);
+    for (const row of rows) for (const column in row) row[column] = getColumnText(row[column]);
     return rows as Record<K, string>[];
   }
 
-  /** Returns the first column of all rows, as `text` reads it. */
+  /** Returns the first column of all rows, as `getColumnText` reads it. */
   texts(sql: string, ...parameters: ColumnValue[]): string[] {
-    return this.all(sql, ...parameters).map((row) => text(Object.values(row)[0]));
+    return this.all(sql, ...parameters).map((row) => getColumnText(Object.values(row)[0]));
   }
 
   /** Reports whether a query has rows. */
@@ -312,14 +312,14 @@ export class Database {
 }
 
 /** Returns a column as text: bytes are decoded, numbers formatted; null stays null. */
-export function toText(value: ColumnValue): string | null {
+export function getNullableText(value: ColumnValue): string | null {
   if (value === null || typeof value === 'string') return value;
   return Buffer.isBuffer(value) ? value.toString('utf8') : String(value);
 }
 
 /** Returns a column as text; empty for NULL or a missing row. */
-export function text(value: ColumnValue | undefined): string {
-  return toText(value ?? null) ?? '';
+export function getColumnText(value: ColumnValue | undefined): string {
+  return getNullableText(value ?? null) ?? '';
 }
 
 /** Hint for tables and columns other than those of an index. */

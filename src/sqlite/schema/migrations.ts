@@ -13,7 +13,7 @@ import {
   csvVersion,
   readCsvMetadata,
 } from '../../model/csv.js';
-import { type ColumnValue, type Database, text, toText } from './database.js';
+import { type ColumnValue, type Database, getColumnText, getNullableText } from './database.js';
 import {
   apiTable,
   bundleApiTable,
@@ -101,7 +101,7 @@ function addRequiredApis(database: Database): void {
      WHERE operatorbundle_name IN (SELECT name FROM operatorbundle) ORDER BY entry_id`,
   );
   for (const { id, name } of entries) {
-    for (const { group, version, kind, plural } of required.get(text(name)) ?? []) {
+    for (const { group, version, kind, plural } of required.get(getColumnText(name)) ?? []) {
       database.run(
         `INSERT INTO api (group_name, version, kind, plural) VALUES (?, ?, ?, ?)
          ON CONFLICT DO UPDATE SET plural = excluded.plural`,
@@ -228,9 +228,9 @@ function addReplacesAndSkips(database: Database): void {
      FROM channel_entry entry LEFT JOIN channel_entry target ON target.entry_id = entry.replaces
      WHERE entry.operatorbundle_name IS NOT NULL ORDER BY entry.entry_id`,
   )) {
-    const name = text(row.name);
+    const name = getColumnText(row.name);
     const depths = replaced.get(name) ?? new Map<string | null, number>();
-    const target = toText(row.target);
+    const target = getNullableText(row.target);
     if (!depths.has(target)) depths.set(target, Number(row.depth ?? -1));
     replaced.set(name, depths);
   }

@@ -4,10 +4,10 @@ import { type Version, parseVersion, tryParse } from '../../core/semver.js';
 import { readGraph } from '../../graph/channel-graph.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
 import { type EntryRow, toChannelEntries } from './channel-entries.js';
-import { type ColumnValue, type Database, text, toText } from './database.js';
+import { type ColumnValue, type Database, getColumnText, getNullableText } from './database.js';
 
 /** A package in an index. */
-export interface IndexedPackage {
+export interface IndexPackage {
   /** Empty without one, or if the package is missing. */
   defaultChannel: string;
   /** Stored heads by channel; empty without one. */
@@ -29,7 +29,7 @@ const bundleQuery = 'SELECT name, version, bundlepath AS image FROM operatorbund
 type BundleColumns = 'name' | 'version' | 'image';
 
 /** Reads a package; a missing one is empty. Throws OpmateError INVALID for entries without names. */
-export function readPackage(database: Database, packageName: string): IndexedPackage {
+export function readPackage(database: Database, packageName: string): IndexPackage {
   const [defaultChannel = ''] = database.texts(
     'SELECT default_channel FROM package WHERE name = ?',
     packageName,
@@ -42,7 +42,7 @@ export function readPackage(database: Database, packageName: string): IndexedPac
     `${bundleQuery} IN (SELECT operatorbundle_name FROM channel_entry WHERE package_name = ?)`,
     packageName,
   );
-  const state: IndexedPackage = {
+  const state: IndexPackage = {
     defaultChannel,
     heads: new Map(heads.map(({ channel, head }) => [channel, head])),
     channels: new Map(),
@@ -72,11 +72,11 @@ function readEntries(database: Database, packageName: string): EntryRow[] {
       if (!Number.isSafeInteger(row.id)) throw fail('whose number is too large');
       return {
         id: Number(row.id),
-        channel: text(row.channel),
-        name: text(row.name),
+        channel: getColumnText(row.channel),
+        name: getColumnText(row.name),
         depth: Number(row.depth),
         replaces: row.replaces === null ? null : Number(row.replaces),
-        target: toText(row.target),
+        target: getNullableText(row.target),
       };
     });
 }
@@ -85,7 +85,7 @@ function readEntries(database: Database, packageName: string): EntryRow[] {
  * Returns the starts of chains of channels: the stored head, and each bundle that no other leads to, as edits of a
  * channel with another head than the stored one follow its graph.
  */
-function findStarts(rows: readonly EntryRow[], { heads, bundles }: IndexedPackage): EntryRow[] {
+function findStarts(rows: readonly EntryRow[], { heads, bundles }: IndexPackage): EntryRow[] {
   const byDepth = [...rows].sort((a, b) => (a.depth ?? 0) - (b.depth ?? 0));
   const byChannel = groupBy(byDepth, ({ channel }) => channel);
   return [...toChannelEntries(rows, [])].flatMap(([channel, entries]) => {
@@ -100,7 +100,7 @@ export function findHeads(entries: readonly ChannelEntry[], bundles: ReadonlyMap
 }
 
 /** Returns the versions of the bundles of a package by name; undefined for an invalid one. */
-export function readVersions({ bundles }: IndexedPackage): Map<string, Version | undefined> {
+export function readVersions({ bundles }: IndexPackage): Map<string, Version | undefined> {
   return new Map([...bundles].map(([name, { version }]) => [name, tryParse(parseVersion, version)]));
 }
 

@@ -1,4 +1,4 @@
-import { type ColumnValue, type Database, text } from './database.js';
+import { type ColumnValue, type Database, getColumnText } from './database.js';
 
 /**
  * Removes a bundle with all dependent rows: the channels that it heads, its entries in others, unless `keepsEntries`, as
@@ -12,7 +12,7 @@ export function removeBundle(
   keepsEntries = false,
 ): void {
   const { changes } = database.run('DELETE FROM operatorbundle WHERE name = ?', name);
-  if (changes > 0) removed.push(text(name));
+  if (changes > 0) removed.push(getColumnText(name));
   // If version or path is null, foreign keys do not connect the row to the bundle.
   const tables = ['api_provider', 'api_requirer', 'dependencies', 'properties'];
   for (const table of keepsEntries ? tables : [...tables, 'channel_entry'])

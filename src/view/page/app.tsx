@@ -6,7 +6,7 @@ import { EditView } from './edit/edit-view.js';
 import { PackageView } from './package/package-view.js';
 import { PackagesView } from './packages-view.js';
 import { ImagesView } from './images-view.js';
-import { Missing, Waiting, count } from './parts.js';
+import { Missing, Waiting, formatCount } from './parts.js';
 import { ProblemsView } from './problems-view.js';
 import { getUrl, allPackages, emptySelection, go, useRoute } from './route.js';
 import { ThemeSwitch } from './theme.js';
@@ -41,7 +41,7 @@ function InvalidBanner({ errors }: { errors: number }) {
     <p class="banner" role="status">
       <strong>Invalid catalog:</strong>{' '}
       <a href={getUrl({ view: 'problems', package: '', severity: 'error', check: '' })}>
-        {count(errors, 'error')}
+        {formatCount(errors, 'error')}
       </a>
     </p>
   );
@@ -51,7 +51,7 @@ function InvalidBanner({ errors }: { errors: number }) {
 function Count({ severity, amount }: { severity: 'error' | 'warning'; amount: number }) {
   if (amount === 0) return null;
   return (
-    <span class={`number ${severity}`} title={count(amount, severity)}>
+    <span class={`number ${severity}`} title={formatCount(amount, severity)}>
       {amount.toLocaleString('en')}
       <span class="unseen"> {amount === 1 ? severity : `${severity}s`}</span>
     </span>

@@ -3,7 +3,7 @@ import type { CatalogOverview, SelectionImages } from '../responses.js';
 import type { SearchIndex } from '../search.js';
 import { useResponse } from './requests.js';
 import { useFoundPackages } from './packages-view.js';
-import { Choice, ImageButtons, MoreButton, PageHeading, Waiting, count } from './parts.js';
+import { Choice, ImageButtons, MoreButton, PageHeading, Waiting, formatCount } from './parts.js';
 import { type ImagesRoute, getUrl, getPackageUrl, go } from './route.js';
 
 /** Images that are shown at first. */
@@ -30,13 +30,13 @@ export function ImagesView({ catalog, route }: { catalog: CatalogOverview; route
         <PageHeading title="Images">
           Images of{' '}
           {name === '' ? (
-            <a href={getUrl({ ...route, view: 'packages' })}>{count(matches.length, 'package')}</a>
+            <a href={getUrl({ ...route, view: 'packages' })}>{formatCount(matches.length, 'package')}</a>
           ) : (
             <a href={getPackageUrl(name)}>{name}</a>
           )}
         </PageHeading>
         <p class="sums" role="status">
-          {count(images.length, 'image')}
+          {formatCount(images.length, 'image')}
         </p>
         <Choice
           label="Of"
@@ -60,7 +60,7 @@ export function ImagesView({ catalog, route }: { catalog: CatalogOverview; route
                   <bdi>{bundles[0].bundle}</bdi>
                 </a>
               ) : (
-                count(bundles.length, 'bundle')
+                formatCount(bundles.length, 'bundle')
               )}
             </small>
           </li>

@@ -2,7 +2,7 @@ import { Fragment } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { CatalogOverview, PackageSummary, SearchResult, SearchMatch } from '../responses.js';
 import { toApiUrl, useResponse } from './requests.js';
-import { Badge, Choice, NamePath, PageHeading, ProblemBadges, count } from './parts.js';
+import { Badge, Choice, NamePath, PageHeading, ProblemBadges, formatCount } from './parts.js';
 import { exportedPage } from './exported.js';
 import { comparePackages, keepsPackage, orderOptions, packageFilters } from './package-filters.js';
 import { type PackagesRoute, getUrl, getPackageUrl, allPackages, go } from './route.js';
@@ -26,11 +26,11 @@ export function PackagesView({ catalog, route }: { catalog: CatalogOverview; rou
         <PageHeading title="Packages" />
         <p class="sums" role="status">
           {isNarrowed
-            ? `${matches.length} of ${count(catalog.packages.length, 'package')}`
+            ? `${matches.length} of ${formatCount(catalog.packages.length, 'package')}`
             : [
-                count(catalog.packages.length, 'package'),
-                count(catalog.channels, 'channel'),
-                count(catalog.bundles, 'bundle'),
+                formatCount(catalog.packages.length, 'package'),
+                formatCount(catalog.channels, 'channel'),
+                formatCount(catalog.bundles, 'bundle'),
               ].join(' · ')}
         </p>
       </div>
@@ -132,7 +132,7 @@ function PackageCard(props: { match: FoundPackage; run: string; words: string[] 
   return (
     <li class="card">
       <a href={getPackageUrl(packageSummary.name)}>
-        <PackageIcon name={packageSummary.name} hasIcon={packageSummary.hasIcon} run={run} />
+        <PackageIconView name={packageSummary.name} hasIcon={packageSummary.hasIcon} run={run} />
         <span class="names">
           <strong title={packageSummary.displayName || packageSummary.name}>
             <Marked text={packageSummary.displayName || packageSummary.name} words={words} />
@@ -155,8 +155,8 @@ function PackageCard(props: { match: FoundPackage; run: string; words: string[] 
         <span class="line">
           {packageSummary.version !== '' && <span class="version">{packageSummary.version}</span>}
           {packageSummary.defaultChannel !== '' && <span>{packageSummary.defaultChannel}</span>}
-          <span>{count(packageSummary.channels, 'channel')}</span>
-          <span>{count(packageSummary.bundles, 'bundle')}</span>
+          <span>{formatCount(packageSummary.channels, 'channel')}</span>
+          <span>{formatCount(packageSummary.bundles, 'bundle')}</span>
         </span>
         <span class="badges">
           {packageSummary.change !== undefined && (
@@ -200,7 +200,7 @@ function Marked({ text, words }: { text: string; words: string[] }) {
 }
 
 /** Icon of a package, or its first letter. */
-export function PackageIcon({ name, hasIcon, run }: { name: string; hasIcon: boolean; run: string }) {
+export function PackageIconView({ name, hasIcon, run }: { name: string; hasIcon: boolean; run: string }) {
   const [isBroken, setBroken] = useState(false);
   if (!hasIcon || isBroken) {
     return (
@@ -250,7 +250,7 @@ function BundleResults({ result, words }: { result: SearchResult | undefined; wo
       <h2 id="found-bundles">
         Bundles{' '}
         <small>
-          {total > bundles.length ? `the first ${bundles.length} of ${count(total, 'bundle')}` : total}
+          {total > bundles.length ? `the first ${bundles.length} of ${formatCount(total, 'bundle')}` : total}
         </small>
       </h2>
       <ul class="rows">

@@ -128,8 +128,8 @@ export function Badge(props: { kind: string; title?: string; children: Component
 export function ProblemBadges({ errors, warnings }: ProblemCounts) {
   return (
     <>
-      {errors > 0 && <Badge kind="error">{count(errors, 'error')}</Badge>}
-      {warnings > 0 && <Badge kind="warning">{count(warnings, 'warning')}</Badge>}
+      {errors > 0 && <Badge kind="error">{formatCount(errors, 'error')}</Badge>}
+      {warnings > 0 && <Badge kind="warning">{formatCount(warnings, 'warning')}</Badge>}
     </>
   );
 }
@@ -217,7 +217,7 @@ export function NamePath({ names }: { names: string[] }) {
 }
 
 /** Formats a number with its noun: `1 bundle`, `1,200 bundles`. */
-export function count(amount: number, noun: string): string {
+export function formatCount(amount: number, noun: string): string {
   const plural = noun === 'entry' ? 'entries' : `${noun}s`;
   return `${amount.toLocaleString('en')} ${amount === 1 ? noun : plural}`;
 }

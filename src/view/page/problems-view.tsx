@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { LocatedProblem, ProblemWindow } from '../responses.js';
 import { toApiUrl, useResponse } from './requests.js';
-import { Choice, MoreButton, PageHeading, ProblemList, Waiting, count } from './parts.js';
+import { Choice, MoreButton, PageHeading, ProblemList, Waiting, formatCount } from './parts.js';
 import { type ProblemsRoute, go } from './route.js';
 
 /** Findings of all checks, with filters. */
@@ -36,7 +36,7 @@ export function ProblemsView(props: { route: ProblemsRoute; isChecking: boolean 
       <div class="heading">
         <PageHeading title="Problems" />
         <p class="sums" role="status">
-          {value?.severities.map((item) => count(item.count, item.severity)).join(' · ')}
+          {value?.severities.map((item) => formatCount(item.count, item.severity)).join(' · ')}
           {isChecking && ' · more checks are running'}
         </p>
         <Choice

@@ -5,7 +5,7 @@ import { type CatalogFacts, CancelledError, OpmateError } from '../../../src/ind
 import { loadCatalog } from '../../../src/api/load-catalog.js';
 import { render } from '../../../src/api/render-catalog.js';
 import { validate } from '../../../src/api/validate-catalog.js';
-import { type Session, openSession } from '../../../src/source/session.js';
+import { type Session, openSourceSession } from '../../../src/source/session.js';
 import { catalogOf, widgetCatalog } from '../../e2e/catalogs.js';
 import { makeCatalogImage, serveBuilt } from '../../e2e/images.js';
 import { bundlesDirectory } from '../../support/command-line.js';
@@ -37,7 +37,7 @@ async function textOf(pieces: AsyncIterable<Buffer | string>): Promise<string> {
 
 describe('api/catalogs', () => {
   it('renders a blob a piece, and the second time the same', async () => {
-    const session = await openSession(await sessionOptions());
+    const session = await openSourceSession(await sessionOptions());
     const directory = await directoryWith({ 'all.json': widgetCatalog });
     const pieces: string[] = [];
     for await (const piece of render([directory], session)) pieces.push(piece.toString());
@@ -51,7 +51,7 @@ describe('api/catalogs', () => {
 
   it('releases what it opened when the reader stops early', async () => {
     const options = await sessionOptions();
-    const session = await openSession(options);
+    const session = await openSourceSession(options);
     for await (const piece of render([`${registry.host}/ns/widget:v1`], session)) {
       expect(piece.length).toBeGreaterThan(0);
       break;
@@ -62,7 +62,7 @@ describe('api/catalogs', () => {
 
   it('keeps an image on disk until the catalog is closed, and reads blobs again one by one', async () => {
     const options = await sessionOptions();
-    const session = await openSession(options);
+    const session = await openSourceSession(options);
     const catalog = await loadCatalog(`${registry.host}/ns/widget:v1`, session);
     expect(await readdir(options.temporaryDirectory)).toHaveLength(1);
     const facts: CatalogFacts = await catalog.facts();
@@ -77,7 +77,7 @@ describe('api/catalogs', () => {
   });
 
   it('reports problems as data, and throws only for what cannot be read', async () => {
-    const session = await openSession(await sessionOptions());
+    const session = await openSourceSession(await sessionOptions());
     const two = catalogOf('widget', [{ name: 'widget.v1' }, { name: 'widget.v2' }]);
     const report = await validate(await directoryWith({ 'all.json': two }), session);
     expect(report.passed).toBe(false);
@@ -102,7 +102,7 @@ describe('api/catalogs', () => {
     const cancel = new AbortController();
     const options = await sessionOptions({ signal: cancel.signal });
     const cache = path.join(options.homeDirectory, 'cache');
-    const session = await openSession({
+    const session = await openSourceSession({
       ...options,
       environment: { ...options.environment, OPMATE_CACHE_DIR: cache },
     });
@@ -122,7 +122,7 @@ describe('api/catalogs', () => {
   });
 
   it.each(works)('does not begin %s when it was cancelled before', async (_name, work) => {
-    const session = await openSession(await sessionOptions({ signal: AbortSignal.abort() }));
+    const session = await openSourceSession(await sessionOptions({ signal: AbortSignal.abort() }));
     const directory = await directoryWith({ 'all.json': widgetCatalog });
     const before = registry.requests.length;
     if (_name !== 'loadCatalog')
@@ -134,7 +134,7 @@ describe('api/catalogs', () => {
 
   it('stops rendering between two blobs', async () => {
     const cancel = new AbortController();
-    const session = await openSession(await sessionOptions({ signal: cancel.signal }));
+    const session = await openSourceSession(await sessionOptions({ signal: cancel.signal }));
     const entries = Array.from({ length: 3000 }, (_, i) => ({ name: `widget.v${i}` }));
     const directory = await directoryWith({ 'all.json': catalogOf('widget', entries) });
     let pieces = 0;

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { DirectoryCatalog } from '../../../src/catalog/catalog.js';
 import { readPackageContent } from '../../../src/catalog/package-content.js';
 import { OpmateError } from '../../../src/core/errors.js';
-import { resolveBundle } from '../../../src/graph/resolve.js';
+import { resolvePackage } from '../../../src/graph/resolve.js';
 import { directoryWith } from '../../support/temporary.js';
 
 async function read(...blobs: unknown[]) {
@@ -101,7 +101,7 @@ describe('catalog/package-content', () => {
           policy: 'self-certified',
         } as const;
         const catalog = { name: 'main', priority: 0, content };
-        expect(['resolved', 'none', 'unsupported']).toContain(resolveBundle(request, [catalog]).outcome);
+        expect(['resolved', 'none', 'unsupported']).toContain(resolvePackage(request, [catalog]).outcome);
       }),
       { numRuns: 150 },
     );

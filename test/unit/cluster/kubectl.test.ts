@@ -2,7 +2,7 @@ import { chmod } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { silentLogger } from '../../../src/core/log.js';
-import { Kubectl, readMessages, readObjects } from '../../../src/cluster/kubectl.js';
+import { Kubectl, readMessages, parseObjects } from '../../../src/cluster/kubectl.js';
 import { directoryWith } from '../../support/temporary.js';
 
 const version = '[ "$1" = version ] && { echo \'{"clientVersion":{"gitVersion":"v1.30.1"}}\'; exit 0; }';
@@ -129,11 +129,11 @@ describe('cluster/kubectl', () => {
 
   it('reads one object, a List and a sequence of objects', () => {
     const one = { kind: 'A', text: 'x' };
-    expect(readObjects('')).toEqual([]);
-    expect(readObjects(JSON.stringify(one))).toEqual([one]);
-    expect(readObjects(JSON.stringify({ kind: 'List', items: [one, one] }))).toEqual([one, one]);
+    expect(parseObjects('')).toEqual([]);
+    expect(parseObjects(JSON.stringify(one))).toEqual([one]);
+    expect(parseObjects(JSON.stringify({ kind: 'List', items: [one, one] }))).toEqual([one, one]);
     const text = JSON.stringify(one, null, 4);
-    expect(readObjects(`${text}\n${text}\n`)).toEqual([one, one]);
-    expect(() => readObjects('{')).toThrow('kubectl: output is not JSON');
+    expect(parseObjects(`${text}\n${text}\n`)).toEqual([one, one]);
+    expect(() => parseObjects('{')).toThrow('kubectl: output is not JSON');
   });
 });

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { silentLogger } from '../../../src/core/log.js';
 import { findSharingProblem } from '../../../src/files/private-directory.js';
-import { openSession } from '../../../src/source/session.js';
+import { openSourceSession } from '../../../src/source/session.js';
 import { directoryWith } from '../../support/temporary.js';
 
 describe.skipIf(process.getuid === undefined)('files/private-directory', () => {
@@ -36,7 +36,7 @@ describe.skipIf(process.getuid === undefined)('files/private-directory', () => {
     await mkdir(directory);
     await chmod(directory, 0o777);
     const warnings: string[] = [];
-    const session = await openSession({
+    const session = await openSourceSession({
       environment: { OPMATE_CACHE_DIR: directory },
       homeDirectory: parent,
       temporaryDirectory: parent,

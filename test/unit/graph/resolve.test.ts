@@ -10,7 +10,7 @@ import {
   type Resolution,
   type ResolveCatalog,
   type ResolveRequest,
-  resolveBundle,
+  resolvePackage,
 } from '../../../src/graph/resolve.js';
 
 interface Entry {
@@ -70,7 +70,7 @@ function catalogsOf(given: Record<string, Given>): ResolveCatalog[] {
 }
 
 function resolve(given: Record<string, Given>, request: Partial<ResolveRequest> = {}): Resolution {
-  return resolveBundle({ ...anything, ...request }, catalogsOf(given));
+  return resolvePackage({ ...anything, ...request }, catalogsOf(given));
 }
 
 const installed = (name: string, version: string) => ({ name, version: parseBundleVersion(version) });
@@ -292,7 +292,7 @@ describe('graph/resolve', () => {
   it('chooses what passes every filter, and nothing better is there', () => {
     fc.assert(
       fc.property(request, fc.record({ p: given, q: given, r: given }), (asked, all) => {
-        const { outcome, chosen, catalogs } = resolveBundle(asked, catalogsOf(all));
+        const { outcome, chosen, catalogs } = resolvePackage(asked, catalogsOf(all));
         const matches = catalogs.flatMap((catalog) =>
           catalog.candidates.filter(({ isMatch }) => isMatch).map((one) => ({ ...one, catalog })),
         );
@@ -348,7 +348,7 @@ describe('graph/resolve', () => {
           return fc.tuple(fc.constant(catalogs), fc.tuple(...others).chain(shuffled));
         }),
         (asked, [catalogs, others]) => {
-          expect(resolveBundle(asked, others)).toEqual(resolveBundle(asked, catalogs));
+          expect(resolvePackage(asked, others)).toEqual(resolvePackage(asked, catalogs));
         },
       ),
       { numRuns: 300 },

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { prepareChart } from '../../../src/helm/chart-values.js';
 import { loadChart } from '../../../src/helm/chart.js';
-import { type RenderOptions, renderChart } from '../../../src/helm/render-chart.js';
+import { type RenderChartOptions, renderChart } from '../../../src/helm/render-chart.js';
 
 const files = {
   'Chart.yaml': 'apiVersion: v2\nname: expr\nversion: 0.1.0\nappVersion: "2.5"\n',
@@ -11,7 +11,7 @@ const files = {
   'templates/_h.tpl': '{{- define "e.x" -}}v={{ .v }}{{- end -}}',
 };
 
-async function render(template: string, options: RenderOptions = {}) {
+async function render(template: string, options: RenderChartOptions = {}) {
   const all = Object.entries({ ...files, 'templates/t.yaml': template });
   const chart = await loadChart(new Map(all.map(([name, text]) => [name, Buffer.from(text)])), 'expr');
   const { files: rendered, faulty } = renderChart(prepareChart(chart), options);

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { readContents } from '../../../src/oci/image/contents.js';
-import { buildImage, buildIndex, pushImage } from '../../../src/oci/image/image-builder.js';
+import { buildImage, createImageIndex, pushImage } from '../../../src/oci/image/image-builder.js';
 import { openLayout } from '../../../src/oci/layout/layout.js';
 import { readPayload } from '../../../src/release/payload.js';
 import { failureOf } from '../../support/connect.js';
@@ -92,7 +92,7 @@ describe('release/payload', () => {
       ),
     );
     for (const image of images) await pushImage(repository, image.descriptor.digest, image);
-    const { bytes, descriptor } = buildIndex(images);
+    const { bytes, descriptor } = createImageIndex(images);
     await repository.putManifest('v1', bytes, descriptor.mediaType);
     const payload = await readPayload(repository, await readContents(repository, 'v1'), {});
     expect(payload.version).toBe('4.1.0');

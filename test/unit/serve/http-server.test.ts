@@ -12,7 +12,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { startRegistry } from '../../../src/serve/registry/registry.js';
 import { createHostRule, isCrossSite, isLoopbackHost } from '../../../src/serve/server/host-rule.js';
 import {
-  type HttpServerOptions,
+  type HttpListenerOptions,
   closeHttpServer,
   createHttpServer,
 } from '../../../src/serve/server/http-server.js';
@@ -21,8 +21,8 @@ import { createSelfSigned } from '../../support/certificates.js';
 import { directoryWith } from '../../support/temporary.js';
 
 async function serverOf(
-  handle: HttpServerOptions['handle'],
-  options: Partial<HttpServerOptions> = {},
+  handle: HttpListenerOptions['handle'],
+  options: Partial<HttpListenerOptions> = {},
 ): Promise<{ port: number; close: (graceMs?: number) => Promise<void> }> {
   const server = createHttpServer({
     handle,

@@ -5,7 +5,7 @@ import type { OpmateError } from '../../../src/core/errors.js';
 import { mediaTypes } from '../../../src/oci/image/types.js';
 import { type StageOptions, parsePullFrom, stageBundles } from '../../../src/source/bundles.js';
 import type { SourceSession } from '../../../src/source/session.js';
-import { type Session, openSession } from '../../../src/source/session.js';
+import { type Session, openSourceSession } from '../../../src/source/session.js';
 import { makeCatalogImage, makeImage, serveBuilt, storeImage } from '../../e2e/images.js';
 import { failureOf } from '../../support/connect.js';
 import { type FaultRegistry, startFaultRegistry } from '../../support/fault-registry.js';
@@ -30,7 +30,7 @@ async function openWorld(): Promise<World> {
     progress: () => undefined,
   };
   const options = await sessionOptions({ logger });
-  const session = await openSession(options);
+  const session = await openSourceSession(options);
   onTestFinished(async () => {
     await session.close();
     await registry.close();

@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { imageLabels } from '../../../src/model/image-labels.js';
 import type { BuiltImage } from '../../../src/oci/image/image-builder.js';
-import { openSession, platformOfMachine } from '../../../src/source/session.js';
+import { openSourceSession, platformOfMachine } from '../../../src/source/session.js';
 import { render } from '../../../src/api/render-catalog.js';
 import { localStateReader, openSource } from '../../../src/source/source.js';
 import { widgetCatalog } from '../../e2e/catalogs.js';
@@ -28,7 +28,7 @@ async function makeIndexImage(file: string): Promise<BuiltImage> {
 
 describe('source/source', () => {
   it('tells bundles from catalogs, in directories and images', async () => {
-    const session = await openSession(await sessionOptions());
+    const session = await openSourceSession(await sessionOptions());
     const directory = await directoryWith({ 'all.json': widgetCatalog });
     const layout = path.join(directory, 'layout');
     await storeImage(layout, 'catalog', await makeCatalogImage({ 'all.json': widgetCatalog }));
@@ -59,7 +59,7 @@ describe('source/source', () => {
     );
     const index = await indexFile();
     await copyFile(index, path.join(directory, 'index.db'));
-    const session = await openSession(await sessionOptions({ workingDirectory: directory }));
+    const session = await openSourceSession(await sessionOptions({ workingDirectory: directory }));
     for (const reference of ['catalog', 'index.db', 'oci:layout:v1']) {
       const source = await openSource(reference, session);
       expect(source.kind).toBe('catalog');
@@ -74,7 +74,7 @@ describe('source/source', () => {
   });
 
   it('opens tar archives and files of ConfigMaps as catalogs and bundles', async () => {
-    const session = await openSession(await sessionOptions());
+    const session = await openSourceSession(await sessionOptions());
     const csv = {
       apiVersion: 'operators.coreos.com/v1alpha1',
       kind: 'ClusterServiceVersion',
@@ -108,7 +108,7 @@ describe('source/source', () => {
   });
 
   it('refuses image archives without their transport, which it names', async () => {
-    const session = await openSession(await sessionOptions());
+    const session = await openSourceSession(await sessionOptions());
     const directory = await directoryWith({
       'oci.tar': rawTar([{ name: 'oci-layout', content: '{}' }]),
       'docker.tar': rawTar([
@@ -127,7 +127,7 @@ describe('source/source', () => {
   });
 
   it('gives a bundle no image where a cluster could not pull it, unless a template makes one', async () => {
-    const session = await openSession(await sessionOptions());
+    const session = await openSourceSession(await sessionOptions());
     const layout = path.join(await directoryWith(), 'layout');
     await storeImage(layout, 'bundle', await makeBundleImage('microcks/0.3.0'));
     const imageOf = async (imageTemplate?: string): Promise<unknown> => {
@@ -142,7 +142,7 @@ describe('source/source', () => {
   });
 
   it('refuses what the command does not take before it reads any of it', async () => {
-    const session = await openSession(await sessionOptions());
+    const session = await openSourceSession(await sessionOptions());
     const directory = await directoryWith({ 'all.json': widgetCatalog });
     const layout = path.join(directory, 'layout');
     await storeImage(layout, 'catalog', await makeCatalogImage({ 'all.json': widgetCatalog }));
@@ -168,7 +168,7 @@ describe('source/source', () => {
 
   it.each(['../..', '/a/../../b', '/configs\0x'])('refuses the label %j as unsafe', async (label) => {
     const options = await sessionOptions();
-    const session = await openSession(options);
+    const session = await openSourceSession(options);
     const layout = path.join(await directoryWith(), 'layout');
     const labels = { [imageLabels.configs]: label };
     await storeImage(layout, 'v1', await makeImage({ files: { 'configs/all.json': widgetCatalog }, labels }));

@@ -2,9 +2,9 @@ import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { readTemplate } from '../../../src/catalog/template/read.js';
-import { type Session, openSession } from '../../../src/source/session.js';
+import { type Session, openSourceSession } from '../../../src/source/session.js';
 import { validateCatalog } from '../../../src/graph/validate.js';
-import { renderTemplate } from '../../../src/source/template.js';
+import { renderTemplateCatalog } from '../../../src/source/template.js';
 import { makeCatalogImage, makeImage, serveBuilt } from '../../e2e/images.js';
 import { failureOf } from '../../support/connect.js';
 import { type FaultRegistry, startFaultRegistry } from '../../support/fault-registry.js';
@@ -24,7 +24,7 @@ interface World {
 
 async function openWorld(): Promise<World> {
   const registry = await startFaultRegistry();
-  const session = await openSession(await sessionOptions());
+  const session = await openSourceSession(await sessionOptions());
   onTestFinished(async () => {
     await session.close();
     await registry.close();
@@ -45,7 +45,7 @@ async function openWorld(): Promise<World> {
       const handle = await open(path.join(directory, name));
       try {
         const template = await readTemplate({ handle, label: name }, undefined);
-        const rendered = await renderTemplate(template, session, {
+        const rendered = await renderTemplateCatalog(template, session, {
           format: 'json',
           migrationLevel: 'none',
         });

@@ -45,7 +45,7 @@ interface Definition {
  * Ignores faults between served versions that the old definition had too. Only the status of a definition on a cluster
  * has its stored versions; see `storedVersionWarnings`.
  */
-export function checkCrdUpgrade(old: Manifest, next: Manifest): CrdDiagnostic[] {
+export function compareCrds(old: Manifest, next: Manifest): CrdDiagnostic[] {
   const faults = [old, next].flatMap(getTypeFaults);
   if (faults.length > 0) return faults;
   const [before, after] = [getDefinition(old), getDefinition(next)];

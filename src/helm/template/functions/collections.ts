@@ -6,7 +6,7 @@ import {
   GoStruct,
   deepCopy,
   getField,
-  getKey,
+  getMapValue,
   isEqual,
   isGoMap,
   isTrue,
@@ -33,7 +33,7 @@ function dict(values: readonly GoValue[]): GoMap {
 function mergeInto(target: GoMap, source: GoMap, isOverwriting: boolean, budget: Budget): GoMap {
   for (const [key, value] of Object.entries(source)) {
     budget.countSteps(1);
-    const own = getKey(target, key) ?? null;
+    const own = getMapValue(target, key) ?? null;
     if (isGoMap(own) && isGoMap(value)) mergeInto(own, value, isOverwriting, budget);
     else if (isOverwriting || (value !== null && !isTrue(own))) setKey(target, key, value);
   }
@@ -68,7 +68,7 @@ function dig(args: readonly GoValue[]): GoValue {
   const value = args.slice(0, -2).reduce<GoValue | undefined>((value, key) => {
     if (value === undefined) return undefined;
     if (!isGoMap(value)) throw evaluationFault(`a ${getType(value)} is no map`);
-    return getKey(value, toText(key));
+    return getMapValue(value, toText(key));
   }, map);
   return value === undefined ? otherwise : value;
 }
@@ -79,7 +79,7 @@ function index(value: GoValue, keys: readonly GoValue[]): GoValue {
     if (value instanceof GoStruct) return getField(value, toText(key));
     if (isGoMap(value)) {
       if (typeof key !== 'string') throw evaluationFault(`value has type ${getType(key)}; should be string`);
-      return getKey(value, key) ?? null;
+      return getMapValue(value, key) ?? null;
     }
     if (!Array.isArray(value) && typeof value !== 'string')
       throw evaluationFault(`can't index item of type ${getType(value)}`);
@@ -98,7 +98,7 @@ export const collectionFunctions: FunctionTable = {
   list: define('a*', (values) => values),
   tuple: define('a*', (values) => values),
   dict: define('a*', (values) => dict(values)),
-  get: define('ms', ([map, key]) => getKey(map, key) ?? ''),
+  get: define('ms', ([map, key]) => getMapValue(map, key) ?? ''),
   set: define('msa', ([map, key, value]) => {
     setKey(map, key, value);
     return map;

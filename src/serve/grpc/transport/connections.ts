@@ -1,4 +1,4 @@
-import { type Connection, type ConnectionLimits, Connections } from '../../server/connections.js';
+import { type ServedConnection, type ConnectionLimits, Connections } from '../../server/connections.js';
 import { maxStreamsPerConnection } from './session.js';
 import { type ReplyLane, createLane } from './reply-limit.js';
 
@@ -7,7 +7,7 @@ const maxCancelledPerSecond = 200;
 const cancelWindowMs = 1_000;
 
 /** A connection of a gRPC server. */
-export interface GrpcConnection extends Connection {
+export interface GrpcConnection extends ServedConnection {
   /** Open calls whose method has begun, and all. */
   calls: number;
   allCalls: number;

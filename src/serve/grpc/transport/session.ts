@@ -18,7 +18,7 @@ const keepaliveTimeoutMs = 20_000;
  * Opens the HTTP/2 session of a connection, with a ping a minute. A client that violates the protocol or the limits is
  * disconnected: floods of pings, settings, resets, empty frames or header blocks by `node:http2` itself.
  */
-export function openSession(socket: Socket): ServerHttp2Session {
+export function openHttp2Session(socket: Socket): ServerHttp2Session {
   const session = performServerHandshake(socket, {
     maxSessionMemory: maxSessionMegabytes,
     maxSessionInvalidFrames: maxFaults,

@@ -15,7 +15,7 @@ import {
   refuseStream,
 } from './call.js';
 import { encodingsHeader } from './frames.js';
-import { openSession } from './session.js';
+import { openHttp2Session } from './session.js';
 import { encodeStatusMessage, statusCodes } from './status.js';
 
 /** Time that `close` waits for open calls, and then for their replies to be read. */
@@ -94,7 +94,7 @@ export class GrpcTransport {
   #open(socket: Socket): void {
     const connection = this.#connections.find(socket);
     if (connection === undefined) return void socket.destroy();
-    const session = openSession(socket);
+    const session = openHttp2Session(socket);
     session.on('stream', (stream, headers) => this.#call(stream, headers, connection));
     this.#sessions.add(session);
     socket.once('close', () => this.#sessions.delete(session));

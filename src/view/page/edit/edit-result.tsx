@@ -7,7 +7,7 @@ import type {
   WrittenFile,
   SelectionWrite,
 } from '../../responses.js';
-import { CopyButton, ImageButtons, Lines, Part, count } from '../parts.js';
+import { CopyButton, ImageButtons, Lines, Part, formatCount } from '../parts.js';
 import { describeError } from '../requests.js';
 import { post, usePosted } from './post.js';
 
@@ -27,7 +27,7 @@ export function Result(props: {
     const body: SelectionWrite = { ...request, fileDigest: plan.fileDigest };
     try {
       const { file: name, bytes } = await post<WrittenFile>('api/edit/write', body);
-      setWritten({ text: `Written: ${name}, ${count(bytes, 'byte')}`, isError: false });
+      setWritten({ text: `Written: ${name}, ${formatCount(bytes, 'byte')}`, isError: false });
     } catch (error) {
       setWritten({ text: describeError(error), isError: true });
     }
@@ -65,7 +65,7 @@ export function Result(props: {
               channels.map((channel) => (
                 <li key={`${name}/${channel.name}`}>
                   <strong>{name}</strong> {channel.name} <span class="id">{channel.head}</span>{' '}
-                  <small>{count(channel.entries, 'bundle')} kept</small>
+                  <small>{formatCount(channel.entries, 'bundle')} kept</small>
                   <p>
                     {channel.strandedCount === 0
                       ? 'every version of the channel still upgrades to the head'
@@ -73,7 +73,7 @@ export function Result(props: {
                   </p>
                   {channel.strandedCount > 0 && (
                     <details>
-                      <summary>{count(channel.strandedCount, 'version')} without an upgrade</summary>
+                      <summary>{formatCount(channel.strandedCount, 'version')} without an upgrade</summary>
                       <Lines class="apis" lines={channel.stranded} />
                     </details>
                   )}
@@ -105,7 +105,7 @@ function Images({ request, images }: { request: SelectionRequest; images: number
   return (
     <Part title="Images">
       <p>
-        {count(images, 'image')}{' '}
+        {formatCount(images, 'image')}{' '}
         <ImageButtons
           file="selection-images"
           list={async () => (await post<SelectionImages>('api/edit/images', request)).images}
@@ -130,14 +130,14 @@ function Bytes({ request, images }: { request: SelectionRequest; images: number 
           checked={isWanted}
           onChange={(event) => setWanted(event.currentTarget.checked)}
         />{' '}
-        Read the sizes of {count(images, 'image')} from their registries
+        Read the sizes of {formatCount(images, 'image')} from their registries
       </label>
       {isWanted && error !== undefined && !isPending && <p class="note error">{error}</p>}
       {isWanted && isPending && <p role="status">Reading manifests…</p>}
       {isWanted && !isPending && value !== undefined && (
         <>
           <p role="status">
-            <strong>{formatAmount(value.bytes)}</strong> in {count(value.images, 'image')}
+            <strong>{formatAmount(value.bytes)}</strong> in {formatCount(value.images, 'image')}
           </p>
           <ul class="apis">
             {value.packages.map(({ name, bytes, ownBytes }) => (
@@ -151,7 +151,7 @@ function Bytes({ request, images }: { request: SelectionRequest; images: number 
           </ul>
           {value.unavailableCount > 0 && (
             <details>
-              <summary>{count(value.unavailableCount, 'image')} unavailable, not counted</summary>
+              <summary>{formatCount(value.unavailableCount, 'image')} unavailable, not counted</summary>
               <Lines
                 class="apis"
                 lines={value.unavailable.map(({ image, reason }) => `${image}: ${reason}`)}

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import type { CatalogOverview, SelectionSummary, SelectionRequest, SelectionPick } from '../../responses.js';
-import { Missing, PageHeading, count } from '../parts.js';
+import { Missing, PageHeading, formatCount } from '../parts.js';
 import { type EditRoute, go } from '../route.js';
 import { formatPick, parseDefaults, parsePicks, replacePicks } from './picks.js';
 import { usePosted } from './post.js';
@@ -45,9 +45,9 @@ export function EditView({ catalog, route }: { catalog: CatalogOverview; route: 
           {plan.value === undefined
             ? ''
             : [
-                count(plan.value.packages.length, 'package'),
-                count(plan.value.bundles, 'bundle'),
-                count(plan.value.images, 'image'),
+                formatCount(plan.value.packages.length, 'package'),
+                formatCount(plan.value.bundles, 'bundle'),
+                formatCount(plan.value.images, 'image'),
               ].join(' · ')}
         </p>
         <label class="filter">

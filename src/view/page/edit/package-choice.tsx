@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import type { CatalogOverview, SelectionRequest, PackageDetails, SelectionPick } from '../../responses.js';
 import { toApiUrl, useResponse } from '../requests.js';
-import { Badge, Choice, count } from '../parts.js';
+import { Badge, Choice, formatCount } from '../parts.js';
 import { getPackageUrl } from '../route.js';
 import { VersionChoice } from './version-choice.js';
 
@@ -42,7 +42,7 @@ export function PackageSuggestions(props: {
         ))}
       </ul>
       {suggestions.length > maxSuggested && (
-        <small>{count(suggestions.length - maxSuggested, 'package')} more: type to narrow</small>
+        <small>{formatCount(suggestions.length - maxSuggested, 'package')} more: type to narrow</small>
       )}
     </div>
   );

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { BundleApi, BundleDetails, BundlePlace, LifecycleSupport } from '../../responses.js';
 import { SupportLine } from './lifecycle.js';
-import { CopyButton, Copyable, Fold, Item, Part, ProblemList, SaveButton, count } from '../parts.js';
+import { CopyButton, Copyable, Fold, Item, Part, ProblemList, SaveButton, formatCount } from '../parts.js';
 import { getPackageUrl } from '../route.js';
 import { About } from './bundle-about.js';
 import { Permissions } from './bundle-permissions.js';
@@ -96,7 +96,7 @@ function Upgrades({ bundle, place }: { bundle: BundleDetails; place: BundlePlace
             <small>
               {covered.length === 0
                 ? 'no bundle of this channel'
-                : `${count(covered.length, 'bundle')} of this channel`}
+                : `${formatCount(covered.length, 'bundle')} of this channel`}
             </small>
           </Item>
         )}

@@ -1,5 +1,5 @@
 import type { BundleDetails, BundlePermission } from '../../responses.js';
-import { Badge, Fold, Part, TableHead, count } from '../parts.js';
+import { Badge, Fold, Part, TableHead, formatCount } from '../parts.js';
 
 /** Permissions of the service accounts of a bundle, if the catalog contains its manifests. */
 export function Permissions({ bundle: { permissions, image, deployments } }: { bundle: BundleDetails }) {
@@ -31,7 +31,7 @@ export function Permissions({ bundle: { permissions, image, deployments } }: { b
           <Fold
             key={title}
             title={title}
-            amount={count(rules.length, 'rule')}
+            amount={formatCount(rules.length, 'rule')}
             badge={rules.some(isBroad) && <Badge kind="warning">with wildcards</Badge>}
           >
             <div class="table-box" tabIndex={0} role="region" aria-label={title}>

@@ -23,7 +23,7 @@ const overscan = 20;
  * Upgrade graph of a channel, newest first: an accessible list of links with a drawing beside it. Only visible rows are
  * in the document.
  */
-export function ChannelGraph(props: {
+export function ChannelGraphView(props: {
   channel: ChannelLayout;
   route: PackageRoute;
   selected: string;

@@ -1,5 +1,5 @@
 import { NodeSign } from './marks.js';
-import { count } from '../parts.js';
+import { formatCount } from '../parts.js';
 
 /** Legend of the signs and keys of a graph. */
 export function Legend({ hidden }: { hidden: number }) {
@@ -39,7 +39,8 @@ export function Legend({ hidden }: { hidden: number }) {
         </ul>
         <p>
           Upgrades go upward. Select a bundle to highlight its skip range.
-          {hidden > 0 && ` ${count(hidden, 'bundle')} of this channel skip others: select one to show them.`}
+          {hidden > 0 &&
+            ` ${formatCount(hidden, 'bundle')} of this channel skip others: select one to show them.`}
         </p>
         <p>
           <kbd>↑</kbd> <kbd>↓</kbd> next row · <kbd>→</kbd> replaced bundle · <kbd>←</kbd> replacing bundle ·{' '}

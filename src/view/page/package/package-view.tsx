@@ -12,11 +12,11 @@ import { type Loaded, toApiUrl, useResponse } from '../requests.js';
 import { BundlePanel } from './bundle-panel.js';
 import { drawGraphs } from '../../graph-drawing.js';
 import { PathBar } from './path-bar.js';
-import { ChannelGraph } from './channel-graph.js';
+import { ChannelGraphView } from './channel-graph.js';
 import { ChannelTable } from './channel-table.js';
 import { LifecycleFold } from './lifecycle.js';
 import { Markdown } from '../markdown-view.js';
-import { PackageIcon } from '../packages-view.js';
+import { PackageIconView } from '../packages-view.js';
 import {
   Badge,
   Fold,
@@ -26,7 +26,7 @@ import {
   ProblemList,
   SaveButton,
   Waiting,
-  count,
+  formatCount,
 } from '../parts.js';
 import { type PackageRoute, getUrl, getPackageUrl, allPackages, go } from '../route.js';
 
@@ -125,7 +125,7 @@ function PackageHeader(props: { package: PackageDetails; run: string; isChecking
   return (
     <>
       <div class="package-heading">
-        <PackageIcon name={name} hasIcon={details.hasIcon} run={run} />
+        <PackageIconView name={name} hasIcon={details.hasIcon} run={run} />
         <div>
           <PageHeading title={displayName || name} />
           <p class="sums">
@@ -135,7 +135,7 @@ function PackageHeader(props: { package: PackageDetails; run: string; isChecking
                 by <bdi>{provider}</bdi>
               </span>
             )}
-            <span>{count(details.bundles, 'bundle')}</span>
+            <span>{formatCount(details.bundles, 'bundle')}</span>
             <a href={getUrl({ ...allPackages, view: 'images', package: name, scope: 'all' })}>Images</a>
             {deprecation !== undefined && <Badge kind="deprecated">deprecated</Badge>}
             {!isDefined && <Badge kind="error">no olm.package blob</Badge>}
@@ -153,14 +153,14 @@ function PackageHeader(props: { package: PackageDetails; run: string; isChecking
         </p>
       ) : (
         <Fold
-          title={count(problemCount, 'finding')}
+          title={formatCount(problemCount, 'finding')}
           badge={problems.some(({ severity }) => severity === 'error') && <Badge kind="error">errors</Badge>}
         >
           <ProblemList problems={problems.slice(0, 8)} showPackage />
           {problemCount > 8 && (
             <p class="links">
               <a href={getUrl({ view: 'problems', package: name, severity: '', check: '' })}>
-                All {count(problemCount, 'finding')}
+                All {formatCount(problemCount, 'finding')}
               </a>
             </p>
           )}
@@ -198,7 +198,7 @@ function Channels(props: { route: PackageRoute; channels: ChannelSummary[]; curr
               {channelSummary.isDefault && <Badge kind="default">default</Badge>}
               {channelSummary.deprecation !== undefined && <Badge kind="deprecated">deprecated</Badge>}
               <span class="id">{channelSummary.version || channelSummary.head || 'no head'}</span>
-              <span class="unseen">{count(channelSummary.entries, 'bundle')}</span>
+              <span class="unseen">{formatCount(channelSummary.entries, 'bundle')}</span>
               <ProblemBadges errors={channelSummary.errors} warnings={channelSummary.warnings} />
             </a>
             {channelSummary.name !== current && current !== undefined && (
@@ -245,7 +245,7 @@ function Channel(props: {
     <>
       <div class="channel-heading">
         <h2>{channel.channels.join(' + ')}</h2>
-        <p class="sums">{count(channel.rows.length, 'bundle')}</p>
+        <p class="sums">{formatCount(channel.rows.length, 'bundle')}</p>
         {comparedWith !== undefined && (
           <label class="filter">
             <input
@@ -292,7 +292,7 @@ function Channel(props: {
       )}
       <PathBar route={route} rows={channel.rows} path={path} />
       {form === 'graph' ? (
-        <ChannelGraph
+        <ChannelGraphView
           key={`${channel.package}/${channel.channel}`}
           channel={channel}
           route={route}

@@ -1,6 +1,6 @@
 import type { GraphRow, UpgradePath } from '../../responses.js';
 import type { Loaded } from '../requests.js';
-import { Choice, count } from '../parts.js';
+import { Choice, formatCount } from '../parts.js';
 import { type PackageRoute, getUrl, go } from '../route.js';
 
 const collator = new Intl.Collator('en', { numeric: true });
@@ -76,7 +76,7 @@ function Steps({ route, path: { value, error } }: { route: PackageRoute; path: L
   return (
     <>
       <p class="sums" role="status">
-        {steps.length === 0 ? 'Already installed.' : count(steps.length, 'upgrade')}
+        {steps.length === 0 ? 'Already installed.' : formatCount(steps.length, 'upgrade')}
         {longest !== undefined && longest > steps.length && ` · ${longest} through every version`}
       </p>
       <ol class="steps">

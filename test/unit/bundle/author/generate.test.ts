@@ -2,7 +2,7 @@ import { mkdir, readFile, readdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { annotationsFile } from '../../../../src/bundle/author/annotations.js';
-import { type BundleRequest, generateBundle } from '../../../../src/bundle/author/generate.js';
+import { type BundleRequest, generateBundleFiles } from '../../../../src/bundle/author/generate.js';
 import { inferFacts } from '../../../../src/bundle/author/infer.js';
 import { listFiles } from '../../../../src/bundle/image-files.js';
 import { detectMediaType } from '../../../../src/bundle/author/media-type.js';
@@ -88,7 +88,7 @@ describe('bundle/author/generate', () => {
       defaultChannel: '',
       workingDirectory: root,
     };
-    const { facts, inferred, files } = await generateBundle(request);
+    const { facts, inferred, files } = await generateBundleFiles(request);
     expect(facts).toMatchObject({ packageName: 'wid', channels: 'alpha,stable', defaultChannel: 'stable' });
     expect(inferred).toHaveLength(3);
     expect(files.map(({ target }) => path.relative(root, target))).toEqual([
@@ -96,13 +96,13 @@ describe('bundle/author/generate', () => {
       'bundle.Dockerfile',
     ]);
     expect(await readdir(root)).toEqual(['1', '2', '3', 'w.package.yaml']);
-    const odd = await generateBundle({ ...request, packageName: 'a b', channels: 'c' });
+    const odd = await generateBundleFiles({ ...request, packageName: 'a b', channels: 'c' });
     expect(odd.warnings).toHaveLength(1);
-    await expect(generateBundle({ ...request, packageName: 'a', channels: 'b\nRUN id' })).rejects.toThrow(
-      'unexpected line break in ',
-    );
+    await expect(
+      generateBundleFiles({ ...request, packageName: 'a', channels: 'b\nRUN id' }),
+    ).rejects.toThrow('unexpected line break in ');
     const missing = { ...request, directory: path.join(root, 'nope') };
-    await expect(generateBundle(missing)).rejects.toThrow(/nope: no such file or directory$/);
+    await expect(generateBundleFiles(missing)).rejects.toThrow(/nope: no such file or directory$/);
   });
 
   it('omits an empty default channel, and does not fold long values', () => {
@@ -126,7 +126,7 @@ describe('bundle/author/generate', () => {
       defaultChannel: '',
       workingDirectory: root,
     };
-    const { files } = await generateBundle({ ...base, outputDirectory: path.join(root, 'out') });
+    const { files } = await generateBundleFiles({ ...base, outputDirectory: path.join(root, 'out') });
     expect(files.map(({ target }) => path.relative(root, target))).toEqual([
       'out/manifests/a.yaml',
       'out/metadata/annotations.yaml',

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { formatMessage } from '../../../../src/core/diagnostic.js';
 import {
-  type RenderOptions,
+  type RenderContentOptions,
   type RenderedContent,
   renderContent,
 } from '../../../../src/bundle/plain/render-content.js';
@@ -20,7 +20,7 @@ async function bundleDirectory(operator: SmallOperator = {}): Promise<string> {
 async function render(
   directory: string,
   format: string,
-  more: Partial<RenderOptions> = {},
+  more: Partial<RenderContentOptions> = {},
 ): Promise<RenderedContent> {
   const session = await withPrograms({});
   return renderContent(directory, format, session, { ...session, config: undefined, ...more });

@@ -2,9 +2,9 @@ import type { JsonObject } from '../../../../src/document/json.js';
 import type { BundleFiles } from '../../../../src/bundle/read.js';
 
 import {
-  type ValidateOptions,
+  type ValidateBundleOptions,
   type ValidationDiagnostic,
-  validateBundle,
+  findBundleFaults,
 } from '../../../../src/bundle/validate/validate-bundle.js';
 
 /** A manifest that tests change deep inside, to values of any type. */
@@ -113,11 +113,11 @@ export function filesOf(
 /** What is found in a sound bundle that `change` changed, each as `file:line: level: message`. */
 export function findIn(
   change: (bundle: ReturnType<typeof soundBundle>) => void,
-  options: ValidateOptions & { others?: Record<string, unknown> } = {},
+  options: ValidateBundleOptions & { others?: Record<string, unknown> } = {},
 ): string[] {
   const bundle = soundBundle();
   change(bundle);
-  return validateBundle(filesOf(bundle, options.others), options).map(textOf);
+  return findBundleFaults(filesOf(bundle, options.others), options).map(textOf);
 }
 
 /** One finding in one line. */

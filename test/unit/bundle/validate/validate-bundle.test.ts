@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { BundleFiles } from '../../../../src/bundle/read.js';
-import { optionalValidators, validateBundle } from '../../../../src/bundle/validate/validate-bundle.js';
+import { optionalValidators, findBundleFaults } from '../../../../src/bundle/validate/validate-bundle.js';
 import { type Loose, filesOf, findIn, soundBundle, textOf } from './bundle.js';
 
 describe('validateBundle', () => {
@@ -72,7 +72,7 @@ describe('validateBundle', () => {
         'metadata/annotations.yaml': `{"annotations": {},\n${JSON.stringify({ annotations }).slice(1)}`,
       },
     );
-    const errors = validateBundle(files).filter(({ severity }) => severity === 'error');
+    const errors = findBundleFaults(files).filter(({ severity }) => severity === 'error');
     expect(errors.map(({ subject = '', ...one }) => `${subject} ${textOf(one)}`)).toEqual([
       'metadata.name manifests/crd.yaml:6: error: duplicate key, first defined on line 5',
       'metadata.name manifests/csv.yaml:6: error: duplicate key, first defined on line 5',
@@ -92,7 +92,7 @@ describe('validateBundle', () => {
     ];
     for (const text of unread) {
       const files = filesOf({ crd, annotations }, { 'manifests/csv.yaml': text });
-      const found = validateBundle(files, { optional: optionalValidators }).map(textOf);
+      const found = findBundleFaults(files, { optional: optionalValidators }).map(textOf);
       expect(found).toEqual([expect.stringMatching(/^manifests\/csv\.yaml:\d+: error: /)]);
     }
     const withoutCrd = findIn(() => undefined, { others: { 'manifests/crd.yaml': 'a: [\n' } });
@@ -104,7 +104,7 @@ describe('validateBundle', () => {
     delete bundle.csv['spec'].minKubeVersion;
     bundle.crd['apiVersion'] = 'apiextensions.k8s.io/v1beta1';
     bundle.crd['spec'].preserveUnknownFields = false;
-    const findings = validateBundle(filesOf(bundle)).filter(({ severity }) => severity === 'warning');
+    const findings = findBundleFaults(filesOf(bundle)).filter(({ severity }) => severity === 'warning');
     expect(findings.map(({ code, isUnreported = false }) => ({ code, isUnreported }))).toEqual([
       { code: 'crd', isUnreported: false },
       { code: 'csv', isUnreported: true },
@@ -117,11 +117,11 @@ describe('validateBundle', () => {
     const plain = {
       'manifests/a.yaml': { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'a' } },
     };
-    expect(validateBundle(filesOf({ annotations }, plain))).toEqual([]);
+    expect(findBundleFaults(filesOf({ annotations }, plain))).toEqual([]);
     annotations['operators.operatorframework.io.bundle.mediatype.v1'] = 'helm';
     const chart = { 'manifests/Chart.yaml': 'name: a\n', 'manifests/values.yaml': 'a: 1\n' };
-    expect(validateBundle(filesOf({ annotations }, chart))).toEqual([]);
-    expect(validateBundle(filesOf({ annotations }, plain)).map(textOf)).toEqual([
+    expect(findBundleFaults(filesOf({ annotations }, chart))).toEqual([]);
+    expect(findBundleFaults(filesOf({ annotations }, plain)).map(textOf)).toEqual([
       'metadata/annotations.yaml:3: error: Expecting annotation ' +
         '"operators.operatorframework.io.bundle.mediatype.v1" to have value "plain" instead of "helm"',
     ]);
@@ -132,7 +132,7 @@ describe('validateBundle', () => {
       ...filesOf(soundBundle(), { 'manifests/x.yaml': '- 1\n' }),
       folders: ['sub'],
     };
-    expect(validateBundle(files).map(textOf)).toEqual([
+    expect(findBundleFaults(files).map(textOf)).toEqual([
       'manifests/sub:: error: Unable to read file manifests/sub in supported types: is a directory',
       'manifests/x.yaml:1: error: expected an object of Kubernetes, got a list',
     ]);
@@ -152,7 +152,9 @@ describe('validateBundle', () => {
           let at: Loose = bundle[part];
           for (const key of place.slice(0, -1)) at = at[key];
           at[place.at(-1) as string] = value;
-          expect(Array.isArray(validateBundle(filesOf(bundle), { optional: optionalValidators }))).toBe(true);
+          expect(Array.isArray(findBundleFaults(filesOf(bundle), { optional: optionalValidators }))).toBe(
+            true,
+          );
           tried++;
         }
       }
@@ -162,7 +164,7 @@ describe('validateBundle', () => {
 
   it('stops when it is cancelled', () => {
     const signal = AbortSignal.abort();
-    expect(() => validateBundle(filesOf(soundBundle()), { signal })).toThrow('cancelled');
+    expect(() => findBundleFaults(filesOf(soundBundle()), { signal })).toThrow('cancelled');
   });
 });
 

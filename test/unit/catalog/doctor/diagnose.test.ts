@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { DirectoryCatalog } from '../../../../src/catalog/catalog.js';
 import { parseOpenShiftVersion } from '../../../../src/core/openshift-version.js';
 import { type CheckName, checkNames, chooseChecks } from '../../../../src/catalog/doctor/checks.js';
-import { type DiagnoseOptions, diagnoseCatalog } from '../../../../src/catalog/doctor/diagnose.js';
+import { type DiagnoseOptions, examineCatalog } from '../../../../src/catalog/doctor/diagnose.js';
 import type { CatalogDiagnostic } from '../../../../src/model/catalog-diagnostic.js';
 import { directoryWith } from '../../../support/temporary.js';
 
@@ -74,7 +74,7 @@ async function diagnose(
   const root = await directoryWith({ 'catalog.json': text });
   const catalog = new DirectoryCatalog(root, 'catalog');
   try {
-    return await diagnoseCatalog(catalog, options);
+    return await examineCatalog(catalog, options);
   } finally {
     await catalog.close();
   }

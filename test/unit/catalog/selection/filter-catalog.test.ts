@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type CatalogFilter, emptyFilter } from '../../../../src/catalog/selection/catalog-filter.js';
 import { parseDay, monthsBefore } from '../../../../src/catalog/selection/creation-days.js';
-import { filterCatalog } from '../../../../src/catalog/selection/filter-catalog.js';
+import { applyFilter } from '../../../../src/catalog/selection/filter-catalog.js';
 import { parseRange } from '../../../../src/core/semver.js';
 import type { ChannelEntry } from '../../../../src/model/declarative-config.js';
 import type { CatalogFacts } from '../../../../src/model/facts.js';
@@ -42,7 +42,7 @@ const two = catalogOf({
 });
 
 function filter(facts: CatalogFacts, request: Partial<CatalogFilter>, days: Record<string, string> = {}) {
-  const filtered = filterCatalog(
+  const filtered = applyFilter(
     facts,
     { ...emptyFilter(), ...request },
     { catalog: 'the catalog', dayOf: (of, bundle) => days[`${of}/${bundle}`] },

@@ -4,7 +4,7 @@ import { load } from 'js-yaml';
 import { describe, expect, it } from 'vitest';
 import { emptyFilter } from '../../../../src/catalog/selection/catalog-filter.js';
 import { readFilterFile } from '../../../../src/catalog/selection/filter-file.js';
-import { addFlags } from '../../../../src/cli/catalog/filter-request.js';
+import { addFilterFlags } from '../../../../src/cli/catalog/filter-request.js';
 
 const schemaFile = new URL('../../../../schemas/catalog-filter.schema.json', import.meta.url);
 const matchesSchema = new Ajv({ strict: true, allowUnionTypes: true }).compile(
@@ -13,9 +13,9 @@ const matchesSchema = new Ajv({ strict: true, allowUnionTypes: true }).compile(
 const today = new Date('2024-07-15T00:00:00Z');
 const read = (text: string) => readFilterFile(text, 'filter.yaml', today);
 
-function flags(given: Parameters<typeof addFlags>[1]) {
+function flags(given: Parameters<typeof addFilterFlags>[1]) {
   const filter = emptyFilter();
-  addFlags(filter, given, today);
+  addFilterFlags(filter, given, today);
   return filter;
 }
 
@@ -39,7 +39,7 @@ describe('cli/catalog-filter-request', () => {
     expect(criteria.at(-1)?.criteria.createdSince).toBe('2024-01-15');
   });
 
-  it.each<[Parameters<typeof addFlags>[1], string]>([
+  it.each<[Parameters<typeof addFilterFlags>[1], string]>([
     [{ version: ['latest'] }, '--version "latest": invalid version range'],
     [{ minVersion: ['widget=1.0'] }, '--min-version "1.0": invalid version'],
     [{ latest: ['0'] }, '--latest "0": expected an integer from 1 to 1000000'],

@@ -7,7 +7,7 @@ import { formatMessage } from '../../../../src/core/diagnostic.js';
 import {
   type Documents,
   configText,
-  readDocuments,
+  readDeploymentDocuments,
 } from '../../../../src/cluster/documents/deployment-documents.js';
 
 const schemaFile = path.resolve(import.meta.dirname, '../../../../schemas/bundle-deployment.schema.json');
@@ -19,7 +19,7 @@ const unlikeSchema = (...texts: string[]): unknown[] =>
 
 /** Reads documents; those that are taken without a word must be right by the schema too. */
 const read = (...texts: string[]): Documents => {
-  const documents = readDocuments(
+  const documents = readDeploymentDocuments(
     texts.map((text, index) => ({ name: `${index + 1}.yaml`, content: Buffer.from(text) })),
   );
   if (told(documents).length + warned(documents).length === 0) expect(unlikeSchema(...texts)).toEqual([]);
@@ -383,7 +383,7 @@ spec:
   });
 
   it('reports the line of YAML and bytes that do not parse once, without a hint about objects', () => {
-    const { findings } = readDocuments([
+    const { findings } = readDeploymentDocuments([
       { name: 'a.yaml', content: Buffer.from('a: [b\nc: }\n') },
       { name: 'b.yaml', content: Buffer.from('kind: A\nname: \xff\n', 'latin1') },
     ]);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { formatMessage } from '../../../../src/core/diagnostic.js';
-import { readDocuments } from '../../../../src/cluster/documents/deployment-documents.js';
+import { readDeploymentDocuments } from '../../../../src/cluster/documents/deployment-documents.js';
 import { type DocumentSource, findRefusals } from '../../../../src/cluster/documents/source-fields.js';
 import { findUnpinned } from '../../../../src/source/content/content-pins.js';
 import { placedAt } from '../../source/content/content-world.js';
@@ -14,7 +14,7 @@ spec:
   sources:
   - ${source}
 `;
-  const { deployments } = readDocuments([{ name: 'a.yaml', content: Buffer.from(text) }]);
+  const { deployments } = readDeploymentDocuments([{ name: 'a.yaml', content: Buffer.from(text) }]);
   const [deployment] = deployments;
   if (deployment === undefined) throw new Error('no deployment');
   return deployment;

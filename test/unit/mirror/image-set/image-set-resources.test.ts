@@ -8,7 +8,7 @@ import type { OperatorConfig } from '../../../../src/mirror/image-set/image-set-
 import { readCatalogSourceTemplates } from '../../../../src/mirror/image-set/catalog-source-template.js';
 import {
   type ClusterResourceOptions,
-  type MirroredCatalog,
+  type ResourceCatalog,
   type MirroredSet,
   encodeClusterResources,
   isObjectName,
@@ -25,7 +25,7 @@ function imageOf(text: string, kind: MirroredName['kind'] = 'related', repositor
   return { kind, reference, repository: repository ?? own };
 }
 
-function catalogOf(repository: string, tag: string): MirroredCatalog {
+function catalogOf(repository: string, tag: string): ResourceCatalog {
   return {
     operator: { catalog: `quay.io/${repository}:${tag}`, targetCatalogSourceTemplate: undefined },
     destination: `${registry}/base/${repository}:${tag}`,
@@ -33,7 +33,7 @@ function catalogOf(repository: string, tag: string): MirroredCatalog {
   };
 }
 
-const planOf = (images: MirroredName[], catalogs: MirroredCatalog[] = []): MirroredSet => {
+const planOf = (images: MirroredName[], catalogs: ResourceCatalog[] = []): MirroredSet => {
   return { images, catalogs };
 };
 

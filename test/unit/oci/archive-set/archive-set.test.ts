@@ -21,7 +21,7 @@ import { OpmateError } from '../../../../src/core/errors.js';
 import type { Logger } from '../../../../src/core/log.js';
 import {
   encodeArchiveIndex,
-  getId,
+  computeSetId,
   type ArchiveIndex,
   readArchiveIndex,
 } from '../../../../src/oci/archive-set/archive-index.js';
@@ -795,6 +795,6 @@ describe('oci/archive-set, reading', () => {
       'LIMIT',
       `${indexFile(directory)}: parts: more than the maximum of 10000 entries`,
     ]);
-    expect(getId(index)).toBe(index.id);
+    expect(computeSetId(index)).toBe(index.id);
   });
 });

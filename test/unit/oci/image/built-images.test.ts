@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { layerOf, writeLayer } from '../../../../src/archive/tar-writer.js';
 import { holdBuiltImages } from '../../../../src/oci/image/built-images.js';
 import { copyImage } from '../../../../src/oci/image/copy.js';
-import { buildImage, buildIndex, pushImage } from '../../../../src/oci/image/image-builder.js';
+import { buildImage, createImageIndex, pushImage } from '../../../../src/oci/image/image-builder.js';
 import { openImage } from '../../../../src/oci/image/image.js';
 import { openLayout } from '../../../../src/oci/layout/layout.js';
 import type { Descriptor } from '../../../../src/oci/image/types.js';
@@ -32,7 +32,7 @@ async function builtOnBase() {
 describe('oci/built-images', () => {
   it('hands out an image with the layers of its base', async () => {
     const { directory, image, base } = await builtOnBase();
-    const index = buildIndex([image]);
+    const index = createImageIndex([image]);
     const built = holdBuiltImages('base', [image], index);
     const target = await openLayout(path.join(directory, 'out'), { create: true });
     const { descriptor } = await copyImage(built, index.descriptor.digest, target, 'v2');

@@ -7,7 +7,7 @@ import {
   type CatalogQueriesOptions,
   openCatalogQueries,
 } from '../../../../src/serve/grpc/catalog-queries.js';
-import { type CatalogQueries } from '../../../../src/serve/grpc/catalog-queries.js';
+import { type FileCatalogQueries } from '../../../../src/serve/grpc/catalog-queries.js';
 import { startRegistryServer } from '../../../../src/serve/grpc/server.js';
 import { type RegistryClient, registryClient } from '../../../support/registry-client.js';
 import { directoryWith } from '../../../support/temporary.js';
@@ -81,7 +81,7 @@ const filesOf = (blobs: object[]): Record<string, string> => ({
 async function open(
   directory: string,
   options: Partial<CatalogQueriesOptions> = {},
-): Promise<CatalogQueries> {
+): Promise<FileCatalogQueries> {
   const catalog = new DirectoryCatalog(directory);
   onTestFinished(() => catalog.close());
   const temporaryDirectory = options.temporaryDirectory ?? (await directoryWith());
@@ -90,7 +90,7 @@ async function open(
   return answers;
 }
 
-async function clientOf(answers: CatalogQueries, service?: string): Promise<RegistryClient> {
+async function clientOf(answers: FileCatalogQueries, service?: string): Promise<RegistryClient> {
   const server = await startRegistryServer({ queries: answers, host: '127.0.0.1', port: 0 });
   const client = registryClient(server.port, service === undefined ? {} : { service });
   onTestFinished(async () => {
@@ -362,7 +362,7 @@ describe('serve/grpc/catalog-queries with a cache', () => {
     return { catalog, cache, file: path.join(cache, name as string), list: await all(answers) };
   }
 
-  async function all(answers: CatalogQueries): Promise<Uint8Array[]> {
+  async function all(answers: FileCatalogQueries): Promise<Uint8Array[]> {
     const rows: Uint8Array[] = [];
     for await (const row of answers.listBundles()) rows.push(row);
     for (const name of ['gadget.v1', 'gadget.v2', 'gadget.v3']) {

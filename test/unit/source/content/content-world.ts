@@ -2,7 +2,7 @@ import {
   type ContentOptions,
   type OpenedContent,
   type PlacedSource,
-  openContent,
+  openCombinedContent,
 } from '../../../../src/source/content/content.js';
 import type { SourceSession } from '../../../../src/source/session.js';
 import type { ContentPlace } from '../../../../src/source/place.js';
@@ -13,7 +13,7 @@ import { directoryWith } from '../../../support/temporary.js';
 export type Opening = SourceSession & ContentOptions;
 
 export function openWith(sources: readonly PlacedSource[], opening: Opening): Promise<OpenedContent> {
-  return openContent(sources, opening, opening);
+  return openCombinedContent(sources, opening, opening);
 }
 
 /** A session that knows nothing of this machine but its programs. */

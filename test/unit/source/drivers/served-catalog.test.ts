@@ -6,7 +6,7 @@ import { defaultArchiveLimits } from '../../../../src/archive/limits.js';
 import { render } from '../../../../src/api/render-catalog.js';
 import { validate } from '../../../../src/api/validate-catalog.js';
 import { openPlace, openResolved, resolvePlace } from '../../../../src/source/resolve-place.js';
-import { type Session, openSession } from '../../../../src/source/session.js';
+import { type Session, openSourceSession } from '../../../../src/source/session.js';
 import { openSource } from '../../../../src/source/source.js';
 import { widgetCatalog } from '../../../e2e/catalogs.js';
 import { serve } from '../../../e2e/served-catalogs.js';
@@ -34,7 +34,7 @@ let server: FaultRegistry;
 beforeEach(async () => {
   const options = await sessionOptions({ registry: { retryTimeoutMs: 2000 } });
   temporary = options.temporaryDirectory;
-  session = await openSession(options);
+  session = await openSourceSession(options);
   server = await startFaultRegistry();
 });
 

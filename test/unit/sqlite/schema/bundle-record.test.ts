@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { parseBundle } from '../../../../src/bundle/parse.js';
 import { readBundleDirectory } from '../../../../src/bundle/read.js';
-import { toRecord } from '../../../../src/sqlite/schema/bundle-record.js';
+import { toBundleRecord } from '../../../../src/sqlite/schema/bundle-record.js';
 import { insertBundle } from '../../../../src/sqlite/schema/insert-bundle.js';
 import { emptyIndex } from '../../../support/staged-bundles.js';
 import { directoryWith } from '../../../support/temporary.js';
@@ -26,7 +26,7 @@ async function record({ metadata = {}, spec = {}, files = {} }: Parts, image = '
     'metadata/annotations.yaml': `annotations: {${prefix}.package.v1: p, ${prefix}.channels.v1: "a,b,a", ${prefix}.channel.default.v1: a}`,
     ...files,
   });
-  return toRecord(parseBundle(await readBundleDirectory(directory), { subject: 'p' }), image, 'ref');
+  return toBundleRecord(parseBundle(await readBundleDirectory(directory), { subject: 'p' }), image, 'ref');
 }
 
 const crd = JSON.stringify({

@@ -7,7 +7,7 @@ import {
   type OpenDatabaseOptions,
   isDatabaseFile,
   openDatabase,
-  toText,
+  getNullableText,
   writesAhead,
 } from '../../../../src/sqlite/schema/database.js';
 import { holdLock } from '../../../support/sqlite-process.js';
@@ -242,7 +242,7 @@ describe('sqlite/database', () => {
   });
 
   it('takes columns of any type as text', () => {
-    expect([null, 'x', 7, 8n, Buffer.from('é'), Buffer.from([0xff])].map(toText)).toEqual([
+    expect([null, 'x', 7, 8n, Buffer.from('é'), Buffer.from([0xff])].map(getNullableText)).toEqual([
       null,
       'x',
       '7',

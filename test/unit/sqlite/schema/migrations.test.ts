@@ -4,7 +4,7 @@ import {
   type ColumnValue,
   type Database,
   openDatabase,
-  toText,
+  getNullableText,
 } from '../../../../src/sqlite/schema/database.js';
 import { latestVersion, migrateDatabase, readVersion } from '../../../../src/sqlite/schema/schema.js';
 import { type OldBundle, type OldChannel, csvOf, fillOldIndex } from '../../../support/old-index.js';
@@ -68,7 +68,7 @@ async function migrated(database: Database): Promise<Database> {
 const rows = (database: Database, sql: string): string[] =>
   database
     .all(sql)
-    .map((row) => Object.values(row).map((value) => (value === null ? 'NULL' : toText(value))))
+    .map((row) => Object.values(row).map((value) => (value === null ? 'NULL' : getNullableText(value))))
     .map((values) => values.join(' '));
 
 const definitions = (database: Database): string[] =>

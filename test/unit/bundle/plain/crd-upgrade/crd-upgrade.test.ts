@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { formatMessage } from '../../../../../src/core/diagnostic.js';
 import {
-  checkCrdUpgrade,
+  compareCrds,
   storedVersionWarnings,
 } from '../../../../../src/bundle/plain/crd-upgrade/crd-upgrade.js';
 import { type Manifest, readManifests } from '../../../../../src/kube/manifests.js';
@@ -24,7 +24,7 @@ function findings(oldSpec: object, newSpec: object): string[] {
     Manifest,
     Manifest,
   ];
-  return checkCrdUpgrade(old, next).map((one) => formatMessage(one).replace(/^\w+ "[^"]*": /, ''));
+  return compareCrds(old, next).map((one) => formatMessage(one).replace(/^\w+ "[^"]*": /, ''));
 }
 
 const text = { type: 'string' };
@@ -47,7 +47,7 @@ describe('bundle/plain/crd-upgrade/crd-upgrade', () => {
     const [old, next] = [smallCrd('widgets'), smallCrd('widgets', { scope: 'Cluster' })].map((crd) =>
       manifestOf(crd),
     ) as [Manifest, Manifest];
-    expect(checkCrdUpgrade(old, next)).toEqual([
+    expect(compareCrds(old, next)).toEqual([
       {
         severity: 'error',
         code: 'scope',
@@ -79,9 +79,9 @@ describe('bundle/plain/crd-upgrade/crd-upgrade', () => {
   it('reports removed stored versions, and warns if only a cluster has the status', () => {
     const stored = { ...smallCrd('widgets'), status: { storedVersions: ['v0', 'v1'] } };
     const [old, next] = [manifestOf(stored), manifestOf(smallCrd('widgets'))] as [Manifest, Manifest];
-    expect(checkCrdUpgrade(old, next).map(({ code }) => code)).toEqual(['storedVersionRemoval']);
+    expect(compareCrds(old, next).map(({ code }) => code)).toEqual(['storedVersionRemoval']);
     const v2 = manifestOf(smallCrd('widgets', { versions: [version('v2', {}, { storage: true })] }));
-    expect(checkCrdUpgrade(next, v2)).toEqual([]);
+    expect(compareCrds(next, v2)).toEqual([]);
     expect(storedVersionWarnings(next, v2).map(formatMessage)).toEqual([
       'CustomResourceDefinition "widgets.example.com": version v1, which was stored, is gone',
     ]);
@@ -91,9 +91,9 @@ describe('bundle/plain/crd-upgrade/crd-upgrade', () => {
   it('reports unreadable definitions', () => {
     const good = manifestOf(smallCrd('widgets'));
     const old = manifestOf({ ...smallCrd('widgets'), apiVersion: 'apiextensions.k8s.io/v1beta1' });
-    expect(checkCrdUpgrade(old, good).map(({ code, line }) => [code, line])).toEqual([['form', 2]]);
+    expect(compareCrds(old, good).map(({ code, line }) => [code, line])).toEqual([['form', 2]]);
     const odd = manifestOf(smallCrd('widgets', { versions: { v1: {} } }));
-    expect(checkCrdUpgrade(good, odd).map(formatMessage)).toEqual([
+    expect(compareCrds(good, odd).map(formatMessage)).toEqual([
       'CustomResourceDefinition "widgets.example.com": spec.versions: expected a list, got an object',
     ]);
   });

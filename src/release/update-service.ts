@@ -1,12 +1,11 @@
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { withOpen } from '../core/concurrency.js';
 import { inContext } from '../core/diagnostics-error.js';
 import { throwFileError } from '../core/errors.js';
 import { statIfPresent } from '../files/file-status.js';
 import { readRegularFile } from '../files/read-file.js';
 import { readLimited } from '../oci/image/read-limited.js';
-import { checkUrl, requestPlace } from '../source/drivers/http-request.js';
+import { checkUrl, readHttpPlace } from '../source/drivers/http-request.js';
 import { formatUrl } from '../source/place.js';
 import type { SourceSession } from '../source/session.js';
 
@@ -30,9 +29,7 @@ export async function readUrl(
   if (url.protocol === 'file:') return readLocal(fileURLToPath(url), maxBytes, label);
   return inContext({ subject: label }, async () => {
     checkUrl({ kind: 'http', url: url.href }, session.network);
-    return withOpen(requestPlace({ url, headers }, {}, session), ({ response }) =>
-      readLimited(response.body, maxBytes, formatUrl(url)),
-    );
+    return readHttpPlace({ url, headers }, session, ({ body }) => readLimited(body, maxBytes, formatUrl(url)));
   });
 }
 

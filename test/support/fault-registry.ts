@@ -65,6 +65,26 @@ export interface FaultRegistryOptions {
   };
 }
 
+/** How an answer is damaged: in its content, or on its way. */
+export type Damage =
+  | 'flipped bit'
+  | 'wrong length'
+  | 'portal page'
+  | 'cut body'
+  | 'reset'
+  | 'status 503'
+  | '1 B/s'
+  | 'hanging body';
+
+/** Damages that need nothing of the answer but its body. */
+const brokenWays: Partial<Record<Damage, (body: Buffer) => FaultResponse>> = {
+  'cut body': (body) => ({ truncateAfter: body.length >> 1 }),
+  reset: () => ({ reset: true }),
+  'status 503': () => ({ status: 503 }),
+  '1 B/s': () => ({ drip: { bytes: 1, everyMs: 1000 } }),
+  'hanging body': () => ({ drip: { bytes: 1, everyMs: 3_600_000 } }),
+};
+
 export interface FaultRegistry {
   /** `127.0.0.1:PORT` */
   host: string;
@@ -94,7 +114,9 @@ export interface FaultRegistry {
   /** Is away from now on, for `ms`: resets every connection and every request that comes meanwhile. */
   goAway(ms: number): void;
   /** Damages the next answers, `times` each, to GETs of a path that the rules answer with 200. */
-  damage(path: RegExp, how: 'flipped bit' | 'wrong length' | 'portal page', times?: number): void;
+  damage(path: RegExp, how: Damage, times?: number): void;
+  /** Ends all damage. */
+  repair(): void;
   /** How many connections have been accepted. */
   connections(): number;
   /** Connections that are open now. */
@@ -118,7 +140,7 @@ export async function startFaultRegistry(options: FaultRegistryOptions = {}): Pr
   const sockets = new Set<Socket>();
   let connections = 0;
   let awayUntil = 0;
-  const damages: { path: RegExp; how: string; left: Map<string, number>; times: number }[] = [];
+  const damages: { path: RegExp; how: Damage; left: Map<string, number>; times: number }[] = [];
 
   /** The answer as a broken network delivers it. */
   function damaged(request: RecordedRequest, answer: FaultResponse): FaultResponse {
@@ -129,6 +151,8 @@ export async function startFaultRegistry(options: FaultRegistryOptions = {}): Pr
       if (!path.test(request.path) || count === 0) continue;
       left.set(request.path, count - 1);
       const bytes = Buffer.from(body);
+      const broken = brokenWays[how];
+      if (broken !== undefined) return { ...answer, ...broken(bytes) };
       if (how === 'portal page') {
         return { headers: { 'content-type': 'text/html' }, body: '<html>Please log in to the Wi-Fi</html>' };
       }
@@ -245,6 +269,7 @@ export async function startFaultRegistry(options: FaultRegistryOptions = {}): Pr
       for (const socket of sockets) socket.resetAndDestroy();
     },
     damage: (path, how, times = 1) => void damages.push({ path, how, left: new Map(), times }),
+    repair: () => void damages.splice(0),
     connections: () => connections,
     openConnections: () => sockets.size,
     async close() {

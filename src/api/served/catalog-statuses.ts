@@ -5,7 +5,6 @@ import {
   parseCatalogList,
   publishedKind,
 } from '../../catalog/published/published-index.js';
-import { withOpen } from '../../core/concurrency.js';
 import { inContext } from '../../core/diagnostics-error.js';
 import { invalidValue, OpmateError, throwFileError } from '../../core/errors.js';
 import { parseGoJson } from '../../document/go-json.js';
@@ -15,7 +14,7 @@ import { readRegularFile } from '../../files/read-file.js';
 import { readLimited } from '../../oci/image/read-limited.js';
 import { CatalogRecords, readServerUrl } from '../../serve/catalogs/catalog-records.js';
 import { createCatalogStatus, served as servedCondition } from '../../serve/catalogs/catalog-status.js';
-import { checkUrl, requestPlace } from '../../source/drivers/http-request.js';
+import { checkUrl, readHttpPlace } from '../../source/drivers/http-request.js';
 import { formatUrl } from '../../source/place.js';
 import type { Session } from '../../source/session.js';
 
@@ -146,9 +145,8 @@ export async function readCatalogUrl(
   const target = checkUrl({ kind: 'http', url }, network);
   const isAnonymous = target.protocol === 'http:' && !session.network.allowHttp;
   try {
-    const request = requestPlace({ url: target, isAnonymous }, {}, session);
-    const bytes = await withOpen(request, ({ response }) =>
-      readLimited(response.body, maxResponseBytes, formatUrl(target)),
+    const bytes = await readHttpPlace({ url: target, isAnonymous }, session, ({ body }) =>
+      readLimited(body, maxResponseBytes, formatUrl(target)),
     );
     return bytes.toString();
   } catch (error) {

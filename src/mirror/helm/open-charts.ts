@@ -3,7 +3,7 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 import { ArchiveMeter } from '../../archive/limits.js';
 import { gzipBytes, writeTar } from '../../archive/tar-writer.js';
-import { mapConcurrent, withOpen } from '../../core/concurrency.js';
+import { mapConcurrent } from '../../core/concurrency.js';
 import { ErrorList, addContext, inContext } from '../../core/diagnostics-error.js';
 import { computeDigest } from '../../core/digest.js';
 import { LimitError, OpmateError, throwFileError } from '../../core/errors.js';
@@ -24,7 +24,7 @@ import {
 } from '../../helm/chart-index.js';
 import { type Chart, type ChartFiles, chartLimits, loadChart, readChartArchive } from '../../helm/chart.js';
 import { readTree } from '../../source/drivers/file-tree.js';
-import { checkUrl, receiveFile, requestPlace } from '../../source/drivers/http-request.js';
+import { checkUrl, readHttpPlace, receiveFile } from '../../source/drivers/http-request.js';
 import { formatUrl } from '../../source/place.js';
 import type { Session } from '../../source/session.js';
 import { parseManifest } from '../../oci/image/manifest.js';
@@ -32,6 +32,7 @@ import { readLimited } from '../../oci/image/read-limited.js';
 import { createRegistryRepository } from '../../oci/registry/registry-client.js';
 import { isRepositoryName } from '../../oci/registry/registry-names.js';
 import type { Repository } from '../../oci/registry/repository.js';
+import { retryDamaged } from '../../oci/transport/retry-policy.js';
 import { type PackedChart, chartContentType } from './chart-artifact.js';
 import {
   type ChartConfig,
@@ -209,7 +210,10 @@ async function readCharts(helm: HelmConfig, directory: string, session: Session)
     if (layer === undefined)
       throw new OpmateError('INVALID', `${label}: ${source.name}:${version} is not a chart`);
     if (layer.size > maxChartBytes) throw new LimitError(`${label}: more than ${maxChartBytes} bytes`);
-    return readLimited(await source.openBlob(layer, session), maxChartBytes, label);
+    return retryDamaged(
+      async () => readLimited(await source.openBlob(layer, session), maxChartBytes, label),
+      session,
+    );
   }
 
   async function openWanted(wanted: WantedChart): Promise<OpenedChart> {
@@ -241,12 +245,12 @@ async function readCharts(helm: HelmConfig, directory: string, session: Session)
   async function download(url: URL, limit: number, label: string, digest?: string): Promise<Buffer> {
     const shown = formatUrl(url);
     const limits = { ...chartLimits, maxUnpackedSize: limit };
-    const file = path.join(directory, `download-${fileCount++}`);
-    await inContext({ subject: label }, () =>
-      withOpen(requestPlace({ url }, {}, session), async ({ response }) => {
-        const received = await receiveFile(response, shown, file, { ...session, limits });
-        if (digest !== undefined && digest !== received)
-          throw new OpmateError('DIGEST', `${shown}: expected ${digest}, got ${received}`);
+    const file = await inContext({ subject: label }, () =>
+      readHttpPlace({ url }, session, async (response) => {
+        const target = path.join(directory, `download-${fileCount++}`);
+        const received = await receiveFile(response, shown, target, { ...session, limits });
+        if (digest === undefined || digest === received) return target;
+        throw new OpmateError('DIGEST', `${shown}: expected ${digest}, got ${received}`);
       }),
     );
     return readRegularFile(file, limit, { name: shown });

@@ -12,7 +12,7 @@ import {
 import type { Logger } from '../../core/log.js';
 import { MemoryStream } from '../image/read-limited.js';
 import type { RegistryRequester } from './registry-request.js';
-import { pauseBeforeAttempt, retryDamaged } from '../transport/retry-policy.js';
+import { maxBrokenAttempts, pauseBeforeAttempt, retryDamaged } from '../transport/retry-policy.js';
 import type { TransportResponse } from '../transport/transport.js';
 import { NetworkError } from '../transport/transport-faults.js';
 import type { Descriptor } from '../image/types.js';
@@ -21,8 +21,6 @@ import type { Descriptor } from '../image/types.js';
 export const smallBlobBytes = 64 * 1024;
 /** Minimum bytes of a useful attempt, unless it completes the blob. */
 const usefulBytes = 256 * 1024;
-/** Maximum useless attempts in a row. */
-const maxUselessAttempts = 5;
 
 type DownloadOptions = CancelOptions & { logger: Logger };
 
@@ -73,7 +71,7 @@ async function openDownload(
       if (offset >= size) return;
       if (cause instanceof NetworkError && !cause.temporary) throw cause;
       useless = offset - before >= usefulBytes ? 0 : useless + 1;
-      if (useless >= maxUselessAttempts) {
+      if (useless >= maxBrokenAttempts) {
         throw new NetworkError(`connection cut after ${offset} of ${size} bytes, ${useless} times`, {
           subject,
           temporary: false,
@@ -134,7 +132,7 @@ async function readSmall(
       cause = error;
     }
     if (bytes !== undefined) break;
-    if (attempt >= maxUselessAttempts) {
+    if (attempt >= maxBrokenAttempts) {
       const problem = `connection cut before the end of ${size} bytes, ${attempt} times`;
       throw new NetworkError(problem, { subject, temporary: false, cause });
     }

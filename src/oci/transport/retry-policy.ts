@@ -59,8 +59,11 @@ export function decideRetry(failed: FailedAttempt, budget: RetryBudget): RetryDe
 /** Maximum attempts to read damaged content, and to store a manifest whose content the target lacks. */
 export const maxContentAttempts = 3;
 
+/** Maximum attempts in a row to read content whose connection breaks, without progress. */
+export const maxBrokenAttempts = 5;
+
 /** Reports whether content is damaged: a flipped bit, a wrong length, the page of a portal. */
-function isDamaged(error: unknown): boolean {
+export function isDamaged(error: unknown): boolean {
   return error instanceof OpmateError && error.code === 'DIGEST';
 }
 

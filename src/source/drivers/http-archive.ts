@@ -26,8 +26,8 @@ export async function resolveHttp(
       hint: 'use a Secret of type kubernetes.io/basic-auth',
     });
   }
-  const download = await requestPlace({ url, known }, place, session);
-  return withDownload({ ...download, shown }, known, session, async (response, temporary) => {
+  const request = async () => ({ ...(await requestPlace({ url, known }, place, session)), shown });
+  return withDownload(request, known, session, async ({ response }, temporary) => {
     const file = path.join(temporary, 'archive');
     const digest = await receiveFile(response, shown, file, session);
     if (checksum !== undefined && checksum !== digest) {

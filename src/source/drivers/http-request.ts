@@ -4,9 +4,16 @@ import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { decompress } from '../../archive/decompress.js';
 import { defaultArchiveLimits, showSize } from '../../archive/limits.js';
-import { withOpen } from '../../core/concurrency.js';
-import { LimitError, OpmateError } from '../../core/errors.js';
+import { addNote } from '../../core/diagnostics-error.js';
+import { LimitError, OpmateError, getMessage, throwIfCancelled } from '../../core/errors.js';
 import { openInTemporaryDirectory } from '../../files/temporary-directory.js';
+import {
+  isDamaged,
+  maxBrokenAttempts,
+  maxContentAttempts,
+  pauseBeforeAttempt,
+} from '../../oci/transport/retry-policy.js';
+import { NetworkError } from '../../oci/transport/transport-faults.js';
 import type { TransportResponse } from '../../oci/transport/transport.js';
 import { type HttpPlace, type ServedPlace, credentialsInUrl, formatUrl } from '../place.js';
 import type { NetworkOptions, SourceSession } from '../session.js';
@@ -109,27 +116,68 @@ export async function requestPlace(
   }
 }
 
-/** A response with its URL for messages. */
-interface Download {
+/** A response that ends when it is closed. */
+interface OpenedResponse {
   response: TransportResponse;
-  shown: string;
   close: () => void;
 }
 
 /**
- * Resolves a response with `use`, which downloads to a temporary directory kept until the place is closed; a response
- * 304 resolves to the known state. Ends the response and closes its connection.
+ * Reads the response to a request with `use`, and closes it. Requests it again if its body is cut off or stalls, five
+ * times in all, and if `use` reports damaged content, three times in all. Throws OpmateError.
  */
-export function withDownload(
-  download: Download,
+export async function readResponse<R extends OpenedResponse, T>(
+  request: () => Promise<R>,
+  use: (opened: R) => Promise<T>,
+  { signal, logger }: Pick<SourceSession, 'signal' | 'logger'>,
+): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    // A request without a response has been repeated already.
+    const opened = await request();
+    try {
+      return await use(opened);
+    } catch (error) {
+      throwIfCancelled(signal);
+      const maxAttempts = isDamaged(error) ? maxContentAttempts : isBroken(error) ? maxBrokenAttempts : 1;
+      if (attempt >= maxAttempts) throw isBroken(error) ? addNote(error, `after ${attempt} attempts`) : error;
+      logger?.log('debug', `${getMessage(error)}; requesting it again`);
+    } finally {
+      opened.close();
+    }
+    await pauseBeforeAttempt(attempt + 1, { signal });
+  }
+}
+
+/** Reads a place with `use`, which gets its response 200, as `readResponse` does. */
+export function readHttpPlace<T>(
+  request: PlaceRequest,
+  session: SourceSession,
+  use: (response: TransportResponse) => Promise<T>,
+): Promise<T> {
+  const send = () => requestPlace(request, {}, session);
+  return readResponse(send, ({ response }) => use(response), session);
+}
+
+/** Reports whether a connection broke so that another attempt is useful. */
+function isBroken(error: unknown): error is NetworkError {
+  return error instanceof NetworkError && error.temporary;
+}
+
+/**
+ * Resolves a request with `use`, as `readResponse` does, which downloads to a temporary directory kept until the place
+ * is closed; a response 304 resolves to the known state.
+ */
+export function withDownload<R extends OpenedResponse & { shown: string }>(
+  request: () => Promise<R>,
   known: PlaceState | undefined,
   session: SourceSession,
-  use: (response: TransportResponse, directory: string) => Promise<ResolvedPlace>,
+  use: (opened: R, directory: string) => Promise<ResolvedPlace>,
 ): Promise<ResolvedPlace> {
-  return withOpen(download, ({ response, shown }) => {
-    if (response.status === 304 && known !== undefined) return toUnchanged(known, shown);
-    return openInTemporaryDirectory(session, (directory) => use(response, directory));
-  });
+  const resolve = async (opened: R): Promise<ResolvedPlace> => {
+    if (opened.response.status === 304 && known !== undefined) return toUnchanged(known, opened.shown);
+    return openInTemporaryDirectory(session, (directory) => use(opened, directory));
+  };
+  return readResponse(request, resolve, session);
 }
 
 /** Returns the place for an unchanged state; it has no download to open. */

@@ -19,7 +19,14 @@ import type { TransportResponse } from '../../oci/transport/transport.js';
 import { type ServedPlace, formatUrl } from '../place.js';
 import type { SourceSession } from '../session.js';
 import { type PlaceState, type ResolvedPlace, nothingToClose } from './driver.js';
-import { checkUrl, getValidator, receiveFile, requestPlace, withDownload } from './http-request.js';
+import {
+  checkUrl,
+  getValidator,
+  readResponse,
+  receiveFile,
+  requestPlace,
+  withDownload,
+} from './http-request.js';
 import { toSource } from './local.js';
 
 /** Paths below the base URL of a catalog: all blobs, and queried blobs. (Source: catalogd.) */
@@ -42,9 +49,8 @@ export async function resolveServed(
 ): Promise<ResolvedPlace> {
   const base = checkUrl(place, session.network);
   const shownBase = formatUrl(base).replace(/\/+$/, '');
-  const download = await request(place, shownBase, known, session);
-  const { shown, digest: expected } = download;
-  return withDownload(download, known, session, async (response, temporary) => {
+  const send = () => request(place, shownBase, known, session);
+  return withDownload(send, known, session, async ({ response, shown, digest: expected }, temporary) => {
     const isCompressed = checkHeaders(response, shown);
     const name = path.posix.basename(shown);
     const target = path.join(temporary, name);
@@ -100,7 +106,7 @@ async function request(
     if (packageName !== undefined) {
       const response = await send(metas).catch(ignoreMissing);
       if (response !== undefined) return response;
-      const file = await findPublished(send, packageName);
+      const file = await findPublished(send, packageName, session).catch(ignoreMissing);
       if (file !== undefined) return await send(`../../${linesPath(file)}`, file.hash);
     }
     return await send(all);
@@ -114,14 +120,14 @@ async function request(
 async function findPublished(
   send: (path: string) => Promise<BlobsResponse>,
   packageName: string,
+  session: SourceSession,
 ): Promise<PublishedFile | undefined> {
-  const reply = await send(catalogIndexName).catch(ignoreMissing);
-  if (reply === undefined) return undefined;
-  return withOpen(reply, async ({ response, shown }) => {
+  const use = async ({ response, shown }: BlobsResponse): Promise<PublishedFile | undefined> => {
     const bytes = await readLimited(response.body, maxPublishedIndexBytes, shown);
     if (publishedKind(bytes) !== 'catalog') return undefined;
     return parsePublishedCatalog(bytes, shown).packages.find(({ name }) => name === packageName);
-  });
+  };
+  return readResponse(() => send(catalogIndexName), use, session);
 }
 
 /** Returns undefined for missing files, for which buckets without list permission return 403; else throws the error. */

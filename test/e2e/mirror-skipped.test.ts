@@ -134,25 +134,25 @@ describe('mirror -c, after the source lost images', () => {
 });
 
 describe('mirror -c', () => {
-  it('reports a full registry once, with the number of further images', async () => {
-    const full = await startFaultRegistry();
-    const body = '{"errors":[{"code":"DENIED","message":"no space left"}]}';
-    full.on({ method: 'POST', path: /uploads/, respond: { status: 507, body } });
+  it('reports a full registry as one error, and mirrors the rest of the set when it has space again', async () => {
+    await target.close();
+    target = await startRegistry({ directory: at(`target-${run}`), maxSize: 64 });
+    host = new URL(target.url).host;
     await sandbox.write({ 'full.yaml': configOf() });
-    const args = [
-      'mirror',
-      '-c',
-      'full.yaml',
-      '--workspace',
-      'file://full',
-      '--use-http',
-      '--on-error=skip-image',
-    ];
-    const result = await sandbox.run([...args, `docker://${full.host}/ocm`]).finally(() => full.close());
-    expect(result).toMatchObject({ code: 1 });
-    const lines = result.stderr.split('\n').filter((line) => line.includes('no space left'));
-    expect(lines).toHaveLength(2);
-    expect(lines[1]).toMatch(/no space left for \d further images: /);
+    for (const mode of ['stop', 'skip-image']) {
+      const result = await mirror('full', `--on-error=${mode}`);
+      expect(result).toMatchObject({ code: 1 });
+      const errors = result.stderr.split('\n').filter((line) => /^error: .*push failed/.test(line));
+      expect({ mode, errors }).toEqual({ mode, errors: [expect.stringMatching(/storage|space/) as string] });
+      expect(result.stderr).toContain(`free space at ${host}`);
+      await expect(lockText('full')).rejects.toThrow('ENOENT');
+    }
+    const skipped = await mirror('full', '--on-error=skip-image');
+    expect(skipped.stderr).toMatch(/^warn: .* for \d further images: /m);
+    await target.close();
+    target = await startRegistry({ directory: at(`target-${run}`) });
+    host = new URL(target.url).host;
+    expect(await mirror('full')).toMatchObject({ code: 0 });
   });
 
   it('reports catalogs with one object name before any request, with their lines', async () => {

@@ -177,7 +177,7 @@ async function attempt<T extends Transfer, R>(
     const named = addImageName(error, transfer, hints.unreachable);
     const placed = file === undefined ? named : addContext(named, { file, line });
     if (isFatal(placed)) throw placed;
-    failures.add(placed);
+    failures.add(placed, transfer);
     return placed;
   }
 }
@@ -186,12 +186,12 @@ type FailureLog = ReturnType<typeof createFailureLog>;
 
 /**
  * Returns a log of failed images. Of those with one cause at one host, such as an unreachable or full registry, it has the
- * first, and then the number and names of the others together.
+ * first as error, and then the number and names of the others together as warning.
  */
 function createFailureLog({ session: { logger = silentLogger }, isQuiet = false }: TransferOptions) {
   const further = new Map<string, { host: string; cause: string; names: string[] }>();
   return {
-    add(error: OpmateError): void {
+    add(error: OpmateError, transfer: Transfer): void {
       if (isQuiet) return;
       const { subject = '', message } = error;
       const host = /^[^/]+(?=\/)/.exec(subject)?.[0];
@@ -199,7 +199,7 @@ function createFailureLog({ session: { logger = silentLogger }, isQuiet = false 
       if (host === undefined || cause === undefined) return logger.log('error', message);
       const key = `${host} ${cause}`;
       const others = further.get(key);
-      if (others !== undefined) return void others.names.push(subject);
+      if (others !== undefined) return void others.names.push(getImageNameAt(host, transfer));
       further.set(key, { host, cause, names: [] });
       logger.log('error', message);
     },
@@ -207,10 +207,14 @@ function createFailureLog({ session: { logger = silentLogger }, isQuiet = false 
       for (const { host, cause, names } of further.values()) {
         if (names.length === 0) continue;
         const shown = `${names.slice(0, maxShownNames).join(', ')}${names.length > maxShownNames ? ', …' : ''}`;
-        logger.log('error', `${host}: ${cause} for ${count(names.length, 'further image')}: ${shown}`);
+        logger.log('warn', `${host}: ${cause} for ${count(names.length, 'further image')}: ${shown}`);
       }
     },
   };
+}
+
+function getImageNameAt(host: string, { sourceName, targetName }: Transfer): string {
+  return targetName.startsWith(`${host}/`) ? targetName : sourceName;
 }
 
 /** Returns the problem of a host that further images have too; undefined for one of an image. */

@@ -14,7 +14,11 @@ beforeAll(async () => {
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
 /** A sample; `npm run test:faults` takes every call of every command. */
-const sampled = ['migrate to an empty directory', 'catalog add over two files'];
+const sampled = [
+  'migrate to an empty directory',
+  'catalog add over two files',
+  'mirror delete --generate over an older list',
+];
 
 describe('a command killed at a file-system call', () => {
   it.for(writingCommands.filter(({ name }) => sampled.includes(name)))(

@@ -11,6 +11,7 @@ import {
   startFaultRegistry,
 } from '../support/fault-registry.js';
 import { type OperatorSet, serveOperatorSet } from '../support/operator-set.js';
+import { type RegistryProxy, startRegistryProxy } from '../support/registry-proxy.js';
 
 const sandbox = useSandbox();
 const ociManifest = 'application/vnd.oci.image.manifest.v1+json';
@@ -158,6 +159,86 @@ describe.each(Object.entries(registries))('mirror delete, at %s', (name, start) 
       `${digestOf(signature)} ${base}:${tagOf(image)}.sig`,
     ]);
     expect(await tagsAt(host, 'signed/app')).toEqual([]);
+  });
+});
+
+describe.each(Object.entries(registries))('mirror delete, at %s behind a broken network', (name, start) => {
+  /** Tags that a registry has of the set. */
+  const contentOf = async (host: string): Promise<Record<string, string[]>> => ({
+    app: await tagsAt(host, 'ocm/acme/app'),
+    bundle: await tagsAt(host, 'ocm/acme/bundle'),
+    proxy: await tagsAt(host, 'ocm/acme/proxy'),
+    index: await tagsAt(host, 'ocm/acme/index'),
+  });
+  const getRest = (): Record<string, string[]> => ({
+    app: [tagOf('acme/app:1.2.0')],
+    bundle: ['v1.2.0'],
+    proxy: [tagOf('acme/proxy:1')],
+    index: ['v1'],
+  });
+
+  async function withRegistry(work: (proxy: RegistryProxy, args: string[]) => Promise<void>): Promise<void> {
+    const registry = await start();
+    const proxy = await startRegistryProxy(registry.host);
+    try {
+      await mirrorAll(proxy.host);
+      const to = `docker://${proxy.host}/ocm`;
+      const newest = await run('-c', 'newest.yaml', to, '--workspace', `file://${name}-kept`);
+      expect(newest.code).toBe(0);
+      const lists = `${name}-broken`;
+      expect(await generate(proxy.host, '--workspace', `file://${lists}`)).toMatchObject({ code: 0 });
+      const file = path.relative(sandbox.work, listOf(lists));
+      const keep = ['--keep', `${name}-kept/working-dir/opmate.lock.json`];
+      await work(proxy, ['delete', '--delete-yaml-file', file, to, ...keep]);
+    } finally {
+      await proxy.close();
+      await registry.close();
+    }
+  }
+
+  it('deletes exactly the listed images, though each request breaks at first', async () => {
+    await withRegistry(async (proxy, args) => {
+      const ways = [
+        { reset: true },
+        { status: 503 },
+        { status: 429, headers: { 'retry-after': '0' } },
+      ] as const;
+      const seen = new Set<string>();
+      proxy.disturb(({ method, path: url }) => {
+        const key = `${method} ${url}`;
+        if (seen.has(key)) return undefined;
+        seen.add(key);
+        return ways[seen.size % ways.length];
+      });
+      const result = await run(...args);
+      proxy.disturb(() => undefined);
+      expect(result).toMatchObject({ code: 0 });
+      expect(result.stdout.trimEnd().split('\n')).toHaveLength(4);
+      expect(await contentOf(proxy.host)).toEqual(getRest());
+    });
+  });
+
+  it('continues when repeated after it was killed, and deletes nothing else', async () => {
+    await withRegistry(async (proxy, args) => {
+      const before = await contentOf(proxy.host);
+      for (const last of [1, 3]) {
+        const killed = sandbox.start(['mirror', ...args, '--use-http']);
+        let deletions = 0;
+        proxy.disturb(({ method }) => {
+          if (method === 'DELETE' && ++deletions === last) killed.child.kill('SIGKILL');
+          return undefined;
+        });
+        await killed.result;
+        for (const [repository, tags] of Object.entries(await contentOf(proxy.host))) {
+          const all = before[repository] as string[];
+          expect(all).toEqual(expect.arrayContaining(tags));
+          expect(tags).toEqual(expect.arrayContaining(getRest()[repository] as string[]));
+        }
+      }
+      proxy.disturb(() => undefined);
+      expect(await run(...args)).toMatchObject({ code: 0 });
+      expect(await contentOf(proxy.host)).toEqual(getRest());
+    });
   });
 });
 

@@ -25,6 +25,8 @@ export interface WritingCommand {
   directories?: readonly string[];
   /** Catalog directories that nobody may read half-written. */
   catalogs?: readonly string[];
+  /** A directory whose files change as one: all of before, or all of the undisturbed run, or a journal to return by. */
+  asOne?: string;
   /** Files of the working directory; in them and in arguments `CATALOG` stands for a catalog image. */
   files?: Readonly<Record<string, string>>;
   /** Keeps what a failed run has stored, such as blobs of a layout; the next one goes on with it. */
@@ -41,6 +43,16 @@ mirror:
     packages:
     - name: widget
 `;
+const deletions = (versions: readonly string[]): string =>
+  `kind: DeleteImageSetConfiguration
+apiVersion: mirror.openshift.io/v2alpha1
+delete:
+  additionalImages:
+${versions.map((version) => `  - name: registry.test/widget:${version}\n`).join('')}`;
+const generateDeletions = (config: string): string[] => [
+  ...['mirror', 'delete', '--generate', '-c', config],
+  ...['docker://mirror.test/m', '--workspace', 'file://space'],
+];
 const tag = ['--alpha-image-ref-template', 'registry.test/{{.Package}}:v{{.Version}}'];
 
 export const writingCommands: readonly WritingCommand[] = [
@@ -208,6 +220,13 @@ export const writingCommands: readonly WritingCommand[] = [
     files: { 'set.yaml': imageSet },
     args: ['mirror', '-c', 'set.yaml', 'file://out', '--insecure'],
     keepsProgress: true,
+  },
+  {
+    name: 'mirror delete --generate over an older list',
+    files: { 'old.yaml': deletions(['v1']), 'new.yaml': deletions(['v1', 'v2']) },
+    prepare: [generateDeletions('old.yaml')],
+    args: generateDeletions('new.yaml'),
+    asOne: 'space/working-dir/delete',
   },
 ];
 
@@ -456,15 +475,12 @@ export class FaultTrials {
         (files) => files.length > 0,
         () => false,
       );
-      const part = (snapshot: Snapshot): string =>
-        without(
-          snapshot,
-          (name) => !name.startsWith(`${catalog}/`) || isLeftover(name) || snapshot[name] === null,
-        );
-      const now = part(between);
-      if (isReadable && now !== part(this.#before) && now !== part(this.#done))
+      if (isReadable && this.#isBetween(between, catalog))
         note(`${catalog} can be read, and is neither as before nor as it should be`);
     }
+    const { asOne } = this.command;
+    if (asOne !== undefined && !(`${asOne}/${journalName}` in between) && this.#isBetween(between, asOne))
+      note(`${asOne} is neither as before nor as it should be, and has no journal`);
     if (isRefused && without(between, () => false) === before) {
       // As if it had never been run: running it again would show nothing.
       if (wrong.length === 0) await rm(world, { recursive: true, force: true });
@@ -479,6 +495,14 @@ export class FaultTrials {
     if (temporary.length > 0 && again.code === 0) note(`temporary files: ${temporary.join(', ')}`);
     if (wrong.length === 0) await rm(world, { recursive: true, force: true });
     return wrong;
+  }
+
+  /** Tells whether the files of a directory are neither those of before nor those of the undisturbed run. */
+  #isBetween(snapshot: Snapshot, directory: string): boolean {
+    const [now, before, done] = [snapshot, this.#before, this.#done].map((state) =>
+      without(state, (name) => !name.startsWith(`${directory}/`) || isLeftover(name) || state[name] === null),
+    );
+    return now !== before && now !== done;
   }
 
   remove(): Promise<void> {

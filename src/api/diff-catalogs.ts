@@ -7,7 +7,7 @@ import { OpmateError } from '../core/errors.js';
 import { describeMissing } from '../core/suggest.js';
 import { throwAbout } from '../source/reference-error.js';
 import type { Session } from '../source/session.js';
-import { withCatalog } from './open-catalog.js';
+import { withCatalog, withReleasedCatalog } from './open-catalog.js';
 
 /**
  * Compares two catalogs: packages, channels, upgrade edges, bundles, images and deprecations. Layout, order and format
@@ -20,6 +20,8 @@ export async function diffCatalogs(
   options: {
     /** Compare only these packages; default all. */
     packages?: readonly string[] | undefined;
+    /** Compare with an empty catalog if `from` is an image that its registry does not have. */
+    allowMissing?: boolean | undefined;
   } = {},
 ): Promise<CatalogDiff> {
   const { packages: names } = options;
@@ -27,7 +29,7 @@ export async function diffCatalogs(
   const packages = names === undefined ? undefined : new Set(names);
   const read = (reference: string, catalog: Catalog) =>
     takeSnapshot(catalog, { signal, logger, packages }).catch(throwAbout(reference));
-  return withCatalog(from, session, (first) =>
+  return withReleasedCatalog(from, session, options, (first) =>
     withCatalog(to, session, async (second) => {
       const [before, after] = [await read(from, first.catalog), await read(to, second.catalog)];
       requirePackages(names ?? [], before, after);
@@ -44,15 +46,15 @@ export async function findBreaking(
   from: string,
   to: string,
   session: Session,
-  options: { packages?: readonly string[] | undefined } = {},
+  options: { packages?: readonly string[] | undefined; allowMissing?: boolean | undefined } = {},
 ): Promise<BreakingChange[]> {
   const packages = options.packages === undefined ? undefined : new Set(options.packages);
   const { signal, logger } = session;
-  const read = (reference: string) =>
-    withCatalog(reference, session, ({ catalog }) =>
+  const read = (reference: string, { allowMissing }: { allowMissing?: boolean | undefined }) =>
+    withReleasedCatalog(reference, session, { allowMissing }, ({ catalog }) =>
       collectFacts(catalog, { signal, logger }).catch(throwAbout(reference)),
     );
-  return findBreakingChanges(await read(from), await read(to), packages);
+  return findBreakingChanges(await read(from, options), await read(to, {}), packages);
 }
 
 /** A package that is in neither catalog is a typing error, not an equal package. */

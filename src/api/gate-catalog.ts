@@ -15,12 +15,14 @@ import { type OpenShiftVersion } from '../core/openshift-version.js';
 import { statIfPresent } from '../files/file-status.js';
 import { withImage } from '../source/drivers/image.js';
 import type { Session } from '../source/session.js';
-import { withCatalog } from './open-catalog.js';
+import { withCatalog, withReleasedCatalog } from './open-catalog.js';
 
 /** Options of `gateCatalog`. */
 export interface GateCatalogOptions {
   /** Released index; `pruning` and `fips` need it. */
   against?: string | undefined;
+  /** Compare with an empty index if `against` is an image that its registry does not have. */
+  allowMissing?: boolean | undefined;
   /** Released index of the previous OpenShift version, for packages that the index lacks. */
   previous?: string | undefined;
   /** Default: all, of which those that need an index are omitted without one. */
@@ -76,13 +78,16 @@ export async function gateCatalog(
     directories: await listDirectories(fromDirectory(session, fragment), catalog),
   }));
   const packages = new Set(content.facts.packages.map(({ name }) => name));
-  const read = (reference: string | undefined): Promise<GateContent | undefined> =>
+  const read = (
+    reference: string | undefined,
+    { allowMissing }: Pick<GateCatalogOptions, 'allowMissing'> = {},
+  ): Promise<GateContent | undefined> =>
     reference === undefined
       ? Promise.resolve(undefined)
-      : withCatalog(reference, session, ({ catalog }) =>
+      : withReleasedCatalog(reference, session, { allowMissing }, ({ catalog }) =>
           readGateContent(catalog, { logger, signal, packages }),
         );
-  const index = await read(against);
+  const index = await read(against, options);
   const image = await readImageFacts(fragment, session);
   const verdicts: GateVerdict[] = [];
   if (gates.includes('validate-fbc')) {

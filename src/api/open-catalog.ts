@@ -1,5 +1,10 @@
+import { type Catalog, createEmptyCatalog } from '../catalog/catalog.js';
 import { withOpen } from '../core/concurrency.js';
+import { createWarning } from '../core/diagnostic.js';
 import { OpmateError } from '../core/errors.js';
+import { logDiagnostic } from '../core/log.js';
+import { openReference } from '../oci/image/open.js';
+import { parseCatalogPlace, parseImageReference } from '../source/parse-place.js';
 import { throwAbout } from '../source/reference-error.js';
 import type { Session } from '../source/session.js';
 import type { CatalogSource, Source } from '../source/source-types.js';
@@ -20,6 +25,35 @@ export async function withCatalog<T>(
   work: (source: CatalogSource) => Promise<T>,
 ): Promise<T> {
   return withOpen(openCatalog(reference, session), work);
+}
+
+/**
+ * Opens a released catalog while `work` runs. With `allowMissing`, an image that its registry does not have is an empty
+ * catalog, with a warning: nothing was released yet. A missing path stays an error. Throws OpmateError.
+ */
+export async function withReleasedCatalog<T>(
+  reference: string,
+  session: Session,
+  { allowMissing = false }: { allowMissing?: boolean | undefined },
+  work: (source: { catalog: Catalog }) => Promise<T>,
+): Promise<T> {
+  if (!allowMissing || !(await isMissingImage(reference, session))) {
+    return withCatalog(reference, session, work);
+  }
+  const hint = 'check the name if a catalog was released before';
+  const problem = 'not found: compared with an empty catalog';
+  logDiagnostic(session.logger, createWarning('not-released', problem, { subject: reference, hint }));
+  return work({ catalog: createEmptyCatalog(reference) });
+}
+
+async function isMissingImage(reference: string, session: Session): Promise<boolean> {
+  const place = await parseCatalogPlace(reference, session);
+  if (place.kind !== 'image') return false;
+  const parsed = parseImageReference(place.ref);
+  if (parsed.transport !== 'docker') return false;
+  return withOpen(openReference(parsed, session), async ({ repository, reference: name }) =>
+    repository.headManifest(name, session).then((descriptor) => descriptor === undefined),
+  ).catch(throwAbout(reference));
 }
 
 /** Opens the catalog that a reference names; the caller closes it. Throws OpmateError, UNSUPPORTED for a bundle. */

@@ -70,6 +70,22 @@ export interface MetasOptions extends CancelOptions {
   withoutManifests?: boolean | undefined;
 }
 
+/** Returns a catalog without blobs. */
+export function createEmptyCatalog(name: string): Catalog {
+  const refuse = ({ file }: BlobOrigin): Promise<never> => Promise.reject(changedFileError(file, 'catalog'));
+  return {
+    name,
+    // eslint-disable-next-line require-yield -- there are no blobs
+    async *metas() {
+      return;
+    },
+    read: refuse,
+    readText: refuse,
+    lineOf: () => Promise.resolve(undefined),
+    close: () => Promise.resolve(),
+  };
+}
+
 /** A file-based catalog in a directory. */
 export class DirectoryCatalog implements Catalog {
   readonly name: string;

@@ -42,7 +42,7 @@ export const checks = {
   description: { severity: 'notice', summary: 'A package has no description' },
   'display-name': { severity: 'notice', summary: 'The head of the default channel has no display name' },
   downgrade: { severity: 'warning', summary: 'An entry replaces, skips or range-skips a higher version' },
-  'empty-catalog': { severity: 'warning', summary: 'The catalog has no blobs' },
+  'empty-catalog': { severity: 'error', summary: 'The catalog has no blobs' },
   'equal-versions': {
     severity: 'warning',
     summary: 'The versions of two bundles differ in build metadata only',

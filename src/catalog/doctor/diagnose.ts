@@ -81,7 +81,10 @@ export async function examineCatalog(
     requirePackages(facts, options.packages);
     const { problems, warnings } = await validateInTurns(facts, options);
     for (const diagnostic of [...problems, ...warnings]) {
-      if (list.wantsPackage(diagnostic.package ?? '')) list.push(diagnostic);
+      if (!list.wantsPackage(diagnostic.package ?? '')) continue;
+      // Valid, but nothing that can be released.
+      const isEmpty = diagnostic.code === 'empty-catalog';
+      list.push(isEmpty ? { ...diagnostic, severity: 'error' } : diagnostic);
     }
     const packages = readPackages(facts);
     lifecycles.finish(packages);

@@ -1,7 +1,7 @@
 import { catalogForms } from '../../api/open-catalog.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag, list } from '../command/flags.js';
-import { outputFormat } from '../command/shared-flags.js';
+import { allowMissing, outputFormat } from '../command/shared-flags.js';
 import { encodeDiagnostic, formatWithHint } from '../../core/diagnostic.js';
 import { printable } from '../printable.js';
 import { diffCatalogs, findBreaking } from '../../api/diff-catalogs.js';
@@ -23,6 +23,7 @@ export const command = defineCommand({
     breaking: flag('show only changes that break clusters which use the older catalog', {
       group: 'Selection',
     }),
+    allowMissing: allowMissing(),
     output: outputFormat(['text', 'json', 'markdown'], { default: 'text' }),
   },
   examples: {
@@ -30,16 +31,17 @@ export const command = defineCommand({
     'Write release notes': 'opmate catalog diff ./older-catalog ./catalog -o markdown',
   },
   async runInSession({ context, args: [from, to], options, session }) {
-    const { output, package: names, breaking } = options;
+    const { output, package: names, breaking, allowMissing: allow } = options;
+    const compared = { packages: names, allowMissing: allow };
     if (breaking) {
-      const changes = await findBreaking(from, to, session, { packages: names });
+      const changes = await findBreaking(from, to, session, compared);
       const lines = changes.map((change) => `${printable(formatWithHint(change))} [${change.code}]\n`);
       const text = lines.length === 0 ? 'no breaking changes\n' : lines.join('');
       const data = output === 'json' ? encodeData({ breaking: changes.map(encodeDiagnostic) }, output) : text;
       await writePieces(context, session, [data]);
       return changes.length === 0 ? exitCodes.done : exitCodes.findings;
     }
-    const diff = await diffCatalogs(from, to, session, { packages: names });
+    const diff = await diffCatalogs(from, to, session, compared);
     const text =
       output === 'json'
         ? encodeData(diff, output)

@@ -7,7 +7,7 @@ import { decodeFile } from '../../document/document.js';
 import { asJson } from '../../document/json.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { choice, grouped, list, parsed, text } from '../command/flags.js';
-import { outputFormat } from '../command/shared-flags.js';
+import { allowMissing, outputFormat } from '../command/shared-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { readInput } from '../input.js';
 import { writeAll } from '../output.js';
@@ -26,6 +26,7 @@ export const command = defineCommand({
     output: outputFormat(formats, { default: 'text' }),
     ...grouped('Input', {
       against: text('index', 'released index to compare with'),
+      allowMissing: allowMissing('against'),
       previous: text('index', 'released index of the previous OpenShift version, for new packages', {
         needs: 'against',
       }),
@@ -47,7 +48,17 @@ export const command = defineCommand({
       'opmate catalog gate ./catalog --against ./catalog --gate pruning -o konflux',
   },
   async runInSession({ context, args: [fragment], options, session }) {
-    const { output, against, previous, openshift, baseImage, probe, profile: file, gate: gates } = options;
+    const {
+      output,
+      against,
+      allowMissing: allow,
+      previous,
+      openshift,
+      baseImage,
+      probe,
+      profile: file,
+      gate: gates,
+    } = options;
     const profile =
       file === undefined
         ? undefined
@@ -55,6 +66,7 @@ export const command = defineCommand({
     const hasProbe = probe === undefined ? undefined : probe === 'present';
     const gated = await gateCatalog(fragment, session, {
       against,
+      allowMissing: allow,
       previous,
       gates,
       profile,

@@ -32,6 +32,13 @@ export function imageTemplate(of: string, traits: FlagTraits = {}): Flag<string 
   return text('template', `image reference template for ${of}`, traits);
 }
 
+/** `--allow-missing` of commands that compare with a released catalog, which the flag `needed` names. */
+export function allowMissing(needed?: string): Flag<boolean> {
+  return flag('for a first release: an image that does not exist is an empty catalog', {
+    ...(needed !== undefined && { needs: needed }),
+  });
+}
+
 /** `--dry-run` of commands that edit files. */
 export const editDryRun: Flag<boolean> = flag('print the changes as a unified diff without writing them', {
   group: 'Output',

@@ -634,7 +634,7 @@ describe('diagnoseCatalog', () => {
 
   it('finds a catalog without blobs', async () => {
     expect(await diagnose([])).toMatchObject([
-      { code: 'empty-catalog', severity: 'warning', problem: 'the catalog has no blobs' },
+      { code: 'empty-catalog', severity: 'error', problem: 'the catalog has no blobs' },
     ]);
   });
 

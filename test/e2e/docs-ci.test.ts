@@ -1,38 +1,17 @@
-import { execFile, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { chmod, readFile, readdir, rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { load } from 'js-yaml';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { catalogOf } from './catalogs.js';
-import { commandFile, projectRoot, useSandbox } from '../support/command-line.js';
+import { type Action, type Task, createCiRunner, readJobs } from './ci-runner.js';
+import { commandFile, useSandbox } from '../support/command-line.js';
 
 const sandbox = useSandbox();
-const folder = path.join(projectRoot, 'docs', 'ci');
+const { runScript, runAction: runActionSteps, runTask: runTaskSteps } = createCiRunner(sandbox);
 let host = '';
 
-interface ActionStep {
-  id?: string;
-  name: string;
-  if?: string;
-  shell: string;
-  env?: Record<string, string>;
-  run: string;
-}
-interface Action {
-  inputs: Record<string, { description: string; default: string }>;
-  outputs: Record<string, { description: string; value: string }>;
-  runs: { using: string; steps: ActionStep[] };
-}
-interface Task {
-  spec: {
-    params: { name: string; description: string; default?: string }[];
-    results: { name: string }[];
-    stepTemplate: { env: { name: string; value: string }[] };
-    steps: { name: string; script: string }[];
-  };
-}
-
-const read = (name: string): Promise<string> => readFile(path.join(folder, name), 'utf8');
+const read = readJobs;
 
 beforeAll(async () => {
   const server = sandbox.start(['oci', 'serve', 'registry', '--port', '0'], { timeoutMs: 600_000 });
@@ -47,6 +26,8 @@ beforeAll(async () => {
     'before/catalog.json': before,
     'my catalog/catalog.json': after,
     'invalid/catalog.json': invalid,
+    // Installed bundles of `before` have no upgrade in it.
+    'other/catalog.json': catalogOf('widget', [{ name: 'widget.v2.0.0' }]),
     // What the action does on GitHub, as far as it is asked here.
     'bin/gh': `#!/bin/bash
 printf '%s ' "$@" >>"$GH_LOG"; echo >>"$GH_LOG"
@@ -64,30 +45,6 @@ for last; do :; done
   await symlink(commandFile, path.join(bin, 'opmate'));
 });
 
-interface Ran {
-  code: number;
-  stdout: string;
-  stderr: string;
-}
-
-/** Runs a script as a runner does: from a file, in an environment of its own. */
-async function runScript(
-  shell: readonly string[],
-  script: string,
-  env: Record<string, string>,
-  cwd = sandbox.work,
-): Promise<Ran> {
-  const file = path.join(sandbox.temporary, 'step.sh');
-  await writeFile(file, script);
-  const [command = 'bash', ...args] = [...shell, file];
-  const world = { ...sandbox.environment(env), PATH: `${sandbox.work}/bin:${process.env['PATH']}` };
-  return new Promise((resolve) => {
-    execFile(command, args, { cwd, env: world as NodeJS.ProcessEnv }, (error, stdout, stderr) => {
-      resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr });
-    });
-  });
-}
-
 describe('docs/ci/github-action', () => {
   let action: Action;
   let outputs: Record<string, string>;
@@ -97,68 +54,53 @@ describe('docs/ci/github-action', () => {
     action = load(await read('github-action/action.yml')) as Action;
   });
 
-  /** Runs the steps of the action with these inputs, up to the first that fails. */
-  async function runAction(
-    inputs: Record<string, string>,
-    more: Record<string, string> = {},
-  ): Promise<Ran & { ran: string[] }> {
-    for (const name of Object.keys(inputs)) expect(Object.keys(action.inputs)).toContain(name);
-    const values = Object.fromEntries(
-      Object.entries(action.inputs).map(([name, { default: own }]) => [name, inputs[name] ?? own]),
-    );
-    const files = ['summary.md', 'output.txt'].map((name) => path.join(sandbox.temporary, name));
-    for (const file of files) await writeFile(file, '');
-    const found: Record<string, string> = {};
-    const valueOf = (expression: string): string => {
-      if (expression.startsWith('inputs.')) return values[expression.slice(7)] as string;
-      if (expression === 'github.event.pull_request.number') return more['NUMBER'] ?? '';
-      if (expression.startsWith('steps.')) return found[expression.split('.').at(-1) as string] ?? '';
-      throw new Error(`no such expression: ${expression}`);
-    };
-    const isTrue = (condition: string): boolean =>
-      condition
-        .replace(/^\$\{\{ | \}\}$/g, '')
-        .split(' && ')
-        .every((part) => {
-          const [left = '', operator, right] = part.split(' ');
-          if (operator === undefined) return valueOf(left) !== '';
-          return (valueOf(left) === (right as string).replaceAll("'", '')) === (operator === '==');
-        });
-    const ran: string[] = [];
-    let last: Ran = { code: 0, stdout: '', stderr: '' };
-    for (const step of action.runs.steps) {
-      if (step.if !== undefined && !isTrue(step.if)) continue;
-      const env = Object.fromEntries(
-        Object.entries(step.env ?? {}).map(([name, text]) => [
-          name,
-          text.replace(/\$\{\{ (.*?) \}\}/g, (_, expression: string) => valueOf(expression)),
-        ]),
-      );
-      const shell = step.shell.replace(' {0}', '').split(' ');
-      const done = await runScript(shell, step.run, {
-        GITHUB_STEP_SUMMARY: files[0] as string,
-        GITHUB_OUTPUT: files[1] as string,
-        GITHUB_REPOSITORY: 'acme/catalog',
-        RUNNER_TEMP: sandbox.temporary,
-        ...more,
-        ...env,
-      });
-      ran.push(step.name);
-      last = {
-        code: done.code,
-        stdout: last.stdout + done.stdout,
-        stderr: last.stderr + done.stderr,
-      };
-      const lines = (await readFile(files[1] as string, 'utf8')).split('\n').filter((line) => line !== '');
-      for (const line of lines) found[line.split('=')[0] as string] = line.slice(line.indexOf('=') + 1);
-      if (done.code !== 0) break;
-    }
-    outputs = found;
-    summary = await readFile(files[0] as string, 'utf8');
-    return { ...last, ran };
+  /** Runs the steps of the action with these inputs; keeps its outputs and summary. */
+  async function runAction(inputs: Record<string, string>, more: Parameters<typeof runActionSteps>[2] = {}) {
+    const done = await runActionSteps(action, inputs, more);
+    ({ outputs, summary } = done);
+    return done;
   }
 
   const own = { package: '', flags: '--use-http' };
+  const pullRequest = (from: string) => ({
+    event: { pull_request: { number: 7, head: { repo: { full_name: from } } } },
+  });
+
+  it('does not comment on a pull request from a fork, whose token cannot', async () => {
+    const { ran } = await runAction(
+      { ...own, directory: 'my catalog', released: 'before', comment: 'true' },
+      { github: pullRequest('someone/catalog') },
+    );
+    expect(ran).not.toContain('Comment on the pull request');
+    expect(summary).toContain('widget.v1.1.0');
+  });
+
+  it('fails if a change breaks clusters, and shows the differences', async () => {
+    const { code, stdout, ran } = await runAction({ ...own, directory: 'other', released: 'before' });
+    expect(code).toBe(3);
+    expect(ran.at(-1)).toBe('Fail on changes that break clusters');
+    expect(stdout).toMatch(/^::error .*breaking-bundle-stranded/m);
+    expect(summary).toContain('widget.v2.0.0');
+  });
+
+  it('accepts the breaking changes of a profile', async () => {
+    const allow = (code: string) =>
+      `- {code: ${code}, package: widget, reason: never released, expires: "2999-01-01"}\n`;
+    const codes = ['bundle-stranded', 'head-moved-back', 'edge-lost'];
+    await sandbox.write({ 'profile.yaml': `allowed:\n${codes.map(allow).join('')}` });
+    const inputs = { ...own, directory: 'other', released: 'before', profile: 'profile.yaml' };
+    expect(await runAction(inputs)).toMatchObject({ code: 0 });
+  });
+
+  it('fails on an empty directory, and on findings of the severity that fail-on names', async () => {
+    await sandbox.write({ 'empty/README.txt': '' });
+    await rm(path.join(sandbox.work, 'empty/README.txt'));
+    expect(await runAction({ ...own, directory: 'empty' })).toMatchObject({ code: 3 });
+    expect(summary).toContain('the catalog has no blobs');
+    const strict = { ...own, directory: 'before', 'fail-on': 'notice', openshift: '4.18' };
+    expect(await runAction(strict)).toMatchObject({ code: 3 });
+    expect(await runAction({ ...own, directory: 'before', openshift: 'x' })).toMatchObject({ code: 2 });
+  });
 
   it('documents every input and output, in its README too', async () => {
     const readme = await read('github-action/README.md');
@@ -220,7 +162,7 @@ describe('docs/ci/github-action', () => {
       'base-image': 'scratch',
     });
     expect(second).toMatchObject({ code: 0 });
-    expect(second.ran).toHaveLength(4);
+    expect(second.ran).toHaveLength(5);
     expect(outputs).toMatchObject({ changed: 'true' });
     expect(summary).toContain('widget.v1.1.0');
     expect(summary).toContain(`Pushed \`${outputs['image']}\``);
@@ -241,21 +183,24 @@ describe('docs/ci/github-action', () => {
       directory: 'invalid',
       image: `${host}/a/b:c`,
     });
-    expect(code).toBe(1);
+    expect(code).toBe(3);
     expect(ran).toHaveLength(2);
     expect(stdout).toMatch(
       /^::error file=invalid\/catalog\.json,line=\d+,.*multiple channel heads found in graph/m,
     );
     expect(stderr).toContain('multiple channel heads found in graph');
-    expect(summary).toMatch(/^### Invalid catalog\n\n( {4}.*\n)+/);
+    expect(summary).toMatch(/^### Findings in the catalog\n\n( {4}.*\n)+/);
   });
 
   it('fails if the released catalog is unreadable', async () => {
-    const released = `${host}/acme/none:v1`;
-    const { code, stderr, ran } = await runAction({ ...own, directory: 'before', released });
-    expect(code).toBe(1);
-    expect(ran).toHaveLength(3);
-    expect(stderr).toContain('acme/none');
+    // A missing path is a typing error; nothing listens on port 1.
+    for (const released of ['./none', '127.0.0.1:1/acme/none:v1']) {
+      const flags = '--use-http --retry-timeout 1s';
+      const { code, stderr, ran } = await runAction({ ...own, directory: 'before', released, flags });
+      expect(code).toBe(1);
+      expect(ran).toHaveLength(3);
+      expect(stderr).toContain('none');
+    }
     expect(outputs['changed']).toBeUndefined();
   });
 
@@ -269,7 +214,9 @@ describe('docs/ci/github-action', () => {
       const { stdout, stderr } = await runAction({ ...own, directory, released: 'evil' });
       const [commands = '', ...stopped] = stdout.split(/^::stop-commands::/m);
       const lines = commands.split('\n').filter((line) => line !== '' && !line.startsWith('Version: '));
-      expect(lines.filter((line) => !/^::(?:error|warning|notice) file=evil\//.test(line))).toEqual([]);
+      expect(
+        lines.filter((line) => !/^::(?:error|warning|notice) file=(?:evil|my catalog)\//.test(line)),
+      ).toEqual([]);
       for (const part of stopped) {
         const [token = ''] = part.split('\n');
         expect(token).toMatch(/^[0-9a-f]{32}$/);
@@ -306,11 +253,13 @@ describe('docs/ci/github-action', () => {
     const { code } = await runAction(
       { ...own, directory: 'my catalog', released: 'before', comment: 'true', token: 'secret' },
       {
-        NUMBER: '7',
-        GH_LOG: at('log'),
-        GH_KNOWN: at('known'),
-        GH_BODY: at('body'),
-        ...(patchCode !== undefined && { GH_PATCH_CODE: patchCode }),
+        github: pullRequest('acme/catalog'),
+        env: {
+          GH_LOG: at('log'),
+          GH_KNOWN: at('known'),
+          GH_BODY: at('body'),
+          ...(patchCode !== undefined && { GH_PATCH_CODE: patchCode }),
+        },
       },
     );
     expect(code).toBe(0);
@@ -334,33 +283,7 @@ describe('docs/ci/tekton', () => {
     task = load(await read('tekton/task.yaml')) as Task;
   });
 
-  /** Runs the steps of the task, up to the first that fails; what its results are then. */
-  async function runTask(params: Record<string, string>): Promise<Ran & { results: Record<string, string> }> {
-    const values: Record<string, string> = { 'workspaces.dockerconfig.path': '' };
-    for (const { name, default: own } of task.spec.params)
-      values[`params.${name}`] = params[name] ?? own ?? '';
-    for (const { name } of task.spec.results) {
-      values[`results.${name}.path`] = path.join(sandbox.temporary, `result-${name}`);
-    }
-    const env = Object.fromEntries(
-      task.spec.stepTemplate.env.map(({ name, value }) => {
-        const known = values[value.slice(2, -1)];
-        if (known === undefined) throw new Error(`${value} is not declared`);
-        return [name, known];
-      }),
-    );
-    let last: Ran = { code: 0, stdout: '', stderr: '' };
-    for (const { script } of task.spec.steps) {
-      expect(script.startsWith('#!/usr/bin/env bash\nset -euo pipefail\n')).toBe(true);
-      last = await runScript(['bash'], script, env);
-      if (last.code !== 0) break;
-    }
-    const results: Record<string, string> = {};
-    for (const { name } of task.spec.results) {
-      results[name] = await readFile(values[`results.${name}.path`] as string, 'utf8').catch(() => '');
-    }
-    return { ...last, results };
-  }
+  const runTask = (params: Record<string, string>) => runTaskSteps(task, params);
 
   it('passes parameters to its scripts as variables only', () => {
     for (const { script } of task.spec.steps) expect(script).not.toMatch(/\$\((params|workspaces|results)/);
@@ -380,8 +303,9 @@ describe('docs/ci/tekton', () => {
       code: 0,
       results: { changed: 'false' },
     });
-    expect((await runTask({ ...own, directory: 'invalid', released: image })).code).toBe(1);
-    expect((await runTask({ ...own, directory: 'before', released: 'none' })).code).toBe(1);
+    expect((await runTask({ ...own, directory: 'invalid', released: image })).code).toBe(3);
+    expect((await runTask({ ...own, directory: 'other', released: image })).code).toBe(3);
+    expect((await runTask({ ...own, directory: 'before', released: './none' })).code).toBe(1);
   });
 });
 
@@ -395,8 +319,9 @@ describe('docs/ci', () => {
     expect(await run('before')).toBe(0);
     expect(await run('my catalog', 'before')).toBe(0);
     expect(await readFile(path.join(sandbox.work, 'catalog-diff.md'), 'utf8')).toContain('widget.v1.1.0');
-    expect(await run('invalid', 'before')).toBe(1);
-    expect(await run('before', 'none')).toBe(1);
+    expect(await run('invalid', 'before')).toBe(3);
+    expect(await run('other', 'before')).toBe(3);
+    expect(await run('before', './none')).toBe(1);
     expect(await run()).toBe(1);
   });
 
@@ -405,7 +330,13 @@ describe('docs/ci', () => {
     const script = await read('check-catalog.sh');
     const jobs = load(await read('gitlab-ci.yml')) as Record<string, { script?: string[] }>;
     const task = load(await read('tekton/task.yaml')) as Task;
-    const env = { DIRECTORY: 'my catalog', RELEASED: 'before', FLAGS: '', DOCKER_CONFIG: '' };
+    const env = {
+      DIRECTORY: 'my catalog',
+      RELEASED: 'before',
+      FAIL_ON: 'error',
+      FLAGS: '',
+      DOCKER_CONFIG: '',
+    };
     const scripts = [
       `set -- 'my catalog' before\n${script}`,
       (jobs['catalog:check']?.script ?? []).join('\n'),
@@ -413,7 +344,7 @@ describe('docs/ci', () => {
     ];
     for (const text of scripts) {
       await writeFile(outside, 'kept');
-      for (const name of ['catalog-diff.md', 'catalog-junit.xml']) {
+      for (const name of ['catalog-diff.md', 'catalog-junit.xml', 'gate-junit.xml']) {
         await rm(path.join(sandbox.work, name), { force: true });
         await symlink(outside, path.join(sandbox.work, name));
       }
@@ -423,7 +354,9 @@ describe('docs/ci', () => {
       expect(await readFile(outside, 'utf8')).toBe('kept');
       expect(await readFile(path.join(sandbox.work, 'catalog-diff.md'), 'utf8')).toContain('widget.v1.1.0');
     }
-    await rm(path.join(sandbox.work, 'catalog-junit.xml'), { force: true });
+    for (const name of ['catalog-junit.xml', 'gate-junit.xml']) {
+      await rm(path.join(sandbox.work, name), { force: true });
+    }
   });
 
   it('has valid jobs for GitLab', async () => {
@@ -433,10 +366,10 @@ describe('docs/ci', () => {
     >;
     const lines = Object.values(jobs).flatMap((job) => [...(job.before_script ?? []), ...(job.script ?? [])]);
     for (const line of lines) expect(spawnSync('sh', ['-n', '-c', line]).status, line).toBe(0);
-    const env = { DIRECTORY: 'my catalog', RELEASED: 'before' };
+    const env = { DIRECTORY: 'my catalog', RELEASED: 'before', FAIL_ON: 'error' };
     const script = (jobs['catalog:check']?.script ?? []).join('\n');
     expect(await runScript(['sh', '-e'], script, env)).toMatchObject({ code: 0 });
-    expect((await runScript(['sh', '-e'], script, { ...env, RELEASED: 'none' })).code).toBe(1);
+    expect((await runScript(['sh', '-e'], script, { ...env, RELEASED: './none' })).code).toBe(1);
     expect((await runScript(['sh', '-e'], script, { ...env, DIRECTORY: 'invalid' })).code).toBe(1);
   });
 });

@@ -31,7 +31,8 @@ const filesInDist = (placeInDist, worker = 'import.meta.url') => ({
 const lazyModules = {
   name: 'lazy-modules',
   setup({ onResolve, onLoad }) {
-    const heavy = /^node:(?:child_process|crypto|dns|http|http2|https|net|os|tls|worker_threads|zlib)$/;
+    const heavy =
+      /^node:(?:child_process|crypto|dns|fs\/promises|http|http2|https|net|os|tls|worker_threads|zlib)$/;
     const lazily = ({ path: name, namespace }) =>
       namespace === 'lazy-modules'
         ? { path: name, external: true }

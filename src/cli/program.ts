@@ -26,6 +26,11 @@ export async function runCommandLine(
   name: string,
   state: RunState,
 ): Promise<number> {
+  // What people try first, and `opm` does not have.
+  if (args.length === 1 && args[0] === '--version') {
+    await writeAll(context.stdout, `opmate ${ownVersion()}\n`);
+    return exitCodes.done;
+  }
   let exitCode: number = exitCodes.done;
   let isComplete = false;
   let shown: Command | undefined;
@@ -63,11 +68,6 @@ export async function runCommandLine(
     const mistyped = findMistypedCommand(commandLine, named, args);
     if (mistyped !== undefined) {
       throw unknownCommand(named, mistyped, commandLine.findReferenceCommand(named));
-    }
-    // What people try first, and `opm` does not have.
-    if (args.length === 1 && args[0] === '--version') {
-      await writeAll(context.stdout, `opmate ${ownVersion()}\n`);
-      return exitCodes.done;
     }
     await program.parseAsync([...asLongFlags(named, args)], { from: 'user' });
   } catch (error) {

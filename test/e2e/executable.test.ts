@@ -1,11 +1,18 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { chmod, mkdir, readFile, readdir, stat, symlink } from 'node:fs/promises';
+import { chmod, mkdir, readFile, readdir, rm, stat, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { bundlesDirectory, commandFile, projectRoot, useSandbox } from '../support/command-line.js';
 
 const sandbox = useSandbox();
+/** A blob, with the files of its assets by name. */
+interface Blob {
+  blob: string;
+  assets: Record<string, string>;
+}
+const importBuilder = async <T>(name: string): Promise<T> =>
+  (await import(path.join(projectRoot, 'bin', 'executable', name))) as T;
 const executable = process.env['OPMATE_EXECUTABLE'];
 
 /** Built by `npm run executable`; everywhere else these tests have nothing to run. */
@@ -21,6 +28,15 @@ describe.skipIf(executable === undefined)('the executable', () => {
     expect(run('licenses').stdout).toMatch(/Apache License[^]*commander \d[^]*Node\.js is licensed/);
     const rendered = run('render', path.join(bundlesDirectory, 'microcks', '0.3.0'));
     expect(rendered).toMatchObject({ status: 0 });
+  });
+
+  it('takes at most 45 MB compressed, with a bill of materials and digests beside it', async () => {
+    const { size } = await stat(`${commandFile}.zst`);
+    expect(size).toBeLessThan(45_000_000);
+    const directory = path.dirname(commandFile);
+    const sums = spawnSync('sha256sum', ['--check', 'SHA256SUMS'], { cwd: directory, encoding: 'utf8' });
+    expect(sums).toMatchObject({ status: 0 });
+    expect(sums.stdout.split('\n')).toContain(`${path.basename(commandFile)}.cdx.json: OK`);
   });
 
   it('renders many directories with threads as the package does', async () => {
@@ -64,5 +80,55 @@ describe.skipIf(executable === undefined)('the executable', () => {
       status: 1,
       stderr: 'error: unknown command "lint"\nhint: did you mean "opm validate"? see opm --help\n',
     });
+  });
+
+  it('holds the same bytes in each build', async () => {
+    const { writeBlob } = await importBuilder<{
+      writeBlob(platform: string, directory: string): Promise<Blob>;
+    }>('blob.js');
+    const build = async (name: string) => {
+      const directory = path.join(sandbox.work, name);
+      await mkdir(directory);
+      return await readFile((await writeBlob('linux-x64', directory)).blob);
+    };
+    const first = await build('first');
+    expect(first.equals(await build('second'))).toBe(true);
+    const bytes = await readFile(commandFile);
+    expect(bytes.includes(first)).toBe(true);
+  });
+
+  it.each([
+    ['linux-arm64', { format: 'ELF', machine: 'arm64' }],
+    ['darwin-arm64', { format: 'Mach-O', machine: 'arm64' }],
+    ['win-x64', { format: 'PE', machine: 'x64' }],
+  ])('is built for %s, with all files', async (platform, format) => {
+    const { writeBlob } = await importBuilder<{
+      writeBlob(platform: string, directory: string): Promise<Blob>;
+    }>('blob.js');
+    const { injectBlob, checkExecutable, readFormat } = await importBuilder<{
+      injectBlob(platform: string, blob: string, file: string): Promise<void>;
+      checkExecutable(file: string, platform: string, blob: Buffer): void;
+      readFormat(bytes: Buffer): unknown;
+    }>('inject.js');
+    const directory = path.join(sandbox.work, platform);
+    await mkdir(directory);
+    const { blob, assets } = await writeBlob(platform, directory);
+    const content = await readFile(blob);
+    for (const [name, file] of Object.entries(assets)) {
+      expect(content.includes(name), name).toBe(true);
+      expect(content.includes(await readFile(file)), name).toBe(true);
+    }
+    expect(Object.keys(assets)).toEqual(
+      expect.arrayContaining(['better_sqlite3.node', 'dist/view/page/index.html', 'licenses/node']),
+    );
+    const file = path.join(directory, 'opmate');
+    await injectBlob(platform, blob, file);
+    expect(readFormat(await readFile(file))).toEqual(format);
+    expect(readFormat(await readFile(assets['better_sqlite3.node'] as string))).toEqual(format);
+    expect(() => checkExecutable(file, 'linux-x64', content)).toThrow('opmate: expected ELF for x64, got');
+    expect(() => checkExecutable(file, platform, Buffer.from('another program'))).toThrow(
+      'opmate: does not contain the program',
+    );
+    await rm(directory, { recursive: true });
   });
 });

@@ -1,4 +1,4 @@
-// Start of the single executable; bin/executable.js puts the program, better-sqlite3 and the digest of its native module in.
+// Start of the single executable; blob.js puts the program, better-sqlite3 and the digest of its native module in.
 'use strict';
 const { Buffer } = require('node:buffer');
 const fs = require('node:fs');

@@ -3,6 +3,7 @@ import { sortedByBytes } from '../core/order.js';
 import { maxPathLength, normalizeEntryPath, showName } from './entry-path.js';
 import type { ArchiveMeter } from './limits.js';
 import type { TarEntry } from './tar-reader.js';
+import { opaqueMarker, whiteoutPrefix } from './whiteout.js';
 
 /** Content of a file, shared by its hard links. */
 export interface FileBody {
@@ -36,8 +37,6 @@ type Node =
 /** A file of the final image; a broken one is a dangling link, or a device or pipe outside of `dev`. */
 export type FinalFile = { body: FileBody; broken?: undefined } | { body?: undefined; broken: OpmateError };
 
-const whiteoutPrefix = '.wh.';
-const opaqueMarker = '.wh..wh..opq';
 const maxLinks = 40;
 /** Maximum nesting of directories, as a name allows; links would multiply it. */
 const maxDepth = maxPathLength / 2;

@@ -2,6 +2,7 @@ import type { Stats } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { type ArchiveLimits, ArchiveMeter } from '../archive/limits.js';
+import { whiteoutPrefix } from '../archive/whiteout.js';
 import type { CancelOptions } from '../core/concurrency.js';
 import { LimitError, throwFileError, systemReason, throwIfCancelled } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
@@ -68,7 +69,7 @@ export async function listFiles(
       if (path.join(directory, name) === except) continue;
       const refuse = (code: string, problem: string, hint: string): void =>
         void findings.push({ file: path.join(label, name), ...createFault(code, problem, { hint }) });
-      if (/[\u0000-\u001f\u007f\ufffd\\]/.test(entry.name) || entry.name.startsWith('.wh.')) {
+      if (/[\u0000-\u001f\u007f\ufffd\\]/.test(entry.name) || entry.name.startsWith(whiteoutPrefix)) {
         const problem = `invalid file name ${quoteGo(entry.name)} for an image`;
         refuse('invalid-name', problem, 'rename or remove it');
       } else if (entry.isDirectory()) {

@@ -1,8 +1,8 @@
-import { ArchiveMeter, type ArchiveLimits, defaultArchiveLimits, showSize } from '../archive/limits.js';
-import { readTar } from '../archive/tar-reader.js';
+import type { ArchiveLimits } from '../archive/limits.js';
+import { readTopFiles } from '../archive/top-files.js';
 import type { CancelOptions } from '../core/concurrency.js';
 import { inContext } from '../core/diagnostics-error.js';
-import { LimitError, OpmateError } from '../core/errors.js';
+import { OpmateError } from '../core/errors.js';
 import { openJsonFile } from '../document/document.js';
 import { parseYaml } from '../document/yaml.js';
 import { getValue } from '../document/json-fields.js';
@@ -53,10 +53,16 @@ export async function readPayload(
   options: ReadPayloadOptions,
 ): Promise<ReleasePayload> {
   const label = getSubject(repository.name, contents.root.digest);
-  const layers = getLayers(contents, label);
+  const layers = getLayers(contents, label).map((layer) => ({
+    label: `layer ${layer.digest}`,
+    open: () => repository.openBlob(layer, options),
+  }));
   const { kubeVirt = [] } = options;
   const names = kubeVirt.length > 0 ? [referencesFile, bootImagesFile] : [referencesFile];
-  const files = await retryDamaged(() => readTopFiles(repository, layers, names, options), options);
+  const files = await retryDamaged(
+    () => readTopFiles(layers, { ...options, directory, names, maxFileBytes }),
+    options,
+  );
   const references = files.get(referencesFile);
   if (references === undefined) {
     throw new OpmateError('INVALID', `not a release image: ${directory}/${referencesFile} not found`, {
@@ -88,48 +94,6 @@ function getLayers({ root, manifests }: ImageContents, label: string): Descripto
     digest = (images[0] ?? listed[0])?.digest;
   }
   throw new OpmateError('INVALID', 'not a release image: no image for any platform', { subject: label });
-}
-
-const whiteout = '.wh.';
-const opaque = '.wh..wh..opq';
-
-/** Reads files of the directory from the topmost layer that has or removes them. */
-async function readTopFiles(
-  repository: Repository,
-  layers: readonly Descriptor[],
-  names: readonly string[],
-  { limits = defaultArchiveLimits, signal }: ReadPayloadOptions,
-): Promise<Map<string, Buffer>> {
-  const meter = new ArchiveMeter(limits);
-  const remaining = new Set(names);
-  const files = new Map<string, Buffer>();
-  for (const layer of layers) {
-    if (remaining.size === 0) break;
-    const label = `layer ${layer.digest}`;
-    const hidden = new Set<string>();
-    const own = new Map<string, Buffer>();
-    const stream = await repository.openBlob(layer, { signal });
-    for await (const entry of readTar(stream, { label, meter, signal })) {
-      const { path, type, size } = entry;
-      if (path === whiteout + directory || path === opaque || path === `${directory}/${opaque}`)
-        for (const name of remaining) hidden.add(name);
-      if (path === directory && type !== 'directory')
-        throw new OpmateError('UNSUPPORTED', `${directory} is a ${type}`, { subject: label });
-      if (!path.startsWith(`${directory}/`)) continue;
-      const name = path.slice(directory.length + 1);
-      if (name.startsWith(whiteout)) hidden.add(name.slice(whiteout.length));
-      if (!remaining.has(name)) continue;
-      if (type !== 'file') throw new OpmateError('UNSUPPORTED', `${path} is a ${type}`, { subject: label });
-      if (size > maxFileBytes)
-        throw new LimitError(`${path} is larger than ${showSize(maxFileBytes)}`, { subject: label });
-      const chunks: Buffer[] = [];
-      for await (const chunk of entry.body) chunks.push(chunk);
-      own.set(name, Buffer.concat(chunks));
-    }
-    for (const [name, content] of own) files.set(name, content);
-    for (const name of [...own.keys(), ...hidden]) remaining.delete(name);
-  }
-  return files;
 }
 
 /** Reads an ImageStream. Throws OpmateError that starts with `file`. */

@@ -15,6 +15,7 @@ import {
   writeDeprecations,
 } from '../../catalog/image/index-edit.js';
 import { type LayerFile, type TarInput, writeLayer } from '../../archive/tar-writer.js';
+import { toOpaqueMarker, toWhiteout } from '../../archive/whiteout.js';
 import { withOpen } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
@@ -295,8 +296,6 @@ async function buildImages(
   return images;
 }
 
-const opaqueMarker = '.wh..wh..opq';
-
 /** Returns the entries of the layer: whiteouts of what goes, and what replaces it. */
 async function listEntries(
   { directory, caches }: ImageChanges,
@@ -306,9 +305,9 @@ async function listEntries(
   const add = (entry: TarInput): void => void entries.set(entry.path, entry);
   for (const place of tree.replaced) {
     const own = files.filter((file) => file.path.startsWith(`${place}/`));
-    if (own.length > 0) add({ path: `${directory}/${place}/${opaqueMarker}` });
+    if (own.length > 0) add({ path: toOpaqueMarker(`${directory}/${place}`) });
     else if (![...tree.replaced].some((other) => place.startsWith(`${other}/`) && isGone(other, files))) {
-      add({ path: `${directory}/${toWhiteout(place)}` });
+      add({ path: toWhiteout(`${directory}/${place}`) });
     }
     for (const { path: name, file, offset, size } of own) {
       add({ path: `${directory}/${name}`, content: { file, offset, size } });
@@ -316,7 +315,7 @@ async function listEntries(
   }
   for (const place of tree.files) {
     const found = files.find((file) => file.path === place);
-    if (found === undefined) add({ path: `${directory}/${toWhiteout(place)}` });
+    if (found === undefined) add({ path: toWhiteout(`${directory}/${place}`) });
     else
       add({
         path: `${directory}/${place}`,
@@ -324,7 +323,7 @@ async function listEntries(
       });
   }
   for (const place of cache === undefined ? [] : caches) {
-    add({ path: `${place}/${opaqueMarker}` });
+    add({ path: toOpaqueMarker(place) });
     for (const { path: name, file, offset, size } of cache ?? []) {
       add({ path: `${place}/${name}`, content: { file, offset, size } });
     }
@@ -338,8 +337,3 @@ async function listEntries(
 
 const isGone = (place: string, files: readonly ListedFile[]): boolean =>
   !files.some((file) => file.path.startsWith(`${place}/`));
-
-function toWhiteout(place: string): string {
-  const slash = place.lastIndexOf('/') + 1;
-  return `${place.slice(0, slash)}.wh.${place.slice(slash)}`;
-}

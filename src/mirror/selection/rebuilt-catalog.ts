@@ -2,6 +2,7 @@ import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { sharedDirectories, listSharedDirectories } from '../../archive/shared-directories.js';
 import { type LayerFile, type TarInput, writeLayer } from '../../archive/tar-writer.js';
+import { toOpaqueMarker, toWhiteout } from '../../archive/whiteout.js';
 import { Assembly } from '../../catalog/assemble.js';
 import type { Catalog } from '../../catalog/catalog.js';
 import { checkPackagePath } from '../../catalog/directory-writer.js';
@@ -202,26 +203,17 @@ function isWithin(place: string, directory: string): boolean {
   return place === directory || place.startsWith(`${directory}/`);
 }
 
-/**
- * Hides the files of lower layers in its directory. Unlike a whiteout of the directory, all tools support it in one layer
- * with new files.
- */
-const opaqueMarker = '.wh..wh..opq';
-const whiteoutPrefix = '.wh.';
-
 function listLayerEntries(
   { directory, removed, caches }: ImageChanges,
   files: readonly StoredFile[],
   cache: readonly StoredFile[] | undefined,
 ): TarInput[] {
-  const entries: TarInput[] = [{ path: `${directory}/${opaqueMarker}` }, ...toEntries(directory, files)];
+  const entries: TarInput[] = [{ path: toOpaqueMarker(directory) }, ...toEntries(directory, files)];
   for (const place of removed) {
     const isFilled = cache !== undefined && caches.includes(place);
     const isEmptied = isFilled || sharedDirectories.has(place);
     if (isFilled) entries.push(...toEntries(place, cache));
-    const slash = place.lastIndexOf('/') + 1;
-    const whiteout = place.slice(0, slash) + whiteoutPrefix + place.slice(slash);
-    entries.push({ path: isEmptied ? `${place}/${opaqueMarker}` : whiteout });
+    entries.push({ path: isEmptied ? toOpaqueMarker(place) : toWhiteout(place) });
   }
   return [...entries, ...listSharedDirectories(entries)];
 }

@@ -1,4 +1,4 @@
-import { takeTurn } from '../../core/concurrency.js';
+import { takeTurn, type CancelOptions } from '../../core/concurrency.js';
 import { notFound } from '../../core/suggest.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import type { OpenShiftVersion } from '../../core/openshift-version.js';
@@ -16,13 +16,14 @@ import type { Meta } from '../meta.js';
 import { readPackages } from '../../graph/package-model.js';
 import { type CheckName, checkNames } from './checks.js';
 import { type BundleTraits, examineBundle } from './examine-bundle.js';
-import { examineDependencies } from './examine-dependencies.js';
 import { examineFields } from './examine-fields.js';
 import { createImageCheck } from './examine-images.js';
 import { createLifecycleCheck } from './examine-lifecycle.js';
 import { examinePackage } from './examine-package.js';
 import { FindingList } from './finding-list.js';
 import { examineIcon } from './icon.js';
+import { readBundleVersion } from '../../graph/bundle-version.js';
+import { OfferIndex } from '../../graph/offer-index.js';
 
 /** Selection of checks and packages. */
 export interface DiagnoseOptions extends Pick<MetasOptions, 'signal' | 'logger'> {
@@ -122,4 +123,31 @@ function compareFindings(a: CatalogDiagnostic, b: CatalogDiagnostic): number {
     compareBytes(a.bundle ?? '', b.bundle ?? '') ||
     compareBytes(a.problem, b.problem)
   );
+}
+
+/** Finds dependencies that no bundle of the catalog provides. */
+function examineDependencies(
+  records: ReadonlyMap<BundleFacts, BundleTraits>,
+  findings: FindingList,
+  { signal }: CancelOptions,
+): void {
+  if (!findings.wants('dependency-unmet')) return;
+  const offers = new OfferIndex({ meetsUnclear: true });
+  for (const [bundle, { apis }] of records) {
+    offers.add({ package: bundle.package, version: readBundleVersion(bundle), apis });
+  }
+  for (const [bundle, { needs }] of records) {
+    throwIfCancelled(signal);
+    for (const { need, path } of needs) {
+      for (const part of offers.unmetParts(need)) {
+        const isKnown = part.kind === 'one' && part.package !== undefined && offers.hasPackage(part.package);
+        const subject = { package: bundle.package, bundle: bundle.name, origin: bundle.origin, path };
+        const hint = isKnown
+          ? 'add a matching version to the catalog, or require an available one'
+          : 'ignore this if another catalog on the cluster provides it';
+        const message = `depends on ${part.text}, which no bundle of the catalog provides`;
+        findings.add('dependency-unmet', subject, message, hint, isKnown ? 'warning' : 'notice');
+      }
+    }
+  }
 }

@@ -1,12 +1,20 @@
 import { isDeepStrictEqual } from 'node:util';
 import { OpmateError } from '../../core/errors.js';
 import { getOrAdd, pushTo } from '../../core/groups.js';
-import type { EncodableJson, JsonObject } from '../../document/json.js';
-import { type CatalogFormat, type EncodableBlob, toRecord, encodeRecord } from '../../model/encode.js';
+import { type EncodableJson, type JsonObject } from '../../document/json.js';
+import {
+  type CatalogFormat,
+  type EncodableBlob,
+  toRecord,
+  encodeRecord,
+  jsonIndent,
+} from '../../model/encode.js';
 import { schemas } from '../../model/declarative-config.js';
 import { checkPackagePath } from '../directory-writer.js';
-import { changedText, replacedText, textBeside } from './blob-text.js';
 import type { BlobPlace, EditableCatalog, EditableFile } from './editable-catalog.js';
+import { encodeGoJson } from '../../document/go-json.js';
+import { encodeYaml } from '../../document/yaml.js';
+import { changeYaml, rewrittenYaml } from './yaml-text.js';
 
 /** One change to a blob of a catalog. */
 export type BlobEdit =
@@ -184,4 +192,32 @@ function disjoint(splices: readonly Splice[]): Splice[] {
     last.length = Math.max(end, splice.offset + splice.length) - last.offset;
   }
   return result;
+}
+
+/** Returns the text of a changed blob in its existing style. */
+function changedText(text: string, syntax: CatalogFormat, before: JsonObject, after: JsonObject): string {
+  return syntax === 'yaml' ? changeYaml(text, before, after) : jsonLike(text, after);
+}
+
+/** Returns the text of a blob that replaces another, in its style. */
+function replacedText(text: string, syntax: CatalogFormat, value: EncodableJson): string {
+  return syntax === 'yaml' ? rewrittenYaml(text, value) : jsonLike(text, value);
+}
+
+/** Returns the text of a new blob next to another, in its style; YAML without the separator line. */
+function textBeside(neighbour: string, syntax: CatalogFormat, value: EncodableJson): string {
+  if (syntax === 'json') return jsonLike(neighbour, value);
+  const text = encodeYaml(value);
+  return neighbour.includes('\r\n') ? text.replaceAll('\n', '\r\n') : text;
+}
+
+/** Returns JSON with the indentation and line endings of another text. */
+function jsonLike(model: string, value: EncodableJson): string {
+  const [, ends = '', indent] = /^\s*\{(\r?\n)([ \t]*)/.exec(model) ?? [];
+  if (indent === undefined) return encodeGoJson(value);
+  const isTabs = indent.startsWith('\t');
+  const width = isTabs ? 1 : indent.length === 0 ? jsonIndent : indent.length;
+  let text = encodeGoJson(value, { indent: width });
+  if (isTabs) text = text.replace(/^ +/gm, (spaces) => '\t'.repeat(spaces.length));
+  return ends === '\r\n' ? text.replaceAll('\n', '\r\n') : text;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isOfName, readVersionedName } from '../../../../src/catalog/doctor/channel-names.js';
+import { isOfName, readVersionedName } from '../../../../src/catalog/doctor/examine-package.js';
 import { parseVersion } from '../../../../src/core/semver.js';
 
 describe('catalog/doctor/channel-names', () => {

@@ -14,15 +14,13 @@ import {
   looksLikeMetadata,
 } from './config-map.js';
 import { getLastField, readMetadataFiles, scalarText } from './metadata.js';
-import { labelFault, subdomainFault } from '../kube/names.js';
+import { labelFault, maxAnnotationBytes, subdomainFault } from '../kube/names.js';
 import { type Diagnostic, createFault } from '../core/diagnostic.js';
 import type { BundleFiles } from './read.js';
 import { Report } from './report.js';
 
 /** Maximum bytes of the values of a ConfigMap, without keys. (Source: Kubernetes' MaxSecretSize.) */
 export const maxConfigMapData = 1024 * 1024;
-/** Maximum bytes of the keys and values of annotations. (Source: Kubernetes' TotalAnnotationSizeLimitB.) */
-const maxAnnotations = 256 * 1024;
 
 export interface ExtractOptions extends CancelOptions {
   name: string;
@@ -80,8 +78,8 @@ export async function extractConfigMaps(
   if (sourceImage !== undefined) annotations[storageAnnotations.sourceImage] = sourceImage;
   if (gzip) annotations[storageAnnotations.encoding] = gzipEncoding;
   const annotationSize = Buffer.byteLength(Object.entries(annotations).flat().join(''));
-  if (annotationSize > maxAnnotations) {
-    const problem = `${annotationSize} bytes of annotations, over the limit of ${maxAnnotations}`;
+  if (annotationSize > maxAnnotationBytes) {
+    const problem = `${annotationSize} bytes of annotations, over the limit of ${maxAnnotationBytes}`;
     report.fault('limit', problem, { file: annotationsFile });
   }
   const entries = await readEntries(files, gzip, options, report);

@@ -16,6 +16,7 @@ import { isKubernetesObject } from './parse.js';
 import { type Manifest, getTitle, locateIn, openManifest } from '../kube/manifests.js';
 import { formatPath, formatLocation } from '../core/diagnostic.js';
 import { Report } from './report.js';
+import { maxBundleSize, maxFileSize } from './limits.js';
 
 /** Annotations of a bundle that ConfigMaps have too. (Source: operator-registry, pkg/configmap.) */
 export const bundleAnnotations = [
@@ -39,8 +40,6 @@ export const storageAnnotations = {
 } as const;
 export const gzipEncoding = 'gzip+base64';
 
-const maxFileSize = 64 * 1024 * 1024;
-const maxSize = 256 * 1024 * 1024;
 const maxKeys = 20_000;
 
 /** A file from a ConfigMap, with its slash path. */
@@ -262,8 +261,8 @@ class Reader extends Report {
     if (content.length > maxFileSize)
       throw sizeError(subject, `${content.length} bytes, more than ${maxFileSize}`);
     this.#size += content.length;
-    if (this.#size > maxSize)
-      throw sizeError(subject, `more than ${maxSize} bytes are reached with this key`);
+    if (this.#size > maxBundleSize)
+      throw sizeError(subject, `more than ${maxBundleSize} bytes are reached with this key`);
     return content;
   }
 

@@ -23,6 +23,7 @@ import {
 } from './parse.js';
 import { listDirectory } from '../files/file-status.js';
 import { readFileWithin } from './read.js';
+import { filesAtOnce, maxBundleSize, maxFileSize, maxFiles } from './limits.js';
 
 /**
  * Package manifests, the format of operators before bundle images: a directory tree with one file per package, which
@@ -52,12 +53,7 @@ interface ReadTreeOptions extends CancelOptions, LinkOptions {
   label?: string | undefined;
 }
 
-const maxFileSize = 64 * 1024 * 1024;
-/** Maximum bytes of the manifests of a directory, which may all belong to one bundle. */
-const maxDirectorySize = 256 * 1024 * 1024;
-const maxDirectoryFiles = 10_000;
 const maxTreeEntries = 1_000_000;
-const filesAtOnce = 8;
 
 /**
  * Reads a tree of package manifests, with one directory in memory at a time: the files of a directory in byte order of
@@ -107,8 +103,8 @@ export async function* readPackageManifests(
       } else yield { kind: 'problem', error: outside };
     }
     pending.push(...directories);
-    if (files.length > maxDirectoryFiles) {
-      throw new LimitError(`${files.length} files in one directory, more than ${maxDirectoryFiles}`, {
+    if (files.length > maxFiles) {
+      throw new LimitError(`${files.length} files in one directory, more than ${maxFiles}`, {
         subject: place.label,
         hint: 'move each version of an operator to a separate directory',
       });
@@ -175,9 +171,9 @@ async function* readDirectory(files: readonly Place[], signal?: AbortSignal): As
     manifests.push(manifest);
     if (manifest.csvName !== undefined) csvs.push({ manifest, place });
     size += manifest.text.length;
-    if (size > maxDirectorySize) {
+    if (size > maxBundleSize) {
       throw new LimitError(
-        `${file}: more than the ${maxDirectorySize} bytes that the manifests of a directory may have are reached ` +
+        `${file}: more than the ${maxBundleSize} bytes that the manifests of a directory may have are reached ` +
           'with this file',
       );
     }

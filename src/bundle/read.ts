@@ -9,6 +9,7 @@ import { openIfRegularFile } from '../files/read-file.js';
 import { outsideManifestFault } from './manifest.js';
 import { listDirectory } from '../files/file-status.js';
 import { type LinkOptions, outsideError, requireWithin } from '../files/directory-root.js';
+import * as bundleLimits from './limits.js';
 
 /** A file of a bundle; `name` is relative to `manifests/` or `metadata/`. */
 export interface BundleFile {
@@ -34,10 +35,6 @@ export interface BundleLimits {
   maxFiles?: number | undefined;
 }
 
-const defaultMaxFileSize = 64 * 1024 * 1024;
-const defaultMaxSize = 256 * 1024 * 1024;
-const defaultMaxFiles = 10_000;
-const filesAtOnce = 8;
 const parts = ['manifests', 'metadata'] as const;
 
 /**
@@ -90,7 +87,7 @@ async function readPart(
   const outside = new Map<string, OpmateError>();
   await mapConcurrent(
     wanted.filter((name) => links.has(name)),
-    filesAtOnce,
+    bundleLimits.filesAtOnce,
     async (name) => {
       const error = await outsideError(directory, join(directory, part, name));
       if (error !== undefined) outside.set(name, error);
@@ -107,7 +104,7 @@ async function readPart(
     if (fault !== undefined) faults.set(name, fault);
     return content && { name, content };
   };
-  const files = await mapConcurrent(wanted, filesAtOnce, read, { signal: options.signal });
+  const files = await mapConcurrent(wanted, bundleLimits.filesAtOnce, read, { signal: options.signal });
   if (faults.size > 0) throw combineErrors(inOrder(faults));
   const folders = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
   return { files: files.filter((file) => file !== undefined), folders };
@@ -151,7 +148,7 @@ function selectNames(
   subject: string,
   limits: BundleLimits | undefined,
 ): string[] {
-  const max = limits?.maxFiles ?? defaultMaxFiles;
+  const max = limits?.maxFiles ?? bundleLimits.maxFiles;
   if (names.length > max) {
     throw new LimitError(`${names.length} files in ${part}/, more than ${max}`, {
       subject,
@@ -199,7 +196,7 @@ export async function readFileWithin(path: string, checkSize: SizeCheck): Promis
 type SizeCheck = (size: number, subject: string) => void;
 
 function sizeCheck(limits: BundleLimits | undefined): SizeCheck {
-  const { maxFileSize = defaultMaxFileSize, maxSize = defaultMaxSize } = limits ?? {};
+  const { maxFileSize = bundleLimits.maxFileSize, maxSize = bundleLimits.maxBundleSize } = limits ?? {};
   let total = 0;
   return (size, subject) => {
     total += size;

@@ -164,8 +164,8 @@ const componentPattern = /^[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*$/;
 const tagPattern = /^\w[\w.-]{0,127}$/;
 const digestPattern = /^[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}$/;
 
-/** Maximum length of registry and repository together. */
-const maxNameLength = 255;
+/** Maximum length of registry and repository together. (Source: distribution reference.) */
+export const maxNameLength = 255;
 
 /**
  * Splits a registry reference, with docker.io as the default registry; returns a string with the problem of an

@@ -3,6 +3,12 @@
  * api/validate/content.)
  */
 
+/** Maximum length of a DNS label, and so of the names of namespaces and of the values of labels. */
+export const maxLabelLength = 63;
+
+/** Maximum bytes of the keys and values of annotations. (Source: Kubernetes' TotalAnnotationSizeLimitB.) */
+export const maxAnnotationBytes = 256 * 1024;
+
 const dnsLabel = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
 const dns1035Label = '[a-z]([-a-z0-9]*[a-z0-9])?';
 const labelKey = '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]';
@@ -80,17 +86,17 @@ export function subdomainFaults(text: string): string[] {
 /** Returns the errors of a text as a DNS label (RFC 1123), the format of package names. */
 export function dns1123LabelFaults(text: string): string[] {
   const isDotted = text.includes('.') && isSubdomain(text);
-  return getFaults(text, label.test(text), isDotted ? 'must not contain dots' : labelMessage, 63);
+  return getFaults(text, label.test(text), isDotted ? 'must not contain dots' : labelMessage, maxLabelLength);
 }
 
 /** Returns the errors of a text as a DNS label (RFC 1035), the format of names of resources and API versions. */
 export function dns1035LabelFaults(text: string): string[] {
-  return getFaults(text, olderLabel.test(text), dns1035Message, 63);
+  return getFaults(text, olderLabel.test(text), dns1035Message, maxLabelLength);
 }
 
 /** Returns the errors of a text as the value of a label. */
 export function labelValueFaults(text: string): string[] {
-  return getFaults(text, text === '' || isKey(text), valueMessage, 63, 'bytes');
+  return getFaults(text, text === '' || isKey(text), valueMessage, maxLabelLength, 'bytes');
 }
 
 /** Returns the errors of a text as the key of a label or, in lower case, of an annotation. */
@@ -110,7 +116,7 @@ export function labelKeyFaults(text: string): string[] {
     faults.push(...wrong.map((fault) => `prefix part ${fault}`));
   }
   if (name === '') faults.push('name part must be non-empty');
-  else if (Buffer.byteLength(name) > 63) faults.push('name part must be no more than 63 bytes');
+  else if (Buffer.byteLength(name) > maxLabelLength) faults.push('name part must be no more than 63 bytes');
   if (!isKey(name)) faults.push(`name part ${keyMessage}`);
   return faults;
 }
@@ -125,7 +131,7 @@ export function subdomainFault(text: string): string | undefined {
 
 /** Returns the problem of a text as a DNS label (RFC 1123), the format of namespaces, in brief; undefined if valid. */
 export function labelFault(text: string): string | undefined {
-  if (text.length > 63) return 'longer than 63 characters';
+  if (text.length > maxLabelLength) return 'longer than 63 characters';
   return label.test(text)
     ? undefined
     : 'not a DNS-1123 label: lower case letters, digits and -, with a letter or digit at both ends';

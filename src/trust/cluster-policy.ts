@@ -2,13 +2,12 @@ import { OpmateError } from '../core/errors.js';
 import { readObjects } from '../document/document.js';
 import type { Field } from '../document/field.js';
 import { combineErrors } from '../core/diagnostics-error.js';
-import { type PolicyRequirement, type SignaturePolicy } from './policy.js';
+import { maxScopes, type PolicyRequirement, type SignaturePolicy } from './policy.js';
 import { readBase64 } from './policy-file.js';
 import type { SignedIdentity } from './signed-identity.js';
 import { parseVerificationKey } from './signing-key.js';
 import type { SigstoreSigner } from './sigstore-types.js';
 
-const maxScopes = 10_000;
 const kinds = ['ClusterImagePolicy', 'ImagePolicy'];
 
 /**

@@ -3,13 +3,12 @@ import { OpmateError } from '../core/errors.js';
 import { readDocument } from '../document/document.js';
 import type { Field } from '../document/field.js';
 import { parseKeyring } from './openpgp-keyring.js';
-import type { PolicyRequirement, SignaturePolicy } from './policy.js';
+import { maxScopes, type PolicyRequirement, type SignaturePolicy } from './policy.js';
 import type { SignedIdentity } from './signed-identity.js';
 import { parseVerificationKey } from './signing-key.js';
 import type { SigstoreSigner } from './sigstore-types.js';
 
 const maxPolicyLength = 4 * 1024 * 1024;
-const maxScopes = 10_000;
 const maxRequirements = 100;
 const maxKeys = 100;
 

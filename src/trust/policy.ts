@@ -24,6 +24,9 @@ export interface SignaturePolicy {
   transports: ReadonlyMap<string, ReadonlyMap<string, readonly PolicyRequirement[]>>;
 }
 
+/** Maximum scopes of a policy or of the stores of its signatures: each image is compared with all of them. */
+export const maxScopes = 10_000;
+
 /** Rule for an image with its matching scope. */
 export interface SignatureRule {
   scope: string;

@@ -13,7 +13,7 @@ import { type OperatorPlan, planOperators } from '../../solve/migration/operator
 import type { Session } from '../../source/session.js';
 import { withCatalog } from '../open-catalog.js';
 import { listOfferedPackages } from './migration.js';
-import type { CatalogSourceContent } from './read-resolver-catalogs.js';
+import { type CatalogSourceContent, catalogsAtOnce } from './read-resolver-catalogs.js';
 
 /** Input of `migrateCluster`. */
 export interface MigrateClusterRequest {
@@ -33,8 +33,6 @@ export interface ClusterMigration {
   /** Faults of the snapshot; everything else was read. */
   findings: Diagnostic[];
 }
-
-const maxParallel = 4;
 
 /**
  * Plans the migration of all operators of a cluster to OLM v1, on the assumption that the ClusterCatalogs of its
@@ -95,7 +93,7 @@ async function readOffers(
   catalogs: MigrateClusterRequest['catalogs'],
   session: Session,
 ): Promise<Map<string, ReadonlyMap<string, OfferedPackage>>> {
-  const read = await mapConcurrent([...catalogs], maxParallel, async ([name, content]) => {
+  const read = await mapConcurrent([...catalogs], catalogsAtOnce, async ([name, content]) => {
     const blobs: JsonObject[] = [];
     if ('blobs' in content) blobs.push(...content.blobs);
     else for (const reference of content.references) blobs.push(...(await readBlobs(reference, session)));

@@ -29,6 +29,7 @@ import type {
 import { CatalogEntries } from '../../solve/v0/catalog-entries.js';
 import type { ResolverEntry } from '../../solve/v0/resolver-types.js';
 import type { Session } from '../../source/session.js';
+import { catalogsAtOnce } from './read-resolver-catalogs.js';
 import { withCatalog } from '../open-catalog.js';
 
 /** Request of `planClusterUpgrade`. */
@@ -56,8 +57,6 @@ export interface ClusterUpgradePlan {
   /** Faults of the snapshot. */
   findings: Diagnostic[];
 }
-
-const maxParallel = 4;
 
 /**
  * Plans the updates of an OpenShift cluster, one minor version after the other: operators that block each, the channel
@@ -112,7 +111,7 @@ async function readCatalogs(
     if (known === undefined) byVersion.push({ version, references: [...list] });
     else known.references.push(...list);
   }
-  return mapConcurrent(byVersion, maxParallel, async ({ version, references: list }) => {
+  return mapConcurrent(byVersion, catalogsAtOnce, async ({ version, references: list }) => {
     const packages = new Map<string, UpgradePackage>();
     for (const reference of list)
       for (const item of await readPackages(reference, names, session))

@@ -19,7 +19,8 @@ interface ResolverCatalogSource {
   content: CatalogSourceContent | null | undefined;
 }
 
-const maxParallel = 4;
+/** Maximum catalogs of a cluster that are read at the same time. */
+export const catalogsAtOnce = 4;
 
 /**
  * Reads catalogs as OLM's resolver gets them. A catalog without a connection has an error, which fails all namespaces
@@ -30,7 +31,7 @@ export async function readResolverCatalogs(
   session: Session,
 ): Promise<ResolverCatalog[]> {
   const known = sources.filter(({ content }) => content !== undefined);
-  return mapConcurrent(known, maxParallel, async ({ key, priority, content }) => {
+  return mapConcurrent(known, catalogsAtOnce, async ({ key, priority, content }) => {
     if (content === null || content === undefined) {
       const error = `no registry client established for catalogsource ${key.namespace}/${key.name}`;
       return { key, priority, entries: [], error };

@@ -24,15 +24,12 @@ import { Report } from '../report.js';
 import { bundleKeys } from '../../model/bundle-keys.js';
 import { type AnnotationValues, toAnnotations } from './annotations.js';
 import type { ListedFile } from '../image-files.js';
-import { maxManifestSize } from './media-type.js';
+import { maxBundleSize, maxFileSize } from '../limits.js';
 
 interface CheckOptions extends CancelOptions {
   /** Name of the directory in messages. */
   label: string;
 }
-
-/** Limit of `render` for a bundle. */
-const maxManifestsSize = 256 * 1024 * 1024;
 
 /** A file with its object. */
 interface ObjectFile {
@@ -63,8 +60,8 @@ export async function checkManifests(
     }
     if (entry.path.startsWith('.')) continue;
     size += entry.size;
-    if (entry.size > maxManifestSize) {
-      report.fault('limit', `more than the ${maxManifestSize} bytes that a manifest may have`, { file });
+    if (entry.size > maxFileSize) {
+      report.fault('limit', `more than the ${maxFileSize} bytes that a manifest may have`, { file });
       continue;
     }
     const content = await readFileWithin(entry.file, () => undefined);
@@ -80,8 +77,8 @@ export async function checkManifests(
     else if (value['kind'] === 'CustomResourceDefinition')
       collectFault(report, object, () => provided.push(...customResourceApis(value)));
   }
-  if (size > maxManifestsSize) {
-    const message = `${size} bytes, more than the ${maxManifestsSize} that a bundle may have`;
+  if (size > maxBundleSize) {
+    const message = `${size} bytes, more than the ${maxBundleSize} that a bundle may have`;
     report.fault('invalid-object', message, { file: label });
   }
   const [csv, ...others] = csvs;
@@ -238,8 +235,8 @@ export async function checkMetadata(
     throwIfCancelled(signal);
     if (entry.path === 'annotations.yaml' || !/^[^/]+\.(?:ya?ml|json)$/i.test(entry.path)) continue;
     const file = path.join(label, entry.path);
-    if (entry.size > maxManifestSize) {
-      findings.push(createFault('limit', `more than ${maxManifestSize} bytes`, { file }));
+    if (entry.size > maxFileSize) {
+      findings.push(createFault('limit', `more than ${maxFileSize} bytes`, { file }));
       continue;
     }
     const content = (await readFileWithin(entry.file, () => undefined)) ?? Buffer.alloc(0);

@@ -13,7 +13,7 @@ import { isKubernetesObject } from '../parse.js';
 import { listDirectory } from '../../files/file-status.js';
 import { readFileWithin } from '../read.js';
 import { readFirstDocument } from '../manifest.js';
-import { maxManifestSize } from './media-type.js';
+import { maxFileSize } from '../limits.js';
 
 /**
  * Infers package and channels of a bundle from the package manifest format: beside its directory are those of other
@@ -114,7 +114,7 @@ async function readFirstPackage(
 
 async function readDocument(file: string): Promise<JsonValue | undefined> {
   const content = await readFileWithin(file, (size) => {
-    if (size > maxManifestSize) throw new OpmateError('LIMIT', file);
+    if (size > maxFileSize) throw new OpmateError('LIMIT', file);
   }).catch(() => undefined);
   return content && readFirstDocument(content).value;
 }

@@ -13,9 +13,7 @@ import { scalarText } from '../metadata.js';
 import { isKubernetesObject } from '../parse.js';
 import { readFileWithin } from '../read.js';
 import type { MediaType } from '../../model/bundle-keys.js';
-
-/** Maximum bytes of a manifest. */
-export const maxManifestSize = 64 * 1024 * 1024;
+import { maxFileSize } from '../limits.js';
 
 /**
  * Detects the media type from the files of a directory: a chart by `Chart.yaml`, `registry+v1` by a
@@ -53,7 +51,7 @@ async function readManifestFile(file: string): Promise<Buffer | undefined> {
     new OpmateError('IO', `Unable to read file ${file} in bundle`, { file, cause });
   try {
     const content = await readFileWithin(file, (size) => {
-      if (size > maxManifestSize) throw new LimitError(file);
+      if (size > maxFileSize) throw new LimitError(file);
     });
     if (content === undefined) throw unreadable(undefined);
     return content;

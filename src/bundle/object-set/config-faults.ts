@@ -3,6 +3,7 @@ import { quoteGo } from '../../document/go-json.js';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../document/json.js';
 import { deploymentConfigFields } from '../../kube/pod-types.js';
 import type { Type } from '../../kube/struct.js';
+import { maxLabelLength } from '../../kube/names.js';
 
 /*
  * Faults of `spec.config.inline` of a ClusterExtension in the words of operator-controller, which validates it with
@@ -105,7 +106,6 @@ function watchNamespaceFaults(value: JsonValue, isRequired: boolean, schema: Con
 }
 
 const namespacePattern = '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$';
-const maxNamespaceLength = 63;
 
 function namespaceFaults(value: JsonValue, { modes, installNamespace }: ConfigSchema): Fault[] {
   const field = '"watchNamespace"';
@@ -115,8 +115,8 @@ function namespaceFaults(value: JsonValue, { modes, installNamespace }: ConfigSc
   const length = [...value].length;
   const faults: Fault[] = [];
   if (length < 1) faults.push({ text: `field ${field} must have minimum length of 1 (len=0)` });
-  if (length > maxNamespaceLength) {
-    faults.push({ text: `field ${field} must have maximum length of ${maxNamespaceLength} (len=${length})` });
+  if (length > maxLabelLength) {
+    faults.push({ text: `field ${field} must have maximum length of ${maxLabelLength} (len=${length})` });
   }
   if (!new RegExp(namespacePattern).test(value)) {
     faults.push({ text: `field ${field} must match pattern ${quoteGo(namespacePattern)}` });

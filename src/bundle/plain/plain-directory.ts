@@ -14,15 +14,12 @@ import { type PlainObject, sortObjects, toPlainObject } from '../../kube/object.
 import type { Diagnostic } from '../../core/diagnostic.js';
 import { diagnosticsFrom } from '../../core/diagnostics-error.js';
 import { Report } from '../report.js';
+import { maxBundleSize, maxFileSize, maxFiles } from '../limits.js';
 
 export interface PlainManifests extends Pick<Report, 'findings' | 'warnings'> {
   /** Sorted by kind, namespace and name; empty if there are findings. */
   objects: PlainObject[];
 }
-
-const maxFiles = 10_000;
-const maxFileSize = 64 * 1024 * 1024;
-const maxSize = 256 * 1024 * 1024;
 
 /**
  * Reads a bundle of the format plain: objects in the files of `manifests/`, or of the directory itself without
@@ -41,8 +38,8 @@ export async function readPlainDirectory(
   let total = 0;
   const checkSize = (size: number, subject: string): void => {
     total += size;
-    if (size <= maxFileSize && total <= maxSize) return;
-    throw new LimitError(`too large, or reaches the ${maxSize} bytes that all manifests may have`, {
+    if (size <= maxFileSize && total <= maxBundleSize) return;
+    throw new LimitError(`too large, or reaches the ${maxBundleSize} bytes that all manifests may have`, {
       subject,
       hint: 'check that this is a manifest',
     });

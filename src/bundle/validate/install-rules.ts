@@ -6,9 +6,7 @@ import type { BundleContent } from './content.js';
 import { gvkText } from './csv.js';
 import type { Csv } from '../../kube/csv-types.js';
 import { type Reporter, prefixed, warning } from './report.js';
-
-/** Maximum size of a ConfigMap, into which OLM unpacks a bundle. */
-const maxBundleSize = 2 ** 20;
+import { maxConfigMapData } from '../config-map-extract.js';
 
 /**
  * Checks for faults that keep OLM from installing a bundle: duplicate or unowned definitions, duplicate service
@@ -90,9 +88,9 @@ function checkSize(files: readonly Buffer[], report: Reporter): void {
     size += file.length;
     compressed += 4 * Math.ceil(gzipSync(file).length / 3);
   }
-  if (compressed <= maxBundleSize * 0.85) return;
-  const amounts = `size=~${formatBytes(compressed)} , max=${formatBytes(maxBundleSize)}. Bundle uncompressed size is ${formatBytes(size)}`;
-  if (compressed > maxBundleSize) {
+  if (compressed <= maxConfigMapData * 0.85) return;
+  const amounts = `size=~${formatBytes(compressed)} , max=${formatBytes(maxConfigMapData)}. Bundle uncompressed size is ${formatBytes(size)}`;
+  if (compressed > maxConfigMapData) {
     report([], `maximum bundle compressed size with gzip size exceeded: ${amounts}`);
   } else report([], `nearing maximum bundle compressed size with gzip: ${amounts}`, warning);
 }

@@ -1,9 +1,7 @@
 import type { ObjectMeta } from '../../kube/meta-types.js';
-import { labelKeyFaults, labelValueFaults } from '../../kube/names.js';
+import { labelKeyFaults, labelValueFaults, maxAnnotationBytes } from '../../kube/names.js';
 import { splitApiVersion } from '../../kube/object.js';
 import { CheckedField, type Reporter } from './report.js';
-
-const maxAnnotationBytes = 256 * 1024;
 
 /**
  * Checks the metadata of a cluster-scoped object; `nameFaults` checks its name. (Source: apimachinery, api/validation.)

@@ -31,6 +31,7 @@ import {
   type OpenedContent,
   type Pin,
   type PlacedSource,
+  maxSourceErrors,
   openCombinedContent,
 } from '../../source/content/content.js';
 import { ContentFindingsError } from '../../source/content/content-findings.js';
@@ -94,9 +95,6 @@ interface RenderOptions extends RenderSettings {
   paths: ReadonlyMap<string, string>;
 }
 
-/** Maximum documents with unreadable sources before rendering stops. */
-const maxErrors = 20;
-
 /** Namespace of secrets without one on clusters. (Source: rukpak.) */
 const systemNamespace = 'rukpak-system';
 
@@ -120,7 +118,7 @@ export async function renderDocuments(
     } catch (error) {
       if (!isAboutContent(error)) throw error;
       errors.push(error);
-      if (errors.length >= maxErrors) break;
+      if (errors.length >= maxSourceErrors) break;
     }
   }
   if (errors.length === 0) return rendered;

@@ -20,6 +20,7 @@ import { type ImageSetConfiguration, type OperatorConfig, getCatalogTarget } fro
 import { type MirrorTarget, getDestination, pathBelow } from './image-set-names.js';
 import type { PlannedCatalog } from './image-set-plan.js';
 import type { MirroredName } from './planned-image.js';
+import { maxLabelLength } from '../../kube/names.js';
 
 /** Options of the manifests of a cluster. */
 export interface ClusterResourceOptions {
@@ -212,17 +213,14 @@ function getParent(name: string): string {
 /** Number of characters of a tag in the name of an object. */
 const maxTagLength = 12;
 
-/** Maximum length of an object name that is the value of a label. */
-const maxObjectName = 63;
-
 /** Reports whether a text is a valid object name: a DNS label. */
 export function isObjectName(text: string): boolean {
-  return text.length <= maxObjectName && /^[a-z]([a-z0-9-]*[a-z0-9])?$/.test(text);
+  return text.length <= maxLabelLength && /^[a-z]([a-z0-9-]*[a-z0-9])?$/.test(text);
 }
 
 /** Reports whether a text is a valid prefix of object names, at most half their length. */
 export function isObjectPrefix(text: string): boolean {
-  return text.length <= maxObjectName / 2 && /^[a-z][a-z0-9-]*$/.test(text);
+  return text.length <= maxLabelLength / 2 && /^[a-z][a-z0-9-]*$/.test(text);
 }
 
 /** Returns the names of a catalog's objects without `cs-` or `cc-`: end of its path and start of its tag, as DNS label. */
@@ -230,6 +228,6 @@ function getObjectSuffix({ name: { tag }, destination }: ResourceCatalog, prefix
   const last = destination.slice(destination.lastIndexOf('/') + 1, destination.lastIndexOf(':'));
   const label = (text: string): string => text.toLowerCase().replace(/[^a-z0-9-]/g, '-');
   const short = label(tag.slice(0, maxTagLength)) || '0';
-  const room = maxObjectName - prefix.length - 'cs-'.length - short.length - 1;
+  const room = maxLabelLength - prefix.length - 'cs-'.length - short.length - 1;
   return `${label(last).slice(0, room)}-${short}`.replace(/-+$/, '');
 }

@@ -1,13 +1,10 @@
 import { OpmateError } from '../../core/errors.js';
-import { formatReference, parseReference } from '../../core/reference.js';
+import { formatReference, maxNameLength, parseReference } from '../../core/reference.js';
 import type { OpenedReference } from '../../oci/image/open.js';
 import { type MirrorTarget, pathBelow } from '../image-set/image-set-names.js';
 import { describeBundles, isCopiedLast } from '../image-set/planned-image.js';
 import type { PinnedTransfer } from '../transfer/transfer-types.js';
 import { type ImageSetLock, type LockedImage, getLockedName } from './lock.js';
-
-/** Maximum length of registry and repository of a reference. */
-const maxNameLength = 255;
 
 /** Options of copying the images of a lock. */
 export interface LockedTransfersOptions {

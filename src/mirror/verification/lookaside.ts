@@ -9,10 +9,10 @@ import { type Field, quoteShort } from '../../document/field.js';
 import { readRegularFile } from '../../files/read-file.js';
 import { readUrl } from '../../release/update-service.js';
 import type { SourceSession } from '../../source/session.js';
+import { maxScopes } from '../../trust/policy.js';
 
 const maxConfigurationLength = 1024 * 1024;
 const maxSignatureBytes = 256 * 1024;
-const maxScopes = 10_000;
 /** Maximum number of signatures of an image in a store. */
 const maxSignatures = 16;
 

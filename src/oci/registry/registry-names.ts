@@ -1,5 +1,5 @@
-/** Maximum length of a repository name, as of clients that include the name of the registry. */
-const maxNameLength = 255;
+import { maxNameLength } from '../../core/reference.js';
+
 const component = '[a-z0-9]+(?:(?:\\.|_|__|-+)[a-z0-9]+)*';
 const namePattern = new RegExp(`^${component}(?:/${component})*$`);
 

@@ -40,7 +40,7 @@ export interface CheckedBundle {
 }
 
 /** Maximum size of a manifest. */
-const maxManifestSize = 16 * 1024 * 1024;
+export const maxManifestSize = 16 * 1024 * 1024;
 
 /** Reads a YAML file; a missing one has the value null. Throws OpmateError. */
 export async function readCheckedFile(file: string): Promise<CheckedFile> {

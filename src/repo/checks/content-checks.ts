@@ -6,11 +6,8 @@ import { getText, getTexts } from '../../document/json-fields.js';
 import { readRegularFile } from '../../files/read-file.js';
 import { throwFileError } from '../../core/errors.js';
 import { getCatalogLevel } from '../catalog-level.js';
-import type { CheckedBundle } from './bundle-model.js';
+import { type CheckedBundle, maxManifestSize } from './bundle-model.js';
 import type { Check, CheckContext, CheckedCatalog, CheckedOperator, ReportFinding } from './check.js';
-
-/** Maximum size of a manifest. */
-const maxManifestSize = 16 * 1024 * 1024;
 
 async function checkNetworkPolicy(
   bundle: CheckedBundle,

@@ -59,7 +59,7 @@ export async function openCombinedContent(
       } catch (error) {
         if (!(error instanceof OpmateError) || fatalCodes.includes(error.code)) throw error;
         errors.push(error);
-        if (errors.length >= maxErrors) break;
+        if (errors.length >= maxSourceErrors) break;
       }
     }
     if (errors.length > 0) throw combineErrors(errors);
@@ -87,7 +87,7 @@ export async function openCombinedContent(
 /** Codes of errors that stop the run. */
 const fatalCodes: readonly string[] = ['CANCELLED', 'INTERNAL', 'LIMIT'];
 /** Maximum number of unreadable sources before the run stops. */
-const maxErrors = 20;
+export const maxSourceErrors = 20;
 
 function getDestination({ name, destination }: PlacedSource): string {
   if (!destination.startsWith('/')) return normalizeEntryPath(destination, `${name}: destination`);

@@ -11,8 +11,7 @@ import { statIfPresent } from '../../files/file-status.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { ContentFindingsError } from '../content/content-findings.js';
 import type { ConfigMapsPlace } from '../place.js';
-
-const maxFileSize = 64 * 1024 * 1024;
+import { maxFileSize } from '../../bundle/limits.js';
 
 /** Reports whether all objects in a file are ConfigMaps, up to 64 MiB. Throws OpmateError for an unreadable file. */
 export async function holdsConfigMaps(file: string): Promise<boolean> {

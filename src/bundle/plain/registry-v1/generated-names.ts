@@ -3,9 +3,7 @@ import { encodeGoJson } from '../../../document/go-json.js';
 import type { JsonValue } from '../../../document/json.js';
 import type { Permission } from '../../../kube/csv-types.js';
 import { setFields } from '../../../kube/object.js';
-
-/** Maximum length of generated names, with the exception below. */
-const maxNameLength = 63;
+import { maxLabelLength } from '../../../kube/names.js';
 
 /**
  * Returns the name of a generated Role or ClusterRole and its binding: the names of the ClusterServiceVersion and of
@@ -28,8 +26,8 @@ function computeHash(value: JsonValue): string {
 
 /** Returns `base-suffix`, with the base truncated to 63 characters in total. */
 export function nameWithSuffix(base: string, suffix: string): string {
-  const isLong = base.length + suffix.length > maxNameLength;
-  return `${isLong ? base.slice(0, Math.max(0, maxNameLength - suffix.length - 1)) : base}-${suffix}`;
+  const isLong = base.length + suffix.length > maxLabelLength;
+  return `${isLong ? base.slice(0, Math.max(0, maxLabelLength - suffix.length - 1)) : base}-${suffix}`;
 }
 
 /** Returns the name of the service for the webhooks of a deployment. */

@@ -139,6 +139,21 @@ function createEdgeTable(nodes: ReadonlyMap<string, ReleaseNode>, label: string)
   };
 }
 
+/** Returns the releases and updates of several graphs together; of duplicates the first. */
+export function mergeGraphs(graphs: readonly UpdateGraph[]): UpdateGraph {
+  const label = graphs.map((graph) => graph.label).join(', ');
+  const all = firstBy(
+    graphs.flatMap(({ nodes }) => nodes),
+    ({ version }) => version,
+  );
+  const table = createEdgeTable(all, label);
+  for (const { edges } of graphs)
+    for (const [from, updates] of edges)
+      for (const { to, risks } of updates) table.add(from, to.version, risks);
+  const nodes = [...all.values()].sort((a, b) => compareVersions(a.parsed, b.parsed));
+  return { label, nodes, byVersion: all, edges: table.byVersion };
+}
+
 /**
  * Returns a graph reduced to some releases and their updates, in the form of a response of an update service: it
  * selects the same releases as the whole graph, provided the oldest and newest are included.

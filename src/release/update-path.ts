@@ -37,6 +37,11 @@ export function findUpdatePath(
   return path;
 }
 
+/** Returns the releases that are reachable, with the number of risky updates on the best path to each. */
+export function listReached(graph: UpdateGraph, from: ReleaseNode): { node: ReleaseNode; risky: number }[] {
+  return [...reach(graph, from).values()];
+}
+
 /** Returns the newest release up to `to` that is reachable from `from`, possibly `from` itself. */
 export function findNearestReached(graph: UpdateGraph, from: ReleaseNode, to: ReleaseNode): ReleaseNode {
   let nearest = from;

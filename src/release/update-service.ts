@@ -29,7 +29,9 @@ export async function readUrl(
   if (url.protocol === 'file:') return readLocal(fileURLToPath(url), maxBytes, label);
   return inContext({ subject: label }, async () => {
     checkUrl({ kind: 'http', url: url.href }, session.network);
-    return readHttpPlace({ url, headers }, session, ({ body }) => readLimited(body, maxBytes, formatUrl(url)));
+    return readHttpPlace({ url, headers }, session, ({ body }) =>
+      readLimited(body, maxBytes, formatUrl(url)),
+    );
   });
 }
 

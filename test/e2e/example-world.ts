@@ -93,7 +93,10 @@ insecure = true
       await opmate('oci', 'copy', 'registry.example.com/demo/bundle:v1.0.0', image);
     }
     const graph = graphText(releases, [], { channels: 'stable-4.18,fast-4.18' });
-    await sandbox.write({ 'world/graphs/amd64-stable-4.18.json': graph });
+    await sandbox.write({
+      'world/graphs/amd64-stable-4.18.json': graph,
+      'world/graphs/amd64-stable-4.19.json': graphText(['4.18.3', '4.19.1'], [['4.18.3', '4.19.1']]),
+    });
     await cp(path.join(sandbox.work, 'world/bundles/1.0.0'), path.join(sandbox.work, 'world/bundle'), {
       recursive: true,
     });

@@ -1,36 +1,18 @@
-import { mapConcurrent } from '../../core/concurrency.js';
-import { type Diagnostic } from '../../core/diagnostic.js';
+import { type Diagnostic, createWarning } from '../../core/diagnostic.js';
 import { OpmateError } from '../../core/errors.js';
-import {
-  type OpenShiftVersion,
-  compareOpenShift,
-  formatOpenShift,
-  parseOpenShiftVersion,
-  stepOpenShift,
-} from '../../core/openshift-version.js';
-import { pushTo } from '../../core/groups.js';
-import { DiagnosticList } from '../../document/document.js';
+import { formatOpenShift, parseOpenShiftVersion, stepOpenShift } from '../../core/openshift-version.js';
 import type { JsonObject } from '../../document/json.js';
 import { getObjects, getText } from '../../document/json-fields.js';
-import { decodeMeta } from '../../catalog/blob.js';
-import type { Meta } from '../../catalog/meta.js';
 import { type ClusterSnapshot, readSnapshot } from '../../cluster/snapshot.js';
 import type { ClusterText } from '../../cluster/snapshot-files.js';
-import { type Lifecycle, lifecycleSchema, readLifecycle } from '../../model/lifecycle.js';
 import { type UpgradeableCondition, checkUpgradeable } from '../../solve/openshift-gate.js';
-import { listInstalledOperators } from '../../solve/upgrade/installed-operators.js';
-import { planUpgrade } from '../../solve/upgrade/plan-upgrade.js';
-import type {
-  InstalledOperator,
-  UpgradeCatalog,
-  UpgradeHop,
-  UpgradePackage,
-} from '../../solve/upgrade/upgrade-types.js';
-import { CatalogEntries } from '../../solve/v0/catalog-entries.js';
-import type { ResolverEntry } from '../../solve/v0/resolver-types.js';
+import { assumedGroup, readOperatorNamespaces } from '../../solve/upgrade/operator-namespaces.js';
+import { note } from '../../solve/upgrade/operator-notes.js';
+import { type HopReleases, listHops, planUpgrade } from '../../solve/upgrade/plan-upgrade.js';
+import type { OperatorNamespace, UpgradeHop } from '../../solve/upgrade/upgrade-types.js';
 import type { Session } from '../../source/session.js';
-import { catalogsAtOnce } from './read-resolver-catalogs.js';
-import { withCatalog } from '../open-catalog.js';
+import { type UpdateGraphRequest, readReleasePath } from './read-release-path.js';
+import { readUpgradeCatalogs } from './read-upgrade-catalogs.js';
 
 /** Request of `planClusterUpgrade`. */
 export interface PlanClusterUpgradeRequest {
@@ -42,6 +24,8 @@ export interface PlanClusterUpgradeRequest {
   from?: string;
   /** References of catalogs by OpenShift version, such as `4.19`. */
   catalogs: ReadonlyMap<string, readonly string[]>;
+  /** Update graph that the releases of the path come from; default none. */
+  updateGraph?: UpdateGraphRequest | undefined;
   /** `YYYY-MM-DD`, which support phases are compared with. */
   today: string;
 }
@@ -75,14 +59,26 @@ export async function planClusterUpgrade(
     throw new OpmateError('INVALID', `no update leads from ${release} to ${request.to}`, {
       hint: `specify a version above ${formatOpenShift(from)}`,
     });
-  const operators = listInstalledOperators(objects);
-  const catalogs = await readCatalogs(references, operators, session);
+  const namespaces = readOperatorNamespaces(objects);
+  const catalogs = await readUpgradeCatalogs(references, { namespaces, objects }, session);
+  const route = {
+    release,
+    to: { version: to, release: /^\d+\.\d+\.\d/.test(request.to) ? request.to : undefined },
+    hops: listHops(from, to),
+  };
+  const graph = request.updateGraph;
+  const releases =
+    graph === undefined
+      ? new Map<string, HopReleases>()
+      : await readReleasePath(graph, route, objects, session);
+  const hops = planUpgrade({ namespaces, from, to, catalogs, releases, today });
+  noteClusterOperators(objects, hops);
   return {
     release,
     to: formatOpenShift(to),
     condition: checkUpgradeable(objects, release),
-    hops: planUpgrade({ operators, from, to, catalogs, today }),
-    findings: [...findings],
+    hops,
+    findings: [...findings, ...findAssumptions(namespaces)],
   };
 }
 
@@ -98,69 +94,30 @@ function findRelease(objects: readonly JsonObject[]): string {
   });
 }
 
-async function readCatalogs(
-  references: ReadonlyMap<string, readonly string[]>,
-  operators: readonly InstalledOperator[],
-  session: Session,
-): Promise<UpgradeCatalog[]> {
-  const names = new Set(operators.map((operator) => operator.package));
-  const byVersion: { version: OpenShiftVersion; references: string[] }[] = [];
-  for (const [text, list] of references) {
-    const version = parseOpenShiftVersion(text);
-    const known = byVersion.find((item) => compareOpenShift(item.version, version) === 0);
-    if (known === undefined) byVersion.push({ version, references: [...list] });
-    else known.references.push(...list);
+/** Notes ClusterOperators that stop minor updates now; OLM's own is that of operators. */
+function noteClusterOperators(objects: readonly JsonObject[], [first]: readonly UpgradeHop[]): void {
+  if (first === undefined) return;
+  for (const object of objects) {
+    const name = getText(object, 'metadata', 'name');
+    if (object['kind'] !== 'ClusterOperator' || name === 'operator-lifecycle-manager') continue;
+    const condition = getObjects(object, 'status', 'conditions').find(
+      ({ type, status }) => type === 'Upgradeable' && status === 'False',
+    );
+    if (condition === undefined) continue;
+    const message = getText(condition, 'message') || getText(condition, 'reason');
+    first.notes.push(
+      note('error', 'cluster-operator', `ClusterOperator ${name} Upgradeable=False: ${message}`),
+    );
+    first.isBlocked = true;
   }
-  return mapConcurrent(byVersion, catalogsAtOnce, async ({ version, references: list }) => {
-    const packages = new Map<string, UpgradePackage>();
-    for (const reference of list)
-      for (const item of await readPackages(reference, names, session))
-        if (!packages.has(item.name)) packages.set(item.name, item);
-    return { version, packages };
-  });
 }
 
-async function readPackages(
-  reference: string,
-  names: ReadonlySet<string>,
-  session: Session,
-): Promise<UpgradePackage[]> {
-  const entries = new CatalogEntries({ packages: names, keepsObjects: true });
-  const lifecycles = new Map<string, Lifecycle>();
-  await withCatalog(reference, session, async ({ catalog }) => {
-    for await (const meta of catalog.metas({ signal: session.signal }))
-      addMeta(meta, names, entries, lifecycles);
-  });
-  const byPackage = new Map<string, ResolverEntry[]>();
-  for (const entry of entries.list({ namespace: '', name: reference }))
-    pushTo(byPackage, entry.package, entry);
-  return [...byPackage].map(([name, list]) => {
-    const channels = new Map<string, ResolverEntry[]>();
-    for (const entry of list) pushTo(channels, entry.channel, entry);
-    return {
-      name,
-      catalog: reference,
-      defaultChannel: entries.getDefaultChannel(name) ?? '',
-      channels,
-      lifecycle: lifecycles.get(name),
-    };
-  });
-}
-
-function addMeta(
-  meta: Meta,
-  names: ReadonlySet<string>,
-  entries: CatalogEntries,
-  lifecycles: Map<string, Lifecycle>,
-): void {
-  const name = meta.package === '' ? meta.name : meta.package;
-  if (!names.has(name)) return;
-  if (meta.schema === lifecycleSchema) {
-    lifecycles.set(name, readLifecycle(meta.value, new DiagnosticList()));
-    return;
-  }
-  const decoded = decodeMeta(meta);
-  if (decoded.kind === 'package') entries.addPackage(decoded.blob);
-  else if (decoded.kind === 'channel') entries.addChannel(decoded.blob);
-  else if (decoded.kind === 'bundle') entries.addBundle(decoded.blob);
+function findAssumptions(namespaces: readonly OperatorNamespace[]): Diagnostic[] {
+  return namespaces
+    .filter(({ state }) => state.subscriptions.length > 0 && state.operatorGroups[0] === assumedGroup)
+    .map(({ state: { namespace } }) =>
+      createWarning('operator-group', 'no OperatorGroup in the snapshot: planned as if it had one', {
+        subject: `namespace ${namespace}`,
+      }),
+    );
 }

@@ -45,18 +45,12 @@ export async function readResolverCatalogs(
 
 async function addReference(entries: CatalogEntries, reference: string, session: Session): Promise<void> {
   await withCatalog(reference, session, async ({ catalog }) => {
-    for await (const meta of catalog.metas({ signal: session.signal })) add(entries, decodeMeta(meta));
+    for await (const meta of catalog.metas({ signal: session.signal })) entries.add(decodeMeta(meta));
   });
 }
 
 function addBlob(entries: CatalogEntries, blob: JsonObject): void {
-  add(entries, decodeMeta(toMeta(blob, 'json', { file: '', offset: 0, length: 0, syntax: 'json' })));
-}
-
-function add(entries: CatalogEntries, decoded: ReturnType<typeof decodeMeta>): void {
-  if (decoded.kind === 'package') entries.addPackage(decoded.blob);
-  else if (decoded.kind === 'channel') entries.addChannel(decoded.blob);
-  else if (decoded.kind === 'bundle') entries.addBundle(decoded.blob);
+  entries.add(decodeMeta(toMeta(blob, 'json', { file: '', offset: 0, length: 0, syntax: 'json' })));
 }
 
 /**

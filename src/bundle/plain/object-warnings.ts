@@ -42,14 +42,28 @@ const releases: ReadonlyMap<string, string> = new Map(
   ),
 );
 
+/** An API that Kubernetes removed. */
+export interface RemovedApi {
+  apiVersion: string;
+  kind: string;
+  /** Kubernetes that has it no more, such as `1.22`. */
+  release: string;
+}
+
+/** Returns the API of an object if Kubernetes removed it. */
+export function findRemovedApi(apiVersion: string, kind: string): RemovedApi | undefined {
+  const release = releases.get(`${apiVersion} ${kind}`);
+  return release === undefined ? undefined : { apiVersion, kind, release };
+}
+
 /** Warns of objects with removed APIs, and of those too large to be stored. */
 export function objectWarnings(objects: readonly PlainObject[]): Diagnostic[] {
   return objects.flatMap((object) => {
     const warnings: Diagnostic[] = [];
     const place = { subject: getTitle(object), file: object.isGenerated ? undefined : object.origin };
-    const release = releases.get(`${object.apiVersion} ${object.kind}`);
-    if (release !== undefined) {
-      const problem = `${object.apiVersion} was removed in Kubernetes ${release}`;
+    const removed = findRemovedApi(object.apiVersion, object.kind);
+    if (removed !== undefined) {
+      const problem = `${removed.apiVersion} was removed in Kubernetes ${removed.release}`;
       warnings.push(createWarning('removed-api', problem, place));
     }
     if (estimateSize(object.load(), maxStored) > maxStored) {

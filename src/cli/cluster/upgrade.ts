@@ -5,7 +5,7 @@ import { type Diagnostic, encodeDiagnostic, formatWithHint } from '../../core/di
 import { invalidValue, redactUrls } from '../../core/errors.js';
 import { pushTo } from '../../core/groups.js';
 import { replaceFiles } from '../../files/replace-file.js';
-import type { ChannelPosition, OperatorHop, UpgradeHop } from '../../solve/upgrade/upgrade-types.js';
+import type { ChannelPosition, HopStep, OperatorHop, UpgradeHop } from '../../solve/upgrade/upgrade-types.js';
 import { defineCommand } from '../command/declaration.js';
 import { grouped, repeated, required, text } from '../command/flags.js';
 import { reportOutput } from '../command/shared-flags.js';
@@ -27,26 +27,36 @@ export const command = defineCommand({
     ...grouped('Input', {
       from: text('release', 'release of the cluster', { defaultText: 'that of its ClusterVersion' }),
       catalog: repeated('version=reference', 'catalog of a version of OpenShift: v4.19=REF'),
+      graph: text('place', 'update service, or file or directory of its saved responses'),
+      updateChannel: text('name', 'update channel without its version, e.g. eus', {
+        ...{ needs: 'graph', defaultText: 'that of its ClusterVersion, else stable' },
+      }),
+      architecture: text('name', 'architecture of the releases', {
+        ...{ needs: 'graph', defaultText: 'that of its ClusterVersion, else amd64' },
+      }),
     }),
     imageSet: text('file', 'write an image set per update; the version precedes the extension', {
       group: 'Output',
     }),
     output: reportOutput,
   },
-  commonFlags: ['to', 'catalog', 'imageSet', 'output'],
+  commonFlags: ['to', 'catalog', 'graph', 'imageSet', 'output'],
   examples: {
     'Plan the way to another version': 'opmate cluster upgrade must-gather --to 4.19 --catalog v4.19=./newer',
+    'Include the releases on the way':
+      'opmate cluster upgrade objects.yaml --to 4.19 --catalog v4.19=./newer --graph ./graphs',
     'Write the image sets that the updates need':
       'opmate cluster upgrade objects.yaml --to 4.19 --catalog v4.19=registry.example.com/demo/catalog:v1 --image-set upgrade.yaml',
   },
   async runInSession({ context, args: [places], options, session }) {
-    const { output: format = 'text', from, to, imageSet } = options;
+    const { output: format = 'text', from, to, graph, updateChannel, architecture, imageSet } = options;
     const plan = await planClusterUpgrade(
       {
         snapshot: await readSnapshotPlaces(places, context),
         to,
         ...(from !== undefined && { from }),
         catalogs: parseVersionedCatalogs(options.catalog),
+        updateGraph: graph === undefined ? undefined : { graph, channel: updateChannel, architecture },
         today: new Date().toISOString().slice(0, 10),
       },
       session,
@@ -108,7 +118,7 @@ function listHopDiagnostics({ from, to, notes, operators }: UpgradeHop): Diagnos
       own.map(({ severity, code, text: problem }) => ({
         severity,
         code,
-        subject: `${update}: ${namespace}/${name || installed.bundle}`,
+        subject: `${update}: ${namespace}/${name || installed?.bundle}`,
         problem,
       })),
     ),
@@ -125,34 +135,47 @@ function describePlan(plan: ClusterUpgradePlan): string {
 }
 
 function describeHop(hop: UpgradeHop): string {
-  const { from, to, isBlocked, operators, notes } = hop;
+  const { from, to, isBlocked, operators, notes, releases, order } = hop;
   const lines = ['', `update ${from} to ${to}: ${isBlocked ? 'blocked' : 'possible'}`];
+  for (const { version, image } of releases)
+    lines.push(`  release ${printable(version)}: ${printable(image)}`);
   for (const { severity, text: problem } of notes) lines.push(`  ${severity}: ${printable(problem)}`);
-  const header = ['NAMESPACE', 'PACKAGE', 'STATUS', 'INSTALLED', 'BEFORE', 'AFTER', 'APPROVAL'];
+  const header = ['NAMESPACE', 'PACKAGE', 'STATUS', 'INSTALLED', 'BEFORE', 'AFTER', 'APPROVAL', 'REASON'];
   const rows = operators.map((operator) => [
     operator.namespace,
-    operator.package || operator.installed.bundle,
+    operator.package || (operator.installed?.bundle ?? ''),
     operator.status,
     describePosition(operator.installed),
     isSame(operator.installed, operator.before) ? '-' : describePosition(operator.before),
     describeAfter(operator),
     operator.needsApproval ? 'Manual' : '-',
+    operator.reason,
   ]);
   const table = rows.length === 0 ? ['no operators'] : formatTable(header, rows).trimEnd().split('\n');
   lines.push(...table.map((line) => `  ${line}`));
+  const reasons = new Set(operators.map(({ reason }) => reason));
   for (const { severity, subject, problem } of listHopDiagnostics({ ...hop, notes: [] })) {
+    if (reasons.has(problem)) continue;
     const shown = subject?.slice(`update ${from} to ${to}: `.length) ?? '';
     lines.push(`  ${severity}: ${printable(`${shown}: ${problem}`)}`);
   }
+  if (!isBlocked) lines.push('  steps:', ...order.map(describeStep));
   return lines.join('\n');
 }
 
-function describePosition({ channel, version, bundle }: ChannelPosition): string {
+function describeStep({ namespace, text: action, reason }: HopStep, index: number): string {
+  const place = namespace === '' ? '' : `${namespace}: `;
+  return `    ${index + 1}. ${printable(`${place}${action} (${reason})`)}`;
+}
+
+function describePosition(position: ChannelPosition | undefined): string {
+  if (position === undefined) return '-';
+  const { channel, version, bundle } = position;
   return `${version || bundle}${channel === '' ? '' : ` (${channel})`}`;
 }
 
-function isSame(a: ChannelPosition, b: ChannelPosition): boolean {
-  return a.bundle === b.bundle && a.channel === b.channel;
+function isSame(a: ChannelPosition | undefined, b: ChannelPosition | undefined): boolean {
+  return a?.bundle === b?.bundle && a?.channel === b?.channel;
 }
 
 function describeAfter({ before, after }: OperatorHop): string {

@@ -35,6 +35,8 @@ const releaseVariables = {
 /** Options of reading releases from their services. */
 export interface LiveReleaseOptions {
   session: Session;
+  /** URL of an update service, or file URL of its responses; default that of the environment, else the public ones. */
+  updateService?: URL | undefined;
   /** Base of the graph image; default `registry.access.redhat.com/ubi9/ubi:latest`. */
   graphBase?: string | undefined;
   /** URL or file of the graph data; default that of the public update service. */
@@ -50,12 +52,9 @@ export function createLiveAccess(options: LiveReleaseOptions): ReleaseAccess {
   return {
     async readGraph(type, architecture, channel) {
       const label = `channel ${channel} (${architecture})`;
-      const service = serviceUrl(
-        releaseVariables.updateService,
-        updateServices[type],
-        type === 'ocp',
-        session,
-      );
+      const service =
+        options.updateService ??
+        serviceUrl(releaseVariables.updateService, updateServices[type], type === 'ocp', session);
       const bytes = await fetchUpdateGraph(service, { architecture, channel, label }, maxGraphBytes, session);
       return { graph: parseUpdateGraph(decodeUtf8(bytes), label), digest: computeDigest(bytes) };
     },

@@ -27,7 +27,7 @@ export function findGate(maxOpenShift: readonly string[], from: OpenShiftVersion
 }
 
 /** A bundle that can be reached in a channel, with the bundles on the way to it. */
-export interface Reached {
+interface Reached {
   entry: ResolverEntry;
   steps: string[];
 }
@@ -36,7 +36,7 @@ export interface Reached {
  * Returns the bundles of a channel that OLM reaches from an installed one, in the order of its steps: each step takes the
  * first candidate from the head on.
  */
-export function followChannel(entries: readonly ResolverEntry[], start: Start): Reached[] {
+function followChannel(entries: readonly ResolverEntry[], start: Start): Reached[] {
   let line: ResolverEntry[];
   try {
     line = sortCandidates(entries);
@@ -79,4 +79,17 @@ export function continuesIn(entries: readonly ResolverEntry[], start: Start): bo
   return entries.some(
     (entry) => entry.name === start.csv || leadsFrom(entry, { name: start.csv, version: start.version }),
   );
+}
+
+/** Finds the nearest bundle that fits, in the own channel first. */
+export function findWay(
+  own: UpgradePackage,
+  operator: InstalledOperator,
+  fits: (reached: Reached) => boolean,
+): { channel: string; reached: Reached } | undefined {
+  for (const channel of orderChannels(own, operator.channel)) {
+    const reached = followChannel(own.channels.get(channel) ?? [], operator).find(fits);
+    if (reached !== undefined) return { channel, reached };
+  }
+  return undefined;
 }

@@ -2,31 +2,41 @@ import {
   type OpenShiftVersion,
   compareOpenShift,
   formatOpenShift,
-  getKubernetesMinor,
   stepOpenShift,
 } from '../../core/openshift-version.js';
 import { compareBytes } from '../../core/order.js';
-import { getText } from '../../document/json-fields.js';
-import { removedApis } from '../../bundle/plain/object-warnings.js';
 import type { ResolverEntry } from '../v0/resolver-types.js';
-import { type Reached, continuesIn, findGate, followChannel, orderChannels } from './package-ways.js';
+import { continueNamespace } from './continue-namespace.js';
+import { orderSteps } from './hop-steps.js';
+import { listInstalledOperators } from './operator-namespaces.js';
+import { findRemovedApis, findSupportEnd, note } from './operator-notes.js';
+import { type NamespacePhase, getOperatorKey, prepareNamespace } from './prepare-namespace.js';
 import type {
   ChannelPosition,
+  HopRelease,
   InstalledOperator,
   OperatorHop,
+  OperatorNamespace,
   UpgradeCatalog,
   UpgradeHop,
   UpgradeNote,
-  UpgradePackage,
 } from './upgrade-types.js';
+
+/** Releases of one update, and what the update graph says about it. */
+export interface HopReleases {
+  releases: HopRelease[];
+  notes: UpgradeNote[];
+}
 
 /** Request of `planUpgrade`. */
 interface UpgradeRequest {
-  operators: readonly InstalledOperator[];
+  namespaces: readonly OperatorNamespace[];
   from: OpenShiftVersion;
   to: OpenShiftVersion;
   /** Catalogs by OpenShift version; 4.23 and 5.0 are one. */
   catalogs: readonly UpgradeCatalog[];
+  /** By the version that an update leads to; none without an update graph. */
+  releases: ReadonlyMap<string, HopReleases>;
   /** `YYYY-MM-DD`, which support phases are compared with. */
   today: string;
 }
@@ -34,20 +44,35 @@ interface UpgradeRequest {
 /** Maximum number of updates of a cluster. */
 const maxHops = 40;
 
+/** Returns the versions that a cluster is updated to, one after the other. */
+export function listHops(from: OpenShiftVersion, to: OpenShiftVersion): OpenShiftVersion[] {
+  const versions: OpenShiftVersion[] = [];
+  let next = stepOpenShift(from, to);
+  while (next !== undefined && versions.length < maxHops) {
+    versions.push(next);
+    next = stepOpenShift(next, to);
+  }
+  return versions;
+}
+
 /**
  * Plans the updates of a cluster to a higher version of OpenShift: what each operator must be before and after each, and
  * what blocks. Plans on after a blocked update with the operators as they are.
  */
-export function planUpgrade({ operators, from, to, catalogs, today }: UpgradeRequest): UpgradeHop[] {
+export function planUpgrade({
+  namespaces,
+  from,
+  to,
+  catalogs,
+  releases,
+  today,
+}: UpgradeRequest): UpgradeHop[] {
   const hops: UpgradeHop[] = [];
-  let state = [...operators];
+  let state = namespaces;
   let current = from;
-  for (
-    let next = stepOpenShift(current, to);
-    next !== undefined && hops.length < maxHops;
-    next = stepOpenShift(current, to)
-  ) {
-    const hop = planHop(state, { from: current, to: next, catalogs, today });
+  for (const next of listHops(from, to)) {
+    const known = releases.get(formatOpenShift(next));
+    const hop = planHop(state, { from: current, to: next, catalogs, releases: known, today });
     hops.push(hop.plan);
     state = hop.state;
     current = next;
@@ -59,246 +84,177 @@ interface HopContext {
   from: OpenShiftVersion;
   to: OpenShiftVersion;
   catalogs: readonly UpgradeCatalog[];
+  releases: HopReleases | undefined;
   today: string;
 }
 
-function planHop(
-  operators: readonly InstalledOperator[],
-  context: HopContext,
-): { plan: UpgradeHop; state: InstalledOperator[] } {
-  const { from, to, catalogs } = context;
-  const find = (version: OpenShiftVersion): UpgradeCatalog | undefined =>
-    catalogs.find((catalog) => compareOpenShift(catalog.version, version) === 0);
-  const [here, there] = [find(from), find(to)];
-  const notes: UpgradeNote[] = [];
-  for (const [version, catalog] of [
-    [from, here],
-    [to, there],
-  ] as const)
-    if (catalog === undefined)
-      notes.push(note('warning', 'no-catalog', `no catalog of ${formatOpenShift(version)} specified`));
-  const results = operators.map((operator) => planOperator(operator, here, there, context));
-  const plans = results.map(({ plan }) => plan);
-  plans.sort((a, b) => compareBytes(a.namespace, b.namespace) || compareBytes(a.package, b.package));
-  return {
-    plan: {
-      from: formatOpenShift(from),
-      to: formatOpenShift(to),
-      releases: [],
-      isBlocked: plans.some(({ status }) => status === 'blocked'),
-      notes,
-      operators: plans,
-    },
-    state: results.map(({ after }) => after),
-  };
+/** The catalogs before and after an update. */
+interface HopCatalogs {
+  here: UpgradeCatalog | undefined;
+  there: UpgradeCatalog | undefined;
 }
 
-function note(severity: UpgradeNote['severity'], code: string, text: string): UpgradeNote {
-  return { severity, code, text };
+function planHop(
+  namespaces: readonly OperatorNamespace[],
+  context: HopContext,
+): { plan: UpgradeHop; state: OperatorNamespace[] } {
+  const { from, to, releases } = context;
+  const find = (version: OpenShiftVersion): UpgradeCatalog | undefined =>
+    context.catalogs.find((catalog) => compareOpenShift(catalog.version, version) === 0);
+  const catalogs: HopCatalogs = { here: find(from), there: find(to) };
+  const notes = [...(releases?.notes ?? []), ...noteMissing(context, catalogs)];
+  const results = namespaces.map((namespace) => planNamespace(namespace, catalogs, context));
+  const operators = results.flatMap((result) => result.operators);
+  operators.sort((a, b) => compareBytes(a.namespace, b.namespace) || compareBytes(a.package, b.package));
+  notes.push(...results.flatMap((result) => result.notes));
+  const plan: UpgradeHop = {
+    from: formatOpenShift(from),
+    to: formatOpenShift(to),
+    releases: releases?.releases ?? [],
+    isBlocked:
+      operators.some(({ status }) => status === 'blocked') ||
+      releases?.notes.some(({ severity }) => severity === 'error') === true,
+    notes,
+    operators,
+    order: [],
+  };
+  return { plan: { ...plan, order: orderSteps(plan) }, state: results.map(({ end }) => end) };
+}
+
+function noteMissing({ from, to }: HopContext, { here, there }: HopCatalogs): UpgradeNote[] {
+  const missing = [...(here === undefined ? [from] : []), ...(there === undefined ? [to] : [])];
+  return missing.map((version) =>
+    note('warning', 'no-catalog', `no catalog of ${formatOpenShift(version)} specified`),
+  );
+}
+
+interface PlannedNamespace {
+  operators: OperatorHop[];
+  notes: UpgradeNote[];
+  end: OperatorNamespace;
+}
+
+function planNamespace(
+  start: OperatorNamespace,
+  catalogs: HopCatalogs,
+  context: HopContext,
+): PlannedNamespace {
+  const { here, there } = catalogs;
+  const { namespace } = start.state;
+  const before = prepareNamespace(start, { here, there, from: context.from });
+  const stays: NamespacePhase = {
+    ...{ end: before.end, installs: [], failure: undefined },
+    ...{ channels: new Map(), notes: new Map() },
+  };
+  const after = there === undefined ? stays : continueNamespace(before.end, there, context.to);
+  const notes = [before, after].flatMap(({ failure }) =>
+    failure === undefined ? [] : [note('error', 'unsatisfiable', `namespace ${namespace}: ${failure}`)],
+  );
+  const byKey = (state: OperatorNamespace): Map<string, InstalledOperator> =>
+    new Map(listInstalledOperators(state).map((operator) => [getOperatorKey(operator), operator]));
+  const [installed, prepared, final] = [byKey(start), byKey(before.end), byKey(after.end)];
+  const keys = new Set([...installed.keys(), ...prepared.keys(), ...final.keys()]);
+  const operators = [...keys].map((key) => {
+    const states = { installed: installed.get(key), prepared: prepared.get(key), final: final.get(key) };
+    return planOperator(key, states, { before, after }, catalogs, context);
+  });
+  return { operators, notes, end: after.end };
+}
+
+/** An operator before everything, before the update, and after it. */
+interface OperatorStates {
+  installed: InstalledOperator | undefined;
+  prepared: InstalledOperator | undefined;
+  final: InstalledOperator | undefined;
 }
 
 function planOperator(
-  operator: InstalledOperator,
-  here: UpgradeCatalog | undefined,
-  there: UpgradeCatalog | undefined,
-  { from, to, today }: HopContext,
-): { plan: OperatorHop; after: InstalledOperator } {
-  const notes: UpgradeNote[] = [];
-  const own = here?.packages.get(operator.package);
-  const later = there?.packages.get(operator.package);
-  const before = prepare(operator, { own, later, from, isKnownThere: there !== undefined }, notes);
-  if (operator.notUpgradeable !== undefined)
-    notes.push(
-      note('error', 'operator-condition', `OperatorCondition Upgradeable=False: ${operator.notUpgradeable}`),
-    );
-  const prepared = before.operator;
-  if (before.entry !== undefined) notes.push(...findRemovedApis(before.entry, to));
-  const after = there === undefined ? undefined : continueIn(prepared, later, to, notes);
-  notes.push(...findSupportEnd(prepared, later, to, today));
-  const steps = before.steps;
-  const isBlocked = notes.some(({ severity }) => severity === 'error');
-  const final = after ?? prepared;
-  const hasChange =
-    steps.length > 0 || prepared.channel !== operator.channel || final.channel !== prepared.channel;
-  return {
-    plan: {
-      namespace: operator.namespace,
-      subscription: operator.subscription,
-      package: operator.package,
-      status: isBlocked ? 'blocked' : hasChange ? 'change' : 'ready',
-      installed: toPosition(operator, own),
-      before: toPosition(prepared, own),
-      steps,
-      after: after && toPosition(after, later),
-      needsApproval: operator.isManual && (steps.length > 0 || final.csv !== prepared.csv),
-      notes,
-    },
-    after: final,
-  };
-}
-
-function toPosition(
-  { channel, csv, versionText }: InstalledOperator,
-  own: UpgradePackage | undefined,
-): ChannelPosition {
-  return { catalog: own?.catalog ?? '', channel, bundle: csv, version: versionText };
-}
-
-function moveTo(operator: InstalledOperator, entry: ResolverEntry, channel: string): InstalledOperator {
-  return {
-    ...operator,
-    channel,
-    csv: entry.name,
-    version: entry.version ?? operator.version,
-    versionText: entry.versionText,
-    maxOpenShift: entry.maxOpenShift,
-    notUpgradeable: undefined,
-  };
-}
-
-interface Prepared {
-  operator: InstalledOperator;
-  steps: string[];
-  /** Entry of what is installed then, if the catalog has it. */
-  entry: ResolverEntry | undefined;
-}
-
-/** Finds what must be installed before the update: what neither blocks it nor is left behind by the next catalogs. */
-function prepare(
-  operator: InstalledOperator,
-  {
-    own,
-    later,
-    from,
-    isKnownThere,
-  }: {
-    own: UpgradePackage | undefined;
-    later: UpgradePackage | undefined;
-    from: OpenShiftVersion;
-    isKnownThere: boolean;
-  },
-  notes: UpgradeNote[],
-): Prepared {
-  const installed = [...(own?.channels.values() ?? [])].flat().find(({ name }) => name === operator.csv);
-  const stay: Prepared = { operator, steps: [], entry: installed };
-  const gate = findGate(operator.maxOpenShift, from);
-  const isLeftBehind = (start: Pick<InstalledOperator, 'csv' | 'version'>): boolean =>
-    isKnownThere &&
-    later !== undefined &&
-    ![...later.channels.values()].some((entries) => continuesIn(entries, start));
-  if (gate === undefined && !isLeftBehind(operator)) return stay;
-  if (own !== undefined) {
-    const way = findWay(own, operator, ({ entry }) => {
-      const start = { csv: entry.name, version: entry.version ?? operator.version };
-      return findGate(entry.maxOpenShift, from) === undefined && !isLeftBehind(start);
-    });
-    if (way !== undefined) {
-      const reason = gate === undefined ? 'the next catalogs do not lead on from it' : gate;
-      notes.push(note('notice', 'upgrade-before', `${operator.csv}: ${reason}`));
-      if (way.channel !== operator.channel)
-        notes.push(
-          note('warning', 'change-channel', `change the channel to ${way.channel} before the update`),
-        );
-      return {
-        operator: moveTo(operator, way.reached.entry, way.channel),
-        steps: way.reached.steps,
-        entry: way.reached.entry,
-      };
-    }
+  key: string,
+  { installed, prepared, final }: OperatorStates,
+  { before, after }: Record<'before' | 'after', NamespacePhase>,
+  { here, there }: HopCatalogs,
+  { to, today }: HopContext,
+): OperatorHop {
+  const operator = (final ?? prepared ?? installed) as InstalledOperator;
+  const { namespace, subscription, package: name } = operator;
+  const [own, later] = [here?.packages.get(name), there?.packages.get(name)];
+  const isOwn = (item: { bundle: string }, catalog: typeof own): boolean =>
+    item.bundle === operator.csv || findEntry(catalog, item.bundle) !== undefined;
+  const installs = [
+    ...before.installs.filter((item) => isOwn(item, own)),
+    ...after.installs.filter((item) => isOwn(item, later)),
+  ];
+  const notes = [...(before.notes.get(key) ?? []), ...(after.notes.get(key) ?? [])];
+  const condition = installed?.notUpgradeable;
+  if (condition !== undefined) {
+    // OLM leaves the next version Pending until the installed one allows it.
+    const severity = installs.length > 0 ? 'error' : 'warning';
+    notes.push(note(severity, 'operator-condition', `OperatorCondition Upgradeable=False: ${condition}`));
   }
-  if (gate !== undefined) {
-    const why =
-      own === undefined ? 'its package is in no catalog of the version' : 'no reachable bundle allows it';
-    notes.push(note('error', 'max-openshift-version', `${operator.csv}: ${gate}; ${why}`));
-  } else
-    notes.push(note('warning', 'left-behind', `${operator.csv}: the next catalogs do not lead on from it`));
-  return stay;
+  if (prepared !== undefined) {
+    const entry = findEntry(own, prepared.csv);
+    if (entry !== undefined) notes.push(...findRemovedApis(entry, to, 'warning'));
+    notes.push(...findSupportEnd(prepared, later, to, today));
+  }
+  for (const { phase, bundle } of installs) {
+    const entry = phase === 'after' ? findEntry(later, bundle) : undefined;
+    if (entry !== undefined) notes.push(...findRemovedApis(entry, to, 'error'));
+  }
+  const isBlocked = notes.some(({ severity }) => severity === 'error');
+  const hasChange = installs.length > 0 || installed?.channel !== final?.channel;
+  const isUnknown = subscription !== '' && there !== undefined && later === undefined;
+  const status = isBlocked ? 'blocked' : hasChange ? 'change' : 'ready';
+  return {
+    namespace,
+    subscription,
+    package: name,
+    status,
+    reason: describeStatus(notes, installs),
+    installed: installed && toPosition(installed, own?.catalog),
+    before: prepared && toPosition(prepared, own?.catalog),
+    steps: installs.filter(({ phase }) => phase === 'before').map(({ bundle }) => bundle),
+    after:
+      there === undefined || isUnknown || final === undefined ? undefined : toPosition(final, later?.catalog),
+    channels: [before, after].flatMap(({ channels }) => {
+      const change = channels.get(subscription);
+      const former = change?.phase === 'before' ? installed : prepared;
+      return change === undefined || change.channel === former?.channel ? [] : [change];
+    }),
+    installs,
+    needsApproval: installs.length > 0 && isManualNamespace(after.end),
+    notes,
+  };
 }
 
-/** Finds the nearest bundle that fits, in the own channel first. */
-function findWay(
-  own: UpgradePackage,
-  operator: InstalledOperator,
-  fits: (reached: Reached) => boolean,
-): { channel: string; reached: Reached } | undefined {
-  for (const channel of orderChannels(own, operator.channel)) {
-    const reached = followChannel(own.channels.get(channel) ?? [], operator).find(fits);
-    if (reached !== undefined) return { channel, reached };
+/** OLM makes one install plan for a namespace, which waits if any Subscription is Manual. */
+function isManualNamespace({ state }: OperatorNamespace): boolean {
+  return state.subscriptions.some(({ isManual }) => isManual);
+}
+
+/** Codes of notes that say why an operator is changed, or stays. */
+const reasons = ['upgrade-before', 'change-channel', 'left-behind', 'no-package', 'no-channel'];
+
+function describeStatus(notes: readonly UpgradeNote[], installs: OperatorHop['installs']): string {
+  const [problem] = notes.filter(({ severity }) => severity === 'error');
+  const reason = problem ?? notes.find(({ code }) => reasons.includes(code));
+  return (
+    reason?.text ??
+    installs.at(-1)?.reason ??
+    'neither blocks the update nor has a newer bundle in its channel'
+  );
+}
+
+function findEntry(
+  catalog: { channels: ReadonlyMap<string, readonly ResolverEntry[]> } | undefined,
+  bundle: string,
+) {
+  for (const entries of catalog?.channels.values() ?? []) {
+    const entry = entries.find(({ name }) => name === bundle);
+    if (entry !== undefined) return entry;
   }
   return undefined;
 }
 
-/** Returns where OLM takes an operator with the next catalogs; undefined if they do not have its package. */
-function continueIn(
-  operator: InstalledOperator,
-  later: UpgradePackage | undefined,
-  to: OpenShiftVersion,
-  notes: UpgradeNote[],
-): InstalledOperator | undefined {
-  const version = formatOpenShift(to);
-  if (operator.subscription === '') return operator;
-  if (later === undefined) {
-    notes.push(note('warning', 'no-package', `no catalog of ${version} has package ${operator.package}`));
-    return undefined;
-  }
-  const isAny = operator.channel === '';
-  const own = isAny ? [...later.channels.values()].flat() : later.channels.get(operator.channel);
-  if (own !== undefined && continuesIn(own, operator)) {
-    const last = followChannel(own, operator).at(-1);
-    return last === undefined ? operator : moveTo(operator, last.entry, operator.channel);
-  }
-  const other = orderChannels(later, operator.channel).find((channel) =>
-    continuesIn(later.channels.get(channel) ?? [], operator),
-  );
-  const problem =
-    own === undefined
-      ? `no channel ${operator.channel} in the catalogs of ${version}`
-      : `channel ${operator.channel} of ${version} does not lead on from ${operator.csv}`;
-  if (other === undefined) {
-    notes.push(note('warning', 'no-channel', problem));
-    return operator;
-  }
-  notes.push(note('warning', 'change-channel', `${problem}: change it to ${other} after the update`));
-  const last = followChannel(later.channels.get(other) ?? [], operator).at(-1);
-  return last === undefined ? { ...operator, channel: other } : moveTo(operator, last.entry, other);
-}
-
-/** Finds APIs in the objects of a bundle that the Kubernetes of the next version has no more. */
-function findRemovedApis(entry: ResolverEntry, to: OpenShiftVersion): UpgradeNote[] {
-  const minor = getKubernetesMinor(to);
-  if (minor === undefined) return [];
-  const found = new Set<string>();
-  for (const object of entry.objects) {
-    const [apiVersion, kind] = [getText(object, 'apiVersion'), getText(object, 'kind')];
-    const removed = removedApis.find(
-      ([removedVersion, kinds]) => removedVersion === apiVersion && kinds.split(' ').includes(kind),
-    );
-    if (removed !== undefined && Number(removed[2].split('.')[1]) <= minor)
-      found.add(`${kind} of ${apiVersion}, removed in Kubernetes ${removed[2]}`);
-  }
-  return [...found].map((text) => note('error', 'removed-api', `${entry.name} contains ${text}`));
-}
-
-/** Finds an end of support in the lifecycle that the next catalogs give. */
-function findSupportEnd(
-  { versionText, csv }: InstalledOperator,
-  later: UpgradePackage | undefined,
-  to: OpenShiftVersion,
-  today: string,
-): UpgradeNote[] {
-  const minor = versionText.split('.').slice(0, 2).join('.');
-  const lifecycle = later?.lifecycle?.versions.find(({ name }) => name === minor);
-  if (lifecycle === undefined) return [];
-  const notes: UpgradeNote[] = [];
-  const platform = lifecycle.platforms.find(({ name }) => /openshift/i.test(name));
-  const target = formatOpenShift(to);
-  if (platform !== undefined && !platform.versions.includes(target))
-    notes.push(note('warning', 'unsupported-platform', `${csv} is not supported on OpenShift ${target}`));
-  const end = lifecycle.phases
-    .flatMap(({ endDate }) => endDate ?? [])
-    .sort()
-    .at(-1);
-  if (end !== undefined && end < today)
-    notes.push(note('warning', 'end-of-support', `support of ${minor} ended on ${end}`));
-  return notes;
+function toPosition({ channel, csv, versionText }: InstalledOperator, catalog = ''): ChannelPosition {
+  return { catalog, channel, bundle: csv, version: versionText };
 }

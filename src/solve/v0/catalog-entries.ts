@@ -1,3 +1,5 @@
+import { type RemovedApi, findRemovedApi } from '../../bundle/plain/object-warnings.js';
+import type { DecodedBlob } from '../../catalog/blob.js';
 import { compareBytes } from '../../core/order.js';
 import { maxOpenShiftProperty } from '../../core/openshift-version.js';
 import { parseRange, parseTolerantVersion, tryParse } from '../../core/semver.js';
@@ -22,15 +24,13 @@ interface SharedBundle extends BundleProperties {
   manifests: InlineManifests | undefined;
   installModes: readonly string[] | undefined;
   maxOpenShift: readonly string[];
-  objects: readonly unknown[];
+  removedApis: readonly RemovedApi[];
 }
 
-/** Part of a catalog that is collected. */
+/** What is read of bundles in addition. */
 interface EntriesOptions {
-  /** Default all. */
-  packages?: ReadonlySet<string>;
-  /** Keeps the objects of bundles with an image too. */
-  keepsObjects?: boolean;
+  /** Packages whose objects are searched for removed APIs; default none. */
+  searched?: ReadonlySet<string>;
 }
 
 /** Collects blobs of a catalog and returns the entries that the resolver gets from its server. */
@@ -44,18 +44,23 @@ export class CatalogEntries {
     this.#options = options;
   }
 
+  /** Adds a blob; those without entries are ignored. */
+  add(decoded: DecodedBlob): void {
+    if (decoded.kind === 'package') this.addPackage(decoded.blob);
+    else if (decoded.kind === 'channel') this.addChannel(decoded.blob);
+    else if (decoded.kind === 'bundle') this.addBundle(decoded.blob);
+  }
+
   addPackage({ name, defaultChannel }: PackageBlob): void {
     this.#defaultChannels.set(name, defaultChannel);
   }
 
   addChannel({ package: packageName, name, entries }: ChannelBlob): void {
-    if (!this.#has(packageName)) return;
     this.#channels.push({ package: packageName, name, entries });
   }
 
   /** Adds a bundle. One without exactly one package, or with an invalid requirement, is left out, as OLM does. */
   addBundle(blob: BundleBlob): void {
-    if (!this.#has(blob.package)) return;
     const properties: RuleProperty[] = [];
     for (const { type, value } of blob.properties) {
       if (type === propertyTypes.bundleObject || type === propertyTypes.csvMetadata) continue;
@@ -70,15 +75,16 @@ export class CatalogEntries {
       versionText,
       manifests: blob.image === '' ? readManifests(blob) : undefined,
       installModes: readInstallModes(blob),
-      objects: this.#options.keepsObjects === true ? readManifests(blob).objects : [],
+      removedApis: this.#options.searched?.has(blob.package) === true ? readRemovedApis(blob) : [],
       maxOpenShift: blob.properties.flatMap(({ type, value }) =>
         type === maxOpenShiftProperty ? [encodeGoJson(value)] : [],
       ),
     });
   }
 
-  #has(packageName: string): boolean {
-    return this.#options.packages?.has(packageName) !== false;
+  /** Returns the names of the packages that have channels. */
+  listPackages(): string[] {
+    return [...new Set(this.#channels.map((channel) => channel.package))];
   }
 
   /** Returns the default channel of a package; undefined for an unknown package. */
@@ -139,6 +145,12 @@ function readInstallModes({ properties }: BundleBlob): string[] | undefined {
   return getObjects({ modes }, 'modes')
     .filter((mode) => mode['supported'] === true)
     .map((mode) => getText(mode, 'type'));
+}
+
+function readRemovedApis(blob: BundleBlob): RemovedApi[] {
+  return readManifests(blob).objects.flatMap(
+    (object) => findRemovedApi(getText(object, 'apiVersion'), getText(object, 'kind')) ?? [],
+  );
 }
 
 function readManifests({ properties }: BundleBlob): InlineManifests {

@@ -208,7 +208,7 @@ export function listExisting(state: NamespaceState): ResolverEntry[] {
       manifests: undefined,
       installModes: undefined,
       maxOpenShift: [],
-      objects: [],
+      removedApis: [],
       isSubscribed: subscriptions.some(({ installedCsv }) => installedCsv === csv.name),
     });
   }

@@ -1,4 +1,5 @@
 import type { Version, VersionRange } from '../../core/semver.js';
+import type { RemovedApi } from '../../bundle/plain/object-warnings.js';
 import type { RuleProperty } from '../../model/property-rule.js';
 import type { ApiName } from '../../model/csv.js';
 
@@ -40,8 +41,8 @@ export interface ResolverEntry extends BundleProperties {
   versionText: string;
   /** Manifests of a bundle that a catalog contains; undefined for one with an image. */
   manifests: InlineManifests | undefined;
-  /** Objects of the bundle, if the catalog has them and they were asked for. */
-  objects: readonly unknown[];
+  /** APIs of its objects that some Kubernetes removed, if the catalog has the objects and these were read. */
+  removedApis: readonly RemovedApi[];
   /** Values of `olm.maxOpenShiftVersion` properties as JSON text. */
   maxOpenShift: readonly string[];
   /** Supported install modes; undefined if the catalog does not have them. */

@@ -74,6 +74,8 @@ export {
   renderDeployments,
   type RenderDeploymentsOptions,
 } from './api/deployment/render-deployments.js';
+export { renderPackage, type RenderPackageRequest } from './api/deployment/render-package.js';
+export type { DeployedBundle, ResolveDocumentsOptions } from './api/deployment/resolve-documents.js';
 export {
   type AppliedDeployment,
   applyDeployment,
@@ -96,6 +98,7 @@ export {
 export { pruneDeployments } from './api/deployment/prune-deployments.js';
 export {
   type DeploymentHistory,
+  findInstalledBundle,
   readDeploymentHistory,
   rollBackDeployment,
   type RollBackDeploymentOptions,

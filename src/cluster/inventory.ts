@@ -40,6 +40,7 @@ export interface Revision {
   /** Reason of a failure. */
   reason?: string;
   packageName?: string;
+  bundleName?: string;
   version?: string;
   /** Hash of the render when it was approved. */
   hash: string;
@@ -361,6 +362,7 @@ const revisionKeys = [
   'result',
   'reason',
   'packageName',
+  'bundleName',
   'version',
   'hash',
   'pins',
@@ -369,7 +371,7 @@ const revisionKeys = [
 ] as const;
 
 function readRevision(field: Field<never>): Revision {
-  const { revision, time, result, reason, packageName, version, hash, pins, rollbackTo, render } =
+  const { revision, time, result, reason, packageName, bundleName, version, hash, pins, rollbackTo, render } =
     field.object(revisionKeys, foreign);
   return {
     revision: revision.integer(1, Number.MAX_SAFE_INTEGER),
@@ -377,6 +379,7 @@ function readRevision(field: Field<never>): Revision {
     result: result.choice(['applied', 'failed']),
     ...(reason.isPresent && { reason: reason.anyText(Infinity) }),
     ...(packageName.isPresent && { packageName: packageName.anyText() }),
+    ...(bundleName.isPresent && { bundleName: bundleName.anyText() }),
     ...(version.isPresent && { version: version.anyText() }),
     hash: hash.anyText(),
     pins: pins.optionalList().map(readPin),

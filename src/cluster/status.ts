@@ -141,7 +141,7 @@ export function toStatusObject(status: DeploymentStatus): JsonObject {
       conditions: conditions.map((condition) => ({ ...condition })),
       ...(current !== undefined && {
         install: {
-          bundle: { name: current.packageName ?? name, version: current.version ?? '' },
+          bundle: { name: current.bundleName ?? current.packageName ?? name, version: current.version ?? '' },
           revision: current.revision,
           time: current.time,
           sources: current.pins.map(({ type, ref, content }) => ({ type, ref, content })),

@@ -24,16 +24,17 @@ function scriptOf(text: string): string {
 }
 
 describe('docs/deployments.md', () => {
-  it('has blocks that run one after another', { timeout: 300_000 }, () => {
+  it('has blocks that run one after another', { timeout: 300_000 }, async () => {
     const bin = path.join(sandbox.temporary, 'kubectl-bin');
     mkdirSync(bin);
     symlinkSync(inject('kubectl'), path.join(bin, 'kubectl'));
     const environment = sandbox.environment({ ...world.environment(), KUBECONFIG: inject('kubeconfig') });
     const page = readFileSync(path.join(projectRoot, 'docs/deployments.md'), 'utf8');
+    const cwd = await world.copy();
     const script = path.join(sandbox.work, 'page.sh');
     writeFileSync(script, `set -ex -o pipefail\n${world.localize(scriptOf(page))}`);
     const { status, stdout, stderr } = spawnSync('bash', [script], {
-      cwd: sandbox.work,
+      cwd,
       env: { ...environment, PATH: `${bin}:${environment['PATH'] ?? process.env['PATH'] ?? ''}` },
       encoding: 'utf8',
       stdio: ['ignore', 'pipe', 'pipe'],

@@ -334,7 +334,7 @@ describe('opmate bundle deployment', () => {
   });
 
   it.each([
-    [['render'], '--file: missing'],
+    [['render'], '--file or <package>: missing'],
     [['render', '-f', 'a', '-f', 'a'], 'named twice'],
     [['diff', '-f', 'a'], '--against: missing'],
     [['render', '-f', 'a', '--update-lock'], 'needs --lock'],

@@ -102,13 +102,6 @@ describe('opmate bundle deployment create', () => {
     expect([code, stderr]).toEqual([2, expect.stringContaining('needs the name of its CatalogSource')]);
   });
 
-  it('writes a BundleDeployment that opmate renders', async () => {
-    const { stdout } = await create('--catalog', 'catalog', '--kind', 'BundleDeployment');
-    expect(load(stdout)).toMatchObject({
-      spec: { installNamespace: 'demo', sources: [{ image: { ref: 'registry.example.com/widget:v1.1.0' } }] },
-    });
-  });
-
   it('writes a Helm chart with the same documents', async () => {
     const args = ['--catalog', 'catalog', '--config', 'config.yaml'];
     const { stdout: direct } = await create(...args);

@@ -60,7 +60,7 @@ describe('a document', () => {
     expect({ code, stderr }).toEqual({
       code: 3,
       stderr:
-        'error: empty.yaml: no deployment\n  hint: add a BundleDeployment, or specify another file with -f\n',
+        'error: empty.yaml: no deployment\n  hint: add a ClusterExtension, Subscription or BundleDeployment\n',
     });
   });
 });

@@ -61,3 +61,14 @@ function findInstalled(
     hint: `set its version: --installed ${name}@VERSION`,
   });
 }
+
+/** Returns the reasons for a chosen bundle, one per line. */
+export function describeChoice(resolution: Resolution, chosen: NonNullable<Resolution['chosen']>): string[] {
+  const channels = chosen.channels.length === 0 ? '' : `, in channel ${chosen.channels.join(', ')}`;
+  return [
+    `${chosen.name}${channels}, from catalog ${chosen.catalog}`,
+    `image ${chosen.image}`,
+    resolution.reason,
+    ...resolution.deprecations.map(({ kind, name, message }) => `deprecated ${kind} ${name}: ${message}`),
+  ].filter((line) => line !== '');
+}

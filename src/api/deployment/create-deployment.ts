@@ -17,8 +17,11 @@ import { fillDirectory } from '../../files/fill-directory.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { writeNewFile } from '../../files/write-new-file.js';
 import type { Resolution } from '../../graph/resolve.js';
+import { digestOfImage } from '../../source/drivers/image.js';
+import { parseImageReference } from '../../source/parse-place.js';
+import { pinReference } from '../../source/place.js';
 import type { Session } from '../../source/session.js';
-import { resolveBundle } from '../bundle/resolve-bundle.js';
+import { describeChoice, resolveBundle, type ResolveBundleRequest } from '../bundle/resolve-bundle.js';
 import type { NamedCatalog } from '../named-catalogs.js';
 import { createClusterObjectSet } from './create-object-set.js';
 import { validateOlmObject } from './validate-object.js';
@@ -33,6 +36,8 @@ export interface CreateDeploymentRequest {
   /** Version range; empty for any. */
   versionRange?: string | undefined;
   channels?: readonly string[] | undefined;
+  /** Installed bundle, which limits the choice to its upgrades. */
+  installed?: ResolveBundleRequest['installed'];
   /** Catalog of the cluster; its name is that of the chosen catalog if the catalogs have names. */
   catalogNamespace?: string | undefined;
   /** Write the name of the chosen catalog. */
@@ -55,16 +60,16 @@ export interface CreatedDeployment {
 
 /**
  * Resolves the bundle of a package as OLM v1 does, and creates the documents that install it: a ClusterExtension, a
- * Subscription with its OperatorGroup, or a BundleDeployment. Throws OpmateError.
+ * Subscription with its OperatorGroup, or a BundleDeployment, whose image is resolved to its digest. Throws OpmateError.
  */
 export async function createDeployment(
   request: CreateDeploymentRequest,
   catalogs: readonly NamedCatalog[],
   session: Session,
 ): Promise<CreatedDeployment> {
-  const { packageName, versionRange = '', channels = [] } = request;
+  const { packageName, versionRange = '', channels = [], installed } = request;
   const { resolution } = await resolveBundle(
-    { packageName, versionRange, channels, policy: 'catalog-provided' },
+    { packageName, versionRange, channels, installed, policy: 'catalog-provided' },
     catalogs,
     session,
   );
@@ -73,12 +78,13 @@ export async function createDeployment(
     return { resolution, documents: [], comments: [], findings: [] };
   }
   const { kind, name = packageName, namespace, catalogNamespace = 'olm', namesCatalog = false } = request;
+  const image = kind === 'BundleDeployment' ? await pinImage(chosen.image, session) : chosen.image;
   const deployment: NewDeployment = {
     kind,
     name,
     namespace,
     packageName,
-    bundle: { name: chosen.name, version: chosen.version, image: chosen.image },
+    bundle: { name: chosen.name, version: chosen.version, image },
     // A Subscription has exactly one channel.
     channels: kind === 'Subscription' ? chosen.channels.slice(0, 1) : channels,
     catalog: { name: namesCatalog ? chosen.catalog : '', namespace: catalogNamespace },
@@ -89,19 +95,14 @@ export async function createDeployment(
     resolution,
     deployment,
     documents,
-    comments: describeChoice(resolution, chosen),
+    comments: describeChoice(resolution, { ...chosen, image }),
     findings: documents.flatMap(findFaults),
   };
 }
 
-function describeChoice(resolution: Resolution, chosen: NonNullable<Resolution['chosen']>): string[] {
-  const channels = chosen.channels.length === 0 ? '' : `, in channel ${chosen.channels.join(', ')}`;
-  return [
-    `${chosen.name}${channels}, from catalog ${chosen.catalog}`,
-    `image ${chosen.image}`,
-    resolution.reason,
-    ...resolution.deprecations.map(({ kind, name, message }) => `deprecated ${kind} ${name}: ${message}`),
-  ].filter((line) => line !== '');
+async function pinImage(image: string, session: Session): Promise<string> {
+  const reference = parseImageReference(image);
+  return pinReference(reference, await digestOfImage(reference, session)).text;
 }
 
 /** Returns the findings of the API server on a document of OLM v1. */

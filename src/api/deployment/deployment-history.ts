@@ -13,6 +13,7 @@ import { hashOfObjects } from '../../cluster/documents/render-deployments.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type AppliedDeployment, type ApplyDeploymentOptions, applyRender } from './apply-deployment.js';
 import type { Cluster } from './cluster.js';
+import type { DeployedBundle } from './resolve-documents.js';
 
 /** Revisions of a deployment on a cluster. */
 export interface DeploymentHistory extends DeploymentInventory {
@@ -39,6 +40,16 @@ export async function readDeploymentHistory(
   return { ...inventory, current: currentRevision(inventory) };
 }
 
+/** Returns the bundle of a deployment that is on the cluster; undefined for none, and for other formats. */
+export async function findInstalledBundle(
+  place: InventoryPlace,
+  { kubectl }: Cluster,
+): Promise<DeployedBundle | undefined> {
+  const { inventory } = await readInventory(kubectl, place);
+  const { bundleName: name, version = '' } = currentRevision(inventory) ?? {};
+  return name === undefined ? undefined : { name, version };
+}
+
 /** Options of `rollBackDeployment`. */
 export interface RollBackDeploymentOptions extends ApplyDeploymentOptions {
   /** Default the last one whose render differs from the current one. */
@@ -56,7 +67,11 @@ export async function rollBackDeployment(
 ): Promise<AppliedDeployment> {
   const { name, namespace } = place;
   const history = await readDeploymentHistory(place, cluster);
-  const { revision, packageName, version, hash, pins, render } = getTarget(name, history, toRevision);
+  const { revision, packageName, bundleName, version, hash, pins, render } = getTarget(
+    name,
+    history,
+    toRevision,
+  );
   const objects = await loadRender(cluster.kubectl, place, render);
   if ((await hashOfObjects(objects, cluster.session)) !== hash) {
     throw new OpmateError('DIGEST', `${name}: stored objects differ from those of revision ${revision}`, {
@@ -66,6 +81,7 @@ export async function rollBackDeployment(
   const deployment: Applicable = {
     ...{ name, installNamespace: namespace, objects, pins, hash },
     ...(packageName !== undefined && { packageName }),
+    ...(bundleName !== undefined && { bundleName }),
     ...(version !== undefined && { version }),
   };
   return applyRender(deployment, cluster, { ...options, rollbackTo: revision });

@@ -2,7 +2,8 @@ import { stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { BundleFile } from '../../bundle/read.js';
 import { createFault } from '../../core/diagnostic.js';
-import { type Documents, readDeploymentDocuments } from '../../cluster/documents/deployment-documents.js';
+import { readDeploymentDocuments } from '../../cluster/documents/deployment-documents.js';
+import type { Documents } from '../../cluster/documents/document-types.js';
 import {
   type RenderSettings,
   type RenderedDeployment,
@@ -18,9 +19,10 @@ import { type ContentLock, type PinOptions, openContentLock } from '../../source
 import { readSecrets } from '../../source/secrets.js';
 import type { Session } from '../../source/session.js';
 import { openStore } from '../bundle/bundle-sources.js';
+import { type ResolveDocumentsOptions, resolveDocuments } from './resolve-documents.js';
 
 /** Options of `renderDeployments`. */
-export interface RenderDeploymentsOptions extends RenderSettings, PinOptions {
+export interface RenderDeploymentsOptions extends RenderSettings, PinOptions, ResolveDocumentsOptions {
   /** Directory with manifests of referenced Secrets. */
   secrets?: string | undefined;
   /** Directory with manifests of referenced ConfigMaps. */
@@ -34,7 +36,8 @@ export type DeploymentFile = string | { name: string; content: Buffer };
 const maxFiles = 1000;
 
 /**
- * Renders the BundleDeployments, Bundles and BundleInstances of files to the objects that they install, sorted by
+ * Renders the deployments of files to the objects that they install: BundleDeployments, Bundles and BundleInstances,
+ * ClusterExtensions, and Subscriptions with their OperatorGroup, whose bundles are resolved in catalogs. They are sorted by
  * namespace and name, each with its findings; findings about no single deployment are with the first. Throws OpmateError
  * for sources that cannot be read.
  */
@@ -51,6 +54,7 @@ export async function renderDeployments(
     );
   }
   const documents = readDeploymentDocuments(inputs);
+  documents.deployments = await resolveDocuments(documents, session, options);
   const input = files.find((file) => typeof file !== 'string');
   const hasInput = input !== undefined && documents.configMaps.length > 0;
   const rendered = hasInput
@@ -66,7 +70,7 @@ export async function renderDeployments(
   if (first === undefined) {
     if (findings.length === 0) {
       const subject = inputs.map(({ name }) => name).join(', ');
-      const hint = 'add a BundleDeployment, or specify another file with -f';
+      const hint = 'add a ClusterExtension, Subscription or BundleDeployment';
       findings.push(createFault('no-deployment', 'no deployment', { subject, hint }));
     }
     return [{ ...emptyDeployment, findings, warnings }];
@@ -101,7 +105,7 @@ async function render(
 }
 
 /** Placeholder for documents without a deployment. */
-const emptyDeployment = {
+export const emptyDeployment = {
   name: '',
   namespace: '',
   installNamespace: '',

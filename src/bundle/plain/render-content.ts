@@ -26,6 +26,8 @@ export interface RenderContentOptions extends ProgramOptions {
 export interface RenderedContent extends PlainManifests {
   packageName?: string;
   version?: string;
+  /** Name of the ClusterServiceVersion. */
+  bundleName?: string;
   /** Clouds of which the operator requests credentials. */
   clouds?: readonly string[];
   /** Empty if objects keep their own namespaces. */
@@ -113,7 +115,7 @@ async function renderRegistryV1(
     warnings,
     installNamespace,
     ...(clouds.length > 0 && { clouds }),
-    ...(bundle !== undefined && { packageName: bundle.packageName }),
+    ...(bundle !== undefined && { packageName: bundle.packageName, bundleName: bundle.csvManifest.name }),
     ...(typeof version === 'string' && version !== '' && { version }),
   };
 }

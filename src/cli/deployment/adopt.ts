@@ -5,8 +5,15 @@ import type { AdoptionSource } from '../../cluster/apply/plan-types.js';
 import { UsageError } from '../../core/errors.js';
 import { exitCodes } from '../exit-codes.js';
 import { areSound, printApplied, readApproval, readCluster, readPlanOptions, readWait } from './approval.js';
-import { approvalFlags, dataOutput, deploymentFlags, planFlags, waitFlags } from './flags.js';
-import { renderDeploymentFile } from './input.js';
+import {
+  approvalFlags,
+  dataOutput,
+  deploymentFlags,
+  planFlags,
+  waitFlags,
+  packageArgument,
+} from './flags.js';
+import { renderInput } from './input.js';
 
 const kinds = ['deployment', 'kubectl', 'helm', 'olm'] as const;
 
@@ -30,6 +37,7 @@ export const command = defineCommand({
     'Objects of the render change owner: of another deployment, of kubectl, of a Helm release, or of a ' +
     'ClusterServiceVersion of OLM v0. The plan lists them, the records of the present owner to delete, and its ' +
     'objects that are not part of the deployment.',
+  arguments: [packageArgument],
   flags: {
     ...deploymentFlags,
     ...planFlags,
@@ -46,7 +54,18 @@ export const command = defineCommand({
     }),
     output: dataOutput,
   },
-  commonFlags: ['file', 'from', 'yes', 'approve', 'wait', 'timeout', 'kubeconfig', 'context', 'output'],
+  commonFlags: [
+    'file',
+    'catalog',
+    'from',
+    'yes',
+    'approve',
+    'wait',
+    'timeout',
+    'kubeconfig',
+    'context',
+    'output',
+  ],
   examples: {
     'Adopt objects that kubectl has applied': 'opmate deployment adopt -f deployment.yaml --from kubectl',
     'Adopt the objects of a Helm release':
@@ -56,10 +75,10 @@ export const command = defineCommand({
     'Adopt an operator that OLM v0 has installed':
       'opmate deployment adopt -f deployment.yaml --from olm:demo/demo.v1.2.0',
   },
-  async runInSession({ context, options, session }) {
+  async runInSession({ context, args: [packageName], options, session }) {
     const { output, from } = options;
     const cluster = readCluster(options, session);
-    const deployments = await renderDeploymentFile(context, session, options);
+    const deployments = await renderInput(context, session, { options, packageName, cluster });
     if (!(await areSound(context, session, deployments))) return exitCodes.findings;
     let code: number = exitCodes.done;
     for (const deployment of deployments) {
@@ -67,7 +86,7 @@ export const command = defineCommand({
         ...readPlanOptions(options),
         ...readApproval(context, options, session, output),
         adopt: from,
-        waitMs: readWait(options, context),
+        waitMs: readWait(options, context, deployment),
       });
       const made = await printApplied(context, deployment.name, applied, session, output);
       code = code === exitCodes.done ? made : code;

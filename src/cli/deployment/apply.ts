@@ -13,16 +13,18 @@ import { printable } from '../printable.js';
 import type { CommandSession } from '../session.js';
 import { areSound, printApplied, readApproval, readCluster, readPlanOptions, readWait } from './approval.js';
 import { printDeleted, readDeletionApproval } from './deletion.js';
-import { applyFlags } from './flags.js';
-import { renderDeploymentFile } from './input.js';
+import { applyFlags, packageArgument } from './flags.js';
+import { renderInput } from './input.js';
 import { pausedText } from './plan-text.js';
 
 /** `opmate deployment apply`; on findings, nothing is changed and the exit code is 3. */
 export const command = defineCommand({
   summary: 'render deployments, and apply them to a cluster with kubectl',
+  arguments: [packageArgument],
   flags: applyFlags,
   commonFlags: [
     'file',
+    'catalog',
     'installNamespace',
     'yes',
     'approve',
@@ -32,26 +34,26 @@ export const command = defineCommand({
     'takeOver',
     'prune',
     'kubeconfig',
-    'context',
     'output',
   ],
   examples: {
     'Show the changes, ask for confirmation, and apply them': 'opmate deployment apply -f deployment.yaml',
+    'Install a package of a catalog': 'opmate deployment apply demo --catalog ./catalog -n demo',
     'Apply and wait until all objects are ready':
       'opmate deployment apply -f deployment.yaml --yes --timeout 5m',
     'Keep the cluster in sync with the documents': 'opmate deployment apply -f deployment.yaml --watch --yes',
   },
-  async runInSession({ context, options, session }) {
+  async runInSession({ context, args: [packageName], options, session }) {
     const { prune } = options;
     if (prune !== undefined && labelValueFaults(prune).length > 0)
       throw invalidValue('--prune', prune, 'not a label value');
     const cluster = readCluster(options, session);
     if (options.watch) {
       const { watchFiles } = await import('./watch-files.js');
-      await watchFiles(context, cluster, options, session);
+      await watchFiles(context, session, { cluster, packageName, options });
       return exitCodes.done;
     }
-    const deployments = await renderDeploymentFile(context, session, options);
+    const deployments = await renderInput(context, session, { options, packageName, cluster });
     if (!(await areSound(context, session, deployments))) return exitCodes.findings;
     let code: number = exitCodes.done;
     for (const deployment of deployments) {
@@ -81,7 +83,7 @@ async function applyOne(
     ...readPlanOptions(options),
     ...readApproval(context, options, session, output),
     ...(set !== undefined && { set }),
-    waitMs: readWait(options, context),
+    waitMs: readWait(options, context, deployment),
     onProgress: (unready) =>
       session.logger.log('info', `${deployment.name}: waiting`, { notReady: unready.length }),
   });

@@ -122,13 +122,18 @@ export async function writePlan(
   await writeAll(context.stdout, text, signal);
 }
 
-/** Returns the time to wait in milliseconds; undefined for not at all. Terminals wait by default. */
+/**
+ * Returns the time to wait in milliseconds; undefined for not at all. Terminals wait by default; without a time-out, as
+ * long as the document allows.
+ */
 export function readWait(
   { wait, timeout }: FlagValues<typeof waitFlags>,
   { stderr }: CommandContext,
+  { progressDeadlineMinutes: minutes }: Pick<RenderedDeployment, 'progressDeadlineMinutes'> = {},
 ): number | undefined {
   const isWaiting = wait ?? (timeout !== undefined || stderr.isTTY === true);
-  return isWaiting ? (timeout ?? defaultTimeoutMs) : undefined;
+  const allowedMs = minutes === undefined ? defaultTimeoutMs : minutes * 60_000;
+  return isWaiting ? (timeout ?? allowedMs) : undefined;
 }
 
 const defaultTimeoutMs = 5 * 60_000;

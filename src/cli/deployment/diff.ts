@@ -1,7 +1,7 @@
 import { defineCommand } from '../command/declaration.js';
 import { text, required } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
-import { deploymentFlags } from './flags.js';
+import { deploymentFlags, packageArgument } from './flags.js';
 import { stat } from 'node:fs/promises';
 import type { PlainObject } from '../../kube/object.js';
 import { readPlainDirectory, readPlainFiles } from '../../bundle/plain/plain-directory.js';
@@ -22,22 +22,23 @@ import { printFindings } from '../bundle/findings.js';
 /** `opmate deployment diff`; exit code 3 for differences. */
 export const command = defineCommand({
   summary: 'show changes in the manifests of deployments; exit with 3 if there are any',
+  arguments: [packageArgument],
   flags: {
     ...deploymentFlags,
     against: required(text('file|directory', 'earlier render to compare with', { group: 'Input' })),
     output: outputFormat(['diff', 'text', 'json', 'yaml'], { default: 'diff' }),
   },
-  commonFlags: ['file', 'against', 'installNamespace', 'config', 'secrets', 'lock', 'output'],
+  commonFlags: ['file', 'catalog', 'against', 'installNamespace', 'config', 'secrets', 'lock', 'output'],
   examples: {
     'Compare with an earlier render': 'opmate deployment diff -f deployment.yaml --against rendered.yaml',
     'Compare with a directory, as data':
       'opmate deployment diff -f deployment.yaml --against ./applied -o json',
   },
-  async runInSession({ context, options, session }) {
+  async runInSession({ context, args: [packageName], options, session }) {
     const { output, against } = options;
     const { signal } = session;
     const older = await readRender(against, session);
-    const newer = await objectsOfDeployments(context, session, options);
+    const newer = await objectsOfDeployments(context, session, { options, packageName });
     if (older.findings.length > 0) await printFindings(context, older.findings);
     if (older.findings.length > 0 || newer === undefined) return exitCodes.findings;
     const changes = diffObjects(older.objects, newer, { signal });

@@ -8,22 +8,42 @@ import {
   parsed,
   repeated,
   required,
+  requiredUnless,
   text,
 } from '../command/flags.js';
+import { argument } from '../command/declaration.js';
 import { duration } from '../command/values.js';
 import { certificateFlags, pinFlags } from '../bundle/content-flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 
+/** Argument of commands that also install a package without a document. */
+export const packageArgument = argument('[package]', 'package of a catalog, in place of documents');
+
 /** Flags for the sources of deployments. */
 export const deploymentFlags = {
-  file: required(
-    repeated('file', 'file with BundleDeployments, or Bundles and BundleInstances; - for stdin', {
+  file: requiredUnless(
+    ['<package>'],
+    repeated('file', 'file with documents of deployments; - for stdin', {
       short: 'f',
       group: 'Input',
+      excludes: ['<package>'],
     }),
   ),
+  ...grouped('Input', {
+    catalog: repeated('catalog', 'catalog: REF or NAME=REF[,priority=N][,labels=KEY=VALUE,…]'),
+  }),
+  ...grouped('Selection', {
+    version: text('range', 'version range of the package; see "opmate help versions"', {
+      needs: '<package>',
+    }),
+    channel: list('name', 'use only these channels of the package (default: all)', { needs: '<package>' }),
+    name: text('name', 'name of the deployment (default: the package)', { needs: '<package>' }),
+  }),
   ...grouped('Cluster', {
-    installNamespace: text('namespace', 'namespace to install operators in; overrides the documents'),
+    installNamespace: text('namespace', 'namespace to install operators in; overrides the documents', {
+      short: 'n',
+      aliases: ['namespace'],
+    }),
     watchNamespace: repeated('namespace', 'namespace to watch (default: as in the documents)'),
   }),
   ...certificateFlags,

@@ -1,4 +1,13 @@
-import { type DeploymentFile, renderDeployments } from '../../api/deployment/render-deployments.js';
+import type { Cluster } from '../../api/deployment/cluster.js';
+import { findInstalledBundle } from '../../api/deployment/deployment-history.js';
+import {
+  type DeploymentFile,
+  type RenderDeploymentsOptions,
+  renderDeployments,
+} from '../../api/deployment/render-deployments.js';
+import { type RenderPackageRequest, renderPackage } from '../../api/deployment/render-package.js';
+import { parseNamedCatalog } from '../../api/named-catalogs.js';
+import { checkPackageName } from '../bundle/resolve-input.js';
 import type { FlagValues } from '../command/flags.js';
 import type { deploymentFlags } from './flags.js';
 import { computeApproval } from '../../cluster/apply/plan-apply.js';
@@ -16,25 +25,52 @@ import { printFindings, logWarnings } from '../bundle/findings.js';
 
 type DeploymentOptions = FlagValues<typeof deploymentFlags>;
 
-/** Renders all deployments in the files of `--file`. Throws OpmateError for an unreadable file. */
-export async function renderDeploymentFile(
+/** Input to render: a package of a catalog, or the files of `--file`. */
+interface DeploymentInput {
+  options: DeploymentOptions;
+  packageName: string | undefined;
+  /** Cluster whose installed bundles are upgraded. */
+  cluster?: Cluster;
+}
+
+/** Renders all deployments of an input. Throws OpmateError for an unreadable file. */
+export async function renderInput(
   context: CommandContext,
   session: CommandSession,
-  options: DeploymentOptions,
+  { options, packageName, cluster }: DeploymentInput,
 ): Promise<RenderedDeployment[]> {
   checkOptions(options);
-  const files: DeploymentFile[] = [];
-  for (const name of options.file) {
-    files.push(name === '-' ? await readNamedInput(name, context) : name);
-  }
   const { certProvider: provider, watchNamespace: watchNamespaces, config: configFile } = options;
   const config = configFile === undefined ? undefined : await readTextInput(configFile, context);
-  const secretHosts = parseSecretHosts(options.secret ?? []);
-  return renderDeployments(files, session, { ...options, provider, watchNamespaces, config, secretHosts });
+  const settings: RenderDeploymentsOptions = {
+    ...options,
+    ...{ provider, watchNamespaces, config },
+    secretHosts: parseSecretHosts(options.secret ?? []),
+    catalogs: (options.catalog ?? []).map(parseNamedCatalog),
+    ...(cluster !== undefined && { findInstalled: (place) => findInstalledBundle(place, cluster) }),
+  };
+  if (packageName !== undefined) return renderPackage(readPackage(packageName, options), session, settings);
+  const files: DeploymentFile[] = [];
+  for (const name of options.file ?? []) {
+    files.push(name === '-' ? await readNamedInput(name, context) : name);
+  }
+  return renderDeployments(files, session, settings);
+}
+
+function readPackage(
+  packageName: string,
+  { catalog = [], installNamespace: namespace, version, channel, name }: DeploymentOptions,
+): RenderPackageRequest {
+  checkPackageName(packageName);
+  if (catalog.length === 0)
+    throw new UsageError('missing --catalog', { hint: 'add --catalog REF, or NAME=REF' });
+  if (namespace === undefined)
+    throw new UsageError('missing --install-namespace', { hint: 'add -n NAMESPACE' });
+  return { packageName, namespace, name, versionRange: version, channels: channel };
 }
 
 function checkOptions(options: DeploymentOptions): void {
-  const { file, config, installNamespace } = options;
+  const { file = [], config, installNamespace } = options;
   const fault = installNamespace === undefined ? undefined : labelFault(installNamespace);
   if (fault !== undefined) {
     throw invalidValue('--install-namespace', installNamespace ?? '', fault);
@@ -48,9 +84,9 @@ function checkOptions(options: DeploymentOptions): void {
 export async function objectsOfDeployments(
   context: CommandContext,
   session: CommandSession,
-  options: DeploymentOptions,
+  input: DeploymentInput,
 ): Promise<PlainObject[] | undefined> {
-  const deployments = await renderDeploymentFile(context, session, options);
+  const deployments = await renderInput(context, session, input);
   const objects = sortObjects(deployments.flatMap((deployment) => [...deployment.objects]));
   const report = new Report();
   const { findings } = report;
@@ -60,7 +96,8 @@ export async function objectsOfDeployments(
     session,
     deployments.flatMap(({ warnings }) => warnings),
   );
-  for (const { name, isPaused, pins, hash, installNamespace } of deployments) {
+  for (const { name, isPaused, pins, hash, installNamespace, choice = [] } of deployments) {
+    for (const line of choice) session.logger.log('info', `${name}: ${line}`);
     if (isPaused) session.logger.log('info', `${name}: is paused, so that nothing would be applied`);
     if (hash === '') continue;
     for (const pin of pins) session.logger.log('info', `${pin.name}: ${pin.ref}`, { content: pin.content });

@@ -37,10 +37,11 @@ const shownChanges: Readonly<Record<ObjectChange, readonly [mark: string, meanin
 /** Returns a plan as text: version, pins, permissions, impacts, changes. */
 export function planText(plan: ApplyPlan, adoption?: Adoption): string {
   const { deployment, place, current, read } = plan;
-  const { name, version, hash, pins, clouds = [] } = deployment;
+  const { name, version, hash, pins, clouds = [], choice = [] } = deployment;
   const { unfinished } = read.inventory;
   const lines = [
     `${name}${version === undefined ? '' : ` ${version}`} in namespace ${place.namespace}`,
+    ...choice.map((line) => `bundle: ${line}`),
     `render: ${hash}`,
     `approval: ${plan.approval}`,
     current === undefined

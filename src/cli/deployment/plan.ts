@@ -5,16 +5,18 @@ import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
 import { printFindings } from '../bundle/findings.js';
 import { areSound, readCluster, readPlanOptions, writePlan } from './approval.js';
-import { dataOutput, deploymentFlags, planFlags } from './flags.js';
-import { renderDeploymentFile } from './input.js';
+import { dataOutput, deploymentFlags, planFlags, packageArgument } from './flags.js';
+import { renderInput } from './input.js';
 import { pausedText } from './plan-text.js';
 
 /** `opmate deployment plan`; exit code 3 for findings and changes. */
 export const command = defineCommand({
   summary: 'show what applying deployments would change; exit with 3 for changes',
+  arguments: [packageArgument],
   flags: { ...deploymentFlags, ...planFlags, output: dataOutput },
   commonFlags: [
     'file',
+    'catalog',
     'installNamespace',
     'heal',
     'takeOver',
@@ -26,12 +28,14 @@ export const command = defineCommand({
   ],
   examples: {
     'Show the changes and their approval hash': 'opmate deployment plan -f deployment.yaml',
+    'Show the changes of installing or upgrading a package':
+      'opmate deployment plan demo --catalog ./catalog -n demo',
     'Print them as data': 'opmate deployment plan -f deployment.yaml -o json',
   },
-  async runInSession({ context, options, session }) {
+  async runInSession({ context, args: [packageName], options, session }) {
     const { output } = options;
     const cluster = readCluster(options, session);
-    const deployments = await renderDeploymentFile(context, session, options);
+    const deployments = await renderInput(context, session, { options, packageName, cluster });
     if (!(await areSound(context, session, deployments))) return exitCodes.findings;
     let hasChanges = false;
     for (const deployment of deployments) {

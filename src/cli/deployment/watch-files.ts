@@ -5,7 +5,7 @@ import { type WatchEvent, watchDeployments } from '../../api/deployment/watch-de
 import { formatDiagnostic } from '../../core/diagnostic.js';
 import { UsageError } from '../../core/errors.js';
 import type { CommandContext } from '../context.js';
-import { renderDeploymentFile } from './input.js';
+import { renderInput } from './input.js';
 import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
 import type { CommandSession } from '../session.js';
@@ -17,15 +17,18 @@ type WatchValues = Omit<FlagValues<typeof applyFlags>, 'watch' | 'wait' | 'timeo
 /** Watches deployments and prints changes until the signal fires. Throws UsageError. */
 export async function watchFiles(
   context: CommandContext,
-  cluster: Cluster,
-  options: WatchValues,
   session: CommandSession,
+  {
+    cluster,
+    packageName,
+    options,
+  }: { cluster: Cluster; packageName: string | undefined; options: WatchValues },
 ): Promise<void> {
   const { interval, file = [], approve } = options;
   if (file.includes('-')) throw new UsageError('--watch: standard input can be read only once');
   /** Last text of each deployment. */
   const reported = new Map<string, string>();
-  await watchDeployments(() => renderDeploymentFile(context, session, options), cluster, {
+  await watchDeployments(() => renderInput(context, session, { options, packageName, cluster }), cluster, {
     ...{ ...readPlanOptions(options), approve, intervalMs: interval },
     async onEvent(event) {
       const key = keyOf(event);

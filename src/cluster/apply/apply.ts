@@ -108,12 +108,13 @@ function idsOf({ changes }: ApplyPlan, wanted: ObjectChange): ObjectId[] {
 }
 
 function createRevision({ read, deployment }: ApplyPlan, { now, rollbackTo }: ApplyOptions): Revision {
-  const { packageName, version, hash, pins } = deployment;
+  const { packageName, bundleName, version, hash, pins } = deployment;
   return {
     revision: Math.max(0, ...read.inventory.revisions.map((item) => item.revision)) + 1,
     time: now().toISOString(),
     result: 'applied',
     ...(packageName !== undefined && { packageName }),
+    ...(bundleName !== undefined && { bundleName }),
     ...(version !== undefined && { version }),
     hash,
     pins: pins.map(({ name, type, ref, content }) => ({ name, type, ref, content })),

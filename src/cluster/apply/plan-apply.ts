@@ -105,7 +105,9 @@ export async function planApply(
   plan.live = live;
   const owned = classifyOwners(objects, live, owner, options);
   findings.push(...owned.findings);
-  if (options.isCrdUpgradeChecked !== false) findings.push(...checkDefinitions(objects, live));
+  const { isCrdUpgradeChecked = true } = deployment;
+  if (isCrdUpgradeChecked && options.isCrdUpgradeChecked !== false)
+    findings.push(...checkDefinitions(objects, live));
   if (findings.length > 0) return plan;
   const { changes, ...compared } = await compareRender(kubectl, plan, {
     existing,

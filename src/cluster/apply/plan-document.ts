@@ -10,14 +10,16 @@ const apiVersion = 'opmate.dev/v1alpha1';
 /** Returns a plan as data, in the form of a Kubernetes object. */
 export function toPlanDocument(plan: ApplyPlan, adoption?: Adoption): JsonObject {
   const { deployment, place, current, isCurrent, changes, omitted, findings, objects, approval } = plan;
-  const { version, packageName, hash, pins } = deployment;
+  const { version, packageName, bundleName, hash, pins, choice } = deployment;
   return asJson({
     apiVersion,
     kind: 'DeploymentPlan',
     metadata: { name: place.name, namespace: place.namespace },
     spec: {
       ...(packageName !== undefined && { package: packageName }),
+      ...(bundleName !== undefined && { bundle: bundleName }),
       ...(version !== undefined && { version }),
+      ...(choice !== undefined && { choice }),
       render: hash,
       approval,
       sources: pins.map(({ type, ref, content }) => ({ type, ref, content })),

@@ -9,7 +9,16 @@ import type { ObjectId } from '../objects.js';
 /** Part of a rendered deployment that is applied. */
 export type Applicable = Pick<
   RenderedDeployment,
-  'name' | 'installNamespace' | 'packageName' | 'version' | 'clouds' | 'objects' | 'hash'
+  | 'name'
+  | 'installNamespace'
+  | 'packageName'
+  | 'bundleName'
+  | 'version'
+  | 'clouds'
+  | 'choice'
+  | 'isCrdUpgradeChecked'
+  | 'objects'
+  | 'hash'
 > & { pins: readonly KeptPin[] };
 
 /** Policy for fields that others have changed since the deployment was applied. */

@@ -11,6 +11,8 @@ import { getOrAdd } from '../../core/groups.js';
 import { compareBytes } from '../../core/order.js';
 import { encodeYaml } from '../../document/yaml.js';
 import { getValue } from '../../document/json-fields.js';
+import type { DeploymentDocument, Documents } from './document-types.js';
+import { isOlmDocument, readOlmDocuments } from './olm-documents.js';
 import {
   type DocumentSource,
   type LineAt,
@@ -18,29 +20,6 @@ import {
   openDeploymentManifest,
   readSource,
 } from './source-fields.js';
-
-/** A deployment as described in its document. */
-export interface DeploymentDocument extends Pick<Report, 'findings' | 'warnings'> {
-  manifest: Manifest;
-  isPaused: boolean;
-  /** Possible formats: one, or several to be detected from the files. */
-  formats: readonly string[];
-  /** Empty if not set. */
-  installNamespace: string;
-  watchNamespaces?: readonly string[];
-  /** Values of a chart as text; an object for other formats. */
-  config?: JsonObject;
-  sources: readonly DocumentSource[];
-}
-
-/** Content of several documents, with findings that do not belong to a single deployment. */
-export interface Documents extends Pick<Report, 'findings' | 'warnings'> {
-  /** Deployments, sorted by namespace and name. */
-  deployments: DeploymentDocument[];
-  /** Other objects, including ConfigMaps and Secrets. */
-  configMaps: Manifest[];
-  secrets: Manifest[];
-}
 
 const group = 'core.rukpak.io';
 const knownVersions = ['v1alpha1', 'v1alpha2'];
@@ -68,8 +47,8 @@ export const detectable = ['registry-v1', 'helm', 'plain'];
 
 /**
  * Reads deployments in all of their forms: BundleDeployment of v1alpha1, v1alpha2 and the proposal, and the older
- * BundleInstance with its Bundle and ProvisionerClass. A lone Bundle is a deployment. Other objects are skipped with
- * a warning. All problems are reported together, with file and line. Throws LimitError.
+ * BundleInstance with its Bundle and ProvisionerClass. A lone Bundle is a deployment. Documents of OLM are read as well,
+ * their bundles yet to be resolved. Other objects are skipped with a warning. All problems are reported together, with file and line. Throws LimitError.
  */
 export function readDeploymentDocuments(files: readonly BundleFile[]): Documents {
   const { manifests, findings: unread } = readManifests(files, { prefix: '', isWritten: true });
@@ -83,6 +62,7 @@ export function readDeploymentDocuments(files: readonly BundleFile[]): Documents
   for (const manifest of manifests) {
     const { apiVersion, kind } = manifest;
     const place = locateIn(manifest, ['kind']);
+    if (isOlmDocument(manifest)) continue;
     if (!isOurs(manifest)) {
       if (configMaps.includes(manifest) || secrets.includes(manifest)) continue;
       if (apiVersion === '' && kinds.includes(kind)) {
@@ -108,11 +88,12 @@ export function readDeploymentDocuments(files: readonly BundleFile[]): Documents
     }
     return unique;
   };
+  const lineAt = formatLines(files);
   const context: Context = {
     bundles: byName('Bundle'),
     classes: byName('ProvisionerClass'),
     used: new Set(),
-    lineAt: formatLines(files),
+    lineAt,
   };
   const deployments = [...ofKind('BundleDeployment'), ...ofKind('BundleInstance')].map((manifest) =>
     readDeployment(manifest, context),
@@ -131,7 +112,9 @@ export function readDeploymentDocuments(files: readonly BundleFile[]): Documents
     ({ manifest: a }, { manifest: b }) =>
       compareBytes(a.namespace, b.namespace) || compareBytes(a.name, b.name),
   );
-  return { ...report, deployments, configMaps, secrets };
+  const { findings, warnings, ...olm } = readOlmDocuments(manifests.filter(isOlmDocument), lineAt);
+  report.add({ findings, warnings });
+  return { ...report, deployments, ...olm, configMaps, secrets };
 }
 
 interface Context {

@@ -37,7 +37,8 @@ import {
 import { ContentFindingsError } from '../../source/content/content-findings.js';
 import type { SourceSession } from '../../source/session.js';
 import { type SecretHosts, type Secrets, getCredentials, secretsIn } from '../../source/secrets.js';
-import { type DeploymentDocument, type Documents, configText, detectable } from './deployment-documents.js';
+import { configText, detectable } from './deployment-documents.js';
+import type { DeploymentDocument, Documents } from './document-types.js';
 import {
   type DocumentSource,
   type SecretReference,
@@ -47,7 +48,10 @@ import {
 import { digestPieces } from '../../core/digest.js';
 
 /** A rendered deployment document. */
-export interface RenderedDeployment extends Pick<RenderedContent, 'packageName' | 'version' | 'clouds'> {
+export interface RenderedDeployment
+  extends
+    Pick<RenderedContent, 'packageName' | 'version' | 'bundleName' | 'clouds'>,
+    Pick<DeploymentDocument, 'isCrdUpgradeChecked' | 'progressDeadlineMinutes' | 'choice'> {
   name: string;
   /** Namespace of the document; empty if not set. */
   namespace: string;
@@ -103,7 +107,7 @@ const systemNamespace = 'rukpak-system';
  * are among its findings. Throws OpmateError for unreadable sources, with the problems of all deployments.
  */
 export async function renderDocuments(
-  { deployments, findings, ...known }: Documents,
+  { deployments, findings, ...known }: Pick<Documents, 'deployments' | 'findings' | 'configMaps' | 'secrets'>,
   session: SourceSession,
   options: RenderOptions,
 ): Promise<RenderedDeployment[]> {
@@ -183,10 +187,17 @@ class Rendering extends Report {
 
   async run(): Promise<RenderedDeployment> {
     const { isPaused, sources, installNamespace: own } = this.#deployment;
+    const { isCrdUpgradeChecked, progressDeadlineMinutes, choice } = this.#deployment;
     const { name, namespace } = this.#manifest;
     const { findings, warnings } = this;
     const installNamespace = this.#installNamespace;
-    const refused = { name, namespace, isPaused, installNamespace, objects: [], pins: [], hash: '' };
+    const described = {
+      ...{ name, namespace, isPaused },
+      ...(isCrdUpgradeChecked !== undefined && { isCrdUpgradeChecked }),
+      ...(progressDeadlineMinutes !== undefined && { progressDeadlineMinutes }),
+      ...(choice !== undefined && { choice }),
+    };
+    const refused = { ...described, installNamespace, objects: [], pins: [], hash: '' };
     if (own !== '' && installNamespace !== own) {
       const problem = `installed in ${quoteGo(installNamespace)} instead of ${quoteGo(own)}`;
       this.#diagnose('warning', ['spec', 'installNamespace'], 'install-namespace', problem);
@@ -217,7 +228,7 @@ class Rendering extends Report {
         rendered === undefined
           ? { ...refused, findings, warnings }
           : {
-              ...{ name, namespace, isPaused, ...rendered, findings, warnings, pins: content.pins },
+              ...{ ...described, ...rendered, findings, warnings, pins: content.pins },
               hash: findings.length > 0 ? '' : await hashOfObjects(rendered.objects, this.#session),
             };
       await content.confirm();

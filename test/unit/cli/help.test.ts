@@ -127,7 +127,7 @@ describe('help', () => {
     for (const { name, flags } of marked) {
       const text = (await helpOf(...name.split(' '), '--help')).replace(/\s+/g, ' ');
       for (const [, { summary, requiredUnless }] of flags.filter(([, item]) => item.isRequired === true)) {
-        expect(text).toContain(`${summary} (required${requiredUnless === undefined ? ')' : ' unless --'}`);
+        expect(text).toContain(`${summary} (required${requiredUnless === undefined ? ')' : ' unless '}`);
       }
     }
     expect((await helpOf('catalog', 'filter', '--help')).replace(/\s+/g, ' ')).toContain(

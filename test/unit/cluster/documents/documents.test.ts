@@ -5,10 +5,10 @@ import { loadAll } from 'js-yaml';
 import { describe, expect, it } from 'vitest';
 import { formatMessage } from '../../../../src/core/diagnostic.js';
 import {
-  type Documents,
   configText,
   readDeploymentDocuments,
 } from '../../../../src/cluster/documents/deployment-documents.js';
+import type { Documents } from '../../../../src/cluster/documents/document-types.js';
 
 const schemaFile = path.resolve(import.meta.dirname, '../../../../schemas/bundle-deployment.schema.json');
 const matches = new Ajv().compile(JSON.parse(await readFile(schemaFile, 'utf8')) as object);

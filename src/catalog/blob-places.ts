@@ -1,4 +1,5 @@
 import { getOrAdd } from '../core/groups.js';
+import { countLeading } from '../core/order.js';
 import { foldFieldName } from '../document/go-json-fold.js';
 
 /** Keys and indexes from a blob to a part of it. */
@@ -17,7 +18,8 @@ export function findBlobLines(text: string, syntax: 'json' | 'yaml'): LinesDownT
   return (path) => {
     if (path.length === 0 && lineBreaks === undefined) return 0;
     lineBreaks ??= findLineBreaks(text);
-    return countBelow(lineBreaks, getOffset(path));
+    const offset = getOffset(path);
+    return countLeading(lineBreaks, (lineBreak) => lineBreak < offset);
   };
 }
 
@@ -26,18 +28,6 @@ function findLineBreaks(text: string): number[] {
   for (let position = text.indexOf('\n'); position >= 0; position = text.indexOf('\n', position + 1))
     starts.push(position);
   return starts;
-}
-
-/** Returns how many of the ascending numbers are below `limit`. */
-function countBelow(numbers: readonly number[], limit: number): number {
-  let low = 0;
-  let high = numbers.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if ((numbers[middle] as number) < limit) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }
 
 /** Part of an object or array that was read. */

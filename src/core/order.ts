@@ -18,6 +18,18 @@ export function compareBytes(a: string, b: string): number {
   return a.length - b.length;
 }
 
+/** Returns how many items precede a point in a sorted list; `precedes` holds for them only. */
+export function countLeading<T>(sorted: readonly T[], precedes: (item: T) => boolean): number {
+  let low = 0;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (precedes(sorted[middle] as T)) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
 /** Returns a copy sorted in byte order. */
 export function sortedByBytes(strings: Iterable<string>): string[] {
   return [...strings].sort(compareBytes);

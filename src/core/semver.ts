@@ -26,6 +26,11 @@ export interface VersionRange {
   contains(version: Version): boolean;
 }
 
+/** Range whose versions depend only on their order to some bounds. */
+export interface ComparedRange extends VersionRange {
+  bounds: readonly Version[];
+}
+
 /** Release of a bundle version: its dot-separated segments, none for an empty release. */
 export type Release = readonly PrereleasePart[];
 
@@ -205,6 +210,12 @@ function compareParts(a: readonly PrereleasePart[], b: readonly PrereleasePart[]
   return Math.sign(a.length - b.length);
 }
 
+/** Condition on the order of a version and a bound. */
+interface Comparison {
+  bound: Version;
+  isInOrder: (order: number) => boolean;
+}
+
 /** Conditions of the operators on the order of a version and the operand. */
 const operators: Readonly<Record<string, (order: number) => boolean>> = {
   '': (order) => order === 0,
@@ -222,16 +233,18 @@ const operators: Readonly<Record<string, (order: number) => boolean>> = {
  * Parses a range: comparisons such as `>=1.2.3`. Those joined by spaces must all hold, of those joined by ` || ` at least
  * one. `x` may replace minor and patch. Throws SemverError.
  */
-export function parseRange(text: string): VersionRange {
+export function parseRange(text: string): ComparedRange {
   const groups = splitGroups(splitTerms(text))
     .map((terms) => terms.flatMap(expandWildcard))
     .map((terms) => terms.map(parseComparison));
   return {
+    bounds: groups.flat().map(({ bound }) => bound),
     contains: (version) =>
       groups.some(
         (group) =>
           // Empty between two `||`; the Go library panics here.
-          group.length > 0 && group.every((holds) => holds(version)),
+          group.length > 0 &&
+          group.every(({ bound, isInOrder }) => isInOrder(compareVersions(version, bound))),
       ),
   };
 }
@@ -277,7 +290,7 @@ function splitOperator(term: string): { operator: string; version: string } {
   return { operator: term.slice(0, position).trim(), version: term.slice(position) };
 }
 
-function parseComparison(term: string): (version: Version) => boolean {
+function parseComparison(term: string): Comparison {
   const { operator, version } = splitOperator(term);
   const whole = quoteGo(operator + version);
   const fault = (what: string): SemverError =>
@@ -285,8 +298,7 @@ function parseComparison(term: string): (version: Version) => boolean {
   const isInOrder = Object.hasOwn(operators, operator) ? operators[operator] : undefined;
   if (isInOrder === undefined) throw fault(`Could not parse comparator ${quoteGo(operator)} in ${whole}`);
   try {
-    const bound = parseVersion(version);
-    return (other) => isInOrder(compareVersions(other, bound));
+    return { bound: parseVersion(version), isInOrder };
   } catch (error) {
     if (!(error instanceof SemverError)) throw error;
     throw fault(`Could not parse version ${quoteGo(version)} in ${whole}: ${error.message}`);

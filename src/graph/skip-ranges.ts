@@ -1,9 +1,11 @@
 import { getMessage } from '../core/errors.js';
-import { type VersionRange, parseRange } from '../core/semver.js';
+import type { Interval } from '../core/interval-trees.js';
+import { countLeading } from '../core/order.js';
+import { type ComparedRange, type Version, compareVersions, parseRange } from '../core/semver.js';
 
 /** A skip range, or why it is invalid in `fault`; neither for empty text. */
 interface SkipRange {
-  range?: VersionRange;
+  range?: ComparedRange;
   fault?: string;
 }
 
@@ -18,7 +20,7 @@ export class SkipRanges {
   }
 
   /** Returns a range; undefined for empty and invalid text: validation reports the latter. */
-  get(text: string): VersionRange | undefined {
+  get(text: string): ComparedRange | undefined {
     return this.read(text).range;
   }
 }
@@ -29,4 +31,24 @@ function parse(text: string): SkipRange {
   } catch (error) {
     return { fault: getMessage(error) };
   }
+}
+
+/** Returns the positions of the versions in a range. `versions` are ascending. */
+export function findIntervals({ bounds, contains }: ComparedRange, versions: readonly Version[]): Interval[] {
+  const cuts = new Set([0, versions.length]);
+  for (const bound of bounds) {
+    cuts.add(countLeading(versions, (version) => compareVersions(version, bound) < 0));
+    cuts.add(countLeading(versions, (version) => compareVersions(version, bound) <= 0));
+  }
+  const sorted = [...cuts].sort((a, b) => a - b);
+  const intervals: Interval[] = [];
+  for (const [index, to] of sorted.entries()) {
+    const from = sorted[index - 1];
+    // Between two cuts, all versions compare alike with every bound.
+    if (from === undefined || !contains(versions[from] as Version)) continue;
+    const last = intervals.at(-1);
+    if (last?.to === from) last.to = to;
+    else intervals.push({ from, to });
+  }
+  return intervals;
 }

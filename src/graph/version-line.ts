@@ -1,4 +1,5 @@
 import type { OpmateError } from '../core/errors.js';
+import { countLeading } from '../core/order.js';
 import { type Version, compareVersions, formatVersion, parseVersion } from '../core/semver.js';
 
 /** A bundle on the chain from the head of a channel to its end. */
@@ -129,14 +130,7 @@ export class VersionLine {
 
   /** Returns the position of the first node with this version or a higher one. */
   #lowerBound(version: Version): number {
-    let low = 0;
-    let high = this.#places.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (compareVersions((this.#places[middle] as Place).version, version) < 0) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+    return countLeading(this.#places, (place) => compareVersions(place.version, version) < 0);
   }
 
   #insert(position: number, place: Place): void {

@@ -9,7 +9,8 @@ import { notFound } from '../core/suggest.js';
 import { formatBundleVersion, parseBundleVersion } from '../graph/bundle-version.js';
 import { type ChannelGraph, describeGraphFault, readGraph } from '../graph/channel-graph.js';
 import type { PackageBundle } from '../graph/resolve-content.js';
-import { UpgradeGraph, longestPath, findReadableVersion, shortestPath } from '../graph/upgrade-graph.js';
+import { UpgradeGraph, findReadableVersion } from '../graph/upgrade-graph.js';
+import { longestPath, shortestPath } from '../graph/upgrade-paths.js';
 import { type ChannelEntry, schemas } from '../model/declarative-config.js';
 import type {
   ChannelLayout,

@@ -17,11 +17,10 @@ import {
   type UpgradeEdge,
   type UpgradeFrom,
   UpgradeGraph,
-  longestPath,
   findReadableVersion,
-  shortestPath,
   findStream,
 } from '../../graph/upgrade-graph.js';
+import { longestPath, shortestPath } from '../../graph/upgrade-paths.js';
 import type { Session } from '../../source/session.js';
 import { type NamedCatalog, readNamedCatalog } from '../named-catalogs.js';
 

@@ -1,5 +1,6 @@
 import { pushTo } from '../../core/groups.js';
 import { quoteGo } from '../../document/go-json.js';
+import { countLeading } from '../../core/order.js';
 import { listNames } from '../../core/suggest.js';
 import type { Version } from '../../core/semver.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
@@ -56,13 +57,11 @@ export class ChannelWays {
       const rank = ranks.get(text);
       if (rank === undefined || seen.has(text)) return;
       seen.add(text);
-      let [low, high] = [0, open.length];
-      while (low < high) {
-        const middle = (low + high) >> 1;
-        if ((open[middle] as number) > rank) low = middle + 1;
-        else high = middle;
-      }
-      open.splice(low, 0, rank);
+      open.splice(
+        countLeading(open, (other) => other > rank),
+        0,
+        rank,
+      );
     };
     for (const first of [this.head ?? '', ...ranked]) {
       name(first);

@@ -120,6 +120,16 @@ const misspelled = (count) =>
     .map(line)
     .join('');
 
+/** A package with a channel of one entry per bundle. */
+const channels = (count) =>
+  [
+    { ...packageBlob, defaultChannel: 'c0' },
+    ...numbers(count).map((i) => ({ ...channel([{ name: `p.v0.0.${i}` }]), name: `c${i}` })),
+    ...numbers(count).map(bundle),
+  ]
+    .map(line)
+    .join('');
+
 const catalogName = 'catalog.yaml';
 
 /** Catalogs by their size, and what reads or checks them; commands may end with findings. */
@@ -230,6 +240,24 @@ const cases = [
     commands: [['bundle', 'resolve', 'p', '--catalog', '{input}', '--installed', 'p.v0.0.0']],
   },
   {
+    name: 'skip range in every entry',
+    count: 6_000,
+    make: healthy,
+    commands: [
+      ['view', '{input}', '--export', '{output}'],
+      ['bundle', 'successors', 'p', 'p.v0.0.0', '--catalog', '{input}'],
+    ],
+  },
+  {
+    name: 'many channels',
+    count: 6_000,
+    make: channels,
+    commands: [
+      ['view', '{input}', '--export', '{output}'],
+      ['bundle', 'successors', 'p', 'p.v0.0.0', '--catalog', '{input}'],
+    ],
+  },
+  {
     name: 'packages that require each other',
     count: 3_000,
     make: needy,
@@ -273,6 +301,7 @@ function time(args, codes) {
 
 export async function run() {
   const work = mkdtempSync(path.join(tmpdir(), 'opmate-bench-'));
+  const output = path.join(work, 'output');
   let good = true;
   try {
     for (const [index, { name, count, make, commands, file: given = catalogName }] of cases.entries()) {
@@ -286,7 +315,7 @@ export async function run() {
       for (const command of commands) {
         const argsFor = (input) =>
           command.some((word) => word.includes('{input}'))
-            ? command.map((word) => word.replace('{input}', input))
+            ? command.map((word) => word.replace('{input}', input).replace('{output}', output))
             : [...command.map((word) => (word === '{catalog}' ? input : word)), input];
         // Many of these catalogs are not valid, which ends validate with 1 and doctor with 3.
         const codes = command[0] === 'validate' ? [0, 1] : [0, 3];
@@ -294,7 +323,9 @@ export async function run() {
         const ratios = [];
         for (let i = 0; i < runs; i++) {
           const base = await time(argsFor(once), codes);
+          rmSync(output, { recursive: true, force: true });
           const doubled = await time(argsFor(twice), codes);
+          rmSync(output, { recursive: true, force: true });
           seconds.push(doubled);
           ratios.push(doubled / base);
         }

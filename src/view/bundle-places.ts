@@ -1,16 +1,25 @@
-import { readBundleVersions } from '../graph/bundle-version.js';
 import { UpgradeGraph } from '../graph/upgrade-graph.js';
 import { SkipRanges } from '../graph/skip-ranges.js';
 import { readGraph } from '../graph/channel-graph.js';
+import type { PackageChannel } from '../graph/resolve-content.js';
+import type { Version } from '../core/semver.js';
 import type { BundlePlace } from './responses.js';
-import type { ViewedPackage } from './viewed-package.js';
+
+interface PlaceFacts {
+  channels: Iterable<PackageChannel>;
+  defaultChannel: string;
+  /** Versions by bundle name. */
+  versions: ReadonlyMap<string, Version>;
+}
 
 /** Returns the entries of a bundle in the channels of its package, with its upgrades in each. */
-export function findBundlePlaces({ channels, bundles, facts }: ViewedPackage, name: string): BundlePlace[] {
+export function findBundlePlaces(
+  { channels, defaultChannel, versions }: PlaceFacts,
+  name: string,
+): BundlePlace[] {
   const ranges = new SkipRanges();
-  const versions = readBundleVersions(bundles.values());
   const version = versions.get(name);
-  return [...channels.values()].flatMap((channel): BundlePlace[] => {
+  return [...channels].flatMap((channel): BundlePlace[] => {
     const entry = channel.entries.find((other) => other.name === name);
     if (entry === undefined) return [];
     const others = channel.entries.filter((other) => other.name !== name);
@@ -30,7 +39,7 @@ export function findBundlePlaces({ channels, bundles, facts }: ViewedPackage, na
       known.has(other),
     );
     const { replaces, skips, skipRange } = entry;
-    const isDefault = channel.name === facts?.defaultChannel;
+    const isDefault = channel.name === defaultChannel;
     const place = { channel: channel.name, isDefault, replaces, skips, skipRange };
     const absent = [replaces, ...skips].filter((other) => other !== '' && !known.has(other));
     return [{ ...place, absent, covered, updatesTo, updatesFrom }];

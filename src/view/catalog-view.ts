@@ -43,7 +43,7 @@ import {
 } from './package-heading.js';
 import { type SearchIndex, type SearchedPackage, searchCatalog } from './search.js';
 import { type PackageGraphFacts, countBySeverity, createPackageGraph } from './package-graph.js';
-import { type ProblemFilter, compareSeverity, selectProblems } from './problem-window.js';
+import { type ProblemFilter, compareSeverity, selectFirst, selectProblems } from './problem-window.js';
 import {
   type ViewedPackage,
   byNumbers,
@@ -51,10 +51,7 @@ import {
   findDefaultHead,
   summarizeChannels,
 } from './viewed-package.js';
-import { findBundlePlaces } from './bundle-places.js';
 
-/** Maximum problems in the response for a package or bundle. */
-const maxProblems = 50;
 /** Maximum offset of a problem with a line number: lines are counted from the start of the file. */
 const maxLineOffset = 64 * 1024 * 1024;
 
@@ -63,6 +60,9 @@ export interface ViewedCatalog {
   name: string;
   catalog: Catalog;
 }
+
+/** Details of a bundle that do not depend on channels and checks. */
+type BundleDescription = Omit<BundleDetails, 'places' | 'problems'>;
 
 type OverviewContent = Omit<CatalogOverview, keyof ViewState>;
 
@@ -131,7 +131,7 @@ export async function openCatalogView(
     throw new OpmateError('NOT_FOUND', 'no catalog to compare with');
   };
   const locate = async (diagnostics: readonly CatalogDiagnostic[]): Promise<LocatedProblem[]> =>
-    (await placeDiagnostics(catalog, diagnostics.map(withoutFarPlace))).map((finding) => {
+    (await placeDiagnostics(catalog, diagnostics.map(withoutFarPlace), { signal })).map((finding) => {
       const { severity, code, hint = '', package: packageName = '', channel = '', bundle = '' } = finding;
       const { file = '', line } = finding;
       return {
@@ -140,8 +140,6 @@ export async function openCatalogView(
         ...(line !== undefined && { line }),
       };
     });
-  const locateFirst = (problems: readonly CatalogDiagnostic[]): Promise<LocatedProblem[]> =>
-    locate([...problems].sort(compareSeverity).slice(0, maxProblems));
 
   const summarize = (viewedPackage: ViewedPackage): PackageSummary => {
     const { name, facts: packageFacts, channels, bundles, deprecations, problems } = viewedPackage;
@@ -214,6 +212,46 @@ export async function openCatalogView(
     };
   };
 
+  const describePackage = async (name: string): Promise<Omit<PackageDetails, 'problems'>> => {
+    const viewedPackage = requirePackage(name);
+    const { facts: packageFacts, bundles, deprecations, problems } = viewedPackage;
+    const { displayName, provider, hasIcon } = getHeading(name);
+    const deprecation = deprecations.get(deprecationKey(schemas.package));
+    const blob = await readDecodedBlob(catalog, packageFacts, decodePackage);
+    const head = await readDecodedBlob(catalog, bundles.get(findDefaultHead(viewedPackage)), (value) =>
+      readBundleHeading(decodeBundle(value)),
+    );
+    return {
+      ...{ name, displayName, provider },
+      description: blob?.description || head?.description || '',
+      defaultChannel: packageFacts?.defaultChannel ?? '',
+      hasIcon,
+      isDefined: packageFacts !== undefined,
+      bundles: bundles.size,
+      ...(deprecation !== undefined && { deprecation }),
+      lifecycle: [...(index.lifecycles.get(name) ?? [])]
+        .sort((a, b) => byNumbers.compare(b.name, a.name))
+        .map(({ name: version, phases, platforms }) => ({ version, phases, platforms })),
+      channels: summarizeChannels(viewedPackage),
+      problemCount: problems.length,
+    };
+  };
+  const describeBundle = async (packageName: string, name: string): Promise<BundleDescription> => {
+    const viewedPackage = requirePackage(packageName);
+    const bundleFacts = viewedPackage.bundles.get(name);
+    const deprecation = viewedPackage.deprecations.get(deprecationKey(schemas.bundle, name));
+    const details =
+      (await readDecodedBlob(catalog, bundleFacts, (value) => readBundleDetails(decodeBundle(value)))) ??
+      readBundleDetails(emptyBundle);
+    return {
+      package: packageName,
+      name,
+      version: formatBundleVersion(bundleFacts?.packageProperties[0]),
+      ...details,
+      ...(deprecation !== undefined && { deprecation }),
+    };
+  };
+
   let checking: Promise<void> | undefined;
   return {
     /**
@@ -251,30 +289,11 @@ export async function openCatalogView(
     graphFacts,
     graph: (packageName: string) => createPackageGraph(graphFacts(packageName)),
 
+    /** Returns the details of a package without its problems. */
+    describePackage,
     async package(name: string): Promise<PackageDetails> {
-      const viewedPackage = requirePackage(name);
-      const { facts: packageFacts, bundles, deprecations, problems } = viewedPackage;
-      const { displayName, provider, hasIcon } = getHeading(name);
-      const deprecation = deprecations.get(deprecationKey(schemas.package));
-      const blob = await readDecodedBlob(catalog, packageFacts, decodePackage);
-      const head = await readDecodedBlob(catalog, bundles.get(findDefaultHead(viewedPackage)), (value) =>
-        readBundleHeading(decodeBundle(value)),
-      );
-      return {
-        ...{ name, displayName, provider },
-        description: blob?.description || head?.description || '',
-        defaultChannel: packageFacts?.defaultChannel ?? '',
-        hasIcon,
-        isDefined: packageFacts !== undefined,
-        bundles: bundles.size,
-        ...(deprecation !== undefined && { deprecation }),
-        lifecycle: [...(index.lifecycles.get(name) ?? [])]
-          .sort((a, b) => byNumbers.compare(b.name, a.name))
-          .map(({ name: version, phases, platforms }) => ({ version, phases, platforms })),
-        channels: summarizeChannels(viewedPackage),
-        problems: await locateFirst(problems),
-        problemCount: problems.length,
-      };
+      const { problems } = requirePackage(name);
+      return { ...(await describePackage(name)), problems: await locate(selectFirst(problems)) };
     },
 
     async icon(name: string): Promise<Icon> {
@@ -285,30 +304,23 @@ export async function openCatalogView(
       throw new OpmateError('NOT_FOUND', `package ${quoteGo(name)} has no icon`);
     },
 
+    /** Returns what the blob of a bundle says, and what deprecates it; never fails for a name without a blob. */
+    describeBundle,
     async bundle(packageName: string, name: string): Promise<BundleDetails> {
-      const viewedPackage = requirePackage(packageName);
-      const bundleFacts = viewedPackage.bundles.get(name);
-      const places = findBundlePlaces(viewedPackage, name);
-      if (bundleFacts === undefined && places.length === 0) {
-        throw notFound('bundle', name, viewedPackage.bundles.keys(), {
-          scope: `package ${quoteGo(packageName)}`,
-        });
+      const { bundles, problems } = requirePackage(packageName);
+      const places = createPackageGraph(graphFacts(packageName)).places(name);
+      if (!bundles.has(name) && places.length === 0) {
+        throw notFound('bundle', name, bundles.keys(), { scope: `package ${quoteGo(packageName)}` });
       }
-      const deprecation = viewedPackage.deprecations.get(deprecationKey(schemas.bundle, name));
-      const details =
-        (await readDecodedBlob(catalog, bundleFacts, (value) => readBundleDetails(decodeBundle(value)))) ??
-        readBundleDetails(emptyBundle);
       return {
-        package: packageName,
-        name,
-        version: formatBundleVersion(bundleFacts?.packageProperties[0]),
-        ...details,
-        ...(deprecation !== undefined && { deprecation }),
+        ...(await describeBundle(packageName, name)),
         places,
-        problems: await locateFirst(viewedPackage.problems.filter(({ bundle }) => bundle === name)),
+        problems: await locate(selectFirst(problems.filter(({ bundle }) => bundle === name))),
       };
     },
 
+    /** Returns all problems, most severe first. */
+    allProblems: (): Promise<LocatedProblem[]> => locate([...findings].sort(compareSeverity)),
     async problems(filter: ProblemFilter): Promise<ProblemWindow> {
       const { window, ...choices } = selectProblems(findings, filter, (finding) => ({
         ...{ severity: finding.severity, check: finding.code, package: finding.package ?? '' },

@@ -94,8 +94,10 @@ export function diffByPackage(
   for (const sign of ['added', 'changed'] as const) {
     for (const item of bundles[sign]) bundleChanges.set(`${item.package}\0${item.bundle}`, sign);
   }
+  const addedPackages = new Set(packages.added);
+  const removedPackages = new Set(packages.removed);
   const getPackageChange = (name: string): 'added' | 'changed' | undefined => {
-    if (packages.added.includes(name)) return 'added';
+    if (addedPackages.has(name)) return 'added';
     return byPackage.has(name) ? 'changed' : undefined;
   };
   const sum = (
@@ -128,7 +130,7 @@ export function diffByPackage(
         .map(([name, differences]): ComparedPackage => {
           const count = (sign: Difference['sign']): number =>
             differences.filter((difference) => difference.sign === sign).length;
-          const state = packages.removed.includes(name) ? 'removed' : getPackageChange(name);
+          const state = removedPackages.has(name) ? 'removed' : getPackageChange(name);
           return {
             ...{ package: name, state: state ?? 'changed' },
             ...{ added: count('added'), removed: count('removed'), changed: count('changed') },

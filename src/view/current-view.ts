@@ -19,7 +19,7 @@ interface CurrentViewOptions {
   now: () => Date;
 }
 
-type ViewRun = Pick<ViewState, 'run' | 'readAt'>;
+type ViewRun = Required<Pick<ViewState, 'run' | 'readAt'>>;
 
 type Work<T> = (view: CatalogView, run: ViewRun) => T | Promise<T>;
 

@@ -1,7 +1,8 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { throwIfCancelled } from '../core/errors.js';
-import type { CancelOptions } from '../core/concurrency.js';
+import { type CancelOptions, takeTurn } from '../core/concurrency.js';
+import { groupBy } from '../core/groups.js';
 import { fillDirectory } from '../files/fill-directory.js';
 import type { CatalogOverview, ExportedPage, LocatedProblem } from './responses.js';
 import type { CatalogView } from './catalog-view.js';
@@ -13,20 +14,16 @@ const exportPolicy =
   "default-src 'none'; script-src 'self' file:; style-src 'self' file:; img-src 'self' file: data:; " +
   "base-uri 'none'; form-action 'none'";
 
-interface ExportOptions extends CancelOptions {
-  readAt: string;
-}
-
 /**
  * Writes the page with all its data to a new or empty directory, for any web server or to be opened from the disk: one
- * script per package, in files named by number; icons are part of the scripts. The directory appears whole or not at all.
- * Checks must have ended.
+ * script per package, in files named by number; icons are part of the scripts. The same catalogs result in the same
+ * bytes. The directory appears whole or not at all. Checks must have ended.
  * Throws OpmateError.
  */
 export async function exportPage(
   view: CatalogView,
   directory: string,
-  { readAt, signal }: ExportOptions,
+  { signal }: CancelOptions = {},
 ): Promise<void> {
   const page = readPageFiles(['index.html', 'page.css', 'page.js', 'exported.js']);
   await fillDirectory(directory, async (staging) => {
@@ -35,12 +32,16 @@ export async function exportPage(
     const writePart = (name: string, value: unknown): Promise<void> =>
       write(`data/${name}.js`, `opmatePage.parts[${JSON.stringify(name)}]=${toExpression(value)};\n`);
     await mkdir(path.join(staging, 'data'));
-    const catalog: CatalogOverview = { ...view.overview(), run: 'export', readAt, isChecking: false };
+    const catalog: CatalogOverview = { ...view.overview(), run: 'export', isChecking: false };
+    const isCompared = catalog.comparedWith !== undefined;
+    const problems = await view.allProblems();
+    const problemsByPackage = groupBy(problems, (problem) => problem.package);
     const files = new Map<string, ExportedPage['files'][string]>();
     for (const [number, { name, hasIcon }] of catalog.packages.entries()) {
       throwIfCancelled(signal);
       const part = `p${number}`;
-      await writePart(part, await collectResponses(view, name, catalog.comparedWith !== undefined));
+      const ofPackage = problemsByPackage.get(name) ?? [];
+      await writePart(part, await describePackage(view, name, ofPackage, { isCompared, signal }));
       let icon = '';
       if (hasIcon) {
         const { mediaType, content } = await view.icon(name);
@@ -50,8 +51,8 @@ export async function exportPage(
       files.set(name, { part, icon });
     }
     await writePart('index', view.searchIndex());
-    await writePart('problems', await collectProblems(view, signal));
-    if (catalog.comparedWith !== undefined) {
+    await writePart('problems', problems);
+    if (isCompared) {
       const compare = view.compare();
       const removed = compare.packages.filter((compared) => !files.has(compared.package));
       const packages = removed.map((compared) => [compared.package, view.comparePackage(compared.package)]);
@@ -83,35 +84,28 @@ function toExpression(value: unknown): string {
   return `JSON.parse(${JSON.stringify(JSON.stringify(value))})`;
 }
 
-async function collectResponses(
+async function describePackage(
   view: CatalogView,
   name: string,
-  isCompared: boolean,
+  problems: LocatedProblem[],
+  { isCompared, signal }: { isCompared: boolean } & CancelOptions,
 ): Promise<ExportedPackage> {
-  const responses: Record<string, unknown> = {};
-  const add = (kind: string, values: Record<string, string>, response: unknown): void => {
-    responses[`api/${kind}?${new URLSearchParams(values).toString()}`] = response;
-  };
   const graph = view.graphFacts(name);
-  const bundles = new Set([
+  const names = new Set([
     ...graph.bundles.map((bundle) => bundle.name),
     ...graph.channels.flatMap(({ entries }) => entries.map((entry) => entry.name)),
   ]);
-  add('package', { package: name }, await view.package(name));
-  for (const bundle of bundles) add('bundle', { package: name, bundle }, await view.bundle(name, bundle));
-  if (isCompared) add('compare/package', { package: name }, view.comparePackage(name));
-  return { responses, graph };
-}
-
-async function collectProblems(
-  view: CatalogView,
-  signal: AbortSignal | undefined,
-): Promise<LocatedProblem[]> {
-  const problems: LocatedProblem[] = [];
-  for (;;) {
-    const next = await view.problems({ from: problems.length, package: '', severity: '', check: '' });
-    problems.push(...next.problems);
-    if (next.problems.length === 0) return problems;
+  const bundles: [string, ExportedPackage['bundles'][string]][] = [];
+  for (const bundle of names) {
     throwIfCancelled(signal);
+    await takeTurn();
+    bundles.push([bundle, await view.describeBundle(name, bundle)]);
   }
+  return {
+    details: await view.describePackage(name),
+    bundles: Object.fromEntries(bundles),
+    problems,
+    graph,
+    ...(isCompared && { differences: view.comparePackage(name) }),
+  };
 }

@@ -1,21 +1,28 @@
 import { OpmateError } from '../core/errors.js';
 import { notFound } from '../core/suggest.js';
 import type {
+  BundleDetails,
   ExportedRequestHandler,
   CatalogComparison,
+  PackageDetails,
   PackageDifferences,
   LocatedProblem,
   ProblemWindow,
 } from './responses.js';
 import { type PackageGraphFacts, createPackageGraph } from './package-graph.js';
-import { selectProblems } from './problem-window.js';
+import { selectFirst, selectProblems } from './problem-window.js';
 import { type SearchIndex, searchCatalog } from './search.js';
 
-/** Content of the script of a package. */
+/** Content of the script of a package. Its size is in proportion to the package, unlike the places of all bundles. */
 export interface ExportedPackage {
-  /** By URL of the request. */
-  responses: Record<string, unknown>;
+  details: Omit<PackageDetails, 'problems'>;
+  /** By name. */
+  bundles: Record<string, Omit<BundleDetails, 'places' | 'problems'>>;
+  /** All of the package, most severe first. */
+  problems: LocatedProblem[];
   graph: PackageGraphFacts;
+  /** Undefined without a catalog to compare with. */
+  differences?: PackageDifferences;
 }
 
 /** Content of the script of differences. */
@@ -26,8 +33,8 @@ export interface ExportedComparison {
 }
 
 /**
- * Handles a request of an exported page as the server does, in the browser: graphs and upgrade paths are computed from
- * the facts of the package. Throws Error for unknown names.
+ * Handles a request of an exported page as the server does, in the browser: graphs and upgrades are computed from the
+ * facts of the package. Throws Error for unknown names.
  */
 export const handleExportedRequest: ExportedRequestHandler = async (page, address, load) => {
   const [path = '', parameters = ''] = address.split(/\?(.*)/s);
@@ -54,20 +61,31 @@ export const handleExportedRequest: ExportedRequestHandler = async (page, addres
       if (Object.hasOwn(removed, name)) return removed[name];
       throw notFound('package', name, Object.keys(page.files));
     }
-    const { responses, graph } = (await load(files.part)) as ExportedPackage;
+    const { details, bundles, problems, graph, differences } = (await load(files.part)) as ExportedPackage;
     const channels = query.getAll('channel');
     switch (path) {
+      case 'api/package':
+        return { ...details, problems: selectFirst(problems) };
+      case 'api/compare/package':
+        return differences;
       case 'api/channel':
         return await createPackageGraph(graph).channel(channels, query.get('compare') === 'yes');
       case 'api/path':
         return createPackageGraph(graph).path(channels, query.get('from') ?? '', query.get('to') ?? '');
     }
-    if (Object.hasOwn(responses, address)) return responses[address];
-    throw notFound(
-      'bundle',
-      query.get('bundle') ?? '',
-      graph.bundles.map((bundle) => bundle.name),
-    );
+    const bundle = query.get('bundle') ?? '';
+    if (!Object.hasOwn(bundles, bundle)) {
+      throw notFound(
+        'bundle',
+        bundle,
+        graph.bundles.map((known) => known.name),
+      );
+    }
+    return {
+      ...bundles[bundle],
+      places: createPackageGraph(graph).places(bundle),
+      problems: selectFirst(problems.filter((problem) => problem.bundle === bundle)),
+    };
   } catch (error) {
     if (!(error instanceof OpmateError) || error.hint === undefined) throw error;
     throw new Error(`${error.message} (${error.hint})`, { cause: error });

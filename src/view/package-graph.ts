@@ -4,7 +4,7 @@ import type { Severity } from '../core/diagnostic.js';
 import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { firstBy, groupBy, pushTo } from '../core/groups.js';
-import { parseVersion, tryParse } from '../core/semver.js';
+import { type Version, parseVersion, tryParse } from '../core/semver.js';
 import { notFound } from '../core/suggest.js';
 import { formatBundleVersion, parseBundleVersion } from '../graph/bundle-version.js';
 import { type ChannelGraph, describeGraphFault, readGraph } from '../graph/channel-graph.js';
@@ -13,6 +13,7 @@ import { UpgradeGraph, findReadableVersion } from '../graph/upgrade-graph.js';
 import { longestPath, shortestPath } from '../graph/upgrade-paths.js';
 import { type ChannelEntry, schemas } from '../model/declarative-config.js';
 import type {
+  BundlePlace,
   ChannelLayout,
   GraphEdge,
   GraphRow,
@@ -21,12 +22,13 @@ import type {
   ProblemCounts,
   RowMark,
 } from './responses.js';
+import { findBundlePlaces } from './bundle-places.js';
 import { layOutChannel } from './channel-rows.js';
 
 /** Maximum channels of a graph. */
 const maxChannels = 20;
 
-/** Facts of the graphs and upgrade paths of a package; plain JSON, part of exported pages. */
+/** Facts of the graphs and upgrades of a package; plain JSON, part of exported pages. */
 export interface PackageGraphFacts {
   package: string;
   defaultChannel: string;
@@ -50,7 +52,7 @@ export function countBySeverity(problems: readonly { severity: Severity }[]): Pr
   return { errors: count('error'), warnings: count('warning') };
 }
 
-/** Returns the graphs and upgrade paths of a package. Runs in the server and in browsers. */
+/** Returns the graphs and upgrades of a package. Runs in the server and in browsers. */
 export function createPackageGraph(facts: PackageGraphFacts) {
   const { package: packageName, defaultChannel, before } = facts;
   const byName = new Map(facts.channels.map((channel) => [channel.name, channel]));
@@ -155,6 +157,17 @@ export function createPackageGraph(facts: PackageGraphFacts) {
         ...(faults[0] !== undefined && { fault: faults[0] }),
         ...{ rows, lanes, edges, brackets, bracketColumns, hiddenBrackets },
       };
+    },
+
+    /** Returns the entries of a bundle in the channels of the package, with its upgrades in each. */
+    places(bundle: string): BundlePlace[] {
+      const versions = new Map(
+        facts.bundles.flatMap(({ name, version }): [string, Version][] => {
+          const parsed = tryParse(parseVersion, version);
+          return parsed === undefined ? [] : [[name, parsed]];
+        }),
+      );
+      return findBundlePlaces({ channels: facts.channels, defaultChannel, versions }, bundle);
     },
 
     /**

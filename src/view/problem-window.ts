@@ -4,7 +4,7 @@ import { compareBytes } from '../core/order.js';
 import type { LocatedProblem, ProblemWindow } from './responses.js';
 
 /** Maximum problems of a response. */
-const windowLength = 50;
+const maxProblems = 50;
 
 /** Filter of problems; an empty text matches all. */
 export interface ProblemFilter {
@@ -22,6 +22,11 @@ export function compareSeverity(a: Pick<ProblemKeys, 'severity'>, b: Pick<Proble
   return severities.indexOf(a.severity) - severities.indexOf(b.severity);
 }
 
+/** Returns the first problems of a package or bundle, most severe first. */
+export function selectFirst<P extends Pick<ProblemKeys, 'severity'>>(problems: readonly P[]): P[] {
+  return [...problems].sort(compareSeverity).slice(0, maxProblems);
+}
+
 /** Returns a window of the matching problems, most severe first, and the choices of each filter. */
 export function selectProblems<T>(
   all: readonly T[],
@@ -34,7 +39,7 @@ export function selectProblems<T>(
   );
   const selected = ofAllChecks.filter((item) => check === '' || item.check === check).sort(compareSeverity);
   return {
-    window: selected.slice(from, from + windowLength).map(({ problem }) => problem),
+    window: selected.slice(from, from + maxProblems).map(({ problem }) => problem),
     total: selected.length,
     severities: [...groupBy(selected, (item) => item.severity)].map(([level, problems]) => ({
       severity: level,

@@ -10,8 +10,8 @@ export const runHeader = 'Opmate-Run';
 export interface ViewState {
   /** ID of the view, changed when the catalog is read again; part of icon URLs, which browsers cache. */
   run: string;
-  /** Time at which the catalog was read, in ISO 8601. */
-  readAt: string;
+  /** Time at which the catalog was read, in ISO 8601; undefined in exported pages, which are reproducible. */
+  readAt?: string;
   /** True while checks run and problems may be added. */
   isChecking: boolean;
 }

@@ -46,6 +46,7 @@ export const byNumbers = new Intl.Collator('en', { numeric: true });
 /** Returns the channels of a package, the default one first. */
 export function summarizeChannels(viewedPackage: ViewedPackage): ChannelSummary[] {
   const defaultChannel = viewedPackage.facts?.defaultChannel;
+  const problems = groupBy(viewedPackage.problems, ({ channel }) => channel);
   return [...viewedPackage.channels.values()]
     .map(({ name, entries }): ChannelSummary => {
       const head = findHead(entries);
@@ -57,7 +58,7 @@ export function summarizeChannels(viewedPackage: ViewedPackage): ChannelSummary[
         version: formatBundleVersion(viewedPackage.bundles.get(head)?.packageProperties[0]),
         entries: entries.length,
         ...(deprecation !== undefined && { deprecation }),
-        ...countBySeverity(viewedPackage.problems.filter(({ channel }) => channel === name)),
+        ...countBySeverity(problems.get(name) ?? []),
       };
     })
     .sort((a, b) => Number(b.isDefault) - Number(a.isDefault) || byNumbers.compare(a.name, b.name));

@@ -1100,6 +1100,14 @@ withBrowser('the page', () => {
     await page.goto(url);
     await expect.poll(() => page.locator('.card').count()).toBe(2);
     await page.locator('.card img').waitFor();
+    // No file of the site is the icon, whose script would run on the origin of the site.
+    expect(await page.locator('.card img').getAttribute('src')).toMatch(/^data:image\/svg\+xml;base64,/);
+    expect((await readdir(path.join(sandbox.work, 'page'))).sort()).toEqual([
+      ...['data', 'exported.js', 'index.html', 'page.css', 'page.js'],
+    ]);
+    expect(
+      (await readdir(path.join(sandbox.work, 'page/data'))).filter((name) => !name.endsWith('.js')),
+    ).toEqual([]);
     await page.getByRole('searchbox').fill('widgets.test/v1');
     await page.locator('.card .matches').first().waitFor();
     await page.goto(`${url}#/package/widget/stable/widget.v1.1.0`);
@@ -1145,6 +1153,29 @@ withBrowser('the page', () => {
     site.close();
   });
 
+  it('exports the same bytes for the same catalogs', async () => {
+    const contents: [string, string][][] = [];
+    for (const directory of ['first', 'second']) {
+      const args = ['view', 'broken', '--compare', 'older', '--export', directory];
+      expect((await sandbox.run(args)).code).toBe(0);
+      const root = path.join(sandbox.work, directory);
+      const files = (await readdir(root, { recursive: true, withFileTypes: true })).filter((entry) =>
+        entry.isFile(),
+      );
+      const names = files.map((entry) => path.relative(root, path.join(entry.parentPath, entry.name))).sort();
+      contents.push(
+        await Promise.all(
+          names.map(async (name): Promise<[string, string]> => [
+            name,
+            await readFile(path.join(root, name), 'utf8'),
+          ]),
+        ),
+      );
+    }
+    expect(contents[0]?.map(([name]) => name)).toContain('data/p1.js');
+    expect(contents[1]).toEqual(contents[0]);
+  });
+
   it('handles requests of an exported page as the server does', async () => {
     expect((await sandbox.run(['view', 'broken', '--compare', 'older', '--export', 'same'])).code).toBe(0);
     const { url, command } = await view('broken', '--compare', 'older');
@@ -1171,6 +1202,8 @@ withBrowser('the page', () => {
       'api/path?package=widget&channel=stable&from=1.0.1&to=1.2.0',
       'api/path?package=widget&channel=stable&from=widget.v1.2.0&to=widget.v1.0.0',
       'api/bundle?package=widget&bundle=widget.v1.1.0',
+      `api/bundle?package=gadget&bundle=${encodeURIComponent(`gadget.${image}`)}`,
+      'api/package?package=gadget',
       'api/problems?from=0&package=&severity=warning&check=',
       'api/compare',
       'api/compare/package?package=doohickey',

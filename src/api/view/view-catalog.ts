@@ -56,9 +56,9 @@ export async function exportCatalogView(
   { compare }: ExportViewOptions = {},
 ): Promise<void> {
   await withOpen(createView(reference, compare, session), async (current) => {
-    await current.use(true, async (view, { readAt }) => {
+    await current.use(true, async (view) => {
       await view.endChecks();
-      await exportPage(view, directory, { readAt, signal: session.signal });
+      await exportPage(view, directory, { signal: session.signal });
     });
   });
 }

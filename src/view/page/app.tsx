@@ -62,10 +62,10 @@ function Count({ severity, amount }: { severity: 'error' | 'warning'; amount: nu
 function ReloadStatus({ catalog }: { catalog: CatalogOverview | undefined }) {
   const first = useRef<string>(undefined);
   if (catalog !== undefined) first.current ??= catalog.run;
-  const hasChanged = catalog !== undefined && catalog.run !== first.current;
+  const readAt = catalog !== undefined && catalog.run !== first.current ? catalog.readAt : undefined;
   return (
     <p class="unseen" role="status">
-      {hasChanged ? `The catalog has changed and was read again at ${formatTime(catalog.readAt)}` : ''}
+      {readAt === undefined ? '' : `The catalog has changed and was read again at ${formatTime(readAt)}`}
     </p>
   );
 }
@@ -115,7 +115,7 @@ function Bar({ catalog }: { catalog: CatalogOverview | undefined }) {
             {catalog.name}
           </span>
         )}
-        {catalog !== undefined && (
+        {catalog?.readAt !== undefined && (
           <time class="read" dateTime={catalog.readAt} title={`read at ${catalog.readAt}`}>
             read {formatTime(catalog.readAt)}
           </time>

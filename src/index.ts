@@ -299,6 +299,8 @@ export {
 } from './api/images/build-catalog-image.js';
 export { type ImageOutput, readSigningKey, type StoredImage } from './api/images/image-output.js';
 export { type VerifiedImage, verifyImages, type VerifyImagesOptions } from './api/images/verify-images.js';
+export { compareLifecycles } from './api/lifecycle/compare-lifecycles.js';
+export type { LifecycleChange } from './catalog/lifecycle/diff-lifecycles.js';
 export { diffCatalogs, findBreaking } from './api/diff-catalogs.js';
 export { type CatalogDiff, isSameCatalog } from './catalog/diff/diff.js';
 export { diagnoseCatalog } from './api/diagnose-catalog.js';
@@ -322,6 +324,8 @@ export {
   type CatalogRemoval,
   deprecateInCatalog,
   type EditCatalogOptions,
+  injectLifecycles,
+  type InjectLifecyclesOptions,
   removeFromCatalog,
   type RemoveFromCatalogOptions,
 } from './api/edit-catalog.js';

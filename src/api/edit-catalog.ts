@@ -10,6 +10,7 @@ import { type NewBundle, newBundle } from '../catalog/edit/new-bundle.js';
 import type { Orphans } from '../catalog/edit/orphans.js';
 import { type PlanAddOptions, planAdd } from '../catalog/edit/plan-add.js';
 import { type Deprecation, planDeprecate } from '../catalog/edit/plan-deprecate.js';
+import { planLifecycles } from '../catalog/edit/plan-lifecycles.js';
 import { type Removal, planRemove } from '../catalog/edit/plan-remove.js';
 import { mapConcurrent, withOpen } from '../core/concurrency.js';
 import { combineErrors } from '../core/diagnostics-error.js';
@@ -20,6 +21,7 @@ import { renderBundleSource } from '../source/render.js';
 import type { Session } from '../source/session.js';
 import { openSource } from '../source/source.js';
 import { type CatalogOutput, resolveOutput } from './catalog-output.js';
+import { readLifecycleData } from './lifecycle/read-lifecycle-data.js';
 
 /** A change of a catalog directory, written or, with `dryRun`, planned. */
 export interface CatalogEdit extends AppliedEdits {
@@ -44,6 +46,12 @@ export interface AddBundlesOptions
 export interface RemoveFromCatalogOptions extends EditCatalogOptions, Removal {
   /** Remove even if installed bundles lose their way to a channel head. */
   force?: boolean | undefined;
+}
+
+/** Options of `injectLifecycles`. */
+export interface InjectLifecyclesOptions extends EditCatalogOptions {
+  /** Replace blobs of the catalog that differ. */
+  overwrite?: boolean | undefined;
 }
 
 /** Result of a removal. */
@@ -115,6 +123,23 @@ export async function deprecateInCatalog(
   const { dryRun, ...deprecation } = options;
   return editing(directory, session, (catalog) =>
     apply(catalog, planDeprecate(catalog, deprecation), dryRun, session),
+  );
+}
+
+/**
+ * Adds lifecycle blobs of OpenShift to a catalog directory, as `lifecycle.json` beside their packages. `data` are files,
+ * directories or catalogs with these blobs. Throws OpmateError, with all blobs that are invalid, that have no package in
+ * the catalog, or that differ from those of the catalog unless `overwrite` is set.
+ */
+export async function injectLifecycles(
+  directory: string,
+  data: readonly string[],
+  session: Session,
+  { overwrite, dryRun }: InjectLifecyclesOptions = {},
+): Promise<CatalogEdit> {
+  const blobs = await readLifecycleData(data, session);
+  return editing(directory, session, async (catalog) =>
+    apply(catalog, await planLifecycles(catalog, blobs, { overwrite }), dryRun, session),
   );
 }
 

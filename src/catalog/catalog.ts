@@ -86,11 +86,12 @@ export function createEmptyCatalog(name: string): Catalog {
   };
 }
 
-/** A file-based catalog in a directory. */
+/** A file-based catalog in a directory, or in a single file. */
 export class DirectoryCatalog implements Catalog {
   readonly name: string;
   readonly #root: string;
   readonly #followLinks: boolean;
+  readonly #isFile: boolean;
   readonly #files = new Map<string, { path: string; version: string }>();
   #open: { file: string; handle: FileHandle } | undefined;
   readonly #counters = new Map<string, LineCounter>();
@@ -100,12 +101,17 @@ export class DirectoryCatalog implements Catalog {
 
   /**
    * `label` is the name of the directory in messages; default: its path. Links that lead out of it are errors unless
-   * `followLinks`, in which case errors behind them are reported without their text.
+   * `followLinks`, in which case errors behind them are reported without their text. With `isFile`, `root` is a file.
    */
-  constructor(root: string, label: string = root, { followLinks }: LinkOptions = {}) {
+  constructor(
+    root: string,
+    label: string = root,
+    { followLinks, isFile = false }: LinkOptions & { isFile?: boolean | undefined } = {},
+  ) {
     this.#root = root;
     this.name = label;
     this.#followLinks = followLinks === true;
+    this.#isFile = isFile;
   }
 
   async *metas(options: MetasOptions = {}): AsyncGenerator<Meta, void, undefined> {
@@ -125,6 +131,7 @@ export class DirectoryCatalog implements Catalog {
   }
 
   #list(label: string): Promise<CatalogFile[]> {
+    if (this.#isFile) return Promise.resolve([{ path: this.#root, label: this.name }]);
     return listCatalogFiles(this.#root, label, { followLinks: this.#followLinks });
   }
 

@@ -27,6 +27,12 @@ const deployment: CommandTree = {
   watch: leaf(() => import('./deployment/watch.js')),
 };
 
+const lifecycle: CommandTree = {
+  inject: leaf(() => import('./lifecycle/inject.js')),
+  check: leaf(() => import('./lifecycle/check.js')),
+  diff: leaf(() => import('./lifecycle/diff.js')),
+};
+
 const bundle = {
   generate: leaf(() => import('./bundle/generate.js')),
   build: leaf(() => import('./bundle/build.js')),
@@ -89,6 +95,9 @@ export const commands: CommandTree = {
       gate: leaf(() => import('./catalog/gate.js')),
       'add-fragment': leaf(() => import('./catalog/add-fragment.js')),
       'rm-package': leaf(() => import('./catalog/rm-package.js')),
+      lifecycle: group('add, check and compare lifecycle blobs of OpenShift', lifecycle, {
+        exampleOf: ['inject', 'check'],
+      }),
       publish: leaf(() => import('./catalog/publish.js')),
       mirror: leaf(() => import('./mirror/catalog-mirror.js')),
     },

@@ -58,6 +58,8 @@ export const openShiftMilestones = {
   csvMetadata: { major: 4, minor: 17 },
   /** Clusters require cosign signatures of release images, by the ClusterImagePolicy `openshift`. */
   signedReleases: { major: 4, minor: 21 },
+  /** Catalogs have lifecycle blobs. (Source: operator-foundry.) */
+  lifecycles: { major: 5, minor: 0 },
   /** The marketplace catalog is no longer published. */
   noMarketplace: { major: 4, minor: 22 },
 } as const satisfies Record<string, OpenShiftVersion>;

@@ -185,6 +185,14 @@ insecure = true
       'world/older.yaml': imageSet('ImageSetConfiguration', { name: 'demo', maxVersion: '1.0.0' }),
       'world/delete.yaml': imageSet('DeleteImageSetConfiguration', { name: 'demo' }),
       'world/filter.yaml': 'kind: CatalogFilter\npackages:\n- name: demo\n',
+      'world/lifecycle.json': {
+        schema: 'io.openshift.operators.lifecycles.v1alpha1',
+        package: 'demo',
+        versions: ['1.0', '1.1', '1.2'].map((name) => ({
+          name,
+          phases: [{ name: 'Full support', startDate: '2026-01-01', endDate: '2026-12-31' }],
+        })),
+      },
       'world/README.md': 'A demo.\n',
       'world/icon.svg': '<?xml version="1.0"?>\n<svg xmlns="http://www.w3.org/2000/svg"></svg>\n',
       'world/users.htpasswd': 'demo:$2b$04$abcdefghijklmnopqrstuuWsGz8GUPlHkqJn8BlRjHk0JSyYkU6Yq\n',

@@ -43,6 +43,7 @@ const elsewhere: Readonly<Record<string, string>> = {
 /** Examples that end with another code than 0, because they find something. */
 const codes: Readonly<Record<string, number>> = {
   'catalog diff': 3,
+  'catalog lifecycle diff': 3,
   'cluster migrate': 3,
   'mirror diff': 3,
   'repo check': 3,

@@ -35,6 +35,8 @@ export interface DiagnoseOptions extends Pick<MetasOptions, 'signal' | 'logger'>
   severity?: Severity | undefined;
   /** OpenShift version of the catalog. */
   openshift?: OpenShiftVersion | undefined;
+  /** Packages without a lifecycle blob are findings too. */
+  requireLifecycles?: boolean | undefined;
 }
 
 /**
@@ -88,7 +90,7 @@ export async function examineCatalog(
       list.push(isEmpty ? { ...diagnostic, severity: 'error' } : diagnostic);
     }
     const packages = readPackages(facts);
-    lifecycles.finish(packages);
+    lifecycles.finish(packages, options);
     for (const [name, model] of packages) {
       throwIfCancelled(signal);
       if (!list.wantsPackage(name)) continue;

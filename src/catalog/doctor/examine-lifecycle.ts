@@ -12,7 +12,10 @@ import type { FindingList } from './finding-list.js';
 /** Examines lifecycle blobs: each alone, then against the packages of the catalog. */
 export function createLifecycleCheck(findings: FindingList): {
   add: (meta: Meta) => void;
-  finish: (packages: ReadonlyMap<string, PackageModel>) => void;
+  finish: (
+    packages: ReadonlyMap<string, PackageModel>,
+    options?: { requireLifecycles?: boolean | undefined },
+  ) => void;
 } {
   const lifecycles = new Map<string, { lifecycle: Lifecycle; origin: BlobOrigin }>();
 
@@ -31,7 +34,15 @@ export function createLifecycleCheck(findings: FindingList): {
     } else lifecycles.set(lifecycle.package, { lifecycle, origin });
   };
 
-  const finish = (packages: ReadonlyMap<string, PackageModel>): void => {
+  const finish = (
+    packages: ReadonlyMap<string, PackageModel>,
+    { requireLifecycles = false }: { requireLifecycles?: boolean | undefined } = {},
+  ): void => {
+    for (const [name, { facts }] of requireLifecycles ? packages : []) {
+      if (lifecycles.has(name)) continue;
+      const subject = { package: name, origin: facts?.origin };
+      findings.add('lifecycle', subject, 'has no lifecycle blob', 'add one');
+    }
     for (const [name, { lifecycle, origin }] of lifecycles) {
       const model = packages.get(name);
       if (model === undefined) {

@@ -21,7 +21,9 @@ export type BlobEdit =
   | { kind: 'change'; blob: BlobPlace; change: (value: JsonObject) => JsonObject }
   | { kind: 'replace'; blob: BlobPlace; by: EncodableBlob }
   | { kind: 'remove'; blob: BlobPlace }
-  | { kind: 'insert'; package: string; item: EncodableBlob };
+  | { kind: 'insert'; package: string; item: EncodableBlob }
+  /** A new file, with a slash-separated path relative to the catalog. */
+  | { kind: 'create'; name: string; item: EncodableBlob };
 
 /** A range of a file to replace. */
 export interface Splice {
@@ -68,6 +70,11 @@ export async function planFiles(catalog: EditableCatalog, edits: readonly BlobEd
         return;
       case 'insert':
         return insert(edit.package, edit.item);
+      case 'create': {
+        const format: CatalogFormat = edit.name.endsWith('.json') ? 'json' : 'yaml';
+        getOrAdd(newFiles, edit.name, () => ({ format, records: [] })).records.push(toRecord(edit.item));
+        return;
+      }
       case 'replace':
       case 'change': {
         const { origin, file } = edit.blob;
@@ -79,7 +86,9 @@ export async function planFiles(catalog: EditableCatalog, edits: readonly BlobEd
   }
 
   /** Returns the new text of a blob; undefined if unchanged. */
-  async function toText(edit: Exclude<BlobEdit, { kind: 'remove' | 'insert' }>): Promise<string | undefined> {
+  async function toText(
+    edit: Exclude<BlobEdit, { kind: 'remove' | 'insert' | 'create' }>,
+  ): Promise<string | undefined> {
     const { origin } = edit.blob;
     const old = (await catalog.catalog.readText(origin)).toString();
     if (edit.kind === 'replace') {

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { cp, open, readFile } from 'node:fs/promises';
+import { cp, open, readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -167,6 +167,50 @@ describe.runIf(hasDockerRegistry)(
       const again = await mirror(far);
       expect(again).toMatchObject({ code: 0 });
       expect(again.stderr).toContain('to copy: 0 blobs');
+    });
+
+    it('is mirrored partly from a catalog by digest, which gets the digest of its part as tag', async () => {
+      const digest = operators.digests.get('acme/index:v1') as string;
+      const byDigest = (text: string): string =>
+        text.replace(operators.catalog, `${world.registry.host}/acme/index@${digest}`);
+      const whole = `${head}  operators:\n  - catalog: ${operators.catalog}\n    full: true\n`;
+      await sandbox.write({
+        'digest-all.yaml': byDigest(whole),
+        'digest-part.yaml': byDigest(`${head}${newest()}`),
+      });
+      expect(await mirror(['-c', 'digest-all.yaml', 'file://digest-carry'])).toMatchObject({ code: 0 });
+      const to = `docker://${target.host}/digest-part`;
+      const part = [
+        '--from',
+        'digest-carry',
+        '-c',
+        'digest-part.yaml',
+        to,
+        '--workspace',
+        'file://digest-far',
+      ];
+      const planned = await mirror([...part, '--dry-run']);
+      expect(planned).toMatchObject({ code: 0 });
+      expect(await mirror(part)).toMatchObject({ code: 0 });
+      const digests = await readAllBelow('digest-part');
+      const [[tag, own] = []] = [...digests].filter(([name]) => name.startsWith('acme/index:'));
+      expect(tag).toBe(`acme/index:${own?.replace(':', '-')}`);
+      expect(own).not.toBe(digest);
+      const name = `${target.host}/digest-part/${tag}`;
+      const resources = at('digest-far', 'working-dir', 'cluster-resources');
+      const files = await readdir(resources);
+      expect(files.filter((file) => /^c[cs]-/.test(file))).toEqual([
+        expect.stringMatching(/^cc-index-sha256-/),
+        expect.stringMatching(/^cs-index-sha256-/),
+      ]);
+      for (const file of files.filter((file) => /^c[cs]-/.test(file)))
+        expect(await readFile(path.join(resources, file), 'utf8')).toContain(name);
+      const mapping = await readFile(at('digest-far', 'working-dir', 'dry-run', 'mapping.txt'), 'utf8');
+      expect(mapping).toContain(`=docker://${name}\n`);
+      expect(await mirror(part)).toMatchObject({
+        code: 0,
+        stderr: expect.stringContaining('to copy: 0 blobs') as string,
+      });
     });
   },
 );

@@ -51,7 +51,7 @@ export async function mirrorFromArchives(
 ): Promise<MirrorResult> {
   return withArchives(run, directories, proof, async ({ archive, base, locked, narrowed, ...content }) => {
     await verifyArchived(run, locked, (name) => base.repository(name));
-    const lock = narrowed?.lock ?? locked;
+    const lock = narrowed?.locked ?? locked;
     const openImage = ({ repository, contents }: LockedImage) =>
       holdOpen({ repository: base.repository(repository), digest: contents.root.digest });
     return copyLocked(
@@ -109,8 +109,11 @@ async function withArchives<T>(
     return withOpen(planning, async (plan) => {
       const limited = limitArchive(run, lock, wanted, plan, isOther);
       if (!isOther) return work({ archive, base, templates, ...limited });
-      const narrowing = narrowCatalogs(limited.locked, plan, findContent, session);
-      return withOpen(narrowing, (narrowed) => work({ archive, base, templates, ...limited, narrowed }));
+      const narrowing = narrowCatalogs(limited, plan, findContent, { target, session });
+      return withOpen(narrowing, (narrowed) => {
+        const { set } = narrowed;
+        return work({ archive, base, templates, locked: limited.locked, set, narrowed });
+      });
     });
   };
   return withOpen(openArchiveSets(places, proof), (archive) =>

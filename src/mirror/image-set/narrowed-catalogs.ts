@@ -1,5 +1,3 @@
-import { ErrorList } from '../../core/diagnostics-error.js';
-import { OpmateError } from '../../core/errors.js';
 import { readContents } from '../../oci/image/contents.js';
 import { holdOpen } from '../../oci/image/open.js';
 import type { Repository } from '../../oci/registry/repository.js';
@@ -8,54 +6,81 @@ import { type ImageSetLock, type LockedCatalog, type LockedImage, isSameName } f
 import { type RebuiltCatalog, rebuildCatalog } from '../selection/rebuilt-catalog.js';
 import { withoutStraySignatures } from './archived-set.js';
 import { getCatalogTarget } from './image-set-config.js';
+import {
+  type ImageName,
+  type MirrorTarget,
+  getDestination,
+  pathBelow,
+  toDigestTag,
+} from './image-set-names.js';
 import type { ImageSetPlan, PlannedCatalog } from './image-set-plan.js';
+import type { MirroredSet } from './image-set-resources.js';
+import type { NamedImage } from './planned-image.js';
 
-/** The lock of an archive with catalogs filtered by another configuration. */
+/** The part of an archive that a configuration selects: its lock, and its names for the manifests of a cluster. */
+interface SelectedPart {
+  locked: ImageSetLock;
+  set: MirroredSet<NamedImage>;
+}
+
+/** The selected part of an archive with catalogs filtered by another configuration. */
 export type NarrowedCatalogs = Awaited<ReturnType<typeof narrowCatalogs>>;
 
 /**
  * Rebuilds the catalogs of an archive that contain more bundles than a configuration requests, on the image in the
- * archive, whose content `findContent` returns; equal archives and configurations have equal digests. Signatures of
- * replaced images are omitted. Throws OpmateError INVALID for catalogs whose tag is their digest, and errors of
- * rebuilding.
+ * archive, whose content `findContent` returns; equal archives and configurations have equal digests. A catalog whose tag
+ * is its digest gets the new one. Signatures of replaced images are omitted. Throws errors of rebuilding.
  */
 export async function narrowCatalogs(
-  lock: ImageSetLock,
+  { locked: lock, set: { images: namedImages, catalogs: namedCatalogs, ...others } }: SelectedPart,
   plan: ImageSetPlan,
   findContent: (image: LockedImage) => Repository,
-  session: SourceSession,
+  { target, session }: { target: MirrorTarget; session: SourceSession },
 ) {
   const narrowed = lock.catalogs.flatMap((locked) => {
     const planned = plan.catalogs.find(({ name }) => isSameName(name, locked));
-    return planned !== undefined && hasFewerBundles(planned, locked) ? [planned] : [];
+    return planned !== undefined && hasFewerBundles(planned, locked) ? [{ locked, planned }] : [];
   });
-  requireTags(narrowed);
+  /** Names of catalogs with another tag, by their destination in the plan. */
+  const renamed = new Map<string, { name: ImageName; destination: string }>();
+  const rename = <T extends { destination: string }>(item: T): T => ({
+    ...item,
+    ...renamed.get(item.destination),
+  });
   const rebuilt = new Map<LockedImage, RebuiltCatalog>();
   const close = async (): Promise<void> => {
     for (const catalog of rebuilt.values()) await catalog.close();
   };
   const { temporaryDirectory, logger, signal } = session;
   try {
-    let images = lock.images;
-    for (const { operator, catalog, selection, name, destination } of narrowed) {
+    let { images, catalogs } = lock;
+    for (const { locked: lockedCatalog, planned } of narrowed) {
+      const { operator, catalog, selection, name, destination } = planned;
       const image = images.find((locked) => locked.kind === 'catalog' && isSameName(name, locked));
       if (image === undefined) continue;
       const base = { repository: findContent(image), digest: image.contents.root.digest };
-      const { platforms } = plan.images.find((planned) => planned.destination === destination) ?? {};
+      const { platforms } = plan.images.find((other) => other.destination === destination) ?? {};
       const { facts, packages } = selection;
       const result = await rebuildCatalog(catalog, facts, base, {
         ...{ temporaryDirectory, platforms, logger, signal },
       });
       const contents = await readContents(result.repository, result.digest, { signal });
-      const replacement = { ...image, contents };
+      const { repository, tag = toDigestTag(result.digest) } = getCatalogTarget(operator);
+      renamed.set(destination, {
+        name: { repository, tag },
+        destination: getDestination(target, pathBelow(target, repository), tag),
+      });
+      const replacement = { ...image, tag, contents };
       rebuilt.set(replacement, result);
       images = images.map((locked) => (locked === image ? replacement : locked));
+      catalogs = catalogs.map((locked) => (locked === lockedCatalog ? { ...locked, tag } : locked));
       const names = packages.map((item) => item.name).join(', ');
       const bundles = `${names}: ${facts.bundles.length} of the archive's bundles`;
       logger?.log('info', `${operator.catalog}: rebuilt as ${result.digest} for ${bundles}`);
     }
     return {
-      lock: narrowed.length === 0 ? lock : { ...lock, images: withoutStraySignatures(images) },
+      locked: narrowed.length === 0 ? lock : { ...lock, catalogs, images: withoutStraySignatures(images) },
+      set: { ...others, images: namedImages.map(rename), catalogs: namedCatalogs.map(rename) },
       /** Returns a function that opens a rebuilt catalog; undefined for an image of the archive. */
       getOpener(image: LockedImage) {
         const catalog = rebuilt.get(image);
@@ -74,18 +99,4 @@ function hasFewerBundles({ selection }: PlannedCatalog, { packages }: LockedCata
   return packages.some(({ name, bundles }) =>
     bundles.some((bundle) => !selected.has(`${name} ${bundle.name}`)),
   );
-}
-
-function requireTags(catalogs: readonly PlannedCatalog[]): void {
-  const errors = new ErrorList();
-  for (const { operator } of catalogs) {
-    if (getCatalogTarget(operator).tag !== undefined) continue;
-    errors.add(
-      new OpmateError('INVALID', 'a part of it has another digest than its tag at the target', {
-        subject: operator.catalog,
-        hint: 'set targetTag here and for the archive, or select everything that the archive contains of it',
-      }),
-    );
-  }
-  errors.throwIfAny();
 }

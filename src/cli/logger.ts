@@ -32,12 +32,13 @@ export function parseLevel(options: GlobalOptions): LogLevel {
 
 /**
  * Returns a logger for stderr: text, or JSON lines with `--log-format json`. Progress is a spinner on a terminal, JSON
- * lines in JSON, else omitted.
+ * lines in JSON, else a line every ten seconds; in JSON, too, what goes on is reported that often.
  */
 export function createLogger(context: CommandContext, options: GlobalOptions): ClosableLogger {
   const minimum = parseLevel(options);
   const isJson = options.logFormat === 'json';
   const lines = createLineWriter(context, isJson ? (text) => text : (text) => printable(redactUrls(text)));
+  const hasSpinner = !isJson && wantsSpinner(context);
   const spinner = createSpinner(context);
   const shows = (level: LogLevel): boolean => order[level] <= order[minimum];
   const toJson = (line: object): string =>
@@ -52,6 +53,10 @@ export function createLogger(context: CommandContext, options: GlobalOptions): C
     spinner.clear();
     put(isJson ? toJson({ level, message, ...fields }) : formatText(level, message, fields));
   };
+  const heartbeat = createHeartbeat((running) => {
+    if (isJson) for (const { event } of running) lines.write(toJson({ level: 'info', progress: event }));
+    else log(lines.write, 'info', describeProgress(running, context.now().getTime()));
+  });
   return {
     shows,
     log: (level, message, fields) => log(lines.write, level, message, fields),
@@ -64,10 +69,12 @@ export function createLogger(context: CommandContext, options: GlobalOptions): C
     },
     progress(event) {
       if (!shows('info')) return;
+      if (hasSpinner) return spinner.show(event);
       if (isJson) lines.write(toJson({ level: 'info', progress: event }));
-      else spinner.show(event);
+      heartbeat.note(event, context.now().getTime());
     },
     close() {
+      heartbeat.close();
       lines.flush();
       spinner.close();
     },
@@ -103,13 +110,31 @@ function createLineWriter(context: CommandContext, toShown: (text: string) => st
   };
 }
 
+/** Interval of progress lines where stderr is no terminal: a log shows that a run lives, and does not fill a disk. */
+const heartbeatMs = 10_000;
+
+/** Calls `beat` with the running tasks every ten seconds while there are any. Close it at the end. */
+function createHeartbeat(beat: (running: readonly RunningTask[]) => void) {
+  let running: ReadonlyMap<string, RunningTask> = new Map();
+  let timer: NodeJS.Timeout | undefined;
+  return {
+    /** `now` is in milliseconds. */
+    note(event: ProgressEvent, now: number): void {
+      running = withEvent(running, event, now);
+      timer ??= setInterval(() => running.size > 0 && beat([...running.values()]), heartbeatMs).unref();
+    },
+    close(): void {
+      clearInterval(timer);
+      running = new Map();
+    },
+  };
+}
+
 /** Columns of the spinner with a space, and the last column, at which some terminals wrap. */
 const spinnerWidth = 3;
 
 /** Shows the running tasks on a terminal. The spinner is loaded on first use; most commands need none. */
 function createSpinner(context: CommandContext) {
-  /** Set at the first event. */
-  let isWanted: boolean | undefined;
   let loading: Promise<void> | undefined;
   let spinner: Ora | undefined;
   let isClosed = false;
@@ -128,8 +153,7 @@ function createSpinner(context: CommandContext) {
   return {
     clear: () => void spinner?.clear(),
     show(event: ProgressEvent): void {
-      isWanted ??= wantsSpinner(context);
-      if (!isWanted || isClosed) return;
+      if (isClosed) return;
       running = withEvent(running, event, context.now().getTime());
       loading ??= load();
       if (spinner === undefined) return;

@@ -67,6 +67,8 @@ export const maxChartBytes = 100 * 1024 * 1024;
 /** Maximum number of charts of all repositories. */
 const maxCharts = 20_000;
 const downloadsAtOnce = 4;
+/** Name of reading charts in progress messages. */
+const readTask = 'read charts';
 
 /**
  * Reads the charts of a configuration and finds their images. Throws OpmateError with all charts that cannot be read or
@@ -80,6 +82,8 @@ export async function openCharts(helm: HelmConfig, session: Session): Promise<Op
   } catch (error) {
     await temporary.remove();
     throw error;
+  } finally {
+    session.logger?.progress({ task: readTask, state: 'done' });
   }
 }
 
@@ -259,7 +263,7 @@ async function readCharts(helm: HelmConfig, directory: string, session: Session)
   async function toOpened(chart: Omit<OpenedChart, 'needed'>, loaded: Chart): Promise<OpenedChart> {
     const { label, config } = chart;
     const { logger } = session;
-    logger?.progress({ task: 'read charts', state: 'update', current: fileCount, unit: 'items' });
+    logger?.progress({ task: readTask, state: 'update', current: fileCount, unit: 'items' });
     return { ...chart, needed: await findChartImages(loaded, label, { paths: config.imagePaths }) };
   }
 }

@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { createLogger, parseLevel } from '../../../src/cli/logger.js';
 import { createWorld } from './world.js';
 
@@ -59,12 +59,46 @@ describe('cli/logger', () => {
     },
   );
 
-  it('shows no progress where stderr is no terminal', () => {
-    const world = createWorld();
-    const logger = createLogger(world, {});
-    logger.progress({ task: 'copy', state: 'start' });
-    logger.progress({ task: 'copy', state: 'done' });
-    logger.close();
-    expect(world.stderr.text).toBe('');
+  describe('where stderr is no terminal', () => {
+    beforeEach(() => {
+      vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+      return () => vi.useRealTimers();
+    });
+    const copy = { task: 'mirror', state: 'update', total: 2048, unit: 'bytes' } as const;
+
+    it('shows a line of progress every ten seconds while something goes on', () => {
+      const world = createWorld();
+      const logger = createLogger(world, {});
+      logger.progress({ ...copy, current: 0, item: 'https://user:hunter2@host/a' });
+      expect(world.stderr.text).toBe('');
+      vi.advanceTimersByTime(10_000);
+      expect(world.stderr.text).toBe('info: mirror 0%, 0 bytes of 2.0 KiB · https://***@host/a\n');
+      logger.progress({ ...copy, current: 1024 });
+      vi.advanceTimersByTime(20_000);
+      expect(world.stderr.text.split('\n').slice(1, 3)).toEqual(
+        Array(2).fill('info: mirror 50%, 1.0 KiB of 2.0 KiB'),
+      );
+      const before = world.stderr.text;
+      logger.progress({ task: 'mirror', state: 'done' });
+      vi.advanceTimersByTime(20_000);
+      logger.close();
+      expect(world.stderr.text).toBe(before);
+    });
+
+    it('repeats events of what goes on as JSON, and shows nothing with --quiet', () => {
+      const world = createWorld();
+      const logger = createLogger(world, { logFormat: 'json' });
+      logger.progress({ ...copy, current: 1 });
+      vi.advanceTimersByTime(20_000);
+      const lines = world.stderr.text.trimEnd().split('\n');
+      expect(lines.map((line) => JSON.parse(line) as object)).toEqual(
+        Array(3).fill(expect.objectContaining({ progress: { ...copy, current: 1 } })),
+      );
+      logger.close();
+      const quiet = createWorld();
+      createLogger(quiet, { quiet: true }).progress({ ...copy, current: 1 });
+      vi.advanceTimersByTime(20_000);
+      expect(quiet.stderr.text).toBe('');
+    });
   });
 });

@@ -220,6 +220,16 @@ describe('mirror --config --dry-run', () => {
     expect(Object.keys(await resourcesOf('several'))).toEqual(names.map((name) => `${name}.yaml`));
   });
 
+  it('shows the images of a package in two catalogs by catalog', async () => {
+    const range = (min: string, max: string): string =>
+      `    packages:\n    - name: widget\n      minVersion: ${min}\n      maxVersion: ${max}\n`;
+    const second = `  - catalog: ${catalog()}\n    targetTag: v2\n${range('1.1.0', '1.2.0')}`;
+    const result = await plan('two', `${operators(range('1.2.0', '1.2.0'))}${second}`);
+    expect(result).toMatchObject({ code: 0 });
+    expect(result.stderr).toContain('  widget: 1 bundle, 2 images (');
+    expect(result.stderr).toContain('  widget: 2 bundles, 4 images (');
+  });
+
   it('refuses two images with one name, and writes nothing', async () => {
     const result = await plan(
       'clash',

@@ -10,7 +10,7 @@ export function describePlan(
   logger: Logger,
   { icsp, itemLevel = 'debug' }: { icsp: boolean; itemLevel?: LogLevel },
 ): void {
-  for (const catalog of plan.catalogs) describeCatalog(catalog, plan, logger, itemLevel);
+  for (const catalog of plan.catalogs) describeCatalog(catalog, logger, itemLevel);
   for (const { chart } of plan.charts) {
     const guesses = chart.needed.images.filter(({ isGuess }) => isGuess).length;
     const guessed = guesses === 0 ? '' : `, ${guesses} of them not from rendered manifests`;
@@ -43,8 +43,7 @@ export function describePlan(
 }
 
 function describeCatalog(
-  { operator, digest, selection }: PlannedCatalog,
-  plan: ImageSetPlan,
+  { operator, digest, selection, imageCounts }: PlannedCatalog,
   logger: Logger,
   itemLevel: LogLevel,
 ): void {
@@ -52,15 +51,9 @@ function describeCatalog(
   const bundles = selection.packages.reduce((sum, selected) => sum + selected.bundles, 0);
   const amount = `${count(selection.packages.length, 'package')}, ${count(bundles, 'bundle')}`;
   logger.log('info', `${operator.catalog}: ${digest}, ${amount}, ${how}`);
-  const images = new Map<string, number>();
-  for (const image of plan.images) {
-    for (const name of new Set(image.bundles.map((bundle) => bundle.package))) {
-      images.set(name, (images.get(name) ?? 0) + 1);
-    }
-  }
   for (const { name, channels, bundles } of selection.packages) {
     const heads = channels.map((channel) => `${channel.name} to ${channel.head}`).join(', ');
-    const amount = `${count(bundles, 'bundle')}, ${count(images.get(name) ?? 0, 'image')}`;
+    const amount = `${count(bundles, 'bundle')}, ${count(imageCounts.get(name) ?? 0, 'image')}`;
     logger.log(itemLevel, `  ${name}: ${amount} (${heads})`);
     for (const { package: of, channel, bundle, reason } of selection.kept) {
       if (of === name) logger.log('info', `  ${name}: also ${bundle} in ${channel}: it ${reason}`);

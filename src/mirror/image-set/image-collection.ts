@@ -105,14 +105,15 @@ export function createImageCollection(config: ImageSetConfiguration, options: Co
     return images;
   }
 
-  /** Adds an image of a catalog, whose reference is valid. */
+  /** Adds an image of a catalog, whose reference is valid; returns undefined for a blocked one. */
   function addBundleImage(
     { image, kind, package: packageName, bundle }: CatalogImage,
     platforms: readonly PlatformConfig[],
-  ): void {
+  ): PlannedImage | undefined {
     const reference = parseReference(image);
     const planned = addUnlessBlocked(kind, reference, getImageName(reference), platforms);
     planned?.bundles.push({ package: packageName, bundle });
+    return planned;
   }
 
   function addAdditional(

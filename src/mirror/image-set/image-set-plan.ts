@@ -3,6 +3,7 @@ import { leaveOut } from '../../catalog/selection/leave-out.js';
 import type { CatalogSelection } from '../../catalog/selection/selection.js';
 import { ErrorList, combineErrors } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
+import { getOrAdd } from '../../core/groups.js';
 import { compareBytes } from '../../core/order.js';
 import type { Reference } from '../../core/reference.js';
 import type { HelmConfig } from '../helm/helm-config.js';
@@ -43,6 +44,8 @@ export interface PlannedCatalog {
   isDatabase: boolean;
   /** Invalid references to remove from `relatedImages` of its bundles. */
   withoutImages: ReadonlySet<string>;
+  /** Number of images by package, each counted once. */
+  imageCounts: ReadonlyMap<string, number>;
 }
 
 /** Selected content that a plan omits, as `onError` says. */
@@ -162,7 +165,12 @@ async function planCatalog(
   const valid = skipInvalid(opened, read, options, skipped);
   if (valid === undefined) return undefined;
   const { selection, withoutImages } = valid;
-  for (const image of valid.images) images.addBundleImage(image, platforms);
+  const destinations = new Map<string, Set<string>>();
+  for (const image of valid.images) {
+    const planned = images.addBundleImage(image, platforms);
+    if (planned !== undefined)
+      getOrAdd(destinations, image.package, () => new Set()).add(planned.destination);
+  }
   if (valid.images.length === 0 && read.blocked.length === 0) {
     const hint = 'remove it from the configuration, or copy only the catalog: no bundle of it is in an image';
     throw new OpmateError('INVALID', 'names no image', { subject: operator.catalog, hint });
@@ -181,7 +189,8 @@ async function planCatalog(
   const { destination } = images.addImage('catalog', reference, name, platforms);
   const isDatabase = selection.isWhole && catalog.storedImages !== undefined;
   const names = { operator, reference, digest, destination, name };
-  return { ...names, selection, catalog, isDatabase, withoutImages };
+  const imageCounts = new Map([...destinations].map(([item, { size }]) => [item, size]));
+  return { ...names, selection, catalog, isDatabase, withoutImages, imageCounts };
 }
 
 /** Returns the part of a catalog without invalid references; undefined for none. Throws OpmateError unless they may be skipped. */

@@ -93,6 +93,41 @@ describe.skipIf(!hasNamespaces)('mirroring to a full disk', () => {
   });
 });
 
+describe('mirror plan file://', () => {
+  let registry: FaultRegistry;
+  beforeAll(async () => {
+    registry = await startFaultRegistry();
+    const { catalog } = await serveOperatorSet(registry);
+    const set = `kind: ImageSetConfiguration\napiVersion: mirror.openshift.io/v2alpha1\nmirror:\n  operators:\n  - catalog: ${catalog}\n`;
+    await sandbox.write({ 'plan.yaml': set });
+  });
+  afterAll(() => registry.close());
+  const args = ['mirror', 'plan', '-c', 'plan.yaml', '--workspace', 'file://ws', '--insecure'];
+
+  it('shows parts and space, as the run has them', async () => {
+    const planned = await sandbox.run([...args, 'file://carried', '-o', 'json']);
+    expect(planned).toMatchObject({ code: 0 });
+    const { archive } = JSON.parse(planned.stdout) as { archive: Record<string, number> };
+    expect(archive['neededBytes']).toBeGreaterThan(archive['bytes'] as number);
+    expect(archive['freeBytes']).toBeGreaterThan(archive['neededBytes'] as number);
+    const run = ['mirror', '-c', 'plan.yaml', '--insecure', 'file://carried', '-o', 'json'];
+    const written = JSON.parse((await sandbox.run(run)).stdout) as { archive: Record<string, unknown> };
+    expect(written.archive).toMatchObject({ bytes: archive['bytes'] });
+    expect(written.archive['parts']).toHaveLength(archive['parts'] as number);
+    // What is written needs no space.
+    const again = await sandbox.run([...args, 'file://carried']);
+    expect(again.stdout).toMatch(/^archive {2}1 part, \d+ KiB; 0 bytes needed, \S+ \S+ free$/m);
+  });
+
+  it.skipIf(!hasNamespaces)('fails if the disk is too small, and shows the plan', async () => {
+    const { status, stdout, stderr } = await onSmallDisk('24k', ...args, 'file://disk/out');
+    expect(status).toBe(1);
+    expect(stderr).toMatch(/error: .*disk\/out: not enough disk space: \S+ KiB needed, \S+ KiB free/);
+    expect(stderr).not.toContain('next:');
+    expect(stdout).toMatch(/^archive {2}1 part, /m);
+  });
+});
+
 describe.skipIf(!hasNamespaces)('catalog publish to a full disk', () => {
   const catalogOf = (version: string, size: number) =>
     [

@@ -12,6 +12,7 @@ import type { DependencyMode } from '../../mirror/selection/dependencies.js';
 import type { TransferOptions, TransferReport } from '../../mirror/transfer/transfer-types.js';
 import type { PolicyRequest } from '../../mirror/verification/signature-policy.js';
 import type { ArchiveIndex } from '../../oci/archive-set/archive-index.js';
+import type { ArchiveForecast } from '../../oci/archive-set/archive-set-writer.js';
 import { type Session, withChanges } from '../../source/session.js';
 import { type MirrorDestination, parseDestination } from './destination.js';
 
@@ -174,6 +175,8 @@ export interface MirrorPlan extends Pick<MirrorResult, 'bytes' | 'lock' | 'chang
   kept: { catalog: string; package: string; channel: string; bundle: string; reason: string }[];
   /** Images that `onError` skips, which the lock does not pin. */
   report: TransferReport;
+  /** The archive that a run would write, and the space on its disk; undefined for a registry. */
+  archive: ArchiveForecast | undefined;
 }
 
 /** Result of mirroring to a registry. */

@@ -18,7 +18,7 @@ import { planForRun } from './plan-image-set.js';
 import { readConfiguration, readTemplates, getLockOptions } from './run-configuration.js';
 import { requireTargetAccess } from './target-access.js';
 import { verifySources } from './verification.js';
-import { writeArchive, surveyArchive, readBase } from './write-archive.js';
+import { forecastRun, writeArchive, surveyArchive, readBase } from './write-archive.js';
 import { writeResources, writeMapping, renderResources } from './write-results.js';
 
 /** Plans in bytes, and writes the lock. Of images no blob is read but the layers of catalogs. */
@@ -31,12 +31,13 @@ export async function planSources(run: ImageSetRun): Promise<MirrorPlan> {
     await mirror.prepare();
     const bytes = destination.kind === 'registry' ? await mirror.survey() : await surveyArchive(run, mirror);
     const lock = mirror.lock(digest, getLockOptions(run, mirror.report()), templates);
+    const archive = destination.kind === 'disk' ? await forecastRun(run, mirror, lock, config) : undefined;
     const removed = await replaceLock(run, lock);
     const kept = plan.catalogs.flatMap(({ operator, selection }) =>
       selection.kept.map((bundle) => ({ catalog: operator.catalog, ...bundle })),
     );
     const { changes, ...report } = mirror.report();
-    return { bytes, lock, kept, report, changes, removed };
+    return { bytes, lock, kept, report, changes, removed, archive };
   });
 }
 

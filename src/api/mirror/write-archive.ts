@@ -2,8 +2,15 @@ import { UsageError } from '../../core/errors.js';
 import { readArchiveBase } from '../../mirror/image-set/archive-base.js';
 import type { ImageSetConfiguration } from '../../mirror/image-set/image-set-config.js';
 import type { ImageSetMirror } from '../../mirror/image-set/image-set-mirror.js';
-import { type ArchivableSet, writeImageSetArchive, listCarried } from '../../mirror/image-set/set-archive.js';
+import {
+  type ArchivableSet,
+  forecastArchive,
+  listCarried,
+  writeImageSetArchive,
+} from '../../mirror/image-set/set-archive.js';
 import { type BytePlan, planBytes } from '../../mirror/lock/byte-plan.js';
+import type { ImageSetLock } from '../../mirror/lock/lock.js';
+import type { ArchiveForecast } from '../../oci/archive-set/archive-set-writer.js';
 import { signArchive } from '../../oci/archive-set/archive-index.js';
 import type { ImageSetRun, MirrorArchive } from './image-set-run.js';
 
@@ -11,18 +18,30 @@ import type { ImageSetRun, MirrorArchive } from './image-set-run.js';
 export async function writeArchive(
   run: ImageSetRun,
   set: ArchivableSet,
-  { archiveBytes: partBytes }: ImageSetConfiguration,
+  config: ImageSetConfiguration,
 ): Promise<Pick<MirrorArchive, 'lock' | 'index' | 'keptBytes'>> {
-  const { strictArchive: strict = false, signingKey, imageTimeoutMs } = run.options;
+  const { signingKey } = run.options;
   const directory = requireArchiveDirectory(run);
-  const { written, lock } = await writeImageSetArchive(set, directory, {
-    ...{ session: run.session, partBytes, strict },
-    base: await readBase(run),
-    concurrency: run.transfer.maxPerRegistry,
-    imageTimeoutMs,
-  });
+  const { written, lock } = await writeImageSetArchive(set, directory, await getArchiveOptions(run, config));
   if (signingKey !== undefined) await signArchive(directory, signingKey);
   return { lock, index: written.index, keptBytes: written.keptBytes };
+}
+
+/** Plans the archive of a run, and measures the space on its disk; writes nothing. */
+export async function forecastRun(
+  run: ImageSetRun,
+  mirror: ImageSetMirror,
+  lock: ImageSetLock,
+  config: ImageSetConfiguration,
+): Promise<ArchiveForecast> {
+  return forecastArchive(mirror, lock, requireArchiveDirectory(run), await getArchiveOptions(run, config));
+}
+
+async function getArchiveOptions(run: ImageSetRun, { archiveBytes: partBytes }: ImageSetConfiguration) {
+  const { strictArchive: strict = false, imageTimeoutMs } = run.options;
+  const { session } = run;
+  const concurrency = run.transfer.maxPerRegistry;
+  return { session, partBytes, strict, base: await readBase(run), concurrency, imageTimeoutMs };
 }
 
 function requireArchiveDirectory(run: ImageSetRun): string {

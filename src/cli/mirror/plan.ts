@@ -6,6 +6,8 @@ import { readMirrorOptions, refuseFlags } from './oc-mirror-flags.js';
 import { planMirror } from '../../api/mirror.js';
 import { planOf } from '../../mirror/lock/encode-lock.js';
 import type { BytePlan } from '../../mirror/lock/byte-plan.js';
+import { logError } from '../../core/log.js';
+import type { ArchiveForecast } from '../../oci/archive-set/archive-set-writer.js';
 import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
@@ -50,7 +52,7 @@ export const command = defineCommand({
     const { output, config } = options;
     const request = readImageSetRequest(context, options, destination);
     const mirror = await openImageSetRun(context, request, session);
-    const { bytes, lock, kept, report, changes, removed } = await planMirror(
+    const { bytes, lock, kept, report, changes, removed, archive } = await planMirror(
       config,
       destination,
       session,
@@ -63,31 +65,57 @@ export const command = defineCommand({
     const plan = planOf(lock);
     const isWhole = report.failed.length === 0;
     if (!isWhole) session.logger.log('error', `${count(report.failed.length, 'image')} not in the plan`);
-    const next = isWhole ? getCopyCommand(request, { locked: true, plan, onError: 'stop' }) : undefined;
+    const tooSmall = archive?.problem;
+    if (tooSmall !== undefined) logError(session.logger, tooSmall);
+    const next =
+      isWhole && tooSmall === undefined
+        ? getCopyCommand(request, { locked: true, plan, onError: 'stop' })
+        : undefined;
     reportEnding(session.logger, [`plan ${plan}`], next);
     const failed = isWhole ? {} : { failed: describeFailures(report) };
     const text =
       output === 'json'
         ? encodeData(
-            { destination, lock: shownLock, plan, ...bytes, kept, removedImages: removed.names, ...failed },
+            {
+              ...{
+                destination,
+                lock: shownLock,
+                plan,
+                ...bytes,
+                kept,
+                removedImages: removed.names,
+                ...failed,
+              },
+              ...(archive !== undefined && { archive: toData(archive) }),
+            },
             'json',
           )
-        : formatText(bytes);
+        : formatText(bytes, archive);
     await writeAll(context.stdout, text);
+    if (tooSmall !== undefined) return exitCodes.failed;
     return isWhole ? exitCodes.done : exitCodes.partly;
   },
 });
 
-function formatText(plan: BytePlan): string {
+function toData({ parts, bytes, needed, free }: ArchiveForecast) {
+  return { parts, bytes, neededBytes: needed, freeBytes: free };
+}
+
+function formatText(plan: BytePlan, archive: ArchiveForecast | undefined): string {
   const { images, manifests, blobs, bytes, presentBlobs, presentBytes, packages } = plan;
   const amount = (number: number, size: number): string => `${count(number, 'blob')}, ${amountOfBytes(size)}`;
-  const rows = [
+  const rows: [string, string][] = [
     ['images', `${images}, with ${count(manifests, 'manifest')}`],
     ['total', amount(blobs, bytes)],
     ['present', amount(presentBlobs, presentBytes)],
     ['to copy', amount(blobs - presentBlobs, bytes - presentBytes)],
   ];
-  const summary = rows.map(([name = '', text]) => `${name.padEnd('to copy'.length)}  ${text}\n`).join('');
+  if (archive !== undefined) {
+    const { parts, needed, free } = archive;
+    const space = `${amountOfBytes(needed)} needed, ${amountOfBytes(free)} free`;
+    rows.push(['archive', `${count(parts, 'part')}, ${amountOfBytes(archive.bytes)}; ${space}`]);
+  }
+  const summary = rows.map(([name, text]) => `${name.padEnd('to copy'.length)}  ${text}\n`).join('');
   if (packages.length === 0) return summary;
   const table = formatTable(
     ['PACKAGE', 'IMAGES', 'SIZE', 'UNIQUE'],

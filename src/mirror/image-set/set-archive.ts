@@ -4,9 +4,12 @@ import { OpmateError } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
 import { createPlaces } from '../transfer/transfer-step.js';
 import {
+  type ArchiveForecast,
   type ArchivedBlob,
   type ArchivedImage,
+  type WriteArchiveOptions,
   type WrittenArchive,
+  forecastArchiveSet,
   writeArchiveSet,
 } from '../../oci/archive-set/archive-set-writer.js';
 import type { ArchiveBase } from '../../oci/archive-set/archive-index.js';
@@ -49,12 +52,8 @@ export async function writeImageSetArchive(
     const lock = set.lock();
     try {
       const images = lock.images.flatMap(getArchivedImages);
-      const { signal, logger } = options.session;
-      const written = await writeArchiveSet(directory, images, sources.getBlobs(set.transfers()), {
-        ...{ ...options, signal, logger },
-        carried: listCarried(lock.images),
-        lock: encodeLock(lock),
-      });
+      const blobs = sources.getBlobs(set.transfers());
+      const written = await writeArchiveSet(directory, images, blobs, toWriteOptions(lock, options));
       return { written, lock };
     } catch (error) {
       const [failed] = sources.failures.values();
@@ -64,6 +63,23 @@ export async function writeImageSetArchive(
       await sources.places.close();
     }
   }
+}
+
+/** Plans the archive of an image set as `writeImageSetArchive` does; writes nothing. Throws OpmateError. */
+export function forecastArchive(
+  set: Pick<ArchivableSet, 'transfers'>,
+  lock: ImageSetLock,
+  directory: string,
+  options: ArchiveImageSetOptions,
+): Promise<ArchiveForecast> {
+  const blobs = createSources(options).getBlobs(set.transfers());
+  const images = lock.images.flatMap(getArchivedImages);
+  return forecastArchiveSet(directory, images, blobs, toWriteOptions(lock, options));
+}
+
+function toWriteOptions(lock: ImageSetLock, options: ArchiveImageSetOptions): WriteArchiveOptions {
+  const { signal, logger } = options.session;
+  return { ...options, signal, logger, carried: listCarried(lock.images), lock: encodeLock(lock) };
 }
 
 /** Returns the digests of charts, which archives always contain: images are computed from them. */

@@ -7,7 +7,7 @@ import { sortedByBytes } from '../../core/order.js';
 import { amountOfBytes } from '../../core/printable.js';
 import { readBytes } from '../../files/file-region.js';
 import { lstatIfPresent, statIfPresent } from '../../files/file-status.js';
-import { syncDirectory } from '../../files/make-directory.js';
+import { missingDirectories, syncDirectory } from '../../files/make-directory.js';
 import { moveWhole } from '../../files/move-whole.js';
 import { stagingBeside } from '../../files/staging.js';
 import { writeNewFile } from '../../files/write-new-file.js';
@@ -38,6 +38,12 @@ export interface OldArchive {
   index: ArchiveIndex;
   /** Files of its parts; undefined if missing. */
   files: (string | undefined)[];
+}
+
+/** Space on the disk of an archive, in bytes. */
+export interface DiskSpace {
+  needed: number;
+  free: number;
 }
 
 const partPattern = /^mirror_(\d{6})\.tar$/;
@@ -134,31 +140,44 @@ export function openArchiveDirectory(directory: string, index: ArchiveIndex, log
    */
   async function makeSpace(old: OldArchive[], indexBytes: number): Promise<OldArchive[]> {
     const isRemovable = ({ key }: OldArchive): boolean => key !== undefined && key !== ownKey;
-    let { needed, free } = await measureSpace(indexBytes);
-    if (needed > free && old.some(isRemovable)) {
+    let space = await measureSpace(indexBytes);
+    if (space.needed > space.free && old.some(isRemovable)) {
       logger.log('warn', `${directory}: removing leftovers of other content to free disk space`);
-      await removeLeftovers((name) => name.includes(ownKey) || !leftoverPattern.test(name));
+      await removeLeftovers(isOfOthers);
       old = old.filter((archive) => !isRemovable(archive));
-      ({ needed, free } = await measureSpace(indexBytes));
+      space = await measureSpace(indexBytes);
     }
-    if (needed <= free) return old;
-    throw new OpmateError(
-      'IO',
-      `not enough disk space: ${amountOfBytes(needed)} needed, ${amountOfBytes(free)} free`,
-      {
-        subject: directory,
-        hint: 'free disk space, or specify a directory on another disk',
-      },
-    );
+    const problem = findSpaceProblem(directory, space);
+    if (problem !== undefined) throw problem;
+    return old;
   }
 
-  async function measureSpace(indexBytes: number): Promise<{ needed: number; free: number }> {
+  /** Keeps unfinished files of this plan, and whatever is not unfinished. */
+  function isOfOthers(name: string): boolean {
+    return name.includes(ownKey) || !leftoverPattern.test(name);
+  }
+
+  async function measureSpace(indexBytes: number): Promise<DiskSpace> {
     let needed = indexBytes * 2;
-    for (const [i, { size }] of index.parts.entries()) {
-      const stats = await statIfPresent(getPartial(i + 1));
-      needed += Math.max(0, size - (stats === undefined ? 0 : stats.blocks * 512));
-    }
+    for (const [i, { size }] of index.parts.entries())
+      needed += Math.max(0, size - (await getUsedBytes(getPartial(i + 1))));
     return { needed, free: await freeBytes(directory) };
+  }
+
+  /** Measures the space that the new set would need and have, without writing; the directory may be missing. */
+  async function forecastSpace(indexBytes: number): Promise<DiskSpace> {
+    const [missing] = await missingDirectories(directory);
+    if (missing !== undefined) {
+      const parts = index.parts.reduce((sum, { size }) => sum + size, 0);
+      return { needed: parts + indexBytes * 2, free: await freeBytes(path.dirname(missing)) };
+    }
+    const current = await readIndex(locate(archiveIndexName), false);
+    const isCurrent = current !== undefined && toPlanKey(current) === ownKey;
+    const { needed, free } = await measureSpace(indexBytes);
+    let removable = 0;
+    for (const name of await readdir(directory))
+      if (!isOfOthers(name)) removable += await getUsedBytes(locate(name));
+    return { needed: isCurrent ? 0 : needed, free: free + removable };
   }
 
   async function writePlan(index: ArchiveIndex): Promise<void> {
@@ -212,7 +231,16 @@ export function openArchiveDirectory(directory: string, index: ArchiveIndex, log
     }
   }
 
-  return { getPartial, readCurrent, readPrevious, makeSpace, writePlan, commit, removeLeftovers };
+  return {
+    getPartial,
+    readCurrent,
+    readPrevious,
+    makeSpace,
+    forecastSpace,
+    writePlan,
+    commit,
+    removeLeftovers,
+  };
 }
 
 function isSurplusPart(name: string, { parts }: ArchiveIndex): boolean {
@@ -306,6 +334,19 @@ async function readHeaders(
     }
   }
   return [];
+}
+
+async function getUsedBytes(file: string): Promise<number> {
+  const stats = await statIfPresent(file);
+  return stats === undefined ? 0 : stats.blocks * 512;
+}
+
+/** Returns the error for a disk that is too small. */
+export function findSpaceProblem(directory: string, { needed, free }: DiskSpace): OpmateError | undefined {
+  if (needed <= free) return undefined;
+  const problem = `not enough disk space: ${amountOfBytes(needed)} needed, ${amountOfBytes(free)} free`;
+  const hint = 'free disk space, or specify a directory on another disk';
+  return new OpmateError('IO', problem, { subject: directory, hint });
 }
 
 /** Returns the number of bytes that this user can still write below a directory. Throws system errors. */

@@ -12,6 +12,7 @@ import {
   OpmateError,
   fileError,
   systemCode,
+  throwFileError,
   throwIfCancelled,
 } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
@@ -22,7 +23,12 @@ import { withLock } from '../../files/lock.js';
 import { makeDirectory, missingDirectories, removeEmptyDirectories } from '../../files/make-directory.js';
 import type { Descriptor } from '../image/types.js';
 import { retryDamaged } from '../transport/retry-policy.js';
-import { type OldArchive, openArchiveDirectory } from './archive-directory.js';
+import {
+  type DiskSpace,
+  type OldArchive,
+  findSpaceProblem,
+  openArchiveDirectory,
+} from './archive-directory.js';
 import {
   type ArchiveBase,
   type ArchiveIndex,
@@ -120,6 +126,32 @@ export async function writeArchiveSet(
     }
     throw systemCode(error) === undefined ? error : fileError(directory, error);
   }
+}
+
+/** An archive set before it is written. */
+export interface ArchiveForecast extends DiskSpace {
+  parts: number;
+  /** Bytes of all parts. */
+  bytes: number;
+  /** Set if the disk is too small. */
+  problem: OpmateError | undefined;
+}
+
+/**
+ * Plans an archive set as `writeArchiveSet` does, and measures the space on its disk. Writes nothing, and opens no blob.
+ * Throws OpmateError.
+ */
+export async function forecastArchiveSet(
+  directory: string,
+  images: readonly ArchivedImage[],
+  blobs: readonly ArchivedBlob[],
+  options: WriteArchiveOptions,
+): Promise<ArchiveForecast> {
+  const { index, indexBytes, parts } = planArchive(directory, images, blobs, options);
+  const files = openArchiveDirectory(directory, index, options.logger ?? silentLogger);
+  const space = await files.forecastSpace(indexBytes).catch(throwFileError(directory));
+  const bytes = parts.reduce((sum, { size }) => sum + size, 0);
+  return { parts: parts.length, bytes, ...space, problem: findSpaceProblem(directory, space) };
 }
 
 /** Returns the index without the sums of the parts, its size in bytes, the parts, and the openers of blobs. */

@@ -78,6 +78,7 @@ function requirePrivate(name) {
 
 // Links named opm, and others, choose the commands by the name that was called.
 process.argv[1] = process.argv0;
+if (path.basename(process.argv0) === 'grpc_health_probe') process.argv.splice(2, 0, 'probe');
 const module_ = { exports: {} };
 runProgram(module_.exports, load, module_, process.execPath, path.dirname(process.execPath));
 void module_.exports.main();

@@ -10,15 +10,17 @@ import { type FilePart, FilePartReader } from '../files/file-parts.js';
 
 type Pack = ReturnType<typeof import('./tar-pack.js').pack>;
 
-/** A file or directory to write; parent directories are written too. */
+/** A file, directory or symbolic link to write; parent directories are written too. */
 export interface TarInput {
   /** Relative path `a/b/c`, without `.`, `..` or empty parts. */
   path: string;
   /** Default: `file`. */
-  type?: 'file' | 'directory';
+  type?: 'file' | 'directory' | 'symlink';
+  /** Target of a symbolic link. */
+  target?: string;
   /** Content of a file, or its source. */
   content?: Buffer | FilePart;
-  /** Default: 0644 for files, 0755 for directories. */
+  /** Default: 0644 for files, 0755 for directories, 0777 for links. */
   mode?: number;
 }
 
@@ -85,15 +87,18 @@ async function orderInputs(entries: AsyncIterable<TarInput> | Iterable<TarInput>
   return [...inputs.values()].sort((a, b) => compareBytes(a.path, b.path));
 }
 
+const defaultModes = { file: 0o644, directory: 0o755, symlink: 0o777 };
+
 async function fill(archive: Pack, inputs: TarInput[], mtime: Date): Promise<void> {
   const add = (header: Parameters<Pack['entry']>[0], bytes: Buffer): Promise<void> =>
     new Promise((resolve, reject) => {
       archive.entry(header, bytes, (error) => (error ? reject(error) : resolve()));
     });
   await withOpen(new FilePartReader(), async (reader) => {
-    for (const { path, type = 'file', content = Buffer.alloc(0), mode } of inputs) {
-      const header = { name: path, type, mtime, mode: mode ?? (type === 'directory' ? 0o755 : 0o644) };
+    for (const { path, type = 'file', target = '', content = Buffer.alloc(0), mode } of inputs) {
+      const header = { name: path, type, mtime, mode: mode ?? defaultModes[type] };
       if (type === 'directory') archive.entry({ ...header, name: `${path}/` });
+      else if (type === 'symlink') archive.entry({ ...header, linkname: target });
       else if (Buffer.isBuffer(content)) await add(header, content);
       else if (content.size <= maxHeldFile) {
         const pieces: Buffer[] = [];

@@ -1,12 +1,15 @@
 /** `npm run image`: the container image of opmate, on a base made of the Node.js and the libraries of this machine. */
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { existsSync, realpathSync } from 'node:fs';
 import { chmod, cp, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { ImageConfig, ImageIndex, ImageManifest } from '../../src/oci/image/types.js';
-import { bundlesDirectory, projectRoot, useSandbox } from '../support/command-line.js';
+import { catalogOf } from './catalogs.js';
+import { bundlesDirectory, commandFile, projectRoot, useSandbox } from '../support/command-line.js';
+import { startDockerRegistry } from '../support/docker-registry.js';
 import { indexFile } from '../support/index-file.js';
 
 const sandbox = useSandbox();
@@ -21,33 +24,40 @@ function librariesOf(program: string): string[] {
   return [...stdout.matchAll(/(?:=> )?(\/\S+) \(0x/g)].map((match) => match[1] as string);
 }
 
-/** Writes a layout with one image of one layer, an archive that is not compressed. */
-async function writeLayout(directory: string, layer: string, config: ImageConfig['config']): Promise<void> {
+const architecture = process.arch === 'x64' ? 'amd64' : process.arch;
+
+/** Writes a layout of an image for each platform, by architecture: one layer, an archive that is not compressed. */
+async function writeLayout(
+  directory: string,
+  layers: Record<string, string>,
+  config: ImageConfig['config'],
+): Promise<void> {
   const blobs = path.join(directory, 'blobs', 'sha256');
   await mkdir(blobs, { recursive: true });
-  const put = async (bytes: Buffer, mediaType: string) => {
+  const type = (name: string): string => `application/vnd.oci.image.${name}`;
+  const put = async (content: Buffer | object, mediaType: string) => {
+    const bytes = Buffer.isBuffer(content) ? content : Buffer.from(JSON.stringify(content));
     const hex = createHash('sha256').update(bytes).digest('hex');
     await writeFile(path.join(blobs, hex), bytes);
     return { mediaType, digest: `sha256:${hex}`, size: bytes.length };
   };
-  const json = (value: unknown): Buffer => Buffer.from(JSON.stringify(value));
-  const type = (name: string): string => `application/vnd.oci.image.${name}`;
-  const content = await put(await readFile(layer), type('layer.v1.tar'));
-  const architecture = process.arch === 'x64' ? 'amd64' : process.arch;
-  const rootfs = { type: 'layers', diff_ids: [content.digest] };
-  const image = await put(json({ os: 'linux', architecture, config, rootfs }), type('config.v1+json'));
-  const manifest = {
-    schemaVersion: 2,
-    mediaType: type('manifest.v1+json'),
-    config: image,
-    layers: [content],
-  };
-  const entry = await put(json(manifest), type('manifest.v1+json'));
-  const index = {
-    schemaVersion: 2,
-    manifests: [{ ...entry, annotations: { 'org.opencontainers.image.ref.name': 'v1' } }],
-  };
-  await writeFile(path.join(directory, 'index.json'), json(index));
+  const manifests = [];
+  for (const [name, layer] of Object.entries(layers)) {
+    const content = await put(await readFile(layer), type('layer.v1.tar'));
+    const rootfs = { type: 'layers', diff_ids: [content.digest] };
+    const mediaType = type('manifest.v1+json');
+    const image = await put({ os: 'linux', architecture: name, config, rootfs }, type('config.v1+json'));
+    const manifest = await put({ schemaVersion: 2, mediaType, config: image, layers: [content] }, mediaType);
+    manifests.push({ ...manifest, platform: { os: 'linux', architecture: name } });
+  }
+  const mediaType = type('index.v1+json');
+  const entry =
+    manifests.length === 1 ? manifests[0] : await put({ schemaVersion: 2, mediaType, manifests }, mediaType);
+  const named = { ...entry, annotations: { 'org.opencontainers.image.ref.name': 'v1' } };
+  await writeFile(
+    path.join(directory, 'index.json'),
+    JSON.stringify({ schemaVersion: 2, manifests: [named] }),
+  );
   await writeFile(path.join(directory, 'oci-layout'), '{"imageLayoutVersion":"1.0.0"}');
 }
 
@@ -74,10 +84,14 @@ async function makeBase(name: string, programs: Record<string, string>): Promise
   for (const file of [native, ...Object.values(programs)])
     for (const library of librariesOf(file)) await add(library, library);
   spawnSync('tar', ['-cf', inWork(name, 'base.tar'), '-C', root, '.']);
-  await writeLayout(inWork(name, 'base'), inWork(name, 'base.tar'), {
-    Env: ['PATH=/usr/bin', 'KEPT=1'],
-    User: 'root',
-  });
+  await writeLayout(
+    inWork(name, 'base'),
+    { [architecture]: inWork(name, 'base.tar') },
+    {
+      Env: ['PATH=/usr/bin', 'KEPT=1'],
+      User: 'root',
+    },
+  );
   return `oci:${name}/base:v1`;
 }
 
@@ -176,5 +190,118 @@ describe('npm run image', () => {
     expect(image('--base', 'oci:whole/base:v1')).toMatchObject({ status: 2, stdout: '' });
     const { stderr } = image('--base', 'oci:whole/base:v1', '--to', 'opmate:v1');
     expect(stderr).toContain('missing registry');
+  });
+});
+
+/** Built by `npm run executable`, where its parts are at hand. */
+describe.skipIf(process.env['OPMATE_EXECUTABLE'] === undefined)('npm run image -- --executable', () => {
+  const run = (command: string, ...args: string[]) =>
+    spawnSync(command, args, { cwd: sandbox.work, encoding: 'utf8', env: { PATH: process.env['PATH'] } });
+
+  /** Writes a base for amd64, of libraries of this machine, and one for arm64, of names of symbol versions only. */
+  async function makeBases(): Promise<string> {
+    const root = inWork('bases', 'amd64');
+    for (const library of librariesOf(commandFile)) {
+      await mkdir(path.dirname(path.join(root, library)), { recursive: true });
+      await cp(realpathSync(library), path.join(root, library));
+    }
+    const versions = (prefix: string, ...numbers: (number | string)[]) =>
+      numbers.map((n) => `${prefix}_${n}`);
+    const symbols = [
+      ...versions('GLIBC', ...[17, 23, 25, 27, 28].map((minor) => `2.${minor}`)),
+      ...versions('GLIBCXX', '3.4', ...[9, 11, 14, 15, 17, 18, 19, 20, 21].map((patch) => `3.4.${patch}`)),
+      ...versions('CXXABI', '1.3', ...[5, 7, 8, 9, 11].map((patch) => `1.3.${patch}`)),
+      'GCC_3.0',
+    ];
+    const libraries = inWork('bases', 'arm64', 'usr', 'lib', 'aarch64-linux-gnu');
+    await mkdir(libraries, { recursive: true });
+    const names = ['c.so.6', 'dl.so.2', 'm.so.6', 'pthread.so.0', 'stdc++.so.6', 'gcc_s.so.1'];
+    for (const name of [...names.map((text) => `lib${text}`), 'ld-linux-aarch64.so.1'])
+      await writeFile(path.join(libraries, name), `${symbols.join('\0')}\0`);
+    const layers: Record<string, string> = {};
+    for (const name of ['amd64', 'arm64']) {
+      await mkdir(inWork('bases', name, 'tmp'));
+      await chmod(inWork('bases', name, 'tmp'), 0o1777);
+      layers[name] = inWork('bases', `${name}.tar`);
+      run('tar', '-cf', layers[name], '-C', inWork('bases', name), '.');
+    }
+    await writeLayout(inWork('bases', 'layout'), layers, {});
+    return 'oci:bases/layout:v1';
+  }
+
+  it('builds an index for amd64 and arm64, which catalog images are based on', async () => {
+    const platforms = ['--platform', 'linux/amd64,linux/arm64'];
+    const built = image('--executable', '--base', await makeBases(), '--to', 'oci:opmate:v1', ...platforms);
+    expect(built).toMatchObject({ status: 0 });
+    const index = JSON.parse(run('skopeo', 'inspect', '--raw', 'oci:opmate:v1').stdout) as ImageIndex;
+    expect(index.manifests.map(({ platform }) => platform?.architecture)).toEqual(['amd64', 'arm64']);
+    await sandbox.write({ 'catalog/widget/catalog.json': catalogOf('widget', [{ name: 'widget.v1.0.0' }]) });
+    const save = ['-i', 'oci:opmate:v1', '--cache', '--save', 'oci:catalog-image:v1'];
+    expect(await sandbox.run(['catalog', 'build', 'catalog', ...save])).toMatchObject({ code: 0 });
+    const inspected = JSON.parse(
+      run('skopeo', '--override-arch', 'amd64', 'inspect', '--config', 'oci:catalog-image:v1').stdout,
+    ) as ImageConfig;
+    expect(inspected.config).toMatchObject({
+      User: '1001',
+      Entrypoint: ['/bin/opm'],
+      Cmd: ['serve', '/configs', '--cache-dir=/tmp/cache'],
+    });
+  });
+
+  it.skipIf(!canChangeRoot || architecture !== 'amd64')(
+    'serves the catalog on a root that nobody can write, without a shell',
+    async () => {
+      const copied = ['--override-arch', 'amd64', 'copy', 'oci:catalog-image:v1', 'dir:unpacked-image'];
+      expect(run('skopeo', ...copied)).toMatchObject({ status: 0 });
+      const { layers } = JSON.parse(
+        await readFile(inWork('unpacked-image', 'manifest.json'), 'utf8'),
+      ) as ImageManifest;
+      const root = inWork('catalog-root');
+      await mkdir(root);
+      for (const { digest } of layers)
+        run('tar', '-xpf', inWork('unpacked-image', digest.replace('sha256:', '')), '-C', root);
+      expect(existsSync(path.join(root, 'bin', 'sh'))).toBe(false);
+      const isRoot = process.getuid?.() === 0;
+      const script = `mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && exec chroot --userspec=${isRoot ? 1001 : 0}:0 "$0" "$@"`;
+      const inside = [...(isRoot ? [] : ['-r']), '-m', 'sh', '-c', script, root];
+      const serve = ['/bin/opm', 'serve', '/configs', '--cache-dir=/tmp/cache', '--port=0'];
+      const server = spawn('unshare', [...inside, ...serve], { stdio: ['ignore', 'ignore', 'pipe'] });
+      const ended = once(server, 'close');
+      try {
+        let text = '';
+        for await (const chunk of server.stderr) {
+          text += String(chunk);
+          if (text.includes('next:')) break;
+        }
+        const port = / port=(\d+) /.exec(text)?.[1];
+        expect(port, text).toBeDefined();
+        const probe = ['/bin/grpc_health_probe', `-addr=127.0.0.1:${port}`];
+        expect(run('unshare', ...inside, ...probe)).toMatchObject({ status: 0 });
+      } finally {
+        server.kill();
+        await ended;
+      }
+    },
+  );
+
+  it('refuses a tag of a registry as base, and a base without libraries', async () => {
+    const refusalOf = (base: string) => {
+      const { status, stderr } = image('--executable', '--use-http', '--base', base, '--to', 'oci:never:v1');
+      expect(status).not.toBe(0);
+      return stderr;
+    };
+    expect(refusalOf(await makeBase('poor', {}))).toMatch(
+      /: libdl\.so\.2, libpthread\.so\.0 not found, which the executable requires\nhint: /,
+    );
+    const registry = await startDockerRegistry();
+    try {
+      const name = `${registry.host}/base`;
+      run('skopeo', 'copy', '--dest-tls-verify=false', 'oci:poor/base:v1', `docker://${name}:v1`);
+      expect(refusalOf(`${name}:v1`)).toMatch(
+        new RegExp(`^error: --base ${name}:v1: no digest\nhint: use --base ${name}@sha256:[0-9a-f]{64}\n$`),
+      );
+    } finally {
+      await registry.close();
+    }
   });
 });

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync } from 'node:fs';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, readlink, rm, writeFile } from 'node:fs/promises';
 import { createHash } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -33,6 +33,24 @@ describe('archive/tar-writer', () => {
     { path: 'configs/d/large', content: { file: join(stored, 'large'), offset: 1, size: 700_000 } },
     { path: 'bin', content: Buffer.from('#!'), mode: 0o755 },
   ];
+
+  it('writes symbolic links', async () => {
+    const work = await mkdtemp(join(tmpdir(), 'opmate-tar-'));
+    try {
+      await writeFile(
+        join(work, 'x.tar'),
+        await bytesOf([
+          { path: 'bin/opmate', content: Buffer.from('program') },
+          { path: 'bin/opm', type: 'symlink', target: 'opmate' },
+        ]),
+      );
+      execFileSync('tar', ['-xf', join(work, 'x.tar'), '-C', work]);
+      expect(await readlink(join(work, 'bin', 'opm'))).toBe('opmate');
+      expect(await readFile(join(work, 'bin', 'opm'), 'utf8')).toBe('program');
+    } finally {
+      await rm(work, { recursive: true });
+    }
+  });
 
   it('writes what tar reads: sorted, with every directory, owned by 0, of 1970', async () => {
     const work = await mkdtemp(join(tmpdir(), 'opmate-tar-'));

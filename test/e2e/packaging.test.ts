@@ -1,7 +1,7 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, mkdtemp, readFile, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { cp, lstat, mkdir, mkdtemp, readFile, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -80,13 +80,13 @@ describe('the package', () => {
       'whose install script did not run',
       'build',
       'its install script did not run',
-      'run npm rebuild better-sqlite3',
+      'run npm rebuild better-sqlite3, or install opmate with Node.js 22 or later',
     ],
     [
       'that is not installed',
       '.',
       'not installed',
-      'run npm install better-sqlite3, which needs a C++ compiler',
+      'run npm install better-sqlite3; before Node.js 22, it needs a C++ compiler',
     ],
   ])('needs better-sqlite3 for databases only, and names one %s', async (_, part, problem, hint) => {
     // Releases for later versions of Node.js carry compiled modules, and have no install script.
@@ -114,6 +114,18 @@ describe('the package', () => {
     expect(names).not.toContain('package-lock.json');
     expect(names.filter((name) => name.endsWith('.cache') || name.startsWith('src/'))).toEqual([]);
     expect(packed.size).toBeLessThan(5_000_000);
+  });
+
+  it('takes at most 40 MB installed, without the modules of better-sqlite3 for other platforms', async () => {
+    let bytes = 0;
+    const others = `${path.sep}prebuilds${path.sep}`;
+    for (const name of await readdir(prefix, { recursive: true })) {
+      const stats = await lstat(path.join(prefix, name));
+      if (stats.isFile() && (!name.includes(others) || name.includes(`linux-${process.arch}.node`)))
+        bytes += stats.size;
+    }
+    expect(bytes).toBeGreaterThan(packed.size);
+    expect(bytes).toBeLessThan(40_000_000);
   });
 
   it('contains the licenses of bundled packages', async () => {

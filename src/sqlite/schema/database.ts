@@ -93,10 +93,14 @@ async function loadSqlite(): Promise<typeof import('better-sqlite3')> {
 /** Returns why the optional module cannot be loaded, and what mends it, from the message of Node.js. */
 function explainMissing(message: string): { problem: string; hint: string } {
   if (/Could not locate the bindings file/.test(message)) {
-    return { problem: 'its install script did not run', hint: 'run npm rebuild better-sqlite3' };
+    const hint = 'run npm rebuild better-sqlite3, or install opmate with Node.js 22 or later';
+    return { problem: 'its install script did not run', hint };
   }
   if (/Cannot find (?:module|package) 'better-sqlite3(?:\/package\.json)?'/.test(message)) {
-    return { problem: 'not installed', hint: 'run npm install better-sqlite3, which needs a C++ compiler' };
+    return {
+      problem: 'not installed',
+      hint: 'run npm install better-sqlite3; before Node.js 22, it needs a C++ compiler',
+    };
   }
   const problem = message.includes('NODE_MODULE_VERSION')
     ? 'it was built for another version of Node.js'

@@ -199,6 +199,12 @@ export {
   type PredictedNamespace,
 } from './api/cluster/predict-cluster.js';
 export {
+  type ClusterExplanation,
+  explainClusterOperator,
+  type ExplainOperatorRequest,
+} from './api/cluster/explain-operator.js';
+export type { OperatorExplanation } from './solve/v0/explain-operator.js';
+export {
   type ClusterUpgradePlan,
   planClusterUpgrade,
   type PlanClusterUpgradeRequest,

@@ -129,6 +129,7 @@ export const commands: CommandTree = {
     'predict and plan what OLM does on a cluster',
     {
       predict: leaf(() => import('./cluster/predict.js')),
+      explain: leaf(() => import('./cluster/explain.js')),
       diff: leaf(() => import('./cluster/diff.js')),
       upgrade: leaf(() => import('./cluster/upgrade.js')),
       migrate: leaf(() => import('./cluster/migrate.js')),
@@ -260,5 +261,6 @@ export const commands: CommandTree = {
     },
     { hidden: 'alpha', tool: 'opm' },
   ),
+  explain: leaf(() => import('./cluster/explain.js'), { hidden: true }),
   __complete: leaf(() => import('./completion/complete.js'), { hidden: true }),
 };

@@ -166,6 +166,6 @@ describe('opmate cluster diff', () => {
     await sandbox.write({ 'none.json': '[]' });
     const { code, stderr } = await sandbox.run(['cluster', 'diff', 'none.json', 'none.json']);
     expect(code).toBe(1);
-    expect(stderr).toContain('none.json: not a prediction');
+    expect(stderr).toContain('none.json: neither a prediction nor a plan of updates');
   });
 });

@@ -304,6 +304,17 @@ update 4.19 to 4.20: possible
     ]);
   });
 
+  it('is compared with an earlier plan', async () => {
+    const later = await upgrade('--to', '4.20', ...catalogs, '-o', 'json');
+    const earlier = await upgrade('--to', '4.19', ...catalogs.slice(0, 4), '-o', 'json');
+    await sandbox.write({ 'earlier.json': earlier.stdout, 'later.json': later.stdout });
+    const same = await sandbox.run(['cluster', 'diff', 'later.json', 'later.json']);
+    expect(same).toMatchObject({ code: 0, stdout: 'no differences\n' });
+    const { code, stdout } = await sandbox.run(['cluster', 'diff', 'earlier.json', 'later.json']);
+    expect(code).toBe(3);
+    expect(stdout).toContain('4.19 to 4.20: a  -    ready a.v3 (fast), a.v3 (fast)');
+  });
+
   it('says which namespace the next catalogs cannot resolve', async () => {
     await sandbox.write({
       'unresolved/catalog.json': packageOf('a', { fast: [a2, { ...a3, requires: 'missing' }] })

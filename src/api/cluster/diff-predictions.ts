@@ -8,7 +8,7 @@ export interface SavedPrediction {
   text: string;
 }
 
-/** Compares two saved predictions, JSON of `predictCluster`. Throws OpmateError INVALID for other documents. */
+/** Compares two saved plans, JSON of `predictCluster` or `planClusterUpgrade`. Throws OpmateError INVALID for other documents. */
 export function diffPredictions(before: SavedPrediction, after: SavedPrediction): PlanDifference[] {
   const read = ({ name, text }: SavedPrediction): ReturnType<typeof parseGoJson> =>
     inContext({ subject: name }, () => {

@@ -1,48 +1,25 @@
-import { type Diagnostic, createFault, createWarning } from '../../core/diagnostic.js';
-import { LimitError, OpmateError } from '../../core/errors.js';
+import { type Diagnostic, createFault } from '../../core/diagnostic.js';
+import { LimitError } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
-import type { JsonObject } from '../../document/json.js';
-import { getText } from '../../document/json-fields.js';
-import { type ClusterSnapshot, readSnapshot } from '../../cluster/snapshot.js';
-import type { ClusterText } from '../../cluster/snapshot-files.js';
 import { type ConflictLine, explainConflict } from '../../solve/v0/explain-conflict.js';
 import { findSurprises } from '../../solve/v0/findings.js';
 import type { PlanStep } from '../../solve/v0/install-plan.js';
-import { type SubscriptionState, readNamespace } from '../../solve/v0/namespace-state.js';
+import type { SubscriptionState } from '../../solve/v0/namespace-state.js';
 import {
   type NamespacePrediction,
   type PredictedRound,
   type PredictionEnd,
   predictNamespace,
+  predictionLimits,
 } from '../../solve/v0/predict.js';
 import type { ChosenEntry, NamespaceResolution } from '../../solve/v0/resolve.js';
 import { describeInstall, findRequirers } from '../../solve/v0/reasons.js';
 import { bundleId } from '../../solve/v0/variables.js';
-import type { CatalogKey, ResolverCatalog } from '../../solve/v0/resolver-types.js';
 import type { Session } from '../../source/session.js';
-import {
-  type CatalogSourceContent,
-  findCatalogSources,
-  readResolverCatalogs,
-  requireCatalogSources,
-} from './read-resolver-catalogs.js';
+import { type ResolverNamespace, type ResolverRequest, readResolverNamespaces } from './resolver-input.js';
 
 /** Request of `predictCluster`. */
-export interface PredictClusterRequest {
-  /** Files, directories and texts of objects, or a snapshot. */
-  snapshot: readonly (string | ClusterText)[] | ClusterSnapshot;
-  /**
-   * Content of CatalogSources by `NAMESPACE/NAME`, name or image; null for one without a connection. Others are left out
-   * with a warning.
-   */
-  catalogs: ReadonlyMap<string, CatalogSourceContent | null>;
-  /** Objects that are applied before, such as a new Subscription. */
-  proposed?: readonly (string | ClusterText)[];
-  /** Default all that have a Subscription. */
-  namespaces?: readonly string[];
-  /** Namespace whose catalogs all namespaces see; default `openshift-marketplace` if it has CatalogSources, else `olm`. */
-  globalNamespace?: string;
-}
+export type PredictClusterRequest = ResolverRequest;
 
 /** A bundle of an install plan. */
 export interface PlannedInstall {
@@ -65,7 +42,7 @@ export interface PlannedRound {
   outcome: NamespaceResolution['outcome'];
   installs: PlannedInstall[];
   newSubscriptions: PlannedSubscription[];
-  updatedSubscriptions: { name: string; currentCSV: string }[];
+  updatedSubscriptions: { name: string; currentCSV: string; reason: string }[];
   /** Approval that the plan needs; `none` if OLM makes no plan. */
   installPlan?: 'Automatic' | 'Manual' | 'none';
   /** Steps of bundles whose manifests are in the catalog. */
@@ -81,6 +58,8 @@ export interface PlannedSubscription {
   sourceNamespace: string;
   startingCSV: string;
   approval: 'Automatic';
+  /** Reason for its bundle. */
+  reason: string;
 }
 
 /** Prediction for a namespace. */
@@ -104,9 +83,6 @@ export interface ClusterPrediction {
   findings: Diagnostic[];
 }
 
-/** Maximum steps of one solver; the largest recorded case takes a hundredth. */
-const maxSteps = 20_000_000;
-
 /**
  * Predicts what OLM v0 does on a cluster with these catalogs: install plans, round by round, until no Subscription
  * changes; or why it cannot. Throws OpmateError, NOT_FOUND without a
@@ -116,93 +92,15 @@ export async function predictCluster(
   request: PredictClusterRequest,
   session: Session,
 ): Promise<ClusterPrediction> {
-  const { objects, findings } = await readState(request, session);
-  const sources = findCatalogSources(objects, request.catalogs);
-  requireCatalogSources(sources, objects, request.catalogs.keys());
-  const catalogs = await readResolverCatalogs(sources, session);
-  const globalNamespace = request.globalNamespace ?? findGlobalNamespace(objects);
-  const namespaces = chooseNamespaces(objects, request.namespaces);
-  return {
-    findings: [...findings, ...sources.flatMap(findUnknownContent)],
-    namespaces: namespaces.map((namespace) => {
-      const visible = catalogs.filter(
-        ({ key }) => key.namespace === namespace || key.namespace === globalNamespace,
-      );
-      return predictOne(namespace, objects, visible);
-    }),
-  };
+  const { namespaces, findings } = await readResolverNamespaces(request, session);
+  return { namespaces: namespaces.map(predictOne), findings };
 }
 
-function findUnknownContent({ key, content }: { key: CatalogKey; content: unknown }): Diagnostic[] {
-  if (content !== undefined) return [];
-  return [
-    createWarning('unknown-catalog', 'content not specified: its bundles are left out', {
-      subject: `CatalogSource ${key.namespace}/${key.name}`,
-      hint: `specify its catalog as ${key.name}=REFERENCE`,
-    }),
-  ];
-}
-
-async function readState(
-  { snapshot, proposed = [] }: PredictClusterRequest,
-  session: Session,
-): Promise<ClusterSnapshot> {
-  const base = 'objects' in snapshot ? snapshot : await readSnapshot(snapshot, session);
-  if (proposed.length === 0) return base;
-  const added = await readSnapshot(proposed, session);
-  const replaced = new Map(added.objects.map((object) => [objectKey(object), object]));
-  const merged = base.objects.map((object) => {
-    const proposal = replaced.get(objectKey(object));
-    if (proposal === undefined) return object;
-    replaced.delete(objectKey(object));
-    // A status is the cluster's, not the document's.
-    return { ...proposal, status: object['status'] ?? {} };
-  });
-  return { objects: [...merged, ...replaced.values()], findings: [...base.findings, ...added.findings] };
-}
-
-function objectKey(object: JsonObject): string {
-  const names = ['namespace', 'name'].map((field) => getText(object, 'metadata', field));
-  return [getText(object, 'kind'), ...names].join('/');
-}
-
-function findGlobalNamespace(objects: readonly JsonObject[]): string {
-  const isOpenShift = objects.some(
-    (object) =>
-      object['kind'] === 'ClusterVersion' ||
-      (object['kind'] === 'CatalogSource' &&
-        getText(object, 'metadata', 'namespace') === 'openshift-marketplace'),
-  );
-  return isOpenShift ? 'openshift-marketplace' : 'olm';
-}
-
-function chooseNamespaces(objects: readonly JsonObject[], wanted: readonly string[] | undefined): string[] {
-  const subscribed = sortedByBytes(
-    new Set(
-      objects
-        .filter((object) => object['kind'] === 'Subscription')
-        .map((object) => getText(object, 'metadata', 'namespace')),
-    ),
-  );
-  if (subscribed.length === 0)
-    throw new OpmateError('NOT_FOUND', 'no Subscription found', { hint: 'use the output of kubectl get' });
-  if (wanted === undefined) return subscribed;
-  const unknown = wanted.find((namespace) => !subscribed.includes(namespace));
-  if (unknown === undefined) return [...wanted];
-  throw new OpmateError('NOT_FOUND', 'no Subscription of the snapshot is in this namespace', {
-    subject: `namespace ${unknown}`,
-    hint: `use one of ${subscribed.join(', ')}`,
-  });
-}
-
-function predictOne(
-  namespace: string,
-  objects: readonly JsonObject[],
-  catalogs: readonly ResolverCatalog[],
-): PredictedNamespace {
+function predictOne({ state, catalogs }: ResolverNamespace): PredictedNamespace {
+  const { namespace } = state;
   let prediction: NamespacePrediction;
   try {
-    prediction = predictNamespace(readNamespace(namespace, objects), catalogs, { limits: { maxSteps } });
+    prediction = predictNamespace(state, catalogs, { limits: predictionLimits });
   } catch (error) {
     if (!(error instanceof LimitError)) throw error;
     const finding = createFault('limit', `not resolved: ${error.problem}`, {
@@ -238,16 +136,21 @@ function toPlannedRound({ before, resolution, plan }: PredictedRound): PlannedRo
   if (plan === undefined || resolution.outcome !== 'resolved')
     return { outcome, installs: [], newSubscriptions: [], updatedSubscriptions: [], steps: [] };
   const requirers = findRequirers(resolution.variables);
+  const installs = plan.installs.map((item) => {
+    const required = requirers.get(bundleId(item.entry)) ?? [];
+    return toPlannedInstall(item, describeInstall(before, item, required), required);
+  });
+  const reasons = new Map(installs.map(({ name, reason }) => [name, reason]));
   return {
     outcome,
-    installs: plan.installs.map((item) => {
-      const required = requirers.get(bundleId(item.entry)) ?? [];
-      return toPlannedInstall(item, describeInstall(before, item, required), required);
-    }),
-    newSubscriptions: plan.newSubscriptions.map(toPlannedSubscription),
+    installs,
+    newSubscriptions: plan.newSubscriptions.map((subscription) =>
+      toPlannedSubscription(subscription, reasons.get(subscription.startingCsv) ?? ''),
+    ),
     updatedSubscriptions: plan.updatedSubscriptions.map(({ name, currentCsv }) => ({
       name,
       currentCSV: currentCsv,
+      reason: reasons.get(currentCsv) ?? '',
     })),
     ...(plan.approval !== undefined && { installPlan: plan.approval }),
     steps: plan.steps,
@@ -271,7 +174,7 @@ function toPlannedInstall(
   };
 }
 
-function toPlannedSubscription(subscription: SubscriptionState): PlannedSubscription {
+function toPlannedSubscription(subscription: SubscriptionState, reason: string): PlannedSubscription {
   return {
     name: subscription.name,
     package: subscription.package,
@@ -280,5 +183,6 @@ function toPlannedSubscription(subscription: SubscriptionState): PlannedSubscrip
     sourceNamespace: subscription.sourceNamespace,
     startingCSV: subscription.startingCsv,
     approval: 'Automatic',
+    reason,
   };
 }

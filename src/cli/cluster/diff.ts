@@ -9,9 +9,9 @@ import { formatTable } from '../table.js';
 
 /** `opmate cluster diff`; exit code 3 for differences. */
 export const command = defineCommand({
-  summary: 'compare two saved predictions; exit with 3 on differences',
+  summary: 'compare two saved plans; exit with 3 on differences',
   arguments: [
-    argument('<old>', 'JSON output of opmate cluster predict'),
+    argument('<old>', 'JSON output of opmate cluster predict or upgrade'),
     argument('<new>', 'later output; same form as OLD'),
   ],
   flags: { output: outputFormat(['text', 'json', 'yaml'], { default: 'text' }) },

@@ -12,12 +12,7 @@ import { count, printable } from '../printable.js';
 import { encodeData } from '../reports/encode-data.js';
 import { type FindingsReport, writeReport } from '../reports/report.js';
 import { formatTable } from '../table.js';
-import {
-  parseSnapshotCatalogs,
-  readSnapshotPlaces,
-  snapshotArgument,
-  snapshotFlags,
-} from './snapshot-input.js';
+import { readResolverOptions, snapshotArgument, snapshotFlags } from './snapshot-input.js';
 
 /** `opmate cluster predict`; exit code 3 if a namespace cannot be resolved, and for findings that are errors. */
 export const command = defineCommand({
@@ -33,17 +28,8 @@ export const command = defineCommand({
       'opmate cluster predict objects.yaml --catalog demo=./catalog -f subscription.yaml',
   },
   async runInSession({ context, args: [places], options, session }) {
-    const { output: format = 'text', namespace: namespaces, globalNamespace } = options;
-    const prediction = await predictCluster(
-      {
-        snapshot: await readSnapshotPlaces(places, context),
-        catalogs: parseSnapshotCatalogs(options.catalog),
-        proposed: options.filename === undefined ? [] : await readSnapshotPlaces(options.filename, context),
-        ...(namespaces !== undefined && { namespaces }),
-        ...(globalNamespace !== undefined && { globalNamespace }),
-      },
-      session,
-    );
+    const { output: format = 'text' } = options;
+    const prediction = await predictCluster(await readResolverOptions(places, options, context), session);
     session.logger.close();
     const diagnostics = listDiagnostics(prediction);
     const report: FindingsReport = {

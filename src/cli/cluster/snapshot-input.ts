@@ -1,9 +1,10 @@
 import type { CatalogSourceContent } from '../../api/cluster/read-resolver-catalogs.js';
+import type { ResolverRequest } from '../../api/cluster/resolver-input.js';
 import type { ClusterText } from '../../cluster/snapshot-files.js';
 import { invalidValue, redactUrls } from '../../core/errors.js';
 import { pushTo } from '../../core/groups.js';
 import { argument } from '../command/declaration.js';
-import { grouped, list, repeated, text } from '../command/flags.js';
+import { type FlagValues, grouped, list, repeated, text } from '../command/flags.js';
 import type { CommandContext } from '../context.js';
 import { readNamedInput } from '../input.js';
 
@@ -24,6 +25,21 @@ export const snapshotFlags = {
   }),
   namespace: list('name', 'only these namespaces', { short: 'n', group: 'Selection' }),
 };
+
+/** Reads the options of commands that resolve a snapshot. Throws UsageError. */
+export async function readResolverOptions(
+  places: readonly string[],
+  { catalog, filename, namespace, globalNamespace }: FlagValues<typeof snapshotFlags>,
+  context: CommandContext,
+): Promise<ResolverRequest> {
+  return {
+    snapshot: await readSnapshotPlaces(places, context),
+    catalogs: parseSnapshotCatalogs(catalog),
+    proposed: filename === undefined ? [] : await readSnapshotPlaces(filename, context),
+    ...(namespace !== undefined && { namespaces: namespace }),
+    ...(globalNamespace !== undefined && { globalNamespace }),
+  };
+}
 
 /** Reads the files of a snapshot; directories are read by the library. */
 export async function readSnapshotPlaces(

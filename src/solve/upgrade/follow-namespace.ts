@@ -1,12 +1,11 @@
 import { LimitError } from '../../core/errors.js';
 import type { NamespaceState, SubscriptionState } from '../v0/namespace-state.js';
-import { predictNamespace } from '../v0/predict.js';
+import { predictNamespace, predictionLimits } from '../v0/predict.js';
 import { describeInstall, findRequirers } from '../v0/reasons.js';
 import { bundleId } from '../v0/variables.js';
 import type { ChannelSwitch, HopInstall, OperatorNamespace, UpgradeCatalog } from './upgrade-types.js';
 
-/** Maximum steps of one solver, and rounds of a namespace. */
-const limits = { maxSteps: 20_000_000 };
+/** Maximum rounds of a namespace: a channel without skips is walked bundle by bundle. */
 const maxRounds = 200;
 
 /** Course of a namespace: its end, and the bundles that OLM installs on the way. */
@@ -55,7 +54,7 @@ export function followNamespace(
   if (asked.subscriptions.length === 0) return { end, installs, failure: undefined };
   try {
     const { rounds } = predictNamespace(asked, catalog.catalogs, {
-      limits,
+      limits: predictionLimits,
       maxRounds,
       findsAlternatives: false,
     });

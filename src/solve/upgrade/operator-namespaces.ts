@@ -89,7 +89,7 @@ function readMaximum({ annotation }: CsvState): string[] {
 }
 
 /** Returns the messages of OperatorConditions that say `Upgradeable=False`; overrides take precedence. */
-function readConditions(objects: readonly JsonObject[]): Map<string, string> {
+export function readConditions(objects: readonly JsonObject[]): Map<string, string> {
   const isUpgradeable = (condition: JsonObject): boolean => condition['type'] === 'Upgradeable';
   const messages = new Map<string, string>();
   for (const object of objects) {

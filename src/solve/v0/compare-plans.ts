@@ -1,13 +1,15 @@
+import { getOrAdd } from '../../core/groups.js';
 import { sortedByBytes } from '../../core/order.js';
 import { getObjects, getText } from '../../document/json-fields.js';
 import { OpmateError } from '../../core/errors.js';
-import { type JsonValue, isJsonObject } from '../../document/json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 
-/** A difference of two predictions. */
+/** A difference of two plans. */
 export interface PlanDifference {
+  /** Empty for the cluster. */
   namespace: string;
   kind: 'added' | 'removed' | 'changed';
-  /** Package of a bundle, or `outcome`. */
+  /** Package of a bundle, `outcome`, or an update. */
   subject: string;
   /** Empty if added. */
   before: string;
@@ -16,8 +18,8 @@ export interface PlanDifference {
 }
 
 /**
- * Compares two predictions as `predictCluster` returns them, read from JSON: per namespace its outcome, and per package the
- * bundles that plans install, in order. Throws OpmateError INVALID for another document.
+ * Compares two plans as `predictCluster` or `planClusterUpgrade` return them, read from JSON: per namespace its outcome, and
+ * per package the bundles that plans install, in order; of updates the status and the bundles before and after each. Throws OpmateError INVALID for another document.
  */
 export function comparePlans(before: JsonValue, after: JsonValue): PlanDifference[] {
   const [older, newer] = [readPlans(before), readPlans(after)];
@@ -33,12 +35,17 @@ export function comparePlans(before: JsonValue, after: JsonValue): PlanDifferenc
   });
 }
 
-/** Returns per namespace the bundles by package, and the outcome. */
-function readPlans(prediction: JsonValue): Map<string, Map<string, string>> {
-  if (!isJsonObject(prediction) || !Array.isArray(prediction['namespaces']))
-    throw new OpmateError('INVALID', 'not a prediction', {
-      hint: 'use a prediction that was saved as JSON',
-    });
+/** Returns per namespace what a plan says about each subject. */
+function readPlans(plan: JsonValue): Map<string, Map<string, string>> {
+  if (isJsonObject(plan) && Array.isArray(plan['namespaces'])) return readPrediction(plan);
+  if (isJsonObject(plan) && Array.isArray(plan['hops'])) return readUpgrade(plan);
+  throw new OpmateError('INVALID', 'neither a prediction nor a plan of updates', {
+    hint: 'use a plan that was saved as JSON',
+  });
+}
+
+/** Returns the bundles by package, and the outcome. */
+function readPrediction(prediction: JsonObject): Map<string, Map<string, string>> {
   return new Map(
     getObjects(prediction, 'namespaces').map((item) => {
       const message = getText(item, 'message');
@@ -53,4 +60,26 @@ function readPlans(prediction: JsonValue): Map<string, Map<string, string>> {
       return [getText(item, 'namespace'), plans];
     }),
   );
+}
+
+/** Returns by update and package the status, the bundles before and after, and by update the releases. */
+function readUpgrade(plan: JsonObject): Map<string, Map<string, string>> {
+  const namespaces = new Map<string, Map<string, string>>();
+  const add = (namespace: string, subject: string, text: string): void => {
+    getOrAdd(namespaces, namespace, () => new Map<string, string>()).set(subject, text);
+  };
+  for (const hop of getObjects(plan, 'hops')) {
+    const update = `${getText(hop, 'from')} to ${getText(hop, 'to')}`;
+    const releases = getObjects(hop, 'releases').map((release) => getText(release, 'version'));
+    add('', update, `${hop['isBlocked'] === true ? 'blocked' : 'possible'} ${releases.join(', ')}`.trim());
+    for (const operator of getObjects(hop, 'operators')) {
+      const positions = ['before', 'after'].map((phase) => {
+        const [bundle, channel] = [getText(operator, phase, 'bundle'), getText(operator, phase, 'channel')];
+        return bundle === '' ? '-' : `${bundle}${channel && ` (${channel})`}`;
+      });
+      const subject = `${update}: ${getText(operator, 'package') || getText(operator, 'installed', 'bundle')}`;
+      add(getText(operator, 'namespace'), subject, `${getText(operator, 'status')} ${positions.join(', ')}`);
+    }
+  }
+  return namespaces;
 }

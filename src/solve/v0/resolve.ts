@@ -5,7 +5,7 @@ import { type AppliedConstraint, chooseVariables, isAnchor } from './choose.js';
 import { type NamespaceState, listExisting } from './namespace-state.js';
 import { type ResolverCatalog, type ResolverEntry, existingCatalog } from './resolver-types.js';
 import { ResolverSources } from './sources.js';
-import { type Variable, VariableBuilder, aggregate } from './variables.js';
+import { type Constraint, type Variable, VariableBuilder, aggregate } from './variables.js';
 
 /** A bundle that a resolution installs. */
 export interface ChosenEntry {
@@ -50,12 +50,54 @@ export function resolveNamespace(
   }
 }
 
+/**
+ * Returns the constraints that keep a bundle from being chosen, of which each is needed for that; undefined if it can be,
+ * or is no candidate at all. Throws LimitError, and OpmateError INVALID for what fails the namespace.
+ */
+export function findObstacles(
+  state: NamespaceState,
+  catalogs: readonly ResolverCatalog[],
+  limits: SatLimits,
+  id: string,
+): readonly AppliedConstraint[] | undefined {
+  const { variables, anchors } = buildVariables(state, catalogs, defaultOrder);
+  const wanted = variables.get(id);
+  if (wanted === undefined) return undefined;
+  const mandatory: Constraint = { kind: 'mandatory', text: '' };
+  const asked = { ...wanted, constraints: [...wanted.constraints, mandatory] };
+  const others = anchors.filter((anchor) => anchor !== wanted);
+  const choice = chooseVariables(new Map([...variables, [id, asked]]), [asked, ...others], limits);
+  if (choice.chosen !== undefined) return undefined;
+  return choice.conflict.filter(({ constraint }) => constraint !== mandatory);
+}
+
 function resolveOrThrow(
   state: NamespaceState,
   catalogs: readonly ResolverCatalog[],
   limits: SatLimits,
-  { orderAnchors, channelRotation }: ResolutionOrder,
+  order: ResolutionOrder,
 ): NamespaceResolution {
+  const { variables, anchors } = buildVariables(state, catalogs, order);
+  const choice = chooseVariables(variables, anchors, limits);
+  if (choice.chosen === undefined) {
+    const texts = choice.conflict.map(({ constraint }) => constraint.text).sort(compareBytes);
+    const message = `constraints not satisfiable: ${texts.join(', ')}`;
+    return { outcome: 'unsatisfiable', message, conflict: choice.conflict };
+  }
+  const chosen = choice.chosen.flatMap(({ entry, replaces }) =>
+    entry === undefined || entry.catalog.name === existingCatalog
+      ? []
+      : [{ entry, replaces: replaces ?? entry.replaces }],
+  );
+  return { outcome: 'resolved', chosen, variables: choice.chosen };
+}
+
+/** Builds the variables of a namespace, and the order of those that must be. Throws OpmateError INVALID. */
+function buildVariables(
+  state: NamespaceState,
+  catalogs: readonly ResolverCatalog[],
+  { orderAnchors, channelRotation }: ResolutionOrder,
+): { variables: ReadonlyMap<string, Variable>; anchors: readonly Variable[] } {
   const { operatorGroups, namespace } = state;
   if (operatorGroups.length !== 1) {
     const problem = `expected 1 OperatorGroup in the namespace, found ${operatorGroups.length}`;
@@ -78,18 +120,7 @@ function resolveOrThrow(
   const anchors = [...variables.values()]
     .filter((variable) => isAnchor(variable) && (variable.entry ?? variable.subscription) !== undefined)
     .sort((a, b) => compareBytes(a.id, b.id));
-  const choice = chooseVariables(variables, orderAnchors(anchors), limits);
-  if (choice.chosen === undefined) {
-    const texts = choice.conflict.map(({ constraint }) => constraint.text).sort(compareBytes);
-    const message = `constraints not satisfiable: ${texts.join(', ')}`;
-    return { outcome: 'unsatisfiable', message, conflict: choice.conflict };
-  }
-  const chosen = choice.chosen.flatMap(({ entry, replaces }) =>
-    entry === undefined || entry.catalog.name === existingCatalog
-      ? []
-      : [{ entry, replaces: replaces ?? entry.replaces }],
-  );
-  return { outcome: 'resolved', chosen, variables: choice.chosen };
+  return { variables, anchors: orderAnchors(anchors) };
 }
 
 function readExisting(state: NamespaceState): ResolverCatalog {

@@ -65,6 +65,8 @@ const verbs: Readonly<Record<string, readonly string[]>> = {
   'repo onboard': ['onboardOperator'],
   'repo status': ['readRepositoryStatus'],
   'cluster predict': ['predictCluster'],
+  'cluster explain': ['explainClusterOperator'],
+  explain: ['explainClusterOperator'],
   'cluster diff': ['diffPredictions'],
   'cluster upgrade': ['planClusterUpgrade'],
   serve: ['serveCatalog', 'serveCatalogs', 'buildServeCache'],

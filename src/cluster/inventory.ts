@@ -1,4 +1,4 @@
-import { promisify } from 'node:util';
+import { isDeepStrictEqual, promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import { readManifests } from '../kube/manifests.js';
 import { type PlainObject, toPlainObject } from '../kube/object.js';
@@ -12,6 +12,8 @@ import type { Field } from '../document/field.js';
 import { getText, getValue } from '../document/json-fields.js';
 import type { Pin } from '../source/content/content.js';
 import { type Kubectl, parseObjects } from './kubectl.js';
+import type { ProgressionProbe } from '../bundle/object-set/probes.js';
+import { readHealthChecks } from './documents/health-checks.js';
 import type { ObjectId } from './objects.js';
 
 /** A stored render: gzip in pieces, each in a Secret. */
@@ -42,6 +44,8 @@ export interface Revision {
   packageName?: string;
   bundleName?: string;
   version?: string;
+  /** Probes of its document. */
+  healthChecks?: readonly ProgressionProbe[];
   /** Hash of the render when it was approved. */
   hash: string;
   pins: KeptPin[];
@@ -109,16 +113,22 @@ export function currentRevision({ revisions }: DeploymentInventory): Revision | 
   return revisions.findLast(({ result }) => result === 'applied');
 }
 
-/** Reports whether a revision was applied from the same content and version, and is the same render. */
+/** Reports whether a revision was applied from the same content and version, with the same render and health checks. */
 export function isSameSource(
   revision: Revision,
-  { hash, version, pins }: { hash: string; version?: string | undefined; pins: readonly KeptPin[] },
+  {
+    hash,
+    version,
+    pins,
+    healthChecks,
+  }: Pick<Revision, 'hash' | 'version' | 'healthChecks'> & { pins: readonly KeptPin[] },
 ): boolean {
   const contents = (list: readonly KeptPin[]): string => JSON.stringify(list.map(({ content }) => content));
   return (
     revision.hash === hash &&
     (revision.version ?? '') === (version ?? '') &&
-    contents(revision.pins) === contents(pins)
+    contents(revision.pins) === contents(pins) &&
+    isDeepStrictEqual(revision.healthChecks ?? [], healthChecks ?? [])
   );
 }
 
@@ -364,6 +374,7 @@ const revisionKeys = [
   'packageName',
   'bundleName',
   'version',
+  'healthChecks',
   'hash',
   'pins',
   'rollbackTo',
@@ -371,8 +382,20 @@ const revisionKeys = [
 ] as const;
 
 function readRevision(field: Field<never>): Revision {
-  const { revision, time, result, reason, packageName, bundleName, version, hash, pins, rollbackTo, render } =
-    field.object(revisionKeys, foreign);
+  const {
+    revision,
+    time,
+    result,
+    reason,
+    packageName,
+    bundleName,
+    version,
+    healthChecks,
+    hash,
+    pins,
+    rollbackTo,
+    render,
+  } = field.object(revisionKeys, foreign);
   return {
     revision: revision.integer(1, Number.MAX_SAFE_INTEGER),
     time: time.anyText(),
@@ -381,6 +404,7 @@ function readRevision(field: Field<never>): Revision {
     ...(packageName.isPresent && { packageName: packageName.anyText() }),
     ...(bundleName.isPresent && { bundleName: bundleName.anyText() }),
     ...(version.isPresent && { version: version.anyText() }),
+    ...(healthChecks.isPresent && { healthChecks: readHealthChecks(healthChecks) ?? [] }),
     hash: hash.anyText(),
     pins: pins.optionalList().map(readPin),
     ...(rollbackTo.isPresent && { rollbackTo: rollbackTo.integer(1, Number.MAX_SAFE_INTEGER) }),

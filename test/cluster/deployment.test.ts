@@ -62,6 +62,36 @@ describe('opmate deployment on a cluster', () => {
     expect(status.stdout).toMatch(/^Available +False +ProbeFailure /m);
   });
 
+  it('waits for the health checks of the document, and reports them in the status', async () => {
+    const namespace = newNamespace();
+    const { write, run, onFile } = deploymentIn(sandbox, namespace);
+    const healthChecks = [
+      {
+        selector: { type: 'GroupKind', groupKind: { group: '', kind: 'ConfigMap' } },
+        assertions: [{ type: 'FieldValue', fieldValue: { fieldPath: 'data.state', value: 'done' } }],
+      },
+    ];
+    const objects = [configMap(namespace, 'settings', { value: '1' })];
+    await write(objects, { spec: { healthChecks } });
+    const applied = await onFile('apply', '--yes', '--timeout', '1s');
+    expect(applied.code).toBe(1);
+    expect(applied.stderr).toContain('widget: not ready: 1 object\n');
+    expect(applied.stderr).toContain('data.state');
+    expect((await run('status', 'widget', '-n', namespace)).code).toBe(3);
+    const patch = JSON.stringify({ data: { state: 'done' } });
+    kubectl(['patch', 'configmap', 'settings', '-n', namespace, '--type=merge', '-p', patch]);
+    expect((await run('wait', 'widget', '-n', namespace, '--timeout', '60s')).code).toBe(0);
+    expect((await run('status', 'widget', '-n', namespace)).code).toBe(0);
+
+    // Other checks of the same source are another revision.
+    await write(objects);
+    expect((await onFile('apply', '--yes')).stdout).toContain('revision 2 applied');
+    await write(objects, { spec: { healthChecks: [{ ...healthChecks[0], assertions: [] }] } });
+    const refused = await onFile('apply', '--yes');
+    expect([refused.code, refused.stdout]).toEqual([3, '']);
+    expect(refused.stderr).toContain('spec.healthChecks[0].assertions: ');
+  });
+
   it('records a revision for a source whose objects are equal', async () => {
     const namespace = newNamespace();
     const { write, run, onFile } = deploymentIn(sandbox, namespace);

@@ -11,7 +11,7 @@ export interface DeploymentRun {
   /** Writes a document; `comment` changes the source, not its objects. */
   write(
     objects: readonly object[],
-    options?: { name?: string; comment?: string; file?: string },
+    options?: { name?: string; comment?: string; file?: string; spec?: object },
   ): Promise<void>;
   /** Runs `opmate deployment VERB` against the cluster. */
   run(verb: string, ...args: string[]): Promise<CommandResult>;
@@ -35,7 +35,7 @@ export function deploymentIn(sandbox: Sandbox, namespace: string): DeploymentRun
         env: { PATH: process.env['PATH'] },
         ...options,
       }),
-    async write(objects, { name = 'widget', comment = '', file: other = file } = {}) {
+    async write(objects, { name = 'widget', comment = '', file: other = file, spec = {} } = {}) {
       const documents = [
         {
           apiVersion: 'core.rukpak.io/v1alpha2',
@@ -44,6 +44,7 @@ export function deploymentIn(sandbox: Sandbox, namespace: string): DeploymentRun
           spec: {
             installNamespace: namespace,
             format: 'plain',
+            ...spec,
             sources: [
               {
                 kind: 'configMaps',

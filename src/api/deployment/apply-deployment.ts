@@ -113,7 +113,12 @@ export async function applyRender(
   const unready =
     waitMs === undefined
       ? []
-      : await waitUntilReady(kubectl, plan.objects, [], getWaitOptions(cluster, waitMs, onProgress));
+      : await waitUntilReady(
+          kubectl,
+          plan.objects,
+          deployment.healthChecks ?? [],
+          getWaitOptions(cluster, waitMs, onProgress),
+        );
   return { state: 'applied', plan, report, unready };
 }
 

@@ -13,6 +13,7 @@ import {
   encodeDocuments,
   type NewDeployment,
 } from '../../cluster/documents/new-deployment.js';
+import { listRefusedFields } from '../../kube/schema/validate-object.js';
 import { fillDirectory } from '../../files/fill-directory.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { writeNewFile } from '../../files/write-new-file.js';
@@ -109,12 +110,9 @@ async function pinImage(image: string, session: Session): Promise<string> {
 function findFaults(document: JsonObject): Diagnostic[] {
   if (document['kind'] !== 'ClusterExtension') return [];
   const subject = `ClusterExtension ${getText(document, 'metadata', 'name')}`;
-  const { causes, unknownFields } = validateOlmObject(document);
-  const faults = [
-    ...unknownFields.map((field) => [field, 'unknown field'] as const),
-    ...causes.filter(({ field }) => field !== '<nil>').map(({ field, message }) => [field, message] as const),
-  ];
-  return faults.map(([field, problem]) => createFault('refused', `${field}: ${problem}`, { subject }));
+  return listRefusedFields(validateOlmObject(document)).map(({ field, problem }) =>
+    createFault('refused', `${field}: ${problem}`, { subject }),
+  );
 }
 
 /** Files of a created deployment, by path. */

@@ -67,7 +67,7 @@ export async function rollBackDeployment(
 ): Promise<AppliedDeployment> {
   const { name, namespace } = place;
   const history = await readDeploymentHistory(place, cluster);
-  const { revision, packageName, bundleName, version, hash, pins, render } = getTarget(
+  const { revision, packageName, bundleName, version, healthChecks, hash, pins, render } = getTarget(
     name,
     history,
     toRevision,
@@ -83,6 +83,7 @@ export async function rollBackDeployment(
     ...(packageName !== undefined && { packageName }),
     ...(bundleName !== undefined && { bundleName }),
     ...(version !== undefined && { version }),
+    ...(healthChecks !== undefined && { healthChecks }),
   };
   return applyRender(deployment, cluster, { ...options, rollbackTo: revision });
 }

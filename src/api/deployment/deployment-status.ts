@@ -26,7 +26,9 @@ export async function readDeploymentStatus(
   const { kubectl } = cluster;
   const { current, ...inventory } = await readDeploymentHistory(place, cluster);
   const unready =
-    current === undefined ? [] : await explainUnready(kubectl, await findUnready(kubectl, inventory.objects));
+    current === undefined
+      ? []
+      : await explainUnready(kubectl, await findUnready(kubectl, inventory.objects, current.healthChecks));
   const drift = current === undefined ? [] : await findDrift(place, current, cluster);
   return toStatus(place, inventory, unready, drift);
 }
@@ -78,9 +80,9 @@ export async function waitForDeployment(
   const { kubectl } = cluster;
   const options = getWaitOptions(cluster, timeoutMs, onProgress);
   if (until === 'available') {
-    const { objects, unfinished } = await readDeploymentHistory(place, cluster);
+    const { objects, unfinished, current } = await readDeploymentHistory(place, cluster);
     const ids: ObjectId[] = objects.length > 0 ? objects : (unfinished?.objects ?? []);
-    return waitUntilReady(kubectl, ids, [], options);
+    return waitUntilReady(kubectl, ids, current?.healthChecks ?? [], options);
   }
   const history = await readDeploymentHistory(place, cluster).catch((error: unknown) => {
     if (error instanceof OpmateError && error.code === 'NOT_FOUND') return undefined;

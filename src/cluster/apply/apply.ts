@@ -108,7 +108,7 @@ function idsOf({ changes }: ApplyPlan, wanted: ObjectChange): ObjectId[] {
 }
 
 function createRevision({ read, deployment }: ApplyPlan, { now, rollbackTo }: ApplyOptions): Revision {
-  const { packageName, bundleName, version, hash, pins } = deployment;
+  const { packageName, bundleName, version, healthChecks, hash, pins } = deployment;
   return {
     revision: Math.max(0, ...read.inventory.revisions.map((item) => item.revision)) + 1,
     time: now().toISOString(),
@@ -116,6 +116,7 @@ function createRevision({ read, deployment }: ApplyPlan, { now, rollbackTo }: Ap
     ...(packageName !== undefined && { packageName }),
     ...(bundleName !== undefined && { bundleName }),
     ...(version !== undefined && { version }),
+    ...(healthChecks !== undefined && { healthChecks }),
     hash,
     pins: pins.map(({ name, type, ref, content }) => ({ name, type, ref, content })),
     ...(rollbackTo !== undefined && { rollbackTo }),

@@ -17,6 +17,7 @@ export type Applicable = Pick<
   | 'clouds'
   | 'choice'
   | 'isCrdUpgradeChecked'
+  | 'healthChecks'
   | 'objects'
   | 'hash'
 > & { pins: readonly KeptPin[] };

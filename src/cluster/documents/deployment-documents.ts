@@ -12,6 +12,7 @@ import { compareBytes } from '../../core/order.js';
 import { encodeYaml } from '../../document/yaml.js';
 import { getValue } from '../../document/json-fields.js';
 import type { DeploymentDocument, Documents } from './document-types.js';
+import { readHealthChecks } from './health-checks.js';
 import { isOlmDocument, readOlmDocuments } from './olm-documents.js';
 import {
   type DocumentSource,
@@ -156,6 +157,7 @@ const specFields = {
     'defaultNamespace',
     'defaultnamespace',
     'format',
+    'healthChecks',
     'installNamespace',
     'paused',
     'provisionerClassName',
@@ -164,7 +166,7 @@ const specFields = {
     'template',
     'watchNamespaces',
   ],
-  BundleInstance: ['bundleName', 'config', 'provisionerClassName', 'template'],
+  BundleInstance: ['bundleName', 'config', 'healthChecks', 'provisionerClassName', 'template'],
   Bundle: ['class', 'image', 'provisionerClassName', 'source'],
 } as const;
 
@@ -183,6 +185,7 @@ function readDeployment(manifest: Manifest, context: Context): DeploymentDocumen
     ? getContent(spec, document, context)
     : { formats: detectable, sources: [] };
   const watchNamespaces = readWatchNamespaces(spec.field('watchNamespaces'));
+  const healthChecks = readHealthChecks(spec.field('healthChecks'));
   const configField = spec.field('config');
   const config = configField.isPresent ? configField.jsonObject() : undefined;
   return {
@@ -192,6 +195,7 @@ function readDeployment(manifest: Manifest, context: Context): DeploymentDocumen
     isPaused: readPaused(spec.field('paused')),
     ...(watchNamespaces !== undefined && { watchNamespaces }),
     ...(config !== undefined && { config }),
+    ...(healthChecks !== undefined && { healthChecks }),
     findings: byLine([...diagnostics.errors, ...(bundle?.diagnostics.errors ?? [])]),
     warnings: byLine([...diagnostics.warnings, ...(bundle?.diagnostics.warnings ?? [])]),
   };

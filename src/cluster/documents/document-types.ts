@@ -1,3 +1,4 @@
+import type { ProgressionProbe } from '../../bundle/object-set/probes.js';
 import type { Report } from '../../bundle/report.js';
 import type { JsonObject } from '../../document/json.js';
 import type { ResolveRequest } from '../../graph/resolve.js';
@@ -20,6 +21,8 @@ export interface DeploymentDocument extends Pick<Report, 'findings' | 'warnings'
   isCrdUpgradeChecked?: boolean;
   /** Default time to wait until all objects are ready. */
   progressDeadlineMinutes?: number;
+  /** Probes that must hold besides those of operator-controller, until a deployment is available. */
+  healthChecks?: readonly ProgressionProbe[];
   /** Reasons for the bundle that was chosen in catalogs, one per line. */
   choice?: readonly string[];
 }

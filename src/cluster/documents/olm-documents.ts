@@ -7,7 +7,7 @@ import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { findOlmV1Schema } from '../../kube/definitions/olm-v1.js';
 import { getLabels } from '../../kube/label-selector.js';
 import { type Manifest, locateIn } from '../../kube/manifests.js';
-import { validateObject } from '../../kube/schema/validate-object.js';
+import { listRefusedFields, validateObject } from '../../kube/schema/validate-object.js';
 import { without } from '../objects.js';
 import type {
   ClusterCatalogDocument,
@@ -55,24 +55,11 @@ export function readOlmDocuments(manifests: readonly Manifest[], lineAt: LineAt)
 function validate(manifest: Manifest): { stored: JsonObject | undefined; findings: Diagnostic[] } {
   const schema = findOlmV1Schema(manifest.kind, 'experimental');
   if (schema === undefined) return { stored: undefined, findings: [] };
-  const { object, unknownFields, causes } = validateObject(manifest.load(), schema);
-  const faults = [
-    ...unknownFields.map((field) => ({ field, code: 'unknown-field', problem: 'unknown field' })),
-    ...causes
-      .filter(({ field }) => field !== '<nil>')
-      .map(({ field, message }) => ({ field, code: 'invalid-value', problem: message })),
-  ];
-  const findings = faults.map(({ field, code, problem }) =>
-    createFault(code, `${field}: ${problem}`, locateIn(manifest, splitPath(field))),
+  const validation = validateObject(manifest.load(), schema);
+  const findings = listRefusedFields(validation).map(({ path, field, code, problem }) =>
+    createFault(code, `${field}: ${problem}`, locateIn(manifest, path)),
   );
-  return { stored: object, findings };
-}
-
-/** Returns the keys of a path as the API server writes it: `spec.source.catalog.channels[0]`. */
-function splitPath(path: string): (string | number)[] {
-  return [...path.matchAll(/\[(\d+)\]|[^.[\]]+/g)].map(([key, index]) =>
-    index === undefined ? key : Number(index),
-  );
+  return { stored: validation.object, findings };
 }
 
 function readExtension(manifest: Manifest): ExtensionDocument {

@@ -51,7 +51,7 @@ import { digestPieces } from '../../core/digest.js';
 export interface RenderedDeployment
   extends
     Pick<RenderedContent, 'packageName' | 'version' | 'bundleName' | 'clouds'>,
-    Pick<DeploymentDocument, 'isCrdUpgradeChecked' | 'progressDeadlineMinutes' | 'choice'> {
+    Pick<DeploymentDocument, 'isCrdUpgradeChecked' | 'progressDeadlineMinutes' | 'healthChecks' | 'choice'> {
   name: string;
   /** Namespace of the document; empty if not set. */
   namespace: string;
@@ -187,7 +187,7 @@ class Rendering extends Report {
 
   async run(): Promise<RenderedDeployment> {
     const { isPaused, sources, installNamespace: own } = this.#deployment;
-    const { isCrdUpgradeChecked, progressDeadlineMinutes, choice } = this.#deployment;
+    const { isCrdUpgradeChecked, progressDeadlineMinutes, healthChecks, choice } = this.#deployment;
     const { name, namespace } = this.#manifest;
     const { findings, warnings } = this;
     const installNamespace = this.#installNamespace;
@@ -195,6 +195,7 @@ class Rendering extends Report {
       ...{ name, namespace, isPaused },
       ...(isCrdUpgradeChecked !== undefined && { isCrdUpgradeChecked }),
       ...(progressDeadlineMinutes !== undefined && { progressDeadlineMinutes }),
+      ...(healthChecks !== undefined && { healthChecks }),
       ...(choice !== undefined && { choice }),
     };
     const refused = { ...described, installNamespace, objects: [], pins: [], hash: '' };

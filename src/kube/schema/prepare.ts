@@ -18,12 +18,18 @@ export function prepareObject(document: JsonObject, schema: SchemaSource, unknow
   return prepared;
 }
 
-function prepare(value: JsonValue, schema: SchemaSource, field: string, unknown: string[]): JsonValue {
+/** Prepares a part of an object; adds the paths of unknown fields to `unknown`. */
+export function preparePart(
+  value: JsonValue,
+  schema: SchemaSource,
+  field: string,
+  unknown: string[],
+): JsonValue {
   if (Array.isArray(value)) {
     const { items } = schema;
     return items === undefined
       ? value
-      : value.map((item, index) => prepare(item, items, `${field}[${index}]`, unknown));
+      : value.map((item, index) => preparePart(item, items, `${field}[${index}]`, unknown));
   }
   if (!isJsonObject(value)) return value;
   if (schema['x-kubernetes-embedded-resource'] === true) {
@@ -53,12 +59,12 @@ function prepareFields(
       if (isOpen) setJsonKey(result, key, item);
       else unknown.push(path);
     } else if (item !== null || inner.nullable === true || isMapKey(schema, key)) {
-      setJsonKey(result, key, prepare(item, inner, path, unknown));
+      setJsonKey(result, key, preparePart(item, inner, path, unknown));
     }
   }
   for (const [key, inner] of Object.entries(schema.properties ?? {})) {
     if (inner.default !== undefined && !Object.hasOwn(result, key)) {
-      result[key] = prepare(structuredClone(inner.default), inner, childField(field, key), unknown);
+      result[key] = preparePart(structuredClone(inner.default), inner, childField(field, key), unknown);
     }
   }
   return result;

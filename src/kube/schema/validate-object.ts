@@ -1,8 +1,8 @@
-import type { JsonObject } from '../../document/json.js';
+import type { JsonObject, JsonValue } from '../../document/json.js';
 import { checkRules } from './check-rules.js';
 import { checkValue } from './check-values.js';
 import { objectMetaCauses } from './object-meta.js';
-import { prepareObject } from './prepare.js';
+import { prepareObject, preparePart } from './prepare.js';
 import type { CauseReason, FieldCause, SchemaSource } from './schema.js';
 
 /** Response of the API server to a document of a custom resource. */
@@ -36,7 +36,35 @@ export function validateObject(
   const unknownFields: string[] = [];
   const object = prepareObject(document, schema, unknownFields);
   if (unknownFields.length > 0) return { object: undefined, unknownFields, causes: [] };
-  const causes = [...objectMetaCauses(object), ...checkValue(object, schema, '', old)];
+  const metaCauses = objectMetaCauses(object);
+  const causes = findCauses(object, schema, '', { before: metaCauses, old });
+  return { object: causes.length === 0 ? object : undefined, unknownFields, causes };
+}
+
+/** Validates a part of a custom resource, at a path, in the same way; `value` is undefined if it is refused. */
+export function validatePart(
+  part: JsonValue,
+  schema: SchemaSource,
+  path: string,
+): { value: JsonValue | undefined; unknownFields: string[]; causes: FieldCause[] } {
+  const unknownFields: string[] = [];
+  const value = preparePart(part, schema, path, unknownFields);
+  const causes = unknownFields.length > 0 ? [] : findCauses(value, schema, path);
+  return {
+    value: causes.length + unknownFields.length === 0 ? value : undefined,
+    unknownFields,
+    causes,
+  };
+}
+
+/** Returns the causes of a value: those of its schema and, unless they exclude it, of its rules. */
+function findCauses(
+  value: JsonValue,
+  schema: SchemaSource,
+  path: string,
+  { before = [], old }: { before?: readonly FieldCause[]; old?: JsonObject | undefined } = {},
+): FieldCause[] {
+  const causes = [...before, ...checkValue(value, schema, path, old)];
   if (causes.some(({ reason }) => blocking.has(reason))) {
     causes.unshift({
       field: '<nil>',
@@ -44,6 +72,40 @@ export function validateObject(
       message:
         'Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation',
     });
-  } else causes.push(...checkRules(object, schema, '', old));
-  return { object: causes.length === 0 ? object : undefined, unknownFields, causes };
+  } else causes.push(...checkRules(value, schema, path, old));
+  return causes;
+}
+
+/** A refused field of a document. */
+interface RefusedField {
+  /** Keys of the field. */
+  path: (string | number)[];
+  /** Field as the API server writes it: `spec.phases[0].name`. */
+  field: string;
+  code: 'unknown-field' | 'invalid-value';
+  problem: string;
+}
+
+/** Returns the refused fields of a validation, with the keys of each. */
+export function listRefusedFields({
+  unknownFields,
+  causes,
+}: Pick<ObjectValidation, 'unknownFields' | 'causes'>): RefusedField[] {
+  const refused = [
+    ...unknownFields.map((field) => ({
+      field,
+      code: 'unknown-field' as const,
+      problem: 'unknown field',
+    })),
+    ...causes
+      .filter(({ field }) => field !== '<nil>')
+      .map(({ field, message }) => ({ field, code: 'invalid-value' as const, problem: message })),
+  ];
+  return refused.map((item) => ({ ...item, path: splitPath(item.field) }));
+}
+
+function splitPath(field: string): (string | number)[] {
+  return [...field.matchAll(/\[(\d+)\]|[^.[\]]+/g)].map(([key, index]) =>
+    index === undefined ? key : Number(index),
+  );
 }

@@ -74,6 +74,29 @@ spec:
 `;
 
 describe('deployment/documents', () => {
+  it('reads health checks in the form of progressionProbes', () => {
+    const withChecks = (checks: string): string =>
+      `apiVersion: core.rukpak.io/v1alpha2\nkind: BundleDeployment\nmetadata: {name: a}\nspec:\n  format: plain\n  sources: [{kind: image, image: {ref: a/b:c}}]\n  healthChecks: ${checks}\n`;
+    const selector = '{type: GroupKind, groupKind: {group: apps, kind: Deployment}}';
+    const assertion = '{type: ConditionEqual, conditionEqual: {type: Available, status: "True"}}';
+    const valid = withChecks(`[{selector: ${selector}, assertions: [${assertion}]}]`);
+    const documents = read(valid);
+    expect([told(documents), unlikeSchema(valid)]).toEqual([[], []]);
+    expect(documents.deployments[0]?.healthChecks).toHaveLength(1);
+    for (const [checks, field] of [
+      ['[]', 'spec.healthChecks: '],
+      [`[{selector: ${selector}}]`, 'spec.healthChecks[0].assertions: '],
+      [
+        `[{selector: ${selector}, assertions: [${assertion}], wait: 1}]`,
+        'spec.healthChecks[0].wait: unknown field',
+      ],
+    ] as const) {
+      const findings = told(read(withChecks(checks)));
+      expect(findings.join('\n')).toContain(field);
+      expect(unlikeSchema(withChecks(checks))).not.toEqual([]);
+    }
+  });
+
   it('reads the format of the proposal', () => {
     const documents = read(proposal);
     expect(told(documents)).toEqual([]);

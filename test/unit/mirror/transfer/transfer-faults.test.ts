@@ -441,7 +441,8 @@ it('names an unreachable host once, with the number of its images', async () => 
   serveImage(source, 'ns/small', 'v1', small);
   const errors: string[] = [];
   const logger = {
-    log: (level: string, message: string) => void (level === 'error' && errors.push(message)),
+    log: (level: string, message: string) =>
+      void (/error|warn/.test(level) && errors.push(`${level} ${message}`)),
     progress: () => undefined,
   };
   const names = [
@@ -467,9 +468,9 @@ it('names an unreachable host once, with the number of its images', async () => 
   );
   expect([done.length, failed.length]).toEqual([1, 30]);
   expect(errors).toHaveLength(2);
-  expect(errors[0]).toMatch(new RegExp(`^${gone.host}/ns/app\\d+:v1: connection refused`));
+  expect(errors[0]).toMatch(new RegExp(`^error ${gone.host}/ns/app\\d+:v1: connection refused`));
   expect(errors[1]).toMatch(
-    new RegExp(`^${gone.host}: unreachable for 29 further images: ${gone.host}/.*, …$`),
+    new RegExp(`^warn ${gone.host}: unreachable for 29 further images: ${gone.host}/.*, …$`),
   );
 });
 

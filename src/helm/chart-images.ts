@@ -30,6 +30,8 @@ export interface ChartImages {
 
 interface FindImagesOptions extends RenderChartOptions {
   paths?: readonly JsonPath[] | undefined;
+  /** Values that take precedence over the defaults of the chart; default none. */
+  values?: JsonObject | undefined;
 }
 
 /** Maximum documents of one chart. */
@@ -38,12 +40,12 @@ const maxDocuments = 50_000;
 const maxNamed = 20;
 
 /**
- * Renders a chart with its default values and returns the images of all pods in its manifests: of workloads,
+ * Renders a chart with its default values and `values`, and returns the images of all pods in its manifests: of workloads,
  * CronJobs, hooks, tests and lists of them, in init and ephemeral containers and image volumes, and at `paths`. The
  * images of templates that cannot be evaluated are read from their text and the values, and marked. `label` is the
  * name of the chart in messages.
  *
- * Throws OpmateError for a chart that Helm rejects too: default values that violate its schema, a template that does
+ * Throws OpmateError for a chart that Helm rejects too: values that violate its schema, a template that does
  * not parse, calls `fail` or `required`, or renders invalid YAML.
  */
 export async function findChartImages(
@@ -52,7 +54,7 @@ export async function findChartImages(
   options: FindImagesOptions = {},
 ): Promise<ChartImages> {
   const collection = createImageCollection(label, options.paths ?? []);
-  const prepared = inContext({ subject: `${label}: values` }, () => prepareChart(chart));
+  const prepared = inContext({ subject: `${label}: values` }, () => prepareChart(chart, options.values));
   for (const { chart: of, name } of prepared.absent)
     collection.warn(
       `chart ${quoteGo(of)}: dependency ${quoteGo(name)} is missing in charts/: its images are not mirrored`,
@@ -79,7 +81,7 @@ export async function findChartImages(
 }
 
 const refusedHint =
-  'list its images in additionalImages: the chart cannot be rendered with its default values';
+  'set values of the chart that it can be rendered with, or list its images in additionalImages';
 
 function getDefinitions({ chart, charts }: EnabledChart, prefix: string): { path: string; text: string }[] {
   return [

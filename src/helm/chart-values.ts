@@ -1,7 +1,7 @@
 import { OpmateError } from '../core/errors.js';
 import { parseConstraint } from '../core/semver-range.js';
 import { tryParse } from '../core/semver.js';
-import { isJsonObject } from '../document/json.js';
+import { type JsonObject, isJsonObject } from '../document/json.js';
 import type { Chart, ChartDependency } from './chart.js';
 import {
   type GoMap,
@@ -36,16 +36,17 @@ export interface PreparedChart {
 }
 
 /**
- * Applies aliases, conditions, tags and imports of dependencies, and merges default values downwards. Throws
- * OpmateError for values of a sub-chart that are no object, and for exceeded limits. (Source: Helm 3, chartutil.ProcessDependenciesWithMerge and
- * CoalesceValues.)
+ * Applies aliases, conditions, tags and imports of dependencies, and merges default values downwards; `values` take
+ * precedence over them, as those of `helm -f`. Throws OpmateError for values of a sub-chart that are no object, and for
+ * exceeded limits. (Source: Helm 3, chartutil.ProcessDependenciesWithMerge and CoalesceValues.)
  */
-export function prepareChart(chart: Chart): PreparedChart {
+export function prepareChart(chart: Chart, values: JsonObject = {}): PreparedChart {
   const absent: PreparedChart['absent'] = [];
   const root = everything(chart, chart.name);
-  enable(root, {}, '', absent);
+  const own = fromJsonValue(values) as GoMap;
+  enable(root, own, '', absent);
   importValues(root);
-  return { root, values: coalesce(root, {}), absent };
+  return { root, values: coalesce(root, own), absent };
 }
 
 function everything(chart: Chart, name: string): EnabledChart {

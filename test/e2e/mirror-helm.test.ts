@@ -316,6 +316,32 @@ describe('opmate mirror of charts', () => {
     expect(await mappingOf('guess')).toContain(`docker://${image}=`);
   });
 
+  it('renders charts with the values of the configuration, and refuses others than objects', async () => {
+    await mkdir(at('tuned', 'templates'), { recursive: true });
+    const chart = '  helm:\n    local:\n    - path: tuned\n';
+    await sandbox.write({
+      'tuned/Chart.yaml': 'apiVersion: v2\nname: tuned\nversion: 0.1.0\n',
+      'tuned/values.yaml': 'image: {repository: quay.io/acme/tuned, tag: v1}\nproxy: {enabled: false}\n',
+      'tuned/values.schema.json': '{"properties": {"image": {"properties": {"tag": {"type": "string"}}}}}',
+      'tuned/templates/pod.yaml': pod('{{ .Values.image.repository }}:{{ .Values.image.tag }}'),
+      'tuned/templates/proxy.yaml': `{{ if .Values.proxy.enabled }}${pod('quay.io/acme/proxy:v1')}{{ end }}`,
+      'tuned.yaml': `${head}${chart}      values:\n        image: {tag: v2}\n        proxy: {enabled: true}\n`,
+      'number.yaml': `${head}${chart}      values: {image: {tag: 2}}\n`,
+      'list.yaml': `${head}${chart}      values: [1]\n`,
+    });
+    expect(await dryRun('tuned')).toMatchObject({ code: 0 });
+    expect((await mappingOf('tuned')).replace(/=.*/gm, '')).toBe(
+      'docker://quay.io/acme/proxy:v1\ndocker://quay.io/acme/tuned:v2\n',
+    );
+    const number = await dryRun('number');
+    expect(number).toMatchObject({ code: 1 });
+    expect(number.stderr).toMatch(/tuned: values.schema.json: .*tag/);
+    const list = await dryRun('list');
+    expect(list).toMatchObject({ code: 1 });
+    expect(list.stderr).toContain('list.yaml:7:');
+    expect(list.stderr).toContain('helm.local[0].values: expected an object');
+  });
+
   it('names a template that fails, also if the run fails, and prefers rendered images to guesses from values', async () => {
     const image = `${source.host}/acme/portal:v1`;
     await mkdir(at('part', 'templates'), { recursive: true });

@@ -7,7 +7,14 @@ import { notInArchive } from '../../oci/archive-set/archive-set-reader.js';
 import type { Repository } from '../../oci/registry/repository.js';
 import { type ImageSetLock, type LockedChart, type LockedImage, isSameName } from '../lock/lock.js';
 import type { ChartConfig, HelmConfig } from './helm-config.js';
-import { type OpenedChart, type OpenedCharts, maxChartBytes, readPackedChart } from './open-charts.js';
+import {
+  type OpenedChart,
+  type OpenedCharts,
+  maxChartBytes,
+  readPackedChart,
+  toConfig,
+  toRenderOptions,
+} from './open-charts.js';
 
 interface ArchivedChartsOptions extends CancelOptions {
   lock: ImageSetLock;
@@ -39,10 +46,7 @@ export async function openArchivedCharts(
     const available = locked.filter(({ source }) => source === url);
     if (charts === undefined)
       for (const chart of available)
-        wanted.push({
-          config: { imagePaths: [], platforms: [], place },
-          ...{ locked: chart, repository: name },
-        });
+        wanted.push({ config: toConfig({ place }), locked: chart, repository: name });
     for (const config of charts ?? []) {
       const label = `chart ${name}/${config.name}`;
       const versions = newestFirst(available.filter((chart) => chart.name === config.name));
@@ -75,6 +79,6 @@ async function openArchived(
   return {
     ...{ config, label, source: locked.source, repository },
     packed: { ...{ name, version, metadata, digest, size }, file: '' },
-    needed: await findChartImages(chart, label, { paths: config.imagePaths }),
+    needed: await findChartImages(chart, label, toRenderOptions(config)),
   };
 }

@@ -31,7 +31,7 @@ export function readHelmConfig(section: Field) {
   return { repositories, local: readItems(fields?.local.optionalList() ?? [], readLocal) };
 }
 
-const chartKeys = ['name', 'version', 'path', 'imagePaths', 'platforms'] as const;
+const chartKeys = ['name', 'version', 'path', 'imagePaths', 'platforms', 'values'] as const;
 
 function readRepository(item: Field) {
   const fields = openItem(item, ['name', 'url', 'charts'], 'name');
@@ -62,12 +62,14 @@ function readLocal(item: Field) {
   return path === undefined ? undefined : { path, name: name ?? path, ...chart };
 }
 
-function readChart(fields: Readonly<Record<'imagePaths' | 'platforms', Field>>, item: Field) {
+function readChart(fields: Readonly<Record<'imagePaths' | 'platforms' | 'values', Field>>, item: Field) {
   const imagePaths = fields.imagePaths.optionalList().map((field) => field.parsed(parseJsonPath));
   return {
     /** Paths of further images in manifests. */
     imagePaths: imagePaths.filter((path) => path !== undefined),
     platforms: readPlatforms(fields.platforms),
+    /** Values that take precedence over the defaults of the chart. */
+    values: fields.values.isSet ? fields.values.jsonObject() : undefined,
     place: item.place,
   };
 }

@@ -264,7 +264,7 @@ async function readCharts(helm: HelmConfig, directory: string, session: Session)
     const { label, config } = chart;
     const { logger } = session;
     logger?.progress({ task: readTask, state: 'update', current: fileCount, unit: 'items' });
-    return { ...chart, needed: await findChartImages(loaded, label, { paths: config.imagePaths }) };
+    return { ...chart, needed: await findChartImages(loaded, label, toRenderOptions(config)) };
   }
 }
 
@@ -280,8 +280,14 @@ export async function readPackedChart(
   return loadChart(files, label, { meter, signal });
 }
 
-function toConfig({ place }: HelmRepositoryConfig): ChartConfig {
-  return { imagePaths: [], platforms: [], place };
+/** Returns the options of finding the images of a chart. */
+export function toRenderOptions({ imagePaths, values }: ChartConfig) {
+  return { paths: imagePaths, values };
+}
+
+/** Returns the configuration of a chart that its repository alone names. */
+export function toConfig({ place }: Pick<HelmRepositoryConfig, 'place'>): ChartConfig {
+  return { imagePaths: [], platforms: [], values: undefined, place };
 }
 
 function wholeIndex(index: ChartIndex): IndexedChart[] {

@@ -147,6 +147,36 @@ describe('the values of a chart', () => {
     expect(Object.fromEntries(texts)).toEqual(values);
   });
 
+  it('give way to those of the user, in sub-charts, conditions and tags too; null takes a default away', async () => {
+    const sub = (name: string, condition: string): string =>
+      `{"name": "${name}", "version": "*", "condition": "${condition}", "tags": ["all"]}`;
+    const chart = await load({
+      'Chart.yaml': `{"apiVersion": "v2", "name": "root", "version": "1.0.0", "dependencies": [${sub('a', 'a.use')}, ${sub('b', 'b.none')}]}`,
+      'values.yaml':
+        'a: {use: false}\nimage: {tag: v1, name: x}\nextra: {x: 1}\nlist: [1, 2]\ntags: {all: true}\n',
+      'templates/t.yaml': '{{ toJson .Values }}',
+      'charts/a/Chart.yaml': '{"apiVersion": "v2", "name": "a", "version": "1.0.0"}',
+      'charts/a/values.yaml': 'tag: v1\nport: 1\n',
+      'charts/a/templates/t.yaml': '{{ toJson .Values }}',
+      'charts/b/Chart.yaml': '{"apiVersion": "v2", "name": "b", "version": "1.0.0"}',
+      'charts/b/templates/t.yaml': 'none: 1',
+    });
+    const values = {
+      ...{ a: { use: true, tag: 'v2' }, image: { tag: 'v3' }, extra: null, list: [3], global: { r: 'x' } },
+      tags: { all: false },
+    };
+    const { files } = renderChart(prepareChart(chart, values));
+    const parsed = Object.fromEntries(files.map(({ path, text }) => [path, JSON.parse(text) as unknown]));
+    const a = { global: { r: 'x' }, port: 1, tag: 'v2', use: true };
+    expect(parsed).toEqual({
+      'root/charts/a/templates/t.yaml': a,
+      'root/templates/t.yaml': {
+        ...{ a, global: { r: 'x' }, image: { name: 'x', tag: 'v3' }, list: [3], tags: { all: false } },
+      },
+    });
+    expect(values.a).toEqual({ use: true, tag: 'v2' });
+  });
+
   it('that are no object where a sub-chart has its own are refused', async () => {
     const chart = await load({
       'Chart.yaml': '{name: root, version: 1.0.0}',

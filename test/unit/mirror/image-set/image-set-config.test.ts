@@ -91,8 +91,8 @@ const refused: Record<string, [text: string, fault: string]> = {
     'set.yaml:7:17: mirror.platform.channels[0].name: expected the name of a channel, got "../stable"',
   ],
   'an unknown field of a chart': [
-    `${operator}  helm:\n    local:\n    - path: a\n      values: {}\n`,
-    'set.yaml:9:7: mirror.helm.local[0].values: unknown field (use one of name, version, path, imagePaths, platforms)',
+    `${operator}  helm:\n    local:\n    - path: a\n      secrets: {}\n`,
+    'set.yaml:9:7: mirror.helm.local[0].secrets: unknown field (use one of name, version, path, imagePaths, platforms, values)',
   ],
   'a local chart without path': [
     `${operator}  helm:\n    local:\n    - name: a\n`,

@@ -10,7 +10,7 @@ import {
   sha256,
   startFaultRegistry,
 } from '../support/fault-registry.js';
-import { type OperatorSet, serveOperatorSet } from '../support/operator-set.js';
+import { type OperatorSet, serveOperatorSet, widgetVersions } from '../support/operator-set.js';
 import { type RegistryProxy, startRegistryProxy } from '../support/registry-proxy.js';
 
 const sandbox = useSandbox();
@@ -382,6 +382,54 @@ describe('mirror delete --delete-yaml-file', () => {
       expect(first.stderr).toContain('3 images deleted, 1 not found');
       const again = await deleteText(text, `docker://${registry.host}/ocm`);
       expect(again.stdout).toContain(`${digests[4]} ${registry.host}/ocm/a:kept\n`);
+    } finally {
+      await registry.close();
+    }
+  });
+
+  it('refuses images that another tag or an index uses, unless a lock or the user says what is needed', async () => {
+    const registry = await startRegistry({ directory: path.join(sandbox.work, 'shared') });
+    try {
+      const { host } = new URL(registry.url);
+      await mirrorAll(host);
+      const base = `http://${host}/v2/ocm/acme/bundle/manifests`;
+      const put = (reference: string, type: string, body: string | Buffer) =>
+        fetch(`${base}/${reference}`, {
+          method: 'PUT',
+          headers: { 'content-type': type },
+          body: new Uint8Array(Buffer.from(body)),
+        });
+      expect((await put('newest', ociManifest, await manifestAt(host, '1.2.0'))).status).toBe(201);
+      const mediaType = 'application/vnd.oci.image.index.v1+json';
+      const bytes = await manifestAt(host, '1.1.0');
+      const listed = { mediaType: ociManifest, digest: digestOf('acme/bundle:1.1.0'), size: bytes.length };
+      const index = JSON.stringify({ schemaVersion: 2, mediaType, manifests: [listed] });
+      expect((await put('all', mediaType, index)).status).toBe(201);
+      const name = `${host}/ocm/acme/bundle`;
+      const text = listing(...widgetVersions.map((version) => item(`${name}:v${version}`)));
+      const result = await deleteText(text, `docker://${host}/ocm`);
+      expect(result).toMatchObject({ code: 4 });
+      expect(result.stdout).toBe(`${digestOf('acme/bundle:1.0.0')} ${name}:v1.0.0\n`);
+      expect(result.stderr).toContain(
+        `error: ${name}:v1.1.0: not deleted, the index with tag all has it too`,
+      );
+      expect(result.stderr).toContain(`error: ${name}:v1.2.0: not deleted, tag newest has it too`);
+      expect(await tagsAt(host, 'ocm/acme/bundle')).toEqual(['all', 'newest', 'v1.1.0', 'v1.2.0']);
+      // The whole list names all its users.
+      const whole = listing(...['v1.1.0', 'v1.2.0', 'newest', 'all'].map((tag) => item(`${name}:${tag}`)));
+      const checked = await sandbox
+        .write({ 'whole.yaml': whole })
+        .then(() => run('delete', '--delete-yaml-file', 'whole.yaml', `docker://${host}/ocm`, '--dry-run'));
+      expect(checked.stderr).toContain('4 images would be deleted');
+      const told = await run(
+        'delete',
+        '--delete-yaml-file',
+        'list.yaml',
+        `docker://${host}/ocm`,
+        '--allow-shared',
+      );
+      expect(told).toMatchObject({ code: 0 });
+      expect(await tagsAt(host, 'ocm/acme/bundle')).toEqual(['all']);
     } finally {
       await registry.close();
     }

@@ -96,6 +96,8 @@ export interface DeleteMirroredOptions
   extends Pick<MirrorOptions, 'maxNestedPaths' | 'maxPerRegistry'>, Pick<ListMirrorDeletionsOptions, 'keep'> {
   /** Delete signatures too; default false. */
   signatures?: boolean | undefined;
+  /** Delete images that other tags or indexes use too, see `keep`; default false. */
+  allowShared?: boolean | undefined;
   /** Check every image without deleting; default false. */
   dryRun?: boolean | undefined;
 }
@@ -108,7 +110,8 @@ export interface DeletedImages extends Awaited<ReturnType<typeof deleteImages>> 
 
 /**
  * Deletes the images in a `DeleteImageList` from `docker://REGISTRY[/PATH]`, by digest, and continues after failed images.
- * `list` is its text; `file` names it in messages. Throws OpmateError for images outside of the destination.
+ * `list` is its text; `file` names it in messages. Without locks to keep, images that other tags or indexes of their
+ * repositories use fail unless `allowShared`. Throws OpmateError for images outside of the destination.
  */
 export async function deleteMirrored(
   list: string,
@@ -117,13 +120,17 @@ export async function deleteMirrored(
   session: Session,
   options: DeleteMirroredOptions = {},
 ): Promise<DeletedImages> {
-  const { signatures = false, dryRun = false, maxNestedPaths } = options;
+  const { signatures = false, dryRun = false, allowShared = false, maxNestedPaths } = options;
   const maxPerRegistry = resolveMaxPerRegistry(options);
   const keep = await readKept(options.keep ?? [], session);
   const items = parseDeleteList(list, file);
   requireBelow(items, parseMirrorTarget(destination, maxNestedPaths), file);
   const wanted = items.filter(({ type }) => type !== 'operatorCatalog');
-  const report = await deleteImages(wanted, { session, maxPerRegistry, signatures, keep, dryRun });
+  const report = await deleteImages(wanted, {
+    ...{ session, maxPerRegistry, signatures, keep, dryRun },
+    // Locks say what is needed.
+    refusesShared: !allowShared && (options.keep ?? []).length === 0,
+  });
   return { ...report, catalogs: items.length - wanted.length };
 }
 

@@ -40,6 +40,7 @@ const flags = {
   maxNestedPaths: lockFlags.maxNestedPaths,
   ...grouped('Selection', {
     keep: repeated('lock', 'keep images of this lock'),
+    allowShared: flag('also delete images that other tags or indexes use'),
     deleteSignatures: flag('also delete signatures'),
     deleteV1Images: flag('with --generate: use the tags of oc-mirror v1', { needs: 'generate' }),
   }),
@@ -141,8 +142,8 @@ function getCurrentLock(options: DeleteOptions, context: CommandContext): string
 
 /** Returns the command that deletes the images of a list, with the options of the run that proposes it. */
 function getDeleteCommand(file: string, destination: string, options: DeleteOptions): string {
-  const { maxNestedPaths, keep, deleteSignatures } = flags;
-  const repeated = { maxNestedPaths, keep, deleteSignatures, ...targetAccessFlags };
+  const { maxNestedPaths, keep, allowShared, deleteSignatures } = flags;
+  const repeated = { maxNestedPaths, keep, allowShared, deleteSignatures, ...targetAccessFlags };
   const list = `--delete-yaml-file ${shellWord(file)}`;
   return `opmate mirror delete ${list}${formatFlags(repeated, options)} ${shellWord(destination)}`;
 }
@@ -158,7 +159,8 @@ async function deleteListed(
   const text = decodeFile(await readInputFile(file, context), file);
   const dryRun = options.dryRun === true;
   const report = await deleteMirrored(text, file, destination, session, {
-    ...{ dryRun, keep: options.keep, signatures: options.deleteSignatures },
+    ...{ dryRun, keep: options.keep, allowShared: options.allowShared },
+    signatures: options.deleteSignatures,
     ...{ maxPerRegistry: options.maxPerRegistry, maxNestedPaths: options.maxNestedPaths },
   });
   if (report.catalogs > 0) {

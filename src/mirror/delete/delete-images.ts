@@ -1,6 +1,6 @@
 import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
 import { OpmateError, RegistryError, throwIfCancelled } from '../../core/errors.js';
-import { getOrAdd } from '../../core/groups.js';
+import { getOrAdd, groupBy } from '../../core/groups.js';
 import { silentLogger } from '../../core/log.js';
 import type { RegistryReference } from '../../core/reference.js';
 import { readContents } from '../../oci/image/contents.js';
@@ -9,6 +9,7 @@ import type { ImageSession } from '../../oci/image/open.js';
 import type { WritableRepository } from '../../oci/registry/repository.js';
 import type { ReadDeleteItem } from './delete-list.js';
 import type { KeptImages } from './kept-images.js';
+import { findOtherUsers } from './other-users.js';
 import { createPlaces, getMaxSmallRequests, isImageFailure } from '../transfer/transfer-step.js';
 
 interface DeleteOptions {
@@ -17,6 +18,8 @@ interface DeleteOptions {
   /** Deletes signatures and other attachments too, by tag or as referrers. */
   signatures: boolean;
   keep: KeptImages;
+  /** Refuses images that other tags and indexes of their repositories use. */
+  refusesShared: boolean;
   /** Looks up all images, and deletes none. */
   dryRun: boolean;
 }
@@ -50,7 +53,8 @@ export async function deleteImages(
   options: DeleteOptions,
 ): Promise<DeleteReport> {
   const report: DeleteReport = { done: [], missing: [], kept: [], failed: [], stopped: undefined };
-  const targets = await findTargets(items, report, options);
+  const matches = await findTargets(items, report, options);
+  const targets = options.refusesShared ? await refuseShared(matches, report, options) : matches;
   if (options.dryRun) {
     report.done.push(...targets.flatMap(formatLines));
     return report;
@@ -133,6 +137,42 @@ async function findTargets(
   }
   report.kept.push(...kept);
   return [...targets.values()];
+}
+
+/** Returns the targets that nothing else in their repositories uses, and reports the others as failed. */
+async function refuseShared(
+  targets: readonly Target[],
+  report: DeleteReport,
+  { session, maxPerRegistry }: DeleteOptions,
+): Promise<Target[]> {
+  const { logger, signal } = session;
+  const own: Target[] = [];
+  for (const group of groupBy(targets, ({ repository }) => repository.name).values()) {
+    const { repository } = group[0] as Target;
+    const users = await findOtherUsers(repository, new Set(group.map(({ digest }) => digest)), {
+      listedTags: new Set(group.flatMap(({ names }) => names.map(getTag))),
+      concurrency: getMaxSmallRequests(maxPerRegistry),
+      ...{ logger, signal },
+    });
+    for (const target of group) {
+      const user = users.get(target.digest);
+      if (user === undefined) own.push(target);
+      else for (const name of target.names) report.failed.push(createSharedError(name, user));
+    }
+  }
+  return own;
+}
+
+function createSharedError(subject: string, user: string): OpmateError {
+  return new OpmateError('INVALID', `not deleted, ${user} has it too`, {
+    subject,
+    hint: 'keep what is needed with --keep LOCK, or delete it nevertheless with --allow-shared',
+  });
+}
+
+/** Returns the tag of a name; empty for one by digest. */
+function getTag(name: string): string {
+  return name.includes('@') ? '' : name.slice(name.lastIndexOf(':') + 1);
 }
 
 /** Returns the attachments of an image, of its listed manifests, and of their referrers. */

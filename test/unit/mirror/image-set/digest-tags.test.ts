@@ -141,6 +141,7 @@ describe.each(Object.entries(registries))('images mirrored by digest to %s', (na
         signatures,
         keep: { reasonFor: () => undefined } as unknown as Parameters<typeof deleteImages>[1]['keep'],
         dryRun: false,
+        refusesShared: false,
       });
     };
     const referrers = async (subject = root) =>

@@ -22,10 +22,11 @@ function isExported(statement) {
   return statement.modifiers?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword) ?? false;
 }
 
-/** Declarations of a module by name. */
+/** Declarations of a module by name: exported ones, and other types. */
 function declarationsOf(source) {
   const all = new Map();
-  for (const statement of source.statements.filter(isExported)) {
+  const isType = (statement) => ts.isInterfaceDeclaration(statement) || ts.isTypeAliasDeclaration(statement);
+  for (const statement of source.statements.filter((one) => isExported(one) || isType(one))) {
     if (ts.isVariableStatement(statement)) {
       for (const { name } of statement.declarationList.declarations) all.set(name.text, statement);
     } else if (statement.name !== undefined && !all.has(statement.name.text)) {
@@ -70,53 +71,90 @@ function signatureOf(node) {
   return text(node);
 }
 
-/** Markdown of the library's exports, verbs first. */
+/** Files of the names that a module imports from others of the project. */
+function importsOf(source) {
+  const files = new Map();
+  for (const { importClause, moduleSpecifier } of source.statements.filter(ts.isImportDeclaration)) {
+    const target = moduleSpecifier.text;
+    const file = path.join(path.dirname(source.fileName), target.replace(/\.js$/, '.ts'));
+    const names = importClause?.namedBindings?.elements ?? [];
+    if (target.startsWith('.')) for (const { name } of names) files.set(name.text, file);
+  }
+  return files;
+}
+
+/** Markdown of the library's exports, verbs first, with the types of their options and results. */
 export function apiPage(root) {
-  const sources = new Map();
-  const entries = [];
+  const modules = new Map();
+  const moduleOf = (file) => {
+    const known = modules.get(file);
+    if (known !== undefined) return known;
+    const source = parse(file);
+    const module = { declarations: declarationsOf(source), imports: importsOf(source) };
+    modules.set(file, module);
+    return module;
+  };
+  const entries = new Map();
+  const add = (file, name) => {
+    const node = moduleOf(file).declarations.get(name);
+    if (node === undefined) throw new Error(`${path.relative(root, file)}: does not declare ${name}`);
+    const isOwn = file.includes('/src/api/');
+    const isType = ts.isInterfaceDeclaration(node) || ts.isTypeAliasDeclaration(node);
+    const entry = { file, name, comment: commentOf(node), signature: signatureOf(node), isOwn, isType };
+    entries.set(name, entry);
+    return entry;
+  };
   for (const { file, names } of exportsOf(path.join(root, 'src', 'index.ts'))) {
-    const source = sources.get(file) ?? declarationsOf(parse(file));
-    sources.set(file, source);
-    for (const name of names ?? source.keys()) {
-      const node = source.get(name);
-      if (node === undefined) throw new Error(`${path.relative(root, file)}: does not declare ${name}`);
-      const isOwn = file.includes('/src/api/');
-      const isType = ts.isInterfaceDeclaration(node) || ts.isTypeAliasDeclaration(node);
-      entries.push({ name, comment: commentOf(node), signature: signatureOf(node), isOwn, isType });
+    for (const name of names ?? moduleOf(file).declarations.keys()) add(file, name);
+  }
+  const extended = new Set();
+  const pending = [...entries.values()].filter(({ isOwn }) => isOwn);
+  for (const { file, signature } of pending) {
+    const { declarations, imports } = moduleOf(file);
+    const parents =
+      /^(?:export )?interface [^{]* extends ([^{]+)\{/.exec(signature)?.[1]?.match(/\w+/g) ?? [];
+    for (const name of new Set(signature.match(/\b[A-Z]\w+/g))) {
+      const home = declarations.has(name) ? file : imports.get(name);
+      const isWanted = parents.includes(name) || home?.includes('/src/api/') === true;
+      if (home === undefined || !isWanted || !moduleOf(home).declarations.has(name)) continue;
+      if (parents.includes(name)) extended.add(name);
+      if (!entries.has(name)) pending.push(add(home, name));
     }
   }
-  entries.sort((a, b) => (a.name < b.name ? -1 : 1));
+  const sorted = [...entries.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
   const section = (title, list) =>
     `## ${title}\n\n${list
       .map(({ name, comment, signature }) =>
-        [`### ${name}`, comment, `\`\`\`ts\n${signature}\n\`\`\``].filter(Boolean).join('\n\n'),
+        [`### ${name}`, comment, `\`\`\`ts\n${signature.replace(/^export /, '')}\n\`\`\``]
+          .filter(Boolean)
+          .join('\n\n'),
       )
       .join('\n\n')}\n`;
-  // Types that options of verbs extend have fields of these options.
-  const extended = new Set(
-    entries.flatMap(({ isOwn, signature }) =>
-      isOwn ? (/^export interface [^{]* extends ([^{]+)\{/.exec(signature)?.[1]?.match(/\w+/g) ?? []) : [],
-    ),
-  );
   const isListed = ({ name, isOwn, isType }) => isOwn || (isType && extended.has(name));
-  const own = entries.filter(isListed);
-  const summaries = entries
+  const own = sorted.filter(isListed);
+  const summaries = sorted
     .filter((entry) => !isListed(entry))
     .map(({ name, comment }) => {
       const [summary] = comment.replace(/\s+/g, ' ').split(/(?<=\.) (?=[A-Z])/);
       return `- \`${name}\`${summary === '' ? '' : `: ${summary}`}`;
     });
-  return [
-    '<!-- Generated by `npm run reference` from the doc comments of src; do not edit. -->\n# Library\n',
-    'Calls are typed, stream where results are large, stop when the AbortSignal of their session fires, and throw\n`OpmateError`; nothing prints or exits. See `docs/examples` for whole programs.\n',
-    section(
-      'Verbs',
-      own.filter(({ isType }) => !isType),
-    ),
+  return (
+    [
+      '<!-- Generated by `npm run reference` from the doc comments of src; do not edit. -->\n# Library\n',
+      'Calls are typed, stream where results are large, stop when the AbortSignal of their session fires, and throw\n`OpmateError`; nothing prints or exits. See `docs/library.md` for an example of each, `docs/examples` for whole programs.\n',
+      section(
+        'Verbs',
+        own.filter(({ isType }) => !isType),
+      ),
+      '',
+    ].join('\n') +
     section(
       'Types',
       own.filter(({ isType }) => isType),
-    ),
-    `## Building blocks\n\nThe declarations in the package have their details.\n\n${summaries.join('\n')}\n`,
-  ].join('\n');
+    ).replace(
+      '## Types\n',
+      '## Types\n\nOf options and results. Name them as `Parameters<typeof render>[2]` or `Awaited<ReturnType<typeof validate>>`.\n',
+    ) +
+    `\n## Building blocks\n\nThe declarations in the package have their details.\n\n${summaries.join('\n')}\n`
+  );
 }

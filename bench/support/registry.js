@@ -2,7 +2,9 @@
 import { spawn } from 'node:child_process';
 import { readFileSync, readdirSync } from 'node:fs';
 import path from 'node:path';
-import { buildImage, layerOf, openSession, openTarget, parseReference, pushImage } from '../../dist/index.js';
+import { layerOf } from '../../dist/archive/tar-writer.js';
+import { buildImage, pushImage } from '../../dist/oci/image/image-builder.js';
+import { openSession, openTarget, parseReference } from '../../dist/index.js';
 import { bundleDirectories } from './catalog.js';
 import { opmate } from './measure.js';
 

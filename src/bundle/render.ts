@@ -134,7 +134,7 @@ function relatedImages(bundle: Bundle, image: string): RelatedImage[] {
   return sortLikeGo(images, (a, b) => compareBytes(a.image, b.image));
 }
 
-export interface RenderBundleOptions {
+interface RenderBundleOptions {
   /** Name of the bundle in messages: its directory or image. */
   subject: string;
   /** Pull specification of a bundle from an image. */

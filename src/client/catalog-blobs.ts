@@ -15,7 +15,7 @@ import { oneLine } from '../oci/transport/transport-responses.js';
 import { readServerJson } from './client-options.js';
 
 /** Content of any blob: its names, empty if missing, and its value. */
-export interface BlobContent {
+interface BlobContent {
   schema: string;
   package: string;
   name: string;

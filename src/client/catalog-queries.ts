@@ -11,7 +11,7 @@ export interface CatalogPackage {
   deprecation?: string;
 }
 
-export interface CatalogChannel {
+interface CatalogChannel {
   name: string;
   /** Head bundle; empty for a channel without an only head. */
   head: string;

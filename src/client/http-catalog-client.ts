@@ -30,7 +30,7 @@ export interface HttpClientOptions extends ClientOptions {
 }
 
 /** Result of `refresh`. */
-export interface RefreshResult {
+interface RefreshResult {
   changed: boolean;
   /** Digest `sha256:…` of the content, with a cache directory. */
   hash?: string;

@@ -22,7 +22,7 @@ export interface RegistryReference {
 }
 
 /** An image in a directory or file. */
-export interface LayoutReference {
+interface LayoutReference {
   transport: 'oci' | 'oci-archive' | 'docker-archive';
   /** Reference as the user wrote it. */
   text: string;

@@ -28,7 +28,7 @@ export interface DrawOptions {
 }
 
 /** A drawing in pieces, which can be read repeatedly, with warnings about omissions. */
-export interface GraphDrawing {
+interface GraphDrawing {
   text: Iterable<string>;
   warnings: string[];
 }

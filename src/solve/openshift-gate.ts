@@ -13,7 +13,7 @@ import { readRawProperties } from './v0/bundle-properties.js';
 import { isCopiedCsv, bundlePropertiesAnnotation } from './v0/namespace-state.js';
 
 /** An installed version that blocks updates of the cluster to the next minor version. */
-export interface BlockingOperator {
+interface BlockingOperator {
   namespace: string;
   name: string;
   /** Maximum version of OpenShift; undefined if `problem` is set. */

@@ -3,15 +3,9 @@ import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseYaml } from '../../dist/document/yaml.js';
-import {
-  buildImage,
-  layerOf,
-  openSession,
-  openTarget,
-  parseReference,
-  pushImage,
-  startRegistry,
-} from '../../dist/index.js';
+import { layerOf } from '../../dist/archive/tar-writer.js';
+import { buildImage, pushImage } from '../../dist/oci/image/image-builder.js';
+import { openSession, openTarget, parseReference, startRegistry } from '../../dist/index.js';
 
 /**
  * Runs `work` with an embedded registry that commands reach as `registry.test:5000`: the environment in which

@@ -14,16 +14,9 @@ import {
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import {
-  buildImage,
-  layerOf,
-  openSession,
-  openTarget,
-  parseReference,
-  pullImage,
-  pushImage,
-  startRegistry,
-} from '../../dist/index.js';
+import { layerOf } from '../../dist/archive/tar-writer.js';
+import { buildImage, pushImage } from '../../dist/oci/image/image-builder.js';
+import { openSession, openTarget, parseReference, pullImage, startRegistry } from '../../dist/index.js';
 import { opmate } from './command.js';
 
 /** Families in the order in which they are written; each function writes the cases of one. */

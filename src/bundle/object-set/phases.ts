@@ -99,7 +99,7 @@ export function computePhaseDigest(name: string, objects: readonly JsonObject[])
   return computeDigest(encodeGoJson(phase, { escapeHtml: true }));
 }
 
-export type CollisionProtection = 'Prevent' | 'IfNoController' | 'None';
+type CollisionProtection = 'Prevent' | 'IfNoController' | 'None';
 
 /** Returns the collision protection of an object: its own, else that of its phase, of its set, or `Prevent`. */
 export function getCollisionProtection(

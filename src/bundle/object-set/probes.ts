@@ -14,13 +14,13 @@ export interface ProgressionProbe {
   assertions: readonly ProbeAssertion[];
 }
 
-export type ProbeAssertion =
+type ProbeAssertion =
   | { type: 'ConditionEqual'; conditionEqual: { type: string; status: string } }
   | { type: 'FieldsEqual'; fieldsEqual: { fieldA: string; fieldB: string } }
   | { type: 'FieldValue'; fieldValue: { fieldPath: string; value: string } };
 
 /** Result of probing an object. */
-export interface ProbeResult {
+interface ProbeResult {
   status: 'True' | 'False' | 'Unknown';
   /** Reasons in the words of operator-controller; none if the status is `True`. */
   messages: string[];

@@ -12,7 +12,7 @@ import type { Descriptor, Platform } from './types.js';
 /** Default maximum of blobs or manifests copied concurrently. */
 export const defaultCopyConcurrency = 6;
 
-export interface CopyOptions extends CancelOptions {
+interface CopyOptions extends CancelOptions {
   /**
    * Copies only these platforms of an index, default: all. The index itself is unchanged and lists missing images, which
    * not every registry accepts.
@@ -24,7 +24,7 @@ export interface CopyOptions extends CancelOptions {
   logger?: Logger | undefined;
 }
 
-export interface CopyResult {
+interface CopyResult {
   /** Descriptor at the target, equal to that of the source. */
   descriptor: Descriptor;
   /** Number of manifests and indexes, referrers and existing ones included. */

@@ -10,7 +10,7 @@ import { isManifestType } from '../image/manifest.js';
 import { maxManifestBytes } from '../image/types.js';
 
 /** Options of `collectGarbage`. */
-export interface CollectGarbageOptions extends CancelOptions {
+interface CollectGarbageOptions extends CancelOptions {
   /** Minimum age of removed blobs, in milliseconds; default one hour. */
   minAgeMs?: number | undefined;
   /** List the blobs without removing them; default false. */

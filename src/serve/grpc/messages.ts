@@ -6,7 +6,7 @@ import type { ApiName } from '../../model/csv.js';
 /** Messages of `schemas/registry.proto`, as sent by the server and read by the client. */
 
 /** Names of an API. */
-export interface ProvidedApi {
+interface ProvidedApi {
   group: string;
   version: string;
   kind: string;

@@ -1,7 +1,6 @@
 import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import {
-  type WatchEvent,
   applyDeployment,
   checkDeployments,
   openCluster,
@@ -11,6 +10,7 @@ import {
   rollBackDeployment,
   watchDeployments,
 } from '../../../src/index.js';
+import type { WatchEvent } from '../../../src/api/deployment/watch-deployments.js';
 import { hasKubectl, startApiServer } from '../../support/api-server.js';
 import { smallDeployment } from '../../support/small-deployment.js';
 import { directoryWith } from '../../support/temporary.js';

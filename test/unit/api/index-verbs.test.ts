@@ -3,7 +3,6 @@ import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
   CancelledError,
-  type LoadReport,
   type ProgressEvent,
   type Reference,
   type Session,
@@ -22,7 +21,6 @@ import {
   loadManifests,
   openIndex,
   openSession,
-  parseAppRegistryNamespace,
   parseReference,
   prunePackages,
   pruneStranded,
@@ -30,6 +28,8 @@ import {
   type Registry,
   startRegistry,
 } from '../../../src/index.js';
+import { parseAppRegistryNamespace } from '../../../src/source/app-registry.js';
+import type { LoadReport } from '../../../src/sqlite/legacy/manifest-loader.js';
 import { makeImage, storeImage } from '../../e2e/images.js';
 import { widgetCatalog } from '../../e2e/catalogs.js';
 import { packageArchive, startAppRegistry } from '../../support/app-registry.js';

@@ -1,14 +1,8 @@
 import path from 'node:path';
 import { expect, it, describe } from 'vitest';
-import {
-  buildImage,
-  layerOf,
-  openSession,
-  openTarget,
-  parseReference,
-  pullImage,
-  pushImage,
-} from '../../../src/index.js';
+import { layerOf } from '../../../src/archive/tar-writer.js';
+import { buildImage, pushImage } from '../../../src/oci/image/image-builder.js';
+import { openSession, openTarget, parseReference, pullImage } from '../../../src/index.js';
 import { directoryWith } from '../../support/temporary.js';
 
 describe('api/catalogs pullImage', () => {

@@ -1,5 +1,12 @@
 import { addContext } from '../core/diagnostics-error.js';
-import { GoJsonError, decodeUtf8, encodeGoJson, parseGoJson, sortKeysDeep } from '../document/go-json.js';
+import {
+  GoJsonError,
+  decodeUtf8,
+  encodeGoJson,
+  escapeHtmlCharacters,
+  parseGoJson,
+  sortKeysDeep,
+} from '../document/go-json.js';
 import { LimitError, OpmateError } from '../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { findPlaces, nearestPlace } from '../document/places.js';
@@ -79,16 +86,11 @@ export function manifestText(manifest: JsonObject): string {
   if (!state.special) {
     const text = JSON.stringify(ordered);
     // The native writer escapes these differently from Go.
-    if (!/[\ud800-\udfff\u2028\u2029]|\\ud[89a-f]/.test(text)) {
-      return /[<>&]/.test(text)
-        ? text.replace(/[<>&]/g, (character) => htmlEscapes[character] as string)
-        : text;
-    }
+    if (!/[\ud800-\udfff\u2028\u2029]/.test(text) && !text.includes('\\ud'))
+      return escapeHtmlCharacters(text);
   }
   return encodeGoJson(sortKeysDeep(kubernetesNumbers(manifest)), { escapeHtml: true });
 }
-
-const htmlEscapes: Record<string, string> = { '<': '\\u003c', '>': '\\u003e', '&': '\\u0026' };
 
 interface Canonical {
   /** The value contains something that the native JSON writer writes differently from Go. */

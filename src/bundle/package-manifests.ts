@@ -22,8 +22,8 @@ import {
   sortApis,
 } from './parse.js';
 import { listDirectory } from '../files/file-status.js';
-import { readFileWithin } from './read.js';
 import { filesAtOnce, maxBundleSize, maxFileSize, maxFiles } from './limits.js';
+import { readFileWithin } from '../files/read-file.js';
 
 /**
  * Package manifests, the format of operators before bundle images: a directory tree with one file per package, which
@@ -202,7 +202,7 @@ async function* readDirectory(files: readonly Place[], signal?: AbortSignal): As
       if (missing !== undefined) yield { kind: 'problem', error: missing };
       yield { kind: 'bundle', bundle, file: csv.file };
     } catch (error) {
-      yield { kind: 'problem', error: await addLine(error, place) };
+      yield { kind: 'problem', error: addLine(error, place) };
     }
   }
 }
@@ -228,7 +228,7 @@ async function readPlace({
     return { kind: 'problem', error } as const;
   };
   try {
-    const content = await readFileWithin(file, (size) => {
+    const content = readFileWithin(file, (size) => {
       if (size > maxFileSize)
         throw new LimitError(`${size} bytes, more than ${maxFileSize}`, { about: label });
     });
@@ -350,9 +350,16 @@ function toFault(error: unknown, file: string, content?: Buffer): OpmateError {
 }
 
 /** Adds the line to an error, which requires reading its file again. */
-async function addLine(error: unknown, { path: file }: Place): Promise<OpmateError> {
+function addLine(error: unknown, { path: file }: Place): OpmateError {
   if (!(error instanceof OpmateError)) throw error;
   if (findMismatch(error) === undefined || error.file === undefined || error.line !== undefined) return error;
-  const content = await readFileWithin(file, () => undefined).catch(() => undefined);
-  return locateFault(error, error.file, content);
+  return locateFault(error, error.file, readIfPossible(file));
+}
+
+function readIfPossible(file: string): Buffer | undefined {
+  try {
+    return readFileWithin(file, () => undefined);
+  } catch {
+    return undefined;
+  }
 }

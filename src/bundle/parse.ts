@@ -25,7 +25,7 @@ import {
 } from '../model/bundle-keys.js';
 import { type RelatedImage, propertyTypes } from '../model/declarative-config.js';
 import { objectMeta } from '../kube/meta-types.js';
-import { structList, readTyped, strings, struct } from '../kube/struct.js';
+import { type StructType, structList, readTyped, strings, struct } from '../kube/struct.js';
 import { describeKind } from '../document/field.js';
 import { locateFault, manifestText, readFirstDocument } from './manifest.js';
 import { type RawProperty, getLastField, rawValue, readMetadataFiles, toTexts } from './metadata.js';
@@ -339,15 +339,22 @@ function distinctProperties(properties: RawProperty[]): RawProperty[] {
   return [...firstBy(properties, ({ type, text = '' }) => `${type}\0${text}`).values()];
 }
 
+/** Types of the values of properties, by the names of their string fields. */
+const propertyTypesByFields = new Map<string, StructType<Record<string, 'string'>>>();
+
 /** Reads string fields of the value of a property. Throws OpmateError INVALID. */
 export function propertyFields(property: RawProperty, fields: readonly string[]): Record<string, string> {
-  const type = struct(Object.fromEntries(fields.map((field) => [field, 'string' as const])));
+  const names = fields.join();
+  const type =
+    propertyTypesByFields.get(names) ??
+    struct<Record<string, 'string'>>(Object.fromEntries(fields.map((field) => [field, 'string'])));
+  propertyTypesByFields.set(names, type);
   if (property.text === undefined) throw new OpmateError('INVALID', 'value: not found');
   const value = parseGoJson(property.text);
   if (value !== null && !isJsonObject(value)) {
     throw new OpmateError('INVALID', `value: expected an object, got ${describeKind(value)}`);
   }
-  return readTyped(value, type, { path: ['value'], foldNames: true }) as Record<string, string>;
+  return readTyped(value, type, { path: ['value'], foldNames: true });
 }
 
 /** Maximum bytes of manifests that are not reduced. */

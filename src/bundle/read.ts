@@ -1,11 +1,10 @@
-import { type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { FileTree } from '../archive/file-tree.js';
 import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
-import { LimitError, OpmateError, fileError, systemCode, throwIfCancelled } from '../core/errors.js';
+import { LimitError, OpmateError, systemCode, throwIfCancelled } from '../core/errors.js';
 import { compareBytes } from '../core/order.js';
 import { combineErrors } from '../core/diagnostics-error.js';
-import { openIfRegularFile } from '../files/read-file.js';
+import { type SizeCheck, readFileWithin } from '../files/read-file.js';
 import { outsideManifestFault } from './manifest.js';
 import { listDirectory } from '../files/file-status.js';
 import { type LinkOptions, outsideError, requireWithin } from '../files/directory-root.js';
@@ -97,17 +96,19 @@ async function readPart(
     wanted.flatMap((name) => faults.get(name) ?? []);
   if (options.followLinks !== true && outside.size > 0) throw combineErrors(inOrder(outside));
   const faults = new Map<string, OpmateError>();
-  const read = async (name: string): Promise<BundleFile | undefined> => {
+  const files: BundleFile[] = [];
+  for (const name of wanted) {
+    throwIfCancelled(options.signal);
     const file = join(directory, part, name);
-    const content = await readFileWithin(file, checkSize);
-    const fault = content && outside.has(name) ? outsideManifestFault(content, file) : undefined;
+    const content = readFileWithin(file, checkSize);
+    if (content === undefined) continue;
+    const fault = outside.has(name) ? outsideManifestFault(content, file) : undefined;
     if (fault !== undefined) faults.set(name, fault);
-    return content && { name, content };
-  };
-  const files = await mapConcurrent(wanted, bundleLimits.filesAtOnce, read, { signal: options.signal });
+    files.push({ name, content });
+  }
   if (faults.size > 0) throw combineErrors(inOrder(faults));
   const folders = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
-  return { files: files.filter((file) => file !== undefined), folders };
+  return { files, folders };
 }
 
 /**
@@ -166,34 +167,6 @@ function missingPart(subject: string, part: string, cause?: unknown): OpmateErro
     cause,
   });
 }
-
-/**
- * Reads a regular file; undefined for anything else. Calls `checkSize` with its size before reading. Throws
- * OpmateError IO, and errors of `checkSize`.
- */
-export async function readFileWithin(path: string, checkSize: SizeCheck): Promise<Buffer | undefined> {
-  let handle: FileHandle | undefined;
-  try {
-    handle = await openIfRegularFile(path);
-    if (handle === undefined) return undefined;
-    const stat = await handle.stat();
-    checkSize(stat.size, path);
-    const content = Buffer.allocUnsafe(stat.size);
-    for (let length = 0; length < content.length;) {
-      const { bytesRead } = await handle.read(content, length, content.length - length);
-      if (bytesRead === 0) return content.subarray(0, length);
-      length += bytesRead;
-    }
-    return content;
-  } catch (error) {
-    throw fileError(path, error, { file: path });
-  } finally {
-    await handle?.close();
-  }
-}
-
-/** Throws if a file is too large to be read. */
-type SizeCheck = (size: number, subject: string) => void;
 
 function sizeCheck(limits: BundleLimits | undefined): SizeCheck {
   const { maxFileSize = bundleLimits.maxFileSize, maxSize = bundleLimits.maxBundleSize } = limits ?? {};

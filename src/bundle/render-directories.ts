@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os';
+import { setImmediate } from 'node:timers/promises';
 import { type CancelOptions, onAbort } from '../core/concurrency.js';
 import { CancelledError, OpmateError, throwIfCancelled } from '../core/errors.js';
 import { startOwnWorker } from '../files/own-files.js';
@@ -17,11 +18,11 @@ interface RenderDirectoriesOptions {
   followLinks?: boolean | undefined;
 }
 
-/** A rendered bundle: its sort keys and encoded blob. */
+/** A rendered bundle: its sort keys and encoded blob, which another thread can take over without copying. */
 interface RenderedBundle {
   package: string;
   name: string;
-  text: string;
+  text: Uint8Array<ArrayBuffer>;
 }
 
 /** Renders a bundle directory in this thread. */
@@ -34,7 +35,8 @@ export async function renderDirectory(
     options.imageTemplate === undefined ? undefined : parseImageTemplate(options.imageTemplate);
   const files = await readBundleDirectory(directory, { limits, followLinks, signal });
   const blob = renderBundleFiles(files, { subject: directory, imageTemplate, migrateLevel });
-  return { package: blob.package, name: blob.name, text: encodeBlob({ kind: 'bundle', blob }, format) };
+  const text = new TextEncoder().encode(encodeBlob({ kind: 'bundle', blob }, format));
+  return { package: blob.package, name: blob.name, text };
 }
 
 /** Data of a worker. */
@@ -57,36 +59,46 @@ interface RenderDirectoriesControl extends CancelOptions {
   describeFailure?: ((directory: string, error: unknown) => unknown) | undefined;
 }
 
-/** Minimum number of directories for which threads are faster. */
-const worthThreads = 12;
+/** Directories for which another thread is worth its start: it compiles the same code again. */
+const directoriesPerThread = 500;
+
+function chooseThreads(directories: number): number {
+  return Math.min(availableParallelism(), Math.ceil(directories / directoriesPerThread));
+}
 
 /**
- * Renders bundle directories on `threads` threads, by default one per processor; results are in the order of
- * `directories`. Throws the error of the first directory that fails. This thread does the work of one that does not
- * start or dies.
+ * Renders bundle directories on `threads` threads, by default few, and calls `add` with the result
+ * of each, in any order, one call after another. Throws the error of the first directory that fails. This thread does the
+ * work of one that does not start or dies.
  */
 export async function renderDirectories(
   directories: readonly string[],
   options: RenderDirectoriesOptions & RenderDirectoriesControl,
-): Promise<RenderedBundle[]> {
-  const { signal, threads = availableParallelism(), describeFailure, ...settings } = options;
+  add: (bundle: RenderedBundle, index: number) => Promise<void>,
+): Promise<void> {
+  const { signal, threads = chooseThreads(directories.length), describeFailure, ...settings } = options;
   throwIfCancelled(signal);
   const next = new Int32Array(new SharedArrayBuffer(4));
-  const results = new Map<number, RenderedBundle>();
+  const isDone = directories.map(() => false);
+  let added = Promise.resolve();
   let failed: { index: number; error: unknown } | undefined;
-  const take = (index: number, outcome: Outcome): void => {
-    if ('result' in outcome) results.set(index, outcome.result);
-    else if (failed === undefined || index < failed.index) failed = { index, error: outcome.error };
+  const fail = (index: number, error: unknown): void => {
+    if (failed === undefined || index < failed.index) failed = { index, error };
     // Directories in progress are finished, as an earlier one may fail too.
-    if ('error' in outcome) Atomics.store(next, 0, directories.length);
+    Atomics.store(next, 0, directories.length);
+  };
+  const take = (index: number, outcome: Outcome): Promise<void> => {
+    isDone[index] = true;
+    if ('error' in outcome) fail(index, outcome.error);
+    else added = added.then(() => add(outcome.result, index)).catch((error: unknown) => fail(index, error));
+    return added;
   };
   const workerData: RenderWorkerData = { directories, options: settings, next };
-  const useWorkers = directories.length >= worthThreads ? Math.min(threads, directories.length) - 1 : 0;
-  const workers = Array.from({ length: Math.max(0, useWorkers) }, () => {
+  const workers = Array.from({ length: Math.max(0, Math.min(threads, directories.length) - 1) }, () => {
     const worker = startOwnWorker(new URL('./render-worker.js', import.meta.url), { workerData });
-    worker.on('message', (message: RenderWorkerMessage) =>
-      take(message.index, 'fault' in message ? { error: toError(message.fault) } : message),
-    );
+    worker.on('message', (message: RenderWorkerMessage) => {
+      void take(message.index, 'fault' in message ? { error: toError(message.fault) } : message);
+    });
     const ended = new Promise<void>((resolve) => {
       worker.on('exit', () => resolve());
       // An exit follows; this thread renders the directories of the worker again.
@@ -102,46 +114,48 @@ export async function renderDirectories(
   try {
     await takeDirectories(workerData, signal, take);
     await Promise.all(workers.map(({ ended }) => ended));
+    for (const [index, directory] of directories.entries()) {
+      if (isDone[index] || failed !== undefined || signal?.aborted) continue;
+      await take(index, await renderOrFail(directory, { ...settings, signal }));
+    }
+    await added;
   } finally {
     release();
     stop();
   }
   throwIfCancelled(signal);
-  if (failed !== undefined) {
-    const { index, error } = failed as { index: number; error: unknown };
-    throw describeFailure === undefined ? error : describeFailure(directories[index] as string, error);
-  }
-  const ordered: RenderedBundle[] = [];
-  for (const [index, directory] of directories.entries()) {
-    ordered.push(results.get(index) ?? (await renderDirectory(directory, { ...settings, signal })));
-  }
-  return ordered;
+  if (failed === undefined) return;
+  const { index, error } = failed as { index: number; error: unknown };
+  throw describeFailure === undefined ? error : describeFailure(directories[index] as string, error);
 }
 
 type Outcome = { result: RenderedBundle } | { error: unknown };
-
-/** Directories in progress per thread: others are read while one is rendered. */
-const lanes = 3;
 
 /** Renders directories until none is left. The same loop runs in every thread. */
 export async function takeDirectories(
   data: RenderWorkerData,
   signal: AbortSignal | undefined,
-  report: (index: number, outcome: Outcome) => void,
+  report: (index: number, outcome: Outcome) => Promise<void> | void,
 ): Promise<void> {
-  const lane = async (): Promise<void> => {
-    for (;;) {
-      const index = Atomics.add(data.next, 0, 1);
-      const directory = data.directories[index];
-      if (directory === undefined || signal?.aborted) return;
-      try {
-        report(index, { result: await renderDirectory(directory, { ...data.options, signal }) });
-      } catch (error) {
-        report(index, { error });
-      }
-    }
-  };
-  await Promise.all(Array.from({ length: lanes }, lane));
+  for (;;) {
+    const index = Atomics.add(data.next, 0, 1);
+    const directory = data.directories[index];
+    if (directory === undefined || signal?.aborted) return;
+    await report(index, await renderOrFail(directory, { ...data.options, signal }));
+    // Results of other threads, and signals, are received in between.
+    await setImmediate();
+  }
+}
+
+async function renderOrFail(
+  directory: string,
+  options: RenderDirectoriesOptions & CancelOptions,
+): Promise<Outcome> {
+  try {
+    return { result: await renderDirectory(directory, options) };
+  } catch (error) {
+    return { error };
+  }
 }
 
 /** Returns the fields of an OpmateError that can be sent to another thread; undefined for other errors. */

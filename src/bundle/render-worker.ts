@@ -11,5 +11,6 @@ await takeDirectories(workerData as RenderWorkerData, undefined, (index, outcome
   const fault = 'error' in outcome ? toFault(outcome.error) : undefined;
   if ('error' in outcome && fault === undefined) throw outcome.error;
   const message = fault === undefined ? { index, ...outcome } : { index, fault };
-  parentPort?.postMessage(message as RenderWorkerMessage);
+  const transferred = 'result' in outcome ? [outcome.result.text.buffer] : [];
+  parentPort?.postMessage(message as RenderWorkerMessage, transferred);
 });

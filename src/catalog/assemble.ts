@@ -133,7 +133,11 @@ export class Assembly {
   }
 
   /** Adds a bundle as text in the format of this assembly. */
-  async addText(bundle: { package: string; name: string }, text: string, position = 0): Promise<void> {
+  async addText(
+    bundle: { package: string; name: string },
+    text: string | Buffer,
+    position = 0,
+  ): Promise<void> {
     if (bundle.package === '') return;
     const slot: Slot = {
       package: bundle.package,

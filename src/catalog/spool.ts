@@ -1,3 +1,4 @@
+import { writeSync } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { OpmateError, systemReason } from '../core/errors.js';
 import { openNamelessFile } from '../files/nameless-file.js';
@@ -9,10 +10,10 @@ export interface SpoolSlot {
   length: number;
 }
 
-const memoryLimit = 48 * 1024 * 1024;
+const memoryLimit = 16 * 1024 * 1024;
 
 /**
- * Text to be written in another order than it was created. The first 48 MiB stay in memory; the rest goes to a
+ * Text to be written in another order than it was created. The first 16 MiB stay in memory; the rest goes to a
  * nameless file, so that nothing can be left behind.
  */
 export class Spool {
@@ -46,7 +47,7 @@ export class Spool {
       const file = await this.#file;
       // On a full disk, a write may be partial without an error; the next one fails.
       for (let done = 0; done < bytes.length;) {
-        done += (await file.write(bytes, done, bytes.length - done, offset + done)).bytesWritten;
+        done += writeSync(file.fd, bytes, done, bytes.length - done, offset + done);
       }
     } catch (error) {
       throw new OpmateError('IO', `cannot write temporary data: ${systemReason(error)}`, {

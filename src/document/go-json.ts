@@ -93,9 +93,12 @@ export function encodeGoJson(value: EncodableJson, options: EncodeOptions = {}):
     text = encodeStepwise(value, indent);
     if (escapeHtml) text = escapeLineSeparators(text);
   } else text = escapeLineSeparators(text);
-  return escapeHtml
-    ? text.replaceAll('<', '\\u003c').replaceAll('>', '\\u003e').replaceAll('&', '\\u0026')
-    : text;
+  return escapeHtml ? escapeHtmlCharacters(text) : text;
+}
+
+/** Escapes `<`, `>` and `&` in JSON text. */
+export function escapeHtmlCharacters(text: string): string {
+  return text.replaceAll('<', '\\u003c').replaceAll('>', '\\u003e').replaceAll('&', '\\u0026');
 }
 
 function escapeLineSeparators(text: string): string {

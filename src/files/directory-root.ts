@@ -1,3 +1,4 @@
+import { lstatSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { OpmateError } from '../core/errors.js';
@@ -15,6 +16,20 @@ export function isWithin(directory: string, file: string): boolean {
   return relative !== '..' && !relative.startsWith(`..${path.sep}`) && !path.isAbsolute(relative);
 }
 
+/** Reports whether the way from a directory to a path may lead through links. Their targets take much longer to find. */
+function hasLinkBelow(root: string, file: string): boolean {
+  const [directory, target] = [path.resolve(root), path.resolve(file)];
+  if (!isWithin(directory, target)) return true;
+  try {
+    for (let place = target; place !== directory; place = path.dirname(place)) {
+      if (lstatSync(place, { throwIfNoEntry: false })?.isSymbolicLink() === true) return true;
+    }
+    return false;
+  } catch {
+    return true;
+  }
+}
+
 /**
  * Returns the error for a path that links lead out of its directory; undefined if it stays inside or does not exist.
  * `label` is its name. Check every path of a directory that others may have written: a pull request must not select
@@ -25,6 +40,7 @@ export async function outsideError(
   file: string,
   label: string = file,
 ): Promise<OpmateError | undefined> {
+  if (!hasLinkBelow(root, file)) return undefined;
   const [directory, target] = await Promise.all(
     [root, file].map((place) => realpath(place).catch(() => undefined)),
   );

@@ -1,7 +1,7 @@
-import type { BigIntStats, Dirent, Stats } from 'node:fs';
+import { type BigIntStats, type Dirent, type Stats, readdirSync } from 'node:fs';
 import { lstat, readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { LimitError, OpmateError, fileError, systemCode, throwFileError } from '../core/errors.js';
+import { LimitError, OpmateError, fileError, systemCode } from '../core/errors.js';
 import { compareBytes } from '../core/order.js';
 
 /**
@@ -67,13 +67,20 @@ async function ifPresent(status: Promise<Stats>, file: string): Promise<Stats | 
   }
 }
 
-/** Lists a directory in byte order of names. Throws OpmateError that starts with `subject`, by default its path. */
+/**
+ * Lists a directory in byte order of names. Reads synchronously, as `readFileWithin` does. Throws OpmateError that starts
+ * with `subject`, by default its path.
+ */
 export async function listDirectory(
   directory: string,
   details: Parameters<typeof fileError>[2] = {},
 ): Promise<Dirent[]> {
-  const entries = await readdir(directory, { withFileTypes: true }).catch(throwFileError(directory, details));
-  return entries.sort((a, b) => compareBytes(a.name, b.name));
+  try {
+    const entries = readdirSync(directory, { withFileTypes: true });
+    return entries.sort((a, b) => compareBytes(a.name, b.name));
+  } catch (error) {
+    throw fileError(directory, error, details);
+  }
 }
 
 /** Returns the YAML and JSON files of a directory, in order; hidden ones are omitted. Throws LimitError beyond `max`; `name` is the directory in messages. */

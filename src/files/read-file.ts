@@ -1,10 +1,17 @@
 import { type CancelOptions, withOpen } from '../core/concurrency.js';
-import { type Stats, constants, createReadStream, openSync } from 'node:fs';
+import { type Stats, closeSync, constants, createReadStream, fstatSync, openSync, readSync } from 'node:fs';
 import { type FileHandle, open, stat } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import path from 'node:path';
 import { type Readable, addAbortSignal } from 'node:stream';
-import { LimitError, OpmateError, systemCode, throwFileError, throwIfCancelled } from '../core/errors.js';
+import {
+  LimitError,
+  OpmateError,
+  fileError,
+  systemCode,
+  throwFileError,
+  throwIfCancelled,
+} from '../core/errors.js';
 
 interface OpenRegularFileOptions {
   /** Refuse a symbolic link in the last component (ELOOP). */
@@ -35,6 +42,9 @@ export async function openRegularFile(
   }
 }
 
+/** System errors of opening something that is no file: nothing, a loop of links, a socket. */
+const notFileCodes: readonly (string | undefined)[] = ['ENOENT', 'ELOOP', 'ENXIO'];
+
 /**
  * Opens a regular file for reading, following links. Returns undefined for anything else: missing files, directories,
  * pipes, sockets, devices, link loops. Throws system errors unchanged.
@@ -44,10 +54,8 @@ export async function openIfRegularFile(file: string): Promise<FileHandle | unde
   try {
     handle = await openRegularFile(file);
   } catch (error) {
-    // A socket cannot be opened (ENXIO); a device or pipe opens and is then refused.
-    if (error instanceof OpmateError || ['ENOENT', 'ELOOP', 'ENXIO'].includes(systemCode(error) ?? '')) {
-      return undefined;
-    }
+    // A device or pipe opens and is then refused.
+    if (error instanceof OpmateError || notFileCodes.includes(systemCode(error))) return undefined;
     throw error;
   }
   try {
@@ -58,6 +66,36 @@ export async function openIfRegularFile(file: string): Promise<FileHandle | unde
   }
   await handle.close();
   return undefined;
+}
+
+/** Throws if a file of this size must not be read. */
+export type SizeCheck = (size: number, file: string) => void;
+
+/**
+ * Reads a regular file of a directory, following links; undefined for anything else. Reads synchronously: the files of a
+ * directory are many and small, and handing each call to another thread takes ten times its processor time. Throws
+ * OpmateError NOT_FOUND or IO, and errors of `checkSize`, which is called before reading.
+ */
+export function readFileWithin(file: string, checkSize: SizeCheck): Buffer | undefined {
+  let descriptor: number | undefined;
+  try {
+    descriptor = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
+    const stats = fstatSync(descriptor);
+    if (!stats.isFile()) return undefined;
+    checkSize(stats.size, file);
+    const content = Buffer.allocUnsafe(stats.size);
+    for (let length = 0; length < content.length;) {
+      const bytesRead = readSync(descriptor, content, length, content.length - length, null);
+      if (bytesRead === 0) return content.subarray(0, length);
+      length += bytesRead;
+    }
+    return content;
+  } catch (error) {
+    if (descriptor === undefined && notFileCodes.includes(systemCode(error))) return undefined;
+    throw fileError(file, error, { file });
+  } finally {
+    if (descriptor !== undefined) closeSync(descriptor);
+  }
 }
 
 /**

@@ -7,7 +7,7 @@ import { Assembly, type AssemblyOptions } from '../catalog/assemble.js';
 import type { Catalog } from '../catalog/catalog.js';
 import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
 import type { BundleBlob } from '../model/declarative-config.js';
-import { statIfPresent } from '../files/file-status.js';
+import { type OpmateError, systemCode } from '../core/errors.js';
 import type { AllowedSources, BundleSource, Source } from './source-types.js';
 import type { SourceSession } from './session.js';
 import { inReference } from './reference-error.js';
@@ -88,12 +88,15 @@ async function findBundleDirectories(
 }
 
 async function isLocalBundle(reference: string): Promise<boolean> {
-  const stats = await statIfPresent(reference);
-  return stats?.isDirectory() === true && isBundleDirectory(reference);
+  try {
+    return await isBundleDirectory(reference);
+  } catch (error) {
+    // Most references name images; too long a name cannot be a directory.
+    const { code, cause } = error as OpmateError;
+    if (code === 'NOT_FOUND' || systemCode(cause) === 'ENAMETOOLONG') return false;
+    throw error;
+  }
 }
-
-/** Maximum number of rendered bundles in memory. */
-const batchSize = 500;
 
 async function addBundleDirectories(
   assembly: Assembly,
@@ -101,24 +104,20 @@ async function addBundleDirectories(
   session: SourceSession,
   options: RenderOptions,
 ): Promise<void> {
-  for (let from = 0; from < directories.length; from += batchSize) {
-    const batch = directories.slice(from, from + batchSize);
-    const rendered = await renderDirectories(
-      batch.map(({ reference }) => reference),
-      {
-        format: options.format,
-        imageTemplate: options.imageTemplate,
-        migrateLevel: options.migrationLevel,
-        limits: { maxFileSize: (session.limits ?? defaultArchiveLimits).maxMetadataFileSize },
-        followLinks: session.followLinks,
-        signal: session.signal,
-        describeFailure: (directory, error) => inReference(error, directory),
-      },
-    );
-    for (const [index, bundle] of rendered.entries()) {
-      await assembly.addText(bundle, bundle.text, (batch[index] as Positioned).position);
-    }
-  }
+  await renderDirectories(
+    directories.map(({ reference }) => reference),
+    {
+      format: options.format,
+      imageTemplate: options.imageTemplate,
+      migrateLevel: options.migrationLevel,
+      limits: { maxFileSize: (session.limits ?? defaultArchiveLimits).maxMetadataFileSize },
+      followLinks: session.followLinks,
+      signal: session.signal,
+      describeFailure: (directory, error) => inReference(error, directory),
+    },
+    (bundle, index) =>
+      assembly.addText(bundle, Buffer.from(bundle.text.buffer), (directories[index] as Positioned).position),
+  );
 }
 
 async function addCatalog(

@@ -1,5 +1,4 @@
 import { type Manifest, readManifests } from '../kube/manifests.js';
-import { readFileWithin } from '../bundle/read.js';
 import { findBase64Error } from '../core/text/base64.js';
 import { type Diagnostic, formatPath } from '../core/diagnostic.js';
 import { DiagnosticsError, ErrorList } from '../core/diagnostics-error.js';
@@ -11,6 +10,7 @@ import { getObject } from '../document/json-fields.js';
 import { listManifestFiles } from '../files/file-status.js';
 import { type LinkOptions, requireWithin } from '../files/directory-root.js';
 import type { SourceCredentials } from './place.js';
+import { readFileWithin } from '../files/read-file.js';
 
 const maxFileSize = 4 * 1024 * 1024;
 const maxFiles = 1000;
@@ -70,7 +70,7 @@ export async function readSecrets(directory: string, options: LinkOptions = {}):
   const errors = new ErrorList();
   for (const file of await listManifestFiles(directory, maxFiles)) {
     await requireWithin(directory, file, { followLinks: options.followLinks });
-    const content = await readFileWithin(file, (size) => {
+    const content = readFileWithin(file, (size) => {
       if (size > maxFileSize) throw new LimitError(`more than ${maxFileSize} bytes`, { about: file });
     });
     if (content === undefined) continue;

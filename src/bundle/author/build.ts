@@ -8,7 +8,6 @@ import { quoteGo } from '../../document/go-json.js';
 import type { Image } from '../../oci/image/image.js';
 import { type BuiltImage, buildImage } from '../../oci/image/image-builder.js';
 import type { Platform } from '../../oci/image/types.js';
-import { readFileWithin } from '../read.js';
 import { Report } from '../report.js';
 import { type MediaType, bundleKeys } from '../../model/bundle-keys.js';
 import { annotationsFile, toAnnotations, testConfigKey } from './annotations.js';
@@ -36,6 +35,7 @@ import { type ListedFile, listFiles } from '../image-files.js';
 import { type LinkOptions, isWithin, requireWithin } from '../../files/directory-root.js';
 import { detectMediaType } from './media-type.js';
 import type { OutputFile } from '../../files/replace-file.js';
+import { readFileWithin } from '../../files/read-file.js';
 
 /** A checked bundle; incomplete if there are findings. */
 export class PreparedBundle extends Report {
@@ -304,7 +304,7 @@ function withFacts(request: BundleRequest, { values }: ReadAnnotations): BundleR
 
 /** Reads a file of at most 1 MiB; undefined if missing. */
 async function readText(file: string): Promise<Buffer | undefined> {
-  const content = await readFileWithin(file, (size) => {
+  const content = readFileWithin(file, (size) => {
     if (size > maxTextSize) throw new LimitError(`more than ${maxTextSize} bytes`, { about: file });
   });
   if (content === undefined && (await statIfPresent(file)) !== undefined)

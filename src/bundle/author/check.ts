@@ -19,12 +19,12 @@ import { findFaultLine, readFirstDocument } from '../manifest.js';
 import { readPlacedMetadata, scalarText } from '../metadata.js';
 import { checkOwnedApis, customResourceApis, isKubernetesObject } from '../parse.js';
 import { type Diagnostic, type TextPosition, createFault } from '../../core/diagnostic.js';
-import { readFileWithin } from '../read.js';
 import { Report } from '../report.js';
 import { bundleKeys } from '../../model/bundle-keys.js';
 import { type AnnotationValues, toAnnotations } from './annotations.js';
 import type { ListedFile } from '../image-files.js';
 import { maxBundleSize, maxFileSize } from '../limits.js';
+import { readFileWithin } from '../../files/read-file.js';
 
 interface CheckOptions extends CancelOptions {
   /** Name of the directory in messages. */
@@ -64,7 +64,7 @@ export async function checkManifests(
       report.fault('limit', `more than the ${maxFileSize} bytes that a manifest may have`, { file });
       continue;
     }
-    const content = await readFileWithin(entry.file, () => undefined);
+    const content = readFileWithin(entry.file, () => undefined);
     if (content === undefined) throw new OpmateError('IO', 'no longer a file', { about: file });
     const value = readObject(content, file, report);
     if (value === undefined) continue;
@@ -239,7 +239,7 @@ export async function checkMetadata(
       findings.push(createFault('limit', `more than ${maxFileSize} bytes`, { file }));
       continue;
     }
-    const content = (await readFileWithin(entry.file, () => undefined)) ?? Buffer.alloc(0);
+    const content = readFileWithin(entry.file, () => undefined) ?? Buffer.alloc(0);
     const { value, error } = readFirstDocument(content);
     if (error !== undefined) {
       findings.push(diagnoseSyntax(error, file));

@@ -11,9 +11,9 @@ import { isCsv, readCsvMetadata } from '../../model/csv.js';
 import { type PackageManifest, readPackageManifest } from '../package-manifests.js';
 import { isKubernetesObject } from '../parse.js';
 import { listDirectory } from '../../files/file-status.js';
-import { readFileWithin } from '../read.js';
 import { readFirstDocument } from '../manifest.js';
 import { maxFileSize } from '../limits.js';
+import { readFileWithin } from '../../files/read-file.js';
 
 /**
  * Infers package and channels of a bundle from the package manifest format: beside its directory are those of other
@@ -65,7 +65,7 @@ async function readOnlyCsv(
     if (entry.isDirectory()) continue;
     const file = path.join(directory, entry.name);
     await requireWithin(directory, file, { followLinks });
-    const value = await readDocument(file);
+    const value = readDocument(file);
     if (value === undefined || !isKubernetesObject(value) || !isCsv(value)) continue;
     if (csv !== undefined) {
       throw new OpmateError('INVALID', 'more than one ClusterServiceVersion is found in bundle', {
@@ -100,7 +100,7 @@ async function readFirstPackage(
   for (const file of files) {
     throwIfCancelled(signal);
     await requireWithin(path.dirname(file), file, { followLinks });
-    const value = await readDocument(file);
+    const value = readDocument(file);
     if (!isJsonObject(value)) continue;
     try {
       const manifest = readPackageManifest(value, file);
@@ -112,9 +112,14 @@ async function readFirstPackage(
   return undefined;
 }
 
-async function readDocument(file: string): Promise<JsonValue | undefined> {
-  const content = await readFileWithin(file, (size) => {
-    if (size > maxFileSize) throw new OpmateError('LIMIT', file);
-  }).catch(() => undefined);
-  return content && readFirstDocument(content).value;
+function readDocument(file: string): JsonValue | undefined {
+  try {
+    const content = readFileWithin(file, (size) => {
+      if (size > maxFileSize) throw new OpmateError('LIMIT', file);
+    });
+    return content && readFirstDocument(content).value;
+  } catch (error) {
+    if (error instanceof OpmateError) return undefined;
+    throw error;
+  }
 }

@@ -11,9 +11,9 @@ import { isCsv } from '../../model/csv.js';
 import { readFirstDocument } from '../manifest.js';
 import { scalarText } from '../metadata.js';
 import { isKubernetesObject } from '../parse.js';
-import { readFileWithin } from '../read.js';
 import type { MediaType } from '../../model/bundle-keys.js';
 import { maxFileSize } from '../limits.js';
+import { readFileWithin } from '../../files/read-file.js';
 
 /**
  * Detects the media type from the files of a directory: a chart by `Chart.yaml`, `registry+v1` by a
@@ -50,7 +50,7 @@ async function readManifestFile(file: string): Promise<Buffer | undefined> {
   const unreadable = (cause: unknown): OpmateError =>
     new OpmateError('IO', `Unable to read file ${file} in bundle`, { file, cause });
   try {
-    const content = await readFileWithin(file, (size) => {
+    const content = readFileWithin(file, (size) => {
       if (size > maxFileSize) throw new LimitError(file);
     });
     if (content === undefined) throw unreadable(undefined);

@@ -8,7 +8,6 @@ import { LimitError, OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { getValue } from '../../document/json-fields.js';
 import { listDirectory } from '../../files/file-status.js';
-import { readFileWithin } from '../read.js';
 import {
   type ProgramOptions,
   type ProgramSession,
@@ -20,6 +19,7 @@ import { getTitle } from '../../kube/manifests.js';
 import { type Diagnostic, createFault, createWarning } from '../../core/diagnostic.js';
 import type { PlainManifests } from './plain-directory.js';
 import { findProgram, runProgram } from '../../files/run-program.js';
+import { readFileWithin } from '../../files/read-file.js';
 
 /** Name and version of a chart; incomplete if there are findings. */
 interface Chart {
@@ -137,7 +137,7 @@ async function findChart(directory: string): Promise<{ chart: string; prefix: st
 }
 
 async function readChart(file: string, shown: string): Promise<Chart> {
-  const content = await readFileWithin(file, (size) => {
+  const content = readFileWithin(file, (size) => {
     if (size > maxChartFile) throw new LimitError(`more than ${maxChartFile} bytes`, { subject: shown });
   });
   try {

@@ -6,7 +6,7 @@ import { sortedByBytes } from '../../core/order.js';
 import { type LinkOptions, outsideError } from '../../files/directory-root.js';
 import { outsideManifestFault } from '../manifest.js';
 import { listDirectory } from '../../files/file-status.js';
-import { type BundleFile, readFileWithin } from '../read.js';
+import { type BundleFile } from '../read.js';
 import { checkDuplicates } from './duplicates.js';
 import { getObject } from '../../document/json-fields.js';
 import { locateIn, readManifests } from '../../kube/manifests.js';
@@ -15,6 +15,7 @@ import type { Diagnostic } from '../../core/diagnostic.js';
 import { diagnosticsFrom } from '../../core/diagnostics-error.js';
 import { Report } from '../report.js';
 import { maxBundleSize, maxFileSize, maxFiles } from '../limits.js';
+import { readFileWithin } from '../../files/read-file.js';
 
 export interface PlainManifests extends Pick<Report, 'findings' | 'warnings'> {
   /** Sorted by kind, namespace and name; empty if there are findings. */
@@ -86,7 +87,7 @@ export async function readPlainDirectory(
         findings.push({ ...(diagnosticsFrom(outside)[0] as Diagnostic), code: 'link' });
         return;
       }
-      const content = await readFileWithin(place, checkSize);
+      const content = readFileWithin(place, checkSize);
       const fault = content && outside ? outsideManifestFault(content, file) : undefined;
       if (fault !== undefined) report.fault('syntax', 'not a manifest', { file, line: fault.line });
       else if (content !== undefined) files.push({ name: file, content });

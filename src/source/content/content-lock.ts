@@ -1,4 +1,3 @@
-import { readFileWithin } from '../../bundle/read.js';
 import { inContext } from '../../core/diagnostics-error.js';
 import { LimitError, UsageError } from '../../core/errors.js';
 import { decodeFile, openJsonFile } from '../../document/document.js';
@@ -7,6 +6,7 @@ import { encodeGoJson, quoteGo } from '../../document/go-json.js';
 import { sortedByBytes } from '../../core/order.js';
 import { replaceFile } from '../../files/replace-file.js';
 import type { Pin } from './content-types.js';
+import { readFileWithin } from '../../files/read-file.js';
 
 const maxSize = 4 * 1024 * 1024;
 const maxPins = 10_000;
@@ -49,7 +49,7 @@ export async function openContentLock({ lock, updateLock = false }: PinOptions):
 
 /** Reads the pins of a lock file; undefined if it does not exist. */
 async function readContentLock(file: string): Promise<Pin[] | undefined> {
-  const bytes = await readFileWithin(file, (size) => {
+  const bytes = readFileWithin(file, (size) => {
     if (size > maxSize) throw new LimitError(`more than ${maxSize} bytes`, { about: file });
   });
   return bytes === undefined ? undefined : parseContentLock(decodeFile(bytes, file), file);

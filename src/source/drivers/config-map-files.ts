@@ -3,7 +3,6 @@ import path from 'node:path';
 import { readBundleConfigMaps, type ConfigMapFile, type PlacedConfigMap } from '../../bundle/config-map.js';
 import { type Manifest, readManifests } from '../../kube/manifests.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
-import { readFileWithin } from '../../bundle/read.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { LimitError, OpmateError, throwIfCancelled } from '../../core/errors.js';
 import type { JsonObject } from '../../document/json.js';
@@ -12,6 +11,7 @@ import { makeDirectory } from '../../files/make-directory.js';
 import { ContentFindingsError } from '../content/content-findings.js';
 import type { ConfigMapsPlace } from '../place.js';
 import { maxFileSize } from '../../bundle/limits.js';
+import { readFileWithin } from '../../files/read-file.js';
 
 /** Reports whether all objects in a file are ConfigMaps, up to 64 MiB. Throws OpmateError for an unreadable file. */
 export async function holdsConfigMaps(file: string): Promise<boolean> {
@@ -24,7 +24,7 @@ export async function holdsConfigMaps(file: string): Promise<boolean> {
 }
 
 async function readObjects(file: string): Promise<ReturnType<typeof readManifests>> {
-  const content = await readFileWithin(file, (size) => {
+  const content = readFileWithin(file, (size) => {
     if (size > maxFileSize) throw new LimitError(`more than ${maxFileSize} bytes`, { subject: file });
   });
   if (content === undefined) throw new OpmateError('NOT_FOUND', 'no such file', { about: file });

@@ -3,13 +3,12 @@ import { type FileHandle, readdir, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { FileTree } from '../../archive/file-tree.js';
 import { type ArchiveLimits, defaultArchiveLimits, showSize } from '../../archive/limits.js';
-import { readFileWithin } from '../../bundle/read.js';
 import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
 import { LimitError, OpmateError, fileError, systemCode, throwIfCancelled } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
 import { combineErrors } from '../../core/diagnostics-error.js';
 import { changedFileError, getFileState } from '../../files/file-status.js';
-import { openIfRegularFile } from '../../files/read-file.js';
+import { openIfRegularFile, readFileWithin } from '../../files/read-file.js';
 import { type LinkOptions, outsideError } from '../../files/directory-root.js';
 
 /** A file of the content. */
@@ -233,7 +232,7 @@ export async function toFileTree(directory: string, options: ReadTreeOptions): P
     files.set(name, {
       size,
       read: async () => {
-        const content = await readFileWithin(path.join(directory, name), () => undefined);
+        const content = readFileWithin(path.join(directory, name), () => undefined);
         if (content !== undefined) return content;
         throw new OpmateError('IO', 'no longer exists', { subject: name });
       },

@@ -6,11 +6,10 @@ import { extractLayers } from '../../archive/layers.js';
 import type { ArchiveLimits } from '../../archive/limits.js';
 import { type TemporaryPlace, withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { readFirstDocument } from '../../bundle/manifest.js';
-import { readFileWithin } from '../../bundle/read.js';
 import { OpmateError, fileError, throwFileError, throwIfCancelled } from '../../core/errors.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
-import { openIfRegularFile } from '../../files/read-file.js';
+import { openIfRegularFile, readFileWithin } from '../../files/read-file.js';
 import { requireWithin } from '../../files/directory-root.js';
 import { holdsManifestData, loadManifestData } from './configmap.js';
 import type { Database } from '../schema/database.js';
@@ -140,7 +139,7 @@ async function loadFlattened(
   session: LoadArchivesSession,
 ): Promise<boolean> {
   if (!/\.(?:ya?ml|json)$/i.test(place.label)) return false;
-  const content = await readFileWithin(place.path, (size) => {
+  const content = readFileWithin(place.path, (size) => {
     if (size > maxFlattenedSize)
       throw new OpmateError('LIMIT', `${size} bytes, more than ${maxFlattenedSize}`, {
         subject: place.label,

@@ -1,5 +1,4 @@
 import { addContext } from '../../core/diagnostics-error.js';
-import { readFileWithin } from '../../bundle/read.js';
 import {
   type EncodedManifest,
   toBundle,
@@ -20,6 +19,7 @@ import { describeKind } from '../../document/field.js';
 import { getValue } from '../../document/json-fields.js';
 import type { Database } from '../schema/database.js';
 import { type LoadOptions, type LoadReport, type LoadSession, ManifestLoader } from './manifest-loader.js';
+import { readFileWithin } from '../../files/read-file.js';
 
 /** Keys of a ConfigMap of manifests, each with a YAML list. */
 const keys = {
@@ -63,7 +63,7 @@ export async function loadConfigMap(
 
 /** Reads the object in a file. Throws OpmateError NOT_FOUND, IO, LIMIT, SYNTAX or INVALID. */
 async function readObject(file: string, label: string): Promise<JsonObject> {
-  const content = await readFileWithin(file, (size) => {
+  const content = readFileWithin(file, (size) => {
     if (size > maxConfigMapSize) {
       throw new LimitError(`${size} bytes, more than the ${maxConfigMapSize} that a ConfigMap may have`, {
         subject: label,

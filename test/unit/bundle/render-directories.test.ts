@@ -15,6 +15,18 @@ const goldens = readFileSync(join(fixtures, 'SHA256SUMS.txt'), 'utf8')
   .filter(([, source]) => source === 'directory')
   .map(([sha256, , path = '']) => ({ digest: `sha256:${sha256}`, directory: join(fixtures, path) }));
 
+type Options = Parameters<typeof renderDirectories>[1];
+
+/** Renders directories; returns package, name and digest of each result, at the index of its directory. */
+async function renderAll(directories: string[], options: Options): Promise<unknown[]> {
+  const results: unknown[] = [];
+  await renderDirectories(directories, options, async ({ text, ...names }, index) => {
+    expect(results[index]).toBeUndefined();
+    results[index] = { ...names, digest: computeDigest(Buffer.from(text)) };
+  });
+  return results;
+}
+
 let root: string;
 beforeAll(async () => {
   root = await mkdtemp(join(tmpdir(), 'opmate-render-'));
@@ -22,13 +34,13 @@ beforeAll(async () => {
 afterAll(() => rm(root, { recursive: true, force: true }));
 
 describe('bundle/render-directories', () => {
-  it.each([1, 2, 4])('renders in the order given, with %d threads', async (threads) => {
+  it.each([1, 2, 4])('renders each directory once, with %d threads', async (threads) => {
     const many = [...goldens, ...goldens, ...goldens];
-    const results = await renderDirectories(
+    const results = await renderAll(
       many.map(({ directory }) => directory),
       { format: 'json', threads },
     );
-    expect(results.map(({ text }) => computeDigest(text))).toEqual(many.map(({ digest }) => digest));
+    expect(results).toMatchObject(many.map(({ digest }) => ({ digest })));
     expect(results[0]).toMatchObject({
       package: 'silicom-sts-operator',
       name: 'silicom-sts-operator.v0.0.1',
@@ -41,9 +53,10 @@ describe('bundle/render-directories', () => {
       imageTemplate: 'img/{{.Package}}:{{.Version}}',
       migrateLevel: 'all',
     });
-    expect(text).toMatch(/^---\nimage: img\/microcks:0\.3\.0\nname: microcks-operator\.v0\.3\.0\n/);
-    expect(text).toContain('type: olm.csv.metadata\n');
-    expect(text).not.toContain('olm.bundle.object');
+    const yaml = Buffer.from(text).toString();
+    expect(yaml).toMatch(/^---\nimage: img\/microcks:0\.3\.0\nname: microcks-operator\.v0\.3\.0\n/);
+    expect(yaml).toContain('type: olm.csv.metadata\n');
+    expect(yaml).not.toContain('olm.bundle.object');
   });
 
   it('throws the error of the first directory that fails', async () => {
@@ -52,18 +65,18 @@ describe('bundle/render-directories', () => {
     await cp(good[0] as string, broken, { recursive: true });
     await rm(join(broken, 'metadata/annotations.yaml'));
     const directories = [...good, broken, ...good, join(root, 'none')];
-    await expect(renderDirectories(directories, { format: 'json', threads: 2 })).rejects.toThrow(
+    await expect(renderAll(directories, { format: 'json', threads: 2 })).rejects.toThrow(
       `${broken}: Could not find annotations file`,
     );
-    await expect(renderDirectories([], { format: 'json' })).resolves.toEqual([]);
+    await expect(renderAll([], { format: 'json' })).resolves.toEqual([]);
   });
 
   it('stops when it is cancelled', async () => {
     const directories = goldens.map(({ directory }) => directory);
-    const before = renderDirectories(directories, { format: 'json', signal: AbortSignal.abort() });
+    const before = renderAll(directories, { format: 'json', signal: AbortSignal.abort() });
     await expect(before).rejects.toThrow(CancelledError);
     const controller = new AbortController();
-    const during = renderDirectories(directories, { format: 'json', signal: controller.signal });
+    const during = renderAll(directories, { format: 'json', signal: controller.signal });
     controller.abort();
     await expect(during).rejects.toThrow(CancelledError);
   });

@@ -9,7 +9,7 @@ describe('catalog/spool', () => {
     const directory = path.join(await directoryWith(), 'temporary');
     await mkdir(directory);
     const spool = new Spool(directory);
-    // 60 MiB in all: about the last fifth goes to the file.
+    // 60 MiB in all: about three quarters go to the file.
     const textOf = (i: number): string => `${i} `.padEnd(1024 * 1024, String(i % 10));
     const numbers = Array.from({ length: 60 }, (_, i) => i);
     const slots = await Promise.all(numbers.map((i) => spool.append(textOf(i))));

@@ -25,7 +25,7 @@ export type DeletedDeployment =
 /**
  * Deletes a deployment and waits until its objects are gone: in the reverse order of phases, definitions only with
  * `isWithDefinitions`, never objects that existed before it or belong to others. An interrupted deletion is continued by
- * the next call. Throws OpmateError NOT_FOUND for a deployment that was never applied, and if objects stay.
+ * the next call. With `isOrphaning`, only the records of the deployment are deleted. Throws OpmateError NOT_FOUND for a deployment that was never applied, and if objects stay.
  */
 export async function deleteDeployment(
   place: InventoryPlace,

@@ -1,5 +1,5 @@
 import { argument, defineCommand } from '../command/declaration.js';
-import { flag, grouped, parsed } from '../command/flags.js';
+import { choice, flag, grouped, parsed } from '../command/flags.js';
 import { duration } from '../command/values.js';
 import { deleteDeployment } from '../../api/deployment/delete-deployment.js';
 import { readCluster, readPlace } from './approval.js';
@@ -16,6 +16,9 @@ export const command = defineCommand({
     ...approvalFlags,
     ...grouped('Behavior', {
       crds: flag('also delete CRDs, with all their custom resources'),
+      cascade: choice('strategy', ['foreground', 'orphan'], 'delete the objects, or leave them to nobody', {
+        default: 'foreground',
+      }),
       timeout: parsed('duration', 'maximum time per phase for finalizers (default: 2m)', duration('1s')),
     }),
     output: dataOutput,
@@ -23,14 +26,17 @@ export const command = defineCommand({
   examples: {
     'Show what would be deleted, ask for confirmation, and delete it':
       'opmate deployment delete demo -n demo',
+    'End the deployment, and leave its objects on the cluster':
+      'opmate deployment delete demo -n demo --cascade orphan',
     'Delete CRDs and custom resources too': 'opmate deployment delete demo -n demo --crds --yes',
   },
   async runInSession({ context, args: [nameText], options, session }) {
-    const { crds, timeout, output } = options;
+    const { crds, cascade, timeout, output } = options;
     const place = readPlace(nameText, options.namespace);
     const deleted = await deleteDeployment(place, readCluster(options, session), {
       ...readDeletionApproval(context, options, session, output),
       isWithDefinitions: crds,
+      isOrphaning: cascade === 'orphan',
       timeoutSeconds: timeout === undefined ? undefined : Math.ceil(timeout / 1000),
     });
     return printDeleted(context, place.name, deleted, session, output);

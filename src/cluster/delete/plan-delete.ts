@@ -40,16 +40,19 @@ export interface DeletionPlan {
 export interface DeletionOptions {
   /** Also delete definitions, with all custom resources; default false. */
   isWithDefinitions?: boolean;
+  /** Release all objects instead of deleting them; default false. */
+  isOrphaning?: boolean;
 }
 
 /**
  * Plans the deletion of a deployment: its objects in the reverse order of phases. Objects that existed before it are
  * released, objects of others are skipped, definitions are kept by default, and namespaces that hold objects of others.
+ * Orphaning releases every object.
  */
 export async function planDelete(
   kubectl: Kubectl,
   place: InventoryPlace,
-  { isWithDefinitions = false }: DeletionOptions = {},
+  { isWithDefinitions = false, isOrphaning = false }: DeletionOptions = {},
 ): Promise<DeletionPlan> {
   const read = await readInventory(kubectl, place);
   const { objects, unfinished } = read.inventory;
@@ -69,6 +72,7 @@ export async function planDelete(
       plan.steps.push({ id, change: 'skip', reason: describeOther(current) });
     else if (taken.has(toKey(id)) || isTakenOver(current))
       plan.steps.push({ id, change: 'release', reason: 'existed before the deployment' });
+    else if (isOrphaning) plan.steps.push({ id, change: 'release', reason: 'orphaned' });
     else if (id.kind === 'CustomResourceDefinition')
       plan.steps.push(await planDefinition(kubectl, plan, { id, current, isWithDefinitions }));
     else if (id.kind === 'Namespace' && getGroup(id.apiVersion) === '')

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Registry, startRegistry } from '../../src/serve/registry/registry.js';
 import { useSandbox } from '../support/command-line.js';
 import { type FaultRegistry, startFaultRegistry } from '../support/fault-registry.js';
-import { type OperatorSet, serveOperatorSet } from '../support/operator-set.js';
+import { type OperatorSet, serveCatalogImage, serveOperatorSet } from '../support/operator-set.js';
 
 const sandbox = useSandbox();
 const at = (...names: string[]): string => path.join(sandbox.work, ...names);
@@ -168,6 +168,48 @@ describe('mirror -c', () => {
     expect(result.stderr).toContain('names.yaml:6:5: same object name cs-index-v1 for ');
     expect(result.stderr).toContain('on line 5');
     expect(source.requests).toEqual([]);
+  });
+});
+
+describe('mirror --locked --on-error skip-image', () => {
+  it('copies what is available, and catalogs when nothing of theirs is missing', async () => {
+    const other = await serveCatalogImage(source, 'acme/other', [
+      { schema: 'olm.package', name: 'gadget', defaultChannel: 'stable' },
+      { schema: 'olm.channel', package: 'gadget', name: 'stable', entries: [{ name: 'gadget.v1.0.0' }] },
+      {
+        ...{ schema: 'olm.bundle', name: 'gadget.v1.0.0', package: 'gadget' },
+        image: `${source.host}/acme/bundle:v1.0.0`,
+        properties: [{ type: 'olm.package', value: { packageName: 'gadget', version: '1.0.0' } }],
+      },
+    ]);
+    const catalogs = `${configOf()}  - catalog: ${source.host}/acme/other@${other}\n    targetTag: v1\n`;
+    await sandbox.write({ 'locked.yaml': catalogs });
+    const plan = ['mirror', 'plan', '-c', 'locked.yaml', '--workspace', 'file://locked', '--use-http'];
+    expect(await sandbox.run([...plan, registry()])).toMatchObject({ code: 0 });
+    const before = await lockText('locked');
+    // The manifest, not only a blob, is gone.
+    faults = { [digestOf('acme/app:1.2.0')]: 404 };
+    const stopped = await mirror('locked', '--locked');
+    expect(stopped).toMatchObject({ code: 1 });
+    const result = await mirror('locked', '--locked', '--on-error=skip-image', '-o', 'json');
+    expect(result).toMatchObject({ code: 4 });
+    expect(result.stderr).toContain(
+      `${host}/ocm/acme/index:v1: not copied: 1 image of it could not be copied`,
+    );
+    expect(JSON.parse(result.stdout)).toMatchObject({
+      failed: expect.arrayContaining([
+        expect.objectContaining({ target: `${host}/ocm/acme/index:v1` }),
+      ]) as object,
+    });
+    expect(await hasTag('ocm/acme/bundle', 'v1.2.0')).toBe(true);
+    expect(await hasTag('ocm/acme/other', 'v1')).toBe(true);
+    expect(await hasTag('ocm/acme/index', 'v1')).toBe(false);
+    const names = Object.keys(await resourcesOf('locked')).filter((name) => name.startsWith('cs-'));
+    expect(names).toEqual(['cs-other-v1.yaml']);
+    expect(await lockText('locked')).toBe(before);
+    faults = {};
+    expect(await mirror('locked', '--locked', '--on-error=skip-image')).toMatchObject({ code: 0 });
+    expect(await hasTag('ocm/acme/index', 'v1')).toBe(true);
   });
 });
 

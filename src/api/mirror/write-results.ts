@@ -1,3 +1,4 @@
+import { combineErrors } from '../../core/diagnostics-error.js';
 import { ifFound } from '../../core/errors.js';
 import { formatMappingLines } from '../../mirror/image-set/image-set-plan.js';
 import type { NamedImage } from '../../mirror/image-set/planned-image.js';
@@ -84,7 +85,14 @@ export async function copyLocked(
   const bytes = await mirror.survey();
   run.options.onSurveyed?.(bytes);
   const { waiting, ...report } = await mirror.copy();
-  const resources = await writeResources(run, set, templates);
+  if (report.done.length === 0 && report.failed.length > 0)
+    throw combineErrors(report.failed.map(({ error }) => error));
+  const lost = new Set(
+    [...report.missing, ...report.failed.map((item) => item.transfer)].map(({ targetName }) => targetName),
+  );
+  const isCopied = ({ destination }: { destination: string }): boolean => !lost.has(destination);
+  const copied = { ...set, images: set.images.filter(isCopied), catalogs: set.catalogs.filter(isCopied) };
+  const resources = await writeResources(run, copied, templates);
   const removed = { names: [], lock: undefined };
   return { report, changes: [], removedBundles: [], removed, resources, bytes, lock, waiting };
 }

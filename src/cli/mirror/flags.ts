@@ -107,7 +107,7 @@ const imageSetRunFlags = {
       'action',
       ['stop', 'skip-image', 'skip-bundle'],
       'with --config: action for images that cannot be copied',
-      { default: 'stop', needs: 'config', excludes: ['locked', 'from'] },
+      { default: 'stop', needs: 'config', excludes: ['from'] },
     ),
     shardWait: parsed(
       'duration',

@@ -111,6 +111,16 @@ function requireCompatibleFlags(
     const hint = 'use the plan ID that opmate mirror plan prints: sha256:…';
     throw invalidValue('--plan', plan, 'not a plan ID', { hint });
   }
+  if (
+    options.locked === true &&
+    options.onError !== undefined &&
+    options.onError !== 'stop' &&
+    kind === 'disk'
+  ) {
+    throw new UsageError('--on-error: the archive of a lock has all of its images', {
+      hint: 'create a lock without them with opmate mirror plan and the same --on-error',
+    });
+  }
   if (options.signBy !== undefined && kind === 'registry') {
     throw new UsageError('--sign-by: signs an archive', { hint: 'mirror to file://DIRECTORY' });
   }

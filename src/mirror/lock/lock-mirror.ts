@@ -1,17 +1,19 @@
 import { mapConcurrent, sleep } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
+import { count } from '../../core/printable.js';
 import { parseReference } from '../../core/reference.js';
 import type { OpenedArchive } from '../../oci/archive-set/archive-set-reader.js';
 import { SharedBlobs } from '../../oci/image/shared-blobs.js';
 import type { Descriptor } from '../../oci/image/types.js';
 import { type MirrorTarget, getDestination, pathBelow } from '../image-set/image-set-names.js';
 import type { MirroredSet } from '../image-set/image-set-resources.js';
-import type { NamedImage } from '../image-set/planned-image.js';
+import { type NamedImage, toBundleKey } from '../image-set/planned-image.js';
 import { copyTransfers, noteKnown } from '../transfer/copy-transfers.js';
 import { joinReports, splitCopyOrder } from '../transfer/transfer-step.js';
 import {
   type PinnedTransfer,
+  type StepFaults,
   type SurveyedTransfer,
   type TransferOptions,
   type TransferReport,
@@ -20,7 +22,7 @@ import {
 import { surveyTransfers } from '../transfer/transfer.js';
 import type { BaseContent } from './base-content.js';
 import { type BytePlan, planSurveyed } from './byte-plan.js';
-import { type ImageSetLock, withoutHeld } from './lock.js';
+import { type ImageSetLock, type LockedImage, withoutHeld } from './lock.js';
 import { type LockedTransfersOptions, getTargetName, toTransfers } from './locked-transfers.js';
 import { copyShard, planSharedBlobs } from './shard-blobs.js';
 import { type Shard, assignShards } from './shard.js';
@@ -59,6 +61,8 @@ export function createLockMirror(whole: ImageSetLock, options: LockMirrorOptions
   ) as [PinnedTransfer[], PinnedTransfer[]];
   const plan = shard === undefined ? new Map() : planSharedBlobs(operands, shards);
   let surveyed: SurveyedTransfer[] = [];
+  const unsurveyed: StepFaults = { missing: [], failed: [] };
+  const findMissingParts = createPartSearch(lock, target);
 
   const countIncomplete = async (pinned: readonly PinnedTransfer[]): Promise<number> => {
     const survey = await surveyTransfers(pinned, transfer);
@@ -83,13 +87,13 @@ export function createLockMirror(whole: ImageSetLock, options: LockMirrorOptions
    * all other images present.
    */
   const copyOwn = async (
-    { index, count }: Shard,
+    { index, count: shardCount }: Shard,
     missing: readonly SurveyedTransfer[],
     shared: SharedBlobs,
   ): Promise<LockReport> => {
     const first = await copyShard(missing, shared, { shard: index, plan, transfer, waitMs });
     if (first.failed.length > 0) return { ...first, waiting: await countIncomplete(others) };
-    const isLastShard = index === count - 1;
+    const isLastShard = index === shardCount - 1;
     const waiting = await waitFor(others, isLastShard && catalogs.length > 0 ? waitMs : 0);
     if (waiting > 0) return { ...first, waiting };
     if ((await waitFor(catalogs, isLastShard ? 0 : waitMs)) === 0) return { ...first, waiting: 0 };
@@ -106,7 +110,10 @@ export function createLockMirror(whole: ImageSetLock, options: LockMirrorOptions
       const everyBlob = base?.isOfRegistry() === true;
       // Other shards write to the same repositories, so one blob does not prove the others.
       const isExact = everyBlob || shard !== undefined;
-      ({ surveyed } = await surveyTransfers(wanted, { ...transfer, isExact, everyBlob }));
+      const survey = await surveyTransfers(wanted, { ...transfer, isExact, everyBlob });
+      ({ surveyed } = survey);
+      unsurveyed.missing.push(...survey.missing);
+      unsurveyed.failed.push(...survey.failed);
       if (archive !== undefined && base !== undefined) {
         await requireBase(archive, base, surveyed, transfer);
         await requireManifests(archive, surveyed, transfer);
@@ -124,10 +131,49 @@ export function createLockMirror(whole: ImageSetLock, options: LockMirrorOptions
       for (const [digest, repository] of base?.holders ?? [])
         shared.note({ registry: target.registry, repository }, digest);
       if (shard !== undefined) return copyOwn(shard, first, shared);
-      const report = await copyTransfers(first, transfer, shared);
-      return { ...joinReports(report, await copyTransfers(last, transfer, shared)), waiting: 0 };
+      const report = joinReports(
+        { ...unsurveyed, done: [], blobs: 0, bytes: 0 },
+        await copyTransfers(first, transfer, shared),
+      );
+      const lost = [...report.missing, ...report.failed.map((item) => item.transfer)];
+      const names = new Set(lost.map(({ targetName }) => targetName));
+      const incomplete = last.flatMap((item) => {
+        const parts = findMissingParts(item.targetName, names);
+        return parts === 0 ? [] : [{ transfer: item, error: createIncompleteError(item, parts) }];
+      });
+      for (const { error } of incomplete) transfer.session.logger?.log('error', error.message);
+      const whole = last.filter((item) => incomplete.every((other) => other.transfer !== item));
+      const rest = await copyTransfers(whole, transfer, shared);
+      return { ...joinReports(report, rest, { ...noCopies, failed: incomplete }), waiting: 0 };
     },
   };
+}
+
+const noCopies: TransferReport = { done: [], missing: [], failed: [], blobs: 0, bytes: 0 };
+
+/** Returns a function that counts the images among missing ones that a catalog or release needs, all by target name. */
+function createPartSearch({ catalogs, images }: ImageSetLock, target: MirrorTarget) {
+  const bundlesOf = new Map<string, Set<string>>();
+  for (const { packages, ...name } of catalogs) {
+    const keys = packages.flatMap(({ name: packageName, bundles }) =>
+      bundles.map((bundle) => toBundleKey({ package: packageName, bundle: bundle.name })),
+    );
+    bundlesOf.set(getDestination(target, pathBelow(target, name.repository), name.tag), new Set(keys));
+  }
+  return (whole: string, missing: ReadonlySet<string>): number => {
+    if (missing.size === 0) return 0;
+    const bundles = bundlesOf.get(whole);
+    const isPart = ({ kind, bundles: own }: LockedImage): boolean =>
+      bundles === undefined ? kind === 'component' : own.some((bundle) => bundles.has(toBundleKey(bundle)));
+    return images.filter((image) => missing.has(getTargetName(image, target)) && isPart(image)).length;
+  };
+}
+
+function createIncompleteError({ targetName }: PinnedTransfer, parts: number): OpmateError {
+  return new OpmateError('NOT_FOUND', `not copied: ${count(parts, 'image')} of it could not be copied`, {
+    subject: targetName,
+    hint: 'mirror without --locked to omit them, or try again later',
+  });
 }
 
 /** Finds holders of the missing content that the archive lacks. Throws OpmateError for content without a holder. */

@@ -34,6 +34,8 @@ export interface CatalogOverview extends ViewState, ProblemCounts {
   packages: PackageSummary[];
   /** OpenShift versions to filter packages by, newest first: all that packages are limited to, and the next one. */
   openshift: string[];
+  /** Set if the page shows a cluster. */
+  hasCluster?: boolean;
   /** Set if the page may write selections: destination file and catalog image, empty if unknown. */
   edit?: { file: string; catalog: string };
 }
@@ -447,4 +449,63 @@ export interface ErrorResponse {
   /** One problem per line. */
   error: string;
   hint?: string;
+}
+
+/** Response of `GET api/cluster`: the operators of a snapshot, and the plan of its updates. */
+export interface ClusterOverview {
+  /** Release of the cluster; empty without a plan of updates. */
+  release: string;
+  /** By namespace and package. */
+  operators: ClusterOperator[];
+  /** One per minor version, in order. */
+  hops: ClusterHop[];
+  findings: ClusterFinding[];
+}
+
+/** State of an operator, with its next step. */
+export interface ClusterOperator {
+  namespace: string;
+  package: string;
+  channel: string;
+  /** Installed ClusterServiceVersion; empty if there is none. */
+  installed: string;
+  version: string;
+  state: 'current' | 'upgrades' | 'held-back' | 'blocked';
+  reason: string;
+  /** Bundles that OLM installs, one after the other. */
+  upgrades: { name: string; channel: string; reason: string }[];
+  heldBackBy: { by: string; problem: string; remedy: string }[];
+}
+
+/** An update of the cluster to the next minor version. */
+export interface ClusterHop {
+  from: string;
+  to: string;
+  isBlocked: boolean;
+  releases: { version: string; channel: string; risks: string[] }[];
+  /** Operators that change, or are blocked. */
+  operators: ClusterHopOperator[];
+  steps: { namespace: string; text: string; reason: string }[];
+  findings: ClusterFinding[];
+}
+
+/** Bundles of an operator before and after an update of the cluster. */
+export interface ClusterHopOperator {
+  namespace: string;
+  package: string;
+  status: 'ready' | 'change' | 'blocked';
+  reason: string;
+  /** Empty for an operator that OLM installs as a dependency. */
+  installed: string;
+  before: string;
+  after: string;
+  channel: string;
+}
+
+/** Finding about a snapshot or an update. */
+export interface ClusterFinding {
+  severity: LocatedProblem['severity'];
+  subject: string;
+  problem: string;
+  hint: string;
 }

@@ -9,6 +9,7 @@ import { readBody } from '../serve/server/request-body.js';
 import { splitUrl } from '../serve/server/request-url.js';
 import {
   type CatalogOverview,
+  type ClusterOverview,
   type ErrorResponse,
   type ViewState,
   runHeader,
@@ -64,6 +65,8 @@ interface ViewServerOptions {
   logger?: Logger | undefined;
   /** Enables selections. */
   edit?: EditActions | undefined;
+  /** Cluster that the page shows too. */
+  cluster?: ClusterOverview | undefined;
 }
 
 /**
@@ -72,7 +75,7 @@ interface ViewServerOptions {
  * of the page are missing.
  */
 export async function createViewServer(options: ViewServerOptions): Promise<Server> {
-  const { view, host, logger = silentLogger, edit } = options;
+  const { view, host, logger = silentLogger, edit, cluster } = options;
   const page = await readPage();
   const route = async (request: IncomingMessage, method: string, url: string): Promise<Reply> => {
     if (method === 'POST' && edit !== undefined && url.startsWith('/api/edit/')) {
@@ -87,6 +90,7 @@ export async function createViewServer(options: ViewServerOptions): Promise<Serv
       const isKnown = request.headers['if-none-match'] === file.headers.ETag;
       return isKnown ? { ...file, status: 304 } : file;
     }
+    if (path === '/api/cluster' && cluster !== undefined) return json(cluster);
     const isReload = path === '/api/catalog' || path === '/api/state';
     return view.use(isReload, async (catalogView, { run, readAt }) => {
       const state: ViewState = { run, readAt, isChecking: catalogView.isChecking() };
@@ -94,7 +98,7 @@ export async function createViewServer(options: ViewServerOptions): Promise<Serv
       const isKnown = request.headers['if-none-match'] === etag;
       const reply = isKnown
         ? { ...json({}), status: 304 }
-        : await routeView(catalogView, state, path, query, edit);
+        : await routeView(catalogView, state, path, query, { edit, cluster });
       const known = reply.status < 400 ? { ETag: etag, [runHeader]: run } : { [runHeader]: run };
       return { ...reply, headers: { ...reply.headers, ...known } };
     });
@@ -177,7 +181,7 @@ async function routeView(
   state: ViewState,
   path: string,
   query: URLSearchParams,
-  edit: EditActions | undefined,
+  { edit, cluster }: Pick<ViewServerOptions, 'edit' | 'cluster'>,
 ): Promise<Reply> {
   const get = (name: string): string => getParameter(query, name);
   const channels = (): string[] => [get('channel'), ...query.getAll('channel').slice(1)];
@@ -188,6 +192,7 @@ async function routeView(
       const catalog: CatalogOverview = {
         ...view.overview(),
         ...state,
+        ...(cluster !== undefined && { hasCluster: true }),
         ...(edit !== undefined && { edit: { file: edit.file, catalog: edit.catalog } }),
       };
       return json(catalog);

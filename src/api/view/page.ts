@@ -4,6 +4,7 @@ import { throwAbout } from '../../source/reference-error.js';
 import { type Session, withChanges } from '../../source/session.js';
 import { type CatalogView, type ViewedCatalog, openCatalogView } from '../../view/catalog-view.js';
 import { CurrentView } from '../../view/current-view.js';
+import type { ClusterOverview } from '../../view/responses.js';
 import { type EditActions, createViewServer } from '../../view/view-server.js';
 
 /** Time to finish requests of the page when its server closes. */
@@ -54,17 +55,24 @@ export async function servePage(
   }
 }
 
+/** Additions to the page of a catalog. */
+interface PageContent {
+  edit?: EditActions | undefined;
+  cluster?: ClusterOverview | undefined;
+}
+
 /** Serves the page of a view, which is closed with it. Throws OpmateError IO. */
 export async function startPage(
   view: CurrentView,
   address: ListenAddress & { host: string },
   flag: string,
   { logger }: Session,
-  edit?: EditActions,
+  { edit, cluster }: PageContent = {},
 ): Promise<ServedPage> {
-  const server = await createViewServer({ view, host: address.host, logger, edit });
+  const server = await createViewServer({ view, host: address.host, logger, edit, cluster });
   await listenOn(server, address, flag);
-  const token = edit === undefined ? '' : `?token=${edit.token}#/edit`;
+  const start = cluster === undefined ? '' : '#/cluster';
+  const token = edit === undefined ? start : `?token=${edit.token}#/edit`;
   return {
     url: `${getServerUrl(server, address.host, false)}/${token}`,
     async close() {

@@ -5,6 +5,7 @@ import { localStateReader } from '../../source/source.js';
 import { CurrentView } from '../../view/current-view.js';
 import { exportPage } from '../../view/export-page.js';
 import { openCatalog } from '../open-catalog.js';
+import { type ClusterViewRequest, readClusterOverview } from './cluster-overview.js';
 import { createEditActions } from '../selection/edit-selection.js';
 import { type ServedPage, openView, startPage, withSignal } from './page.js';
 
@@ -25,6 +26,8 @@ export interface ViewCatalogOptions extends ExportViewOptions {
    * a catalog that is not an image. By default the page writes nothing.
    */
   edit?: string | true | undefined;
+  /** Cluster whose operators and updates the page shows. */
+  cluster?: ClusterViewRequest | undefined;
 }
 
 /**
@@ -35,12 +38,16 @@ export interface ViewCatalogOptions extends ExportViewOptions {
 export async function viewCatalog(
   reference: string,
   session: Session,
-  { compare, host = '127.0.0.1', port = 0, edit }: ViewCatalogOptions = {},
+  { compare, host = '127.0.0.1', port = 0, edit, cluster }: ViewCatalogOptions = {},
 ): Promise<ServedPage> {
   return keepOpen(createView(reference, compare, session), async (current) => {
     await current.use(true, () => undefined);
     const editor = edit === undefined ? undefined : await createEditActions(reference, edit, session);
-    const page = await startPage(current, { host, port }, '--port', session, editor);
+    const overview = cluster === undefined ? undefined : await readClusterOverview(cluster, session);
+    const page = await startPage(current, { host, port }, '--port', session, {
+      edit: editor,
+      cluster: overview,
+    });
     return { url: page.url, close: closeOnAbort(session.signal, () => page.close()) };
   });
 }

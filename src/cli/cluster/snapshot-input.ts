@@ -67,3 +67,17 @@ export function parseSnapshotCatalogs(
   }
   return new Map([...references].map(([name, list]) => [name, { references: list }]));
 }
+
+/** Reads the values of `--catalog`; several of one version are read together. Throws UsageError. */
+export function parseVersionedCatalogs(values: readonly string[] | undefined): Map<string, string[]> {
+  const catalogs = new Map<string, string[]>();
+  for (const value of values ?? []) {
+    const [, version = '', reference = ''] = /^v?(\d+\.\d+)=(.+)$/s.exec(value) ?? [];
+    if (version === '')
+      throw invalidValue('--catalog', redactUrls(value), 'not a catalog of a version', {
+        hint: 'use VERSION=REF, as in v4.19=REF',
+      });
+    pushTo(catalogs, version, reference);
+  }
+  return catalogs;
+}

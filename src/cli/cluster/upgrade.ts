@@ -2,8 +2,6 @@ import path from 'node:path';
 import { type ClusterUpgradePlan, planClusterUpgrade } from '../../api/cluster/plan-cluster-upgrade.js';
 import { createUpgradeImageSets } from '../../api/cluster/upgrade-image-sets.js';
 import { type Diagnostic, encodeDiagnostic, formatWithHint } from '../../core/diagnostic.js';
-import { invalidValue, redactUrls } from '../../core/errors.js';
-import { pushTo } from '../../core/groups.js';
 import { replaceFiles } from '../../files/replace-file.js';
 import type { ChannelPosition, HopStep, OperatorHop, UpgradeHop } from '../../solve/upgrade/upgrade-types.js';
 import { defineCommand } from '../command/declaration.js';
@@ -14,7 +12,7 @@ import { printable } from '../printable.js';
 import { encodeData } from '../reports/encode-data.js';
 import { type FindingsReport, writeReport } from '../reports/report.js';
 import { formatTable } from '../table.js';
-import { readSnapshotPlaces, snapshotArgument } from './snapshot-input.js';
+import { parseVersionedCatalogs, readSnapshotPlaces, snapshotArgument } from './snapshot-input.js';
 
 /** `opmate cluster upgrade`; exit code 3 if an update is blocked. */
 export const command = defineCommand({
@@ -86,20 +84,6 @@ export const command = defineCommand({
       : exitCodes.done;
   },
 });
-
-/** Reads the values of `--catalog`; several of one version are read together. Throws UsageError. */
-function parseVersionedCatalogs(values: readonly string[] | undefined): Map<string, string[]> {
-  const catalogs = new Map<string, string[]>();
-  for (const value of values ?? []) {
-    const [, version = '', reference = ''] = /^v?(\d+\.\d+)=(.+)$/s.exec(value) ?? [];
-    if (version === '')
-      throw invalidValue('--catalog', redactUrls(value), 'not a catalog of a version', {
-        hint: 'use VERSION=REF, as in v4.19=REF',
-      });
-    pushTo(catalogs, version, reference);
-  }
-  return catalogs;
-}
 
 function insertVersion(file: string, version: string): string {
   const { dir, name, ext } = path.parse(file);

@@ -1,34 +1,65 @@
 import { catalogForms } from '../../api/open-catalog.js';
+import type { ClusterViewRequest } from '../../api/view/cluster-overview.js';
 import { exportCatalogView, viewCatalog } from '../../api/view/view-catalog.js';
 import { onAbort, withOpen } from '../../core/concurrency.js';
+import { UsageError } from '../../core/errors.js';
 import { argument, defineCommand } from '../command/declaration.js';
-import { flag, text } from '../command/flags.js';
+import { type FlagValues, flag, grouped, repeated, text } from '../command/flags.js';
+import type { CommandContext } from '../context.js';
+import {
+  parseSnapshotCatalogs,
+  parseVersionedCatalogs,
+  readSnapshotPlaces,
+} from '../cluster/snapshot-input.js';
 import { writeAll } from '../output.js';
 import { openBrowser } from '../serve/open-browser.js';
 import { loopbackHostFlag, portFlag } from '../serve/server-flags.js';
 
+const flags = {
+  compare: text('catalog', 'show the differences from this older catalog'),
+  open: flag('open the page in the browser'),
+  export: text('directory', 'write the page as static files to this directory, and exit'),
+  edit: flag('select packages, channels and versions in the page; write to --to', { excludes: ['export'] }),
+  ...grouped('Cluster', {
+    snapshot: repeated('place', 'show operators and updates: objects of a cluster, must-gather directory', {
+      excludes: ['export'],
+    }),
+    catalog: repeated('name=reference', 'content of a CatalogSource: NAME=REF, or of a version: v4.19=REF', {
+      needs: 'snapshot',
+    }),
+    upgradeTo: text('version', 'plan the updates to this version of OpenShift', { needs: 'snapshot' }),
+    graph: text('place', 'update service, or file or directory of its saved responses', {
+      needs: 'upgradeTo',
+    }),
+  }),
+  to: text('file', 'with --edit: file to write (default: by the kind of catalog)', { needs: 'edit' }),
+  port: portFlag(0),
+  host: loopbackHostFlag,
+};
+
 /** `opmate view`; prints the URL of the page. */
 export const command = defineCommand({
   summary: 'show a catalog in the browser: packages, upgrade graphs, bundles, problems',
-  arguments: [argument('<catalog>', `catalog: ${catalogForms}`)],
-  flags: {
-    compare: text('catalog', 'show the differences from this older catalog'),
-    open: flag('open the page in the browser'),
-    export: text('directory', 'write the page as static files to this directory, and exit'),
-    edit: flag('select packages, channels and versions in the page; write to --to', { excludes: ['export'] }),
-    to: text('file', 'with --edit: file to write (default: by the kind of catalog)', { needs: 'edit' }),
-    port: portFlag(0),
-    host: loopbackHostFlag,
-  },
+  arguments: [
+    argument('[catalog]', `catalog: ${catalogForms} (default with --snapshot: the first --catalog)`),
+  ],
+  flags,
   examples: {
     'Show a catalog directory in the browser': 'opmate view ./catalog --open',
     'Write the page for any web server': 'opmate view ./catalog --export ./page',
     'Select content to mirror, and write an ImageSetConfiguration':
       'opmate view registry.example.com/demo/catalog:v1 --edit --to imageset.yaml',
-    'Show the changes since an older catalog': 'opmate view ./catalog --compare ./older-catalog',
+    'Show what happens to the operators of a cluster':
+      'opmate view ./catalog --snapshot objects.yaml --catalog demo=./catalog --upgrade-to 4.19 --catalog v4.19=./newer',
   },
-  async runInSession({ context, args: [reference], options, session }) {
+  async runInSession({ context, args: [catalog], options, session }) {
     const { compare, host, port, export: directory } = options;
+    const cluster = await readCluster(options, context);
+    const reference = catalog ?? findFirstReference(cluster);
+    if (reference === undefined)
+      throw new UsageError('missing argument: catalog', {
+        hint: 'specify a catalog, or --snapshot and --catalog',
+      });
     const { logger } = session;
     if (directory !== undefined) {
       await exportCatalogView(reference, directory, session, { compare });
@@ -36,11 +67,42 @@ export const command = defineCommand({
       return;
     }
     const edit = options.edit ? (options.to ?? true) : undefined;
-    await withOpen(viewCatalog(reference, session, { compare, host, port, edit }), async ({ url }) => {
-      await writeAll(context.stdout, `${url}\n`);
-      if (options.open) openBrowser(url, context.environment, logger);
-      logger.log('info', 'press Ctrl+C to stop');
-      await new Promise<void>((resolve) => void onAbort(context.signal, resolve));
-    });
+    await withOpen(
+      viewCatalog(reference, session, { compare, host, port, edit, cluster }),
+      async ({ url }) => {
+        await writeAll(context.stdout, `${url}\n`);
+        if (options.open) openBrowser(url, context.environment, logger);
+        logger.log('info', 'press Ctrl+C to stop');
+        await new Promise<void>((resolve) => void onAbort(context.signal, resolve));
+      },
+    );
   },
 });
+
+/** Reads the options of a cluster; undefined without a snapshot. Throws UsageError. */
+async function readCluster(
+  { snapshot, catalog = [], upgradeTo, graph }: FlagValues<typeof flags>,
+  context: CommandContext,
+): Promise<ClusterViewRequest | undefined> {
+  if (snapshot === undefined) return undefined;
+  const isVersioned = (value: string): boolean => /^v?\d+\.\d+=/.test(value);
+  const upgrade =
+    upgradeTo === undefined
+      ? undefined
+      : {
+          to: upgradeTo,
+          catalogs: parseVersionedCatalogs(catalog.filter(isVersioned)),
+          updateGraph: graph === undefined ? undefined : { graph },
+          today: new Date().toISOString().slice(0, 10),
+        };
+  return {
+    snapshot: await readSnapshotPlaces(snapshot, context),
+    catalogs: parseSnapshotCatalogs(catalog.filter((value) => !isVersioned(value))),
+    upgrade,
+  };
+}
+
+function findFirstReference(cluster: ClusterViewRequest | undefined): string | undefined {
+  const [first] = cluster?.catalogs.values() ?? [];
+  return first !== null && first !== undefined && 'references' in first ? first.references[0] : undefined;
+}

@@ -87,7 +87,8 @@ export function explainOperator(
     ...(upgrades.length > 0 ? listWaits(context) : []),
     ...(isBlocked || subscription === undefined ? [] : listExclusions(context, subscription, upgrades)),
   ];
-  const isHeldBack = heldBackBy.length > 0;
+  // Another channel is a choice, not an obstacle.
+  const isHeldBack = heldBackBy.some(({ code }) => code !== 'channel');
   return {
     namespace: state.namespace,
     package: request.package,
@@ -260,7 +261,7 @@ function describeUnreached(
     const channels = entries.filter(({ name }) => name === wanted).map(({ channel }) => channel);
     const problem =
       channels.length === 0 ? 'not in the catalog of the Subscription' : `only in ${channels.join(', ')}`;
-    return [{ code: 'channel', by, problem, remedy: undefined }];
+    return [{ code: 'no-channel', by, problem, remedy: undefined }];
   }
   const isOlder = entry.version !== undefined && compareVersions(entry.version, current.version) < 0;
   const problem = isOlder ? `below ${current.name}` : `no edge leads to it from ${current.name}`;

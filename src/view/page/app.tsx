@@ -1,6 +1,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import type { CatalogOverview } from '../responses.js';
 import { useResponse, useStatePoll } from './requests.js';
+import { ClusterView } from './cluster-view.js';
 import { CompareView } from './compare-view.js';
 import { EditView } from './edit/edit-view.js';
 import { PackageView } from './package/package-view.js';
@@ -93,6 +94,8 @@ function View({ catalog }: { catalog: CatalogOverview }) {
       return <CompareView package={route.package} />;
     case 'images':
       return <ImagesView catalog={catalog} route={route} />;
+    case 'cluster':
+      return <ClusterView catalog={catalog} route={route} />;
     case 'edit':
       return <EditView catalog={catalog} route={route} />;
     case 'unknown':
@@ -130,6 +133,11 @@ function Bar({ catalog }: { catalog: CatalogOverview | undefined }) {
           <Count severity="error" amount={catalog?.errors ?? 0} />
           <Count severity="warning" amount={catalog?.warnings ?? 0} />
         </a>
+        {catalog?.hasCluster === true && (
+          <a href={getUrl({ view: 'cluster', state: '' })} {...current('cluster')}>
+            Cluster
+          </a>
+        )}
         {catalog?.edit !== undefined && (
           <a href={lastSelection.current} {...current('edit')}>
             Selection

@@ -34,6 +34,8 @@ const views = {
   compare: { view: 'compare' as const, package: '' },
   /** Images of one package, or of those that the list shows; `scope`: `all`, or empty for heads of default channels. */
   images: { ...allPackages, view: 'images' as const, package: '', scope: '' },
+  /** `state`: only operators in this state. */
+  cluster: { view: 'cluster' as const, state: '' },
   edit: emptySelection,
 };
 
@@ -43,6 +45,7 @@ export type PackagesRoute = Omit<typeof allPackages, 'view'>;
 export type PackageRoute = typeof views.package;
 export type ProblemsRoute = typeof views.problems;
 export type ImagesRoute = typeof views.images;
+export type ClusterRoute = typeof views.cluster;
 export type EditRoute = typeof emptySelection;
 
 type Fields = Partial<Record<string, string | string[]>>;
@@ -92,6 +95,11 @@ export function getUrl(route: Route): string {
 /** Returns the URL of a package, channel or bundle. */
 export function getPackageUrl(name: string, channel = '', bundle = ''): string {
   return getUrl({ ...views.package, package: name, channel, bundle });
+}
+
+/** Returns the URL of a package whose graph shows the upgrade path between two bundles. */
+export function getPathUrl(name: string, channel: string, from: string, to: string): string {
+  return getUrl({ ...views.package, package: name, channel, from, to });
 }
 
 /** Navigates to a route; `replace` replaces the current entry of the history. */

@@ -5,7 +5,8 @@ import { type AddressKind, addressKind, getBareHost, mayLeadTo } from './network
 /** Code of the error for a host name without allowed addresses; its message is the first address. */
 export const refusedAddressCode = 'OPMATE_REFUSED_ADDRESS';
 
-export const defaultLookup: LookupFunction = systemLookup as LookupFunction;
+/** Looks a name up as the system does; loads node:dns when it is called. */
+export const defaultLookup: LookupFunction = (name, options, done) => systemLookup(name, options, done);
 
 /**
  * Returns a lookup that remembers its results, and a function that returns the address of a server once it is connected:

@@ -30,14 +30,18 @@ const networks: Readonly<Record<Exclude<AddressKind, 'public'>, readonly string[
   reserved: ['192.0.0.0/24', '198.18.0.0/15', '224.0.0.0/4', '240.0.0.0/4', 'ff00::/8', '100::/64'],
 };
 
-const lists = Object.entries(networks).map(([kind, ranges]) => {
-  const list = new BlockList();
-  for (const range of ranges) {
-    const [network = '', prefix] = range.split('/');
-    list.addSubnet(network, Number(prefix), isIP(network) === 4 ? 'ipv4' : 'ipv6');
-  }
-  return { kind: kind as AddressKind, list };
-});
+let lists: { kind: AddressKind; list: BlockList }[] | undefined;
+
+function createLists(): { kind: AddressKind; list: BlockList }[] {
+  return Object.entries(networks).map(([kind, ranges]) => {
+    const list = new BlockList();
+    for (const range of ranges) {
+      const [network = '', prefix] = range.split('/');
+      list.addSubnet(network, Number(prefix), isIP(network) === 4 ? 'ipv4' : 'ipv6');
+    }
+    return { kind: kind as AddressKind, list };
+  });
+}
 
 /**
  * IPv4 addresses within IPv6 ones, by the offset of their 32 bits: mapped and compatible addresses, NAT64
@@ -55,6 +59,8 @@ export function addressKind(address: string): AddressKind {
   const plain = address.replace(/^\[|\]$/g, '').replace(/%.*$/, '');
   const family = isIP(plain);
   if (family === 0) return 'reserved';
+  // Created when an address is checked: most commands need no network, and node:net takes long to load.
+  lists ??= createLists();
   const match = lists.find(({ list }) => list.check(plain, family === 4 ? 'ipv4' : 'ipv6'));
   if (match || family === 4) return match?.kind ?? 'public';
   const groups = getGroups(plain);

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { requestTypes } from '../dist/serve/grpc/messages.js';
+import { requestTypes } from '../dist/catalog/content/messages.js';
 import { measure, median, opmate } from './support/measure.js';
 import { call, connect, freePort, rate, startServer } from './support/registry-server.js';
 

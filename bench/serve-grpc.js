@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { bundleType, requestTypes } from '../dist/serve/grpc/messages.js';
+import { bundleType, requestTypes } from '../dist/catalog/content/messages.js';
 import { catalogOf } from './support/catalog.js';
 import { measure, opmate } from './support/measure.js';
 import {

@@ -10,7 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fetchText, startCatalogs, writeCatalog, writeManifest } from './support/catalogs-process.js';
 import { createChecks, inDirectory } from './support/frame.js';
 import { freePort, rate, startOpmate } from './support/registry-server.js';
-import { requestTypes } from '../dist/serve/grpc/messages.js';
+import { requestTypes } from '../dist/catalog/content/messages.js';
 
 export const summary =
   'hostile queries, slow clients and floods of connections and gRPC calls against serve: memory and processor time stay bounded';

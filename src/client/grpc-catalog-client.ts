@@ -4,7 +4,7 @@ import { OpmateError, UsageError } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import type { JsonObject } from '../document/json.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
-import { requestTypes, decodeStruct } from '../serve/grpc/messages.js';
+import { requestTypes, decodeStruct } from '../catalog/content/messages.js';
 import type { BundleKey, CatalogQueries, CatalogEntry, CatalogPackage } from './catalog-queries.js';
 import { type ClientOptions, checkAuthorities, maxCollectedBytes } from './client-options.js';
 import type { GrpcChannel } from './grpc-connection.js';

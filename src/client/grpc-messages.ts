@@ -5,7 +5,7 @@ import {
   channelEntryType,
   packageNameType,
   packageType,
-} from '../serve/grpc/messages.js';
+} from '../catalog/content/messages.js';
 import type { CatalogEntry, CatalogPackage } from './catalog-queries.js';
 
 /** `api.Bundle`: a bundle in a channel. Missing texts and lists are empty. */

@@ -1,5 +1,5 @@
 import type { CancelOptions } from '../core/concurrency.js';
-import { messageType } from '../serve/grpc/protobuf.js';
+import { messageType } from '../catalog/content/protobuf.js';
 import type { GrpcChannel } from './grpc-connection.js';
 
 /** Reported health; `UNKNOWN` includes statuses of later versions. */

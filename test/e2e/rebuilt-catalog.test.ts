@@ -18,7 +18,7 @@ import { type Connection, createConnection } from '../../src/oci/registry/connec
 import { copyImage } from '../../src/oci/image/copy.js';
 import { buildImage, pushImageIndex } from '../../src/oci/image/image-builder.js';
 import { openReference, openTarget } from '../../src/oci/image/open.js';
-import { hashOpmTrees } from '../../src/serve/grpc/opm-tree-hash.js';
+import { hashOpmTrees } from '../../src/catalog/content/opm-tree-hash.js';
 import { type Registry, startRegistry } from '../../src/serve/registry/registry.js';
 import { useSandbox } from '../support/command-line.js';
 import { type DockerRegistry, hasDockerRegistry, startDockerRegistry } from '../support/docker-registry.js';

@@ -169,7 +169,7 @@ async function makeCache(
   session: Session,
   temporary: string,
 ): Promise<ImageFile[]> {
-  const { writeOpmCache } = await import('../../serve/grpc/opm-cache.js');
+  const { writeOpmCache } = await import('../../catalog/content/opm-cache.js');
   return withCatalog(directory, session, ({ catalog }) =>
     writeOpmCache(catalog, {
       catalogFiles: files,

@@ -261,7 +261,7 @@ async function writeCache(
   directory: string,
 ): Promise<readonly TarFile[] | undefined> {
   if (places.every(({ caches }) => caches.length === 0)) return undefined;
-  const { writeOpmCache } = await import('../../serve/grpc/opm-cache.js');
+  const { writeOpmCache } = await import('../../catalog/content/opm-cache.js');
   const file = path.join(directory, 'cache');
   return writeOpmCache(new DirectoryCatalog(root, name), { catalogFiles, file, logger, signal });
 }

@@ -230,7 +230,7 @@ async function writeCacheFiles(
 ): Promise<StoredFile[] | undefined> {
   const { directory, name, logger = silentLogger, signal } = options;
   // Loaded on demand.
-  const { writeOpmCache } = await import('../../serve/grpc/opm-cache.js');
+  const { writeOpmCache } = await import('../../catalog/content/opm-cache.js');
   try {
     return await writeOpmCache(catalog, {
       catalogFiles,

@@ -6,9 +6,9 @@ import { makeDirectory } from '../../files/make-directory.js';
 import { moveWhole } from '../../files/move-whole.js';
 import { stagingName, sweepLeftovers } from '../../files/staging.js';
 import { openRegularFile } from '../../files/read-file.js';
-import type { CatalogIndex } from './catalog-content.js';
+import type { CatalogIndex } from '../../catalog/content/catalog-content.js';
 import { getStateOwner } from './catalog-hash.js';
-import { RecordFile, computeChecksum } from './record-file.js';
+import { RecordFile, computeChecksum } from '../../catalog/content/record-file.js';
 
 /**
  * Cache of an encoded catalog, `opmate-HASH.cache`: records, the index as JSON, and a footer of fixed size, which a

@@ -6,7 +6,7 @@ import { quoteGo } from '../../document/go-json.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { compareBytes } from '../../core/order.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
-import { encodeChannelPart, toDeprecation } from './bundle-messages.js';
+import { encodeChannelPart, toDeprecation } from '../../catalog/content/bundle-messages.js';
 import { type CacheWriter, createCache, openCache } from './catalog-cache.js';
 import {
   CatalogContent,
@@ -16,10 +16,10 @@ import {
   type IndexedChannel,
   type IndexedPackage,
   getBundleKey,
-} from './catalog-content.js';
+} from '../../catalog/content/catalog-content.js';
 import { findKnownHash, hashCatalog, hashWithState, keepState } from './catalog-hash.js';
-import { type ChannelEntryMessage, formatApi, packageType } from './messages.js';
-import { RecordFile } from './record-file.js';
+import { type ChannelEntryMessage, formatApi, packageType } from '../../catalog/content/messages.js';
+import { RecordFile } from '../../catalog/content/record-file.js';
 import type { RegistryQueries } from './registry-queries.js';
 import type { ApiName } from '../../model/csv.js';
 

@@ -1,5 +1,5 @@
 import { sortedByBytes } from '../../core/order.js';
-import { messageType, readProtoFiles } from './protobuf.js';
+import { messageType, readProtoFiles } from '../../catalog/content/protobuf.js';
 import { statusCodes } from './transport/status.js';
 
 interface ReflectionRequest {

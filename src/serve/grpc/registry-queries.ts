@@ -1,4 +1,4 @@
-import type { ChannelEntryMessage } from './messages.js';
+import type { ChannelEntryMessage } from '../../catalog/content/messages.js';
 import type { ApiName } from '../../model/csv.js';
 
 /**

@@ -2,9 +2,14 @@ import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { Awaitable, CallHeaders, GrpcMethod, Messages } from './transport/call.js';
 import type { GrpcService } from './transport/transport.js';
-import { channelEntryType, encodeStruct, packageNameType, requestTypes } from './messages.js';
+import {
+  channelEntryType,
+  encodeStruct,
+  packageNameType,
+  requestTypes,
+} from '../../catalog/content/messages.js';
 import type { RegistryQueriesSet } from './named-queries.js';
-import { type Encodable, type MessageType, messageType } from './protobuf.js';
+import { type Encodable, type MessageType, messageType } from '../../catalog/content/protobuf.js';
 import { createReflection } from './reflection.js';
 import type { RegistryQueries } from './registry-queries.js';
 

@@ -9,7 +9,7 @@ import {
   compareEntries,
   openServedIndex,
 } from '../../sqlite/read/served-index.js';
-import { type ChannelEntryMessage, bundleType, packageType } from './messages.js';
+import { type ChannelEntryMessage, bundleType, packageType } from '../../catalog/content/messages.js';
 import type { RegistryQueries } from './registry-queries.js';
 import type { ApiName } from '../../model/csv.js';
 

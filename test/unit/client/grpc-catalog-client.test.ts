@@ -6,7 +6,7 @@ import { CatalogClient } from '../../../src/client/catalog-client.js';
 import type { GrpcClientOptions } from '../../../src/client/grpc-catalog-client.js';
 import { OpmateError } from '../../../src/core/errors.js';
 import { openCatalogQueries } from '../../../src/serve/grpc/catalog-queries.js';
-import { bundleType } from '../../../src/serve/grpc/messages.js';
+import { bundleType } from '../../../src/catalog/content/messages.js';
 import { type RegistryServerOptions, startRegistryServer } from '../../../src/serve/grpc/server.js';
 import { widgetCatalog } from '../../e2e/catalogs.js';
 import { createAuthority } from '../../support/certificates.js';

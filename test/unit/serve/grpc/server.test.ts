@@ -6,7 +6,7 @@ import { loadFileDescriptorSetFromBuffer, loadSync } from '@grpc/proto-loader';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { OpmateError } from '../../../../src/core/errors.js';
 import type { LogFields, Logger } from '../../../../src/core/log.js';
-import { bundleType, packageNameType } from '../../../../src/serve/grpc/messages.js';
+import { bundleType, packageNameType } from '../../../../src/catalog/content/messages.js';
 import { createReflection } from '../../../../src/serve/grpc/reflection.js';
 import type { RegistryQueries } from '../../../../src/serve/grpc/registry-queries.js';
 import {

@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { RecordFile } from '../../../../src/serve/grpc/record-file.js';
+import { RecordFile } from '../../../../src/catalog/content/record-file.js';
 import { directoryWith } from '../../../support/temporary.js';
 
 describe('a file of records', () => {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
-import { readFully } from '../../catalog/file-access.js';
+import { readFully } from '../file-access.js';
 import { writeBytes } from '../../files/file-region.js';
 import { openNamelessFile } from '../../files/nameless-file.js';
 

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { DirectoryCatalog } from '../../../../src/catalog/catalog.js';
-import { type CacheFile, writeOpmCache } from '../../../../src/serve/grpc/opm-cache.js';
+import { type CacheFile, writeOpmCache } from '../../../../src/catalog/content/opm-cache.js';
 import { directoryWith } from '../../../support/temporary.js';
 
 const bundle = (name: string, version: string, more: object = {}): object => ({
@@ -61,7 +61,7 @@ async function write(
   return { files, read };
 }
 
-describe('serve/grpc/opm-cache', () => {
+describe('catalog/content/opm-cache', () => {
   it('has each bundle of each channel with all its fields', async () => {
     const { files, read } = await write([...blobs, custom]);
     expect(files.map((file) => file.path)).toEqual([

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import type { Catalog } from '../../catalog/catalog.js';
+import type { Catalog } from '../catalog.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
 import { groupBy, pushTo } from '../../core/groups.js';

@@ -1,7 +1,7 @@
-import { addToFacts, decodeMeta } from '../../catalog/blob.js';
-import type { Catalog, MetasOptions } from '../../catalog/catalog.js';
-import { readLocated } from '../../catalog/locate.js';
-import type { Meta } from '../../catalog/meta.js';
+import { addToFacts, decodeMeta } from '../blob.js';
+import type { Catalog, MetasOptions } from '../catalog.js';
+import { readLocated } from '../locate.js';
+import type { Meta } from '../meta.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { encodeGoJson, parseGoJson, quoteGo } from '../../document/go-json.js';

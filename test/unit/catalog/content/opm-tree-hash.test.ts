@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type HashedFile, computeFnv, hashOpmTrees } from '../../../../src/serve/grpc/opm-tree-hash.js';
+import { type HashedFile, computeFnv, hashOpmTrees } from '../../../../src/catalog/content/opm-tree-hash.js';
 import { directoryWith } from '../../../support/temporary.js';
 
 /** The files in one, one after the other. */
@@ -31,7 +31,7 @@ const names: Record<string, string> = {
   [Array.from({ length: 4 }, () => 'k'.repeat(50)).join('/')]: 'ten',
 };
 
-describe('serve/grpc/opm-tree-hash', () => {
+describe('catalog/content/opm-tree-hash', () => {
   it('equals the hash of opm 1.73, for names of every length and script', async () => {
     const cache = { 'packages.json': '{}', 'metas/s/p/1.json': '{"a":1}' };
     expect(await hashOpmTrees([await tree(names), await tree(cache)])).toBe('06be5557d02e4e7f');

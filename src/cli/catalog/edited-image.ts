@@ -1,4 +1,4 @@
-import type { EditedCatalogImage } from '../../api/images/edit-catalog-image.js';
+import type { EditedCatalogImage } from '../../api/images/edited-index.js';
 import type { CommandContext } from '../context.js';
 import { reportEnding, summarizeItems } from '../ending.js';
 import { describeOutput } from '../index/image-output.js';

@@ -93,6 +93,8 @@ export { serveCatalogs } from './api/serve/serve-catalogs.js';
 export { exportCatalogView, viewCatalog } from './api/view/view-catalog.js';
 export { buildCatalogImage } from './api/images/build-catalog-image.js';
 export { verifyImages } from './api/images/verify-images.js';
+export { addBundlesToImage } from './api/images/add-bundles-to-image.js';
+export { mergeIndexImages } from './api/images/merge-indexes.js';
 export { compareLifecycles } from './api/lifecycle/compare-lifecycles.js';
 export { diffCatalogs, findBreaking } from './api/diff-catalogs.js';
 export { isSameCatalog } from './catalog/diff/diff.js';

@@ -38,6 +38,8 @@ export interface EditCatalogOptions {
 /** Bundles to add to a catalog, in addition to `PlanAddOptions`. */
 export interface AddBundlesOptions
   extends EditCatalogOptions, PlanAddOptions, Pick<CatalogOutput, 'migrateLevel'> {
+  /** Name of the catalog in messages; default: its directory. */
+  name?: string | undefined;
   /** Template of image references for bundles that are not from a registry. */
   imageTemplate?: string | undefined;
 }
@@ -73,7 +75,7 @@ export async function addToCatalog(
   session: Session,
   options: AddBundlesOptions,
 ): Promise<CatalogEdit> {
-  const { dryRun, migrateLevel, imageTemplate, ...add } = options;
+  const { dryRun, migrateLevel, imageTemplate, name, ...add } = options;
   const { migrationLevel } = resolveOutput({ migrateLevel });
   if (imageTemplate !== undefined) parseImageTemplate(imageTemplate);
   const work = async (catalog: EditableCatalog): Promise<CatalogEdit> => {
@@ -90,7 +92,7 @@ export async function addToCatalog(
     }
     return edit;
   };
-  return editing(directory, session, work, { mayBegin: true });
+  return editing(directory, session, work, { mayBegin: true, name });
 }
 
 /**
@@ -147,9 +149,9 @@ async function editing<T>(
   directory: string,
   session: Session,
   work: (catalog: EditableCatalog) => Promise<T>,
-  input: { mayBegin?: boolean } = {},
+  { name, ...input }: { mayBegin?: boolean; name?: string | undefined } = {},
 ): Promise<T> {
-  const catalog = await readEditableCatalog(directory, session);
+  const catalog = await readEditableCatalog(directory, session, name);
   return withOpen(catalog.catalog, () => {
     requireValidInput(catalog, input);
     return work(catalog);

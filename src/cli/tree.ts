@@ -94,6 +94,8 @@ export const commands: CommandTree = {
       doctor: leaf(() => import('./catalog/doctor.js')),
       gate: leaf(() => import('./catalog/gate.js')),
       'add-fragment': leaf(() => import('./catalog/add-fragment.js')),
+      'add-bundle': leaf(() => import('./catalog/add-bundle.js')),
+      merge: leaf(() => import('./catalog/merge.js')),
       'rm-package': leaf(() => import('./catalog/rm-package.js')),
       lifecycle: group('add, check and compare lifecycle blobs of OpenShift', lifecycle, {
         exampleOf: ['inject', 'check'],

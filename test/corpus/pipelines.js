@@ -256,7 +256,7 @@ async function writeFips({ half, out, environment }) {
   }
 }
 
-/** Commands for the operations of index builds; others are not offered. */
+/** Commands for the operations of index builds. */
 const indexCommands = {
   'add-fragments': ({ fragments }, source) => {
     const packages = fragments.flatMap((name) => {
@@ -267,6 +267,38 @@ const indexCommands = {
     return ['add-fragment', ...fragments.map((name) => path.join(source, name)), '--allow-pruning', allowed];
   },
   rm: ({ packages }) => ['rm-package', ...packages],
+  'create-empty': () => ['rm-package', '--all'],
+  'add-bundles': ({
+    bundles,
+    deprecation_list: deprecated,
+    graph_update_mode: mode,
+    distribution_scope: scope,
+  }) => [
+    'add-bundle',
+    ...bundles,
+    ...(mode ? ['--mode', mode] : []),
+    ...(deprecated.length > 0 ? ['--deprecate', deprecated.join(',')] : []),
+    ...(scope === 'prod' ? [] : ['--overwrite-latest']),
+  ],
+  merge: (
+    { deprecation_list: deprecated, labels, target_ocp_version: version, target },
+    _source,
+    schema,
+    index,
+  ) => {
+    const file = path.join(path.dirname(schema), 'labels.json');
+    writeFileSync(file, JSON.stringify(labels));
+    return [
+      'merge',
+      `${index}:${target}`,
+      '--openshift',
+      version,
+      '--labels',
+      file,
+      '--database-only',
+      ...(deprecated.length > 0 ? ['--deprecate', deprecated.join(',')] : []),
+    ];
+  },
   'add-deprecations': (_parameters, _source, schema) => ['deprecate', '--schema', schema],
 };
 
@@ -282,17 +314,17 @@ async function writeIib({ half, out, environment, host }) {
       mkdirSync(target, { recursive: true });
       const parameters = readJson(path.join(source, 'case.json'));
       const command = indexCommands[parameters.op];
-      if (command === undefined) {
-        writeResult('iib', name, target, { error: `${parameters.op}: not offered` });
-        continue;
+      if (parameters.target) {
+        const other = path.join(source, parameters.target);
+        await pushIndex(`${host}/iib/${name}:${parameters.target}`, other, session);
       }
       await pushIndex(`${host}/iib/${name}:from`, path.join(source, 'from_index'), session);
       for (const fragment of parameters.fragments ?? [])
         mkdirSync(path.join(target, fragment), { recursive: true });
       const schema = path.join(target, 'schema.json');
       if (parameters.deprecation_schema) writeFileSync(schema, parameters.deprecation_schema);
-      const [verb, ...args] = command(parameters, source, schema);
       const index = `${host}/iib/${name}`;
+      const [verb, ...args] = command(parameters, source, schema, index);
       const line = ['catalog', verb, `${index}:from`, ...args, '-t', `${index}:to`, '--use-http'];
       const { exit, stderr } = await opmate(line, target, environment);
       if (exit !== 0) writeResult('iib', name, target, { error: stderr });
@@ -321,7 +353,7 @@ async function pushIndex(name, directory, session) {
   await target.close();
 }
 
-/** Writes the catalog of an index image, and the bundles in its hidden database. */
+/** Writes the catalog of an index image, and the bundles in its hidden database that are not deprecated. */
 async function writeIndex(name, target, answer, session) {
   const { files } = await pullImage(name, session, { roots: ['configs', hiddenDatabase] });
   const database = path.join(target, 'index.db');
@@ -331,7 +363,7 @@ async function writeIndex(name, target, answer, session) {
     writeFileSync(place, await entry.read());
   }
   const query =
-    'import sqlite3,sys; print("\\n".join(r[0] for r in sqlite3.connect(sys.argv[1]).execute("select name from operatorbundle")))';
+    'import sqlite3,sys; print("\\n".join(r[0] for r in sqlite3.connect(sys.argv[1]).execute("select name from operatorbundle where name not in (select operatorbundle_name from deprecated)")))';
   const { stdout } = await run('python3', ['-c', query, database]);
   const bundles = stdout.split('\n').filter(Boolean).sort();
   rmSync(database);

@@ -1,4 +1,4 @@
-import { cp, mkdir, readFile, readdir, rename, symlink, writeFile } from 'node:fs/promises';
+import { cp, mkdir, readFile, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
@@ -7,6 +7,7 @@ import { commandFile, projectRoot, type RunningCommand, type Sandbox } from '../
 import { graphText } from '../support/releases.js';
 import { createSelfSigned } from '../support/certificates.js';
 import { pemPair } from '../support/sigstore.js';
+import { makeBuiltIndex, storeImage } from './images.js';
 import { smallBundle } from '../support/small-bundle.js';
 
 /** Where OpenShift releases are; the world has a mirror of it. */
@@ -142,6 +143,28 @@ insecure = true
     await cp(path.join(sandbox.work, 'world/index.db'), path.join(sandbox.work, 'world/bundles.db'));
     await opmate('index', 'build', 'index.db', '-t', 'registry.example.com/demo/index:v1', '-i', 'scratch');
     await opmate('index', 'export', '-i', 'index.db', '-f', 'manifests');
+    for (const [tag, count] of [
+      ['v4.21', 2],
+      ['v4.22', 3],
+    ] as const) {
+      const pinned = await Promise.all(
+        versions.slice(0, count).map(async (version) => {
+          const image = localize(`registry.example.com/demo/bundle:v${version}`);
+          const { stdout } = await sandbox.run(['oci', 'inspect', image, '-o', 'json']);
+          return image.replace(/:v[^:]*$/, `@${(JSON.parse(stdout) as { digest: string }).digest}`);
+        }),
+      );
+      await opmate('registry', 'add', '-d', `built-${tag}.db`, '-b', pinned.join(','));
+      const database = path.join(sandbox.work, `world/built-${tag}.db`);
+      const rendered = await sandbox.run(['render', database]);
+      await storeImage(
+        path.join(sandbox.work, 'built'),
+        tag,
+        await makeBuiltIndex(database, rendered.stdout),
+      );
+      await opmate('oci', 'copy', `oci:../built:${tag}`, `registry.example.com/demo/built-index:${tag}`);
+      await rm(database);
+    }
     const template = await sandbox.run(['template', 'convert', 'basic', 'world/catalog', '-o', 'yaml']);
     await sandbox.write({
       'world/template.yaml': template.stdout,

@@ -38,6 +38,15 @@ export function makeCatalogImage(
   return makeImage({ files: Object.fromEntries(inImage) as typeof files, labels, ...rest });
 }
 
+/** The image of an index as index builds make it: a catalog of package `demo`, and the database that it is rendered from. */
+export async function makeBuiltIndex(database: string, catalog: string): Promise<BuiltImage> {
+  const files = {
+    'configs/demo/catalog.json': catalog,
+    'var/lib/iib/_hidden/do.not.edit.db': await readFile(database),
+  };
+  return makeImage({ files, labels: { [imageLabels.configs]: '/configs' } });
+}
+
 /** The image of one of the real bundles, e.g. `microcks/0.3.0`. */
 export async function makeBundleImage(name: string): Promise<BuiltImage> {
   const files: Record<string, Buffer> = {};

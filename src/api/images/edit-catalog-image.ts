@@ -7,6 +7,7 @@ import {
   type IndexTree,
   addFragment,
   convertToJson,
+  emptyTree,
   readFragment,
   removeDeprecations,
   removePackageDirectory,
@@ -26,13 +27,8 @@ import { extractImage } from '../../oci/image/image.js';
 import { withImage } from '../../source/drivers/image.js';
 import { parseSourceImage } from '../../source/parse-place.js';
 import type { Session } from '../../source/session.js';
-import {
-  type EditCatalogImageOptions,
-  type EditedCatalogImage,
-  editIndexCatalog,
-  listDatabasePackages,
-  removeFromDatabase,
-} from './edited-index.js';
+import { type EditCatalogImageOptions, type EditedCatalogImage, editIndexCatalog } from './edited-index.js';
+import { listDatabasePackages, removeFromDatabase } from './hidden-database.js';
 
 /** Fragments to add to an index image. */
 export interface AddFragmentsOptions extends EditCatalogImageOptions {
@@ -87,16 +83,17 @@ export async function addFragmentsToImage(
 }
 
 /**
- * Removes packages from an index image, with their deprecations. A package that the index lacks is a warning. Throws
- * OpmateError.
+ * Removes packages from an index image, with their deprecations; `all` leaves an empty catalog. A package that the index
+ * lacks is a warning. Throws OpmateError.
  */
 export async function removePackagesFromImage(
   index: string,
-  packages: readonly string[],
+  packages: readonly string[] | 'all',
   session: Session,
   options: EditCatalogImageOptions,
 ): Promise<EditedCatalogImage> {
   return editIndexCatalog(index, session, options, async ({ tree, database }) => {
+    if (packages === 'all') return removeAll(tree, database, session);
     const changes: string[] = [];
     const stored = await removeFromDatabase(database, packages, session);
     for (const name of packages) {
@@ -109,6 +106,14 @@ export async function removePackagesFromImage(
     await requireValidIndex(tree, session);
     return changes;
   });
+}
+
+/** Empties a catalog and its database. */
+async function removeAll(tree: IndexTree, database: string | undefined, session: Session): Promise<string[]> {
+  const names = database === undefined ? [] : await listDatabasePackages(database, session);
+  await removeFromDatabase(database, names, session);
+  await emptyTree(tree);
+  return ['removed all packages'];
 }
 
 /** Replaces the deprecations of a package in an index image by an `olm.deprecations` blob. Throws OpmateError. */

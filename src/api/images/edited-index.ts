@@ -6,6 +6,7 @@ import { type LayerFile, type TarInput, writeLayer } from '../../archive/tar-wri
 import { toOpaqueMarker, toWhiteout } from '../../archive/whiteout.js';
 import { withOpen } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
+import { compareOpenShift, openShiftMilestones, readOpenShiftVersion } from '../../core/openshift-version.js';
 import { statIfPresent } from '../../files/file-status.js';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { makeDirectory } from '../../files/make-directory.js';
@@ -15,9 +16,7 @@ import { type BuiltImage, buildImage, openBases, readWholeConfig } from '../../o
 import { openReference } from '../../oci/image/open.js';
 import { parseSourceImage } from '../../source/parse-place.js';
 import type { Session } from '../../source/session.js';
-import { removePackages } from '../../sqlite/remove/remove.js';
-import { type Database } from '../../sqlite/schema/database.js';
-import { editDatabase } from '../../sqlite/schema/edit.js';
+import { hiddenDatabase } from './hidden-database.js';
 import { type ImageOutput, type StoredImage, checkImageOutput, putImages } from './image-output.js';
 
 /** Options of edits of an index image. */
@@ -33,14 +32,13 @@ export interface EditedCatalogImage {
   changes: string[];
 }
 
-/** Database of packages that index builds keep beside the catalog. (Source: release-engineering/iib.) */
-export const hiddenDatabase = 'var/lib/iib/_hidden/do.not.edit.db';
-
 /** An unpacked index. */
-export interface OpenedIndex {
+export interface UnpackedIndex {
   tree: IndexTree;
   /** File of the hidden database; undefined if the image has none. */
   database: string | undefined;
+  /** Level of blobs that are rendered from the database. */
+  migrationLevel: string;
   directory: string;
 }
 
@@ -49,7 +47,7 @@ export async function editIndexCatalog(
   index: string,
   session: Session,
   { outputs }: EditCatalogImageOptions,
-  work: (opened: OpenedIndex) => Promise<string[]>,
+  work: (opened: UnpackedIndex) => Promise<string[]>,
 ): Promise<EditedCatalogImage> {
   for (const output of outputs) await checkImageOutput(output);
   const { limits, logger, signal } = session;
@@ -67,7 +65,8 @@ export async function editIndexCatalog(
       const tree: IndexTree = { root, name: index, replaced: new Set(), files: new Set() };
       const file = path.join(unpacked, hiddenDatabase);
       const database = (await statIfPresent(file))?.isFile() === true ? file : undefined;
-      const changes = await work({ tree, database, directory });
+      const migrationLevel = getMigrationLevel(base.labels);
+      const changes = await work({ tree, database, migrationLevel, directory });
       const { files, findings } = await listFiles(root, { label: index, limits, signal });
       const [finding] = findings;
       if (finding !== undefined) throw new OpmateError('INVALID', finding.problem, { subject: index });
@@ -80,27 +79,15 @@ export async function editIndexCatalog(
   );
 }
 
-/** Removes packages from the hidden database; returns those that it had. */
-export async function removeFromDatabase(
-  file: string | undefined,
-  names: readonly string[],
-  { signal }: Session,
-): Promise<string[]> {
-  if (file === undefined) return [];
-  return editDatabase(file, { name: hiddenDatabase, signal }, async (database) => {
-    const known = getPackageNames(database);
-    const wanted = names.filter((name) => known.includes(name));
-    if (wanted.length > 0) await removePackages(database, wanted, { signal });
-    return wanted;
-  });
-}
+/** Label of an index with its OpenShift version. (Source: release-engineering/iib.) */
+const versionLabel = 'com.redhat.index.delivery.version';
 
-export async function listDatabasePackages(file: string, { signal }: Session): Promise<string[]> {
-  return editDatabase(file, { name: hiddenDatabase, signal }, getPackageNames);
+/** Returns the level of blobs of an index: of old versions, bundles keep their objects. */
+function getMigrationLevel(labels: Readonly<Record<string, string>>): string {
+  const version = readOpenShiftVersion(labels[versionLabel] ?? '');
+  const isOld = version !== undefined && compareOpenShift(version, openShiftMilestones.csvMetadata) < 0;
+  return isOld ? 'none' : 'bundle-object-to-csv-metadata';
 }
-
-const getPackageNames = (database: Database): string[] =>
-  database.all<{ name: string }>('SELECT name FROM package').map(({ name }) => name);
 
 /** Writes the cache of `opm serve` if an image has one. */
 async function writeCache(

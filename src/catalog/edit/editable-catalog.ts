@@ -49,17 +49,19 @@ export interface EditableCatalog {
 
 /**
  * Reads a catalog directory, respecting `.indexignore`, after rolling back a killed edit. Throws OpmateError:
- * NOT_FOUND if missing, UNSUPPORTED for anything but a directory, and with file and line for an invalid blob.
+ * NOT_FOUND if missing, UNSUPPORTED for anything but a directory, and with file and line for an invalid blob. `name` is that of the catalog in
+ * messages.
  */
 export async function readEditableCatalog(
   directory: string,
   options: MetasOptions & LinkOptions = {},
+  name = directory,
 ): Promise<EditableCatalog> {
   const root = await readRoot(directory);
   await recoverDirectory(root);
-  return keepOpen(new DirectoryCatalog(root, directory, options), async (catalog) => {
-    const files = await readFiles(catalog, directory, options);
-    return { name: directory, root, files, facts: joinFacts(files.map((file) => file.facts)), catalog };
+  return keepOpen(new DirectoryCatalog(root, name, options), async (catalog) => {
+    const files = await readFiles(catalog, name, options);
+    return { name, root, files, facts: joinFacts(files.map((file) => file.facts)), catalog };
   });
 }
 

@@ -1,8 +1,8 @@
-import { cp, rm } from 'node:fs/promises';
+import { type FileHandle, cp, open, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { DiagnosticsError } from '../../core/diagnostics-error.js';
 import { createFault, createWarning } from '../../core/diagnostic.js';
-import { type CancelOptions } from '../../core/concurrency.js';
+import { type CancelOptions, withOpen } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
 import { groupBy } from '../../core/groups.js';
@@ -15,6 +15,7 @@ import { validateCatalog } from '../../graph/validate.js';
 import { type CatalogDiagnostic, formatCatalogMessage } from '../../model/catalog-diagnostic.js';
 import type { CatalogFacts } from '../../model/facts.js';
 import { DirectoryCatalog } from '../catalog.js';
+import { checkPackagePath } from '../directory-writer.js';
 import { readDocuments } from '../documents.js';
 import { openFile } from '../file-access.js';
 import { collectFacts } from '../facts.js';
@@ -100,6 +101,31 @@ export async function removePackageDirectory(tree: IndexTree, packageName: strin
   const hasContent = await removeDirectory(tree, packageName);
   const hasDeprecations = await removeDeprecations(tree, packageName);
   return hasContent || hasDeprecations;
+}
+
+/** Removes everything. */
+export async function emptyTree(tree: IndexTree): Promise<void> {
+  for (const entry of await listDirectory(tree.root)) {
+    if (entry.isDirectory()) await removeDirectory(tree, entry.name);
+    else {
+      await rm(path.join(tree.root, entry.name));
+      tree.files.add(entry.name);
+    }
+  }
+}
+
+/** Replaces the directory of a package by a file `catalog.json`, which `write` fills. */
+export async function replacePackage(
+  tree: IndexTree,
+  packageName: string,
+  write: (file: FileHandle) => Promise<void>,
+): Promise<void> {
+  checkPackagePath(packageName);
+  await removeDirectory(tree, packageName);
+  const directory = path.join(tree.root, packageName);
+  await makeDirectory(directory);
+  tree.replaced.add(packageName);
+  await withOpen(open(path.join(directory, 'catalog.json'), 'wx', 0o666), write);
 }
 
 /** Removes the deprecations of a package. Returns false if it has none. */

@@ -339,6 +339,7 @@ function checkCombinations(
   const isGiven = (name: string): boolean => {
     const [key = '', wanted] = name.split('=');
     const value = args[key] ?? values[key];
+    if (name in args && Array.isArray(value) && value.length === 0) return false;
     if (wanted !== undefined) return value === wanted;
     return value !== undefined && value !== (flags[key]?.default ?? false);
   };

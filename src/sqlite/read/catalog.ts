@@ -91,8 +91,13 @@ export class SqliteCatalog implements Catalog {
     this.#state = readState(database);
   }
 
-  async *metas(options: MetasOptions = {}): AsyncGenerator<Meta, void, undefined> {
-    const { logger, signal, onFault } = options;
+  async *metas(
+    options: MetasOptions & {
+      /** Only these packages. */
+      packages?: ReadonlySet<string> | undefined;
+    } = {},
+  ): AsyncGenerator<Meta, void, undefined> {
+    const { logger, signal, onFault, packages: wanted } = options;
     const task = `read ${this.name}`;
     const lost = this.#queries.findLostBundle();
     if (lost !== undefined) {
@@ -100,7 +105,7 @@ export class SqliteCatalog implements Catalog {
       this.#report(this.#fault('INVALID', names), onFault);
     }
     const tree: ErrorTree = { message: 'invalid index', children: [] };
-    const packages = [...this.#packages().values()];
+    const packages = [...this.#packages().values()].filter(({ name }) => wanted?.has(name) !== false);
     for (const [current, stored] of packages.entries()) {
       logger?.progress({ task, state: 'update', current, total: packages.length, unit: 'items' });
       try {

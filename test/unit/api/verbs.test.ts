@@ -27,6 +27,8 @@ const verbs: Readonly<Record<string, readonly string[]>> = {
   'catalog doctor': ['diagnoseCatalog'],
   'catalog publish': ['publishCatalog'],
   'catalog add-fragment': ['addFragmentsToImage'],
+  'catalog add-bundle': ['addBundlesToImage'],
+  'catalog merge': ['mergeIndexImages'],
   'catalog rm-package': ['removePackagesFromImage'],
   'catalog lifecycle inject': ['injectLifecycles'],
   'catalog lifecycle check': ['diagnoseCatalog'],

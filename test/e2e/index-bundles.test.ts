@@ -1,0 +1,221 @@
+import { rm } from 'node:fs/promises';
+import path from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { makeBuiltIndex, makeCatalogImage, storeImage } from './images.js';
+import { smallBundle } from '../support/small-bundle.js';
+import { useSandbox } from '../support/command-line.js';
+
+/** Operations of index builds on images with a catalog and the database that it is rendered from. */
+const sandbox = useSandbox();
+const versions = ['1.0.0', '1.1.0', '1.2.0'];
+const images: string[] = [];
+let host = '';
+
+/** Runs a command that must succeed. */
+async function succeed(...args: string[]): Promise<{ stdout: string; stderr: string }> {
+  const { code, stdout, stderr } = await sandbox.run(args);
+  expect(code, stderr).toBe(0);
+  return { stdout, stderr };
+}
+
+const fragment = [
+  { schema: 'olm.package', name: 'other', defaultChannel: 'stable' },
+  { schema: 'olm.channel', package: 'other', name: 'stable', entries: [{ name: 'other.v1.0.0' }] },
+  {
+    schema: 'olm.bundle',
+    package: 'other',
+    name: 'other.v1.0.0',
+    image: 'registry.example.com/other:v1',
+    properties: [{ type: 'olm.package', value: { packageName: 'other', version: '1.0.0' } }],
+  },
+];
+
+beforeAll(async () => {
+  const server = sandbox.start(['oci', 'serve', 'registry', '--port', '0'], { timeoutMs: 600_000 });
+  host = new URL(await server.firstLine()).host;
+  await sandbox.write({ '../registries.conf': `[[registry]]\nlocation = "${host}"\ninsecure = true\n` });
+  for (const [at, version] of versions.entries()) {
+    const replaces = at === 0 ? undefined : `demo.v${versions[at - 1]}`;
+    const files = demoBundle(version, replaces);
+    for (const [name, text] of Object.entries(files))
+      await sandbox.write({ [`bundle-${version}/${name}`]: text });
+    const { stdout } = await succeed('bundle', 'push', `bundle-${version}`, `${host}/demo:v${version}`);
+    images.push(stdout.trim());
+  }
+  for (const [tag, count] of [
+    ['one', 1],
+    ['two', 2],
+    ['three', 3],
+  ] as const) {
+    const database = path.join(sandbox.work, `${tag}.db`);
+    await succeed('registry', 'add', '-d', database, '-b', images.slice(0, count).join(','));
+    const { stdout } = await succeed('render', database);
+    await storeImage(path.join(sandbox.work, 'built'), tag, await makeBuiltIndex(database, stdout));
+    await rm(database);
+  }
+});
+
+function demoBundle(version: string, replaces: string | undefined): Record<string, string> {
+  const files = smallBundle({ packageName: 'demo', version, ...(replaces !== undefined && { replaces }) });
+  const { annotations } = JSON.parse(files['metadata/annotations.yaml'] ?? '') as { annotations: object };
+  const prefix = 'operators.operatorframework.io.bundle';
+  const places = {
+    [`${prefix}.mediatype.v1`]: 'registry+v1',
+    [`${prefix}.manifests.v1`]: 'manifests/',
+    [`${prefix}.metadata.v1`]: 'metadata/',
+  };
+  const text = JSON.stringify({ annotations: { ...annotations, ...places } });
+  return { ...files, 'metadata/annotations.yaml': text };
+}
+
+const listBundles = async (tag: string): Promise<string[]> => {
+  const { stdout } = await succeed('list', 'bundles', `oci:built:${tag}`);
+  return stdout
+    .split('\n')
+    .slice(1)
+    .flatMap((line) => line.match(/\S+\.v\S+/)?.[0] ?? []);
+};
+
+describe('opmate catalog add-bundle', () => {
+  it('adds to the database and renders the package again; leaves out what the index has', async () => {
+    const args = [
+      'catalog',
+      'add-bundle',
+      'oci:built:one',
+      ...images.slice(0, 2),
+      '--save',
+      'oci:built:added',
+    ];
+    const { stdout, stderr } = await succeed(...args);
+    expect(stdout).toMatch(/^oci:.*built@sha256:/);
+    expect(stderr).toContain('added bundle demo.v1.1.0');
+    expect(stderr).not.toContain('added bundle demo.v1.0.0');
+    expect(await listBundles('added')).toEqual(['demo.v1.0.0', 'demo.v1.1.0']);
+    const again = await sandbox.run(args);
+    expect(again.stdout).toBe(stdout);
+  });
+
+  it('resolves tags to digests, as an index records them', async () => {
+    const bundle = `${host}/demo:v1.1.0`;
+    const args = ['catalog', 'add-bundle', 'oci:built:one', bundle, '--save', 'oci:built:tagged'];
+    await succeed(...args);
+    const { stdout } = await sandbox.run(['render', 'oci:built:tagged']);
+    expect(stdout).toContain(`"image": "${images[1]}"`);
+  });
+
+  it('deprecates bundles, and removes what they replace', async () => {
+    const [, second = ''] = images;
+    const args = [
+      'catalog',
+      'add-bundle',
+      'oci:built:three',
+      '--deprecate',
+      second,
+      '--save',
+      'oci:built:short',
+    ];
+    await succeed(...args);
+    expect(await listBundles('short')).toEqual(['demo.v1.2.0']);
+  });
+
+  it('adds to the files of a catalog without a database', async () => {
+    const { stdout } = await sandbox.run(['render', 'oci:built:one']);
+    const image = await makeCatalogImage({ 'demo/catalog.json': stdout });
+    await storeImage(path.join(sandbox.work, 'built'), 'files', image);
+    const args = [
+      'catalog',
+      'add-bundle',
+      'oci:built:files',
+      images[1] ?? '',
+      '--save',
+      'oci:built:files-added',
+    ];
+    await succeed(...args);
+    expect(await listBundles('files-added')).toEqual(['demo.v1.0.0', 'demo.v1.1.0']);
+    const refused = await sandbox.run([...args.slice(0, 3), '--deprecate', 'x', '--save', 'oci:built:none']);
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toContain('has no database of bundles');
+  });
+
+  it('refuses bundles that are not in a registry, and bundles that do not exist', async () => {
+    for (const [bundle, message] of [
+      ['oci:built:one', 'is not an image of a registry'],
+      [`${host}/demo:none`, 'not found'],
+    ] as const) {
+      const args = ['catalog', 'add-bundle', 'oci:built:one', bundle, '--save', 'oci:built:refused'];
+      const { code, stderr } = await sandbox.run(args);
+      expect(code).not.toBe(0);
+      expect(stderr).toContain(message);
+    }
+    expect(await sandbox.run(['list', 'packages', 'oci:built:refused'])).toMatchObject({ code: 1 });
+  });
+});
+
+describe('opmate catalog merge', () => {
+  const merge = (...more: string[]) =>
+    sandbox.run(['catalog', 'merge', 'oci:built:one', 'oci:built:three', '--openshift', '4.22', ...more]);
+
+  it('adds what the other index has, and drops what the label excludes from the version', async () => {
+    const labels = {
+      [images[0] as string]: 'v4.12',
+      [images[1] as string]: 'v4.12',
+      [images[2] as string]: 'v4.12',
+    };
+    await sandbox.write({
+      'labels.json': labels,
+      'older.json': { ...labels, [images[1] as string]: '=v4.21' },
+    });
+    const { code, stderr } = await merge('--labels', 'labels.json', '--save', 'oci:built:merged');
+    expect({ code, stderr }).toMatchObject({ code: 0 });
+    expect(await listBundles('merged')).toEqual(['demo.v1.0.0', 'demo.v1.1.0', 'demo.v1.2.0']);
+    const older = await merge('--labels', 'older.json', '--save', 'oci:built:older');
+    expect(older.stderr).toContain('not for OpenShift 4.22');
+    expect(await listBundles('older')).toEqual(['demo.v1.2.0']);
+  });
+
+  it('keeps packages of fragments, or names those that it drops', async () => {
+    const text = fragment.map((blob) => JSON.stringify(blob)).join('\n');
+    await sandbox.write({ 'fragment/other/catalog.json': text });
+    const from = 'oci:built:with-fragment';
+    await succeed('catalog', 'add-fragment', 'oci:built:one', 'fragment', '--save', from);
+    const args = [
+      'catalog',
+      'merge',
+      from,
+      'oci:built:two',
+      '--openshift',
+      '4.22',
+      '--allow-missing',
+      '--save',
+    ];
+    await succeed(...args, 'oci:built:kept');
+    expect(await listBundles('kept')).toEqual(['demo.v1.0.0', 'demo.v1.1.0', 'other.v1.0.0']);
+    const dropped = await sandbox.run([...args, 'oci:built:dropped', '--database-only']);
+    expect(dropped).toMatchObject({ code: 0 });
+    expect(dropped.stderr).toContain('packages of fragments are not kept: "other"');
+    expect(await listBundles('dropped')).toEqual(['demo.v1.0.0', 'demo.v1.1.0']);
+  });
+});
+
+describe('opmate catalog rm-package --all', () => {
+  it('leaves an empty catalog and an empty database', async () => {
+    const args = ['catalog', 'rm-package', 'oci:built:two', '--all', '--save', 'oci:built:empty'];
+    await succeed(...args);
+    expect(await sandbox.run(['render', 'oci:built:empty'])).toMatchObject({ code: 0, stdout: '' });
+    const added = [
+      'catalog',
+      'add-bundle',
+      'oci:built:empty',
+      images[0] ?? '',
+      '--save',
+      'oci:built:refilled',
+    ];
+    await succeed(...added);
+    expect(await listBundles('refilled')).toEqual(['demo.v1.0.0']);
+    expect(
+      await sandbox.run(['catalog', 'rm-package', 'oci:built:two', '--save', 'oci:built:x']),
+    ).toMatchObject({
+      code: 2,
+    });
+  });
+});

@@ -76,9 +76,10 @@ function requirePrivate(name) {
   if ((stats.mode & 0o022) !== 0) throw new Error('writable by other users');
 }
 
-// Links named opm, and others, choose the commands by the name that was called.
-process.argv[1] = process.argv0;
-if (path.basename(process.argv0) === 'grpc_health_probe') process.argv.splice(2, 0, 'probe');
+// Links named opm, and others, choose the commands by the name that was called; the file as built is named for its platform.
+const called = path.basename(process.argv0).replace(/\.exe$/i, '');
+process.argv[1] = called.startsWith('opmate-') ? 'opmate' : called;
+if (called === 'grpc_health_probe') process.argv.splice(2, 0, 'probe');
 const module_ = { exports: {} };
 runProgram(module_.exports, load, module_, process.execPath, path.dirname(process.execPath));
 void module_.exports.main();

@@ -4,7 +4,12 @@ import path from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { afterAll, describe, expect, it } from 'vitest';
 import { type ApiServer, type KubeObject, hasKubectl, startApiServer } from '../support/api-server.js';
-import { type CommandResult, type RunningCommand, commandFile, useSandbox } from '../support/command-line.js';
+import {
+  type CommandResult,
+  type RunningCommand,
+  commandWords,
+  useSandbox,
+} from '../support/command-line.js';
 
 /** Whether there is a program that gives others a terminal. */
 const hasScript = spawnSync('script', ['--version']).status === 0;
@@ -190,7 +195,7 @@ describe
       await write('1');
       const answer = async (text: string): Promise<string> => {
         const args = ['bundle', 'deployment', 'apply', '-f', file, ...cluster];
-        const command = [process.execPath, commandFile, ...args].map((arg) => `'${arg}'`).join(' ');
+        const command = [...commandWords, ...args].map((arg) => `'${arg}'`).join(' ');
         const child = spawn('script', ['-qec', command, '/dev/null'], {
           cwd: sandbox.work,
           env: {

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { commandFile, useSandbox } from '../support/command-line.js';
+import { commandWords, useSandbox } from '../support/command-line.js';
 import { bytesOf, descriptorOf } from '../support/images.js';
 import { mediaTypes } from '../../src/oci/image/types.js';
 
@@ -56,7 +56,7 @@ afterAll(() => server.close());
 
 /** Runs opmate on a terminal of 100 columns, where every frame asks for the next part; returns all that it shows. */
 function runOnTerminal(args: readonly string[], env: Record<string, string> = {}): Promise<string> {
-  const words = [process.execPath, commandFile, ...args].map((word) => `'${word}'`);
+  const words = [...commandWords, ...args].map((word) => `'${word}'`);
   const child = spawn('script', ['-qec', `stty cols 100 rows 30; ${words.join(' ')}`, '/dev/null'], {
     cwd: sandbox.work,
     env: { PATH: process.env['PATH'], ...sandbox.environment(), TERM: 'xterm', ...env },

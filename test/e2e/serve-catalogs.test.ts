@@ -5,7 +5,7 @@ import { type Socket, connect } from 'node:net';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type RunningCommand, projectRoot, useSandbox } from '../support/command-line.js';
+import { type RunningCommand, isExecutable, projectRoot, useSandbox } from '../support/command-line.js';
 import { type DockerRegistry, hasDockerRegistry, startDockerRegistry } from '../support/docker-registry.js';
 import { registryClient } from '../support/registry-client.js';
 import { computeDigest, parseDigest } from '../../src/core/digest.js';
@@ -612,7 +612,8 @@ spec:
   });
 });
 
-describe('opmate serve --catalogs, killed during a swap', () => {
+// Only Node.js loads a module of NODE_OPTIONS.
+describe.skipIf(isExecutable)('opmate serve --catalogs, killed during a swap', () => {
   const preload = pathToFileURL(path.join(projectRoot, 'test/support/kill-at.js')).href;
 
   async function swapKilledAt(at: number | undefined, name: string): Promise<string[]> {

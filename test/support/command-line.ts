@@ -12,8 +12,12 @@ import type { CommandContext } from '../../src/cli/context.js';
 export const projectRoot = fileURLToPath(new URL('../..', import.meta.url));
 /** A single executable that takes the place of the installed command: `OPMATE_EXECUTABLE`. */
 const executable = process.env['OPMATE_EXECUTABLE'];
+export const isExecutable = executable !== undefined;
 /** The file that `opmate` is linked to when installed. */
 export const commandFile = executable ?? path.join(projectRoot, 'bin', 'opmate.cjs');
+/** The words that begin a command line of `opmate`. */
+export const commandWords: readonly [string, ...string[]] =
+  executable === undefined ? [process.execPath, commandFile] : [executable];
 export const bundlesDirectory = path.join(projectRoot, 'fixtures', 'bundles');
 
 export interface RunOptions {

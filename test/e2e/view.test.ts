@@ -8,7 +8,7 @@ import { type Browser, type Page, chromium } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { serveOperatorSet } from '../support/operator-set.js';
 import { startFaultRegistry } from '../support/fault-registry.js';
-import { type RunningCommand, useSandbox } from '../support/command-line.js';
+import { type RunningCommand, projectRoot, useSandbox } from '../support/command-line.js';
 import type { ExportedPage } from '../../src/view/responses.js';
 import { handleExportedRequest } from '../../src/view/exported-requests.js';
 
@@ -115,6 +115,19 @@ function rankOf(severity: string): number {
 
 function text(blobs: readonly object[]): string {
   return blobs.map((blob) => `${JSON.stringify(blob, null, 2)}\n`).join('');
+}
+
+/** A package with a channel where each version replaces the one before. */
+function chainOf(name: string, versions: readonly string[]): object[] {
+  const entries = versions.map((version, at) => ({
+    name: `${name}.v${version}`,
+    ...(at > 0 && { replaces: `${name}.v${versions[at - 1]}` }),
+  }));
+  return [
+    { schema: 'olm.package', name, defaultChannel: 'stable' },
+    { schema: 'olm.channel', package: name, name: 'stable', entries },
+    ...versions.map((version) => bundle(name, version)),
+  ];
 }
 
 async function view(...args: string[]): Promise<{ url: string; command: RunningCommand }> {
@@ -847,7 +860,7 @@ withBrowser('the page', () => {
       })()`),
     ).toBe(true);
     await page.mouse.move(box.x + 20, box.y + 200);
-    const size = page.getByRole('button', { name: 'Normal size' });
+    const size = page.getByTitle('Normal size');
     const fitted = await size.textContent();
     await page.mouse.wheel(0, -100);
     await page.keyboard.down('Control');
@@ -929,8 +942,11 @@ withBrowser('the page', () => {
     );
     const [errors = 0, warnings = 0, notices = 0] = amounts;
     // The bar counts what the page names first.
-    const inBar = await page.locator('.bar .number').allInnerTexts();
-    expect(inBar.map((text) => Number.parseInt(text, 10))).toEqual([errors, warnings].filter((n) => n > 0));
+    const inBar = async () => {
+      const texts = await page.locator('.bar .number').allInnerTexts();
+      return texts.map((text) => Number.parseInt(text, 10));
+    };
+    await expect.poll(inBar).toEqual([errors, warnings].filter((n) => n > 0));
     expect(await page.locator('.banner').innerText()).toContain(`Invalid catalog: ${errors} error`);
     const sums = await page.locator('.heading .sums').innerText();
     expect(sums.match(/\d+ (error|warning|notice)/g)).toEqual(
@@ -1296,19 +1312,8 @@ withBrowser('the page', () => {
   });
 
   it('keeps only visible rows of a long channel in the document', async () => {
-    const names = Array.from({ length: 3000 }, (_, at) => `long.v1.${at}.0`);
-    await sandbox.write({
-      'long/catalog.json': text([
-        { schema: 'olm.package', name: 'long', defaultChannel: 'stable' },
-        {
-          schema: 'olm.channel',
-          package: 'long',
-          name: 'stable',
-          entries: names.map((name, at) => (at === 0 ? { name } : { name, replaces: names[at - 1] })),
-        },
-        ...names.map((_, at) => bundle('long', `1.${at}.0`)),
-      ]),
-    });
+    const versions = Array.from({ length: 3000 }, (_, at) => `1.${at}.0`);
+    await sandbox.write({ 'long/catalog.json': text(chainOf('long', versions)) });
     const { url } = await view('long');
     const page = await open(url, '#/package/long/stable/long.v1.1500.0');
     await page.locator('.canvas a[aria-current]').waitFor();
@@ -1320,6 +1325,116 @@ withBrowser('the page', () => {
       .toBe('#/package/long/stable/long.v1.0.0');
     await page.getByRole('button', { name: 'Fit the whole channel' }).click();
     await expect.poll(() => page.locator('.canvas li').count()).toBeGreaterThan(120);
+  });
+
+  it('groups minor versions of a channel above 100 bundles, expanded by keyboard', async () => {
+    const versions = Array.from({ length: 120 }, (_, at) => `4.${Math.floor(at / 30)}.${at % 30}`);
+    await sandbox.write({ 'grouped/catalog.json': text(chainOf('many', versions)) });
+    const { url } = await view('grouped');
+    const page = await open(url, '#/package/many');
+    const groups = page.locator('.canvas button');
+    await groups.first().waitFor();
+    expect(await page.locator('.canvas li').count()).toBe(4);
+    expect(await groups.first().textContent()).toContain('30 bundles: 4.3.29 to 4.3.0');
+    await groups.first().focus();
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('ArrowRight');
+    await expect.poll(() => groups.nth(1).getAttribute('aria-expanded')).toBe('true');
+    await page.keyboard.press('ArrowRight');
+    const focused = 'document.activeElement.getAttribute("href")';
+    await expect.poll(() => page.evaluate(focused)).toBe('#/package/many/stable/many.v4.2.29');
+    await page.keyboard.press('ArrowUp');
+    await page.keyboard.press('ArrowLeft');
+    await expect.poll(() => page.locator('.canvas li').count()).toBe(4);
+    // A bundle that a link leads to is shown.
+    await page.goto(`${url}#/package/many/stable/many.v4.0.3`);
+    await page.locator('.canvas a[aria-current]').waitFor();
+    expect(await groups.last().getAttribute('aria-expanded')).toBe('true');
+    await page.getByRole('button', { name: 'Group minor versions' }).click();
+    await groups.first().waitFor({ state: 'detached' });
+    expect(await page.locator('.canvas a').count()).toBeGreaterThan(30);
+  });
+
+  it('lists the keys on ?, but not in the search field', async () => {
+    const { url } = await view('catalog');
+    const page = await open(url, '#/package/widget');
+    await page.locator('.panel').waitFor();
+    const keys = page.getByRole('dialog', { name: 'Keyboard shortcuts' });
+    await page.getByRole('searchbox').focus();
+    await page.keyboard.press('?');
+    expect(await keys.isVisible()).toBe(false);
+    await page.goto(`${url}#/package/widget`);
+    await page.locator('.canvas a').first().focus();
+    await page.keyboard.press('?');
+    await keys.waitFor();
+    await page.keyboard.press('Escape');
+    await keys.waitFor({ state: 'hidden' });
+    await page.getByRole('button', { name: 'Keyboard shortcuts' }).click();
+    await keys.waitFor();
+  });
+
+  it('prints every row of a channel in light colors, and no controls', async () => {
+    const versions = Array.from({ length: 400 }, (_, at) => `1.${at}.0`);
+    await sandbox.write({ 'printed/catalog.json': text(chainOf('many', versions)) });
+    const { url } = await view('printed');
+    const page = await open(url, '#/package/many');
+    await page.locator('.canvas a').first().waitFor();
+    expect(await page.locator('.canvas li').count()).toBeLessThan(400);
+    await page.evaluate("dispatchEvent(new Event('beforeprint'))");
+    await page.emulateMedia({ media: 'print', colorScheme: 'dark' });
+    await expect.poll(() => page.locator('.canvas li').count()).toBe(400);
+    expect(await page.getByRole('searchbox').isVisible()).toBe(false);
+    expect(await page.getByRole('button', { name: 'Larger' }).isVisible()).toBe(false);
+    expect(await page.locator('.scroller').evaluate((box) => box.scrollHeight - box.clientHeight)).toBe(0);
+    expect(await page.evaluate('getComputedStyle(document.documentElement).colorScheme')).toBe('light');
+    await page.emulateMedia({ media: 'screen' });
+    await page.evaluate("dispatchEvent(new Event('afterprint'))");
+    await expect.poll(() => page.locator('.canvas li').count()).toBeLessThan(400);
+  });
+
+  it.each([
+    ['light', 390],
+    ['dark', 1920],
+  ] as const)('has no violations of axe-core: %s, %d px', async (colorScheme, width) => {
+    const { url } = await view('broken', '--compare', 'older');
+    const page = await open(url, '', width);
+    await page.emulateMedia({ colorScheme });
+    const axe = await readFile(path.join(projectRoot, 'node_modules/axe-core/axe.min.js'), 'utf8');
+    const problems: string[] = [];
+    const check = async (place: string, shown = page): Promise<void> => {
+      await shown.evaluate(axe);
+      const { violations } = await shown.evaluate<{
+        violations: { id: string; nodes: { html: string }[] }[];
+      }>('axe.run()');
+      problems.push(...violations.map(({ id, nodes }) => `${place}: ${id}: ${nodes[0]?.html}`));
+    };
+    const places = [
+      '',
+      '?q=widget',
+      'package/widget',
+      'package/gadget/two-heads',
+      'problems',
+      'images/widget',
+    ];
+    for (const place of [...places, 'compare', 'compare/widget', 'nowhere']) {
+      await page.goto(`${url}#/${place}`);
+      await page.locator('h1').waitFor();
+      if (place.startsWith('package')) await page.locator('.graph').waitFor();
+      await check(place);
+    }
+    await page.goto(`${url}#/package/widget`);
+    await page.locator('.panel').waitFor();
+    await page.getByText('Legend').click();
+    await check('legend');
+    await page.keyboard.press('?');
+    await check('keys');
+    const edit = new URL((await view('catalog', '--edit')).url);
+    const selection = await open(`${edit.origin}/`, `${edit.search}${edit.hash}`, width);
+    await selection.emulateMedia({ colorScheme });
+    await selection.getByRole('button', { name: 'Add widget' }).click();
+    await selection.getByText('Size', { exact: true }).waitFor();
+    await check('edit', selection);
+    expect(problems).toEqual([]);
   });
 
   it('made no external requests and logged no errors in any test', () => {

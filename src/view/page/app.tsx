@@ -4,6 +4,7 @@ import { useResponse, useStatePoll } from './requests.js';
 import { ClusterView } from './cluster-view.js';
 import { CompareView } from './compare-view.js';
 import { EditView } from './edit/edit-view.js';
+import { KeyboardHelp } from './keyboard-help.js';
 import { PackageView } from './package/package-view.js';
 import { PackagesView } from './packages-view.js';
 import { ImagesView } from './images-view.js';
@@ -150,6 +151,7 @@ function Bar({ catalog }: { catalog: CatalogOverview | undefined }) {
         )}
       </nav>
       <Search />
+      <KeyboardHelp />
       <ThemeSwitch />
     </header>
   );

@@ -35,6 +35,7 @@ export function Result(props: {
   };
   return (
     <>
+      <h2 class="unseen">Selected content</h2>
       <p>
         <button type="button" disabled={!canWrite} onClick={() => void write()}>
           {plan.fileDigest !== '' ? `Overwrite ${file}` : `Write ${file}`}

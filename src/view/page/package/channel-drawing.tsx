@@ -6,7 +6,8 @@ import type {
   UpgradePath,
   SkipBracket,
 } from '../../responses.js';
-import { NodeSign } from './marks.js';
+import { GroupSign, NodeSign } from './marks.js';
+import type { ShownLayout } from './minor-groups.js';
 
 /** Height of a row at normal size, in pixels. */
 export const rowHeight = 30;
@@ -77,7 +78,7 @@ function nodeSize(row: number): number {
 
 /** Lines and signs beside the rows from `first` to before `last`. */
 export function Drawing(props: {
-  channel: ChannelLayout;
+  channel: ShownLayout;
   geometry: Geometry;
   first: number;
   last: number;
@@ -119,14 +120,19 @@ export function Drawing(props: {
             d={toEdgePath(edge, rows, geometry)}
           />
         ))}
-      <PathDrawing path={path} rows={rows} geometry={geometry} />
+      <PathDrawing path={path} channel={channel} geometry={geometry} />
       {rows.slice(first, last).map((graph, index) => {
         const [x, y] = [geometry.x(graph.lane), geometry.y(first + index)];
+        if (graph.group?.isExpanded === true) return null;
         const isDangling = graph.replaces !== '' && graph.older === undefined;
         return (
           <g key={graph.name}>
             {isDangling && <path class="dangling" d={`M${x} ${y}V${y + row * 0.62}`} />}
-            <NodeSign marks={graph.marks} x={x} y={y} size={size} />
+            {graph.group === undefined ? (
+              <NodeSign marks={graph.marks} x={x} y={y} size={size} />
+            ) : (
+              <GroupSign x={x} y={y} size={size} />
+            )}
             {first + index === selected && <circle class="chosen" cx={x} cy={y} r={size + 6} />}
           </g>
         );
@@ -136,24 +142,18 @@ export function Drawing(props: {
 }
 
 /** Curves along the steps of an upgrade path. */
-function PathDrawing(props: {
-  path: UpgradePath | undefined;
-  rows: readonly GraphRow[];
-  geometry: Geometry;
-}) {
+function PathDrawing(props: { path: UpgradePath | undefined; channel: ShownLayout; geometry: Geometry }) {
   const {
     path,
-    rows,
+    channel: { rows, places },
     geometry: { x, y, row },
   } = props;
   const steps = path?.steps ?? [];
-  if (steps.length === 0) return null;
-  const places = new Map(rows.map(({ name }, index) => [name, index]));
   return (
     <>
       {steps.map(({ from, to }) => {
         const [start, end] = [places.get(from), places.get(to)];
-        if (start === undefined || end === undefined) return null;
+        if (start === undefined || end === undefined || start === end) return null;
         const [x1, x2] = [x(rows[start]?.lane ?? 0), x(rows[end]?.lane ?? 0)];
         const out = Math.max(2, Math.min(x1, x2) - Math.min(40, 6 + Math.abs(start - end) * row * 0.15));
         return (
@@ -170,14 +170,15 @@ function PathDrawing(props: {
 
 /** Returns the brackets, including a hidden one of the selected bundle. */
 function withSelected(
-  { rows, brackets, bracketColumns }: ChannelLayout,
+  { places, brackets, bracketColumns }: ShownLayout,
   selected: number,
   place: BundlePlace | undefined,
 ): SkipBracket[] {
   if (selected < 0 || place === undefined || brackets.some(({ from }) => from === selected))
     return [...brackets];
-  const skips = new Set(place.skips);
-  const to = rows.flatMap(({ name }, index) => (skips.has(name) && index !== selected ? [index] : []));
+  const skipped = new Set(place.skips.flatMap((name) => places.get(name) ?? []));
+  skipped.delete(selected);
+  const to = [...skipped].sort((a, b) => a - b);
   return to.length === 0 ? [...brackets] : [...brackets, { from: selected, to, column: bracketColumns }];
 }
 

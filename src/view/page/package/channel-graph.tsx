@@ -1,7 +1,8 @@
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { BundlePlace, ChannelLayout, GraphRow, UpgradePath } from '../../responses.js';
 import { RowMarks } from './marks.js';
-import { Badge } from '../parts.js';
+import { type MinorGroup, findGroup, groupMinors, maxUngroupedRows, showAll } from './minor-groups.js';
+import { Badge, formatCount } from '../parts.js';
 import { type PackageRoute, getUrl } from '../route.js';
 import { Drawing, Leaders, getGeometry, rowHeight } from './channel-drawing.js';
 import { useDrag } from './drag.js';
@@ -30,8 +31,25 @@ export function ChannelGraphView(props: {
   place: BundlePlace | undefined;
   path: UpgradePath | undefined;
 }) {
-  const { channel, route, selected, place, path } = props;
+  const { channel: whole, route, selected, place, path } = props;
+  const canGroup = whole.rows.length > maxUngroupedRows;
+  const [isGrouped, setGrouped] = useState(true);
+  const [expanded, setExpanded] = useState<ReadonlySet<string>>(new Set());
+  const channel = useMemo(
+    () => (canGroup && isGrouped ? groupMinors(whole, expanded) : showAll(whole)),
+    [whole, canGroup, isGrouped, expanded],
+  );
   const { rows } = channel;
+  const toggle = ({ key }: MinorGroup): void => {
+    const next = new Set(expanded);
+    if (!next.delete(key)) next.add(key);
+    setExpanded(next);
+  };
+  // A bundle that the user selects is shown, until its group is collapsed again.
+  useLayoutEffect(() => {
+    const key = findGroup(whole, route.bundle);
+    if (key !== undefined) setExpanded((keys) => new Set([...keys, key]));
+  }, [whole, route.bundle]);
   const scroller = useRef<HTMLDivElement>(null);
   const [zoom, setZoom] = useState(1);
   const [view, setView] = useState({ top: 0, height: 900, width: 600 });
@@ -105,14 +123,19 @@ export function ChannelGraphView(props: {
     // The box itself may end below the window.
     scroller.current?.scrollIntoView({ block: 'nearest' });
   };
+  const expand = (group: MinorGroup): void => (group.isExpanded ? moveTo(focused + 1) : toggle(group));
+  const collapse = (group: MinorGroup): void => {
+    if (group.isExpanded) toggle(group);
+  };
   const onKey = (event: KeyboardEvent): void => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const current = rows[focused];
     const moves: Record<string, () => void> = {
       ArrowDown: () => moveTo(focused + 1),
       ArrowUp: () => moveTo(focused - 1),
-      ArrowRight: () => moveTo(current?.older),
-      ArrowLeft: () => moveTo(current?.newer ?? current?.skippedBy),
+      ArrowRight: () => (current?.group === undefined ? moveTo(current?.older) : expand(current.group)),
+      ArrowLeft: () =>
+        current?.group === undefined ? moveTo(current?.newer ?? current?.skippedBy) : collapse(current.group),
       PageDown: () => moveTo(Math.min(focused + 10, rows.length - 1)),
       PageUp: () => moveTo(Math.max(focused - 10, 0)),
       Home: () => moveTo(0),
@@ -144,6 +167,17 @@ export function ChannelGraphView(props: {
     return () => box?.removeEventListener('wheel', wheel);
   }, []);
   const drag = useDrag(scroller);
+  // Paper has no scrolling: all rows are in the document while the page is printed.
+  useEffect(() => {
+    const showWhole = (): void =>
+      setView((before) => ({ ...before, top: 0, height: Number.MAX_SAFE_INTEGER }));
+    addEventListener('beforeprint', showWhole);
+    addEventListener('afterprint', updateView);
+    return () => {
+      removeEventListener('beforeprint', showWhole);
+      removeEventListener('afterprint', updateView);
+    };
+  }, []);
 
   const first = Math.max(0, Math.floor(view.top / row) - overscan);
   const last = Math.min(rows.length, Math.ceil((view.top + view.height) / row) + overscan);
@@ -162,7 +196,7 @@ export function ChannelGraphView(props: {
           <button type="button" onClick={() => step(-1)} aria-label="Smaller">
             −
           </button>
-          <button type="button" onClick={() => zoomTo(1)} aria-label="Normal size">
+          <button type="button" onClick={() => zoomTo(1)} title="Normal size">
             {Math.round(zoom * 100)} %
           </button>
           <button type="button" onClick={() => step(1)} aria-label="Larger">
@@ -172,6 +206,11 @@ export function ChannelGraphView(props: {
             Fit
           </button>
         </div>
+        {canGroup && (
+          <button type="button" aria-pressed={isGrouped} onClick={() => setGrouped(!isGrouped)}>
+            Group minor versions
+          </button>
+        )}
         <Legend hidden={channel.hiddenBrackets} />
       </div>
       <div class="scroller" ref={scroller} onScroll={updateView} {...drag}>
@@ -200,42 +239,61 @@ export function ChannelGraphView(props: {
                 aria-setsize={rows.length}
                 aria-posinset={first + index + 1}
               >
-                <a
-                  href={getUrl({ ...route, bundle: graph.name })}
-                  draggable={false}
-                  data-at={first + index}
-                  class={[
-                    graph.marks.includes('skipped') ? 'skipped' : '',
-                    covered.has(graph.name) ? 'covered' : '',
-                    next.has(graph.name) ? 'next' : '',
-                    onPath.has(graph.name) ? 'on-path' : '',
-                    graph.marks.includes('removed') ? 'gone' : '',
-                    isReadable ? '' : 'small',
-                  ].join(' ')}
-                  style={{
-                    paddingLeft: `${width + (isReadable || !hasLabels ? 0 : ((first + index) % columns) * columnWidth)}px`,
-                  }}
-                  tabIndex={first + index === focused ? 0 : -1}
-                  title={isReadable ? undefined : graph.name}
-                  aria-label={isReadable ? undefined : graph.name}
-                  onFocus={() => setFocused(first + index)}
-                  {...(graph.name === selected && { 'aria-current': 'true' as const })}
-                >
-                  {isReadable ? (
-                    <RowText
+                {graph.group === undefined ? (
+                  <a
+                    href={getUrl({ ...route, bundle: graph.name })}
+                    draggable={false}
+                    data-at={first + index}
+                    class={[
+                      graph.marks.includes('skipped') ? 'skipped' : '',
+                      covered.has(graph.name) ? 'covered' : '',
+                      next.has(graph.name) ? 'next' : '',
+                      onPath.has(graph.name) ? 'on-path' : '',
+                      graph.marks.includes('removed') ? 'gone' : '',
+                      isReadable ? '' : 'small',
+                    ].join(' ')}
+                    style={{
+                      paddingLeft: `${width + (isReadable || !hasLabels ? 0 : ((first + index) % columns) * columnWidth)}px`,
+                    }}
+                    tabIndex={first + index === focused ? 0 : -1}
+                    title={isReadable ? undefined : graph.name}
+                    aria-label={isReadable ? undefined : graph.name}
+                    onFocus={() => setFocused(first + index)}
+                    {...(graph.name === selected && { 'aria-current': 'true' as const })}
+                  >
+                    {isReadable ? (
+                      <RowText
+                        row={graph}
+                        channels={channel.channels}
+                        isCovered={covered.has(graph.name)}
+                        isNext={next.has(graph.name)}
+                      />
+                    ) : (
+                      hasLabels && (
+                        <span class="label" style={{ maxWidth: `${columnWidth - 2}px` }}>
+                          {graph.version || graph.name}
+                        </span>
+                      )
+                    )}
+                  </a>
+                ) : (
+                  <button
+                    type="button"
+                    class={`group${isReadable ? '' : ' small'}`}
+                    data-at={first + index}
+                    style={{ paddingLeft: `${width}px` }}
+                    tabIndex={first + index === focused ? 0 : -1}
+                    aria-expanded={graph.group.isExpanded}
+                    onFocus={() => setFocused(first + index)}
+                    onClick={() => graph.group !== undefined && toggle(graph.group)}
+                  >
+                    <GroupText
                       row={graph}
-                      channels={channel.channels}
-                      isCovered={covered.has(graph.name)}
-                      isNext={next.has(graph.name)}
+                      group={graph.group}
+                      isNext={graph.group.names.some((name) => next.has(name))}
                     />
-                  ) : (
-                    hasLabels && (
-                      <span class="label" style={{ maxWidth: `${columnWidth - 2}px` }}>
-                        {graph.version || graph.name}
-                      </span>
-                    )
-                  )}
-                </a>
+                  </button>
+                )}
               </li>
             ))}
           </ol>
@@ -250,6 +308,20 @@ function getColumnWidth(rows: readonly GraphRow[], available: number): number {
   const longest = rows.reduce((length, { name, version }) => Math.max(length, (version || name).length), 0);
   const ideal = Math.min(longest * labelCharacter + 8, maxColumnWidth);
   return Math.max(minColumnWidth, Math.min(ideal, available));
+}
+
+function GroupText({ row, group, isNext }: { row: GraphRow; group: MinorGroup; isNext: boolean }) {
+  const { minor, names, newest, oldest, isExpanded } = group;
+  return (
+    <>
+      <span class="version">{minor}</span>
+      <span class="id">
+        {formatCount(names.length, 'bundle')}: {newest} to {oldest}
+      </span>
+      <RowMarks row={row} />
+      {isNext && !isExpanded && <Badge kind="next">next upgrade</Badge>}
+    </>
+  );
 }
 
 function RowText(props: { row: GraphRow; channels: string[]; isCovered: boolean; isNext: boolean }) {

@@ -1,4 +1,4 @@
-import { NodeSign } from './marks.js';
+import { GroupSign, NodeSign } from './marks.js';
 import { formatCount } from '../parts.js';
 
 /** Legend of the signs and keys of a graph. */
@@ -26,6 +26,12 @@ export function Legend({ hidden }: { hidden: number }) {
           ))}
           <li>
             <svg width="24" height="22" aria-hidden="true">
+              <GroupSign x={12} y={11} />
+            </svg>
+            bundles of a minor version
+          </li>
+          <li>
+            <svg width="24" height="22" aria-hidden="true">
               <path class="edge" d="M12 2V20" />
             </svg>
             down to the replaced bundle
@@ -43,9 +49,7 @@ export function Legend({ hidden }: { hidden: number }) {
             ` ${formatCount(hidden, 'bundle')} of this channel skip others: select one to show them.`}
         </p>
         <p>
-          <kbd>↑</kbd> <kbd>↓</kbd> next row · <kbd>→</kbd> replaced bundle · <kbd>←</kbd> replacing bundle ·{' '}
-          <kbd>Enter</kbd> details · <kbd>+</kbd> <kbd>−</kbd> <kbd>0</kbd> or the wheel with <kbd>Ctrl</kbd>:
-          size · drag: move
+          <kbd>?</kbd> keys · the wheel with <kbd>Ctrl</kbd>: size · drag: move
         </p>
       </div>
     </details>

@@ -64,3 +64,13 @@ export function NodeSign(props: { marks: readonly RowMark[]; x: number; y: numbe
     </g>
   );
 }
+
+/** Sign of a group of bundles: one behind the other. */
+export function GroupSign({ x, y, size = 5 }: { x: number; y: number; size?: number }) {
+  return (
+    <g class="sign plain">
+      <circle class="dot behind" cx={x + size * 0.7} cy={y - size * 0.5} r={size} />
+      <circle class="dot" cx={x - size * 0.2} cy={y + size * 0.2} r={size} />
+    </g>
+  );
+}

@@ -14,8 +14,8 @@ const notRun: Readonly<Record<string, string>> = {
   'npm run demo': 'demo.test.ts',
   'npm test': 'these tests',
   'npm ci && npm run build && npm link': 'changes the machine; packaging.test.ts',
-  'npm run image -- --base docker.io/library/node:20-slim --to registry.example.com/tools/opmate:v1':
-    'needs docker.io',
+  'npm run image -- --executable --base gcr.io/distroless/cc-debian12@sha256:… --to registry.example.com/tools/opmate:v1':
+    'needs gcr.io; own-image.test.ts',
   'npm install /path/to/the/clone': 'packaging.test.ts',
   'opmate mirror delete --generate --previous working-dir/opmate.lock.previous.json docker://mirror.example.com/demo-mirror':
     'mirror-delete.test.ts, after two runs',

@@ -17,7 +17,7 @@ export interface MinorGroup {
 }
 
 /** Row that is shown: a bundle, or a group of bundles. */
-export type ShownRow = GraphRow & { group?: MinorGroup };
+type ShownRow = GraphRow & { group?: MinorGroup };
 
 /** Layout of shown rows; `places` has the row of every bundle, of hidden ones that of their group. */
 export type ShownLayout = Omit<ChannelLayout, 'rows'> & { rows: ShownRow[]; places: Map<string, number> };

@@ -4,14 +4,14 @@ import { useResponse, useStatePoll } from './requests.js';
 import { ClusterView } from './cluster-view.js';
 import { CompareView } from './compare-view.js';
 import { EditView } from './edit/edit-view.js';
-import { KeyboardHelp } from './keyboard-help.js';
+import { KeyboardHelp } from './bar/keyboard-help.js';
 import { PackageView } from './package/package-view.js';
 import { PackagesView } from './packages-view.js';
 import { ImagesView } from './images-view.js';
 import { Missing, Waiting, formatCount } from './parts.js';
 import { ProblemsView } from './problems-view.js';
 import { getUrl, allPackages, emptySelection, go, useRoute } from './route.js';
-import { ThemeSwitch } from './theme.js';
+import { ThemeSwitch } from './bar/theme.js';
 
 /** Page: navigation bar and the view of the current route. */
 export function App() {

@@ -6,14 +6,7 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import {
-  addToIndexImage,
-  editIndexImage,
-  openIndex,
-  openSession,
-  parseReference,
-  removePackages,
-} from 'opmate';
+import { addToIndexImage, editIndexImage, openIndex, openSession, parseReference } from 'opmate';
 
 const bundles = path.resolve(process.argv[2] ?? 'fixtures/bundles/skupper-operator');
 const work = await mkdtemp(path.join(tmpdir(), 'opmate-example-'));
@@ -42,9 +35,8 @@ try {
 
   // The old image is kept. If the change throws, nothing is written.
   const edited = { fromIndex: imageOf('v1'), output: { to: parseReference(imageOf('v2')) } };
-  await editIndexImage(session, { ...edited, binaryImage: 'scratch' }, (database) =>
-    removePackages(database, ['skupper-operator']),
-  );
+  const change = { kind: 'remove', packages: ['skupper-operator'] };
+  await editIndexImage(change, session, { ...edited, binaryImage: 'scratch' });
 } finally {
   await session.close();
   await rm(work, { recursive: true, force: true });

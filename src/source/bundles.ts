@@ -33,7 +33,7 @@ import { type SourceSession, withChanges } from './session.js';
 const contentCodes: ReadonlySet<string> = new Set(['INVALID', 'SYNTAX', 'LIMIT', 'UNSUPPORTED']);
 
 /** A rule to pull images below `prefix` from `other`, e.g. `quay.io/prod` from `registry.internal/stage`. */
-interface PullFrom {
+export interface PullFrom {
   prefix: string;
   other: string;
 }

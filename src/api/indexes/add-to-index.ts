@@ -13,6 +13,8 @@ import { BundleImageAlreadyAddedError } from '../../sqlite/add/already-added.js'
 import { openDatabase } from '../../sqlite/schema/database.js';
 import { type EditOptions, editDatabase } from '../../sqlite/schema/edit.js';
 
+export { parseBundleReference, parsePullFrom } from '../../source/bundles.js';
+
 /** Options of `addToIndex`. */
 export interface AddToIndexOptions
   extends Omit<StageOptions, 'onFailure'>, Omit<AddOptions, 'mode' | 'logger' | 'signal'> {

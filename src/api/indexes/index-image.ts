@@ -14,7 +14,7 @@ import {
   indexDockerfile,
   settleDatabase,
 } from '../../sqlite/read/index-image.js';
-import { type Database, openDatabase } from '../../sqlite/schema/database.js';
+import { openDatabase } from '../../sqlite/schema/database.js';
 import { editDatabase } from '../../sqlite/schema/edit.js';
 import {
   type ImageOutput,
@@ -25,6 +25,12 @@ import {
   requireReferrers,
 } from '../images/image-output.js';
 import { type AddToIndexOptions, type AddedBundles, addToIndex } from './add-to-index.js';
+import {
+  type ChangeReports,
+  type IndexChange,
+  type IndexChangeKind,
+  applyIndexChange,
+} from './edit-index.js';
 
 /** Base image and output of an index image. */
 export interface IndexImageOptions {
@@ -69,21 +75,21 @@ interface IndexFile {
 }
 
 /**
- * Changes the database of an index image in one transaction and makes an image of the result: pushed, saved, or as a
- * Dockerfile. `change` is any function that edits a database, such as `removePackages` or `prunePackages`; when it throws,
- * nothing is pushed or written. Equal databases make equal images.
+ * Changes the database of an index image in one transaction, as `editIndex` does, and makes an image of the result:
+ * pushed, saved, or as a Dockerfile. When the change fails, nothing is pushed or written. Equal databases make equal
+ * images.
  *
- * Throws OpmateError: what pulling, `change` and pushing throw; UsageError for an output that cannot be written to.
+ * Throws OpmateError: what pulling, the change and pushing throw; UsageError for an output that cannot be written to.
  */
-export async function editIndexImage<R>(
+export async function editIndexImage<K extends IndexChangeKind>(
+  change: IndexChange<K>,
   session: Session,
-  options: EditIndexImageOptions<R>,
-  change: (database: Database) => R | Promise<R>,
-): Promise<EditedIndexImage<R>> {
+  options: EditIndexImageOptions<ChangeReports[K]>,
+): Promise<EditedIndexImage<ChangeReports[K]>> {
   const { signal } = session;
   const create = options.fromIndex === undefined;
   return makeIndexImage(session, options, ({ file, name }) =>
-    editDatabase(file, { create, name, signal }, change),
+    editDatabase(file, { create, name, signal }, (database) => applyIndexChange(database, change, session)),
   );
 }
 

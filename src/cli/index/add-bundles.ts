@@ -5,7 +5,7 @@ import { OpmateError, UsageError } from '../../core/errors.js';
 import { type Logger, logError } from '../../core/log.js';
 import { sortedByBytes } from '../../core/order.js';
 import { parseRegistryImage } from '../../core/reference.js';
-import { parseBundleReference, parsePullFrom } from '../../source/bundles.js';
+import { parseBundleReference, parsePullFrom } from '../../api/indexes/add-to-index.js';
 import type { AddMode } from '../../catalog/edit/plan-add.js';
 import { type FlagValues, flag, grouped, list, text } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';

@@ -1,13 +1,7 @@
 import type { Logger } from '../../core/log.js';
 import { UsageError } from '../../core/errors.js';
-import { createManifestFetcher, parsePullFrom } from '../../source/bundles.js';
-import {
-  type DeleteReport,
-  type FetchManifests,
-  deleteBundle,
-  deleteLatest,
-} from '../../sqlite/remove/delete-bundle.js';
-import type { Database } from '../../sqlite/schema/database.js';
+import type { ChangeReports } from '../../api/indexes/edit-index.js';
+import { parsePullFrom } from '../../api/indexes/add-to-index.js';
 import { argument } from '../command/declaration.js';
 import { type FlagValues, flag, text } from '../command/flags.js';
 import { summarizeItems } from '../ending.js';
@@ -41,12 +35,10 @@ export const { registryCommand, command } = editCommands(
       'Remove a package': '--package demo',
       'Remove one bundle': '--bundle demo.v1.1.0',
     },
-    plan(options): IndexEdit<unknown> {
+    plan(options): IndexEdit<'remove'> | IndexEdit<'delete'> {
       const { bundle } = options;
       if (bundle === undefined) return createRemoval(options);
-      return planDeletion(options, (database, fetchManifests) =>
-        deleteBundle(database, bundle, { fetchManifests }),
-      );
+      return { change: { kind: 'delete', bundle, pullFrom: readRules(options) }, report: logDeleted };
     },
   },
   { summary: 'remove packages, or one bundle', arguments: removeArguments, read: readDeleted },
@@ -67,10 +59,15 @@ export const { registryCommand: registryDeleteLatest, command: deleteLatestComma
     examples: {
       'Remove the newest version': 'demo',
     },
-    plan: (options, [packageName]) =>
-      planDeletion(options, (database, fetchManifests) =>
-        deleteLatest(database, packageName as string, fetchManifests, options),
-      ),
+    plan: (options, [name]): IndexEdit<'delete-latest'> => ({
+      change: {
+        kind: 'delete-latest',
+        package: name as string,
+        eachChannel: options.eachChannel,
+        pullFrom: readRules(options),
+      },
+      report: logDeleted,
+    }),
   },
   { summary: 'remove the newest version of a package' },
   { summary: 'remove the newest version of a package from an index image' },
@@ -90,19 +87,12 @@ function bundleWithPackages(): UsageError {
   return new UsageError('--bundle removes one bundle, and no package', { hint: 'remove the packages' });
 }
 
-/** Returns an edit that deletes bundles and may pull others again. Throws UsageError. */
-function planDeletion(
-  options: { pullFrom: string[] | undefined },
-  deleteFrom: (database: Database, fetchManifests: FetchManifests) => Promise<DeleteReport>,
-): IndexEdit<DeleteReport> {
-  const rules = parsePullFrom(options.pullFrom ?? []);
-  return {
-    change: (database, session) => deleteFrom(database, createManifestFetcher(session, { pullFrom: rules })),
-    report: logDeleted,
-  };
+/** Reads the rules of `--pull-from`. Throws UsageError. */
+function readRules({ pullFrom: rules = [] }: { pullFrom: string[] | undefined }) {
+  return parsePullFrom(rules);
 }
 
-function logDeleted(logger: Logger, name: string, report: DeleteReport): void {
+function logDeleted(logger: Logger, name: string, report: ChangeReports['delete']): void {
   logRemoved(logger, name, { bundles: report.bundles });
   const heads = report.heads.map(
     ({ packageName, channel, head }) =>

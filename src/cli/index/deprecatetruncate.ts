@@ -1,4 +1,3 @@
-import { type DeprecateReport, deprecateTruncate } from '../../sqlite/remove/deprecate.js';
 import { type FlagValues, flag, list, required } from '../command/flags.js';
 import { permissiveFlag } from '../registry/database.js';
 import {
@@ -49,10 +48,9 @@ export const command = imageEdit({
 function planDeprecate(
   bundles: readonly string[],
   { permissive, allowPackageRemoval }: FlagValues<typeof flags>,
-): IndexEdit<DeprecateReport> {
+): IndexEdit<'deprecate'> {
   return {
-    change: (database, { signal }) =>
-      deprecateTruncate(database, bundles, { permissive, allowPackageRemoval, signal }),
+    change: { kind: 'deprecate', bundles, permissive, allowPackageRemoval },
     report(logger, name, report) {
       logSkipped(logger, report.failures);
       if (report.packages.length > 0 || report.bundles.length > 0) logRemoved(logger, name, report);

@@ -1,29 +1,32 @@
 import { diagnosticsFrom } from '../../core/diagnostics-error.js';
 import { withSubject } from '../../core/diagnostic.js';
 /** Edits of an index, each a command for a database file (`registry`) and one for an index image (`index`). */
+import {
+  type ChangeReports,
+  type IndexChange,
+  type IndexChangeKind,
+  editIndex,
+} from '../../api/indexes/edit-index.js';
 import { editIndexImage } from '../../api/indexes/index-image.js';
 import type { OpmateError } from '../../core/errors.js';
 import { type Logger, logDiagnostic } from '../../core/log.js';
-import type { Database } from '../../sqlite/schema/database.js';
-import { editDatabase } from '../../sqlite/schema/edit.js';
 import { type AnyCommand, type Argument, argument, defineCommand } from '../command/declaration.js';
 import { type FlagValues, type Flags, text, required } from '../command/flags.js';
 import { count } from '../printable.js';
 import { databaseFlag, databaseSummary, editFlags, getDatabase } from '../registry/database.js';
-import type { CommandSession } from '../session.js';
 import { indexImageFlags, printIndexImage, toolFlags } from './edit.js';
 
 type Words = readonly (string | undefined)[];
 
 /** Change of an index in one transaction. */
-export interface IndexEdit<R> {
-  change(database: Database, session: CommandSession): R | Promise<R>;
+export interface IndexEdit<K extends IndexChangeKind> {
+  change: IndexChange<K>;
   /** Logs the result; `name` is that of the database or index. */
-  report(logger: Logger, name: string, result: R): void;
+  report(logger: Logger, name: string, result: ChangeReports[K]): void;
 }
 
 /** Declaration of a command that edits an index. */
-interface EditDeclaration<F extends Flags, R> {
+interface EditDeclaration<F extends Flags, K extends IndexChangeKind> {
   name: string;
   summary: string;
   tool?: 'opm';
@@ -32,7 +35,7 @@ interface EditDeclaration<F extends Flags, R> {
   /** Purpose of each example, and its arguments and flags but those for the index. */
   examples: Readonly<Record<string, string>>;
   /** Checks flags and arguments. Throws UsageError. */
-  plan(options: FlagValues<F>, args: Words): IndexEdit<R>;
+  plan(options: FlagValues<F>, args: Words): IndexEdit<K>;
 }
 
 /** Additional declaration for a database file, which is the last argument. */
@@ -51,10 +54,10 @@ export interface EditedDatabase<O> {
 }
 
 /** Declares both commands of an edit; `registry` and `index` are what only one of them has. */
-export function editCommands<F extends Flags, R>(
-  declaration: Omit<EditDeclaration<F, R>, 'summary'>,
-  registry: Pick<EditDeclaration<F, R>, 'summary' | 'arguments'> & DatabaseTraits<F>,
-  index: Pick<EditDeclaration<F, R>, 'summary'> & { tools?: Flags },
+export function editCommands<F extends Flags, K extends IndexChangeKind>(
+  declaration: Omit<EditDeclaration<F, K>, 'summary'>,
+  registry: Pick<EditDeclaration<F, K>, 'summary' | 'arguments'> & DatabaseTraits<F>,
+  index: Pick<EditDeclaration<F, K>, 'summary'> & { tools?: Flags },
 ): { registryCommand: AnyCommand; command: AnyCommand } {
   return {
     registryCommand: databaseEdit({ ...declaration, ...registry }),
@@ -63,10 +66,10 @@ export function editCommands<F extends Flags, R>(
 }
 
 /** Declares the command of `registry` for an edit, which is one transaction. */
-export function databaseEdit<F extends Flags, R>(
-  declaration: EditDeclaration<F, R> & DatabaseTraits<F>,
+export function databaseEdit<F extends Flags, K extends IndexChangeKind>(
+  declaration: EditDeclaration<F, K> & DatabaseTraits<F>,
 ): AnyCommand {
-  const declared: EditDeclaration<Flags, unknown> & DatabaseTraits<Flags> = declaration;
+  const declared: EditDeclaration<Flags, K> & DatabaseTraits<Flags> = declaration;
   const { name, examples, flags, plan, defaultName, read = readLast, ...edit } = declared;
   const toLine = (words: string, output = ''): string =>
     ['opmate registry', name, words, 'index.db', output].filter(Boolean).join(' ');
@@ -85,13 +88,8 @@ export function databaseEdit<F extends Flags, R>(
       const database = getDatabase(file, values.database, defaultName);
       const { change, report } = plan(options, args);
       const { outputDb } = values;
-      const { signal, logger } = session;
-      const edit = { outputFile: outputDb, vacuum: true, signal, logger };
-      report(
-        logger,
-        outputDb ?? database,
-        await editDatabase(database, edit, (opened) => change(opened, session)),
-      );
+      const result = await editIndex(database, change, session, { outputFile: outputDb, vacuum: true });
+      report(session.logger, outputDb ?? database, result);
     },
   });
 }
@@ -103,10 +101,10 @@ function readLast<O>(args: Words, options: O): EditedDatabase<O> {
 const exampleIndex = 'registry.example.com/demo/index';
 
 /** Declares the command of `index` for an edit. `tools` are its flags for container engines; default: all. */
-export function imageEdit<F extends Flags, R>(
-  declaration: EditDeclaration<F, R> & { tools?: Flags },
+export function imageEdit<F extends Flags, K extends IndexChangeKind>(
+  declaration: EditDeclaration<F, K> & { tools?: Flags },
 ): AnyCommand {
-  const declared: EditDeclaration<Flags, unknown> & { tools?: Flags } = declaration;
+  const declared: EditDeclaration<Flags, K> & { tools?: Flags } = declaration;
   const { name, examples, flags, plan, tools = toolFlags, ...edit } = declared;
   const toLine = (words: string, output: string): string =>
     ['opmate index', name, words, `-f ${exampleIndex}:v1 ${output} -i scratch`].filter(Boolean).join(' ');
@@ -131,8 +129,7 @@ export function imageEdit<F extends Flags, R>(
         context,
         options,
         session,
-        (image, onEdited) =>
-          editIndexImage(session, { ...image, onEdited }, (database) => change(database, session)),
+        (image, onEdited) => editIndexImage(change, session, { ...image, onEdited }),
         report,
       );
     },

@@ -1,5 +1,4 @@
-import { pruneStranded } from '../../sqlite/remove/stranded.js';
-import { editCommands, logRemoved } from './edit-commands.js';
+import { type IndexEdit, editCommands, logRemoved } from './edit-commands.js';
 import { toolFlags } from './edit.js';
 
 /** `opmate registry prune-stranded` and `opmate index prune-stranded`. */
@@ -11,8 +10,8 @@ export const { registryCommand, command } = editCommands(
     examples: {
       'Prune an index': '',
     },
-    plan: () => ({
-      change: pruneStranded,
+    plan: (): IndexEdit<'prune-stranded'> => ({
+      change: { kind: 'prune-stranded' },
       report(logger, name, { bundles, nameless }) {
         if (bundles.length > 0 || nameless === 0) logRemoved(logger, name, { bundles });
         if (nameless === 0) return;

@@ -1,7 +1,6 @@
-import { prunePackages } from '../../sqlite/remove/remove.js';
 import { list, required } from '../command/flags.js';
 import { permissiveFlag } from '../registry/database.js';
-import { editCommands, logRemoved } from './edit-commands.js';
+import { type IndexEdit, editCommands, logRemoved } from './edit-commands.js';
 import { toolFlags } from './edit.js';
 
 /** `opmate registry prune` and `opmate index prune`. */
@@ -18,9 +17,9 @@ export const { registryCommand, command } = editCommands(
     examples: {
       'Keep one package': '-p demo',
     },
-    plan({ package: names }) {
+    plan({ package: packages }): IndexEdit<'prune'> {
       return {
-        change: (database, { signal }) => prunePackages(database, names, { signal }),
+        change: { kind: 'prune', packages },
         report(logger, name, report) {
           for (const text of report.unknown)
             logger.log('warn', `${name}: no package found for packagename ${text}, which was to be kept`);

@@ -1,5 +1,4 @@
 import { UsageError } from '../../core/errors.js';
-import { type RemoveReport, removePackages } from '../../sqlite/remove/remove.js';
 import { argument } from '../command/declaration.js';
 import { type FlagValues, list } from '../command/flags.js';
 import { requireFlag } from '../command/require-flag.js';
@@ -54,10 +53,10 @@ export function readRemovedPackages<O extends RemoveOptions>(
 }
 
 /** Returns the edit that removes packages. Throws UsageError if no package is named. */
-export function createRemoval({ package: packages, permissive }: RemoveOptions): IndexEdit<RemoveReport> {
+export function createRemoval({ package: packages, permissive }: RemoveOptions): IndexEdit<'remove'> {
   const names = requireFlag(packages, '--package', 'NAME,…');
   return {
-    change: (database, { signal }) => removePackages(database, names, { permissive, signal }),
+    change: { kind: 'remove', packages: names, permissive },
     report(logger, name, report) {
       const errors = report.failures.map(({ error }) => error);
       logSkipped(logger, errors);

@@ -1,4 +1,4 @@
-import { createDatabase } from '../../sqlite/schema/edit.js';
+import { createDatabase } from '../../api/indexes/database-file.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { getDatabase } from './database.js';
 

@@ -1,5 +1,4 @@
-import { migrateDatabaseFile } from '../../sqlite/schema/edit.js';
-import { latestVersion } from '../../sqlite/schema/schema.js';
+import { latestVersion, migrateDatabaseFile } from '../../api/indexes/database-file.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { parsed } from '../command/flags.js';
 import { integer } from '../command/values.js';

@@ -7,7 +7,7 @@ import { OpmateError, redactUrls } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';
 import { contentFileKind } from '../../source/content/file-kind.js';
-import { isDatabaseFile } from '../../sqlite/schema/database.js';
+import { isDatabaseFile } from '../../api/indexes/database-file.js';
 import { statIfPresent } from '../../files/file-status.js';
 import { exitCodes } from '../exit-codes.js';
 import { parseLevel } from '../logger.js';

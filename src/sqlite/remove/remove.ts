@@ -70,7 +70,7 @@ export async function removePackages(
 }
 
 /** Changes of pruning. */
-interface PruneReport extends Omit<RemoveReport, 'failures'> {
+export interface PruneReport extends Omit<RemoveReport, 'failures'> {
   /** Requested packages that are not in the index. */
   unknown: string[];
 }

@@ -6,7 +6,7 @@ import { withEditIndexes } from '../schema/helper-indexes.js';
 import { removeBundle } from '../schema/remove-bundle.js';
 
 /** Changes of pruning. */
-interface StrandedReport {
+export interface StrandedReport {
   /** Names of bundles, in order. */
   bundles: string[];
   /** Number of rows without a name, which migrations of older tools left. */

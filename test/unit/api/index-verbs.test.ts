@@ -11,10 +11,6 @@ import {
   buildCatalogImage,
   buildIndex,
   buildIndexImage,
-  createManifestFetcher,
-  deleteBundle,
-  deleteLatest,
-  deprecateTruncate,
   editIndexImage,
   exportIndex,
   loadCatalog,
@@ -22,9 +18,6 @@ import {
   openIndex,
   openSession,
   parseReference,
-  prunePackages,
-  pruneStranded,
-  removePackages,
   type Registry,
   startRegistry,
 } from '../../../src/index.js';
@@ -133,38 +126,24 @@ describe('index images', () => {
     expect(tasks).toContain(`push ${imageOf('index:v1')}`);
   });
 
-  it.each<[string, Parameters<typeof editIndexImage<unknown>>[2], string[]]>([
-    ['removePackages', (database) => removePackages(database, ['widget']), ['gadget.v1.0.0']],
-    ['prunePackages', (database) => prunePackages(database, ['gadget']), ['gadget.v1.0.0']],
-    ['pruneStranded', pruneStranded, ['gadget.v1.0.0', 'widget.v1.0.0', 'widget.v2.0.0']],
-    [
-      'deleteBundle',
-      (database) =>
-        deleteBundle(database, 'widget.v1.0.0', { fetchManifests: createManifestFetcher(session) }),
-      ['gadget.v1.0.0', 'widget.v2.0.0'],
-    ],
-    [
-      'deleteLatest',
-      (database) => deleteLatest(database, 'widget', createManifestFetcher(session)),
-      ['gadget.v1.0.0', 'widget.v1.0.0'],
-    ],
-    [
-      'deprecateTruncate',
-      (database) => deprecateTruncate(database, [imageOf('bundle:v1.0.0')]),
-      // Catalogs of an index leave deprecated bundles out.
-      ['gadget.v1.0.0', 'widget.v2.0.0'],
-    ],
-  ])('changes an index by %s, and leaves the old image', async (_, change, left) => {
+  const everyBundle = ['gadget.v1.0.0', 'widget.v1.0.0', 'widget.v2.0.0'];
+  it.each<[Parameters<typeof editIndexImage>[0], string[]]>([
+    [{ kind: 'remove', packages: ['widget'] }, ['gadget.v1.0.0']],
+    [{ kind: 'prune', packages: ['gadget'] }, ['gadget.v1.0.0']],
+    [{ kind: 'prune-stranded' }, everyBundle],
+    [{ kind: 'delete', bundle: 'widget.v1.0.0' }, ['gadget.v1.0.0', 'widget.v2.0.0']],
+    [{ kind: 'delete-latest', package: 'widget' }, ['gadget.v1.0.0', 'widget.v1.0.0']],
+    // Catalogs of an index leave deprecated bundles out.
+    [{ kind: 'deprecate', bundles: ['bundle:v1.0.0'] }, ['gadget.v1.0.0', 'widget.v2.0.0']],
+  ])('changes an index by $0.kind, and leaves the old image', async (request, left) => {
+    const change =
+      request.kind === 'deprecate' ? { ...request, bundles: [imageOf('bundle:v1.0.0')] } : request;
     const fromIndex = await pushIndex();
     const edited: string[] = [];
-    const { image } = await editIndexImage(
-      session,
-      {
-        ...{ fromIndex, output: toImage('index:v2'), binaryImage: 'scratch' },
-        onEdited: (_result, name) => edited.push(name),
-      },
-      change,
-    );
+    const { image } = await editIndexImage(change, session, {
+      ...{ fromIndex, output: toImage('index:v2'), binaryImage: 'scratch' },
+      onEdited: (_result, name) => edited.push(name),
+    });
     expect(edited).toEqual([fromIndex]);
     expect(await bundlesOf(imageOf('index:v2'))).toEqual(left);
     expect(await bundlesOf(image?.name as string)).toEqual(left);
@@ -174,7 +153,7 @@ describe('index images', () => {
   it('pushes nothing when the change fails', async () => {
     const options = { output: toImage('index:v2'), binaryImage: 'scratch' };
     await expect(
-      editIndexImage(session, options, (database) => removePackages(database, ['none'])),
+      editIndexImage({ kind: 'remove', packages: ['none'] }, session, options),
     ).rejects.toMatchObject({ code: 'NOT_FOUND' });
     await expect(bundlesOf(imageOf('index:v2'))).rejects.toMatchObject({ code: 'NOT_FOUND' });
   });

@@ -1,7 +1,8 @@
 // Pushes images of one large layer each through the library: PUSH-LARGE HOST BYTES NAME… Prints the layers' digests.
 import { createHash, randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
-import { openSession, openTarget, parseReference } from '../../dist/index.js';
+import { openSession, parseReference } from '../../dist/index.js';
+import { openTarget } from '../../dist/oci/image/open.js';
 
 const [host, bytes, ...names] = process.argv.slice(2);
 const part = randomBytes(1024 * 1024);

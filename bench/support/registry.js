@@ -4,7 +4,8 @@ import { readFileSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { layerOf } from '../../dist/archive/tar-writer.js';
 import { buildImage, pushImage } from '../../dist/oci/image/image-builder.js';
-import { openSession, openTarget, parseReference } from '../../dist/index.js';
+import { openSession, parseReference } from '../../dist/index.js';
+import { openTarget } from '../../dist/oci/image/open.js';
 import { bundleDirectories } from './catalog.js';
 import { opmate } from './measure.js';
 

@@ -2,6 +2,9 @@ import { homedir, tmpdir } from 'node:os';
 import path from 'node:path';
 import { type Session, type SessionOptions, openSourceSession } from '../source/session.js';
 
+export { parsePlatform } from '../oci/image/platform.js';
+export { openSourceSession, platformOfMachine, withChanges } from '../source/session.js';
+
 /**
  * Opens a session: connections to registries, a cache and limits that several calls share. Environment, home and
  * temporary directory, and architecture default to those of the process. Connects on the first request. Close the

@@ -5,7 +5,8 @@ import path from 'node:path';
 import { parseYaml } from '../../dist/document/yaml.js';
 import { layerOf } from '../../dist/archive/tar-writer.js';
 import { buildImage, pushImage } from '../../dist/oci/image/image-builder.js';
-import { openSession, openTarget, parseReference, startRegistry } from '../../dist/index.js';
+import { openSession, parseReference, startRegistry } from '../../dist/index.js';
+import { openTarget } from '../../dist/oci/image/open.js';
 
 /**
  * Runs `work` with an embedded registry that commands reach as `registry.test:5000`: the environment in which

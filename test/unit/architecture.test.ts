@@ -157,6 +157,39 @@ const exportedTwice = [
   'getRepository',
 ];
 
+/**
+ * Modules below `api` that `cli` still imports: a command calls verbs of `api`. The list only shrinks. Types of what a
+ * command prints may come from any room.
+ */
+const belowApi = `
+  bundle/author/generate bundle/plain/available-apis bundle/plain/duplicates bundle/plain/external-format
+  bundle/plain/plain-directory bundle/plain/registry-v1/certificates bundle/plain/render-content
+  bundle/plain/rights/can-install bundle/plain/rights/cloud-permissions bundle/plain/rights/impact
+  bundle/plain/rights/installer bundle/plain/rights/rights bundle/plain/rights/risks bundle/plain/rights/subjects
+  bundle/plain/write bundle/report bundle/validate/validate-bundle
+  catalog/catalog catalog/diff/diff catalog/dockerfile catalog/doctor/checks catalog/documents catalog/file-access
+  catalog/gate/gate catalog/gate/profile-file catalog/selection/catalog-filter catalog/selection/filter-criteria
+  catalog/selection/filter-file catalog/template/template catalog/walk
+  client/http-catalog-client
+  cluster/apply/plan-apply cluster/apply/plan-document cluster/delete/plan-delete cluster/documents/diff
+  cluster/documents/new-deployment cluster/objects cluster/readiness cluster/status
+  files/file-status files/fill-directory files/make-directory files/own-files files/private-directory files/read-file
+  files/replace-file files/temporary-directory files/write-new-file
+  graph/bundle-version graph/list graph/resolve-selector
+  kube/duration kube/manifests kube/names kube/object
+  mirror/cluster-manifests mirror/image-set/image-set-mirror mirror/image-set/image-set-names
+  mirror/image-set/image-set-resources mirror/image-set/workspace mirror/inventory/inventory mirror/lock/encode-lock
+  mirror/lock/lock mirror/lock/lock-diff mirror/lock/shard mirror/mapping/image-location mirror/mapping/image-names
+  mirror/mapping/mapping mirror/mapping/mapping-file mirror/mapping/registry-images mirror/output-files
+  mirror/selection/operator-list
+  model/catalog-diagnostic model/declarative-config model/encode model/migrations
+  oci/image/open oci/image/platform oci/image/read-limited oci/registry/registry-names oci/transport/retry-policy
+  source/app-registry source/content/file-kind source/secrets
+  sqlite/read/queries sqlite/schema/database
+`
+  .trim()
+  .split(/\s+/);
+
 function rank(folder: string): number {
   return arrow.findIndex((level) => level.includes(folder));
 }
@@ -261,6 +294,23 @@ describe('architecture', () => {
     const fromIndex = imports.filter(({ folder }) => folder === 'index.ts').map(({ target }) => target);
     expect(fromIndex.length).toBeGreaterThan(10);
     expect(fromIndex.filter((target) => target.includes('/cli/'))).toEqual([]);
+  });
+
+  it('lets commands call verbs of api only', () => {
+    const statements = /^(?:import|export)\s(?!type\s)([^;]*?)\sfrom\s+'(\.[^']+)'|import\('(\.[^']+)'\)/gm;
+    const modules = new Set<string>();
+    for (const file of filesBelow(path.join(source, 'cli'))) {
+      for (const [, names, target, lazy] of readFileSync(file, 'utf8').matchAll(statements)) {
+        const isTypes = names
+          ?.replace(/[{}]/g, '')
+          .split(',')
+          .every((name) => /^\s*(?:type .*)?$/s.test(name));
+        const module = path.relative(source, path.resolve(path.dirname(file), target ?? (lazy as string)));
+        if (isTypes !== true && !/^(?:api|cli|core|document)\//.test(module))
+          modules.add(module.replace(/\.js$/, ''));
+      }
+    }
+    expect([...modules].sort()).toEqual([...belowApi].sort());
   });
 
   it('imports each library in one folder, most of them in one module', () => {

@@ -6,6 +6,8 @@ import { defaultSupported, parseSupportedVersions } from '../../repo/supported-v
 import type { Session } from '../../source/session.js';
 import { useSources } from './bundle-sources.js';
 
+export { defaultSupported } from '../../repo/supported-versions.js';
+
 /** Options of `listOpenShiftVersions`. */
 export interface OpenShiftVersionsOptions {
   /** OpenShift versions with an index: `4.12..5.0` or a list. */

@@ -11,6 +11,8 @@ import { type Verdict, verifyImage } from '../../oci/signatures/verify-image.js'
 import { parseSourceImage } from '../../source/parse-place.js';
 import type { Session } from '../../source/session.js';
 
+export { isAccepted } from '../../oci/signatures/verify-image.js';
+
 /** Signature policy for images. */
 export interface VerifyImagesOptions extends PolicyRequest {
   /** `registries.d` directory with the stores of OpenPGP signatures; default none. */

@@ -6,6 +6,8 @@ import { type LoadReport, loadPackageManifests } from '../../sqlite/legacy/manif
 import type { Database } from '../../sqlite/schema/database.js';
 import { editDatabase } from '../../sqlite/schema/edit.js';
 
+export { ManifestsError } from '../../sqlite/legacy/manifest-loader.js';
+
 /** Source of bundles in the formats that preceded bundle images. */
 export type ManifestSource =
   /** Directory of package manifests. */

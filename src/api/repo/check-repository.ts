@@ -19,6 +19,9 @@ import { defaultSupported, parseSupportedVersions } from '../../repo/supported-v
 import type { Session } from '../../source/session.js';
 import { detectChanges } from './repository-changes.js';
 
+export { repositoryChecks, repositoryKinds } from '../../repo/checks/run-checks.js';
+export { defaultSupported } from '../../repo/supported-versions.js';
+
 /** Options of `checkRepository`. */
 export interface CheckRepositoryOptions {
   /** `OPERATOR` or `OPERATOR/VERSION`; default: all operators. */

@@ -2,7 +2,9 @@ import { checkAuthorities } from '../../client/client-options.js';
 import { GrpcChannel } from '../../client/grpc-connection.js';
 import { type HealthStatus, checkHealth } from '../../client/health.js';
 import { type CancelOptions, withOpen } from '../../core/concurrency.js';
-import { invalidValue } from '../../core/errors.js';
+import { invalidValue, throwFileError } from '../../core/errors.js';
+import { readNamedFile } from '../../files/read-file.js';
+import { checkCertificate, maxPemBytes } from '../../oci/transport/certificates.js';
 
 /** Options of checking the health of a server. */
 export interface CheckServerOptions extends CancelOptions {
@@ -44,4 +46,11 @@ export async function checkServer(address: string, options: CheckServerOptions =
     options.onState?.('connected');
     return checkHealth(connection, service, options);
   });
+}
+
+/** Reads the certificate authorities of a PEM file, for `ca`. Throws OpmateError. */
+export async function readAuthorities(file: string): Promise<Buffer> {
+  const pem = await readNamedFile(file, maxPemBytes).catch(throwFileError(file, { file }));
+  checkCertificate(pem, file);
+  return pem;
 }

@@ -1,14 +1,12 @@
+import { countArchiveImages, readArchiveKey } from '../../api/images/archive-proof.js';
 import { isDigest } from '../../core/digest.js';
 import { invalidValue, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { ArchiveIndex, ArchiveProof } from '../../oci/archive-set/archive-index.js';
-import { parseLock } from '../../mirror/lock/parse-lock.js';
-import { parseVerificationKey } from '../../trust/signing-key.js';
 import type { FlagValues } from '../command/flags.js';
 import type { CommandContext } from '../context.js';
 import { amountOfBytes, count } from '../printable.js';
 import type { archiveProofFlags } from './flags.js';
-import { readInputFile } from '../../files/read-file.js';
 
 /** Reads the ID and key that an archive must have. Throws UsageError, and OpmateError for an unreadable key. */
 export async function readProof(
@@ -20,8 +18,7 @@ export async function readProof(
     throw invalidValue('--id', id, 'not an archive ID', { hint });
   }
   if (verifyKey === undefined) return { id };
-  const pem = await readInputFile(verifyKey, context);
-  return { id, key: parseVerificationKey(pem, verifyKey) };
+  return { id, key: await readArchiveKey(verifyKey, context) };
 }
 
 /** Returns the directory of an archive, named as `DIRECTORY` or `file://DIRECTORY`. Throws UsageError. */
@@ -34,16 +31,6 @@ export function getArchiveDirectory(text: string): string {
 /** Returns the bytes of the parts of an archive. */
 export function getArchiveBytes({ parts }: Pick<ArchiveIndex, 'parts'>): number {
   return parts.reduce((sum, { size }) => sum + size, 0);
-}
-
-/** Returns the number of images in the lock of an archive; the index also lists signatures and other referrers of each. */
-export function countArchiveImages({ lock, images }: ArchiveIndex): number {
-  try {
-    return parseLock(lock, 'the lock of the archive', 'reference').images.length;
-  } catch {
-    // It has the lock of a later version, or none.
-    return images.length;
-  }
 }
 
 /** Returns the amounts of an archive for messages; its files are manifests and blobs. */

@@ -4,15 +4,10 @@ import { archiveProofFlags } from './flags.js';
 import { encodeDiagnostic, formatDiagnostic } from '../../core/diagnostic.js';
 import { redactUrls } from '../../core/errors.js';
 import type { JsonObject } from '../../document/json.js';
+import { countArchiveImages } from '../../api/images/archive-proof.js';
 import { verifyArchive } from '../../api/images/verify-archive.js';
 import type { ArchiveIndex } from '../../oci/archive-set/archive-index.js';
-import {
-  countArchiveImages,
-  formatArchiveAmounts,
-  getArchiveBytes,
-  getArchiveDirectory,
-  readProof,
-} from './options.js';
+import { formatArchiveAmounts, getArchiveBytes, getArchiveDirectory, readProof } from './options.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { count, printable } from '../printable.js';

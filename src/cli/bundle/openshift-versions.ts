@@ -1,6 +1,5 @@
-import { listOpenShiftVersions } from '../../api/bundle/openshift-versions.js';
+import { defaultSupported, listOpenShiftVersions } from '../../api/bundle/openshift-versions.js';
 import { asJson } from '../../document/json.js';
-import { defaultSupported } from '../../repo/supported-versions.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';

@@ -15,19 +15,14 @@ import type {
   RemovedImages,
 } from '../../api/mirror/image-set-run.js';
 import { type MirrorDestination, parseDestination } from '../../api/mirror/destination.js';
+import { countArchiveImages } from '../../api/images/archive-proof.js';
 import { readSigningKey } from '../../api/images/image-output.js';
 import { isDigest } from '../../core/digest.js';
 import { invalidValue, UsageError } from '../../core/errors.js';
 import { type Workspace, createWorkspace } from '../../mirror/image-set/workspace.js';
 import { planOf } from '../../mirror/lock/encode-lock.js';
 import { parseShard } from '../../mirror/lock/shard.js';
-import {
-  countArchiveImages,
-  formatArchiveAmounts,
-  getArchiveBytes,
-  getArchiveDirectory,
-  readProof,
-} from '../archive/options.js';
+import { formatArchiveAmounts, getArchiveBytes, getArchiveDirectory, readProof } from '../archive/options.js';
 import type { CommandContext } from '../context.js';
 import { formatFlags, reportEnding, summarizeItems } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';

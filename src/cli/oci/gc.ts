@@ -2,7 +2,7 @@ import { withOpen } from '../../core/concurrency.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag, parsed } from '../command/flags.js';
 import { duration } from '../command/values.js';
-import { collectGarbage, defaultGarbageAgeMs } from '../../oci/layout/layout-garbage.js';
+import { collectGarbage, defaultGarbageAgeMs } from '../../api/images/collect-garbage.js';
 import { reportEnding } from '../ending.js';
 import { createLogger } from '../logger.js';
 import { writeAll } from '../output.js';

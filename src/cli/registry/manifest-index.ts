@@ -1,6 +1,6 @@
 import { type ManifestSource, loadManifests } from '../../api/indexes/load-manifests.js';
 import { logError } from '../../core/log.js';
-import { ManifestsError } from '../../sqlite/legacy/manifest-loader.js';
+import { ManifestsError } from '../../api/indexes/load-manifests.js';
 import { type FlagValues, grouped, text } from '../command/flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { count } from '../printable.js';

@@ -1,8 +1,11 @@
-import { checkRepository } from '../../api/repo/check-repository.js';
+import {
+  checkRepository,
+  defaultSupported,
+  repositoryChecks,
+  repositoryKinds,
+} from '../../api/repo/check-repository.js';
 import { encodeDiagnostic, formatMessage, formatLocation } from '../../core/diagnostic.js';
-import { repositoryChecks, repositoryKinds } from '../../repo/checks/run-checks.js';
 import type { RepositoryFinding } from '../../repo/checks/check.js';
-import { defaultSupported } from '../../repo/supported-versions.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { choice, grouped, list, repeated, text } from '../command/flags.js';
 import { reportOutput } from '../command/shared-flags.js';

@@ -2,10 +2,9 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { flag, grouped, list, text } from '../command/flags.js';
 import { catalogForms } from '../../api/open-catalog.js';
 import { readFacts } from '../../api/read-facts.js';
-import { drawGraph, drawingLimits } from '../../graph/mermaid.js';
-import { readGraph } from '../../graph/channel-graph.js';
+import { drawGraph, drawSvg, drawingLimits, readDrawnChannels, readGraph } from '../../api/view/draw-graph.js';
 import { requireKnown } from '../../core/suggest.js';
-import { type DrawnChannel, drawSvg, readDrawnChannels } from '../../view/graph-svg.js';
+import type { DrawnChannel } from '../../view/graph-svg.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { writePieces } from '../session.js';
 

@@ -1,10 +1,8 @@
 import { defineCommand } from '../command/declaration.js';
-import { type FlagValues, flag, parsed, text } from '../command/flags.js';
+import { flag, parsed, text } from '../command/flags.js';
 import { duration } from '../command/values.js';
-import { checkServer } from '../../api/served/check-server.js';
-import { CancelledError, OpmateError, throwFileError, getMessage, redactUrls } from '../../core/errors.js';
-import { checkCertificate, maxPemBytes } from '../../oci/transport/certificates.js';
-import { readNamedFile } from '../../files/read-file.js';
+import { checkServer, readAuthorities } from '../../api/served/check-server.js';
+import { CancelledError, OpmateError, getMessage, redactUrls } from '../../core/errors.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
@@ -39,7 +37,7 @@ export const command = defineCommand({
     try {
       const status = await checkServer(addr, {
         ...{ service, tls, connectTimeoutMs, responseTimeoutMs, signal: context.signal },
-        ca: await readAuthorities(options),
+        ca: options.tlsCaCert === undefined ? undefined : await readAuthorities(options.tlsCaCert),
         onState: (state) => {
           code = state === 'connecting' ? probeCodes.noConnection : probeCodes.noAnswer;
         },
@@ -54,11 +52,3 @@ export const command = defineCommand({
     }
   },
 });
-
-async function readAuthorities({ tlsCaCert }: FlagValues<typeof flags>): Promise<Buffer | undefined> {
-  if (tlsCaCert === undefined) return undefined;
-  const file = tlsCaCert;
-  const pem = await readNamedFile(file, maxPemBytes).catch(throwFileError(file, { file }));
-  checkCertificate(pem, file);
-  return pem;
-}

@@ -2,7 +2,11 @@ import { catalogForms } from '../../api/open-catalog.js';
 import { buildServeCache, serveCatalog } from '../../api/serve/serve-catalog.js';
 import { withOpen } from '../../core/concurrency.js';
 import { invalidValue, UsageError } from '../../core/errors.js';
-import { findCatalogNameFault, getDefaultCatalogName } from '../../serve/http/catalog-names.js';
+import {
+  defaultMaxConnections,
+  findCatalogNameFault,
+  getDefaultCatalogName,
+} from '../../api/serve/server-defaults.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import {
   type Flag,
@@ -16,7 +20,6 @@ import {
 } from '../command/flags.js';
 import { integer } from '../command/values.js';
 import type { GlobalOptions } from '../command/global-flags.js';
-import { defaultMaxConnections } from '../../serve/server/connections.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { createLogger } from '../logger.js';

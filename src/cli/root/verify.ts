@@ -1,12 +1,11 @@
 import { writePieces } from '../session.js';
 import { UsageError } from '../../core/errors.js';
-import { type VerifiedImage, verifyImages } from '../../api/images/verify-images.js';
+import { type VerifiedImage, isAccepted, verifyImages } from '../../api/images/verify-images.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { encodeData } from '../reports/encode-data.js';
 import { printableLine } from '../../core/printable.js';
-import { isAccepted } from '../../oci/signatures/verify-image.js';
 import { policyFlags, findPolicyRequest } from './policy-flags.js';
 
 /** `opmate verify`; exit code 3 if an image is not verified. */

@@ -1,6 +1,6 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { outputFormat } from '../command/shared-flags.js';
-import { platformOfMachine } from '../../source/session.js';
+import { platformOfMachine } from '../../api/session.js';
 import { ownVersion } from '../../api/own-version.js';
 import { readOwnFile } from '../../files/own-files.js';
 import { encodeData } from '../reports/encode-data.js';

@@ -8,7 +8,7 @@ import { type TemplateType, isTemplateType, templateSchemas } from '../../catalo
 import { UsageError } from '../../core/errors.js';
 import { replaceFileBy } from '../../files/replace-file.js';
 import { quoteGo } from '../../document/go-json.js';
-import { drawGraph, drawingLimits } from '../../graph/mermaid.js';
+import { drawGraph, drawingLimits } from '../../api/view/draw-graph.js';
 import { formatCatalogMessage } from '../../model/catalog-diagnostic.js';
 import { resolveMigrationLevel } from '../../model/migrations.js';
 import { renderTemplate } from '../../api/template/render-template.js';

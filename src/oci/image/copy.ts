@@ -24,7 +24,7 @@ interface CopyOptions extends CancelOptions {
   logger?: Logger | undefined;
 }
 
-interface CopyResult {
+export interface CopyResult {
   /** Descriptor at the target, equal to that of the source. */
   descriptor: Descriptor;
   /** Number of manifests and indexes, referrers and existing ones included. */

@@ -9,7 +9,6 @@ import {
   mirrorCatalog,
   mirrorImageSet,
   mirrorMappings,
-  openReference,
   openSession,
   parseMappings,
   parseReference,
@@ -17,6 +16,7 @@ import {
   readNamedLock,
   startRegistry,
 } from '../../../src/index.js';
+import { openReference } from '../../../src/oci/image/open.js';
 import { catalogOf } from '../../e2e/catalogs.js';
 import { makeCatalogImage, makeImage, storeImage } from '../../e2e/images.js';
 import { directoryWith } from '../../support/temporary.js';

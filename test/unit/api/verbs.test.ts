@@ -137,7 +137,7 @@ const verbs: Readonly<Record<string, readonly string[]>> = {
   verify: ['verifyImages'],
   'oci serve': ['startRegistry'],
   'oci gc': ['collectGarbage'],
-  'oci copy': ['openReference', 'openTarget', 'copyImage'],
+  'oci copy': ['copyReference'],
   'oci inspect': ['inspectImage', 'listTags', 'readManifest'],
 };
 

@@ -2,7 +2,8 @@ import path from 'node:path';
 import { expect, it, describe } from 'vitest';
 import { layerOf } from '../../../src/archive/tar-writer.js';
 import { buildImage, pushImage } from '../../../src/oci/image/image-builder.js';
-import { openSession, openTarget, parseReference, pullImage } from '../../../src/index.js';
+import { openTarget } from '../../../src/oci/image/open.js';
+import { openSession, parseReference, pullImage } from '../../../src/index.js';
 import { directoryWith } from '../../support/temporary.js';
 
 describe('api/catalogs pullImage', () => {

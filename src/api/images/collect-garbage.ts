@@ -1,0 +1,2 @@
+/** Garbage of layout directories. */
+export { collectGarbage, defaultGarbageAgeMs } from '../../oci/layout/layout-garbage.js';

@@ -84,6 +84,17 @@ describe('opmate cluster capture', () => {
     expect(plan).toContain('op/demo: demo 1.0.0: blocked\n  C7 Catalog availability');
   });
 
+  it('writes the image set that mirror capture writes', async () => {
+    const args = ['--to', 'with-set.yaml', '--image-set', 'imageset.yaml'];
+    const { code, stderr } = await sandbox.run(['cluster', 'capture', 'objects.json', ...args]);
+    expect(code).toBe(0);
+    expect(stderr).toContain('wrote the image set to imageset.yaml');
+    const own = await readFile(path.join(sandbox.work, 'imageset.yaml'), 'utf8');
+    const { stdout } = await sandbox.run(['mirror', 'capture', 'objects.json']);
+    expect(stdout).toContain('- name: demo');
+    expect(own).toBe(stdout);
+  });
+
   it('fails for an archive without objects', async () => {
     const { code, stderr } = await sandbox.run(['cluster', 'capture', 'empty.tar.gz']);
     expect([code, stderr]).toEqual([

@@ -56,6 +56,19 @@ function migrate(...args: string[]) {
 }
 
 describe('opmate cluster migrate', () => {
+  it('warns of Secrets of an operator that the snapshot lacks, and of no others', async () => {
+    const refs = [
+      { apiVersion: 'v1', kind: 'Secret', name: 'key', namespace: 'op' },
+      { apiVersion: 'v1', kind: 'Secret', name: 'gone', namespace: 'op' },
+    ];
+    const objects = smallCluster({}, [secret, { ...operator, status: { components: { refs } } }]);
+    await sandbox.write({ 'secrets.json': { apiVersion: 'v1', kind: 'List', items: objects } });
+    const { code, stdout } = await migrate('secrets.json');
+    expect(code).toBe(0);
+    expect(stdout).toContain('warning: Secret op/gone: not in the snapshot');
+    expect(stdout).not.toContain('Secret op/key: not in the snapshot');
+  });
+
   it('writes the documents of an operator that is ready, with what the migration library does not see', async () => {
     const { code, stdout } = await migrate('ready.json', '--to', 'migration');
     expect(code).toBe(0);

@@ -1,16 +1,15 @@
-import { captureImageSet } from '../../api/mirror-capture.js';
-import { invalidValue } from '../../core/errors.js';
+import { createImageSet, imageSetInputFlags } from '../cluster/image-set-output.js';
+import { readSnapshotPlaces } from '../cluster/snapshot-input.js';
 import { argument, defineCommand } from '../command/declaration.js';
-import { repeated, text } from '../command/flags.js';
+import { text } from '../command/flags.js';
 import { exitCodes } from '../exit-codes.js';
-import { readNamedInput } from '../input.js';
 import { shellWord } from '../printable.js';
 import { formatFlags } from '../ending.js';
 import { accessFlags, mirrorFlags } from './flags.js';
 import { readMirrorOptions } from './oc-mirror-flags.js';
 import { writeTo } from './options.js';
 
-/** `opmate mirror capture`. */
+/** `opmate mirror capture`: the image set that `opmate cluster capture --image-set` writes, of files or stdin. */
 export const command = defineCommand({
   summary: 'generate an image set configuration from the operators installed in a cluster',
   arguments: [
@@ -18,10 +17,7 @@ export const command = defineCommand({
   ],
   inherits: mirrorFlags,
   flags: {
-    catalog: repeated('[image=]reference', 'check against this catalog; an image is the source of IMAGE', {
-      group: 'Input',
-    }),
-    lock: text('lock', 'map mirrored catalogs to their sources by this lock', { group: 'Input' }),
+    ...imageSetInputFlags,
     to: text('file', 'write to this file (default: stdout)', { group: 'Output' }),
   },
   examples: {
@@ -33,18 +29,8 @@ export const command = defineCommand({
   },
   readOptions: ({ context, options }) => readMirrorOptions(options, [], context),
   async runInSession({ context, args: [places], options, session }) {
-    const catalogs = (options.catalog ?? []).map(parseCatalog);
-    const inputs = await Promise.all(
-      (places.length === 0 ? ['-'] : places).map(async (place) =>
-        place === '-' ? readNamedInput(place, context) : place,
-      ),
-    );
-    const { configuration, warnings } = await captureImageSet(inputs, session, {
-      catalogs,
-      locks: options.lock === undefined ? [] : [options.lock],
-    });
-    session.logger.close();
-    for (const warning of warnings) session.logger.report(warning);
+    const inputs = await readSnapshotPlaces(places, context);
+    const configuration = await createImageSet(inputs, options, session);
     await writeTo(options.to, configuration, context, session.logger, (file) => [
       `wrote the image set to ${file}`,
       `opmate mirror plan -c ${shellWord(file)}${formatFlags(accessFlags, options)} docker://REGISTRY`,
@@ -52,11 +38,3 @@ export const command = defineCommand({
     return exitCodes.done;
   },
 });
-
-function parseCatalog(value: string): { image: string; reference: string } {
-  const [, image = '', reference = image] = /^([^=]*)(?:=(.*))?$/s.exec(value) ?? [];
-  if (image !== '' && reference !== '') return { image, reference };
-  throw invalidValue('--catalog', value, 'not a catalog', {
-    hint: 'use IMAGE, or IMAGE=REFERENCE',
-  });
-}

@@ -85,9 +85,7 @@ function checkUnique(cluster: ClusterIndex, subscription: JsonObject): Migration
   const name = 'Package uniqueness';
   const packageName = getText(subscription, 'spec', 'name');
   const quoted = quoteGo(packageName);
-  const other = cluster
-    .list(kinds.subscription)
-    .find((one) => getKey(one) !== getKey(subscription) && getText(one, 'spec', 'name') === packageName);
+  const other = cluster.listSubscribed(packageName).find((one) => getKey(one) !== getKey(subscription));
   return other === undefined
     ? pass(name, `no other Subscription references package ${quoted}`)
     : fail(name, `another Subscription ${getKey(other)} references the same package ${quoted}`);

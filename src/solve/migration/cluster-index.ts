@@ -1,3 +1,4 @@
+import { getOrAdd, pushTo } from '../../core/groups.js';
 import { compareBytes } from '../../core/order.js';
 import { getText } from '../../document/json-fields.js';
 import type { JsonObject } from '../../document/json.js';
@@ -38,6 +39,8 @@ export const kinds = {
 /** Objects of a cluster by kind and name. */
 export class ClusterIndex {
   readonly #byKind = new Map<string, Map<string, JsonObject>>();
+  /** Objects of a kind by namespace, label or package, each made when it is first asked for. */
+  readonly #groups = new Map<string, Map<string, JsonObject[]>>();
 
   /** Of several objects with one name the last counts. */
   constructor(objects: Iterable<JsonObject>) {
@@ -62,17 +65,59 @@ export class ClusterIndex {
     filter: { namespace?: string; labels?: Readonly<Record<string, string>> } = {},
   ): JsonObject[] {
     const { namespace, labels = {} } = filter;
-    return [...(this.#byKind.get(kindKey(kind))?.values() ?? [])].filter((object) => {
-      if (namespace !== undefined && getNamespace(object) !== namespace) return false;
+    const lists = [
+      ...(namespace === undefined
+        ? []
+        : [this.#group(kind, 'namespace', (object) => [getNamespace(object)], namespace)]),
+      ...Object.entries(labels).map(([key, value]) =>
+        this.#group(
+          kind,
+          'label',
+          (object) => [...getLabels(object)].map(joinLabel),
+          joinLabel([key, value]),
+        ),
+      ),
+    ];
+    const [shortest, ...others] = lists.sort((a, b) => a.length - b.length);
+    if (shortest === undefined) return [...(this.#byKind.get(kindKey(kind))?.values() ?? [])];
+    if (others.length === 0) return [...shortest];
+    return shortest.filter((object) => {
       const actual = getLabels(object);
-      return Object.entries(labels).every(([key, value]) => actual.get(key) === value);
+      const isInNamespace = namespace === undefined || getNamespace(object) === namespace;
+      return isInNamespace && Object.entries(labels).every(([key, value]) => actual.get(key) === value);
     });
+  }
+
+  /** Returns the Subscriptions to a package, sorted by namespace and name. */
+  listSubscribed(packageName: string): readonly JsonObject[] {
+    const read = (object: JsonObject): string[] => [getText(object, 'spec', 'name')];
+    return this.#group(kinds.subscription, 'package', read, packageName);
+  }
+
+  /** Returns the objects of a kind that have a key among others. */
+  #group(
+    kind: ObjectKind,
+    by: string,
+    listKeys: (object: JsonObject) => string[],
+    key: string,
+  ): readonly JsonObject[] {
+    const groups = getOrAdd(this.#groups, `${kindKey(kind)} ${by}`, () => {
+      const lists = new Map<string, JsonObject[]>();
+      for (const object of this.#byKind.get(kindKey(kind))?.values() ?? [])
+        for (const own of listKeys(object)) pushTo(lists, own, object);
+      return lists;
+    });
+    return groups.get(key) ?? [];
   }
 
   /** Returns an object; undefined if not found. */
   find(kind: ObjectKind, name: string, namespace = ''): JsonObject | undefined {
     return this.#byKind.get(kindKey(kind))?.get(`${namespace}/${name}`);
   }
+}
+
+function joinLabel([key, value]: readonly [string, string]): string {
+  return `${key}=${value}`;
 }
 
 function kindKey({ apiVersion, kind }: ObjectKind): string {

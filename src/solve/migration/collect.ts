@@ -1,3 +1,4 @@
+import { sortedByBytes } from '../../core/order.js';
 import { getObject, getObjects, getText, getValue } from '../../document/json-fields.js';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../document/json.js';
 import { getKey, getName, getNamespace, splitApiVersion } from '../../kube/object.js';
@@ -85,6 +86,28 @@ export function collectObjects(cluster: ClusterIndex, operator: InstalledSubscri
     if (!byIdentity.has(identity)) byIdentity.set(identity, object);
   }
   return [...byIdentity.values()];
+}
+
+/** Returns the Secrets that OLM made for an operator and the objects of the cluster lack, as `NAMESPACE/NAME`. */
+export function listMissingSecrets(
+  cluster: ClusterIndex,
+  { subscription, csv, installPlan, packageName }: InstalledSubscription,
+): string[] {
+  const namespace = getNamespace(subscription);
+  const components = cluster.find(kinds.operator, `${packageName}.${namespace}`);
+  const referenced = getObjects(components, 'status', 'components', 'refs')
+    .filter(({ kind }) => kind === 'Secret')
+    .map((reference) => ({ name: getText(reference, 'name'), namespace: getText(reference, 'namespace') }));
+  const planned = getObjects(installPlan, 'status', 'plan')
+    .filter(({ resolving }) => resolving === getName(csv))
+    .map((step) => getObject(step, 'resource'))
+    .filter(({ kind }) => kind === 'Secret' || kind === 'BundleSecret')
+    .map((resource) => ({ name: getText(resource, 'name'), namespace }));
+  const missing = [...referenced, ...planned].filter(
+    (secret) =>
+      cluster.find({ apiVersion: 'v1', kind: 'Secret' }, secret.name, secret.namespace) === undefined,
+  );
+  return sortedByBytes(new Set(missing.map((secret) => `${secret.namespace}/${secret.name}`)));
 }
 
 function findReferenced(cluster: ClusterIndex, reference: JsonObject): JsonObject | undefined {

@@ -6,7 +6,7 @@ import type { FindOffer } from './catalogs.js';
 import type { CleanupStep } from './cleanup.js';
 import { getKey, getName } from '../../kube/object.js';
 import { ClusterIndex, kinds } from './cluster-index.js';
-import { collectObjects } from './collect.js';
+import { collectObjects, listMissingSecrets } from './collect.js';
 import { convertSubscription } from './convert.js';
 import { findInstalled } from './installed.js';
 import type { Acknowledgment, MigrationCheck } from './options.js';
@@ -223,6 +223,11 @@ function findHidden(cluster: ClusterIndex, verdict: MigrationVerdict): Diagnosti
   for (const secret of secrets) {
     const problem = `type ${getText(secret, 'type')} is kept; the migration library loses it`;
     warnings.push(createWarning('secret-type', problem, { subject: `Secret ${getKey(secret)}` }));
+  }
+  for (const secret of listMissingSecrets(cluster, installed)) {
+    const problem = 'not in the snapshot, so the ClusterObjectSet lacks it';
+    const hint = 'add the Secret to the snapshot: captured ones have none';
+    warnings.push(createWarning('missing-secret', problem, { subject: `Secret ${secret}`, hint }));
   }
   return warnings;
 }

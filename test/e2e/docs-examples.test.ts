@@ -12,6 +12,7 @@ const world = useExampleWorld(sandbox);
 /** Commands of README and docs that do not run here, each with the reason. Keep it short. */
 const notRun: Readonly<Record<string, string>> = {
   'npm run demo': 'demo.test.ts',
+  'npm run executable': 'executable.test.ts',
   'npm test': 'these tests',
   'npm ci && npm run build && npm link': 'changes the machine; packaging.test.ts',
   'npm run image -- --executable --base gcr.io/distroless/cc-debian12@sha256:… --to registry.example.com/tools/opmate:v1':
@@ -106,7 +107,10 @@ const isServer = (text: string): boolean =>
 /** Servers listen on free ports; browsers stay closed. */
 const atFreePort = (text: string): string =>
   isServer(text)
-    ? `${text.replaceAll('127.0.0.1:8080', '127.0.0.1:0').replace(/ *(?:#.*)?$/, '')}${/^opmate (?:view|oci)/.test(text) ? '' : ' --port 0'}`
+    ? `${text
+        .replaceAll('127.0.0.1:8080', '127.0.0.1:0')
+        .replace(/ --http(?= |$)(?! +[\d[])/, '$& 127.0.0.1:0')
+        .replace(/ *(?:#.*)?$/, '')}${/^opmate (?:view|oci)/.test(text) ? '' : ' --port 0'}`
     : text;
 
 /** Returns a script that runs commands one after another, each with its output and exit code in files. */

@@ -44,6 +44,8 @@ export interface PresentOwner {
   kind: 'deployment' | 'helm' | 'olm' | 'kubectl' | 'controller' | 'unknown';
   /** Name: `NAMESPACE/NAME` of a deployment, release or ClusterServiceVersion, `Kind NAME` of a controller. */
   name: string;
+  /** Further ClusterServiceVersions, as after an upgrade, whose objects both have. */
+  further?: readonly string[];
 }
 
 /** Returns the present owner of a live object, from its annotations, labels, owner references and managers. */
@@ -59,11 +61,11 @@ export function findPresentOwner(object: JsonObject): PresentOwner {
   const labels = getObject(object, 'metadata', 'labels');
   const csv = getText(labels, 'olm.owner');
   const references = getObjects(object, 'metadata', 'ownerReferences');
-  const csvReference = references.find(({ kind }) => kind === 'ClusterServiceVersion');
-  if (csv !== '' || csvReference !== undefined) {
-    const scope = getText(labels, 'olm.owner.namespace') || namespace;
-    return { kind: 'olm', name: `${scope}/${csv === '' ? getText(csvReference, 'name') : csv}` };
-  }
+  const csvReferences = references.filter(({ kind }) => kind === 'ClusterServiceVersion');
+  const csvs = [csv, ...csvReferences.map((reference) => getText(reference, 'name'))].filter(Boolean);
+  const scope = getText(labels, 'olm.owner.namespace') || namespace;
+  const [name, ...further] = [...new Set(csvs)].map((owner) => `${scope}/${owner}`);
+  if (name !== undefined) return { kind: 'olm', name, ...(further.length > 0 && { further }) };
   if (
     Object.keys(labels).some((key) => key.startsWith('operators.coreos.com/')) &&
     labels['olm.managed'] === 'true'

@@ -284,7 +284,10 @@ function classifyOwners(
 function isAdoptedFrom(present: PresentOwner, { kind, name }: AdoptionSource): boolean {
   // Objects without any trace of their creator are those of a person.
   const isKind = present.kind === kind || (kind === 'kubectl' && present.kind === 'unknown');
-  return isKind && (name === undefined || present.name === name || (kind === 'olm' && present.name === ''));
+  const { name: owner, further = [] } = present;
+  return (
+    isKind && (name === undefined || [owner, ...further].includes(name) || (kind === 'olm' && owner === ''))
+  );
 }
 
 /** Checks definitions that replace those on the cluster, as operator-controller does. */

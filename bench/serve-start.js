@@ -15,6 +15,11 @@ const maxMegabytes = 250;
 const settleMs = 6000;
 const cases = [
   { name: 'cold', args: () => [], maxRatio: 3 },
+  {
+    name: 'cold, with HTTP and the page',
+    args: () => ['--http', '127.0.0.1:0', '--ui', '127.0.0.1:0'],
+    maxRatio: 4.5,
+  },
   { name: 'cold, making a cache', args: (cache) => ['--cache-dir', `${cache}-new`], maxRatio: 3.6 },
   { name: 'warm', args: (cache) => ['--cache-dir', cache], maxRatio: 0.75 },
 ];

@@ -4,7 +4,9 @@ import { onAbort, openTogether, withOpen } from '../../core/concurrency.js';
 import { OpmateError, UsageError, throwIfCancelled } from '../../core/errors.js';
 import { openCatalogQueries } from '../../serve/grpc/catalog-queries.js';
 import type { RegistryQueries } from '../../serve/grpc/registry-queries.js';
+import { type SharedReader, shareReading } from '../../catalog/shared-reading.js';
 import type { Session } from '../../source/session.js';
+import type { ViewedCatalog } from '../../view/catalog-view.js';
 import { openCatalog, withCatalog } from '../open-catalog.js';
 import type { GrpcServerOptions } from './grpc-server.js';
 import type { HttpAddress, HttpServerOptions } from './http-server.js';
@@ -48,31 +50,36 @@ export async function serveCatalog(
   session: Session,
   options: ServeCatalogOptions,
 ): Promise<CatalogServer> {
-  const { grpc, http, page, cacheDirectory, requireCache } = options;
+  const { grpc, http, page } = options;
   return openTogether(session.signal, async (opened) => {
     const source = await openCatalog(reference, session);
     opened.push(source);
     const { catalog } = source;
-    let queries: RegistryQueries | undefined;
-    if (grpc !== undefined) {
-      queries = await openQueries(catalog, reference, session, {
-        cacheDirectory: cacheDirectory && path.resolve(session.workingDirectory, cacheDirectory),
-        requireCache,
-      });
-      opened.push(queries);
-    }
-    const url = http && (await startHttp(catalog, session, options, http, opened));
-    let pageUrl: string | undefined;
-    if (page !== undefined) {
-      const { servePage } = await import('../view/page.js');
-      const address = { host: page.host ?? '127.0.0.1', port: page.port };
-      const served = await servePage({ name: reference, catalog }, address, session);
-      opened.push(served);
-      pageUrl = served.url;
-    }
+    // One pass over the blobs serves all APIs.
+    const readers = shareReading(catalog, [grpc, http, page].filter(Boolean).length, session);
+    const read = async <T>(work: (shared: Catalog) => Promise<T>): Promise<T> => {
+      const { catalog: shared, skip } = readers.pop() as SharedReader;
+      return work(shared).finally(skip);
+    };
+    const [queries, server, served] = await settleAll([
+      grpc && read((shared) => startQueries(catalog, shared, reference, session, options, opened)),
+      http && read((shared) => storeForHttp(shared, session, options, http, opened)),
+      page && read((shared) => startPage({ name: reference, catalog: shared }, page, session, opened)),
+    ]);
+    const url = await server?.listen();
+    const pageUrl = served?.url;
     const grpcPort = grpc && queries && (await startGrpc(queries, reference, session, grpc, opened));
     return { grpcPort, url, pageUrl };
   });
+}
+
+/** Waits for all work, so that what it opens can be closed. Throws the first failure in this order. */
+async function settleAll<T extends readonly unknown[]>(works: T): Promise<{ [K in keyof T]: Awaited<T[K]> }> {
+  const settled = await Promise.allSettled(works);
+  return settled.map((result) => {
+    if (result.status === 'rejected') throw result.reason;
+    return result.value;
+  }) as { [K in keyof T]: Awaited<T[K]> };
 }
 
 /**
@@ -124,18 +131,19 @@ export async function buildServeCache(
   });
 }
 
-/** Opens a file-based catalog or sqlite index for the gRPC registry API. */
+/** Opens a file-based catalog, which is read as `shared`, or a sqlite index for the gRPC registry API. */
 async function openQueries(
   catalog: Catalog,
   reference: string,
   session: Session,
   options: Omit<Parameters<typeof openCatalogQueries>[1], 'temporaryDirectory' | 'now'> = {},
+  shared: Catalog = catalog,
 ): Promise<RegistryQueries & Partial<Pick<Awaited<ReturnType<typeof openCatalogQueries>>, 'encoded'>>> {
   const { temporaryDirectory, now, logger, signal } = session;
   const settings = { temporaryDirectory, now, logger, signal, ...options };
-  if (catalog.listFiles !== undefined) return openCatalogQueries(catalog, settings);
+  if (catalog.listFiles !== undefined) return openCatalogQueries(shared, settings);
   const { SqliteCatalog } = await import('../../sqlite/read/catalog.js');
-  if (!(catalog instanceof SqliteCatalog)) return openCatalogQueries(catalog, settings);
+  if (!(catalog instanceof SqliteCatalog)) return openCatalogQueries(shared, settings);
   const { openSqliteQueries } = await import('../../serve/grpc/sqlite-queries.js');
   return openSqliteQueries(catalog.file, session, { name: reference });
 }
@@ -153,13 +161,41 @@ async function startGrpc(
   return server.port;
 }
 
-async function startHttp(
+async function startQueries(
+  catalog: Catalog,
+  shared: Catalog,
+  reference: string,
+  session: Session,
+  { cacheDirectory, requireCache }: ServeCatalogOptions,
+  opened: Opened,
+): Promise<RegistryQueries> {
+  const directory = cacheDirectory && path.resolve(session.workingDirectory, cacheDirectory);
+  const options = { cacheDirectory: directory, requireCache };
+  const queries = await openQueries(catalog, reference, session, options, shared);
+  opened.push(queries);
+  return queries;
+}
+
+async function startPage(
+  shown: ViewedCatalog,
+  { host = '127.0.0.1', port }: HttpAddress,
+  session: Session,
+  opened: Opened,
+): Promise<{ url: string }> {
+  const { servePage } = await import('../view/page.js');
+  const served = await servePage(shown, { host, port }, session);
+  opened.push(served);
+  return served;
+}
+
+/** Stores a catalog for its HTTP API; `listen` returns its URL. */
+async function storeForHttp(
   catalog: Catalog,
   session: Session,
   { name = 'catalog', storage }: ServeCatalogOptions,
   options: HttpServerOptions,
   opened: Opened,
-): Promise<string> {
+): Promise<{ listen: () => Promise<string> }> {
   const [{ createCatalogSet }, { storeContent }, { prepareHttpServer }, { findCatalogNameFault }] =
     await Promise.all([
       import('../../serve/catalogs/catalog-set.js'),
@@ -177,5 +213,5 @@ async function startHttp(
   await catalogs.put({ name, content, labels: {}, priority: 0 });
   catalogs.markReady();
   opened.push(server);
-  return `${await server.listen()}/catalogs/${name}`;
+  return { listen: async () => `${await server.listen()}/catalogs/${name}` };
 }

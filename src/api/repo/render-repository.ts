@@ -1,8 +1,9 @@
+import { findCheckoutBundles } from '../../repo/checkout-bundles.js';
 import { renderCatalogs } from '../../repo/render-catalogs.js';
 import { openRepository } from '../../repo/repository.js';
 import { type CatalogState, compareCatalogs, writeRepository } from '../../repo/write-catalogs.js';
 import type { Session } from '../../source/session.js';
-import { withRendering } from './rendering-session.js';
+import { type Rendering, withRendering } from './rendering-session.js';
 
 /** Options of `renderRepository`. */
 export interface RenderRepositoryOptions {
@@ -10,6 +11,11 @@ export interface RenderRepositoryOptions {
   operators?: readonly string[] | undefined;
   /** Catalogs to render; default: all. */
   catalogs?: readonly string[] | undefined;
+  /**
+   * Read bundles of the checkout in place of their images, where committed catalogs name the image of the bundle; other
+   * images are pulled.
+   */
+  fromCheckout?: boolean | undefined;
   /** Compare with the repository without writing. */
   check?: boolean | undefined;
 }
@@ -17,7 +23,7 @@ export interface RenderRepositoryOptions {
 /** Catalogs of a repository, rendered. */
 export interface RenderedRepository {
   catalogs: CatalogState[];
-  /** Number of bundle images that were read. */
+  /** Number of bundles that were read. */
   images: number;
 }
 
@@ -28,14 +34,16 @@ export interface RenderedRepository {
 export async function renderRepository(
   root: string,
   session: Session,
-  { operators, catalogs: names, check = false }: RenderRepositoryOptions = {},
+  { operators, catalogs: names, fromCheckout = false, check = false }: RenderRepositoryOptions = {},
 ): Promise<RenderedRepository> {
   const repository = await openRepository(root);
-  return withRendering(session, async ({ bundles, directory }) => {
+  const local = fromCheckout ? await findCheckoutBundles(repository, session, operators) : undefined;
+  const render = async ({ bundles, directory }: Rendering): Promise<RenderedRepository> => {
     const options = { operators, catalogs: names, bundles, directory };
     const catalogs = await renderCatalogs(repository, session, options);
     const states = await compareCatalogs(repository, catalogs);
     if (!check) await writeRepository(repository, { catalogs, states });
     return { catalogs: states, images: bundles.size };
-  });
+  };
+  return withRendering(session, render, local);
 }

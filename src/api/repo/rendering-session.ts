@@ -1,5 +1,7 @@
 import { withOpen } from '../../core/concurrency.js';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
+import type { BundleBlob } from '../../model/declarative-config.js';
+import { readCheckoutBundle } from '../../repo/checkout-bundles.js';
 import { type BundleStore, createBundleStore } from '../../repo/bundle-store.js';
 import { type Session, withChanges } from '../../source/session.js';
 import { readBundleImage } from '../../source/template.js';
@@ -10,13 +12,28 @@ async function withImageCache(session: Session): Promise<Session> {
   return withChanges(session, { cache: await session.catalogCache?.() });
 }
 
-/** Runs `work` with a store of bundles, each read once, and a temporary directory for rendered catalogs. */
+/** Bundles and the directory of a rendering. */
+export interface Rendering {
+  bundles: BundleStore;
+  directory: string;
+}
+
+/**
+ * Runs `work` with a store of bundles, each read once, and a temporary directory for rendered catalogs. Images in
+ * `directories` are read from these bundle directories.
+ */
 export async function withRendering<T>(
   session: Session,
-  work: (rendering: { bundles: BundleStore; directory: string }) => Promise<T>,
+  work: (rendering: Rendering) => Promise<T>,
+  directories: ReadonlyMap<string, string> = new Map(),
 ): Promise<T> {
   const cached = await withImageCache(session);
-  const store = createBundleStore((image) => readBundleImage(image, cached), session.temporaryDirectory);
+  const readBundle = (image: string): Promise<BundleBlob> => {
+    const directory = directories.get(image);
+    if (directory === undefined) return readBundleImage(image, cached);
+    return readCheckoutBundle(directory, image, session);
+  };
+  const store = createBundleStore(readBundle, session.temporaryDirectory);
   return withOpen(store, (bundles) =>
     withTemporaryDirectory(session, (directory) => work({ bundles, directory })),
   );

@@ -16,19 +16,26 @@ export const command = defineCommand({
   flags: {
     ...repositoryFlag,
     ...grouped('Selection', { catalog: repeated('name', 'render only this catalog, e.g. v4.18') }),
+    fromCheckout: flag('read bundles of the checkout in place of images that catalogs name'),
     check: flag('compare without writing; exit with 3 if committed files differ'),
   },
   examples: {
     'Render all catalogs of one operator': 'opmate repo render demo',
     'Check that committed catalogs are up to date': 'opmate repo render --check',
+    'Check them without pulling images of the checkout': 'opmate repo render demo --from-checkout --check',
   },
   async runInSession({ args: [operators], options, session }) {
-    const { repository, catalog: catalogs, check } = options;
+    const { repository, catalog: catalogs, fromCheckout, check } = options;
     const named = operators.length === 0 ? undefined : operators;
-    const rendered = await renderRepository(repository, session, { operators: named, catalogs, check });
+    const rendered = await renderRepository(repository, session, {
+      operators: named,
+      catalogs,
+      fromCheckout,
+      check,
+    });
     const changes = rendered.catalogs.filter(({ state }) => state !== 'unchanged');
     const lines = changes.map(({ directory, state }) => `${directory}: ${check ? `to be ${state}` : state}`);
-    const total = `${count(rendered.catalogs.length, 'catalog')} from ${count(rendered.images, 'bundle image')}`;
+    const total = `${count(rendered.catalogs.length, 'catalog')} from ${count(rendered.images, 'bundle')}`;
     const ending =
       changes.length === 0
         ? 'up to date'

@@ -1,9 +1,13 @@
 import { existsSync } from 'node:fs';
 import { mkdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { renderRepository } from '../../../src/api/repo/render-repository.js';
+import { openSourceSession } from '../../../src/source/session.js';
 import { failureOf } from '../../support/connect.js';
+import { smallBundle } from '../../support/small-bundle.js';
+import { directoryWith } from '../../support/temporary.js';
+import { sessionOptions } from '../source/session-options.js';
 import {
   basicTemplate,
   ciConfig,
@@ -96,6 +100,64 @@ describe('repository rendering', () => {
     expect(message).toContain('rename it to catalog_names');
     expect(message).toContain('9.9.9');
     expect(existsSync(path.join(root, 'catalogs'))).toBe(false);
+  });
+
+  it('reads bundles of the checkout in place of the images that committed catalogs name', async () => {
+    const { registry, session, serve } = await openRepositoryWorld();
+    const image = await serve('widget', '1.0.0');
+    const bundle = Object.entries(smallBundle({ packageName: 'widget', version: '1.0.0' }));
+    const inCheckout = bundle.map(([name, text]) => [
+      `${operator}/1.0.0/${name.replace('csv.yaml', 'widget.clusterserviceversion.yaml')}`,
+      text,
+    ]);
+    const root = await repositoryWith({
+      [`${operator}/ci.yaml`]: ciConfig({ 'a.yaml': ['v4.16', 'v4.18'] }),
+      [`${operator}/catalog-templates/a.yaml`]: basicTemplate('widget', ['1.0.0'], [image]),
+      ...(Object.fromEntries(inCheckout) as Record<string, string>),
+    });
+    await renderRepository(root, session);
+    registry.on({ path: /./, respond: { status: 500 } });
+    const requests = registry.requests.length;
+    const options = { fromCheckout: true, check: true };
+    const { catalogs } = await renderRepository(root, session, options);
+    expect(catalogs.map(({ state }) => state)).toEqual(['unchanged', 'unchanged']);
+    expect(registry.requests.length).toBe(requests);
+    const csv = path.join(root, operator, '1.0.0/manifests/widget.clusterserviceversion.yaml');
+    await writeFile(csv, (await readIn(csv)).replace('"spec":{', '"spec":{"displayName":"Changed",'));
+    const changed = await renderRepository(root, session, options);
+    expect(changed.catalogs.map(({ state }) => state)).toEqual(['changed', 'changed']);
+  });
+
+  it('continues where a registry went away: what was pulled is not pulled again', async () => {
+    const { registry, serve } = await openRepositoryWorld();
+    const session = await openSourceSession({
+      ...(await sessionOptions()),
+      catalogCacheDirectory: await directoryWith(),
+    });
+    onTestFinished(() => session.close());
+    const images = [await serve('widget', '1.0.0'), await serve('gadget', '1.0.0')] as const;
+    const root = await repositoryWith({
+      [`${operator}/ci.yaml`]: ciConfig({ 'a.yaml': ['v4.18'] }),
+      [`${operator}/catalog-templates/a.yaml`]: basicTemplate('widget', ['1.0.0'], [images[0]]),
+      'operators/gadget/ci.yaml': ciConfig({ 'a.yaml': ['v4.18'] }),
+      'operators/gadget/catalog-templates/a.yaml': basicTemplate('gadget', ['1.0.0'], [images[1]]),
+    });
+    const isLayer = ({ method, path: place }: { method: string; path: string }): boolean =>
+      method === 'GET' && place.includes('/blobs/');
+    await renderRepository(root, session, { operators: ['widget'], check: true });
+    const pulled = registry.requests.filter(isLayer).map((request) => request.path);
+    let isAway = true;
+    registry.gate((request) => (isAway && request.path.includes('gadget') ? { reset: true } : undefined));
+    const { message } = await failureOf(renderRepository(root, session));
+    expect(message).toContain('gadget-1.0.0');
+    expect(existsSync(path.join(root, 'catalogs'))).toBe(false);
+    isAway = false;
+    const before = registry.requests.length;
+    await renderRepository(root, session);
+    const again = registry.requests.slice(before).filter(isLayer);
+    expect(pulled.length).toBeGreaterThan(0);
+    expect(again.filter((request) => pulled.includes(request.path))).toEqual([]);
+    expect(existsSync(path.join(root, 'catalogs/v4.18/gadget/catalog.yaml'))).toBe(true);
   });
 
   it('refuses a package that two operators render to one catalog', async () => {

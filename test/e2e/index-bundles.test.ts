@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { makeBuiltIndex, makeCatalogImage, storeImage } from './images.js';
 import { smallBundle } from '../support/small-bundle.js';
 import { useSandbox } from '../support/command-line.js';
+import { startFaultRegistry } from '../support/fault-registry.js';
 
 /** Operations of index builds on images with a catalog and the database that it is rendered from. */
 const sandbox = useSandbox();
@@ -219,3 +220,69 @@ describe('opmate catalog rm-package --all', () => {
     });
   });
 });
+
+describe('the form of an edited index', () => {
+  it('stays that of Docker in a registry, for all platforms, and is that of OCI elsewhere', async () => {
+    const index = await startFaultRegistry();
+    try {
+      const { stdout } = await sandbox.run(['render', 'oci:built:one']);
+      const manifests = [];
+      for (const architecture of ['amd64', 'arm64']) {
+        const files = { 'demo/catalog.json': stdout };
+        const image = await makeCatalogImage(files, { platform: { os: 'linux', architecture } });
+        index.serveBlob('ns/index', image.config);
+        for (const { bytes } of image.layers) index.serveBlob('ns/index', bytes);
+        const manifest = image.manifest
+          .toString()
+          .replaceAll('application/vnd.oci.image.manifest.v1+json', dockerTypes.manifest)
+          .replaceAll('application/vnd.oci.image.config.v1+json', dockerTypes.config)
+          .replaceAll('application/vnd.oci.image.layer.v1.tar+gzip', dockerTypes.layer);
+        const digest = index.serveManifest('ns/index', undefined, manifest, dockerTypes.manifest);
+        const platform = { os: 'linux', architecture };
+        manifests.push({ mediaType: dockerTypes.manifest, digest, size: manifest.length, platform });
+      }
+      const list = JSON.stringify({ schemaVersion: 2, mediaType: dockerTypes.list, manifests });
+      index.serveManifest('ns/index', 'v1', list, dockerTypes.list);
+      await sandbox.write({
+        '../registries.conf': [host, index.host]
+          .map((location) => `[[registry]]\nlocation = "${location}"\ninsecure = true\n`)
+          .join(''),
+      });
+      const from = `${index.host}/ns/index:v1`;
+      const to = `${host}/docker-form:v2`;
+      await succeed('catalog', 'add-bundle', from, images[1] as string, '-t', to);
+      const read = async (reference: string) => {
+        const raw = await succeed('oci', 'inspect', '--raw', reference);
+        return JSON.parse(raw.stdout) as {
+          mediaType: string;
+          manifests: { digest: string }[];
+          config: { mediaType: string };
+          layers: { mediaType: string }[];
+        };
+      };
+      const written = await read(to);
+      expect(written.mediaType).toBe(dockerTypes.list);
+      expect(written.manifests).toHaveLength(2);
+      const image = await read(`${host}/docker-form@${written.manifests[1]?.digest}`);
+      expect(image).toMatchObject({
+        mediaType: dockerTypes.manifest,
+        config: { mediaType: dockerTypes.config },
+      });
+      expect(new Set(image.layers.map(({ mediaType }) => mediaType))).toEqual(new Set([dockerTypes.layer]));
+      expect(image.layers).toHaveLength(2);
+      const bundles = await succeed('list', 'bundles', to);
+      expect(bundles.stdout).toContain('demo.v1.1.0');
+      await succeed('catalog', 'add-bundle', from, images[1] as string, '--save', 'oci:built:of-docker');
+      expect((await read('oci:built:of-docker')).mediaType).toBe('application/vnd.oci.image.index.v1+json');
+    } finally {
+      await index.close();
+    }
+  });
+});
+
+const dockerTypes = {
+  list: 'application/vnd.docker.distribution.manifest.list.v2+json',
+  manifest: 'application/vnd.docker.distribution.manifest.v2+json',
+  config: 'application/vnd.docker.container.image.v1+json',
+  layer: 'application/vnd.docker.image.rootfs.diff.tar.gzip',
+};

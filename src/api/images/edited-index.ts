@@ -71,9 +71,14 @@ export async function editIndexCatalog(
       const [finding] = findings;
       if (finding !== undefined) throw new OpmateError('INVALID', finding.problem, { subject: index });
       const cache = await writeCache(places, tree, files, session, directory);
-      const built = await buildImages(bases, places, { tree, files, cache, database, directory }, session);
+      const layers = await writeLayers(places, { tree, files, cache, database, directory }, session);
       const images: StoredImage[] = [];
-      for (const output of outputs) images.push(await putImages(session, output, built, directory));
+      for (const output of outputs) {
+        // Tools that read layouts and archives know the form of OCI only.
+        const keepsForm = output.to.transport === 'docker';
+        const built = await buildImages(bases, layers, keepsForm, session);
+        images.push(await putImages(session, output, built, directory));
+      }
       return { images, changes };
     }),
   );
@@ -113,22 +118,36 @@ interface IndexContent {
   directory: string;
 }
 
-async function buildImages(
-  bases: readonly Image[],
+/** Writes the layer of each image; images with the same directories share it. */
+async function writeLayers(
   places: readonly ImageChanges[],
   content: IndexContent,
   { signal }: Session,
-): Promise<BuiltImage[]> {
+): Promise<LayerFile[]> {
   const layers = new Map<string, LayerFile>();
-  const images: BuiltImage[] = [];
-  for (const [position, base] of bases.entries()) {
-    const place = places[position] as ImageChanges;
+  const all: LayerFile[] = [];
+  for (const place of places) {
     const key = JSON.stringify([place.directory, place.caches]);
     const file = path.join(content.directory, `layer-${layers.size}.tar.gz`);
     const layer = layers.get(key) ?? (await writeLayer(file, await listEntries(place, content), { signal }));
     layers.set(key, layer);
+    all.push(layer);
+  }
+  return all;
+}
+
+async function buildImages(
+  bases: readonly Image[],
+  layers: readonly LayerFile[],
+  keepsForm: boolean,
+  { signal }: Session,
+): Promise<BuiltImage[]> {
+  const images: BuiltImage[] = [];
+  for (const [position, base] of bases.entries()) {
     const baseConfig = await readWholeConfig(base, { signal });
-    images.push(await buildImage({ layers: [layer], base, baseConfig, platform: base.platform }));
+    const layer = layers[position] as LayerFile;
+    const { platform } = base;
+    images.push(await buildImage({ layers: [layer], base, baseConfig, platform, keepsForm }));
   }
   return images;
 }

@@ -51,6 +51,8 @@ export interface BuildImageOptions {
   /** Added to those of the base, such as `50051/tcp`. */
   exposedPorts?: readonly string[] | undefined;
   base?: Image | undefined;
+  /** Keep the media types of a base in Docker's form; by default all images are in that of OCI. */
+  keepsForm?: boolean | undefined;
   /** Whole configuration of the base, whose unknown fields are kept; see `readWholeConfig`. */
   baseConfig?: JsonObject | undefined;
 }
@@ -138,13 +140,31 @@ function pick(object: JsonObject | undefined, isWanted: (key: string) => boolean
   return Object.fromEntries(Object.entries(object ?? {}).filter(([key]) => isWanted(key)));
 }
 
+/** Media types of images in the forms of OCI and Docker. */
+const forms = {
+  oci: {
+    manifest: mediaTypes.ociManifest,
+    config: mediaTypes.ociConfig,
+    layer: mediaTypes.ociLayerGzip,
+    index: mediaTypes.ociIndex,
+  },
+  docker: {
+    manifest: mediaTypes.dockerManifest,
+    config: mediaTypes.dockerConfig,
+    layer: mediaTypes.dockerLayerGzip,
+    index: mediaTypes.dockerManifestList,
+  },
+} as const;
+
 /**
- * Builds an OCI image whose bytes depend on the options only. Throws OpmateError INVALID for a layer that is not gzip, and
+ * Builds an image whose bytes depend on the options only. Throws OpmateError INVALID for a layer that is not gzip, and
  * UNSUPPORTED for a layer type of the base that OCI lacks.
  */
 export async function buildImage(options: BuildImageOptions): Promise<BuiltImage> {
   const { base, created = defaultCreated } = options;
-  const layers = await Promise.all(options.layers.map(describeLayer));
+  const isDocker = options.keepsForm === true && base?.descriptor.mediaType === mediaTypes.dockerManifest;
+  const form = isDocker ? forms.docker : forms.oci;
+  const layers = await Promise.all(options.layers.map((layer) => describeLayer(layer, form.layer)));
   const platform = options.platform ?? base?.platform ?? { os: 'linux', architecture: 'amd64' };
   const baseLayers = base?.manifest.layers ?? [];
   const baseIds = base?.config.rootfs?.diff_ids ?? [];
@@ -166,16 +186,16 @@ export async function buildImage(options: BuildImageOptions): Promise<BuiltImage
     ],
   };
   const configBytes = Buffer.from(JSON.stringify(config));
-  const configDescriptor = describe(mediaTypes.ociConfig, configBytes);
+  const configDescriptor = describe(form.config, configBytes);
   const manifest: ImageManifest = {
     schemaVersion: 2,
-    mediaType: mediaTypes.ociManifest,
+    mediaType: form.manifest,
     config: configDescriptor,
-    layers: [...baseLayers.map(toOci), ...layers.map((layer) => layer.descriptor)],
+    layers: [...(isDocker ? baseLayers : baseLayers.map(toOci)), ...layers.map((layer) => layer.descriptor)],
   };
   const bytes = Buffer.from(JSON.stringify(manifest));
   return {
-    descriptor: describe(mediaTypes.ociManifest, bytes),
+    descriptor: describe(form.manifest, bytes),
     manifest: bytes,
     config: configBytes,
     configDescriptor,
@@ -217,7 +237,7 @@ export async function pushImage(
     ({ descriptor, open }) => target.putBlob(descriptor, open, options),
     options,
   );
-  return target.putManifest(reference, image.manifest, mediaTypes.ociManifest, options);
+  return target.putManifest(reference, image.manifest, image.descriptor.mediaType, options);
 }
 
 /** Stores images of several platforms, then their index under a tag. */
@@ -228,15 +248,18 @@ export async function pushImageIndex(
   options: CancelOptions = {},
 ): Promise<Descriptor> {
   for (const image of images) await pushImage(target, image.descriptor.digest, image, options);
-  return target.putManifest(reference, createImageIndex(images).bytes, mediaTypes.ociIndex, options);
+  const { bytes, descriptor } = createImageIndex(images);
+  return target.putManifest(reference, bytes, descriptor.mediaType, options);
 }
 
 /** Returns the index of images of several platforms. Its bytes depend on the images only. */
 export function createImageIndex(images: readonly BuiltImage[]): ManifestContent {
   const manifests = images.map(({ descriptor, platform }) => ({ ...descriptor, platform }));
-  const index: ImageIndex = { schemaVersion: 2, mediaType: mediaTypes.ociIndex, manifests };
+  const isDocker = images.every(({ descriptor }) => descriptor.mediaType === mediaTypes.dockerManifest);
+  const mediaType = (isDocker ? forms.docker : forms.oci).index;
+  const index: ImageIndex = { schemaVersion: 2, mediaType, manifests };
   const bytes = Buffer.from(JSON.stringify(index));
-  return { descriptor: describe(mediaTypes.ociIndex, bytes), bytes };
+  return { descriptor: describe(mediaType, bytes), bytes };
 }
 
 /** Returns the descriptor of a stored image, or of the index of several. */
@@ -276,10 +299,11 @@ function runConfig(options: BuildImageOptions): NonNullable<ImageConfig['config'
 
 async function describeLayer(
   layer: Layer | LayerFile | Buffer,
+  mediaType: string,
 ): Promise<{ descriptor: Descriptor; bytes?: Buffer; file?: string; diffId: string }> {
   if (!Buffer.isBuffer(layer)) {
     const { digest, size, diffId, ...content } = layer;
-    return { descriptor: { mediaType: mediaTypes.ociLayerGzip, digest, size }, ...content, diffId };
+    return { descriptor: { mediaType, digest, size }, ...content, diffId };
   }
   const hash = createHash('sha256');
   try {
@@ -288,7 +312,7 @@ async function describeLayer(
     throw new OpmateError('INVALID', 'layer: not gzip', { cause });
   }
   return {
-    descriptor: describe(mediaTypes.ociLayerGzip, layer),
+    descriptor: describe(mediaType, layer),
     bytes: layer,
     diffId: `sha256:${hash.digest('hex')}`,
   };

@@ -1,7 +1,10 @@
+import { createInterface } from 'node:readline/promises';
+import { CancelledError } from '../core/errors.js';
 import { decodeFile } from '../document/document.js';
 import { maxInputSize, readInputFile } from '../files/read-file.js';
 import { readLimited } from '../oci/image/read-limited.js';
 import type { CommandContext } from './context.js';
+import { printable } from './printable.js';
 
 const stdinName = 'stdin';
 
@@ -25,4 +28,24 @@ export async function readNamedInput(
   context: CommandContext,
 ): Promise<{ content: Buffer; name: string }> {
   return { content: await readInput(name, context), name: name === '-' ? stdinName : name };
+}
+
+/** Asks a question on the terminal; true for yes, undefined without a terminal. */
+export async function askOnTerminal(
+  { stdin, stderr, signal }: CommandContext,
+  question: string,
+): Promise<boolean | undefined> {
+  if ((stdin as { isTTY?: boolean }).isTTY !== true || stderr.isTTY !== true) return undefined;
+  // Without terminal mode Ctrl-C remains a signal for the process.
+  const lines = createInterface({ input: stdin, output: stderr, terminal: false });
+  try {
+    const closed = new Promise<string>((resolve) => lines.once('close', () => resolve('')));
+    const reply = await Promise.race([lines.question(printable(`${question} [y/N] `), { signal }), closed]);
+    return /^y(?:es)?$/i.test(reply.trim());
+  } catch (error) {
+    if (signal.aborted) throw new CancelledError();
+    throw error;
+  } finally {
+    lines.close();
+  }
 }

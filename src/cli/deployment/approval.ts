@@ -1,4 +1,3 @@
-import { createInterface } from 'node:readline/promises';
 import {
   type AppliedDeployment,
   type ApplyDeploymentOptions,
@@ -11,13 +10,13 @@ import type { RenderedDeployment } from '../../cluster/documents/render-deployme
 import type { InventoryPlace } from '../../cluster/inventory.js';
 import { toPlanDocument, toReportDocument } from '../../cluster/apply/plan-document.js';
 import type { ApplyPlan } from '../../cluster/apply/plan-types.js';
-import { CancelledError, OpmateError, UsageError, invalidValue } from '../../core/errors.js';
+import { OpmateError, UsageError, invalidValue } from '../../core/errors.js';
 import { labelFault, subdomainFault } from '../../kube/names.js';
 import type { FlagValues } from '../command/flags.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
-import { printable } from '../printable.js';
+import { askOnTerminal } from '../input.js';
 import { encodeData } from '../reports/encode-data.js';
 import type { CommandSession } from '../session.js';
 import { printFindings, logWarnings } from '../bundle/findings.js';
@@ -178,30 +177,16 @@ interface Question {
 
 /** Asks on the terminal whether to change a deployment. Throws UsageError without a terminal. */
 export async function confirm(
-  { stdin, stderr, signal }: CommandContext,
+  context: CommandContext,
   { verb, name, approval, offersYes }: Question,
 ): Promise<boolean> {
-  if ((stdin as { isTTY?: boolean }).isTTY !== true || stderr.isTTY !== true) {
-    const state = verb === 'apply' ? 'not applied' : 'not deleted';
-    throw new UsageError(`${name}: ${state}: no terminal to confirm`, {
-      hint: `review the changes, then add --approve ${approval}${offersYes ? ', or --yes' : ''}`,
-    });
-  }
-  // Without terminal mode Ctrl-C remains a signal for the process.
-  const lines = createInterface({ input: stdin, output: stderr, terminal: false });
-  try {
-    const closed = new Promise<string>((resolve) => lines.once('close', () => resolve('')));
-    const question = printable(
-      verb === 'apply' ? `apply ${name} to the cluster? [y/N] ` : `delete ${name}? [y/N] `,
-    );
-    const reply = await Promise.race([lines.question(question, { signal }), closed]);
-    return /^y(?:es)?$/i.test(reply.trim());
-  } catch (error) {
-    if (signal.aborted) throw new CancelledError();
-    throw error;
-  } finally {
-    lines.close();
-  }
+  const question = verb === 'apply' ? `apply ${name} to the cluster?` : `delete ${name}?`;
+  const reply = await askOnTerminal(context, question);
+  if (reply !== undefined) return reply;
+  const state = verb === 'apply' ? 'not applied' : 'not deleted';
+  throw new UsageError(`${name}: ${state}: no terminal to confirm`, {
+    hint: `review the changes, then add --approve ${approval}${offersYes ? ', or --yes' : ''}`,
+  });
 }
 
 /** Reads name and namespace of a deployment. Throws UsageError. */

@@ -14,6 +14,7 @@ import {
 } from './mirror/image-set-run.js';
 import { mapFromArchives, mirrorFromArchives } from './mirror/mirror-archive.js';
 import { archiveLock, mapLock, mirrorLock } from './mirror/mirror-lock.js';
+import { recordRun } from './mirror/record-run.js';
 import { archiveSources, mapSources, mirrorSources, planSources } from './mirror/mirror-sources.js';
 
 /** Options of mirroring from archives. */
@@ -64,7 +65,7 @@ export async function mirrorImageSet(
   options: MirrorOptions = {},
 ): Promise<MirrorResult> {
   const run = await openRun(configFile, requireRegistry(destination), session, options);
-  return isLocked(options) ? mirrorLock(run) : mirrorSources(run);
+  return recordRun(run, destination, () => (isLocked(options) ? mirrorLock(run) : mirrorSources(run)));
 }
 
 /**
@@ -79,7 +80,7 @@ export async function archiveImageSet(
 ): Promise<MirrorArchive> {
   const destination = `file://${path.resolve(session.workingDirectory, directory)}`;
   const run = await openRun(configFile, destination, session, options);
-  return isLocked(options) ? archiveLock(run) : archiveSources(run);
+  return recordRun(run, destination, () => (isLocked(options) ? archiveLock(run) : archiveSources(run)));
 }
 
 /**
@@ -93,7 +94,7 @@ export async function mirrorArchives(
   options: MirrorArchivesOptions = {},
 ): Promise<MirrorResult> {
   const run = prepareRun(options.configFile, requireRegistry(destination), session, options);
-  return mirrorFromArchives(run, directories, options.proof ?? {});
+  return recordRun(run, destination, () => mirrorFromArchives(run, directories, options.proof ?? {}));
 }
 
 /** Maps the images of archives as `mirrorArchives` would copy them, and copies nothing. Throws OpmateError. */

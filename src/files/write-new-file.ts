@@ -1,4 +1,5 @@
 import { withOpen } from '../core/concurrency.js';
+import { constants } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 
 /** Text, or the pieces of a file. */
@@ -19,5 +20,19 @@ export async function writeNewFile(
       await rm(file, { force: true });
       throw error;
     }
+  });
+}
+
+/** Appends lines to a file, which is created, and never through a link; they start on a line of their own. Throws system errors. */
+export async function appendLines(file: string, lines: readonly string[]): Promise<void> {
+  const flags = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW;
+  await withOpen(open(file, flags, 0o644), async (handle) => {
+    const { size } = await handle.stat();
+    const last = Buffer.alloc(1);
+    if (size > 0) await handle.read(last, 0, 1, size - 1);
+    // A killed writer leaves a line without end.
+    const isTorn = size > 0 && last[0] !== 0x0a;
+    await handle.appendFile(`${isTorn ? '\n' : ''}${lines.map((line) => `${line}\n`).join('')}`);
+    await handle.sync();
   });
 }

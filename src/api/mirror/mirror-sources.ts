@@ -43,14 +43,14 @@ export async function planSources(run: ImageSetRun): Promise<MirrorPlan> {
 
 /** Writes the lock of a run, and returns the images of the previous one that are no longer selected. */
 async function replaceLock(
-  { workspace, destination }: ImageSetRun,
+  { workspace, destination, session }: ImageSetRun,
   lock: ImageSetLock,
 ): Promise<RemovedImages> {
   if (workspace === undefined) return { names: [], lock: undefined };
   const previous = await readPrevious(workspace);
   const names =
     previous === undefined || destination.kind !== 'registry' ? [] : listRemovedImages(previous, lock);
-  await workspace.writeLock(lock, names.length > 0 ? previous : undefined);
+  await workspace.writeLock(lock, session.now(), names.length > 0 ? previous : undefined);
   return { names, lock: names.length > 0 ? workspace.shownReplaced : undefined };
 }
 
@@ -98,7 +98,7 @@ export async function archiveSources(run: ImageSetRun): Promise<MirrorArchive> {
     await mirror.addSignatures();
     const lock = () => mirror.lock(digest, getLockOptions(run, mirror.report()), templates);
     const written = await writeArchive(run, { ...mirror, lock }, config);
-    await run.workspace?.writeLock(written.lock);
+    await run.workspace?.writeLock(written.lock, run.session.now());
     const { changes, removedBundles, ...report } = mirror.report();
     return { ...written, report, changes, removedBundles };
   });

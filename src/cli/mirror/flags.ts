@@ -6,6 +6,7 @@ import {
   choice,
   flag,
   grouped,
+  optionalValue,
   parsed,
   repeated,
   text,
@@ -109,6 +110,13 @@ const imageSetRunFlags = {
       'with --config: action for images that cannot be copied',
       { default: 'stop', needs: 'config', excludes: ['from'] },
     ),
+    prune: {
+      ...optionalValue('age', 'with --config: delete what no lock of this time, such as 30d, selects'),
+      needs: 'config',
+      excludes: ['shard', 'dryRun'],
+    },
+    yes: flag('with --prune: delete without confirmation', { needs: 'prune' }),
+    retryFailed: flag('with --config: do nothing if the last run failed for no image', { needs: 'config' }),
     shardWait: parsed(
       'duration',
       'with --shard: wait this long for blobs of other shards (default: 10s)',

@@ -33,6 +33,7 @@ import { describeBytes, describePlan } from './image-set-messages.js';
 import { getNaming, getWorkspace, readVerification } from './image-set-options.js';
 import { getCopyLimits } from './oc-mirror-flags.js';
 import { encodeReport, finishTransfer } from './options.js';
+import { prune, readPruneTime } from './prune.js';
 import { writeAll } from '../output.js';
 import { NothingMirroredError } from '../../mirror/image-set/image-set-mirror.js';
 
@@ -153,6 +154,8 @@ export async function runImageSet(
 ): Promise<number> {
   const { options, target, destination, workspace } = request;
   const { config = '', from, dryRun = false, locked = false } = options;
+  const since = readPruneTime(context, request);
+  if (options.retryFailed && !(await needsRetry(workspace, session))) return exitCodes.done;
   const mirror = await openImageSetRun(context, request, session);
   if (from !== undefined) {
     const directories = from.map(getArchiveDirectory);
@@ -183,7 +186,17 @@ export async function runImageSet(
   if (locked) logUsedLock(workspace.shownLock, session);
   else logWrittenLock(workspace, session);
   logRemovedImages(result.removed, request, session);
-  return finishRun(context, request, result, session);
+  const code = await finishRun(context, request, result, session);
+  if (since === undefined || code !== exitCodes.done || result.waiting > 0) return code;
+  return prune(context, request, since, session);
+}
+
+/** Reports whether the last run of a workspace failed for an image, was interrupted, or is unknown. */
+async function needsRetry(workspace: Workspace, { logger }: CommandSession): Promise<boolean> {
+  const [last] = (await workspace.readRuns()).filter(({ started }) => started.task !== 'prune');
+  if (last?.ended?.result !== 'done') return true;
+  logger.log('info', `the run of ${last.started.time} failed for no image: nothing to retry`);
+  return false;
 }
 
 /** Returns the command that runs the copies of a plan or dry run, with `changes` to its options. */

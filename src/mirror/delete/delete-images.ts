@@ -24,6 +24,12 @@ interface DeleteOptions {
   dryRun: boolean;
 }
 
+/** An image to delete. */
+export interface DeletableImage extends Pick<ReadDeleteItem, 'reference'> {
+  /** Digest that its tag must have; another image under the tag is kept. */
+  digest?: string | undefined;
+}
+
 /** Result of deleting a list; each part in its order. */
 interface DeleteReport {
   done: { digest: string; name: string }[];
@@ -49,7 +55,7 @@ interface Target {
  * CancelledError, and errors of the lookup.
  */
 export async function deleteImages(
-  items: readonly ReadDeleteItem[],
+  items: readonly DeletableImage[],
   options: DeleteOptions,
 ): Promise<DeleteReport> {
   const report: DeleteReport = { done: [], missing: [], kept: [], failed: [], stopped: undefined };
@@ -104,26 +110,31 @@ function isFatal({ code }: OpmateError): boolean {
 }
 
 async function findTargets(
-  items: readonly ReadDeleteItem[],
+  items: readonly DeletableImage[],
   report: DeleteReport,
   options: DeleteOptions,
 ): Promise<Target[]> {
   const { keep, session } = options;
   const places = createPlaces(session);
-  const matches = await mapShown('look up images', items, options, async ({ reference }) => {
+  const matches = await mapShown('look up images', items, options, async ({ reference, digest }) => {
     const repository = await places.openTarget(reference);
     const name = getName(reference);
     const image = await repository.headManifest(reference.digest ?? (reference.tag as string), session);
+    if (image !== undefined && digest !== undefined && image.digest !== digest) {
+      const reason = `the tag has another image now, ${image.digest}`;
+      return { repository, name, manifests: [], reason };
+    }
     const manifests = image === undefined ? [] : [{ digest: image.digest, name }];
     // Signatures of kept images are kept too.
     if (options.signatures && image !== undefined && keep.reasonFor(image.digest) === undefined)
       manifests.push(...(await findAttachments(repository, reference, image.digest, session)));
-    return { repository, name, manifests };
+    return { repository, name, manifests, reason: undefined };
   });
   const targets = new Map<string, Target>();
   const kept = new Set<string>();
-  for (const { repository, name, manifests } of matches) {
-    if (manifests.length === 0) report.missing.push(name);
+  for (const { repository, name, manifests, reason: other } of matches) {
+    if (other !== undefined) kept.add(`${name}: kept, ${other}`);
+    else if (manifests.length === 0) report.missing.push(name);
     for (const { digest, name: text } of manifests) {
       const reason = keep.reasonFor(digest);
       if (reason !== undefined) {

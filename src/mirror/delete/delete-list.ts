@@ -113,8 +113,8 @@ export function listDeletions(
 export function listReplaced(
   previous: ImageSetLock,
   { target, keep, signatures }: Omit<ListOptions, 'v1Tags'>,
-): { items: DeleteItem[]; kept: string[] } {
-  const items: DeleteItem[] = [];
+): { items: (DeleteItem & { digest: string })[]; kept: string[] } {
+  const items: (DeleteItem & { digest: string })[] = [];
   const kept: string[] = [];
   for (const { kind: of, source, repository, tag, contents } of previous.images) {
     if (of === 'catalog' || of === 'chart' || tag === undefined || (of === 'signature' && !signatures))
@@ -124,7 +124,8 @@ export function listReplaced(
     if (reason !== undefined) kept.push(`${destination}: kept, ${reason}`);
     else {
       const type = of === 'signature' ? 'generic' : typeOfKind[of];
-      items.push({ imageName: source, imageReference: `docker://${destination}`, type });
+      const { digest } = contents.root;
+      items.push({ imageName: source, imageReference: `docker://${destination}`, type, digest });
     }
   }
   const byName = (a: DeleteItem, b: DeleteItem): number => compareBytes(a.imageReference, b.imageReference);

@@ -6,6 +6,8 @@ import { statIfPresent } from '../../files/file-status.js';
 import { withLock } from '../../files/lock.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { readRegularFile } from '../../files/read-file.js';
+import { type AuditEntry, appendAudit, readRecordedRuns } from '../history/audit-trail.js';
+import { addGeneration, listGenerations } from '../history/generations.js';
 import { encodeLock } from '../lock/encode-lock.js';
 import { type ImageSetLock, lockName } from '../lock/lock.js';
 import { joinReplaced } from '../lock/lock-diff.js';
@@ -40,7 +42,16 @@ export function createWorkspace(workingDirectory: string, directory: string, loc
   const shownReplaced = path.relative(workingDirectory, replacedFile);
   return {
     ...{ shownLock, shownReplaced, show, requireWritable, readLock: readOwnLock },
-    ...{ writeLock, readSignatures, writeResults },
+    ...{
+      writeLock,
+      readSignatures,
+      writeResults,
+      directory,
+      root,
+      record,
+      readRuns: () => readRecordedRuns(root),
+    },
+    listGenerations: () => listGenerations(root),
   };
 
   /** Returns a path below `working-dir` for messages. */
@@ -75,14 +86,32 @@ export function createWorkspace(workingDirectory: string, directory: string, loc
     }
   }
 
-  /** Writes the lock, and keeps the one that it replaces if that is passed: it names images that are still at the target. */
-  async function writeLock(lock: ImageSetLock, replaced?: ImageSetLock): Promise<void> {
-    const files = new Map([[path.basename(lockFile), encodeLock(lock)]]);
+  /**
+   * Writes the lock, and adds it to the generations. Keeps the one that it replaces if that is passed: it names images that
+   * are still at the target.
+   */
+  async function writeLock(lock: ImageSetLock, now: Date, replaced?: ImageSetLock): Promise<void> {
+    const text = encodeLock(lock);
+    const files = new Map([[path.basename(lockFile), text]]);
+    const before = await statIfPresent(lockFile);
+    if (before !== undefined && (await listGenerations(root)).length === 0) {
+      // Written by an earlier release, which kept no generations.
+      const known = await readOwnLock().catch(() => undefined);
+      if (known !== undefined) await addGeneration(root, encodeLock(known), before.mtime);
+    }
+    await addGeneration(root, text, now);
     if (replaced !== undefined) {
       const older = await readLock(replacedFile).catch(() => undefined);
       files.set(path.basename(replacedFile), encodeLock(joinReplaced(replaced, older, lock)));
     }
     await writeOutputFiles(path.dirname(lockFile), files);
+  }
+
+  /** Appends entries to the audit trail; creates a missing `working-dir`. */
+  async function record(entries: readonly AuditEntry[]): Promise<void> {
+    await makeDirectory(root).catch(throwFileError(`output dir ${quoteGo(root)}`));
+    await requireNoLinks([root]);
+    await appendAudit(root, entries);
   }
 
   /** Returns the release signatures that earlier runs wrote. */

@@ -105,7 +105,8 @@ export async function copyTransfers(
       );
       const copied = results.map(({ transfer, blobs, bytes }): TransferReport => {
         const { digest } = transfer.contents.root;
-        return { done: [{ transfer, digest }], missing: [], failed: [], blobs, bytes };
+        const isPresent = isComplete(transfer);
+        return { done: [{ transfer, digest, isPresent }], missing: [], failed: [], blobs, bytes };
       });
       reports.push(...copied, { done: [], ...faults, blobs: 0, bytes: 0 });
     }

@@ -102,7 +102,8 @@ export interface TransferOptions {
 
 /** Results of a copy, each list in the order of the transfers. */
 export interface TransferReport extends StepFaults {
-  done: { transfer: Transfer; digest: string }[];
+  /** `isPresent` if the target had all of it before. */
+  done: { transfer: Transfer; digest: string; isPresent?: boolean | undefined }[];
   /** Number of copied blobs. */
   blobs: number;
   /** Bytes of copied blobs. */

@@ -123,7 +123,7 @@ const verbs: Readonly<Record<string, readonly string[]>> = {
   'bundle successors': ['findSuccessors', 'parseNamedCatalog'],
   mirror: [
     ...['mirrorImageSet', 'archiveImageSet', 'mirrorArchives', 'mapImageSet', 'mapArchives'],
-    ...['mirrorMappings', 'parseMappings'],
+    ...['mirrorMappings', 'parseMappings', 'listPrunable', 'pruneMirror'],
   ],
   'mirror plan': ['planMirror'],
   'mirror status': ['findMirrorLock', 'readMirrorStatus'],

@@ -1,0 +1,110 @@
+import { OpmateError, UsageError } from '../../core/errors.js';
+import { type RegistryReference, parseReference } from '../../core/reference.js';
+import { type DeletableImage, deleteImages } from '../../mirror/delete/delete-images.js';
+import { listReplaced } from '../../mirror/delete/delete-list.js';
+import { type KeptImages, createKeptImages } from '../../mirror/delete/kept-images.js';
+import type { AuditEntry } from '../../mirror/history/audit-trail.js';
+import { type Generation, removeGenerations, splitGenerations } from '../../mirror/history/generations.js';
+import { readLock } from '../../mirror/lock/parse-lock.js';
+import type { Session } from '../../source/session.js';
+import type { DeletedImages } from './delete-images.js';
+import { type ImageSetRun, type MirrorOptions, prepareRun } from './image-set-run.js';
+
+/** Options of pruning a mirror. */
+export interface PruneOptions extends Pick<
+  MirrorOptions,
+  'workspace' | 'lockFile' | 'maxNestedPaths' | 'maxPerRegistry'
+> {
+  /** Images of the generations in effect at this time or later stay; default: of the current one. */
+  since?: Date | undefined;
+}
+
+/** Images that no kept generation of a workspace selects. */
+export interface PrunableImages {
+  /** By name at the target. */
+  images: (DeletableImage & { name: string; digest: string })[];
+  /** Messages about images of older generations that stay. */
+  kept: string[];
+  /** Numbers of generations, kept and older. */
+  generations: { kept: number; expired: number };
+}
+
+/**
+ * Lists the images at `docker://REGISTRY[/PATH]` that older generations of the workspace selected, and none in effect since
+ * then does; catalogs are not listed. Deletes nothing. Throws OpmateError.
+ */
+export async function listPrunable(
+  destination: string,
+  session: Session,
+  options: PruneOptions,
+): Promise<PrunableImages> {
+  const run = prepareRun(undefined, destination, session, options);
+  const { kept, expired } = await readGenerations(run, options);
+  const keep = await keepImages(kept);
+  const images = new Map<string, PrunableImages['images'][number]>();
+  const sentences = new Set<string>();
+  const { target } = run.destination;
+  // Of a tag that moved, the newest digest is the one at the target.
+  for (const { file } of expired) {
+    const listed = listReplaced(await readLock(file), { target, keep, signatures: false });
+    for (const sentence of listed.kept) sentences.add(sentence);
+    for (const { imageReference, digest } of listed.items) {
+      const name = imageReference.replace(/^docker:\/\//, '');
+      images.set(name, { name, digest, reference: parseReference(imageReference) as RegistryReference });
+    }
+  }
+  const byName = [...images.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+  const generations = { kept: kept.length, expired: expired.length };
+  return { images: byName, kept: [...sentences], generations };
+}
+
+/**
+ * Deletes listed images with their signatures, by digest; those that a kept generation needs, whose tag has moved, or that
+ * another tag or index of their repository uses stay. Older generations are removed when their images are gone, and the
+ * audit trail names what was deleted. Throws OpmateError.
+ */
+export async function pruneMirror(
+  { images }: PrunableImages,
+  destination: string,
+  session: Session,
+  options: PruneOptions,
+): Promise<DeletedImages> {
+  const run = prepareRun(undefined, destination, session, options);
+  const { kept, expired } = await readGenerations(run, options);
+  const { maxPerRegistry } = run.transfer;
+  const report = await deleteImages(images, {
+    ...{ session, maxPerRegistry, keep: await keepImages(kept) },
+    ...{ signatures: true, refusesShared: true, dryRun: false },
+  });
+  const at = { time: session.now().toISOString(), run: session.now().toISOString() };
+  const started = { ...at, event: 'started', task: 'prune', destination } as const;
+  const deleted = report.done.map(({ name, digest }): AuditEntry => ({
+    ...at,
+    event: 'deleted',
+    image: name,
+    digest,
+  }));
+  const failed = report.failed.length + (report.stopped === undefined ? 0 : 1);
+  const result = failed === 0 ? ('done' as const) : ('partly' as const);
+  const sums = { images: report.done.length, failed, blobs: 0, bytes: 0 };
+  await run.workspace?.record([started, ...deleted, { ...at, event: 'ended', result, ...sums }]);
+  if (failed === 0) await removeGenerations(expired);
+  return { ...report, catalogs: 0 };
+}
+
+async function readGenerations({ workspace, session }: ImageSetRun, { since }: PruneOptions) {
+  if (workspace === undefined)
+    throw new UsageError('no workspace', { hint: 'specify the workspace of the mirror runs' });
+  const generations = await workspace.listGenerations();
+  return splitGenerations(generations, since ?? session.now());
+}
+
+async function keepImages(generations: readonly Generation[]): Promise<KeptImages> {
+  if (generations.length === 0)
+    throw new OpmateError('NOT_FOUND', 'no generations of the lock', {
+      hint: 'mirror once with this release, which keeps them in the workspace',
+    });
+  const keep = createKeptImages();
+  for (const { file, number } of generations) keep.add(await readLock(file), `generation ${number}`);
+  return keep;
+}

@@ -1,0 +1,76 @@
+import type { MirrorDestination } from '../../api/mirror/destination.js';
+import { listPrunable, pruneMirror } from '../../api/mirror/prune-mirror.js';
+import { invalidValue, UsageError } from '../../core/errors.js';
+import { logError } from '../../core/log.js';
+import type { Workspace } from '../../mirror/image-set/workspace.js';
+import type { CommandContext } from '../context.js';
+import { summarizeItems } from '../ending.js';
+import { exitCodes } from '../exit-codes.js';
+import { askOnTerminal } from '../input.js';
+import { count } from '../printable.js';
+import type { CommandSession } from '../session.js';
+import type { ImageSetOptions } from './flags.js';
+
+interface PruneRequest {
+  options: ImageSetOptions;
+  target: string;
+  destination: MirrorDestination;
+  workspace: Workspace;
+}
+
+const unitsMs: Readonly<Record<string, number>> = { h: 3_600_000, d: 86_400_000, w: 604_800_000 };
+const agePattern = /^(?:after )?(\d{1,5})([hdw])$/;
+
+/** Returns the time since which locks keep their images; undefined without `--prune`. Throws UsageError. */
+export function readPruneTime(
+  { now }: CommandContext,
+  { options: { prune: age }, destination }: Pick<PruneRequest, 'options' | 'destination'>,
+): Date | undefined {
+  if (age === undefined) return undefined;
+  if (destination.kind === 'disk')
+    throw new UsageError('--prune: deletes images of a registry', { hint: 'use docker://REGISTRY[/PATH]' });
+  if (age === true) return now();
+  const [, number, unit = ''] = agePattern.exec(age) ?? [];
+  const unitMs = unitsMs[unit];
+  if (number !== undefined && unitMs !== undefined)
+    return new Date(now().getTime() - Number(number) * unitMs);
+  throw invalidValue('--prune', age, 'not an age', {
+    hint: 'use a number of hours, days or weeks, such as 30d',
+  });
+}
+
+/** Lists the images that no lock since then selects, and deletes them once confirmed. Returns the exit code. */
+export async function prune(
+  context: CommandContext,
+  { options, target, workspace }: PruneRequest,
+  since: Date,
+  session: CommandSession,
+): Promise<number> {
+  const { logger } = session;
+  const pruning = {
+    ...{ workspace: workspace.directory, lockFile: options.lock, since },
+    ...{ maxNestedPaths: options.maxNestedPaths, maxPerRegistry: options.maxPerRegistry },
+  };
+  const prunable = await listPrunable(target, session, pruning);
+  const amount = count(prunable.images.length, 'image');
+  if (prunable.images.length === 0) {
+    logger.log('info', 'nothing to prune');
+    return exitCodes.done;
+  }
+  logger.log('info', `to prune: ${amount}, selected by no lock since ${since.toISOString()}:`);
+  const names = prunable.images.map(({ name }) => name);
+  for (const line of summarizeItems(names, 'image', logger)) logger.log('info', `  ${line}`);
+  const approved = options.yes === true || (await askOnTerminal(context, `delete ${amount}?`));
+  if (approved === undefined)
+    throw new UsageError(`${target}: not pruned: no terminal to confirm`, {
+      hint: 'review the images, then add --yes',
+    });
+  if (!approved) return exitCodes.done;
+  const report = await pruneMirror(prunable, target, session, pruning);
+  for (const line of report.kept) logger.log('info', line);
+  for (const error of report.failed) logError(logger, error);
+  if (report.stopped !== undefined) logError(logger, report.stopped);
+  const missing = report.missing.length > 0 ? `, ${report.missing.length} not found` : '';
+  logger.log('info', `${count(report.done.length, 'image')} pruned${missing}`);
+  return report.failed.length > 0 || report.stopped !== undefined ? exitCodes.partly : exitCodes.done;
+}

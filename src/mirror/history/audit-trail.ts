@@ -1,0 +1,87 @@
+import { open } from 'node:fs/promises';
+import path from 'node:path';
+import { withOpen } from '../../core/concurrency.js';
+import { throwFileError } from '../../core/errors.js';
+import { type JsonObject, isJsonObject } from '../../document/json.js';
+import { readBytes } from '../../files/file-region.js';
+import { statIfPresent } from '../../files/file-status.js';
+import { appendLines } from '../../files/write-new-file.js';
+
+/** File below `working-dir` with what its runs did: JSON Lines, oldest first. */
+const auditName = 'audit.jsonl';
+
+/** Result of a run; `done` without failed images. */
+type RunResult = 'done' | 'partly' | 'failed';
+
+/** An entry of the trail; `run` is the time at which the run started. */
+export type AuditEntry = { time: string; run: string } & (
+  | {
+      event: 'started';
+      task: 'mirror' | 'archive' | 'prune';
+      destination: string;
+      configuration?: string | undefined;
+    }
+  | { event: 'copied'; image: string; digest: string; from: string; verification?: JsonObject | undefined }
+  | { event: 'failed'; image: string; from: string; problem: string }
+  | { event: 'deleted'; image: string; digest: string }
+  | {
+      event: 'ended';
+      result: RunResult;
+      images: number;
+      failed: number;
+      blobs: number;
+      bytes: number;
+      plan?: string | undefined;
+      problem?: string | undefined;
+    }
+);
+
+/** Appends entries to the trail below a `working-dir`. Throws OpmateError. */
+export async function appendAudit(root: string, entries: readonly AuditEntry[]): Promise<void> {
+  const file = path.join(root, auditName);
+  const lines = entries.map((entry) => JSON.stringify(entry));
+  await appendLines(file, lines).catch(throwFileError(file));
+}
+
+/** Bytes at the end of a trail that are read for its last runs. */
+const maxTailBytes = 8 * 1024 * 1024;
+
+/** A run in the trail; without `ended` it was interrupted, or goes on. */
+interface RecordedRun {
+  started: Extract<AuditEntry, { event: 'started' }>;
+  ended: Extract<AuditEntry, { event: 'ended' }> | undefined;
+  failed: Extract<AuditEntry, { event: 'failed' }>[];
+}
+
+/** Reads the last runs in the trail below a `working-dir`, newest first; damaged lines are ignored. Throws OpmateError. */
+export async function readRecordedRuns(root: string): Promise<RecordedRun[]> {
+  const file = path.join(root, auditName);
+  const stats = await statIfPresent(file).catch(throwFileError(file));
+  if (stats === undefined) return [];
+  const start = Math.max(0, stats.size - maxTailBytes);
+  const bytes = await withOpen(open(file), (handle) => readBytes(handle, start, stats.size - start)).catch(
+    throwFileError(file),
+  );
+  const lines = bytes.toString().split('\n');
+  const runs = new Map<string, RecordedRun>();
+  // A tail begins within a line.
+  for (const line of start > 0 ? lines.slice(1) : lines) {
+    const entry = parseEntry(line);
+    if (entry === undefined) continue;
+    if (entry.event === 'started') runs.set(entry.run, { started: entry, ended: undefined, failed: [] });
+    const run = runs.get(entry.run);
+    if (entry.event === 'ended' && run !== undefined) run.ended = entry;
+    if (entry.event === 'failed') run?.failed.push(entry);
+  }
+  return [...runs.values()].reverse();
+}
+
+function parseEntry(line: string): AuditEntry | undefined {
+  try {
+    const value: unknown = JSON.parse(line);
+    const isEntry = isJsonObject(value as JsonObject) && typeof (value as JsonObject)['run'] === 'string';
+    return isEntry ? (value as AuditEntry) : undefined;
+  } catch {
+    return undefined;
+  }
+}

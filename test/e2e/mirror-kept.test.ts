@@ -1,0 +1,167 @@
+/** Mirrors that keep themselves: generations of the lock, pruning, retries and the audit trail. */
+import { readFile, readdir, rename } from 'node:fs/promises';
+import path from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { type Registry, startRegistry } from '../../src/serve/registry/registry.js';
+import { useSandbox } from '../support/command-line.js';
+import { type FaultRegistry, startFaultRegistry } from '../support/fault-registry.js';
+import { type OperatorSet, serveOperatorSet } from '../support/operator-set.js';
+
+const sandbox = useSandbox();
+const at = (...names: string[]): string => path.join(sandbox.work, ...names);
+let source: FaultRegistry;
+let operators: OperatorSet;
+let target: Registry;
+let host = '';
+let run = 0;
+/** Part of a path that the source does not have for now. */
+let gone: string | undefined;
+
+beforeAll(async () => {
+  source = await startFaultRegistry();
+  operators = await serveOperatorSet(source);
+  source.gate(({ path: url }) => (gone !== undefined && url.includes(gone) ? { status: 404 } : undefined));
+  const select = (versions: string): string =>
+    `kind: ImageSetConfiguration\napiVersion: mirror.openshift.io/v2alpha1\nmirror:\n  operators:\n  - catalog: ${operators.catalog}\n    packages:\n    - name: widget\n${versions}`;
+  await sandbox.write({ 'all.yaml': select('      minVersion: 1.0.0\n'), 'newest.yaml': select('') });
+});
+afterAll(() => source.close());
+beforeEach(async () => {
+  gone = undefined;
+  target = await startRegistry({ directory: at(`target-${++run}`) });
+  host = new URL(target.url).host;
+  return () => target.close();
+});
+
+const workspace = (): string => `space-${run}`;
+const mirror = (config: string, ...args: string[]) =>
+  sandbox.run([
+    ...['mirror', '-c', config, '--workspace', `file://${workspace()}`, '--use-http'],
+    ...[...args, `docker://${host}/m`],
+  ]);
+const digestOf = (name: string): string => operators.digests.get(name) as string;
+const tagOf = (name: string): string => digestOf(name).replace(':', '-');
+async function tagsOf(repository: string): Promise<string[]> {
+  const { tags } = (await (await fetch(`http://${host}/v2/m/${repository}/tags/list`)).json()) as {
+    tags: string[] | null;
+  };
+  return (tags ?? []).sort();
+}
+const generations = async (): Promise<string[]> =>
+  (await readdir(at(workspace(), 'working-dir', 'generations'))).sort();
+async function audit(): Promise<Record<string, unknown>[]> {
+  const text = await readFile(at(workspace(), 'working-dir', 'audit.jsonl'), 'utf8');
+  return text
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+}
+/** Makes the generations of the workspace older by a year. */
+async function age(): Promise<void> {
+  const directory = at(workspace(), 'working-dir', 'generations');
+  for (const name of await readdir(directory))
+    await rename(
+      path.join(directory, name),
+      path.join(
+        directory,
+        name.replace(/-(\d{4})/, (_, year: string) => `-${Number(year) - 1}`),
+      ),
+    );
+}
+
+describe('mirror -c', () => {
+  it('keeps locks by generation, and audits what it copies', async () => {
+    expect(await mirror('all.yaml')).toMatchObject({ code: 0 });
+    expect(await mirror('all.yaml')).toMatchObject({ code: 0 });
+    expect(await generations()).toEqual([expect.stringMatching(/^000001-\d{8}T\d{6}Z\.lock\.json$/)]);
+    expect(await mirror('newest.yaml')).toMatchObject({ code: 0 });
+    expect(await generations()).toHaveLength(2);
+    const entries = await audit();
+    const copied = entries.filter(({ event }) => event === 'copied');
+    expect(new Set(copied.map(({ image }) => image)).size).toBe(8 + 1 - 1);
+    expect(copied).toContainEqual({
+      ...{ time: expect.any(String) as string, run: entries[0]?.['run'], event: 'copied' },
+      image: `${host}/m/acme/app:${tagOf('acme/app:1.2.0')}`,
+      digest: digestOf('acme/app:1.2.0'),
+      from: `${source.host}/acme/app@${digestOf('acme/app:1.2.0')}`,
+    });
+    const ended = entries.filter(({ event }) => event === 'ended');
+    expect(ended.map(({ result, failed }) => [result, failed])).toEqual(Array(3).fill(['done', 0]));
+  });
+
+  it('prunes images that no lock of the time selects, once approved', async () => {
+    await mirror('all.yaml');
+    const removed = ['acme/app:1.0.0', 'acme/app:1.1.0'];
+    // Within the time, all that was selected stays.
+    const recent = await mirror('newest.yaml', '--prune=30d', '--yes');
+    expect(recent).toMatchObject({ code: 0 });
+    expect(recent.stderr).toContain('nothing to prune');
+    expect(await tagsOf('acme/app')).toHaveLength(3);
+    await age();
+    const asked = await mirror('newest.yaml', '--prune=30d');
+    expect(asked).toMatchObject({ code: 1 });
+    expect(asked.stderr).toContain('to prune: 4 images, selected by no lock since');
+    for (const name of removed) expect(asked.stderr).toContain(`${host}/m/acme/app:${tagOf(name)}`);
+    expect(asked.stderr).toContain('no terminal to confirm');
+    expect(await tagsOf('acme/app')).toHaveLength(3);
+    const pruned = await mirror('newest.yaml', '--prune=after 30d', '--yes');
+    expect(pruned).toMatchObject({ code: 0 });
+    expect(pruned.stderr).toContain('4 images pruned');
+    expect(await tagsOf('acme/app')).toEqual([tagOf('acme/app:1.2.0')]);
+    expect(await tagsOf('acme/bundle')).toEqual(['v1.2.0']);
+    expect(await tagsOf('acme/proxy')).toEqual([tagOf('acme/proxy:1')]);
+    expect(await tagsOf('acme/index')).toEqual(['v1']);
+    expect(await generations()).toHaveLength(1);
+    const deleted = (await audit()).filter(({ event }) => event === 'deleted');
+    expect(deleted.map(({ digest }) => digest)).toEqual(expect.arrayContaining(removed.map(digestOf)));
+    expect((await mirror('newest.yaml', '--prune', '--yes')).stderr).toContain('nothing to prune');
+  });
+
+  it('keeps a pruned tag that has another image, and an image with another tag', async () => {
+    await mirror('all.yaml');
+    const type = 'application/vnd.oci.image.manifest.v1+json';
+    const url = (tag: string): string => `http://${host}/v2/m/acme/bundle/manifests/${tag}`;
+    const bytesOf = async (tag: string) => new Uint8Array(await (await fetch(url(tag))).arrayBuffer());
+    const put = (tag: string, body: Uint8Array<ArrayBuffer>) =>
+      fetch(url(tag), { method: 'PUT', headers: { 'content-type': type }, body });
+    const newest = await bytesOf('v1.2.0');
+    expect((await put('mine', await bytesOf('v1.1.0'))).status).toBe(201);
+    expect((await put('v1.0.0', newest)).status).toBe(201);
+    const pruned = await mirror('newest.yaml', '--prune', '--yes');
+    expect(pruned).toMatchObject({ code: 4 });
+    expect(pruned.stderr).toMatch(/acme\/bundle:v1\.0\.0: kept, the tag has another image now/);
+    expect(pruned.stderr).toMatch(/acme\/bundle:v1\.1\.0: not deleted, tag mine has it too/);
+    expect(await tagsOf('acme/bundle')).toEqual(['mine', 'v1.0.0', 'v1.1.0', 'v1.2.0']);
+    // They are tried again.
+    expect(await generations()).toHaveLength(2);
+  });
+
+  it('retries a run that failed for an image, and nothing else', async () => {
+    gone = digestOf('acme/app:1.1.0');
+    const partly = await mirror('all.yaml', '--on-error=skip-image', '--retry-failed');
+    expect(partly).toMatchObject({ code: 4 });
+    expect(await audit()).toContainEqual(
+      expect.objectContaining({
+        ...{ event: 'failed', from: `${source.host}/acme/app@${gone}` },
+        problem: expect.stringContaining('not found') as string,
+      }),
+    );
+    gone = undefined;
+    expect(await mirror('all.yaml', '--retry-failed')).toMatchObject({ code: 0 });
+    expect(await tagsOf('acme/app')).toHaveLength(3);
+    const requests = source.requests.length;
+    const again = await mirror('all.yaml', '--retry-failed');
+    expect(again).toMatchObject({ code: 0 });
+    expect(again.stderr).toContain('failed for no image: nothing to retry');
+    expect(source.requests).toHaveLength(requests);
+  });
+
+  it.each([
+    [['--prune=soon'], '--prune "soon": not an age'],
+    [['--yes'], '--yes: needs --prune'],
+  ])('refuses %j', async (args, message) => {
+    const result = await mirror('all.yaml', ...args);
+    expect(result).toMatchObject({ code: 1, stdout: '' });
+    expect(result.stderr).toContain(message);
+  });
+});

@@ -1,6 +1,6 @@
 /**
- * Versions of OpenShift: their majors and minors, the Kubernetes in them, which are one release under two names, and
- * the limits that bundles declare. No other module knows a major version of OpenShift.
+ * Versions of OpenShift: their majors and minors, the Kubernetes in them, and which are one release under two names. No
+ * other module knows a major version of OpenShift.
  */
 import { UsageError } from './errors.js';
 import { quoteGo } from './go-json-quote.js';
@@ -40,8 +40,9 @@ const majors: readonly OpenShiftMajor[] = [
 const searchedMinors = 40;
 
 /** Versions that are searched for limits, oldest first; the ends are no limit. */
-const knownVersions: readonly OpenShiftVersion[] = majors.flatMap(({ major, first, last = searchedMinors }) =>
-  Array.from({ length: last - first + 1 }, (_, place) => ({ major, minor: first + place })),
+export const knownOpenShift: readonly OpenShiftVersion[] = majors.flatMap(
+  ({ major, first, last = searchedMinors }) =>
+    Array.from({ length: last - first + 1 }, (_, place) => ({ major, minor: first + place })),
 );
 
 /** Property of a bundle with the maximum OpenShift version. */
@@ -179,59 +180,6 @@ export function blocksNextOpenShift(maximum: OpenShiftVersion, cluster: OpenShif
 }
 
 /**
- * Reports whether a `com.redhat.openshift.versions` label contains a version: `v4.12` and later, only `=v4.12`, or
- * the range `v4.12-v4.15` with both ends; `v4.5,v4.6` is an old form of `v4.5` and later. 4.23 equals 5.0. Undefined
- * for an invalid label.
- */
-export function isInVersions(label: string, version: OpenShiftVersion | undefined): boolean | undefined {
-  let isIn = false;
-  for (const part of label.split(',')) {
-    const [, exact, from = '', to] = /^(=)?(v?\d+\.\d+)(?:-(v?\d+\.\d+))?$/.exec(part.trim()) ?? [];
-    const first = readOpenShiftVersion(from);
-    const last = to === undefined ? undefined : readOpenShiftVersion(to);
-    if (first === undefined || (to !== undefined && (exact !== undefined || last === undefined)))
-      return undefined;
-    if (last !== undefined && compareOpenShift(first, last) > 0) return undefined;
-    if (version === undefined) continue;
-    const order = compareOpenShift(version, first);
-    const isBelowLast = last === undefined || compareOpenShift(version, last) <= 0;
-    if (exact === undefined ? order >= 0 && isBelowLast : order === 0) isIn = true;
-  }
-  return isIn;
-}
-
-/** Limits of the OpenShift versions that a bundle declares; undefined without one. */
-interface OpenShiftLimits {
-  maxOpenShift: OpenShiftVersion | undefined;
-  minKube: Version | undefined;
-  /** Valid `com.redhat.openshift.versions`. */
-  openShiftVersions: string | undefined;
-}
-
-/**
- * Returns the first and last OpenShift version that limits allow, as names; either is omitted without a limit. Undefined
- * if they allow none. For labels with single versions, these are the first and last.
- */
-export function allowedOpenShift(limits: OpenShiftLimits): { min?: string; max?: string } | undefined {
-  const allowed = knownVersions.filter((version) => isAllowed(limits, version));
-  const [min, max] = [allowed[0], allowed.at(-1)];
-  if (min === undefined || max === undefined) return undefined;
-  return {
-    ...(min !== knownVersions[0] && { min: formatOpenShift(min) }),
-    ...(max !== knownVersions.at(-1) && { max: formatOpenShift(max) }),
-  };
-}
-
-function isAllowed(
-  { maxOpenShift, minKube, openShiftVersions }: OpenShiftLimits,
-  version: OpenShiftVersion,
-): boolean {
-  if (maxOpenShift !== undefined && compareOpenShift(maxOpenShift, version) < 0) return false;
-  if (openShiftVersions !== undefined && isInVersions(openShiftVersions, version) === false) return false;
-  return minKube === undefined || !isAboveKubernetes(minKube, getKubernetesMinor(version));
-}
-
-/**
  * Lists the versions, newest first, from the lowest of some names to the version after the highest, so that a list of
  * limits has a choice beyond the last limit. Empty without names.
  */
@@ -240,7 +188,7 @@ export function listOpenShiftChoices(names: readonly string[]): string[] {
   const [lowest, highest] = [limits[0], limits.at(-1)];
   if (lowest === undefined || highest === undefined) return [];
   const beyond = nextOpenShift(highest);
-  return knownVersions
+  return knownOpenShift
     .filter(
       (version) => compareOpenShiftNames(version, lowest) >= 0 && compareOpenShiftNames(version, beyond) <= 0,
     )

@@ -1,7 +1,7 @@
 import type { Catalog } from '../catalog/catalog.js';
 import { examineBundle } from '../catalog/doctor/examine-bundle.js';
 import { FindingList } from '../catalog/doctor/finding-list.js';
-import { allowedOpenShift } from '../core/openshift-version.js';
+import { allowedOpenShift } from '../core/openshift-limits.js';
 import type { BundleBlob, PackageBlob } from '../model/declarative-config.js';
 import { decodeBundle, decodePackage } from '../model/decode.js';
 import type { BlobOrigin, BundleFacts, PackageFacts } from '../model/facts.js';

@@ -1,7 +1,11 @@
 import { readMetadataFiles, scalarText } from '../../bundle/metadata.js';
 import { openShiftVersionsLabel } from '../../core/openshift-version.js';
 import { statIfPresent } from '../../files/file-status.js';
-import { type VersionsVerdict, evaluateVersionsLabel, readVersionsLabel } from '../../repo/versions-label.js';
+import {
+  type VersionsVerdict,
+  evaluateVersionsLabel,
+  readVersionsLabel,
+} from '../../core/openshift-limits.js';
 import { defaultSupported, parseSupportedVersions } from '../../repo/supported-versions.js';
 import type { Session } from '../../source/session.js';
 import { useSources } from './bundle-sources.js';

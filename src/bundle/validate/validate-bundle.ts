@@ -13,8 +13,12 @@ import { checkGoodPractices } from './good-practices.js';
 import { checkInstallation } from './install-rules.js';
 import type { Diagnostic, DocumentPath, TextPosition } from '../../core/diagnostic.js';
 import { checkCapabilities, checkCategories, checkOperatorHub, checkOperatorHubV2 } from './operatorhub.js';
+import { checkOpenShiftVersions } from './openshift-versions.js';
 import { checkRemovedApis } from './removed-apis.js';
 import type { Reporter } from './report.js';
+
+/** Code of findings about the versions of OpenShift. */
+const openShiftCode = 'openshift-versions';
 
 /** A finding about a bundle; `code` is the name of the validator, or `duplicate-key`. */
 export interface ValidationDiagnostic extends Diagnostic {
@@ -96,6 +100,7 @@ export function findBundleFaults(
     }
     throwIfCancelled(options.signal);
     checkContent(content, mediaType, reportAs);
+    checkOpenShiftVersions(files.metadata, content.csv, reportAs(openShiftCode));
     for (const validator of new Set(options.optional)) {
       throwIfCancelled(options.signal);
       optionalChecks[validator](content, reportAs(validator, content.csvObject?.file), options);
@@ -133,7 +138,7 @@ function findDuplicates(files: BundleFiles): ValidationDiagnostic[] {
 }
 
 /** Validators whose warnings `opm` does not report. */
-const quiet: ReadonlySet<string> = new Set(['csv', 'bundle', 'operatorhub']);
+const quiet: ReadonlySet<string> = new Set(['csv', 'bundle', 'operatorhub', openShiftCode]);
 
 function compareFindings(a: ValidationDiagnostic, b: ValidationDiagnostic): number {
   return (

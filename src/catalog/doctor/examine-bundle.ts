@@ -3,11 +3,11 @@ import { listNames } from '../../core/suggest.js';
 import { OpmateError } from '../../core/errors.js';
 import {
   type OpenShiftVersion,
-  isInVersions,
   maxOpenShiftProperty,
   openShiftVersionsLabel,
   parseMaxOpenShift,
 } from '../../core/openshift-version.js';
+import { isInVersions } from '../../core/openshift-limits.js';
 import { encodeGoJson, quoteGo } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { getObject, getText } from '../../document/json-fields.js';
@@ -281,7 +281,7 @@ function readOpenShiftVersions(
   if (label === '') return undefined;
   if (isInVersions(label, undefined) !== undefined) return detach(label);
   const path = property === undefined ? (csv?.path ?? []) : ['properties', index, 'value'];
-  const hint = 'use v4.12, =v4.12 or v4.12-v4.15';
+  const hint = 'use v4.12, =v4.12, v4.12-v4.15 or =v4.12|>=v4.15';
   report('openshift-versions', path, `${openShiftVersionsLabel} ${quoteGo(label)} is invalid`, hint);
   return undefined;
 }

@@ -8,11 +8,11 @@ import {
   formatOpenShift,
   getKubernetesMinor,
   isAboveKubernetes,
-  isInVersions,
   maxOpenShiftProperty,
   openShiftMilestones,
   openShiftVersionsLabel,
 } from '../../core/openshift-version.js';
+import { isInVersions } from '../../core/openshift-limits.js';
 import { compareBytes } from '../../core/order.js';
 import { type Version, compareVersions, formatVersion } from '../../core/semver.js';
 import { schemas } from '../../model/declarative-config.js';

@@ -10,7 +10,7 @@ import {
   readOpenShiftVersion,
 } from '../../core/openshift-version.js';
 import { getText, getValue } from '../../document/json-fields.js';
-import { evaluateVersionsLabel, readVersionsLabel } from '../versions-label.js';
+import { evaluateVersionsLabel, readVersionsLabel } from '../../core/openshift-limits.js';
 import { type CheckedBundle, getBundleAnnotation } from './bundle-model.js';
 import { type Check, type CheckContext, type CheckedOperator, type ReportFinding, placeIn } from './check.js';
 import { getReplacedVersion } from './update-graph.js';

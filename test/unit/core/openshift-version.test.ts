@@ -1,14 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import {
   type OpenShiftVersion,
-  allowedOpenShift,
   blocksNextOpenShift,
   compareOpenShift,
   compareOpenShiftNames,
   formatOpenShift,
   getKubernetesMinor,
   isAboveKubernetes,
-  isInVersions,
   listOpenShiftChoices,
   nextOpenShift,
   normalizeOpenShift,
@@ -16,6 +14,7 @@ import {
   parseOpenShiftVersion,
   stepOpenShift,
 } from '../../../src/core/openshift-version.js';
+import { allowedOpenShift, isInVersions } from '../../../src/core/openshift-limits.js';
 import { parseVersion } from '../../../src/core/semver.js';
 
 const names = [
@@ -104,6 +103,9 @@ describe('core/openshift-version', () => {
     ['4.12', '4.12', true],
     ['v4.15-v4.12', '4.13', undefined],
     ['v5.0-v4.22', '5.0', undefined],
+    ['=v4.12|>=v4.16', '4.18', true],
+    ['=v4.12|>=v4.16', '4.13', false],
+    ['v4.12,=v4.13', '4.13', undefined],
     ['>=4.16', '4.18', undefined],
     ['=v4.12-v4.13', '4.12', undefined],
     ['', '4.12', undefined],

@@ -187,6 +187,20 @@ describe('metadata of a bundle', () => {
     expect(found.map((one) => one.replace(/^.*error: /, ''))).toEqual(messages);
   });
 
+  it.each<[string, string[]]>([
+    ['v4.12', []],
+    ['v4.10', ['"v4.10" selects OpenShift 4.10, 4.11, whose Kubernetes is below spec.minKubeVersion 1.25.0']],
+    ['v4.12-v4.10', ['the range "v4.12-v4.10" in the label ends before it starts']],
+    ['four', ['"four" in the label is not a version such as v4.12']],
+    ['', ['empty']],
+  ])('warns of OpenShift versions %j', (label, messages) => {
+    const name = 'com.redhat.openshift.versions';
+    const found = findIn(({ annotations }) => (annotations[name] = label));
+    expect(found.map((one) => one.replace(/^metadata\/annotations.yaml:\d+: /, ''))).toEqual(
+      messages.map((message) => `warning: ${name}: ${message}`),
+    );
+  });
+
   it.each<[unknown, string[]]>([
     [{ type: 'olm.gvk', value: { group: 'a' } }, ['API Kind is empty', 'API Version is empty']],
     [{ type: 'olm.gvk', value: { group: 1 } }, ["couldn't parse dependency of type olm.gvk"]],

@@ -1,9 +1,17 @@
-import { quoteGo } from '../core/go-json-quote.js';
-
-/*
- * The label `com.redhat.openshift.versions` of a bundle selects the index images that the bundle is published in.
- * (Source: is_bundle_version_valid of release-engineering/iib.)
+/**
+ * The OpenShift versions that bundles declare. The label `com.redhat.openshift.versions` selects the index images that a
+ * bundle is published in. (Source: is_bundle_version_valid of release-engineering/iib.)
  */
+import { quoteGo } from './go-json-quote.js';
+import {
+  type OpenShiftVersion,
+  compareOpenShift,
+  formatOpenShift,
+  getKubernetesMinor,
+  isAboveKubernetes,
+  knownOpenShift,
+} from './openshift-version.js';
+import type { Version } from './semver.js';
 
 /** Components of a version, compared as if the shorter one ended in zeros. */
 type Components = readonly number[];
@@ -16,7 +24,7 @@ type VersionsLabel =
   | { kind: 'any'; parts: readonly VersionsLabel[]; text: string }
   | { kind: 'none'; problem: string; text: string };
 
-/** Whether an index selects a bundle, and why. */
+/** Verdict of an index about a bundle, with its reason. */
 export interface VersionsVerdict {
   isIncluded: boolean;
   reason: string;
@@ -110,6 +118,9 @@ function readRange(text: string): VersionsLabel {
   const [from = '', to = '', ...others] = text.split('-');
   const [first, last] = [readComponents(from), readComponents(to)];
   if (first === undefined || last === undefined || others.length > 0) return invalid(text, text);
+  if (compareComponents(first, last) > 0) {
+    return { kind: 'none', problem: `the range ${quoteGo(text)} in the label ends before it starts`, text };
+  }
   return { kind: 'range', first, last, text };
 }
 
@@ -120,4 +131,57 @@ function readList(text: string): VersionsLabel {
   if (wrong !== undefined) return invalid(wrong.part, text);
   const sorted = versions.map(({ components }) => components as Components).sort(compareComponents);
   return { kind: 'from', first: sorted[0] as Components, text };
+}
+
+/**
+ * Reports whether a label selects a version, under any name of its release: 4.23 equals 5.0. Undefined for an invalid
+ * label.
+ */
+export function isInVersions(label: string, version: OpenShiftVersion | undefined): boolean | undefined {
+  const parsed = readVersionsLabel(label);
+  if (parsed.kind === 'none') return undefined;
+  return version !== undefined && isSelected(parsed, version);
+}
+
+function isSelected(label: VersionsLabel, version: OpenShiftVersion): boolean {
+  const names = knownOpenShift.filter((known) => compareOpenShift(known, version) === 0);
+  return [version, ...names].some((name) => evaluateVersionsLabel(label, formatOpenShift(name)).isIncluded);
+}
+
+/** Limits of the OpenShift versions that a bundle declares; undefined without one. */
+interface OpenShiftLimits {
+  maxOpenShift: OpenShiftVersion | undefined;
+  minKube: Version | undefined;
+  /** Valid `com.redhat.openshift.versions`. */
+  openShiftVersions: string | undefined;
+}
+
+/**
+ * Returns the first and last OpenShift version that limits allow, as names; either is omitted without a limit. Undefined
+ * if they allow none. For labels with single versions, these are the first and last.
+ */
+export function allowedOpenShift(limits: OpenShiftLimits): { min?: string; max?: string } | undefined {
+  const allowed = knownOpenShift.filter((version) => isAllowed(limits, version));
+  const [min, max] = [allowed[0], allowed.at(-1)];
+  if (min === undefined || max === undefined) return undefined;
+  return {
+    ...(min !== knownOpenShift[0] && { min: formatOpenShift(min) }),
+    ...(max !== knownOpenShift.at(-1) && { max: formatOpenShift(max) }),
+  };
+}
+
+function isAllowed(
+  { maxOpenShift, minKube, openShiftVersions }: OpenShiftLimits,
+  version: OpenShiftVersion,
+): boolean {
+  if (maxOpenShift !== undefined && compareOpenShift(maxOpenShift, version) < 0) return false;
+  if (openShiftVersions !== undefined && isInVersions(openShiftVersions, version) === false) return false;
+  return minKube === undefined || !isAboveKubernetes(minKube, getKubernetesMinor(version));
+}
+
+/** Returns the versions that a valid label selects although their Kubernetes is below the minimum, oldest first. */
+export function findUnsupportedVersions(label: VersionsLabel, minKube: Version): OpenShiftVersion[] {
+  return knownOpenShift.filter(
+    (version) => isAboveKubernetes(minKube, getKubernetesMinor(version)) && isSelected(label, version),
+  );
 }

@@ -11,6 +11,7 @@ import { LineCounter, type OpenFile, readDocumentAt, readDocuments } from './doc
 import { openFile, readAgain } from './file-access.js';
 import { type LinesDownTo, findBlobLines } from './blob-places.js';
 import { type Meta, MissingSchemaError, toMeta } from './meta.js';
+import { rejectRepository } from './repository-root.js';
 import { type CatalogFile, listCatalogFiles } from './walk.js';
 
 /**
@@ -130,9 +131,11 @@ export class DirectoryCatalog implements Catalog {
     options.logger?.progress({ task, state: 'done' });
   }
 
-  #list(label: string): Promise<CatalogFile[]> {
-    if (this.#isFile) return Promise.resolve([{ path: this.#root, label: this.name }]);
-    return listCatalogFiles(this.#root, label, { followLinks: this.#followLinks });
+  async #list(label: string): Promise<CatalogFile[]> {
+    if (this.#isFile) return [{ path: this.#root, label: this.name }];
+    const files = await listCatalogFiles(this.#root, label, { followLinks: this.#followLinks });
+    await rejectRepository(files, this.#root, this.name);
+    return files;
   }
 
   async *#iterateMetas(file: CatalogFile, options: MetasOptions): AsyncGenerator<Meta, void, undefined> {

@@ -7,7 +7,9 @@ import { afterEach, expect, it } from 'vitest';
 import { type RunningCommand, useSandbox } from '../support/command-line.js';
 import { type GitRepository, gitRepository, startGitServer } from '../support/git-server.js';
 import { rawTar } from '../support/tar.js';
+import { startFaultRegistry } from '../support/fault-registry.js';
 import { catalogOf } from './catalogs.js';
+import { makeCatalogImage, serveBuilt } from './images.js';
 
 const sandbox = useSandbox();
 const closing: (() => unknown)[] = [];
@@ -194,4 +196,48 @@ it('reads catalogs from Git and HTTP with missing, wrong, valid and replaced Sec
   }
   expect(seen.filter((text) => secrets.test(text))).toEqual([]);
   expect(await sandbox.leftovers()).toEqual([]);
+}, 120_000);
+
+it('pulls the images of catalogs with the Secrets that exist of those that they name', async () => {
+  const registry = await startFaultRegistry();
+  closing.push(() => registry.close());
+  const catalog = catalogOf('widget', [{ name: 'widget.v1.0.0' }]);
+  serveBuilt(registry, 'team/catalog', 'v1', await makeCatalogImage({ 'catalog.json': catalog }));
+  registry.requireBasic('ann', 'f1rstpass');
+  const config = { auths: { [registry.host]: { auth: Buffer.from('ann:f1rstpass').toString('base64') } } };
+  await sandbox.write({
+    'pulls/s/pull.json': {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 'pull', namespace: 'olm' },
+      type: 'kubernetes.io/dockerconfigjson',
+      stringData: { '.dockerconfigjson': JSON.stringify(config) },
+    },
+    'pulls/d/source.json': {
+      apiVersion: 'operators.coreos.com/v1alpha1',
+      kind: 'CatalogSource',
+      metadata: { name: 'team', namespace: 'olm' },
+      spec: { sourceType: 'grpc', image: `${registry.host}/team/catalog:v1`, secrets: ['gone', 'pull'] },
+    },
+  });
+  const args = [
+    '--catalogs',
+    'pulls/d',
+    '--secrets',
+    'pulls/s',
+    '--storage',
+    'pulls/st',
+    '--http',
+    '0',
+    '--use-http',
+  ];
+  const command = sandbox.start(['serve', ...args], { timeoutMs: 120_000 });
+  const base = new URL(await command.firstLine()).origin;
+  await until(
+    async () => (await (await fetch(`${base}/catalogs/team/api/v1/all`)).text()).includes('widget.v1.0.0'),
+    command,
+  );
+  const { stderr } = await command.stop();
+  expect(stderr).toContain('catalog team: Secret "olm/gone": not found');
+  expect(stderr).not.toMatch(secrets);
 }, 120_000);

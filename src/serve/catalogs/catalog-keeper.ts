@@ -165,7 +165,7 @@ function createPlaceholder(
   file: string,
 ): KeptManifest {
   const { name, labels, priority, isAvailable, originKey = '' } = record;
-  const unknown = { pollMs: undefined, origin: undefined, key: '' };
+  const unknown = { pollMs: undefined, origin: undefined, pullSecrets: [], key: '' };
   return { name, labels, priority, isAvailable, file, originKey, ...unknown };
 }
 

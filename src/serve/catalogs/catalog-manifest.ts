@@ -2,7 +2,7 @@ import { computeDigest } from '../../core/digest.js';
 import type { WrittenDocument } from '../../document/document.js';
 import { type Field, findNearest } from '../../document/field.js';
 import { encodeGoJson, quoteGo, sortKeysDeep } from '../../document/go-json.js';
-import { type JsonValue, asJson } from '../../document/json.js';
+import { type JsonValue, asJson, isJsonObject } from '../../document/json.js';
 import type { CatalogPlace } from '../../source/place.js';
 import type { SecretName } from '../../source/secrets.js';
 import { findCatalogNameFault } from '../http/catalog-names.js';
@@ -14,6 +14,7 @@ import {
   isPinnedRef,
   readDuration,
   readImageRef,
+  readPullSecrets,
   readUnionSource,
 } from './manifest-source.js';
 
@@ -32,6 +33,8 @@ export interface CatalogManifest {
   origin: CatalogPlace;
   /** Secret with the credentials of the origin. */
   secret?: SecretName | undefined;
+  /** Secrets with credentials of its registry; missing ones are ignored, as kubelets do. */
+  pullSecrets: readonly SecretName[];
   /** Digest of the origin. */
   originKey: string;
   /** Digest of all fields that affect serving. */
@@ -41,32 +44,32 @@ export interface CatalogManifest {
 /** Label that selects a catalog by name. (Source: catalogd.) */
 const nameLabel = 'olm.operatorframework.io/metadata.name';
 
-/** API versions of each kind, newest first. */
+/** First API version of catalogd. */
+const firstCatalogd = 'catalogd.operatorframework.io/v1beta1';
+
+/** API versions of each kind, newest first; OperatorCatalog is a name that was proposed for CatalogSource. */
 const apiVersions: Readonly<Record<string, readonly string[]>> = {
   ClusterCatalog: [
     'olm.operatorframework.io/v1',
     'olm.operatorframework.io/v1alpha1',
     'catalogd.operatorframework.io/v1alpha1',
   ],
-  Catalog: [
-    'catalogd.operatorframework.io/v1alpha1',
-    'catalogd.operatorframework.io/v1beta1',
-    'core.rukpak.io/v1alpha1',
-  ],
-  CatalogSource: ['operators.coreos.com/v1alpha1'],
+  Catalog: ['catalogd.operatorframework.io/v1alpha1', firstCatalogd, 'core.rukpak.io/v1alpha1'],
+  CatalogSource: ['operators.coreos.com/v1alpha1', firstCatalogd],
+  OperatorCatalog: ['operators.coreos.com/v1alpha1', 'operators.coreos.com/v1', firstCatalogd],
 };
 const kinds = Object.keys(apiVersions);
 
 /** Reads the manifest of a catalog; undefined for other kinds and for faults, which are reported. */
 export function readCatalog(object: WrittenDocument, context: ReadContext): CatalogManifest | undefined {
   const { root, name: file, findPlace } = object;
-  const warn = (field: Field, message: string): void =>
-    context.logger.log('warn', `${file}:${findPlace(field.path).line}: ${message}`);
+  const log = (level: 'warn' | 'info', field: Field, message: string): void =>
+    context.logger.log(level, `${file}:${findPlace(field.path).line}: ${message}`);
   const kind = root.jsonObject() && root.field('kind').text();
   if (kind === undefined) return undefined;
   if (!kinds.includes(kind)) {
     if (findNearest(kind, kinds) !== undefined) root.field('kind').choice(kinds);
-    else warn(root.field('kind'), `kind ${quoteGo(kind)} is not a catalog, skipped`);
+    else log('warn', root.field('kind'), `kind ${quoteGo(kind)} is not a catalog, skipped`);
     return undefined;
   }
   const fields = root.object(['apiVersion', 'kind', 'metadata', 'spec', 'status']);
@@ -81,15 +84,35 @@ export function readCatalog(object: WrittenDocument, context: ReadContext): Cata
   const labels = readLabels(metadata.labels, name ?? '');
   const priority = spec.field('priority').optionalInteger(-(2 ** 31), 2 ** 31 - 1) ?? 0;
   const isFirst = apiVersion !== versions[0] || kind === 'Catalog';
-  const inner = { ...context, namespace: metadata.namespace.optionalText(), isFirst, warn };
-  const read = kind === 'CatalogSource' ? readCatalogSource(spec, inner) : readClusterCatalog(spec, inner);
+  const notice = (field: Field, message: string): void => log('info', field, message);
+  const inner = { ...context, namespace: metadata.namespace.optionalText(), isFirst, notice };
+  const read = readSpec(root.field('kind'), spec, inner);
   if (name === undefined || read?.origin === undefined) return undefined;
-  const { origin, secret, isAvailable = true, pollMs } = read;
+  const { origin, secret, pullSecrets = [], isAvailable = true, pollMs } = read;
   const originKey = toKey(asJson(origin));
-  const secrets = secret === undefined ? [] : [{ ...secret }];
+  const secrets = [...(secret === undefined ? [] : [secret]), ...pullSecrets].map((item) => ({ ...item }));
   const key = toKey([originKey, labels, priority, isAvailable, pollMs ?? 0, ...secrets]);
   const { line } = findPlace(metadata.name.path);
-  return { name, kind, file, line, labels, priority, isAvailable, pollMs, origin, secret, originKey, key };
+  return {
+    ...{ name, kind, file, line, labels, priority, isAvailable, pollMs },
+    ...{ origin, secret, pullSecrets, originKey, key },
+  };
+}
+
+/** Reads the spec by the kind, or by its fields in a form that was replaced. */
+function readSpec(kind: Field, spec: Field, context: ManifestContext): ReadSpec | undefined {
+  const has = (key: string): boolean => spec.field(key).isPresent;
+  if (kind.value === 'ClusterCatalog') return readClusterCatalog(spec, context);
+  if (kind.value === 'Catalog') {
+    return has('image') && !has('source')
+      ? readImageSpec(kind, spec, context)
+      : readClusterCatalog(spec, context);
+  }
+  if (kind.value === 'OperatorCatalog' && has('sourceType')) {
+    context.notice(kind, 'kind OperatorCatalog is CatalogSource today');
+  }
+  const isCatalogSource = kind.value === 'CatalogSource' ? !context.isFirst : has('sourceType');
+  return isCatalogSource ? readCatalogSource(spec, context) : readImageSpec(kind, spec, context);
 }
 
 function toKey(value: JsonValue): string {
@@ -127,6 +150,9 @@ function readClusterCatalog(spec: Field, context: ManifestContext): ReadSpec | u
   return source && { ...source, isAvailable };
 }
 
+/** Interval of `poll: true` without a time, that of catalog operators. */
+const defaultPollMs = 15 * 60_000;
+
 const sourceKeys = [
   'sourceType',
   'priority',
@@ -135,6 +161,8 @@ const sourceKeys = [
   'image',
   'grpcPodConfig',
   'updateStrategy',
+  'poll',
+  'pollTimer',
   'secrets',
   'displayName',
   'description',
@@ -148,15 +176,9 @@ function readCatalogSource(spec: Field, context: ManifestContext): ReadSpec | un
   if (fields === undefined) return undefined;
   const strategy = fields.updateStrategy.optionalObject(['registryPoll']);
   const registryPoll = strategy?.registryPoll.optionalObject(['interval']);
-  const pollMs = registryPoll && readDuration(registryPoll.interval);
+  const pollMs = (registryPoll && readDuration(registryPoll.interval)) ?? readFormerPoll(spec, context);
   const type = fields.sourceType.choice(['grpc', 'internal', 'configmap']);
   if (type === undefined) return undefined;
-  if (fields.secrets.isPresent) {
-    context.warn(
-      fields.secrets,
-      'secrets are not read from the cluster; specify credentials with --authfile',
-    );
-  }
   if (type !== 'grpc') {
     return { origin: findConfigMap(fields.configMap, context.namespace, context), pollMs: undefined };
   }
@@ -165,6 +187,39 @@ function readCatalogSource(spec: Field, context: ManifestContext): ReadSpec | un
   }
   const ref = readImageRef(fields.image, context.directory);
   if (ref === undefined) return undefined;
-  // Valid in OLM, which polls pinned images too.
-  return { origin: { kind: 'image', ref }, pollMs: isPinnedRef(ref) ? undefined : pollMs };
+  const pullSecrets = readPullSecrets(fields.secrets.optionalList(), context);
+  return { origin: { kind: 'image', ref }, pullSecrets, pollMs: isPinnedRef(ref) ? undefined : pollMs };
+}
+
+/** Reads the proposed forms of the interval: `poll: {interval: 10m}`, `poll: 10m`, or `pollTimer: 10m` with `poll: true`. */
+function readFormerPoll(spec: Field, { notice }: ManifestContext): number | undefined {
+  const [poll, timer] = [spec.field('poll'), spec.field('pollTimer')];
+  for (const field of [poll, timer]) {
+    if (field.isPresent) {
+      const key = field === poll ? 'poll' : 'pollTimer';
+      notice(field, `${key} is updateStrategy.registryPoll.interval today`);
+    }
+  }
+  if (typeof poll.value === 'boolean') {
+    return poll.value ? (readDuration(timer) ?? defaultPollMs) : undefined;
+  }
+  const pollMs = isJsonObject(poll.value)
+    ? readDuration(poll.object(['interval'])?.interval ?? poll)
+    : readDuration(poll);
+  return pollMs ?? readDuration(timer);
+}
+
+/** Reads the first form of catalogs of OLM v1: an image and an interval. */
+function readImageSpec(kind: Field, spec: Field, context: ManifestContext): ReadSpec | undefined {
+  const fields = spec.object(['image', 'pollingInterval', 'priority', 'secrets', 'displayName', 'publisher']);
+  if (fields === undefined) return undefined;
+  context.notice(
+    kind,
+    `kind ${quoteGo(String(kind.value))} with spec.image is ClusterCatalog with spec.source today`,
+  );
+  const ref = readImageRef(fields.image, context.directory);
+  const pollMs = readDuration(fields.pollingInterval);
+  if (ref === undefined) return undefined;
+  const pullSecrets = readPullSecrets(fields.secrets.optionalList(), context);
+  return { origin: { kind: 'image', ref }, pullSecrets, pollMs: isPinnedRef(ref) ? undefined : pollMs };
 }

@@ -4,11 +4,13 @@ import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import type { Limiter } from '../../core/limiter.js';
 import type { Logger } from '../../core/log.js';
 import { quoteGo } from '../../document/go-json.js';
+import type { JsonObject } from '../../document/json.js';
+import { getObject } from '../../document/json-fields.js';
 import type { Connection } from '../../oci/registry/connection.js';
 import type { PlaceState, ResolvedPlace } from '../../source/drivers/driver.js';
-import type { CatalogPlace, SourceCredentials } from '../../source/place.js';
+import type { CatalogPlace, ImagePlace, SourceCredentials } from '../../source/place.js';
 import { openResolved, resolvePlace } from '../../source/resolve-place.js';
-import type { CredentialsRequest } from '../../source/secrets.js';
+import type { CredentialsRequest, SecretName } from '../../source/secrets.js';
 import { type SourceSession, withChanges } from '../../source/session.js';
 import type { CatalogSource } from '../../source/source-types.js';
 import { storeContent } from './content-store.js';
@@ -46,9 +48,13 @@ export function createContentFetcher(
 ) {
   /** State with invalid content, which is not fetched again. */
   let rejected: { state: PlaceState; error: unknown } | undefined;
+  /** Logged problems of pull Secrets. */
+  const unusable = new Set<string>();
 
   /** Faults of a Secret are retried, as those of the origin: the Secret may change. */
-  async function addCredentials({ origin, secret }: OriginManifest): Promise<CatalogPlace> {
+  async function addCredentials(manifest: OriginManifest): Promise<CatalogPlace> {
+    const { name, origin, secret, pullSecrets } = manifest;
+    if (origin.kind === 'image') return addPullSecrets(name, origin, pullSecrets);
     if (secret === undefined || (origin.kind !== 'git' && origin.kind !== 'http')) return origin;
     try {
       if (credentials === undefined) {
@@ -63,6 +69,31 @@ export function createContentFetcher(
       const { message, hint } = error;
       throw new OpmateError('AUTH', message, { hint, cause: error });
     }
+  }
+
+  /** Adds the credentials of all Secrets that exist; the first of a registry takes precedence. */
+  async function addPullSecrets(
+    name: string,
+    origin: ImagePlace,
+    secrets: readonly SecretName[],
+  ): Promise<CatalogPlace> {
+    if (credentials === undefined) return origin;
+    const auths: JsonObject[] = [];
+    for (const secret of secrets) {
+      try {
+        const read = await credentials({ ...secret, kind: 'image' });
+        if (read.type === 'docker') auths.push(getObject(JSON.parse(read.config), 'auths'));
+      } catch (error) {
+        if (!(error instanceof OpmateError)) throw error;
+        if (unusable.has(error.message)) continue;
+        unusable.add(error.message);
+        const { message, hint = '' } = error;
+        logger.log('warn', `catalog ${name}: ${message}${hint === '' ? '' : ` (${hint})`}`);
+      }
+    }
+    if (auths.length === 0) return origin;
+    const config = JSON.stringify({ auths: Object.assign({}, ...auths.reverse()) as JsonObject });
+    return { ...origin, credentials: { type: 'docker', config } };
   }
 
   async function store(place: ResolvedPlace): Promise<StoredContent> {

@@ -24,14 +24,15 @@ export interface ManifestContext extends ReadContext {
   namespace: string | undefined;
   /** Accept the fields of the first versions of the API. */
   isFirst: boolean;
-  /** Logs a warning with the place of a field. */
-  warn(field: Field, message: string): void;
+  /** Logs the current form of a former field, with its place. */
+  notice(field: Field, message: string): void;
 }
 
 /** Source of a catalog, as far as it is valid. */
 export interface ReadSource {
   origin: CatalogPlace | undefined;
   secret?: SecretName | undefined;
+  pullSecrets?: SecretName[];
   pollMs: number | undefined;
 }
 
@@ -74,13 +75,8 @@ export function readUnionSource(source: Field, context: ManifestContext): ReadSo
   member.object([...memberKeys[type], ...former]);
   const minutes = member.field(poll).optionalInteger(1, maxPollMinutes);
   let pollMs = minutes === undefined ? undefined : minutes * 60_000;
-  if (isFirstImage) {
-    pollMs ??= readDuration(member.field('pollInterval'));
-    const secret = member.field('pullSecret');
-    if (secret.optionalText() !== undefined) {
-      context.warn(secret, 'pullSecret is not read from the cluster; specify credentials with --authfile');
-    }
-  }
+  if (isFirstImage) pollMs ??= readDuration(member.field('pollInterval'));
+  const pullSecrets = isFirstImage ? readPullSecrets([member.field('pullSecret')], context) : [];
   const origin = readOrigin(type, member, context);
   if (origin?.kind === 'image' && pollMs !== undefined && isPinnedRef(origin.ref)) {
     const interval = member.field(minutes === undefined ? 'pollInterval' : poll);
@@ -90,7 +86,16 @@ export function readUnionSource(source: Field, context: ManifestContext): ReadSo
     member.field(poll).fail('an archive with a checksum never changes', { hint: 'remove it' });
   }
   const hasSecret = type === 'Git' || type === 'HTTP';
-  return { origin, secret: hasSecret ? readSecretRef(member.field('secretRef')) : undefined, pollMs };
+  const secret = hasSecret ? readSecretRef(member.field('secretRef')) : undefined;
+  return { origin, secret, pullSecrets, pollMs };
+}
+
+/** Reads the names of Secrets with credentials of registries, in the namespace of the manifest. */
+export function readPullSecrets(fields: readonly Field[], context: ManifestContext): SecretName[] {
+  return fields.flatMap((field) => {
+    const name = field.optionalText(253);
+    return name === undefined ? [] : [{ name, namespace: context.namespace ?? '' }];
+  });
 }
 
 function readType(source: Field, isFirst: boolean): SourceType | undefined {

@@ -106,6 +106,93 @@ status:
     });
   });
 
+  it.each<[string, string, string, number, string]>([
+    [
+      'operators.coreos.com/v1alpha1',
+      'CatalogSource',
+      'sourceType: grpc\npoll: {interval: 10m}',
+      10,
+      'poll is updateStrategy.registryPoll.interval today',
+    ],
+    [
+      'operators.coreos.com/v1alpha1',
+      'CatalogSource',
+      'sourceType: grpc\npoll: 10m',
+      10,
+      'poll is updateStrategy.registryPoll.interval today',
+    ],
+    [
+      'operators.coreos.com/v1alpha1',
+      'CatalogSource',
+      'sourceType: grpc\npoll: true',
+      15,
+      'poll is updateStrategy.registryPoll.interval today',
+    ],
+    [
+      'operators.coreos.com/v1alpha1',
+      'CatalogSource',
+      'sourceType: grpc\npollTimer: 20m',
+      20,
+      'pollTimer is updateStrategy.registryPoll.interval today',
+    ],
+    [
+      'operators.coreos.com/v1',
+      'OperatorCatalog',
+      'sourceType: grpc\nupdateStrategy: {registryPoll: {interval: 20m}}',
+      20,
+      'kind OperatorCatalog is CatalogSource today',
+    ],
+    [
+      'catalogd.operatorframework.io/v1beta1',
+      'CatalogSource',
+      'pollingInterval: 45m',
+      45,
+      'kind "CatalogSource" with spec.image is ClusterCatalog with spec.source today',
+    ],
+    [
+      'core.rukpak.io/v1alpha1',
+      'Catalog',
+      'pollingInterval: 24h',
+      1440,
+      'kind "Catalog" with spec.image is ClusterCatalog with spec.source today',
+    ],
+    [
+      'catalogd.operatorframework.io/v1beta1',
+      'OperatorCatalog',
+      'pollingInterval: 1h',
+      60,
+      'kind "OperatorCatalog" with spec.image is ClusterCatalog with spec.source today',
+    ],
+  ])('reads the proposed form %s %s with %j', async (apiVersion, kind, spec, minutes, notice) => {
+    const notices: string[] = [];
+    const [found] = await read(
+      { 'a.yml': cluster(`image: quay.io/a/b:v1\n${spec}`, apiVersion, kind) },
+      notices,
+    );
+    expect(found).toMatchObject({
+      kind,
+      origin: { kind: 'image', ref: 'quay.io/a/b:v1' },
+      pollMs: minutes * 60_000,
+    });
+    expect(notices.map((text) => text.replace(/^(info): .*a\.yml:\d+: /, '$1: '))).toEqual([
+      `info: ${notice}`,
+    ]);
+  });
+
+  it('reads the names of pull Secrets in the namespace of the manifest', async () => {
+    const source = `apiVersion: operators.coreos.com/v1alpha1\nkind: CatalogSource\nmetadata: {name: c, namespace: olm}\nspec: {sourceType: grpc, image: "quay.io/a/b:v1", secrets: [one, two]}\n`;
+    const [found] = await read({ 'a.yml': source });
+    expect(found?.pullSecrets).toEqual([
+      { namespace: 'olm', name: 'one' },
+      { namespace: 'olm', name: 'two' },
+    ]);
+    const former = cluster(
+      'source: {type: image, image: {ref: "quay.io/a/b:v1", pullSecret: one}}',
+      'catalogd.operatorframework.io/v1alpha1',
+    );
+    expect((await read({ 'a.yml': former }))[0]?.pullSecrets).toEqual([{ namespace: '', name: 'one' }]);
+  });
+
   it('reads CatalogSource, its interval and its ConfigMap, also from a List', async () => {
     const found = await read({
       'list.json': JSON.stringify({

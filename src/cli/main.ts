@@ -24,6 +24,22 @@ import { type RunState, runCommandLine } from './program.js';
 /** Signals that cancel a command or stop a server; SIGHUP when its terminal closes. */
 const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
+/** Programs that preceded `opm`, and the commands that replace them: links with these names run them. */
+const opmPrograms: Readonly<Record<string, { command: readonly string[]; source?: string }>> = {
+  'operator-registry': { command: [] },
+  initializer: { command: ['registry', 'init'] },
+  'registry-server': { command: ['registry', 'serve'] },
+  'configmap-server': { command: ['registry', 'serve'], source: '--configmap' },
+  'appregistry-server': { command: ['registry', 'serve'], source: '--appregistry-namespace' },
+};
+
+/** Returns the arguments with the command of a program. A missing source becomes a flag without value, which is reported. */
+function withProgram(name: string, args: readonly string[]): string[] {
+  const { command = [], source } = (Object.hasOwn(opmPrograms, name) && opmPrograms[name]) || {};
+  const isOptional = args.some((arg) => arg === '-h' || arg === '--help' || arg.split('=', 1)[0] === source);
+  return [...command, ...args, ...(source === undefined || isOptional ? [] : [source])];
+}
+
 /** Runs the command line and sets the exit code: only here the process is read and errors become text. */
 export async function main(): Promise<void> {
   const cancel = new AbortController();
@@ -55,9 +71,10 @@ export async function main(): Promise<void> {
     now: () => new Date(),
     architecture: process.arch,
   };
-  const name = path.basename(process.argv[1] ?? 'opmate').replace(/\.c?js$/, '');
-  reportWarnings(process.argv.slice(2), context);
-  process.exitCode = await run(process.argv.slice(2), context, name);
+  const called = path.basename(process.argv[1] ?? 'opmate').replace(/\.c?js$/, '');
+  const args = withProgram(called, process.argv.slice(2));
+  reportWarnings(args, context);
+  process.exitCode = await run(args, context, Object.hasOwn(opmPrograms, called) ? 'opm' : called);
   for (const signal of stopSignals) process.off(signal, onSignal);
 }
 

@@ -168,6 +168,31 @@ describe('usage', () => {
     expect(await asOpm('frobnicate')).toMatchObject({ code: 1, stdout: '' });
     expect((await asOpm('completion', 'bash')).stdout).toContain('complete -F _opm opm');
   });
+
+  it('runs the commands that replace the programs before opm when called through links of their names', async () => {
+    const as = async (name: string, ...args: string[]) => {
+      const link = path.join(sandbox.work, 'programs', name);
+      await mkdir(path.dirname(link), { recursive: true });
+      await symlink(commandFile, link).catch(() => undefined);
+      return sandbox.run(args, { file: link });
+    };
+    const rendered = await as('operator-registry', 'render', bundle);
+    expect(rendered.stdout).toBe((await sandbox.run(['render', bundle])).stdout);
+    expect((await as('initializer', '--help')).stdout).toMatch(/^Usage: opm registry init /);
+    expect((await as('initializer', '-m', 'none', '-o', 'none.db')).stderr).toContain('none: no such');
+    expect(await as('registry-server', '-d', 'none.db')).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^error: none\.db: no such file or directory/) as string,
+    });
+    for (const [name, flag] of [
+      ['configmap-server', '--configmap'],
+      ['appregistry-server', '--appregistry-namespace'],
+    ] as const) {
+      expect((await as(name, '--help')).stdout).toMatch(/^Usage: opm registry serve /);
+      expect(await as(name)).toMatchObject({ code: 1, stderr: expect.stringContaining(flag) as string });
+      expect((await as(name, flag, 'none')).stderr).toContain('none: no such');
+    }
+  });
 });
 
 describe('version', () => {

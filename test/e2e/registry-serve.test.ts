@@ -3,6 +3,7 @@ import path from 'node:path';
 import { ChannelCredentials } from '@grpc/grpc-js';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type RunningCommand, useSandbox } from '../support/command-line.js';
+import { packageArchive, startAppRegistry } from '../support/app-registry.js';
 import { createAuthority } from '../support/certificates.js';
 import { indexFile } from '../support/index-file.js';
 import { smallCrd, smallCsv, smallPackage, widgetTree } from '../support/manifest-trees.js';
@@ -101,6 +102,21 @@ describe('opmate registry serve', () => {
     expect(await packages(clientOf(port))).toEqual(['cm', 'widget']);
     expect((await running.stop()).stderr).toMatch(/^error: .*y\.yaml:1: /m);
     expect(await sandbox.leftovers()).toEqual([]);
+  });
+
+  it('serves a namespace of an app registry', async () => {
+    const apps = await startAppRegistry();
+    onTestFinished(() => apps.close());
+    apps.serve('ns', 'widget', { '1.0.0': packageArchive(widgetTree()) });
+    apps.token = 'basic dG9rZW4=';
+    const flags = ['--appregistry-namespace', 'ns', '--appregistry-endpoint', apps.endpoint, '--use-http'];
+    const { running, port } = await serve(...flags, '--auth-token', apps.token);
+    expect(await packages(clientOf(port))).toEqual(['widget']);
+    expect((await running.stop()).code).toBe(0);
+    expect(
+      (await sandbox.run(['registry', 'init', ...flags, '--auth-token', apps.token, '--to', 'ns.db'])).code,
+    ).toBe(0);
+    expect((await sandbox.run(['list', 'packages', 'ns.db'])).stdout).toContain('widget');
   });
 
   it('serves TLS', async () => {

@@ -11,7 +11,6 @@ import { type Reference, parseTargetReference } from '../../core/reference.js';
 import { statIfPresent } from '../../files/file-status.js';
 import { getTargetReference } from '../../mirror/mapping/image-location.js';
 import { parseTypedReference } from '../../mirror/mapping/image-names.js';
-import { parseAppRegistryNamespace } from '../../source/app-registry.js';
 import { defineCommand } from '../command/declaration.js';
 import { type FlagValues, flag, grouped, list, requiredUnless, text } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
@@ -23,7 +22,7 @@ import { describeOutput, nextAfterImage } from '../index/image-output.js';
 import { writeAll } from '../output.js';
 import { count, shellWord } from '../printable.js';
 import { permissiveFlag } from './database.js';
-import { reportingProblems } from './manifest-index.js';
+import { readNamespace, reportingProblems } from './manifest-index.js';
 
 const flags = {
   ...grouped('Input', {
@@ -125,11 +124,7 @@ async function readSource(context: CommandContext, options: BuildOptions): Promi
   if (manifests !== undefined) return { kind: 'manifests', directory: manifests };
   const text = appregistryNamespace as string;
   if (isLocal) return { kind: 'archives', directory: text };
-  const namespace = parseAppRegistryNamespace(text, {
-    endpoint: appregistryEndpoint,
-    useHttp: options.useHttp === true || options.skipTls === true,
-  });
-  return { kind: 'namespace', namespace, token: authToken };
+  return readNamespace(text, options);
 }
 
 async function parseOutput(

@@ -1,7 +1,8 @@
-import { type ManifestSource, loadManifests } from '../../api/indexes/load-manifests.js';
+import { type ManifestSource, ManifestsError, loadManifests } from '../../api/indexes/load-manifests.js';
+import { parseAppRegistryNamespace } from '../../api/indexes/build-index.js';
 import { logError } from '../../core/log.js';
-import { ManifestsError } from '../../api/indexes/load-manifests.js';
 import { type FlagValues, grouped, text } from '../command/flags.js';
+import type { GlobalOptions } from '../command/global-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { count } from '../printable.js';
 import type { CommandSession } from '../session.js';
@@ -11,13 +12,24 @@ import { permissiveFlag } from './database.js';
 export const manifestFlags = {
   ...grouped('Input', {
     configmap: text('file', 'ConfigMap with package manifests', { excludes: ['appregistryNamespace'] }),
-    appregistryNamespace: text('directory', 'directory of downloaded app-registry archives'),
+    appregistryNamespace: text(
+      'namespace',
+      'directory of app-registry archives, or a namespace of the endpoint',
+    ),
+    appregistryEndpoint: text('url', 'address of the app registry that has the namespace', {
+      needs: 'appregistryNamespace',
+    }),
+  }),
+  authToken: text('token', 'app registry token, sent verbatim', {
+    group: 'Registry',
+    needs: 'appregistryEndpoint',
   }),
   permissive: permissiveFlag,
 };
 
 /** Source of manifests; default: `manifests` below the working directory. */
-type ManifestOptions = FlagValues<typeof manifestFlags> & { manifests?: string | undefined };
+type ManifestOptions = FlagValues<typeof manifestFlags> &
+  Pick<GlobalOptions, 'useHttp' | 'skipTls'> & { manifests?: string | undefined };
 
 /** Runs `work` and logs each problem of manifests that fail to load. Throws the errors of `work`. */
 export async function reportingProblems<T>(session: CommandSession, work: () => Promise<T>): Promise<T> {
@@ -31,6 +43,31 @@ export async function reportingProblems<T>(session: CommandSession, work: () => 
   }
 }
 
+function getSource(options: ManifestOptions): ManifestSource {
+  const { manifests = 'manifests', configmap, appregistryNamespace, appregistryEndpoint } = options;
+  if (configmap !== undefined) return { kind: 'configmap', file: configmap };
+  if (appregistryNamespace === undefined) return { kind: 'manifests', directory: manifests };
+  if (appregistryEndpoint === undefined) return { kind: 'archives', directory: appregistryNamespace };
+  return readNamespace(appregistryNamespace, options);
+}
+
+/** Returns the namespace of an app registry as a source. Throws UsageError. */
+export function readNamespace(
+  text: string,
+  {
+    appregistryEndpoint,
+    authToken,
+    useHttp,
+    skipTls,
+  }: Pick<ManifestOptions, 'appregistryEndpoint' | 'authToken' | 'useHttp' | 'skipTls'>,
+): Extract<ManifestSource, { kind: 'namespace' }> {
+  const namespace = parseAppRegistryNamespace(text, {
+    endpoint: appregistryEndpoint,
+    useHttp: useHttp === true || skipTls === true,
+  });
+  return { kind: 'namespace', namespace, token: authToken };
+}
+
 /**
  * Loads manifests into a database file and logs the result for `output`; returns the exit code. Throws what
  * `loadManifests` throws.
@@ -41,15 +78,9 @@ export async function loadFromFlags(
   file: string,
   output: string,
 ): Promise<number> {
-  const { manifests = 'manifests', configmap, appregistryNamespace, permissive } = options;
-  const source: ManifestSource =
-    configmap !== undefined
-      ? { kind: 'configmap', file: configmap }
-      : appregistryNamespace !== undefined
-        ? { kind: 'archives', directory: appregistryNamespace }
-        : { kind: 'manifests', directory: manifests };
+  const { permissive } = options;
   const { bundles, packages, problems } = await reportingProblems(session, () =>
-    loadManifests(file, source, session, { permissive }),
+    loadManifests(file, getSource(options), session, { permissive }),
   );
   const { logger } = session;
   for (const problem of problems) logError(logger, problem);

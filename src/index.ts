@@ -149,6 +149,7 @@ export { readRepositoryStatus } from './api/repo/repository-status.js';
 export { type Registry, startRegistry } from './serve/registry/registry.js';
 export { readCatalogStatuses } from './api/served/catalog-statuses.js';
 export { listServedPackages } from './api/served/catalog-packages.js';
+export { listServedMetas } from './api/served/catalog-metas.js';
 export { waitForCatalogs } from './api/served/wait-for-catalogs.js';
 export { checkServer } from './api/served/check-server.js';
 export { CatalogClient } from './client/catalog-client.js';

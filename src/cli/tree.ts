@@ -192,6 +192,7 @@ export const commands: CommandTree = {
       status: leaf(() => import('./catalogs/status.js')),
       wait: leaf(() => import('./catalogs/wait.js')),
       packages: leaf(() => import('./catalogs/packages.js')),
+      metas: leaf(() => import('./catalogs/metas.js'), { aliases: ['list'] }),
     },
     { helpGroup: 'Serving', exampleOf: ['status', 'wait', 'packages'] },
   ),

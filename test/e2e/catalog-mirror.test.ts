@@ -176,6 +176,7 @@ describe('opmate catalog mirror', () => {
       'quay.io/acme/my_index/v4.18:v1',
       '--manifests-only',
       '--to-manifests=named',
+      '--poll-interval=30m',
     ];
     expect(await mirror('catalog', 'reg.example/olm', ...named)).toMatchObject({ code: 0, stdout: '' });
     expect(source.requests).toHaveLength(before);
@@ -183,7 +184,9 @@ describe('opmate catalog mirror', () => {
       'quay.io/acme/my_index/v4.18:v1=reg.example/olm/acme-my_index-v4.18:v1\n',
     );
     // A name that a cluster takes, where oc writes one that it refuses.
-    expect(await readFile(at('named/catalogSource.yaml'), 'utf8')).toContain('name: my-index-v4.18\n');
+    const written = await readFile(at('named/catalogSource.yaml'), 'utf8');
+    expect(written).toContain('name: my-index-v4.18\n');
+    expect(written).toContain('updateStrategy:\n    registryPoll:\n      interval: 30m\n');
     expect(await readFile(at('named/imageDigestMirrorSet.yaml'), 'utf8')).toContain(
       'name: my-index-v4.18-0\n',
     );

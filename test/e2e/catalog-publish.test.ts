@@ -108,7 +108,8 @@ describe('catalog publish', () => {
       demo: { 'a.json': catalogText('1.0.0'), 'b.json': catalogText('2.0.0', 'bar') },
     });
     const all = await server.get('/catalogs/demo/api/v1/all');
-    expect(await readFile(path.join(directory, 'catalogs/demo/api/v1/all'), 'utf8')).toBe(all.text);
+    for (const name of ['api/v1/all', 'all.json'])
+      expect(await readFile(path.join(directory, 'catalogs/demo', name), 'utf8')).toBe(all.text);
     expect(gunzipSync(await readFile(path.join(directory, 'catalogs/demo/api/v1/all.gz'))).toString()).toBe(
       all.text,
     );

@@ -367,6 +367,38 @@ spec:
         { message: 'spec.source.image.ref: expected a string, got the number 7', line: 10, column: 7 },
       ]);
     }
+    for (const where of [
+      ['--storage', 's9'],
+      ['--url', url],
+    ]) {
+      const status = await sandbox.run(['catalogs', 'status', 'fine', ...where, '-o', 'json']);
+      expect(JSON.parse(status.stdout)).toMatchObject({
+        items: [
+          {
+            spec: {
+              source: {
+                type: 'Directory',
+                directory: { path: expect.stringMatching(/fbc-fine$/) as string },
+              },
+            },
+          },
+        ],
+      });
+      const metas = await sandbox.run(['catalogs', 'metas', ...where]);
+      expect(metas.stdout).toMatch(/^NAME +CATALOG +SCHEMA +PACKAGE\n/);
+      expect(metas.stdout).toMatch(/^\S+ +fine +olm\.\w+ /m);
+      const packages = await sandbox.run([
+        'catalogs',
+        'list',
+        ...where,
+        '--schema',
+        'olm.package',
+        '-o',
+        'json',
+      ]);
+      const schemas = (JSON.parse(packages.stdout) as { schema: string }[]).map(({ schema }) => schema);
+      expect(new Set(schemas)).toEqual(new Set(['olm.package']));
+    }
     expect(command.stderr()).toMatch(/^error: .*broken\.yaml: refused, 2 problems; other manifests/m);
     await sandbox.write({ 'd9/broken.yaml': text.replace('high', '1').replace('ref: 7', 'ref: "7"') });
     await until(
@@ -524,7 +556,17 @@ spec:
       'd5/high.json': directorySource('high', { priority: 7 }),
     });
     const { command, url } = await serve('d5', ['--storage', 's5']);
-    await sandbox.run(['catalogs', 'wait', '--storage', 's5', 'low', 'same', 'high']);
+    await sandbox.run([
+      'catalogs',
+      'wait',
+      '--storage',
+      's5',
+      '--for',
+      'condition=Ready',
+      'low',
+      'same',
+      'high',
+    ]);
     const ask = async (...args: string[]): Promise<string> => {
       const { code, stdout, stderr } = await sandbox.run(['catalogs', 'packages', ...args]);
       return code === 0 ? stdout : stderr;

@@ -12,7 +12,7 @@ import {
 } from '../../core/openshift-version.js';
 import { listDirectory, statIfPresent } from '../../files/file-status.js';
 import { extractImage } from '../../oci/image/image.js';
-import { evaluateVersionsLabel, readVersionsLabel } from '../../repo/versions-label.js';
+import { evaluateVersionsLabel, readVersionsLabel } from '../../core/openshift-limits.js';
 import { stageBundles } from '../../source/bundles.js';
 import { withImage } from '../../source/drivers/image.js';
 import { parseSourceImage } from '../../source/parse-place.js';

@@ -4,6 +4,7 @@
  *     catalogs/index.json                     the catalogs
  *     catalogs/NAME/catalog-index.json        the files of one catalog
  *     catalogs/NAME/api/v1/all                all of its blobs, as the HTTP catalog API has them
+ *     catalogs/NAME/all.json                  the same, where the first HTTP catalog API had them
  *     blobs/sha256/AB/HEX.jsonl               the same, and the blobs of each package, by digest
  *     blobs/sha256/AB/HEX.svg                 icons
  *

@@ -6,7 +6,12 @@ import { duration } from '../command/values.js';
 import { useSession } from '../session.js';
 import { findServed, serverFlags } from './server-state.js';
 
-const conditions = ['Serving', 'Progressing'] as const;
+/** By name as users write it; `Ready` is Serving, as other objects call it. */
+const conditions: Readonly<Record<string, 'Serving' | 'Progressing'>> = {
+  Serving: 'Serving',
+  Ready: 'Serving',
+  Progressing: 'Progressing',
+};
 const states = ['True', 'False'] as const;
 
 /** `opmate catalogs wait`. */
@@ -14,7 +19,7 @@ export const command = defineCommand({
   summary: 'wait until catalogs are served',
   arguments: [argument('[name...]', 'catalogs (default: all)')],
   flags: {
-    for: text('condition', 'condition: Serving or Progressing, optionally =True or =False', {
+    for: text('condition', 'condition: Serving (or Ready) or Progressing, optionally =False', {
       default: 'Serving',
       group: 'Behavior',
     }),
@@ -27,11 +32,14 @@ export const command = defineCommand({
       'opmate catalogs wait demo --url http://127.0.0.1:8080 --timeout 2m',
   },
   async run({ context, args: [names], options }) {
-    const [wanted, value = 'True'] = options.for.split('=');
-    const condition = conditions.find((item) => item === wanted);
+    // kubectl wait has condition= in front.
+    const [wanted = '', value = 'True'] = options.for.replace(/^condition=/, '').split('=');
+    const condition = Object.hasOwn(conditions, wanted) ? conditions[wanted] : undefined;
     const state = states.find((item) => item === value);
     if (condition === undefined || state === undefined) {
-      throw invalidValue('--for', options.for, 'not a condition', { hint: 'use Serving or Progressing' });
+      throw invalidValue('--for', options.for, 'not a condition', {
+        hint: 'use Serving, Ready or Progressing',
+      });
     }
     // Waiting asks again, within the time that is left.
     const attempts = { ...options, maxAttempts: options.maxAttempts ?? 1 };

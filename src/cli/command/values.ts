@@ -45,6 +45,12 @@ export function duration(minimum = '0s', maximum = '500h'): (text: string) => nu
   };
 }
 
+/** Reads the interval of a CatalogSource, which is written as the user wrote it. */
+export function pollInterval(text: string): string {
+  duration('1s', '720h')(text);
+  return /^\d+(\.\d+)?$/.test(text) ? `${text}s` : text;
+}
+
 /** Returns the trimmed, nonempty items of a comma-separated list. */
 export function getItems(value: string): string[] {
   return value

@@ -1,7 +1,7 @@
 import { logError } from '../../core/log.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { type Flag, type FlagValues, flag, grouped, parsed, text } from '../command/flags.js';
-import { integer } from '../command/values.js';
+import { integer, pollInterval } from '../command/values.js';
 import { type GlobalOptions, registryFlags } from '../command/global-flags.js';
 import { formatFlags } from '../ending.js';
 import { copyFlags, maxPerRegistryFlag } from './flags.js';
@@ -40,6 +40,11 @@ const flags = {
     itms: flag('also write imageTagMirrorSet.yaml, for images with a tag only'),
     maxIdmsSize: documentSize('maximum size of a document, in bytes'),
     maxIcspSize: documentSize('maximum size of an ImageContentSourcePolicy, in bytes'),
+    pollInterval: parsed(
+      'duration',
+      'interval in which the cluster polls the catalog: updateStrategy',
+      pollInterval,
+    ),
     manifestsOnly: flag('write mapping and manifests without copying images'),
   }),
   filterByOs: text('pattern', 'the old name of --index-filter-by-os', { hidden: true }),
@@ -113,6 +118,7 @@ function parseMirrorOptions(options: CatalogMirrorOptions): MirrorCatalogOptions
     icspScope: parseScope(options.icspScope, 'icsp-scope'),
     idmsScope: parseScope(options.idmsScope, 'idms-scope'),
     ...{ maxIcspSize: options.maxIcspSize, maxIdmsSize: options.maxIdmsSize },
+    pollInterval: options.pollInterval,
     ...{ maxComponents: options.maxComponents, maxPerRegistry: options.maxPerRegistry },
     platformPattern: parsePlatformPattern(options),
     path: pathOption(options),

@@ -22,7 +22,7 @@ import { describeOutput, nextAfterImage } from '../index/image-output.js';
 import { writeAll } from '../output.js';
 import { count, shellWord } from '../printable.js';
 import { permissiveFlag } from './database.js';
-import { readNamespace, reportingProblems } from './manifest-index.js';
+import { readAppRegistrySource, reportingProblems } from './manifest-index.js';
 
 const flags = {
   ...grouped('Input', {
@@ -124,7 +124,7 @@ async function readSource(context: CommandContext, options: BuildOptions): Promi
   if (manifests !== undefined) return { kind: 'manifests', directory: manifests };
   const text = appregistryNamespace as string;
   if (isLocal) return { kind: 'archives', directory: text };
-  return readNamespace(text, options);
+  return readAppRegistrySource(text, options);
 }
 
 async function parseOutput(

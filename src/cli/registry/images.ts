@@ -1,6 +1,7 @@
 import { logError } from '../../core/log.js';
 import { defineCommand } from '../command/declaration.js';
-import { flag, grouped, list, requiredUnless, text } from '../command/flags.js';
+import { flag, grouped, list, parsed, requiredUnless, text } from '../command/flags.js';
+import { pollInterval } from '../command/values.js';
 import { databaseSummary } from './database.js';
 import path from 'node:path';
 import { findRegistry, listImages } from '../../api/images/list-images.js';
@@ -42,6 +43,14 @@ const flags = {
       'reference',
       'catalog image in catalogsource.yaml (default: --from, or its name in the archive)',
       { needs: 'to' },
+    ),
+    pollInterval: parsed(
+      'duration',
+      'interval of polls in catalogsource.yaml: updateStrategy',
+      pollInterval,
+      {
+        needs: 'to',
+      },
     ),
     idms: flag('write imagedigestmirrorset.yaml and imagetagmirrorset.yaml instead', { needs: 'to' }),
     tagDigests: flag(
@@ -89,6 +98,7 @@ export const command = defineCommand({
     const files = encodeRegistryManifests(pairs, {
       name: getName(catalogImage ?? from ?? fromArchive ?? fromDb ?? ''),
       catalogImage,
+      pollInterval: options.pollInterval,
       mirrorSet: options.idms ? 'ImageDigestMirrorSet' : 'ImageContentSourcePolicy',
     });
     logManifestNotes(session, pairs, {

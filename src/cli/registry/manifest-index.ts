@@ -1,5 +1,5 @@
 import { type ManifestSource, ManifestsError, loadManifests } from '../../api/indexes/load-manifests.js';
-import { parseAppRegistryNamespace } from '../../api/indexes/build-index.js';
+import { parseAppRegistryNamespace } from '../../source/app-registry.js';
 import { logError } from '../../core/log.js';
 import { type FlagValues, grouped, text } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
@@ -48,11 +48,11 @@ function getSource(options: ManifestOptions): ManifestSource {
   if (configmap !== undefined) return { kind: 'configmap', file: configmap };
   if (appregistryNamespace === undefined) return { kind: 'manifests', directory: manifests };
   if (appregistryEndpoint === undefined) return { kind: 'archives', directory: appregistryNamespace };
-  return readNamespace(appregistryNamespace, options);
+  return readAppRegistrySource(appregistryNamespace, options);
 }
 
 /** Returns the namespace of an app registry as a source. Throws UsageError. */
-export function readNamespace(
+export function readAppRegistrySource(
   text: string,
   {
     appregistryEndpoint,

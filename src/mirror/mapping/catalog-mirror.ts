@@ -47,6 +47,8 @@ export interface OutputOptions {
   maxIdmsSize?: number | undefined;
   /** Writes an ImageTagMirrorSet too, with scope and size of the ImageDigestMirrorSet. */
   itms?: boolean | undefined;
+  /** Interval of polls in the CatalogSource, such as `30m`. */
+  pollInterval?: string | undefined;
 }
 
 const labels = { 'operators.openshift.org/catalog': 'true' };
@@ -65,7 +67,7 @@ export function encodeOutput(
     const entries = toMirrorEntries(images, scope, kind === 'ImageTagMirrorSet' ? 'tag' : 'digest');
     return inRegistry ? encodeMirrorSets(kind, entries, { name, labels, maxBytes }) : undefined;
   };
-  const { icspScope, idmsScope, maxIcspSize, maxIdmsSize, itms = false } = options;
+  const { icspScope, idmsScope, maxIcspSize, maxIdmsSize, itms = false, pollInterval } = options;
   const tagSet = itms ? mirrorSet('ImageTagMirrorSet', idmsScope, maxIdmsSize) : undefined;
   const image = formatTypedReference(catalog.target);
   return new Map([
@@ -73,6 +75,6 @@ export function encodeOutput(
     ['imageContentSourcePolicy.yaml', mirrorSet('ImageContentSourcePolicy', icspScope, maxIcspSize)],
     ['imageDigestMirrorSet.yaml', mirrorSet('ImageDigestMirrorSet', idmsScope, maxIdmsSize)],
     ['imageTagMirrorSet.yaml', tagSet || undefined],
-    ['catalogSource.yaml', inRegistry ? encodeCatalogSource({ name, image }) : undefined],
+    ['catalogSource.yaml', inRegistry ? encodeCatalogSource({ name, image, pollInterval }) : undefined],
   ]);
 }

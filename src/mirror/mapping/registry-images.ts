@@ -114,6 +114,8 @@ interface RegistryManifestOptions {
   name: string;
   /** Image of the catalog for the cluster; undefined if it has none. */
   catalogImage: string | undefined;
+  /** Interval of polls in the CatalogSource, such as `30m`. */
+  pollInterval?: string | undefined;
   /** Kind of mirror set to write; ImageDigestMirrorSet comes with an ImageTagMirrorSet. */
   mirrorSet: 'ImageContentSourcePolicy' | 'ImageDigestMirrorSet';
 }
@@ -121,7 +123,7 @@ interface RegistryManifestOptions {
 /** Returns manifests by file name; undefined for those without content. Throws LimitError, see `encodeMirrorSets`. */
 export function encodeRegistryManifests(
   pairs: readonly RegistryPair[],
-  { name, catalogImage, mirrorSet }: RegistryManifestOptions,
+  { name, catalogImage, pollInterval, mirrorSet }: RegistryManifestOptions,
 ): Map<string, string | undefined> {
   const labels = { 'operators.openshift.org/catalog': 'true' };
   const setName = getObjectName(name);
@@ -138,7 +140,7 @@ export function encodeRegistryManifests(
   const catalogSource =
     catalogImage === undefined
       ? undefined
-      : encodeCatalogSource({ name: getServiceName(name), image: catalogImage });
+      : encodeCatalogSource({ name: getServiceName(name), image: catalogImage, pollInterval });
   return new Map([
     ['imagecontentsourcepolicy.yaml', isNew ? undefined : encodeSet('ImageContentSourcePolicy', true)],
     ['imagedigestmirrorset.yaml', isNew ? encodeSet('ImageDigestMirrorSet', true) : undefined],

@@ -110,6 +110,7 @@ function toRecord(root: Field<never>): CatalogRecord {
     priority: root.field('priority').integer(-(2 ** 31), 2 ** 31 - 1),
     isAvailable: root.field('isAvailable').boolean(),
     sourceType: root.field('sourceType').anyText(),
+    source: root.field('source').isPresent ? root.field('source').jsonObject() : undefined,
     file: root.field('file').optionalText(),
     originKey: root.field('originKey').optionalText(),
     origin: origin.isPresent

@@ -6,7 +6,7 @@ import type { JsonObject, JsonValue } from '../../document/json.js';
 import type { CatalogPlace } from '../../source/place.js';
 import type { PlaceState } from '../../source/drivers/driver.js';
 import type { CatalogManifest } from './catalog-manifest.js';
-import { getSourceType, unionTypes } from './manifest-source.js';
+import { encodeUnionSource, getSourceType, unionTypes } from './manifest-source.js';
 
 export const conditionReasons = [
   'Succeeded',
@@ -31,6 +31,8 @@ interface CatalogCondition {
 export interface CatalogRecord extends Pick<CatalogManifest, 'name' | 'labels' | 'priority' | 'isAvailable'> {
   /** Empty where the manifest cannot be read. */
   sourceType: string;
+  /** Source as a manifest of a ClusterCatalog has it. */
+  source?: JsonObject | undefined;
   /** Name of the file of the manifest. */
   file?: string | undefined;
   /** `originKey` of the manifest that the content is from. */
@@ -166,14 +168,18 @@ export function createCatalogStatus(
   record: Omit<CatalogRecord, 'conditions'> & { conditions: readonly UndatedCondition[] },
   base: string,
 ): JsonObject {
-  const { name, labels, priority, isAvailable, sourceType, origin, contentHash, problems = [] } = record;
+  const { name, labels, priority, isAvailable, sourceType, source, origin, contentHash } = record;
+  const { problems = [] } = record;
   const kinds: Readonly<Record<string, string>> = unionTypes;
   const urls = contentHash === undefined ? {} : { urls: { base }, contentURL: `${base}/api/v1/all` };
   return {
     apiVersion: 'olm.operatorframework.io/v1',
     kind: 'ClusterCatalog',
     metadata: { name, labels: { ...labels } },
-    spec: { availabilityMode: isAvailable ? 'Available' : 'Unavailable', priority },
+    spec: {
+      ...(source !== undefined && { source }),
+      ...{ availabilityMode: isAvailable ? 'Available' : 'Unavailable', priority },
+    },
     status: withoutUndefined({
       conditions: record.conditions.map((condition) => ({ ...condition })),
       problems: problems.length === 0 ? undefined : [...problems],
@@ -192,7 +198,8 @@ function withoutUndefined(fields: Readonly<Record<string, JsonValue | undefined>
 
 /** Converts a manifest to its fields of a record. */
 export function toManifestRecord(manifest: KeptManifest): Omit<CatalogRecord, 'conditions'> {
-  const { name, labels, priority, isAvailable, file, origin } = manifest;
-  const sourceType = origin === undefined ? '' : getSourceType(origin.kind);
-  return { name, labels, priority, isAvailable, file: path.basename(file), sourceType };
+  const { name, labels, priority, isAvailable, file, origin, pollMs } = manifest;
+  const base = { name, labels, priority, isAvailable, file: path.basename(file) };
+  if (origin === undefined) return { ...base, sourceType: '' };
+  return { ...base, sourceType: getSourceType(origin.kind), source: encodeUnionSource(origin, pollMs) };
 }

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { isDigest } from '../../core/digest.js';
 import { parseGoDuration } from '../../kube/duration.js';
-import { OpmateError } from '../../core/errors.js';
+import { OpmateError, redactUrls } from '../../core/errors.js';
 import { type Field, quoteShort } from '../../document/field.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
@@ -10,6 +10,7 @@ import { parseReference, withoutCredentials } from '../../core/reference.js';
 import { isGitRefName, parseGitRepository } from '../../source/git-names.js';
 import { parseArchiveUrl, parseServed } from '../../source/parse-place.js';
 import { type CatalogPlace, isCommit } from '../../source/place.js';
+import { setFields } from '../../kube/object.js';
 import type { SecretName } from '../../source/secrets.js';
 
 /** Context of a directory of manifests. */
@@ -114,6 +115,45 @@ function readType(source: Field, isFirst: boolean): SourceType | undefined {
   }
   if (!members[key].isPresent) return members[key].missing(`add it, or change type: ${type}`);
   return members[key].jsonObject() === undefined ? undefined : type;
+}
+
+/** Returns a source as `readUnionSource` reads it, without credentials and the data of ConfigMaps. */
+export function encodeUnionSource(origin: CatalogPlace, pollMs: number | undefined): JsonObject {
+  return {
+    type: getSourceType(origin.kind),
+    [origin.kind]: { ...encodeMember(origin), ...encodePoll(pollMs) },
+  };
+}
+
+function encodePoll(pollMs: number | undefined): JsonObject {
+  return pollMs === undefined ? {} : { pollIntervalMinutes: Math.max(1, Math.round(pollMs / 60_000)) };
+}
+
+function encodeMember(origin: CatalogPlace): JsonObject {
+  switch (origin.kind) {
+    case 'image':
+      return { ref: withoutCredentials(origin.ref) };
+    case 'artifact':
+      return { ref: withoutCredentials(origin.ref), ...setFields(origin, ['directory']) };
+    case 'directory':
+      return { path: origin.path };
+    case 'git': {
+      const ref = setFields(origin, gitRefKinds);
+      return {
+        repository: redactUrls(origin.repository),
+        ...(Object.keys(ref).length > 0 && { ref }),
+        ...setFields(origin, ['directory']),
+      };
+    }
+    case 'http': {
+      const checksum = origin.checksum === undefined ? '' : `#${origin.checksum}`;
+      return { url: redactUrls(origin.url) + checksum, ...setFields(origin, ['directory', 'insecure']) };
+    }
+    case 'served':
+      return { url: redactUrls(origin.url), ...setFields(origin, ['insecure']) };
+    case 'configMap':
+      return { name: origin.name };
+  }
 }
 
 /** Returns the source type of a kind of place. */

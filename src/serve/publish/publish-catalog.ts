@@ -142,6 +142,9 @@ async function isUnused(directory: string): Promise<boolean> {
   }
 }
 
+/** Paths of all blobs of a catalog: in the HTTP catalog API, and in its first version. */
+const allPaths = ['api/v1/all', 'all.json'];
+
 async function publishInto(
   content: StoredContent,
   root: string,
@@ -173,12 +176,13 @@ async function publishInto(
     await touchReplaced(root, catalog, options.now());
     throwIfCancelled(signal);
     const linesFile = path.join(root, linesPath(all));
-    const copies: OutputFile[] = ['', ...codings.map((coding) => codingExtensions[coding])].map(
-      (extension) => ({
-        target: path.join(root, catalogPath(name, `api/v1/all${extension}`)),
+    const extensions = ['', ...codings.map((coding) => codingExtensions[coding])];
+    const copies = allPaths.flatMap((route) =>
+      extensions.map((extension): OutputFile => ({
+        target: path.join(root, catalogPath(name, `${route}${extension}`)),
         copyOf: `${linesFile}${extension}`,
         mode: fileMode,
-      }),
+      })),
     );
     const index = path.join(root, catalogPath(name, catalogIndexName));
     await replaceFiles([

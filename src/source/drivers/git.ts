@@ -46,8 +46,8 @@ function formatPinnedGit({ repository, directory }: GitPlace, commit: string): s
 }
 
 /**
- * Returns the current commit of a source; a pinned commit needs no request. A `revision` is a branch, a tag or a full
- * commit. Throws OpmateError, with both names for an ambiguous revision.
+ * Returns the current commit of a source; a pinned commit needs no request. A `revision` is a branch, a tag, a commit, or
+ * the start of the commit of one branch or tag. Throws OpmateError, with both names for an ambiguous revision.
  */
 export async function commitOfGit(source: GitPlace, options: GitOptions): Promise<string> {
   const { branch, tag, commit, revision } = source;
@@ -100,6 +100,9 @@ async function readRefs(
   return commits;
 }
 
+/** Minimum digits of an abbreviated commit: the default of Git. */
+const minAbbreviation = 7;
+
 async function resolveRevision(git: Git, repository: string, revision: string): Promise<string> {
   const shown = redactUrls(repository);
   const places = /^refs\/(?:heads|tags)\//.test(revision)
@@ -130,12 +133,14 @@ async function resolveRevision(git: Git, repository: string, revision: string): 
   }
   if (isShort) {
     const commits = [...new Set(all.values())].filter((commit) => commit.startsWith(revision));
+    const [commit] = commits;
+    if (commit !== undefined && commits.length === 1 && revision.length >= minAbbreviation) return commit;
     throw new OpmateError('NOT_FOUND', `branch or tag ${revision} not found`, {
       subject: shown,
       hint:
         commits.length > 0
           ? `use the full commit, one of ${formatNames(commits)}`
-          : 'use the full commit, with all 40 digits',
+          : 'use the full commit, with all 40 digits: no branch or tag is at one that starts so',
     });
   }
   throw new OpmateError('NOT_FOUND', `branch or tag ${revision} not found`, { subject: shown });

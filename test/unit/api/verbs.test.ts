@@ -77,6 +77,7 @@ const verbs: Readonly<Record<string, readonly string[]>> = {
   'catalogs status': ['readCatalogStatuses'],
   'catalogs wait': ['waitForCatalogs'],
   'catalogs packages': ['listServedPackages'],
+  'catalogs metas': ['listServedMetas'],
   'template render': ['renderTemplate'],
   'template convert basic': ['convertToTemplate'],
   'template convert substitutes': ['convertToTemplate'],

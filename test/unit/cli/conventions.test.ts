@@ -52,6 +52,7 @@ const failing: Readonly<Record<string, readonly string[]>> = {
   'catalogs wait': ['--url', 'ftp://host'],
   'catalogs status': ['--storage', './absent'],
   'catalogs packages': ['--storage', './absent'],
+  'catalogs metas': ['--storage', './absent'],
   'template render': ['./absent'],
   'template convert basic': ['./absent'],
   'template convert substitutes': ['./absent'],

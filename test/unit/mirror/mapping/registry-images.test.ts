@@ -345,7 +345,9 @@ describe('mirror/registry-images', () => {
       ['_', 'catalog'],
     ])('call a CatalogSource of %s what a service can be called', (name, expected) => {
       const mirrorSet = 'ImageContentSourcePolicy';
-      const files = encodeRegistryManifests([], { name, catalogImage: 'a.b/c:1', mirrorSet });
+      const files = encodeRegistryManifests([], {
+        ...{ name, catalogImage: 'a.b/c:1', mirrorSet, pollInterval: '30m' },
+      });
       const text = files.get('catalogsource.yaml') ?? '';
       expect(loadAll(text)).toMatchObject([{ metadata: { name: expected } }]);
     });

@@ -72,12 +72,14 @@ describe('source/drivers/git', () => {
       message: `${url}: branch or tag release not found`,
       hint: 'use one of the full names refs/heads/release-1 and refs/heads/release-2',
     });
-    expect(await failureOf(find(second.slice(0, 10)))).toMatchObject({
+    expect(await find(second.slice(0, 10))).toBe(second);
+    expect(await find(first.slice(0, 7))).toBe(first);
+    expect(await failureOf(find(second.slice(0, 6)))).toMatchObject({
       code: 'NOT_FOUND',
       hint: `use the full commit, one of ${second}`,
     });
     expect(await failureOf(find('0123abc'))).toMatchObject({
-      hint: 'use the full commit, with all 40 digits',
+      hint: 'use the full commit, with all 40 digits: no branch or tag is at one that starts so',
     });
     expect(await failureOf(find('none'))).toMatchObject({ code: 'NOT_FOUND', hint: undefined });
   });

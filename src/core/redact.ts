@@ -60,7 +60,7 @@ const privateKey = /(-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----)[^-]*/g;
 
 /** Quick test: text that no pattern matches, as most text is, fails it. */
 const suspicious =
-  /:\/\/|[?&]|pass|secret|token|credential|key|pwd|auth|cookie|bearer|basic|-----BEGIN|eyJ|gh[opsur]_|github_pat_|glpat-|npm_|xox|A[KS]IA/i;
+  /:\/|[?&]|pass|secret|token|credential|key|pwd|auth|cookie|bearer|basic|-----BEGIN|eyJ|gh[opsur]_|github_pat_|glpat-|npm_|xox|A[KS]IA/i;
 
 /**
  * Removes credentials from foreign text: user information in URLs, `Authorization` values, bearer and identity tokens,

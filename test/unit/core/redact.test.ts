@@ -79,6 +79,12 @@ describe('core/redact', () => {
     expect(redactUrls(text)).toBe(text);
   });
 
+  it('masks the user of a URL that became a path', () => {
+    expect(redactForeign("ENOENT: no such file, stat '/a/https:/jo:hunter2@files.example/x.yaml'")).toBe(
+      "ENOENT: no such file, stat '/a/https:/***@files.example/x.yaml'",
+    );
+  });
+
   it('knows names of secrets, but not names of what names a secret', () => {
     const names = [
       'password',

@@ -249,7 +249,7 @@ async function main() {
     child.removeAllListeners('exit');
     child.kill('SIGTERM');
   }
-  say(keep === undefined ? 'Done. Next: README.md' : `Done. Files: ${keep}. Next: README.md`);
+  say(keep === undefined ? 'Done. Next: docs/README.md' : `Done. Files: ${keep}. Next: docs/README.md`);
 }
 
 try {

@@ -47,7 +47,7 @@ export async function appendAudit(root: string, entries: readonly AuditEntry[]):
 const maxTailBytes = 8 * 1024 * 1024;
 
 /** A run in the trail; without `ended` it was interrupted, or goes on. */
-interface RecordedRun {
+export interface RecordedRun {
   started: Extract<AuditEntry, { event: 'started' }>;
   ended: Extract<AuditEntry, { event: 'ended' }> | undefined;
   failed: Extract<AuditEntry, { event: 'failed' }>[];

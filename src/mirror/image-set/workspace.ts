@@ -6,7 +6,7 @@ import { statIfPresent } from '../../files/file-status.js';
 import { withLock } from '../../files/lock.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { readRegularFile } from '../../files/read-file.js';
-import { type AuditEntry, appendAudit, readRecordedRuns } from '../history/audit-trail.js';
+import { type AuditEntry, type RecordedRun, appendAudit, readRecordedRuns } from '../history/audit-trail.js';
 import { addGeneration, listGenerations } from '../history/generations.js';
 import { encodeLock } from '../lock/encode-lock.js';
 import { type ImageSetLock, lockName } from '../lock/lock.js';
@@ -49,7 +49,7 @@ export function createWorkspace(workingDirectory: string, directory: string, loc
       directory,
       root,
       record,
-      readRuns: () => readRecordedRuns(root),
+      readRuns,
     },
     listGenerations: () => listGenerations(root),
   };
@@ -105,6 +105,11 @@ export function createWorkspace(workingDirectory: string, directory: string, loc
       files.set(path.basename(replacedFile), encodeLock(joinReplaced(replaced, older, lock)));
     }
     await writeOutputFiles(path.dirname(lockFile), files);
+  }
+
+  /** Returns the last runs in the audit trail, newest first. */
+  function readRuns(): Promise<RecordedRun[]> {
+    return readRecordedRuns(root);
   }
 
   /** Appends entries to the audit trail; creates a missing `working-dir`. */

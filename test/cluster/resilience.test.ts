@@ -26,54 +26,51 @@ kill -9 $PPID
   return file;
 }
 
+/** Kills a stage at a change and runs it again. Returns false if the stage had no such change, and was not killed. */
+async function completesAfterKill(
+  stage: 'install' | 'upgrade' | 'delete',
+  call: number,
+  isAfter: boolean,
+): Promise<boolean> {
+  const namespace = newNamespace();
+  const { write, run, onFile, start, file } = deploymentIn(sandbox, namespace);
+  const settings = (value: string): object => configMap(namespace, 'settings', { value });
+  const first = [workload(namespace, 'widget'), settings('1'), configMap(namespace, 'old', {})];
+  const second = [workload(namespace, 'widget'), settings('2'), configMap(namespace, 'new', {})];
+  if (stage !== 'install') {
+    await write(first);
+    expect((await onFile('apply', '--yes')).code).toBe(0);
+  }
+  await write(second);
+  const program = await killingKubectl(`kubectl-${namespace}`, call, isAfter);
+  const args = stage === 'delete' ? ['delete', 'widget', '-n', namespace] : ['apply', '-f', file];
+  const killed = await start([...args, '--yes', `--kubectl=${program}`]).result;
+  expect([call, [0, null].includes(killed.code)]).toEqual([call, true]);
+  if (stage === 'delete') {
+    // After the last change, nothing is left to delete.
+    const again = await run('delete', 'widget', '-n', namespace, '--yes');
+    if (again.code !== 0) expect(again.stderr).toContain('no deployment of this name');
+    expect(kubectl(['get', 'deployments,secrets', '-n', namespace, '-o', 'name'])).toBe('');
+    return killed.code === null;
+  }
+  const repaired = await onFile('apply', '--yes', '--timeout', '120s');
+  expect([call, repaired.code, repaired.stdout.includes('applied')]).toEqual([call, 0, true]);
+  expect(get('configmap', 'settings', namespace)?.data).toEqual({ value: '2' });
+  expect(get('configmap', 'new', namespace)).toBeDefined();
+  expect(get('configmap', 'old', namespace)).toBeUndefined();
+  expect((await run('status', 'widget', '-n', namespace)).code).toBe(0);
+  expect((await onFile('plan')).stdout).toContain('changes: none');
+  return killed.code === null;
+}
+
 describe('opmate deployment on a cluster, disturbed', () => {
-  it.each([
-    ['install', 3, true],
-    ['install', 4, false],
-    ['upgrade', 2, true],
-    ['upgrade', 3, true],
-    ['upgrade', 4, false],
-    ['delete', 2, true],
-    ['delete', 3, false],
-  ] as const)(
-    'completes %s after SIGKILL at change %d',
-    { timeout: 300_000 },
-    async (stage, call, isAfter) => {
-      const namespace = newNamespace();
-      const { write, run, onFile, start, file } = deploymentIn(sandbox, namespace);
-      const first = [
-        workload(namespace, 'widget'),
-        configMap(namespace, 'settings', { value: '1' }),
-        configMap(namespace, 'old', {}),
-      ];
-      const second = [
-        workload(namespace, 'widget'),
-        configMap(namespace, 'settings', { value: '2' }),
-        configMap(namespace, 'new', {}),
-      ];
-      if (stage !== 'install') {
-        await write(first);
-        expect((await onFile('apply', '--yes')).code).toBe(0);
-      }
-      await write(second);
-      const program = await killingKubectl(`kubectl-${namespace}`, call, isAfter);
-      const args = stage === 'delete' ? ['delete', 'widget', '-n', namespace] : ['apply', '-f', file];
-      const killed = await start([...args, '--yes', `--kubectl=${program}`]).result;
-      expect(killed.code).toBeNull();
-      if (stage === 'delete') {
-        expect((await run('delete', 'widget', '-n', namespace, '--yes')).code).toBe(0);
-        expect(kubectl(['get', 'deployments,secrets', '-n', namespace, '-o', 'name'])).toBe('');
-        return;
-      }
-      const repaired = await onFile('apply', '--yes', '--timeout', '60s');
-      expect([repaired.code, repaired.stdout.includes('applied')]).toEqual([0, true]);
-      expect(get('configmap', 'settings', namespace)?.data).toEqual({ value: '2' });
-      expect([get('configmap', 'new', namespace) === undefined, get('configmap', 'old', namespace)]).toEqual([
-        false,
-        undefined,
-      ]);
-      expect((await run('status', 'widget', '-n', namespace)).code).toBe(0);
-      expect((await onFile('plan')).stdout).toContain('changes: none');
+  it.each(['install', 'upgrade', 'delete'] as const)(
+    'completes %s after SIGKILL at each of its changes',
+    { timeout: 900_000 },
+    async (stage) => {
+      let isKilled = true;
+      // Before and after a change in turn, until a run has no further change.
+      for (let call = 1; isKilled; call++) isKilled = await completesAfterKill(stage, call, call % 2 === 0);
     },
   );
 

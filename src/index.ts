@@ -47,6 +47,12 @@ export {
 export { watchDeployments } from './api/deployment/watch-deployments.js';
 export { diffObjects } from './cluster/documents/diff.js';
 export { createClusterObjectSet } from './api/deployment/create-object-set.js';
+export {
+  createObjectSetSimulation,
+  type SimulatedState,
+  type SimulationStep,
+} from './solve/object-sets/simulation.js';
+export type { SimulatedId } from './solve/object-sets/simulated-cluster.js';
 export { validateOlmObject } from './api/deployment/validate-object.js';
 export { listOfferedPackages, planMigration, readClusterTexts } from './api/cluster/migration.js';
 export { captureClusterFiles, captureRunningCluster, toSnapshotList } from './api/cluster/capture-cluster.js';

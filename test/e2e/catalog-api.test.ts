@@ -538,8 +538,8 @@ describe('the HTTP catalog API under load', () => {
 
 describe('the HTTP catalog API over TLS', () => {
   it('uses a new certificate for new connections, and keeps the old one if it is invalid', async () => {
-    const first = createSelfSignedCertificate(['127.0.0.1'], new Date());
-    const second = createSelfSignedCertificate(['127.0.0.1'], new Date());
+    const first = await createSelfSignedCertificate(['127.0.0.1'], new Date());
+    const second = await createSelfSignedCertificate(['127.0.0.1'], new Date());
     const served = await serve({ cat: small }, { certificate: first });
     const url = `https://127.0.0.1:${served.port}/catalogs`;
     const fetchWith = (ca: string) =>
@@ -567,8 +567,8 @@ describe('the HTTP catalog API over TLS', () => {
 
   it('refuses an invalid certificate or URL', async () => {
     const catalogs = (await serve({})).set;
-    const { cert } = createSelfSignedCertificate(['a'], new Date());
-    const { key } = createSelfSignedCertificate(['a'], new Date());
+    const { cert } = await createSelfSignedCertificate(['a'], new Date());
+    const { key } = await createSelfSignedCertificate(['a'], new Date());
     expect(() => createCatalogServers({ catalogs, certificate: { cert, key } })).toThrow('do not match');
     for (const externalUrl of [
       '',

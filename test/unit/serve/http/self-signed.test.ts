@@ -12,9 +12,9 @@ const hasOpenssl = spawnSync('openssl', ['version']).status === 0;
 const now = new Date('2026-03-04T05:06:07Z');
 
 describe('serve/http/self-signed', () => {
-  it('makes a certificate that is what it says', () => {
+  it('makes a certificate that is what it says', async () => {
     const names = ['localhost', 'catalogs.example', '127.0.0.1', '::1', '2001:db8::5:0:7'];
-    const { cert } = createSelfSignedCertificate(names, now);
+    const { cert } = await createSelfSignedCertificate(names, now);
     const certificate = new X509Certificate(cert);
     expect(certificate.verify(certificate.publicKey)).toBe(true);
     expect(certificate.ca).toBe(false);
@@ -30,18 +30,17 @@ describe('serve/http/self-signed', () => {
     expect(certificate.checkIP('127.0.0.2')).toBeUndefined();
   });
 
-  it('has another key and number each time, and years beyond 2049', () => {
-    const certificates = [1, 2].map(
-      () => new X509Certificate(createSelfSignedCertificate(['a'], new Date('2049-06-01T00:00:00Z')).cert),
-    );
-    const [one, other] = certificates as [X509Certificate, X509Certificate];
+  it('has another key and number each time, and years beyond 2049', async () => {
+    const create = async (): Promise<X509Certificate> =>
+      new X509Certificate((await createSelfSignedCertificate(['a'], new Date('2049-06-01T00:00:00Z'))).cert);
+    const [one, other] = await Promise.all([create(), create()]);
     expect(one.serialNumber).not.toBe(other.serialNumber);
     expect(one.fingerprint256).not.toBe(other.fingerprint256);
     expect(new Date(one.validTo)).toEqual(new Date('2050-06-01T00:00:00Z'));
   });
 
   it('is trusted by a client that is given it, and by no other', async () => {
-    const certificate = createSelfSignedCertificate(['127.0.0.1'], new Date());
+    const certificate = await createSelfSignedCertificate(['127.0.0.1'], new Date());
     const server = createServer({ ...certificate }, (_request, response) => response.end('ok'));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     onTestFinished(() => void server.close());
@@ -60,7 +59,7 @@ describe('serve/http/self-signed', () => {
   });
 
   it.skipIf(!hasOpenssl)('is well-formed for OpenSSL', async () => {
-    const { cert, key } = createSelfSignedCertificate(['localhost', '::1'], new Date());
+    const { cert, key } = await createSelfSignedCertificate(['localhost', '::1'], new Date());
     const directory = await directoryWith({ 'cert.pem': cert, 'key.pem': key });
     const file = path.join(directory, 'cert.pem');
     const verified = execFileSync('openssl', ['verify', '-purpose', 'sslserver', '-CAfile', file, file]);

@@ -19,6 +19,7 @@ import { comparePipelines } from './pipelines.js';
 import { compareOcMirror } from './oc-mirror.js';
 import { compareRenderDirectories, compareRenderImages } from './render.js';
 import { compareCatalogMirror } from './oc-adm-catalog-mirror.js';
+import { compareRandomPlans } from './random-plans.js';
 import { compareRecordedSet, listRecordedSets } from './recorded-sets.js';
 import { compareSqliteCombined } from './sqlite-combined.js';
 import { compareSqliteMigrate } from './sqlite-migrate.js';
@@ -77,6 +78,7 @@ const beside = {
   'mirror-extra/helm': (...given) => compareMirrorExtra('helm', ...given),
   pipelines: comparePipelines,
   'mirror-extra/platform': (...given) => compareMirrorExtra('platform', ...given),
+  'olm-v0': compareRandomPlans,
 };
 for (const [name, compare] of Object.entries(beside)) {
   if (!existsSync(path.join(corpus, name)) || (wanted.length > 0 && !wanted.includes(name))) continue;

@@ -1,5 +1,6 @@
 import { Environment } from '@marcbachmann/cel-js';
 import { OpmateError, getMessage } from '../core/errors.js';
+import { toEngineText } from './cel-text.js';
 import { compileGoPattern } from './go-pattern.js';
 import { runWithin } from './time-limit.js';
 
@@ -85,7 +86,8 @@ export function createCelCompiler(options: CelOptions): (text: string) => CelPro
     options.extensions === 'all' ? undefined : new Set([...standardNames, ...options.extensions]);
   for (const signature of Object.keys(options.functions ?? {}))
     allowed?.add(signature.replace(/\(.*/, '').replace(/^.*\./, ''));
-  const compile = (text: string): CelProgram => {
+  const compile = (written: string): CelProgram => {
+    const text = toEngineText(written);
     const parsed = parse(environment, text);
     const unknown = allowed === undefined ? undefined : findUnknownName(parsed.ast as CelNode, allowed);
     if (unknown !== undefined) throw locate(unknown);

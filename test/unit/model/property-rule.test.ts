@@ -88,3 +88,32 @@ describe('compilePropertyRule', () => {
     });
   });
 });
+
+describe('text that the engine reads otherwise', () => {
+  // Results of cel-go 0.26 with an empty list.
+  it.each<[string, boolean | 'refused']>([
+    [String.raw`r"\" == "\\"`, true],
+    [String.raw`r'''\''' == "\\"`, true],
+    [String.raw`br"\" == b"\\"`, true],
+    [String.raw`rb"\" == b"\\"`, 'refused'],
+    [String.raw`r"a\"b" == "x"`, 'refused'],
+    [String.raw`"a\"b" == r'a"b'`, true],
+    ['.properties.size() == 0', true],
+    ['.  properties.size() == 0', true],
+    ['.size(properties) == 0', true],
+    ['[.properties].size() == 1', true],
+    ['1 + .properties.size() == 1', true],
+    ['properties.exists(p, .properties.size() == 0)', false],
+    ['[1].exists(properties, .properties.size() == 0)', 'refused'],
+    ['"a .b" == "a" + " .b" // .c', true],
+  ])('%s', (rule, expected) => {
+    const evaluate = (): boolean | 'refused' => {
+      try {
+        return compilePropertyRule(rule).evaluate([]).holds;
+      } catch {
+        return 'refused';
+      }
+    };
+    expect(evaluate()).toBe(expected);
+  });
+});

@@ -26,6 +26,12 @@ export const snapshotFlags = {
   namespace: list('name', 'only these namespaces', { short: 'n', group: 'Selection' }),
 };
 
+/** Flags of commands that plan updates of a cluster. */
+export const upgradeFlags = grouped('Input', {
+  catalog: repeated('version=reference', 'catalog of a version of OpenShift: v4.19=REF'),
+  graph: text('place', 'update service, or file or directory of its saved responses'),
+});
+
 /** Reads the options of commands that resolve a snapshot. Throws UsageError. */
 export async function readResolverOptions(
   places: readonly string[],

@@ -5,14 +5,19 @@ import { type Diagnostic, encodeDiagnostic, formatWithHint } from '../../core/di
 import { replaceFiles } from '../../files/replace-file.js';
 import type { ChannelPosition, HopStep, OperatorHop, UpgradeHop } from '../../solve/upgrade/upgrade-types.js';
 import { defineCommand } from '../command/declaration.js';
-import { grouped, repeated, required, text } from '../command/flags.js';
+import { grouped, required, text } from '../command/flags.js';
 import { reportOutput } from '../command/shared-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { printable } from '../printable.js';
 import { encodeData } from '../reports/encode-data.js';
 import { type FindingsReport, writeReport } from '../reports/report.js';
 import { formatTable } from '../table.js';
-import { parseVersionedCatalogs, readSnapshotPlaces, snapshotArgument } from './snapshot-input.js';
+import {
+  parseVersionedCatalogs,
+  readSnapshotPlaces,
+  snapshotArgument,
+  upgradeFlags,
+} from './snapshot-input.js';
 
 /** `opmate cluster upgrade`; exit code 3 if an update is blocked. */
 export const command = defineCommand({
@@ -24,8 +29,7 @@ export const command = defineCommand({
     to: required(text('version', 'version of OpenShift to plan for, e.g. 4.20')),
     ...grouped('Input', {
       from: text('release', 'release of the cluster', { defaultText: 'that of its ClusterVersion' }),
-      catalog: repeated('version=reference', 'catalog of a version of OpenShift: v4.19=REF'),
-      graph: text('place', 'update service, or file or directory of its saved responses'),
+      ...upgradeFlags,
       updateChannel: text('name', 'update channel without its version, e.g. eus', {
         ...{ needs: 'graph', defaultText: 'that of its ClusterVersion, else stable' },
       }),

@@ -10,6 +10,7 @@ import {
   parseSnapshotCatalogs,
   parseVersionedCatalogs,
   readSnapshotPlaces,
+  upgradeFlags,
 } from '../cluster/snapshot-input.js';
 import { writeAll } from '../output.js';
 import { openBrowser } from '../serve/open-browser.js';
@@ -28,9 +29,7 @@ const flags = {
       needs: 'snapshot',
     }),
     upgradeTo: text('version', 'plan the updates to this version of OpenShift', { needs: 'snapshot' }),
-    graph: text('place', 'update service, or file or directory of its saved responses', {
-      needs: 'upgradeTo',
-    }),
+    graph: { ...upgradeFlags.graph, needs: 'upgradeTo' as const },
   }),
   to: text('file', 'with --edit: file to write (default: by the kind of catalog)', { needs: 'edit' }),
   port: portFlag(0),

@@ -3,12 +3,11 @@ import { sortCandidates } from './channel-order.js';
 import { explainConflict } from './explain-conflict.js';
 import { findSurprises } from './findings.js';
 import type { CsvState, NamespaceState, SubscriptionState } from './namespace-state.js';
-import { hasPackage } from './predicates.js';
 import { type NamespacePrediction, predictionLimits } from './predict.js';
 import { describeInstall, findRequirers } from './reasons.js';
 import { findObstacles } from './resolve.js';
 import { type ResolverCatalog, type ResolverEntry, existingCatalog } from './resolver-types.js';
-import { isSameCatalogKey } from './sources.js';
+import { isSameCatalogKey, listPackageEntries } from './sources.js';
 import { bundleId, leadsFrom } from './variables.js';
 
 /** Something that keeps an operator from an upgrade, or from being installed. */
@@ -132,7 +131,7 @@ function listEntries(
   const key = { name: source, namespace: sourceNamespace };
   return catalogs
     .filter((catalog) => source === '' || isSameCatalogKey(catalog.key, key))
-    .flatMap(({ entries }) => entries.filter((entry) => hasPackage(entry, packageName)));
+    .flatMap((catalog) => listPackageEntries(catalog, packageName));
 }
 
 function listUpgrades({ rounds }: NamespacePrediction, packageName: string): ExplainedUpgrade[] {

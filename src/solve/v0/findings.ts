@@ -3,6 +3,7 @@ import { compareVersions, formatVersion } from '../../core/semver.js';
 import type { NamespaceState, SubscriptionState } from './namespace-state.js';
 import type { NamespacePrediction, PredictedRound } from './predict.js';
 import type { ResolverCatalog, ResolverEntry } from './resolver-types.js';
+import { listPackageEntries } from './sources.js';
 import type { ChosenEntry } from './resolve.js';
 
 /** Returns what a prediction does against expectation. */
@@ -114,7 +115,7 @@ function listSubscribed(
 ): ResolverEntry[] {
   return catalogs
     .filter(({ key }) => key.name === source && key.namespace === sourceNamespace)
-    .flatMap(({ entries }) => entries)
+    .flatMap((catalog) => listPackageEntries(catalog, packageName))
     .filter((entry) => entry.package === packageName && (channel === '' || entry.channel === channel));
 }
 

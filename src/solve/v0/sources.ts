@@ -43,6 +43,11 @@ function indexCatalog(catalog: ResolverCatalog): IndexedCatalog {
   return indexed;
 }
 
+/** Returns the entries of a package in a catalog, in their order. */
+export function listPackageEntries(catalog: ResolverCatalog, name: string): readonly ResolverEntry[] {
+  return indexCatalog(catalog).byPackage.get(name) ?? [];
+}
+
 /** Returns the key of an API in indexes and rules. */
 export function apiKey({ group, version, kind }: ApiName): string {
   return JSON.stringify([group, version, kind]);
@@ -63,6 +68,13 @@ export class ResolverSources {
     if (key.name === '' && key.namespace === '')
       return this.#sorted(undefined, '').flatMap(({ entries }) => entries);
     return this.#find(key)?.entries ?? [];
+  }
+
+  /** Returns entries of a package as `list` does. */
+  listPackage(key: CatalogKey, name: string): readonly ResolverEntry[] {
+    if (key.name === '' && key.namespace === '')
+      return this.#sorted(undefined, '').flatMap(({ byPackage }) => byPackage.get(name) ?? []);
+    return this.#find(key)?.byPackage.get(name) ?? [];
   }
 
   /** Returns entries of one catalog with a name, in a channel unless it is empty. */

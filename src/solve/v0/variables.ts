@@ -1,9 +1,9 @@
 import { OpmateError } from '../../core/errors.js';
-import { getOrAdd, pushTo } from '../../core/groups.js';
+import { getOrAdd, groupBy, pushTo } from '../../core/groups.js';
 import { sortedByBytes } from '../../core/order.js';
 import { sortByChannels, sortCandidates } from './channel-order.js';
 import type { NamespaceState, SubscriptionState } from './namespace-state.js';
-import { type Predicate, hasPackage, readPredicate } from './predicates.js';
+import { type Predicate, readPredicate } from './predicates.js';
 import { type CatalogKey, type ResolverEntry, existingCatalog } from './resolver-types.js';
 import { type ResolverSources, apiKey } from './sources.js';
 
@@ -157,9 +157,10 @@ export class VariableBuilder {
       return;
     }
     const candidates: Variable[] = [];
+    const byName = groupBy(entries, (entry) => entry.name);
     for (const candidate of sortCandidates(entries)) {
       if (current !== undefined && !leadsFrom(candidate, current)) continue;
-      const same = entries.filter((entry) => entry.name === candidate.name);
+      const same = byName.get(candidate.name) ?? [];
       this.#addBundles(same);
       const { channelRotation } = this.#choices;
       const start = channelRotation % same.length;
@@ -210,7 +211,7 @@ export class VariableBuilder {
     const all = this.#sources.list(catalog);
     if (all.length === 0)
       return `no operators found from catalog ${catalog.name} in namespace ${catalog.namespace} referenced by subscription ${name}`;
-    const ofPackage = all.filter((entry) => hasPackage(entry, packageName));
+    const ofPackage = this.#sources.listPackage(catalog, packageName);
     if (ofPackage.length === 0)
       return `no operators found in package ${packageName} in the catalog referenced by subscription ${name}`;
     const ofChannel = ofPackage.filter((entry) => channel === '' || entry.channel === channel);

@@ -242,7 +242,7 @@ async function checkDeletions(
   const problems: Diagnostic[] = [];
   for (const bundle of deleted) {
     const [operator = '', version = ''] = bundle.split('/');
-    const config = await readCheckedFile(pathIn(repository, 'operators', operator, 'ci.yaml'));
+    const config = await readCheckedFile(repository, pathIn(repository, 'operators', operator, 'ci.yaml'));
     const directory = path.posix.join('operators', operator, version);
     if (getValue(config.value, 'fbc', 'enabled') !== true) {
       const problem = `bundle ${quoteGo(bundle)} is deleted, and its operator has no file-based catalogs`;

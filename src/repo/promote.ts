@@ -9,7 +9,13 @@ import { writeNewFile } from '../files/write-new-file.js';
 import { addCatalogToMapping } from './edit/ci-config-edit.js';
 import { readCiConfig } from './ci-config.js';
 import type { ChangedFile } from './changed-file.js';
-import { type OperatorRepository, findCatalogFile, listSubdirectories, pathIn } from './repository.js';
+import {
+  type OperatorRepository,
+  findCatalogFile,
+  listSubdirectories,
+  pathIn,
+  requirePlaceInRepository,
+} from './repository.js';
 
 /** Handling of an operator when the catalog of the next OpenShift version is created. */
 type Promotion = 'always' | 'review' | 'never';
@@ -90,6 +96,11 @@ export async function writePromotion(
 ): Promise<void> {
   const changed = operators.filter(({ copiesCatalog, config }) => copiesCatalog || config !== undefined);
   if (changed.length === 0) return;
+  for (const { operator, config } of changed) {
+    await requirePlaceInRepository(repository, path.join('catalogs', source, operator, 'catalog.yaml'));
+    await requirePlaceInRepository(repository, path.join('catalogs', target, operator));
+    if (config !== undefined) await requirePlaceInRepository(repository, config.path);
+  }
   await changeDirectory(repository.root, { subject: repository.root }, async (change) => {
     for (const [index, { operator, copiesCatalog, config }] of changed.entries()) {
       if (copiesCatalog) {

@@ -10,7 +10,6 @@ import { quoteGo } from '../core/go-json-quote.js';
 import { decodeFile } from '../document/document.js';
 import { getText } from '../document/json-fields.js';
 import { statIfPresent } from '../files/file-status.js';
-import { readRegularFile } from '../files/read-file.js';
 import { validateCatalog } from '../graph/validate.js';
 import { type CatalogFacts, emptyFacts, joinFacts } from '../model/facts.js';
 import { writeNewFile } from '../files/write-new-file.js';
@@ -31,7 +30,7 @@ import {
 } from './edit/release-template.js';
 import type { OperatorCatalog } from './render-catalogs.js';
 import { renderTemplateToFile } from './rendered-template.js';
-import { type OperatorRepository, hasBundle, isFile, pathIn } from './repository.js';
+import { type OperatorRepository, hasBundle, isFile, pathIn, readInRepository } from './repository.js';
 
 /** Changes that release a bundle. */
 interface ReleasePlan {
@@ -75,7 +74,7 @@ export async function planRelease(
   const catalogs = new Map<string, OperatorCatalog>();
   for (const [index, { release, mapping }] of releases.entries()) {
     const file = path.join('operators', operator, 'catalog-templates', release.templateName);
-    const before = templates.get(file)?.after ?? (await readIfPresent(pathIn(repository, file)));
+    const before = templates.get(file)?.after ?? (await readIfPresent(repository, pathIn(repository, file)));
     const add = mapping.type === 'olm.semver' ? addToSemverTemplate : addToBasicTemplate;
     const after = add(before, pathIn(repository, file), bundle, release);
     const first = templates.get(file)?.before;
@@ -133,9 +132,9 @@ async function matchMappings(
   return matched;
 }
 
-async function readIfPresent(file: string): Promise<string | undefined> {
+async function readIfPresent(repository: OperatorRepository, file: string): Promise<string | undefined> {
   if (!(await isFile(file))) return undefined;
-  return decodeFile(await readRegularFile(file, maxTemplateSize), file);
+  return decodeFile(await readInRepository(repository, file, maxTemplateSize), file);
 }
 
 /** Validates a catalog with the new content of one operator. Throws OpmateError. */

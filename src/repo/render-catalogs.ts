@@ -25,6 +25,7 @@ import {
   listOperators,
   listSubdirectories,
   pathIn,
+  requireInRepository,
   requireOperators,
 } from './repository.js';
 
@@ -156,6 +157,7 @@ async function renderJob(
   const { templateName, type } = mapping;
   const file = pathIn(repository, 'operators', operator, 'catalog-templates', templateName);
   if (!(await isFile(file))) throw await describeMissingTemplate(repository, operator, config, mapping);
+  await requireInRepository(repository, file);
   return renderTemplateToFile(file, session, {
     type: templateTypes[type as keyof typeof templateTypes],
     level,

@@ -1,7 +1,6 @@
 import { fileError, ifFound } from '../core/errors.js';
 import { type WrittenDocument, decodeFile, readDocument } from '../document/document.js';
-import { readRegularFile } from '../files/read-file.js';
-import { type OperatorRepository, pathIn } from './repository.js';
+import { type OperatorRepository, pathIn, readInRepository } from './repository.js';
 
 /** Maximum size of a configuration file of a repository. */
 const maxConfigSize = 1024 * 1024;
@@ -19,7 +18,7 @@ export async function readRepositoryFile(
 ): Promise<RepositoryDocument | undefined> {
   const file = pathIn(repository, ...parts);
   const bytes = await ifFound(
-    readRegularFile(file, maxConfigSize).catch((error: unknown) => {
+    readInRepository(repository, file, maxConfigSize).catch((error: unknown) => {
       throw fileError(file, error, { file });
     }),
   );

@@ -1,12 +1,14 @@
 import path from 'node:path';
 import { readdir } from 'node:fs/promises';
 import { isBundleDirectory } from '../bundle/read.js';
-import { combineErrors } from '../core/diagnostics-error.js';
+import { addContext, combineErrors } from '../core/diagnostics-error.js';
 import { OpmateError, throwFileError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { sortedByBytes } from '../core/order.js';
 import { findNearest } from '../document/field.js';
-import { statIfPresent } from '../files/file-status.js';
+import { outsideError } from '../files/directory-root.js';
+import { lstatIfPresent, statIfPresent } from '../files/file-status.js';
+import { readRegularFile } from '../files/read-file.js';
 
 /*
  * Operator repositories: checkouts with `operators/OPERATOR/VERSION` bundles, `operators/OPERATOR/ci.yaml`,
@@ -131,6 +133,34 @@ export async function listCatalogsOf(repository: OperatorRepository, operator: s
     if ((await findCatalogFile(repository, catalog, operator)) !== undefined) names.push(catalog);
   }
   return names;
+}
+
+/**
+ * Throws OpmateError UNSAFE for a file that a link leads out of the checkout: a pull request must not select files of this
+ * machine.
+ */
+export async function requireInRepository({ root }: OperatorRepository, file: string): Promise<void> {
+  const error = await outsideError(root, file);
+  if (error !== undefined) throw addContext(error, { newHint: 'replace the link with its target' });
+}
+
+/** Throws OpmateError UNSAFE for a place, relative to the checkout, whose existing parents a link leads out of it. */
+export async function requirePlaceInRepository(repository: OperatorRepository, place: string): Promise<void> {
+  let parent = path.dirname(pathIn(repository, place));
+  while (parent !== path.dirname(parent) && (await lstatIfPresent(parent)) === undefined) {
+    parent = path.dirname(parent);
+  }
+  await requireInRepository(repository, parent);
+}
+
+/** Reads a file of the checkout. Throws OpmateError, UNSAFE for a link that leads out of it. */
+export async function readInRepository(
+  repository: OperatorRepository,
+  file: string,
+  maxBytes: number,
+): Promise<Buffer> {
+  await requireInRepository(repository, file);
+  return readRegularFile(file, maxBytes);
 }
 
 /** Reports whether a path is a regular file. */

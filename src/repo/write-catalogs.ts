@@ -7,7 +7,7 @@ import { changeDirectory } from '../files/change-directory.js';
 import { readdirIfPresent } from '../files/file-status.js';
 import type { OperatorCatalog } from './render-catalogs.js';
 import type { ChangedFile } from './changed-file.js';
-import { type OperatorRepository, isFile, pathIn } from './repository.js';
+import { type OperatorRepository, isFile, pathIn, requirePlaceInRepository } from './repository.js';
 
 /** State of a catalog of an operator compared with the repository. */
 export interface CatalogState {
@@ -57,6 +57,10 @@ export async function writeRepository(
 ): Promise<void> {
   const changed = files.filter(({ before, after }) => before !== after);
   if (changed.length === 0 && states.every(({ state }) => state === 'unchanged')) return;
+  const places = catalogs.map(({ catalog, operator }) => path.join('catalogs', catalog, operator));
+  for (const place of [...places, ...changed.map((file) => file.path)]) {
+    await requirePlaceInRepository(repository, place);
+  }
   await changeDirectory(repository.root, { subject: repository.root }, async (change) => {
     for (const [index, { catalog, operator, rendered }] of catalogs.entries()) {
       if (states[index]?.state === 'unchanged') continue;

@@ -9,9 +9,8 @@ import { getObject, getText, getValue } from '../../document/json-fields.js';
 import { nearestPlace } from '../../document/places.js';
 import { parseYamlWithPlaces } from '../../document/yaml.js';
 import { listDirectory } from '../../files/file-status.js';
-import { readRegularFile } from '../../files/read-file.js';
 import { bundleKeys } from '../../model/bundle-keys.js';
-import { type OperatorRepository, isFile, pathIn } from '../repository.js';
+import { type OperatorRepository, isFile, pathIn, readInRepository } from '../repository.js';
 
 /** Content of a YAML file that checks look at. */
 export interface CheckedFile {
@@ -43,9 +42,9 @@ export interface CheckedBundle {
 export const maxManifestSize = 16 * 1024 * 1024;
 
 /** Reads a YAML file; a missing one has the value null. Throws OpmateError. */
-export async function readCheckedFile(file: string): Promise<CheckedFile> {
+export async function readCheckedFile(repository: OperatorRepository, file: string): Promise<CheckedFile> {
   if (!(await isFile(file))) return { file, value: null, findPlace: () => ({}) };
-  const text = decodeFile(await readRegularFile(file, maxManifestSize), file);
+  const text = decodeFile(await readInRepository(repository, file, maxManifestSize), file);
   const value = parseYamlFile(text, file);
   let placed: ReturnType<typeof parseYamlWithPlaces> | undefined;
   return {
@@ -65,7 +64,7 @@ export async function readCheckedBundle(
   const manifests = (await listDirectory(path.join(directory, 'manifests')))
     .filter((entry) => entry.isFile())
     .map(({ name }) => name);
-  const csv = await readCsv(directory, manifests);
+  const csv = await readCsv(repository, directory, manifests);
   const releaseConfig = path.join(directory, 'release-config.yaml');
   const getCsv = (): CheckedFile => {
     if (csv instanceof OpmateError) throw csv;
@@ -75,15 +74,21 @@ export async function readCheckedBundle(
     operator,
     version,
     directory,
-    annotations: await readAnnotations(directory),
-    releaseConfig: (await isFile(releaseConfig)) ? await readCheckedFile(releaseConfig) : undefined,
+    annotations: await readAnnotations(repository, directory),
+    releaseConfig: (await isFile(releaseConfig))
+      ? await readCheckedFile(repository, releaseConfig)
+      : undefined,
     manifests,
     getCsv,
     getCsvName: () => splitCsvName(getCsv()),
   };
 }
 
-async function readCsv(directory: string, manifests: readonly string[]): Promise<CheckedFile | OpmateError> {
+async function readCsv(
+  repository: OperatorRepository,
+  directory: string,
+  manifests: readonly string[],
+): Promise<CheckedFile | OpmateError> {
   const name =
     manifests.find((file) => file.endsWith('.clusterserviceversion.yaml')) ??
     manifests.find((file) => file.endsWith('.clusterserviceversion.yml'));
@@ -92,17 +97,17 @@ async function readCsv(directory: string, manifests: readonly string[]): Promise
     return new OpmateError('NOT_FOUND', 'no file *.clusterserviceversion.yaml', { about: parent });
   }
   try {
-    return await readCheckedFile(path.join(parent, name));
+    return await readCheckedFile(repository, path.join(parent, name));
   } catch (error) {
     if (error instanceof OpmateError && error.code !== 'CANCELLED') return error;
     throw error;
   }
 }
 
-async function readAnnotations(directory: string): Promise<CheckedFile> {
+async function readAnnotations(repository: OperatorRepository, directory: string): Promise<CheckedFile> {
   const file = path.join(directory, 'metadata', 'annotations.yaml');
   const other = path.join(directory, 'metadata', 'annotations.yml');
-  return readCheckedFile(!(await isFile(file)) && (await isFile(other)) ? other : file);
+  return readCheckedFile(repository, !(await isFile(file)) && (await isFile(other)) ? other : file);
 }
 
 function splitCsvName(csv: CheckedFile): { name: string; version: string } {

@@ -71,7 +71,7 @@ export async function runRepositoryChecks(
   session: SourceSession,
   { checks, supported }: { checks: readonly Check[]; supported: readonly string[] },
 ): Promise<RepositoryFinding[]> {
-  const repositoryConfig = await readCheckedFile(pathIn(repository, 'config.yaml'));
+  const repositoryConfig = await readCheckedFile(repository, pathIn(repository, 'config.yaml'));
   const context: CheckContext = { repositoryConfig, supported };
   const findings = await mapConcurrent(
     targets,
@@ -82,6 +82,9 @@ export async function runRepositoryChecks(
   return findings.flat();
 }
 
+/** Check that reports an operator whose files cannot be read, as none can be run on it. */
+const unreadableCode = 'check_schema_operator_ci_config';
+
 async function checkTarget(
   repository: OperatorRepository,
   { operator: name, versions, catalogs }: CheckTarget,
@@ -90,7 +93,14 @@ async function checkTarget(
   context: CheckContext,
 ): Promise<RepositoryFinding[]> {
   const findings: RepositoryFinding[] = [];
-  const operator = await readOperator(repository, name, session);
+  const operator = await readOperator(repository, name, session).catch((error: unknown) => {
+    if (!(error instanceof OpmateError) || error.code === 'CANCELLED') throw error;
+    return error;
+  });
+  if (operator instanceof OpmateError) {
+    const faults = diagnosticsFrom(operator);
+    return faults.map((fault) => ({ ...fault, severity: 'error', code: unreadableCode, package: name }));
+  }
   const run = async (check: Check, work: (report: ReportFinding) => void | Promise<void>): Promise<void> => {
     const report: ReportFinding = (severity, problem, details = {}) =>
       void findings.push({ severity, code: check.name, problem, package: name, ...details });
@@ -134,7 +144,7 @@ async function readOperator(
   options: CancelOptions,
 ): Promise<CheckedOperator> {
   const directory = pathIn(repository, 'operators', name);
-  const config = await readCheckedFile(pathIn(repository, 'operators', name, 'ci.yaml'));
+  const config = await readCheckedFile(repository, pathIn(repository, 'operators', name, 'ci.yaml'));
   const versions = await listBundleDirectories(repository, name);
   const bundles = await mapConcurrent(
     versions,

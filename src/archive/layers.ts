@@ -148,7 +148,7 @@ export async function extractLayers(
         copied += body.size;
         if (copied > limits.maxUnpackedSize) {
           throw new LimitError(`image: unpacks to more than ${showSize(limits.maxUnpackedSize)}`, {
-            hint: 'raise the limit with --max-unpacked-size if you trust the source',
+            hint: 'raise the limit with limits.maxUnpackedSize if you trust the source',
           });
         }
         await copyFile(from, join(target, path));

@@ -59,7 +59,7 @@ export class ArchiveMeter {
     if (++this.#entries <= this.limits.maxEntries) return;
     throw new LimitError(`more than ${this.limits.maxEntries} entries`, {
       subject: label,
-      hint: 'raise the limit with --max-entries if you trust the source',
+      hint: 'raise the limit with limits.maxEntries if you trust the source',
     });
   }
 
@@ -68,7 +68,7 @@ export class ArchiveMeter {
     if (this.#unpacked <= this.limits.maxUnpackedSize) return;
     throw new LimitError(`unpacks to more than ${showSize(this.limits.maxUnpackedSize)}`, {
       subject: label,
-      hint: 'raise the limit with --max-unpacked-size if you trust the source',
+      hint: 'raise the limit with limits.maxUnpackedSize if you trust the source',
     });
   }
 
@@ -79,7 +79,7 @@ export class ArchiveMeter {
     throw new LimitError(
       `${label}: expands to more than ${maxRatio} times its size ` +
         `(${showSize(unpacked)} from ${showSize(compressed)})`,
-      { hint: 'raise the limit with --max-ratio if you trust the source' },
+      { hint: 'raise the limit with limits.maxRatio if you trust the source' },
     );
   }
 }

@@ -66,7 +66,7 @@ async function readIndex(
       if (++entries > maxEntries) {
         throw new LimitError(`more than ${maxEntries} entries`, {
           subject: path,
-          hint: 'raise the limit with --max-entries if you trust the source',
+          hint: 'raise the limit with limits.maxEntries if you trust the source',
         });
       }
       const end = position + paddedSize(header.size);

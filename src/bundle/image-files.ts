@@ -82,7 +82,7 @@ export async function listFiles(
         if (typeof target === 'string') {
           refuse('unreadable-file', `${isLink ? 'a link: ' : ''}${target}`, 'remove or fix it');
         } else if (isLink && !followLinks && !isWithin(root, target.file)) {
-          const hint = 'replace the link with the file, or allow such links with --follow-links';
+          const hint = 'replace the link with the file, or allow such links with session.followLinks';
           refuse('link', `a link to ${quoteGo(target.file)}, outside of the directory`, hint);
         } else if (target.stats.isDirectory()) {
           refuse('link', 'a link to a directory', 'replace it with the directory itself');

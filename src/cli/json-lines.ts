@@ -4,6 +4,7 @@ import { redactUrls } from '../core/errors.js';
 import { severityLevels } from '../core/log.js';
 import { formatCatalogMessage } from '../model/catalog-diagnostic.js';
 import type { CommandContext } from './context.js';
+import { withFlags } from './reports/option-words.js';
 
 const maxLine = 1024 * 1024;
 
@@ -68,7 +69,7 @@ export class JsonLines extends Writable {
 /** Returns an object as a line of JSON without a line feed, and without the credentials of URLs in its texts. */
 export function encodeJsonLine(fields: object): string {
   return JSON.stringify(fields, (_key, value: unknown) =>
-    typeof value === 'string' ? redactUrls(value) : value,
+    typeof value === 'string' ? redactUrls(withFlags(value)) : value,
   );
 }
 

@@ -12,6 +12,7 @@ import type { CommandContext } from './context.js';
 import type { GlobalOptions } from './command/global-flags.js';
 import { encodeJsonLine, encodeLine } from './json-lines.js';
 import { printable } from './printable.js';
+import { withFlags } from './reports/option-words.js';
 import { type RunningTask, describeProgress, withEvent } from './progress-text.js';
 
 const order: Readonly<Record<LogLevel, number>> = { error: 0, warn: 1, info: 2, debug: 3 };
@@ -37,7 +38,10 @@ export function parseLevel(options: GlobalOptions): LogLevel {
 export function createLogger(context: CommandContext, options: GlobalOptions): ClosableLogger {
   const minimum = parseLevel(options);
   const isJson = options.logFormat === 'json';
-  const lines = createLineWriter(context, isJson ? (text) => text : (text) => printable(redactUrls(text)));
+  const lines = createLineWriter(
+    context,
+    isJson ? (text) => text : (text) => printable(redactUrls(withFlags(text))),
+  );
   const hasSpinner = !isJson && wantsSpinner(context);
   const spinner = createSpinner(context);
   const shows = (level: LogLevel): boolean => order[level] <= order[minimum];

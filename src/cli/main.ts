@@ -18,6 +18,7 @@ import { getExitCode, exitCodes } from './exit-codes.js';
 import { JsonLines, encodeJsonLine } from './json-lines.js';
 import { OutputClosedError } from './output.js';
 import { type Paint, loadPaint, paintSeverity, plain } from './paint.js';
+import { withFlags } from './reports/option-words.js';
 import { printable, printableLine } from './printable.js';
 import { type RunState, runCommandLine } from './program.js';
 
@@ -122,7 +123,7 @@ export async function run(args: readonly string[], outer: CommandContext, name =
     if (error instanceof OutputClosedError) return exitCodes.outputClosed;
     if (context.signal.aborted || error instanceof CancelledError) {
       const hint = error instanceof CancelledError ? error.hint : undefined;
-      context.stderr.write(`interrupted\n${hint === undefined ? '' : `hint: ${hint}\n`}`);
+      context.stderr.write(`interrupted\n${hint === undefined ? '' : `hint: ${withFlags(hint)}\n`}`);
       return exitCodes.interrupted;
     }
     context.stderr.write(
@@ -222,7 +223,7 @@ function toKebab(code: ErrorCode): string {
 
 /** Removes credentials in URLs, and control characters. */
 function shown(text: string): string {
-  return printable(redactUrls(text));
+  return printable(redactUrls(withFlags(text)));
 }
 
 function formatPlace(error: OpmateError): string {

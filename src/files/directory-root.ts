@@ -47,7 +47,7 @@ export async function outsideError(
   if (directory === undefined || target === undefined || isWithin(directory, target)) return undefined;
   return new OpmateError('UNSAFE', `links to ${quoteGo(target)}, outside of the directory`, {
     about: label,
-    hint: 'replace the link with the file, or allow such links with --follow-links',
+    hint: 'replace the link with the file, or allow such links with session.followLinks',
   });
 }
 

@@ -185,7 +185,7 @@ async function writeImages(
       throw new OpmateError(
         'UNSUPPORTED',
         `docker-archive:${to.path}: holds one image, not ${images.length}`,
-        { hint: 'select a platform with --platform, or save an oci-archive' },
+        { hint: 'select a platform with session.platform, or save an oci-archive' },
       );
     }
     const { saveDockerArchive } = await import('../../oci/image/docker-archive.js');

@@ -144,6 +144,6 @@ function fit(
     images.find(({ platform }) => platform.architecture === architecture);
   const chosen = find(hostPlatform.architecture) ?? find('amd64') ?? first;
   const name = formatPlatform(chosen.platform);
-  logger.log('info', `the archive holds the image of ${name}; --platform takes another`);
+  logger.log('info', `the archive holds the image of ${name}; session.platform takes another`);
   return [chosen];
 }

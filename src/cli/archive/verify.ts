@@ -1,7 +1,8 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { reportOutput } from '../command/shared-flags.js';
 import { archiveProofFlags } from './flags.js';
-import { encodeDiagnostic, formatDiagnostic } from '../../core/diagnostic.js';
+import { formatDiagnostic } from '../../core/diagnostic.js';
+import { encodeFinding } from '../reports/option-words.js';
 import { redactUrls } from '../../core/errors.js';
 import type { JsonObject } from '../../document/json.js';
 import { countArchiveImages } from '../../api/images/archive-proof.js';
@@ -37,7 +38,7 @@ export const command = defineCommand({
         ...(index !== undefined && { id: index.id }),
         ...(index?.base !== undefined && { base: index.base }),
         ...getAmounts(index),
-        faults: faults.map(encodeDiagnostic),
+        faults: faults.map(encodeFinding),
       });
       await writeReport(context, { command: 'opmate archive verify', diagnostics: faults, value }, format);
     } else if (faults.length > 0) {

@@ -3,7 +3,7 @@ import { reportOutput } from '../command/shared-flags.js';
 import { contentFlags, sourceForms } from './content-flags.js';
 import { checkCrdUpgrade } from '../../api/bundle/check-crd-upgrade.js';
 import { pinValues } from '../../api/bundle/bundle-sources.js';
-import { encodeDiagnostic } from '../../core/diagnostic.js';
+import { encodeFinding } from '../reports/option-words.js';
 import { exitCodes } from '../exit-codes.js';
 import { type FindingsReport, writeReport } from '../reports/report.js';
 import { printFindings, logWarnings } from './findings.js';
@@ -41,7 +41,7 @@ export const command = defineCommand({
         command: 'opmate bundle check-crd-upgrade',
         diagnostics: findings,
         value: () => ({
-          findings: findings.map(encodeDiagnostic),
+          findings: findings.map(encodeFinding),
           ...(pins.length > 0 && { sources: pinValues(pins) }),
         }),
       };

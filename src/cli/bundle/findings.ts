@@ -7,6 +7,7 @@ import { writeAll } from '../output.js';
 import { type Paint, loadPaint, paintSeverity } from '../paint.js';
 import { countMore, printable } from '../printable.js';
 import type { CommandSession } from '../session.js';
+import { withFlags } from '../reports/option-words.js';
 
 /** Maximum number of findings printed as text. */
 const maxShown = 100;
@@ -48,7 +49,7 @@ function formatLines(finding: Diagnostic, paint: Paint): string[] {
 }
 
 function shown(text: string): string {
-  return printable(redactUrls(text));
+  return printable(redactUrls(withFlags(text)));
 }
 
 /** Prints the findings that end a command. Returns its exit code, which is 1 in place of another tool. */

@@ -2,7 +2,8 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { contentFlags, sourceForms } from './content-flags.js';
 import type { BundleSummary } from '../../bundle/summary.js';
-import { encodeDiagnostic, formatDiagnostic } from '../../core/diagnostic.js';
+import { formatDiagnostic } from '../../core/diagnostic.js';
+import { encodeFinding } from '../reports/option-words.js';
 import { encodeGoJson } from '../../document/go-json.js';
 import { type JsonValue, asJson } from '../../document/json.js';
 import { getObject } from '../../document/json-fields.js';
@@ -29,7 +30,7 @@ export const command = defineCommand({
     const { output } = options;
     const { summary, image, pins } = await showBundle(reference, session, options);
     session.logger.close();
-    const notes = summary.notes.map(encodeDiagnostic);
+    const notes = summary.notes.map(encodeFinding);
     const value = asJson({ ...summary, notes, image: image ?? null, sources: pinValues(pins) });
     const text =
       output === 'text'

@@ -4,7 +4,7 @@ import { outputFormat } from '../command/shared-flags.js';
 import { imageBuilderFlag } from './author-flags.js';
 import { contentFlags, sourceForms } from './content-flags.js';
 import { optionalValidators } from '../../bundle/validate/validate-bundle.js';
-import { encodeDiagnostic } from '../../core/diagnostic.js';
+import { encodeFinding } from '../reports/option-words.js';
 import type { CommandContext } from '../context.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { GoJsonError, parseGoJson } from '../../document/go-json.js';
@@ -73,7 +73,7 @@ export const command = defineCommand({
       const report: FindingsReport = {
         command: isOpm ? 'opmate alpha bundle validate' : 'opmate bundle validate',
         diagnostics,
-        value: () => ({ findings: diagnostics.map(encodeDiagnostic) }),
+        value: () => ({ findings: diagnostics.map(encodeFinding) }),
       };
       await writeReport(context, report, format);
     }

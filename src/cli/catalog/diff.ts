@@ -2,7 +2,7 @@ import { catalogForms } from '../../api/open-catalog.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag, list } from '../command/flags.js';
 import { allowMissing, outputFormat } from '../command/shared-flags.js';
-import { encodeDiagnostic, formatWithHint } from '../../core/diagnostic.js';
+import { encodeFinding, formatFindingText } from '../reports/option-words.js';
 import { printable } from '../printable.js';
 import { diffCatalogs, findBreaking } from '../../api/diff-catalogs.js';
 import { isSameCatalog } from '../../catalog/diff/diff.js';
@@ -35,9 +35,9 @@ export const command = defineCommand({
     const compared = { packages: names, allowMissing: allow };
     if (breaking) {
       const changes = await findBreaking(from, to, session, compared);
-      const lines = changes.map((change) => `${printable(formatWithHint(change))} [${change.code}]\n`);
+      const lines = changes.map((change) => `${printable(formatFindingText(change))} [${change.code}]\n`);
       const text = lines.length === 0 ? 'no breaking changes\n' : lines.join('');
-      const data = output === 'json' ? encodeData({ breaking: changes.map(encodeDiagnostic) }, output) : text;
+      const data = output === 'json' ? encodeData({ breaking: changes.map(encodeFinding) }, output) : text;
       await writePieces(context, session, [data]);
       return changes.length === 0 ? exitCodes.done : exitCodes.findings;
     }

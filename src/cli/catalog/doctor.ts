@@ -5,7 +5,8 @@ import { reportOutput } from '../command/shared-flags.js';
 import { type CheckName, checkNames, checks, chooseChecks } from '../../catalog/doctor/checks.js';
 import { diagnoseCatalog } from '../../api/diagnose-catalog.js';
 import { parseOpenShiftVersion } from '../../core/openshift-version.js';
-import { type Diagnostic, encodeDiagnostic, severities } from '../../core/diagnostic.js';
+import { type Diagnostic, severities } from '../../core/diagnostic.js';
+import { encodeFinding } from '../reports/option-words.js';
 import type { JsonObject } from '../../document/json.js';
 import type { CatalogDiagnostic } from '../../model/catalog-diagnostic.js';
 import { exitCodes } from '../exit-codes.js';
@@ -77,5 +78,5 @@ function toValue(findings: readonly Finding[], passed: boolean): JsonObject {
   const counts = Object.fromEntries(
     severities.map((severity) => [severity, countFindings(findings, severity)]),
   );
-  return { passed, counts, findings: findings.map(encodeDiagnostic) };
+  return { passed, counts, findings: findings.map(encodeFinding) };
 }

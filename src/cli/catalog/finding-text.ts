@@ -2,6 +2,7 @@ import { type Severity, formatMessage, formatLocation, severities } from '../../
 import { groupBy } from '../../core/groups.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { CatalogDiagnostic } from '../../model/catalog-diagnostic.js';
+import { withFlags } from '../reports/option-words.js';
 import { count, countMore, printable, printableLine } from '../printable.js';
 
 /** Returns the number of findings of a severity. */
@@ -18,7 +19,8 @@ const maxSections = 100;
 export async function* formatFindings(
   findings: readonly CatalogDiagnostic[],
 ): AsyncGenerator<string, void, undefined> {
-  const shown = (lines: readonly string[]): string => lines.map((line) => `${printable(line)}\n`).join('');
+  const shown = (lines: readonly string[]): string =>
+    lines.map((line) => `${printable(withFlags(line))}\n`).join('');
   if (findings.length === 0) {
     yield 'no problems found\n';
     return;

@@ -2,7 +2,8 @@ import { type GatedCatalog, gateCatalog } from '../../api/gate-catalog.js';
 import { parseGateProfile } from '../../catalog/gate/profile-file.js';
 import { gateNames } from '../../catalog/gate/gate.js';
 import { parseOpenShiftVersion } from '../../core/openshift-version.js';
-import { type Diagnostic, encodeDiagnostic, formatMessage } from '../../core/diagnostic.js';
+import { type Diagnostic, formatMessage } from '../../core/diagnostic.js';
+import { encodeFinding } from '../reports/option-words.js';
 import { decodeFile } from '../../document/document.js';
 import { asJson } from '../../document/json.js';
 import { argument, defineCommand } from '../command/declaration.js';
@@ -90,7 +91,7 @@ export const command = defineCommand({
         passed,
         gates: gated.verdicts.map(({ findings: own, ...verdict }) => ({
           ...verdict,
-          findings: own.map(encodeDiagnostic),
+          findings: own.map(encodeFinding),
         })),
         unreleasedImages: gated.unreleasedImages,
         scan: gated.scan,

@@ -1,5 +1,6 @@
 import { findCondition, readCatalogStatuses } from '../../api/served/catalog-statuses.js';
-import { type Diagnostic, createFault, formatWithHint } from '../../core/diagnostic.js';
+import { type Diagnostic, createFault } from '../../core/diagnostic.js';
+import { formatFindingText } from '../reports/option-words.js';
 import { OpmateError } from '../../core/errors.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { getObject, getObjects, getText } from '../../document/json-fields.js';
@@ -80,7 +81,7 @@ const maxMessage = 200;
 function formatProblems(status: JsonObject): string {
   const problems = readProblems(status);
   if (problems.length < 2) return '';
-  const lines = problems.map((problem) => `  ${printableLine(formatWithHint(problem))}\n`);
+  const lines = problems.map((problem) => `  ${printableLine(formatFindingText(problem))}\n`);
   return `${getName(status)}: ${count(problems.length, 'problem')}\n${lines.join('')}`;
 }
 

@@ -1,5 +1,6 @@
 import { explainClusterOperator } from '../../api/cluster/explain-operator.js';
-import { type Diagnostic, encodeDiagnostic } from '../../core/diagnostic.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
+import { encodeFinding } from '../reports/option-words.js';
 import type { OperatorExplanation } from '../../solve/v0/explain-operator.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { grouped, repeated } from '../command/flags.js';
@@ -46,7 +47,7 @@ export const command = defineCommand({
 });
 
 function toData(operators: readonly OperatorExplanation[], findings: readonly Diagnostic[]): object {
-  return { operators, findings: findings.map(encodeDiagnostic) };
+  return { operators, findings: findings.map(encodeFinding) };
 }
 
 function describeOperator(operator: OperatorExplanation): string {

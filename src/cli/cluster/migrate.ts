@@ -2,7 +2,8 @@ import path from 'node:path';
 import { type ClusterMigration, migrateCluster } from '../../api/cluster/migrate-cluster.js';
 import { encodeDocuments } from '../../cluster/documents/new-deployment.js';
 import { writeDeploymentFiles } from '../../api/deployment/create-deployment.js';
-import { type Diagnostic, encodeDiagnostic, formatWithHint } from '../../core/diagnostic.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
+import { encodeFinding, formatFindingText } from '../reports/option-words.js';
 import type { OperatorPlan } from '../../solve/migration/operator-plans.js';
 import { defineCommand } from '../command/declaration.js';
 import { text } from '../command/flags.js';
@@ -60,10 +61,10 @@ function toData({ operators, findings, ...catalogs }: ClusterMigration): object 
   return {
     operators: operators.map((operator) => ({
       ...operator,
-      warnings: operator.warnings.map(encodeDiagnostic),
+      warnings: operator.warnings.map(encodeFinding),
     })),
     ...catalogs,
-    findings: findings.map(encodeDiagnostic),
+    findings: findings.map(encodeFinding),
   };
 }
 
@@ -85,7 +86,7 @@ function describeOperator(plan: OperatorPlan): string[] {
       `    remedy: ${remedy}`,
     ]),
     ...(acknowledge.length === 0 ? [] : [`  acknowledge: ${acknowledge.join(', ')}`]),
-    ...warnings.map((warning: Diagnostic) => `  ${warning.severity}: ${formatWithHint(warning)}`),
+    ...warnings.map((warning: Diagnostic) => `  ${warning.severity}: ${formatFindingText(warning)}`),
     ...steps.map((step, index) => `  ${index + 1}. ${step}`),
     ...rollback.steps.map((step) => `  rollback: ${step}`),
   ];

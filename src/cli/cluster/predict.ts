@@ -4,7 +4,8 @@ import {
   type PredictedNamespace,
   predictCluster,
 } from '../../api/cluster/predict-cluster.js';
-import { type Diagnostic, encodeDiagnostic, formatWithHint } from '../../core/diagnostic.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
+import { encodeFinding, formatFindingText } from '../reports/option-words.js';
 import { defineCommand } from '../command/declaration.js';
 import { reportOutput } from '../command/shared-flags.js';
 import { exitCodes } from '../exit-codes.js';
@@ -52,9 +53,9 @@ function toData({ namespaces, findings }: ClusterPrediction): object {
   return {
     namespaces: namespaces.map((namespace) => ({
       ...namespace,
-      findings: namespace.findings.map(encodeDiagnostic),
+      findings: namespace.findings.map(encodeFinding),
     })),
-    findings: findings.map(encodeDiagnostic),
+    findings: findings.map(encodeFinding),
   };
 }
 
@@ -64,7 +65,7 @@ function describePrediction({ namespaces, findings }: ClusterPrediction): string
 }
 
 function describeFinding(finding: Diagnostic): string {
-  return `${finding.severity}: ${printable(formatWithHint(finding))}`;
+  return `${finding.severity}: ${printable(formatFindingText(finding))}`;
 }
 
 const ends: Readonly<Record<PredictedNamespace['end'], string>> = {

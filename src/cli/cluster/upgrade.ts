@@ -1,7 +1,8 @@
 import path from 'node:path';
 import { type ClusterUpgradePlan, planClusterUpgrade } from '../../api/cluster/plan-cluster-upgrade.js';
 import { createUpgradeImageSets } from '../../api/cluster/upgrade-image-sets.js';
-import { type Diagnostic, encodeDiagnostic, formatWithHint } from '../../core/diagnostic.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
+import { encodeFinding, formatFindingText } from '../reports/option-words.js';
 import { replaceFiles } from '../../files/replace-file.js';
 import type { ChannelPosition, HopStep, OperatorHop, UpgradeHop } from '../../solve/upgrade/upgrade-types.js';
 import { defineCommand } from '../command/declaration.js';
@@ -79,7 +80,7 @@ export const command = defineCommand({
       diagnostics,
       text: () => describePlan(plan),
       value: () =>
-        JSON.parse(encodeData({ ...plan, findings: plan.findings.map(encodeDiagnostic) }, 'json')) as never,
+        JSON.parse(encodeData({ ...plan, findings: plan.findings.map(encodeFinding) }, 'json')) as never,
     };
     await writeReport(context, report, format);
     const isBlocked = plan.hops.some((hop) => hop.isBlocked);
@@ -118,7 +119,7 @@ function describePlan(plan: ClusterUpgradePlan): string {
   const lines = [`OpenShift ${printable(release)} to ${to}`];
   if (condition.status === 'False')
     lines.push(`Upgradeable=False now: ${printable(condition.message).replaceAll('\n', '\n  ')}`);
-  lines.push(...findings.map((finding) => `${finding.severity}: ${printable(formatWithHint(finding))}`));
+  lines.push(...findings.map((finding) => `${finding.severity}: ${printable(formatFindingText(finding))}`));
   return [...lines, ...hops.map(describeHop)].join('\n') + '\n';
 }
 

@@ -1,6 +1,6 @@
 import { diagnoseCatalog } from '../../api/diagnose-catalog.js';
 import { catalogForms } from '../../api/open-catalog.js';
-import { encodeDiagnostic } from '../../core/diagnostic.js';
+import { encodeFinding } from '../reports/option-words.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag, list } from '../command/flags.js';
 import { reportOutput } from '../command/shared-flags.js';
@@ -38,7 +38,7 @@ export const command = defineCommand({
       diagnostics: findings,
       isFailure,
       text: () => formatFindings(findings),
-      value: () => ({ passed, findings: findings.map(encodeDiagnostic) }),
+      value: () => ({ passed, findings: findings.map(encodeFinding) }),
     };
     await writeReport(context, report, output);
     return passed ? exitCodes.done : exitCodes.findings;

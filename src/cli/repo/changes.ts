@@ -1,5 +1,5 @@
 import { readRepositoryChanges } from '../../api/repo/repository-changes.js';
-import { encodeDiagnostic, formatWithHint } from '../../core/diagnostic.js';
+import { encodeFinding, formatFindingText } from '../reports/option-words.js';
 import { asJson } from '../../document/json.js';
 import type { RepositoryChanges } from '../../repo/changes.js';
 import { defineCommand } from '../command/declaration.js';
@@ -31,7 +31,7 @@ export const command = defineCommand({
     const changes = await readRepositoryChanges(repository, session, { base, files });
     session.logger.close();
     const { result, problems } = changes;
-    const value = asJson({ ...result, problems: problems.map(encodeDiagnostic) });
+    const value = asJson({ ...result, problems: problems.map(encodeFinding) });
     const data = output === 'text' ? formatChanges(changes) : encodeData(value, output);
     await writeAll(context.stdout, data, session.signal);
     return problems.length === 0 ? exitCodes.done : exitCodes.findings;
@@ -46,7 +46,7 @@ function formatChanges({ result, problems }: RepositoryChanges): string {
       ),
     ),
   );
-  const faults = problems.map((problem) => `error: ${formatWithHint(problem)}`);
+  const faults = problems.map((problem) => `error: ${formatFindingText(problem)}`);
   const all = [...lines, ...faults];
   return all.length === 0 ? 'no changes\n' : all.map((line) => `${printable(line)}\n`).join('');
 }

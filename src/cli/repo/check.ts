@@ -4,7 +4,8 @@ import {
   repositoryChecks,
   repositoryKinds,
 } from '../../api/repo/check-repository.js';
-import { encodeDiagnostic, formatMessage, formatLocation } from '../../core/diagnostic.js';
+import { formatMessage, formatLocation } from '../../core/diagnostic.js';
+import { encodeFinding } from '../reports/option-words.js';
 import type { RepositoryFinding } from '../../repo/checks/check.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { choice, grouped, list, repeated, text } from '../command/flags.js';
@@ -52,7 +53,7 @@ export const command = defineCommand({
       diagnostics: findings,
       rules: repositoryChecks.map(({ name, summary }) => ({ id: name, level: 'error', summary })),
       text: () => formatFindings(findings),
-      value: () => ({ passed, findings: findings.map(encodeDiagnostic) }),
+      value: () => ({ passed, findings: findings.map(encodeFinding) }),
     };
     await writeReport(context, report, format);
     return passed ? exitCodes.done : exitCodes.findings;

@@ -6,6 +6,7 @@ import { encodeData } from './encode-data.js';
 import { writeAll } from '../output.js';
 import type { ReportFormat } from './formats.js';
 import type { ReportRule } from './sarif.js';
+import { nameFlags } from './option-words.js';
 
 /** Findings of a command. */
 export interface FindingsReport {
@@ -74,10 +75,10 @@ function deriveRules(diagnostics: readonly Diagnostic[]): ReportRule[] {
 }
 
 function redactDiagnostic<D extends Diagnostic>(diagnostic: D): D {
-  const { subject, hint } = diagnostic;
+  const { subject, problem, hint } = nameFlags(diagnostic);
   return {
     ...diagnostic,
-    problem: redactUrls(diagnostic.problem),
+    problem: redactUrls(problem),
     subject: subject === undefined ? undefined : redactUrls(subject),
     hint: hint === undefined ? undefined : redactUrls(hint),
   };

@@ -5,6 +5,7 @@ import { checkServer, readAuthorities } from '../../api/served/check-server.js';
 import { CancelledError, OpmateError, getMessage, redactUrls } from '../../core/errors.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
+import { withFlags } from '../reports/option-words.js';
 import { printable } from '../printable.js';
 
 /** Exit codes of grpc_health_probe. */
@@ -46,8 +47,9 @@ export const command = defineCommand({
       return status === 'SERVING' ? exitCodes.done : probeCodes.unhealthy;
     } catch (error) {
       if (error instanceof CancelledError || context.signal.aborted) throw error;
-      const advice = error instanceof OpmateError && error.hint !== undefined ? `hint: ${error.hint}\n` : '';
-      context.stderr.write(`error: ${printable(redactUrls(getMessage(error)))}\n${advice}`);
+      const advice =
+        error instanceof OpmateError && error.hint !== undefined ? `hint: ${withFlags(error.hint)}\n` : '';
+      context.stderr.write(`error: ${printable(redactUrls(withFlags(getMessage(error))))}\n${advice}`);
       return code;
     }
   },

@@ -2,7 +2,7 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { reportOutput } from '../command/shared-flags.js';
 import { catalogForms } from '../../api/open-catalog.js';
 import { type CatalogVerdict, validate } from '../../api/validate-catalog.js';
-import { encodeDiagnostic } from '../../core/diagnostic.js';
+import { encodeFinding } from '../reports/option-words.js';
 import { OpmateError, redactUrls } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';
@@ -79,7 +79,7 @@ function toValue({ passed, message, problems, warnings }: CatalogVerdict): JsonO
   const error = message !== undefined && { message: redactUrls(message) };
   return {
     passed,
-    ...(error && { error, problems: problems.map(encodeDiagnostic) }),
-    ...(warnings.length > 0 && { warnings: warnings.map(encodeDiagnostic) }),
+    ...(error && { error, problems: problems.map(encodeFinding) }),
+    ...(warnings.length > 0 && { warnings: warnings.map(encodeFinding) }),
   };
 }

@@ -3,6 +3,7 @@ import { formatLocation } from '../../core/diagnostic.js';
 import { redactUrls } from '../../core/errors.js';
 import type { LogLevel } from '../../core/log.js';
 import { type CatalogDiagnostic, formatCatalogMessage } from '../../model/catalog-diagnostic.js';
+import { withFlags } from '../reports/option-words.js';
 import { countMore, printable } from '../printable.js';
 
 /** Maximum number of findings printed as text. */
@@ -29,7 +30,7 @@ export function describeVerdict(verdict: CatalogVerdict, level: LogLevel = 'info
   for (const finding of left) lines.push(...describeFinding(finding));
   const more = shown.length - maxShown;
   if (more > 0) lines.push(`… and ${countMore(more, 'finding')}; opmate validate -o json shows all`);
-  return lines.map((line) => `${printable(redactUrls(line))}\n`).join('');
+  return lines.map((line) => `${printable(redactUrls(withFlags(line)))}\n`).join('');
 }
 
 /** Splits a line of a tree into its branches and its text. */

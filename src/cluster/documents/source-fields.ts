@@ -332,7 +332,7 @@ export function findRefusals(
   if (source.kind !== 'configMaps' && source.insecureSkipTlsVerify === true && allowInsecure !== true) {
     refusals.push({
       message: `${formatPath(path)}: skips certificate verification`,
-      hint: 'add its certificate authority with --ca-file, or allow this with --allow-insecure',
+      hint: 'add its certificate authority with registry.caFile, or allow this with --allow-insecure',
     });
   }
   return refusals;

@@ -170,7 +170,7 @@ function addSparseHint(error: unknown): unknown {
   const { message, status, registryCodes, code } = error;
   if (!sparseIndexErrors.some((sparse) => registryCodes.includes(sparse))) return error;
   const hint =
-    'remove --platform and platforms: this registry requires the images of all platforms of an index';
+    'remove session.platform and platforms: this registry requires the images of all platforms of an index';
   return new RegistryError(message, { status, registryCodes, code, hint, cause: error });
 }
 

@@ -92,7 +92,7 @@ export async function openBases(
   if (entries.length > maxPlatforms || entries.some((entry) => isIndexType(entry.mediaType))) {
     throw new OpmateError('UNSUPPORTED', 'not an index with one image per platform', {
       subject,
-      hint: 'select a platform with --platform',
+      hint: 'select a platform with session.platform',
     });
   }
   return mapConcurrent(

@@ -185,7 +185,7 @@ async function chooseFrom(
   if (chosen) return chosen;
   throw missingPlatform(choice.platform ?? choice.hostPlatform, images, {
     subject,
-    hint: choice.platform ? undefined : 'select one with --platform',
+    hint: choice.platform ? undefined : 'select one with session.platform',
   });
 }
 

@@ -207,7 +207,7 @@ export function withAuth(next: Transport, options: AuthOptions): Transport {
   function getLoginHint(credentials: Credentials | undefined): string {
     return credentials
       ? `check the repository name, and that the credentials from ${credentials.source} have access to it`
-      : 'log in, or specify a credentials file with --authfile';
+      : 'log in, or specify a credentials file with registry.authFile';
   }
 
   /**
@@ -390,7 +390,7 @@ export function checkRealm(
   }
   throw refuse(
     `${realm.host} is a ${kind} address and the registry's is not`,
-    `allow the host with --allow-private-host ${realm.hostname}`,
+    `allow the host with registry.allowedPrivateHosts ${realm.hostname}`,
   );
 }
 

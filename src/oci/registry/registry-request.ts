@@ -33,7 +33,7 @@ export function createRequester(endpoint: Endpoint, name: string) {
 
   function getHint(status: number, access: Access, isFull: boolean): string | undefined {
     if (isFull) return `free space at ${registry}, or raise its storage limit`;
-    if (status === 401) return `log in to ${registry}, or specify a credentials file with --authfile`;
+    if (status === 401) return `log in to ${registry}, or specify a credentials file with registry.authFile`;
     if (status === 403) return `check the credentials for ${registry}: they do not allow ${access} here`;
     if (status === 404 && access === 'pull') return missingImageHint;
     if (status === 413) return 'raise the request size limit of the proxy before the registry';

@@ -131,7 +131,10 @@ export function refusedAddress(url: URL, address: string, lead: RedirectSource):
   return new OpmateError(
     'UNSAFE',
     `${what} refused: ${shown} is a ${getAddressKind(address)} address and the registry's is not`,
-    { subject: new URL(lead.origin).host, hint: `allow the host with --allow-private-host ${url.hostname}` },
+    {
+      subject: new URL(lead.origin).host,
+      hint: `allow the host with registry.allowedPrivateHosts ${url.hostname}`,
+    },
   );
 }
 

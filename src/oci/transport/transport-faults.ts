@@ -92,8 +92,8 @@ export async function describeFault(error: unknown, url: URL, route: Route): Pro
     const peer = route.proxy === undefined ? await greet(url, route) : undefined;
     const issuer = peer ? ` (issued by ${peer.issuer} for ${peer.names})` : '';
     const hint = otherCertificateHints[code];
-    const flag = route.insecureFlag ?? '--skip-tls-verify';
-    const usual = `add its certificate authority with --ca-file or certs.d, or accept any certificate with ${flag}`;
+    const flag = route.insecureFlag ?? 'registry.skipTlsVerify';
+    const usual = `add its certificate authority with registry.caFile or certs.d, or accept any certificate with ${flag}`;
     return new NetworkError(`TLS: ${certificate}${issuer}`, {
       ...{ subject: host, temporary: false, cause },
       hint: hint ?? route.certificateHint ?? usual,
@@ -126,13 +126,13 @@ export function describeReason(error: unknown): string {
 /** Returns the error for plain HTTP to a port with TLS. */
 export function speaksTls(
   host: string,
-  { insecureFlag = '--skip-tls-verify' }: Pick<Route, 'insecureFlag'>,
+  { insecureFlag = 'registry.skipTlsVerify' }: Pick<Route, 'insecureFlag'>,
   cause?: unknown,
 ): NetworkError {
   return new NetworkError('speaks HTTPS, not plain HTTP', {
     subject: host,
     temporary: false,
-    hint: `remove --use-http; add ${insecureFlag} for a certificate that cannot be verified`,
+    hint: `remove registry.useHttp; add ${insecureFlag} for a certificate that cannot be verified`,
     cause,
   });
 }
@@ -162,7 +162,7 @@ function tlsFault(
   code: string,
   reason: string,
   cause: unknown,
-  { insecureFlag = '--use-http' }: Route,
+  { insecureFlag = 'registry.useHttp' }: Route,
 ): NetworkError {
   const whole = `${code} ${reason}`;
   if (/wrong.version.number|packet.length.too.long|http.request/i.test(whole)) {

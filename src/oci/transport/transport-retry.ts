@@ -103,9 +103,9 @@ export function withRetry(next: Transport, options: RetryOptions): Transport {
           const left = formatSeconds(options.timeoutMs - elapsedMs);
           const noted = addNote(
             failure,
-            `asks to wait ${seconds} s, but only ${left} of --retry-timeout is left`,
+            `asks to wait ${seconds} s, but only ${left} of registry.retryTimeoutMs is left`,
           );
-          throw addContext(noted, { newHint: 'raise --retry-timeout, or try again later' });
+          throw addContext(noted, { newHint: 'raise registry.retryTimeoutMs, or try again later' });
         }
         if (attempt === 1) throw failure;
         const time = decision.giveUp === 'time' ? ` in ${formatSeconds(failed - begun)}` : '';
@@ -236,7 +236,7 @@ async function tryOnce(
       const failure = new NetworkError('no response within the retry time', {
         subject: formatRequestSubject(request),
         temporary: true,
-        hint: 'raise it with --retry-timeout',
+        hint: 'raise it with registry.retryTimeoutMs',
       });
       return { failure, status: undefined, retryAfterMs: undefined };
     }

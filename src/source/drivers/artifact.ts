@@ -51,7 +51,7 @@ function unpackArtifact(
       if (total > limits.maxUnpackedSize) {
         throw new LimitError(`more than ${showSize(limits.maxUnpackedSize)} of files`, {
           subject: reference.text,
-          hint: 'raise the limit with --max-unpacked-size if you trust the source',
+          hint: 'raise the limit with limits.maxUnpackedSize if you trust the source',
         });
       }
       const name = normalizeEntryPath(layer.annotations?.[titleKey] as string, reference.text);

@@ -61,7 +61,7 @@ export async function readTree(directory: string, options: ReadTreeOptions = {})
         if (total <= limits.maxUnpackedSize) return;
         throw new LimitError(`more than ${showSize(limits.maxUnpackedSize)} of files`, {
           subject: directory,
-          hint: 'raise the limit with --max-unpacked-size if you trust the source',
+          hint: 'raise the limit with limits.maxUnpackedSize if you trust the source',
         });
       };
       const read = await readAndHash(
@@ -149,7 +149,7 @@ async function listTree(
       if (files.length + directories.length > limits.maxEntries) {
         throw new LimitError(`more than ${limits.maxEntries} files and directories`, {
           subject: directory,
-          hint: 'raise the limit with --max-entries if you trust the source',
+          hint: 'raise the limit with limits.maxEntries if you trust the source',
         });
       }
     }

@@ -27,7 +27,7 @@ export function requireHttps(
   url: URL,
   shown: string,
   network: NetworkOptions | undefined,
-  hint = 'use https, or allow it with --use-http',
+  hint = 'use https, or allow it with registry.useHttp',
 ): void {
   if (url.protocol !== 'http:' || isLoopback(url.hostname) || network?.allowHttp === true) return;
   throw new OpmateError('UNSAFE', 'plain HTTP is insecure', {
@@ -53,7 +53,7 @@ export function checkUrl(
     throw new OpmateError('INVALID', 'source: not an http or https URL');
   }
   if (url.username !== '' || url.password !== '') throw credentialsInUrl(formatUrl(url));
-  const hint = 'use https, or allow it with --use-http, or with insecure: true in a manifest';
+  const hint = 'use https, or allow it with registry.useHttp, or with insecure: true in a manifest';
   requireHttps(url, formatUrl(url), insecure === true ? { ...network, allowHttp: true } : network, hint);
   return url;
 }
@@ -226,7 +226,10 @@ export async function receiveFile(
       if (received <= limits.maxUnpackedSize) return done(null, chunk);
       const maximum = showSize(limits.maxUnpackedSize);
       return done(
-        new LimitError(`more than ${maximum}`, { subject: shown, hint: 'raise it with --max-unpacked-size' }),
+        new LimitError(`more than ${maximum}`, {
+          subject: shown,
+          hint: 'raise it with limits.maxUnpackedSize',
+        }),
       );
     },
   });

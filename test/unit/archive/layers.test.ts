@@ -302,7 +302,7 @@ describe('archive/layers', () => {
       await expect(limited(layers, { maxEntries: 5 })).rejects.toMatchObject({
         code: 'LIMIT',
         message: expect.stringContaining('more than 5 entries'),
-        hint: expect.stringContaining('--max-entries'),
+        hint: expect.stringContaining('limits.maxEntries'),
       });
       await expect(limited(layers, { maxEntries: 6 })).resolves.toBeDefined();
     });
@@ -321,7 +321,7 @@ describe('archive/layers', () => {
       const layers = [1, 2].map(() => rawLayer([{ name: 'a', content: Buffer.alloc(600_000) }]));
       await expect(limited(layers, { maxUnpackedSize: 1_000_000 })).rejects.toMatchObject({
         code: 'LIMIT',
-        hint: expect.stringContaining('--max-unpacked-size'),
+        hint: expect.stringContaining('limits.maxUnpackedSize'),
       });
       await expect(limited(layers, { maxUnpackedSize: 1_300_000 })).resolves.toBeDefined();
     });
@@ -332,7 +332,7 @@ describe('archive/layers', () => {
       await expect(extractLayers([bomb], join(work, 'out'), { roots: ['configs'] })).rejects.toMatchObject({
         code: 'LIMIT',
         message: expect.stringContaining('200 times'),
-        hint: expect.stringContaining('--max-ratio'),
+        hint: expect.stringContaining('limits.maxRatio'),
       });
       expect(await readdir(work)).toEqual([]);
     });

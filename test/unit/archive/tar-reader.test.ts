@@ -118,7 +118,7 @@ describe('archive/tar-reader', () => {
         ...defaultArchiveLimits,
         maxEntries: 2500,
       }),
-    ).rejects.toMatchObject({ code: 'LIMIT', hint: expect.stringContaining('--max-entries') });
+    ).rejects.toMatchObject({ code: 'LIMIT', hint: expect.stringContaining('limits.maxEntries') });
   });
 
   it('ends with entries or an error of its own for any bytes', async () => {

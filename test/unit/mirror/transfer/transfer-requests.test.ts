@@ -256,7 +256,7 @@ describe('mirror/transfer, requests', () => {
       return { status: 400, body: JSON.stringify({ errors }) };
     });
     const platforms = [parsePlatform('linux/arm64')];
-    const hint = expect.stringContaining('remove --platform and platforms') as string;
+    const hint = expect.stringContaining('remove session.platform and platforms') as string;
     const sparse = transferOf('ns/multi:v1', 'ns/multi:v1', { platforms });
     expect(await failureOf(copy([sparse]))).toMatchObject({ code: 'REGISTRY', hint });
     expect((await failureOf(copy([transferOf('ns/multi:v1')]))).hint).not.toEqual(hint);

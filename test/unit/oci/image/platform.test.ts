@@ -153,7 +153,7 @@ describe('oci/platform, following indexes', () => {
     expect(failure.message).toBe(
       `${server.host}/ns/name:other: no image for linux/amd64, only linux/s390x, linux/ppc64le`,
     );
-    expect(failure.hint).toBe('select one with --platform');
+    expect(failure.hint).toBe('select one with session.platform');
     serveIndex('empty', []);
     const empty = await failureOf(resolveImage(repository(), 'empty', { hostPlatform: host }));
     expect(empty.message).toContain('no images');

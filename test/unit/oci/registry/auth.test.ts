@@ -88,7 +88,7 @@ describe('oci/auth: Basic', () => {
       new RegExp(`^${registry.host}/ns/name: authentication required \\(401\\): no credentials in `),
     );
     expect(failure.message).toContain(`${bench.home}/.docker/config.json`);
-    expect(failure.hint).toBe('log in, or specify a credentials file with --authfile');
+    expect(failure.hint).toBe('log in, or specify a credentials file with registry.authFile');
     expect(registry.requests).toHaveLength(1);
   });
 });

@@ -47,7 +47,7 @@ describe('oci/certificates: trust', () => {
     expect((failure.cause as Error).message).toContain(
       `authorities taken from ${bundle}, ${bench.home}/.config/containers/certs.d/`,
     );
-    expect(failure.hint).toContain('--ca-file');
+    expect(failure.hint).toContain('registry.caFile');
     expect(registry.requests).toEqual([]);
   });
 
@@ -182,7 +182,7 @@ describe('oci/certificates: HTTP and HTTPS', () => {
     const transport = await bench.transportTo(registry.host, { skipTlsVerify: true });
     const failure = await failureOf(transport.send({ method: 'GET', url: `https://${registry.host}/v2/` }));
     expect(failure.message).toBe(`${registry.host}: speaks plain HTTP, not HTTPS`);
-    expect(failure.hint).toContain('--use-http');
+    expect(failure.hint).toContain('registry.useHttp');
     expect(registry.requests).toEqual([]);
   });
 
@@ -191,7 +191,7 @@ describe('oci/certificates: HTTP and HTTPS', () => {
     const transport = await bench.transportTo(registry.host, { useHttp: true });
     const failure = await failureOf(transport.send({ method: 'GET', url: `http://${registry.host}/v2/` }));
     expect(failure.message).toBe(`${registry.host}: speaks HTTPS, not plain HTTP`);
-    expect(failure.hint).toContain('remove --use-http');
+    expect(failure.hint).toContain('remove registry.useHttp');
   });
 
   it.each([

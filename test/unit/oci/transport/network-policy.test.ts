@@ -103,7 +103,7 @@ describe('oci/network-policy: where answers may lead', () => {
       const failure = await failureOf(ask(registry.host, { ...http, lookup }));
       expect(failure).toMatchObject({
         code: 'UNSAFE',
-        hint: 'allow the host with --allow-private-host inside.test',
+        hint: 'allow the host with registry.allowedPrivateHosts inside.test',
       });
       expect(failure.message).toContain(
         `${registry.host}: redirect to inside.test:${other.port} refused: ${address} is a `,

@@ -49,11 +49,11 @@ describe('oci/transport-faults', () => {
     const untrusted = await faultOf('UNABLE_TO_VERIFY_LEAF_SIGNATURE');
     expect(untrusted.message).not.toContain('authorities');
     expect((untrusted.cause as Error).message).toMatch(/; authorities taken from a, b$/);
-    expect(untrusted.hint).toContain('--ca-file');
+    expect(untrusted.hint).toContain('registry.caFile');
     for (const code of ['ERR_TLS_CERT_ALTNAME_INVALID', 'CERT_HAS_EXPIRED']) {
       const wrong = await faultOf(code);
       expect((wrong.cause as Error).message).not.toContain('authorities');
-      expect(wrong.hint).not.toContain('--ca-file');
+      expect(wrong.hint).not.toContain('registry.caFile');
     }
   });
 });

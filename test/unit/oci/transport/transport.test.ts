@@ -347,9 +347,9 @@ describe('oci/transport: retry', () => {
     const transport = await bench.transportTo(registry.host, http);
     const failure = await failureOf(transport.send({ method: 'GET', url: `${registry.origin}/a` }));
     expect(failure.message).toMatch(
-      /registry returned 429 Too Many Requests \(asks to wait \d+ s, but only \S+ s of --retry-timeout is left\)/,
+      /registry returned 429 Too Many Requests \(asks to wait \d+ s, but only \S+ s of registry.retryTimeoutMs is left\)/,
     );
-    expect(failure.hint).toBe('raise --retry-timeout, or try again later');
+    expect(failure.hint).toBe('raise registry.retryTimeoutMs, or try again later');
     expect(registry.requests).toHaveLength(1);
   });
 
@@ -437,7 +437,7 @@ describe('oci/transport: retry', () => {
     registry.on({ path: '/a', respond: { hang: true } });
     const transport = await bench.transportTo(registry.host, { ...http, retryTimeoutMs: 60 });
     const failure = await failureOf(transport.send({ method: 'GET', url: `${registry.origin}/a`, scope }));
-    expect(failure).toMatchObject({ code: 'NETWORK', hint: 'raise it with --retry-timeout' });
+    expect(failure).toMatchObject({ code: 'NETWORK', hint: 'raise it with registry.retryTimeoutMs' });
   });
 
   it('reports the failure before the attempt that ran out of time', async () => {

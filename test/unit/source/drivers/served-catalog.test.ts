@@ -106,7 +106,7 @@ describe('source/drivers/served-catalog', () => {
     expect(server.requests.at(-1)?.headers['accept-encoding']).toBe('gzip');
     const limits = { ...defaultArchiveLimits, maxUnpackedSize: 100_000 };
     const error = await failureOf(resolvePlace(place, { ...session, limits }));
-    expect(error).toMatchObject({ code: 'LIMIT', hint: 'raise it with --max-unpacked-size' });
+    expect(error).toMatchObject({ code: 'LIMIT', hint: 'raise it with limits.maxUnpackedSize' });
   });
 
   it('names the response and the line of what is no blob', async () => {
@@ -190,7 +190,7 @@ describe('source/drivers/served-catalog', () => {
     const place = { kind: 'served', url: `${server.origin}/catalogs/x` } as const;
     expect(await failureOf(openPlace(place, { ...session, limits }))).toMatchObject({
       code: 'LIMIT',
-      hint: 'raise it with --max-unpacked-size',
+      hint: 'raise it with limits.maxUnpackedSize',
     });
   });
 

@@ -138,7 +138,7 @@ describe('sqlite/index-image: extractDatabase', () => {
     const limits = { ...defaultArchiveLimits, maxFileSize: 1000 };
     expect((await extract(content, limits)).text.length).toBe(5000);
     const failure = await failureOf(extract(content, { ...limits, maxUnpackedSize: 4000 }));
-    expect(failure).toMatchObject({ code: 'LIMIT', hint: expect.stringContaining('--max-unpacked-size') });
+    expect(failure).toMatchObject({ code: 'LIMIT', hint: expect.stringContaining('limits.maxUnpackedSize') });
   });
 });
 

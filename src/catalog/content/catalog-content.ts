@@ -24,7 +24,7 @@ import type { ApiName } from '../../model/csv.js';
 
 /** Maximum bytes of encoded facts and of recently sent messages in memory. */
 const maxFactsBytes = 24 * 1024 * 1024;
-const maxRecentBytes = 48 * 1024 * 1024;
+const maxRecentBytes = 16 * 1024 * 1024;
 
 /** Index of a catalog for queries, sorted by name; plain JSON for the cache. */
 export interface CatalogIndex {

@@ -8,7 +8,13 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { ImageConfig, ImageIndex, ImageManifest } from '../../src/oci/image/types.js';
 import { catalogOf } from './catalogs.js';
-import { bundlesDirectory, commandFile, projectRoot, useSandbox } from '../support/command-line.js';
+import {
+  bundlesDirectory,
+  commandFile,
+  isExecutable,
+  projectRoot,
+  useSandbox,
+} from '../support/command-line.js';
 import { startDockerRegistry } from '../support/docker-registry.js';
 import { indexFile } from '../support/index-file.js';
 
@@ -120,7 +126,8 @@ async function readLayout(directory: string) {
   return { manifest, config, layers: manifest.layers.map(({ digest }) => blob(digest)) };
 }
 
-describe('npm run image', () => {
+// The package is inside, whatever the command of the other tests is.
+describe.skipIf(isExecutable)('npm run image', () => {
   it('builds a reproducible image for a numeric user, with its provenance', async () => {
     const base = await makeBase('whole', { sh: '/bin/sh', node: process.execPath });
     const [first, second] = ['one', 'two'].map((to) =>
@@ -194,7 +201,7 @@ describe('npm run image', () => {
 });
 
 /** Built by `npm run executable`, where its parts are at hand. */
-describe.skipIf(process.env['OPMATE_EXECUTABLE'] === undefined)('npm run image -- --executable', () => {
+describe.skipIf(!isExecutable)('npm run image -- --executable', () => {
   const run = (command: string, ...args: string[]) =>
     spawnSync(command, args, { cwd: sandbox.work, encoding: 'utf8', env: { PATH: process.env['PATH'] } });
 

@@ -73,6 +73,7 @@ export async function serveMadeUp({ images, blobs } = { images: new Map(), blobs
           return answer(200, { ...headers, 'content-length': image.manifest.length }, image.manifest);
       }
       if (kind === 'blobs' && blobs.has(last)) return answer(200, {}, blobs.get(last));
+      if (request.method === 'HEAD' && stored.has(`${name} ${last}`)) return answer(200);
       return answer(404);
     });
   });

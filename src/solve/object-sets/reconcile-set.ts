@@ -2,14 +2,17 @@ import { revisionKeys } from '../../bundle/object-set/object-set.js';
 import { getCollisionProtection } from '../../bundle/object-set/phases.js';
 import { type ProgressionProbe, probeObject } from '../../bundle/object-set/probes.js';
 import type { JsonObject } from '../../document/json.js';
-import { getObject, getObjects, getText, getValue } from '../../document/json-fields.js';
+import { getObject, getObjects, getText, getTexts, getValue } from '../../document/json-fields.js';
 import { getAnnotation, getName, getNamespace } from '../../kube/object.js';
 import { type Condition, getConditions, hasCondition, withConditions, withStatus } from './conditions.js';
 import {
   type ResolvedPhase,
   SetProblem,
+  checkObserved,
   checkPhase,
   checkRevision,
+  checkSecrets,
+  getObservedPhases,
   getProbes,
   resolvePhases,
 } from './set-phases.js';
@@ -21,33 +24,38 @@ const managedBy = { 'app.kubernetes.io/managed-by': 'olm.operatorframework.io' }
 
 /** Brings the objects of a ClusterObjectSet to its state, and writes its status. (Source: operator-controller, boxcutter.) */
 export function reconcileSet(set: JsonObject, cluster: SimulatedCluster): void {
-  if (getText(set, 'spec', 'lifecycleState') === 'Archived') {
-    cluster.replace(archive(set, cluster));
-    return;
-  }
-  let phases: ResolvedPhase[];
+  let current = set;
   try {
-    phases = resolvePhases(set, cluster);
+    checkSecrets(set, cluster);
+    const phases = resolvePhases(set, cluster);
+    const observedPhases = getObservedPhases(phases);
+    checkObserved(set, observedPhases);
+    current = withStatus(set, { observedPhases });
+    if (getText(set, 'spec', 'lifecycleState') === 'Archived') {
+      cluster.replace(archive(current, phases, cluster));
+      return;
+    }
+    current = withFinalizer(current);
+    checkRevision(current, phases, cluster);
+    const failing = applyPhases(current, phases, cluster);
+    if (failing === undefined) completeSet(current, cluster);
+    else cluster.replace(withRollout(current, failing, cluster));
   } catch (error) {
     if (!(error instanceof SetProblem)) throw error;
-    cluster.replace(withProblem(withStatus(set, { observedPhases: [] }), error, cluster));
-    return;
-  }
-  const observedPhases = phases.map(({ name }) => ({ name }));
-  const observed = withStatus(withFinalizers(set, [teardownFinalizer]), { observedPhases });
-  try {
-    checkRevision(set, phases, cluster);
-    const failing = applyPhases(observed, phases, cluster);
-    if (failing === undefined) completeSet(observed, cluster);
-    else cluster.replace(withRollout(observed, failing, cluster));
-  } catch (error) {
-    if (!(error instanceof SetProblem)) throw error;
-    cluster.replace(withProblem(observed, error, cluster));
+    cluster.replace(withProblem(current, error, cluster));
   }
 }
 
-function withFinalizers(set: JsonObject, finalizers: string[]): JsonObject {
-  return { ...set, metadata: { ...getObject(set, 'metadata'), finalizers } };
+function withFinalizer(set: JsonObject): JsonObject {
+  const metadata = getObject(set, 'metadata');
+  const finalizers = new Set([...getTexts(metadata, 'finalizers'), teardownFinalizer]);
+  return { ...set, metadata: { ...metadata, finalizers: [...finalizers] } };
+}
+
+function withoutFinalizer(set: JsonObject): JsonObject {
+  const metadata = getObject(set, 'metadata');
+  const finalizers = getTexts(metadata, 'finalizers').filter((name) => name !== teardownFinalizer);
+  return { ...set, metadata: { ...metadata, finalizers } };
 }
 
 /** Applies phase by phase. Returns the message of the first object that is not available; undefined if all are. */
@@ -58,7 +66,7 @@ function applyPhases(
 ): string | undefined {
   const probes = getProbes(set) as object[] as ProgressionProbe[];
   for (const [index, phase] of phases.entries()) {
-    checkPhase(phase);
+    checkPhase(phase, cluster);
     const collisions = phase.objects.filter((object) => !applyObject(set, phase, object, cluster));
     if (collisions.length > 0) {
       const lines = collisions.map(({ value }) => `Object ${describeObject(value)}`);
@@ -92,9 +100,9 @@ function applyObject(
   const uid = getText(set, 'metadata', 'uid');
   if (live !== undefined && getText(controller, 'uid') !== uid) {
     const held = getAnnotation(live, revisionAnnotation);
-    if (isSibling(set, controller, cluster)) {
-      if (Number(held) > revision) return true;
-    } else {
+    const isOfSibling = isSibling(set, controller, cluster);
+    if (isOfSibling && Number(held) > revision) return true;
+    if (!isOfSibling || Number(held) === revision) {
       const protection = getCollisionProtection(
         getText(set, 'spec', 'collisionProtection') as never,
         phase.collisionProtection as never,
@@ -189,12 +197,12 @@ function withProblem(
   { reason, message }: SetProblem,
   cluster: SimulatedCluster,
 ): JsonObject {
+  if (reason === 'Blocked') return withConditions(set, ['Progressing', 'False', reason, message]);
   const hadAvailable = getConditions(set).some(([type]) => type === 'Available');
-  const progressing: Condition = ['Progressing', reason === 'Blocked' ? 'False' : 'True', reason, message];
   return withConditions(
     set,
     ...(hadAvailable ? [['Available', 'Unknown', 'Reconciling', message] as const] : []),
-    reason === 'Blocked' ? progressing : withDeadline(set, progressing, cluster),
+    withDeadline(set, ['Progressing', 'True', reason, message], cluster),
   );
 }
 
@@ -209,10 +217,9 @@ function withDeadline(set: JsonObject, progressing: Condition, cluster: Simulate
 }
 
 /** Deletes the objects that an archived set still controls, in reverse; others only lose its reference. */
-function archive(set: JsonObject, cluster: SimulatedCluster): JsonObject {
+function archive(set: JsonObject, phases: readonly ResolvedPhase[], cluster: SimulatedCluster): JsonObject {
   const uid = getText(set, 'metadata', 'uid');
-  const phases = resolvePhases(set, cluster);
-  for (const { value } of phases.reverse().flatMap(({ objects }) => objects)) {
+  for (const { value } of [...phases].reverse().flatMap(({ objects }) => objects)) {
     const live = cluster.find(getSimulatedId(value));
     if (live === undefined) continue;
     const references = getObjects(live, 'metadata', 'ownerReferences');
@@ -227,9 +234,8 @@ function archive(set: JsonObject, cluster: SimulatedCluster): JsonObject {
         ),
       );
   }
-  const observedPhases = phases.reverse().map(({ name }) => ({ name }));
   return withConditions(
-    withStatus(withFinalizers(set, []), { observedPhases }),
+    withoutFinalizer(set),
     ['Available', 'Unknown', 'Archived', 'revision is archived'],
     ['Progressing', 'False', 'Archived', 'revision is archived'],
   );

@@ -1,3 +1,5 @@
+import { gunzipSync } from 'node:zlib';
+import { computePhaseDigest } from '../../bundle/object-set/phases.js';
 import { isClusterKind } from '../../bundle/plain/cluster-scope.js';
 import { OpmateError } from '../../core/errors.js';
 import { parseGoJson, quoteGo } from '../../document/go-json.js';
@@ -46,17 +48,9 @@ function readReference(ref: JsonObject, phase: string, cluster: SimulatedCluster
   const title = `Secret ${namespace}/${name}`;
   if (secret === undefined)
     throw new SetProblem(`${place}: getting ${title}: secrets ${quoteGo(name)} not found`);
-  if (secret['immutable'] !== true)
-    throw new SetProblem(
-      `the following secrets are not immutable (referenced secrets must have immutable set to true): ${namespace}/${name}`,
-      'Blocked',
-    );
-  const packed = getValue(secret, 'data', key);
-  const text =
-    typeof packed === 'string'
-      ? Buffer.from(packed, 'base64').toString()
-      : getValue(secret, 'stringData', key);
-  if (typeof text !== 'string') throw new SetProblem(`${place}: key ${quoteGo(key)} not found in ${title}`);
+  const data = readSecretKey(secret, key);
+  if (data === undefined) throw new SetProblem(`${place}: key ${quoteGo(key)} not found in ${title}`);
+  const text = (isGzip(data) ? gunzipSync(data, { maxOutputLength: maxUnpacked }) : data).toString();
   try {
     const value = parseGoJson(text);
     return isJsonObject(value) ? value : {};
@@ -66,6 +60,70 @@ function readReference(ref: JsonObject, phase: string, cluster: SimulatedCluster
       `${place}: unmarshaling object from key ${quoteGo(key)} in ${title}: ${error.problem}`,
     );
   }
+}
+
+const maxUnpacked = 10 * 1024 * 1024;
+
+function isGzip(data: Buffer): boolean {
+  return data[0] === 0x1f && data[1] === 0x8b;
+}
+
+function readSecretKey(secret: JsonObject, key: string): Buffer | undefined {
+  const [packed, text] = [getValue(secret, 'data', key), getValue(secret, 'stringData', key)];
+  if (typeof text === 'string') return Buffer.from(text);
+  return typeof packed === 'string' ? Buffer.from(packed, 'base64') : undefined;
+}
+
+/** Throws SetProblem for referenced Secrets that can be changed. */
+export function checkSecrets(set: JsonObject, cluster: SimulatedCluster): void {
+  const items = getObjects(set, 'spec', 'phases').flatMap((phase) => getObjects(phase, 'objects'));
+  const names = items.flatMap(({ ref }) => {
+    const id = { kind: 'Secret', namespace: getText(ref, 'namespace'), name: getText(ref, 'name') };
+    const secret = cluster.find(id);
+    return secret === undefined || secret['immutable'] === true ? [] : [`${id.namespace}/${id.name}`];
+  });
+  if (names.length === 0) return;
+  const problem =
+    'the following secrets are not immutable (referenced secrets must have immutable set to true)';
+  throw new SetProblem(`${problem}: ${[...new Set(names)].join(', ')}`, 'Blocked');
+}
+
+/** Returns the phases with their digests, as the status has them. */
+export function getObservedPhases(phases: readonly ResolvedPhase[]): { name: string; digest: string }[] {
+  return phases.map(({ name, objects }) => {
+    return {
+      name,
+      digest: computePhaseDigest(
+        name,
+        objects.map(({ value }) => value),
+      ),
+    };
+  });
+}
+
+/** Throws SetProblem where phases differ from those that were observed first. */
+export function checkObserved(set: JsonObject, current: ReturnType<typeof getObservedPhases>): void {
+  const stored = new Map(
+    getObjects(set, 'status', 'observedPhases').map((phase) => [
+      getText(phase, 'name'),
+      getText(phase, 'digest'),
+    ]),
+  );
+  if (stored.size === 0) return;
+  if (stored.size !== current.length) {
+    const counts = `expected ${stored.size} phases, got ${current.length}`;
+    throw new SetProblem(`number of phases has changed (${counts})`, 'Blocked');
+  }
+  const changed = current.flatMap(({ name, digest }) => {
+    const before = stored.get(name);
+    const isSame = before === undefined || before === digest;
+    return isSame ? [] : [`phase ${quoteGo(name)} (expected digest ${before}, got ${digest})`];
+  });
+  if (changed.length === 0) return;
+  throw new SetProblem(
+    `resolved content of ${changed.length} phase(s) has changed: ${changed.join('; ')}; a referenced object source may have been deleted and recreated with different content`,
+    'Blocked',
+  );
 }
 
 /** Returns an object as the engine writes it: `/v1, Kind=ConfigMap NS/a`. */
@@ -133,9 +191,14 @@ function isKnown(apiVersion: string, kind: string, cluster: SimulatedCluster): b
 }
 
 /** Throws SetProblem for objects of a phase that the API server would refuse. */
-export function checkPhase({ objects }: ResolvedPhase): void {
+export function checkPhase({ objects }: ResolvedPhase, cluster: SimulatedCluster): void {
   for (const { value } of objects) {
     const kind = getText(value, 'kind');
+    const namespace = getNamespace(value);
+    if (namespace !== '' && !cluster.hasNamespace(namespace))
+      throw new SetProblem(
+        `reconciling object: validating: ${describeObject(value)}: namespaces ${quoteGo(namespace)} not found`,
+      );
     if (getNamespace(value) === '' && !isClusterKind(kind))
       throw new SetProblem(
         'reconciling object: validating: an empty namespace may not be set during creation',

@@ -17,6 +17,17 @@ export class SimulatedCluster {
   readonly #applied = new Map<string, JsonObject>();
   /** Seconds since the start. */
   now = 0;
+  /** Namespaces from the start; undefined if every one exists. */
+  readonly #namespaces: readonly string[] | undefined;
+
+  constructor(namespaces?: readonly string[]) {
+    this.#namespaces = namespaces;
+  }
+
+  hasNamespace(name: string): boolean {
+    const isThere = this.find({ kind: 'Namespace', namespace: '', name }) !== undefined;
+    return this.#namespaces === undefined || this.#namespaces.includes(name) || isThere;
+  }
 
   list(kind?: string): JsonObject[] {
     const all = [...this.#objects.values()];

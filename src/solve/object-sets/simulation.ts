@@ -25,9 +25,14 @@ export interface SimulatedState {
 /** Maximum rounds of controllers per step. */
 const maxRounds = 50;
 
-/** Simulates OLM v1 on a cluster without catalogs and workload controllers. Returns a function that does a step. */
-export function createObjectSetSimulation(): (step: SimulationStep) => SimulatedState {
-  const cluster = new SimulatedCluster();
+/**
+ * Simulates OLM v1 on a cluster without catalogs and workload controllers; `namespaces` are those from the start, default
+ * all. Returns a function that does a step.
+ */
+export function createObjectSetSimulation(
+  namespaces?: readonly string[],
+): (step: SimulationStep) => SimulatedState {
+  const cluster = new SimulatedCluster(namespaces);
   return (step) => {
     const refusal = doStep(step, cluster);
     settle(cluster);

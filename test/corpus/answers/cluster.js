@@ -70,7 +70,7 @@ function replaceNames(value, names) {
 export function answerWith({ id, steps: recorded }, hasExtensions) {
   const names = Object.entries(placeholders);
   const steps = replaceNames(recorded, names);
-  const simulate = createObjectSetSimulation();
+  const simulate = createObjectSetSimulation([placeholders.NS, 'default', 'kube-system']);
   let state = { objects: [] };
   const observations = [];
   for (const { do: action, doc, kind, name, namespace, body, status, seconds } of steps) {

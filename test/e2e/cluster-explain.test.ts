@@ -132,6 +132,24 @@ describe('opmate cluster explain', () => {
     expect(stdout).toContain('remedy: delete Subscription gone');
   });
 
+  it('names the newest bundle of another channel, which need not be one line of replacements', async () => {
+    const blobs = [
+      { schema: 'olm.package', name: 'demo', defaultChannel: 'stable' },
+      channel('demo', 'stable', [{ name: 'demo.v1' }]),
+      channel('demo', 'odd', [
+        { name: 'demo.v3', replaces: 'demo.v1' },
+        { name: 'demo.v2', replaces: 'demo.v1' },
+      ]),
+      ...['1', '2', '3'].map((version) => bundle(`demo.v${version}`, `${version}.0.0`)),
+    ];
+    await sandbox.write({ 'odd/catalog.json': blobs.map((blob) => `${JSON.stringify(blob)}\n`).join('') });
+    const { code, stdout } = await sandbox.run([
+      ...['cluster', 'explain', 'demo', '--snapshot', 'cluster.yaml', '--catalog', 'main=odd'],
+    ]);
+    expect(code).toBe(0);
+    expect(stdout).toContain('alternative: channel odd: leads on from demo.v1 to demo.v3');
+  });
+
   it('suggests a name', async () => {
     const { code, stderr } = await explain('demi', '--snapshot', 'cluster.yaml');
     expect(code).toBe(1);

@@ -1,4 +1,5 @@
-import type { Diagnostic } from '../../core/diagnostic.js';
+import { type Diagnostic, createFault } from '../../core/diagnostic.js';
+import { LimitError } from '../../core/errors.js';
 import { readConditions } from '../../solve/upgrade/operator-namespaces.js';
 import type { OperatorHop, UpgradeHop, UpgradeNote } from '../../solve/upgrade/upgrade-types.js';
 import { type OperatorExplanation, explainOperator } from '../../solve/v0/explain-operator.js';
@@ -33,11 +34,22 @@ export async function readClusterOverview(
   const { upgrade, snapshot } = request;
   const plan =
     upgrade === undefined ? undefined : await planClusterUpgrade({ ...upgrade, snapshot }, session);
+  const limits: Diagnostic[] = [];
+  const operators = namespaces.flatMap((namespace) => {
+    try {
+      return explainNamespace(namespace);
+    } catch (error) {
+      if (!(error instanceof LimitError)) throw error;
+      const subject = `namespace ${namespace.state.namespace}`;
+      limits.push(createFault('limit', `not resolved: ${error.problem}`, { subject }));
+      return [];
+    }
+  });
   return {
     release: plan?.release ?? '',
-    operators: namespaces.flatMap(explainNamespace).map(toOperator),
+    operators: operators.map(toOperator),
     hops: (plan?.hops ?? []).map(toHop),
-    findings: findings.map(toFinding),
+    findings: [...findings, ...limits].map(toFinding),
   };
 }
 

@@ -57,8 +57,8 @@ function describeOperator(operator: OperatorExplanation): string {
   for (const { name: by, text } of operator.requiredBy)
     lines.push(`  required: ${by} requires an operator ${text}`);
   for (const upgrade of operator.upgrades) lines.push(`  next: ${upgrade.name}: ${upgrade.reason}`);
-  for (const { by, problem, remedy } of operator.heldBackBy) {
-    lines.push(`  held back by ${by}: ${problem}`);
+  for (const { code, by, problem, remedy } of operator.heldBackBy) {
+    lines.push(`  ${code === 'channel' ? 'alternative:' : 'held back by'} ${by}: ${problem}`);
     if (remedy !== undefined) lines.push(`    remedy: ${remedy}`);
   }
   return lines.map((line) => `${printable(line)}\n`).join('');

@@ -1,4 +1,4 @@
-import { compareVersions, formatVersion } from '../../core/semver.js';
+import { type Version, compareVersions, formatVersion } from '../../core/semver.js';
 import { sortCandidates } from './channel-order.js';
 import { explainConflict } from './explain-conflict.js';
 import { findSurprises } from './findings.js';
@@ -284,19 +284,24 @@ function findChannels(
 ): Obstacle[] {
   const owned = new Set(own.map(({ channel }) => channel));
   const newer = entries.filter(
-    (entry) =>
+    (entry): entry is ResolverEntry & { version: Version } =>
       !owned.has(entry.channel) &&
       leadsFrom(entry, current) &&
       entry.version !== undefined &&
       compareVersions(entry.version, current.version) > 0 &&
       (wanted === undefined || entry.name === wanted),
   );
-  return sortCandidates(newer)
-    .filter(({ channel }, index, all) => all.findIndex((other) => other.channel === channel) === index)
-    .map(({ name, channel }) => ({
-      code: 'channel',
-      by: `channel ${channel}`,
-      problem: `leads on from ${current.name} to ${name}`,
-      remedy: `set spec.channel of the Subscription to ${channel}`,
-    }));
+  // The newest of each channel; these entries alone need not be one line of replacements.
+  const newest = new Map<string, ResolverEntry>();
+  for (const entry of newer) {
+    const known = newest.get(entry.channel);
+    if (known === undefined || compareVersions(entry.version, known.version as Version) > 0)
+      newest.set(entry.channel, entry);
+  }
+  return [...newest.values()].map(({ name, channel }) => ({
+    code: 'channel',
+    by: `channel ${channel}`,
+    problem: `leads on from ${current.name} to ${name}`,
+    remedy: `set spec.channel of the Subscription to ${channel}`,
+  }));
 }

@@ -198,6 +198,68 @@ describe('opmate catalog merge', () => {
   });
 });
 
+describe('hostile and broken inputs of index edits', () => {
+  const isMissing = async (tag: string): Promise<boolean> =>
+    (await sandbox.run(['list', 'packages', `oci:built:${tag}`])).code !== 0;
+
+  it('refuses a hidden database that is none, and one that is damaged', async () => {
+    const { stdout } = await succeed('render', 'oci:built:one');
+    await sandbox.write({
+      'text.db': 'not a database',
+      'cut.db': Buffer.concat([Buffer.from('SQLite format 3\0'), Buffer.alloc(4096, 0xa5)]),
+    });
+    for (const name of ['text', 'cut']) {
+      const image = await makeBuiltIndex(path.join(sandbox.work, `${name}.db`), stdout);
+      await storeImage(path.join(sandbox.work, 'built'), name, image);
+      for (const args of [
+        ['add-bundle', `oci:built:${name}`, images[1] ?? ''],
+        ['rm-package', `oci:built:${name}`, '--all'],
+        ['merge', 'oci:built:one', `oci:built:${name}`, '--openshift', '4.22', '--allow-missing'],
+      ]) {
+        const { code, stderr } = await sandbox.run(['catalog', ...args, '--save', 'oci:built:broken']);
+        expect(code, args.join(' ')).toBe(1);
+        expect(stderr).toMatch(/^error: .*do\.not\.edit\.db/m);
+        expect(stderr).not.toContain(sandbox.temporary);
+      }
+    }
+    expect(await isMissing('broken')).toBe(true);
+  });
+
+  it('refuses labels that are no texts, and an index whose bundles have tags', async () => {
+    await sandbox.write({ 'labels-bad.json': { [images[0] as string]: 4.12 }, 'labels-list.json': '[]' });
+    for (const file of ['labels-bad.json', 'labels-list.json', 'labels-none.json']) {
+      const args = ['oci:built:one', 'oci:built:two', '--openshift', '4.22', '--labels', file];
+      const { code, stderr } = await sandbox.run(['catalog', 'merge', ...args, '--save', 'oci:built:bad']);
+      expect(code, file).not.toBe(0);
+      expect(stderr).toContain(file);
+    }
+    const database = path.join(sandbox.work, 'tags.db');
+    await succeed('registry', 'add', '-d', database, '-b', `${host}/demo:v1.0.0`);
+    const { stdout } = await succeed('render', database);
+    await storeImage(path.join(sandbox.work, 'built'), 'tags', await makeBuiltIndex(database, stdout));
+    const args = ['oci:built:tags', 'oci:built:two', '--openshift', '4.22', '--save', 'oci:built:bad'];
+    const { code, stderr } = await sandbox.run(['catalog', 'merge', ...args]);
+    expect(code).toBe(1);
+    expect(stderr).toContain('has no digest');
+    expect(await isMissing('bad')).toBe(true);
+  });
+
+  it('writes nothing if one of several bundles cannot be added', async () => {
+    const args = ['oci:built:one', images[1] ?? '', `${host}/demo@sha256:${'0'.repeat(64)}`];
+    const { code, stderr } = await sandbox.run([
+      'catalog',
+      'add-bundle',
+      ...args,
+      '--save',
+      'oci:built:half',
+    ]);
+    expect(code).toBe(1);
+    expect(stderr).toContain('sha256:0000');
+    expect(await isMissing('half')).toBe(true);
+    expect(await sandbox.leftovers()).toEqual([]);
+  });
+});
+
 describe('opmate catalog rm-package --all', () => {
   it('leaves an empty catalog and an empty database', async () => {
     const args = ['catalog', 'rm-package', 'oci:built:two', '--all', '--save', 'oci:built:empty'];

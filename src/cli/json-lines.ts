@@ -81,6 +81,11 @@ export function encodeLine(diagnostic: Diagnostic): object {
   return {
     level: severityLevels[severity],
     message: place === undefined ? message : `${place}: ${message}`,
-    ...{ code, file, line, column, hint, diagnostics: [encodeDiagnostic(diagnostic)] },
+    code,
+    file,
+    line,
+    column,
+    hint,
+    diagnostics: [encodeDiagnostic(diagnostic)],
   };
 }

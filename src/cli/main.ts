@@ -200,7 +200,10 @@ function encodeError(error: unknown, now: Date, debug: boolean): string {
   const details =
     error instanceof OpmateError
       ? {
-          ...{ code: toKebab(error.code), file: error.file, line: error.line, column: error.column },
+          code: toKebab(error.code),
+          file: error.file,
+          line: error.line,
+          column: error.column,
           hint: error.hint,
           diagnostics: diagnosticsFrom(error).map(encodeDiagnostic),
         }

@@ -162,7 +162,12 @@ export async function loadChart(
     charts.push(await loadChart(content, where, { depth: depth + 1, meter, signal }));
   }
   return {
-    ...{ name, version, metadata, templates, crds, charts },
+    name,
+    version,
+    metadata,
+    templates,
+    crds,
+    charts,
     isLibrary: type === 'library',
     values: readObject(files, 'values.yaml', label) ?? {},
     schema: schema && toText(schema),

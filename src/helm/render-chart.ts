@@ -158,9 +158,20 @@ function isRendered(path: string): boolean {
 }
 
 const metadataFields: Readonly<Record<string, string>> = {
-  ...{ Name: 'name', Home: 'home', Sources: 'sources', Version: 'version', Description: 'description' },
-  ...{ Keywords: 'keywords', Icon: 'icon', APIVersion: 'apiVersion', Condition: 'condition', Tags: 'tags' },
-  ...{ AppVersion: 'appVersion', Annotations: 'annotations', KubeVersion: 'kubeVersion', Type: 'type' },
+  Name: 'name',
+  Home: 'home',
+  Sources: 'sources',
+  Version: 'version',
+  Description: 'description',
+  Keywords: 'keywords',
+  Icon: 'icon',
+  APIVersion: 'apiVersion',
+  Condition: 'condition',
+  Tags: 'tags',
+  AppVersion: 'appVersion',
+  Annotations: 'annotations',
+  KubeVersion: 'kubeVersion',
+  Type: 'type',
 };
 const lists = new Set(['sources', 'keywords']);
 
@@ -185,8 +196,12 @@ function chartStruct({ chart, name, dependencies }: EnabledChart, isRoot: boolea
   members['Dependencies'] = dependencies.map(
     ({ alias = '', name, version, repository, conditions }) =>
       new GoStruct('*chart.Dependency', {
-        ...{ Name: name, Version: version, Repository: repository, Alias: alias },
-        ...{ Condition: conditions.join(','), Enabled: true },
+        Name: name,
+        Version: version,
+        Repository: repository,
+        Alias: alias,
+        Condition: conditions.join(','),
+        Enabled: true,
       }),
   );
   return new GoStruct('chart.Metadata', members, { ...metadata, name } as JsonObject);
@@ -278,7 +293,9 @@ const helmVersion = 'v3.21.4';
 
 const capabilities: GoValue = new GoStruct('*chartutil.Capabilities', {
   KubeVersion: new GoStruct('chartutil.KubeVersion', {
-    ...{ Version: kubeVersion, Major: '1', Minor: '20' },
+    Version: kubeVersion,
+    Major: '1',
+    Minor: '20',
     GitVersion: () => kubeVersion,
     String: () => kubeVersion,
   }),
@@ -288,6 +305,9 @@ const capabilities: GoValue = new GoStruct('*chartutil.Capabilities', {
     [...apiVersions],
   ),
   HelmVersion: new GoStruct('version.BuildInfo', {
-    ...{ Version: helmVersion, GitCommit: '', GitTreeState: '', GoVersion: '' },
+    Version: helmVersion,
+    GitCommit: '',
+    GitTreeState: '',
+    GoVersion: '',
   }),
 });

@@ -1,15 +1,17 @@
 import { OpmateError } from '../core/errors.js';
 
 const classes: Readonly<Record<string, string>> = {
-  ...{
-    alnum: 'A-Za-z0-9',
-    alpha: 'A-Za-z',
-    blank: ' \\t',
-    cntrl: '\\x00-\\x1f\\x7f',
-    digit: '0-9',
-    lower: 'a-z',
-  },
-  ...{ punct: '!-\\/:-@\\[-`{-~', space: '\\s', upper: 'A-Z', word: '\\w', xdigit: '0-9A-Fa-f' },
+  alnum: 'A-Za-z0-9',
+  alpha: 'A-Za-z',
+  blank: ' \\t',
+  cntrl: '\\x00-\\x1f\\x7f',
+  digit: '0-9',
+  lower: 'a-z',
+  punct: '!-\\/:-@\\[-`{-~',
+  space: '\\s',
+  upper: 'A-Z',
+  word: '\\w',
+  xdigit: '0-9A-Fa-f',
 };
 
 /**

@@ -70,7 +70,9 @@ function readEnvelope(text: string, subject: string) {
   const cipher = root.cipher.object(['name', 'nonce']);
   cipher.name.constant('nacl/secretbox');
   return {
-    ...{ N, r, p },
+    N,
+    r,
+    p,
     salt: kdf.salt.text(),
     nonce: cipher.nonce.matching((nonce) => /^[A-Za-z0-9+/]{32}$/.test(nonce), 'a nonce of 24 bytes'),
     ciphertext: root.ciphertext.text(100_000),

@@ -90,8 +90,12 @@ function getCertificates(packets: Packet[]): Certificate[] {
       const primary = readPublicKey(body);
       signatures = [];
       current = primary && {
-        ...{ primary, primarySignatures: signatures, users: [], subkeys: [] },
-        ...{ revocations: [], foreignRevocations: [] },
+        primary,
+        primarySignatures: signatures,
+        users: [],
+        subkeys: [],
+        revocations: [],
+        foreignRevocations: [],
       };
       if (current !== undefined) certificates.push(current);
     } else if (current === undefined || type === packetType.trust) {

@@ -47,7 +47,11 @@ export function resolveRequest(request: GenerateBundleRequest, session: Session)
   const { outputDirectory, packageName = '', channels = [], defaultChannel = '', baseImage } = request;
   const workingDirectory = path.resolve(request.workingDirectory ?? session.workingDirectory);
   return {
-    ...{ packageName, channels: channels.join(','), defaultChannel, baseImage, workingDirectory },
+    packageName,
+    channels: channels.join(','),
+    defaultChannel,
+    baseImage,
+    workingDirectory,
     directory: path.resolve(workingDirectory, request.directory),
     outputDirectory: outputDirectory && path.resolve(workingDirectory, outputDirectory),
   };

@@ -46,7 +46,8 @@ export async function pushBundle(
   if (stats?.isDirectory() === true) {
     const request = { directory: path.join(directory, 'manifests') };
     const { findings, images } = await storeBundle(request, [output], session, {
-      ...{ readsOnly: true, onPrepared },
+      readsOnly: true,
+      onPrepared,
     });
     return { findings, name: images[0]?.name, built: images[0] };
   }

@@ -191,7 +191,9 @@ async function makeSbom(
   const version = ownVersion();
   const subject = {
     name: name ?? outputs.find(({ to }) => to.transport === 'docker')?.to.text,
-    ...{ created, version, digest: describeImages(images).digest },
+    created,
+    version,
+    digest: describeImages(images).digest,
     bases: images.flatMap(({ base }) =>
       base === undefined ? [] : [{ name: base.repository.name, digest: base.descriptor.digest }],
     ),

@@ -92,7 +92,10 @@ async function* sbomText(
 ): AsyncGenerator<string> {
   const { name = 'catalog', digest, created, version } = subject;
   const head = {
-    ...{ spdxVersion: 'SPDX-2.3', dataLicense: 'CC0-1.0', SPDXID: document, name },
+    spdxVersion: 'SPDX-2.3',
+    dataLicense: 'CC0-1.0',
+    SPDXID: document,
+    name,
     documentNamespace: `https://spdx.org/spdxdocs/${encodeURIComponent(name)}-${digest.replace(':', '-')}`,
     creationInfo: {
       // SPDX knows whole seconds in UTC alone.
@@ -134,7 +137,10 @@ async function* readParts(
   options: MetasOptions,
 ): AsyncGenerator<Part> {
   const image: SpdxPackage = {
-    ...{ SPDXID: root, name: name ?? 'catalog', versionInfo: digest, primaryPackagePurpose: 'CONTAINER' },
+    SPDXID: root,
+    name: name ?? 'catalog',
+    versionInfo: digest,
+    primaryPackagePurpose: 'CONTAINER',
     externalRefs: packageUrls(name === undefined ? undefined : registryImage(name), digest),
   };
   yield { packages: [image], relationships: [[document, 'DESCRIBES', root]] };
@@ -173,7 +179,8 @@ function describeMeta(meta: Meta): Part {
   if (decoded.kind === 'bundle') {
     const { name } = decoded.blob;
     const spdxPackage: SpdxPackage = {
-      ...{ SPDXID: getId('Bundle', `${packageName}\0${name}`), name },
+      SPDXID: getId('Bundle', `${packageName}\0${name}`),
+      name,
       versionInfo: describeBundle(decoded.blob).packageProperties[0]?.version,
       ...(own && { sourceInfo: `image ${own.image}`, externalRefs: packageUrls(registryImage(own.image)) }),
     };
@@ -190,7 +197,9 @@ function describeBase({ name, digest }: { name: string; digest: string }): SpdxP
   const text = `${name}@${digest}`;
   if (registryImage(text) !== undefined) return describeImage(text);
   return {
-    ...{ SPDXID: getId('Image', digest), name: 'base image', versionInfo: digest },
+    SPDXID: getId('Image', digest),
+    name: 'base image',
+    versionInfo: digest,
     primaryPackagePurpose: 'CONTAINER',
   };
 }

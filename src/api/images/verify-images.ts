@@ -53,7 +53,10 @@ export async function verifyImages(
       return withOpen(openReference(reference, session), async (opened) => {
         const contents = await readContents(opened.repository, opened.reference, session);
         const verdict = await verifyImage(opened.repository, contents, {
-          ...{ policy, reference, now: session.now(), signal: session.signal },
+          policy,
+          reference,
+          now: session.now(),
+          signal: session.signal,
           readOpenPgp: (digest) => readLookasideSignatures(lookasides, reference, digest, session),
         });
         return { image: reference.text, digest: contents.root.digest, ...verdict };

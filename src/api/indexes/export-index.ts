@@ -35,7 +35,9 @@ export async function exportIndex(
     const file = isFile ? index : await pullDatabase(index, path.join(temporary, 'from-index'), session);
     return withOpen(openForReading(file, session, { name: index }), ({ database }) =>
       exportPackages(database, packages, directory, {
-        ...{ limits, logger, signal },
+        limits,
+        logger,
+        signal,
         openImage: async (reference) => {
           const opened = await openReference(parseReference(reference), session);
           const image = await openImage(opened.repository, opened.reference, session);

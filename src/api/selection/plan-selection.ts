@@ -89,7 +89,8 @@ export async function planSelection(
   const text = getDocument(request);
   const planned = getDocument({
     ...request,
-    ...{ kind: 'imageset', catalog: request.catalog || placeholder },
+    kind: 'imageset',
+    catalog: request.catalog || placeholder,
     // What the filter selects is known then; the image set only names its packages.
     ...(request.kind === 'filter' && { picks: request.picks.map((pick) => ({ package: pick.package })) }),
   });
@@ -184,7 +185,9 @@ function describeSelection(
       const model = whole.get(name);
       const known = readBundleVersions(model?.bundles.values() ?? []);
       return {
-        ...{ name, defaultChannel, bundles },
+        name,
+        defaultChannel,
+        bundles,
         channels: (channels.get(name) ?? []).map((channel) =>
           describeUpgrades(channel, model?.channels.get(channel.name) ?? channel, known),
         ),
@@ -192,7 +195,9 @@ function describeSelection(
     }),
     bundles: kept.bundles.length,
     images: [...images.values()],
-    ...{ kept: reasons, warnings, changes },
+    kept: reasons,
+    warnings,
+    changes,
   };
 }
 

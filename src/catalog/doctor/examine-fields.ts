@@ -16,16 +16,22 @@ const shared = { schema: null, package: null, properties: { type: null, value: n
 const fieldsOfSchemas: ReadonlyMap<string, Fields> = new Map(
   Object.entries({
     [schemas.package]: {
-      ...{ schema: null, name: null, defaultChannel: null, description: null },
-      ...{ icon: { base64data: null, mediatype: null }, properties: shared.properties },
+      schema: null,
+      name: null,
+      defaultChannel: null,
+      description: null,
+      icon: { base64data: null, mediatype: null },
+      properties: shared.properties,
     },
     [schemas.channel]: {
-      ...{ ...shared, name: null },
+      ...shared,
+      name: null,
       entries: { name: null, replaces: null, skips: null, skipRange: null },
     },
     [schemas.bundle]: { ...shared, name: null, image: null, relatedImages: { name: null, image: null } },
     [schemas.deprecations]: {
-      ...{ schema: null, package: null },
+      schema: null,
+      package: null,
       entries: { reference: { schema: null, name: null }, message: null },
     },
   }),

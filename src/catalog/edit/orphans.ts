@@ -27,7 +27,8 @@ export function findOrphans(
   const leadingToHead = (list: readonly ChannelEntry[], names: ReadonlySet<string>): string[] => {
     const graph = readGraph(list);
     const { reached } = findWaysTo(graph.heads, graph.entries, {
-      ...{ versions, ranges },
+      versions,
+      ranges,
       candidates: new Set([...names, ...graph.entries.keys()]),
       isKnown: (name) => name !== '',
     });

@@ -198,7 +198,8 @@ export class ChannelWays {
   /** Returns those of `names` that lead to an entry through these only. */
   #reaching(target: string, names: ReadonlySet<string>): ReadonlySet<string> {
     return findWaysTo([target], this.#entries, {
-      ...{ versions: this.#versions, ranges: this.#ranges },
+      versions: this.#versions,
+      ranges: this.#ranges,
       candidates: names,
       isKnown: (name) => names.has(name),
     }).reached;

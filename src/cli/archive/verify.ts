@@ -62,7 +62,9 @@ export const command = defineCommand({
 function getAmounts(index: ArchiveIndex | undefined) {
   const parts = index?.parts ?? [];
   return {
-    ...{ parts: parts.length, files: index?.blobs.size ?? 0, bytes: getArchiveBytes({ parts }) },
+    parts: parts.length,
+    files: index?.blobs.size ?? 0,
+    bytes: getArchiveBytes({ parts }),
     images: index === undefined ? 0 : countArchiveImages(index),
   };
 }

@@ -61,7 +61,14 @@ export const command = defineCommand({
     const { logger } = session;
     const { baseImage, cache, sbom, skipValidation } = options;
     const { images, files, findings } = await buildCatalogImage(directory, session, {
-      ...{ outputs, platforms, labels, created, baseImage, cache, sbom, skipValidation },
+      outputs,
+      platforms,
+      labels,
+      created,
+      baseImage,
+      cache,
+      sbom,
+      skipValidation,
       name: options.tag,
       onChecked: async (verdict, isRefused) => {
         if (isRefused) logger.close();

@@ -41,8 +41,16 @@ export function findReflex(group: readonly string[], word: string): string | und
 
 /** Names of commands that delete or overwrite: suggested for a misspelling in their own group only. */
 const destructive: ReadonlySet<string> = new Set([
-  ...['delete', 'delete-latest', 'deprecatetruncate', 'gc', 'prune', 'prune-stranded'],
-  ...['remove', 'rm', 'rm-package', 'rollback'],
+  'delete',
+  'delete-latest',
+  'deprecatetruncate',
+  'gc',
+  'prune',
+  'prune-stranded',
+  'remove',
+  'rm',
+  'rm-package',
+  'rollback',
 ]);
 
 /** Reports whether a command of this name deletes or overwrites something. */

@@ -77,7 +77,9 @@ export const command = defineCommand({
     if (source.kind === 'bundles') warnOfFlags(options, source.options ?? {}, logger);
     const built = await reportingProblems(session, () =>
       buildIndex(source, session, {
-        ...{ output, permissive, baseImage: from },
+        output,
+        permissive,
+        baseImage: from,
         onLoaded: ({ problems }) => problems.forEach((problem) => logError(session.logger, problem)),
       }),
     );

@@ -37,7 +37,11 @@ export const command = defineCommand({
     let code: number = probeCodes.usage;
     try {
       const status = await checkServer(addr, {
-        ...{ service, tls, connectTimeoutMs, responseTimeoutMs, signal: context.signal },
+        service,
+        tls,
+        connectTimeoutMs,
+        responseTimeoutMs,
+        signal: context.signal,
         ca: options.tlsCaCert === undefined ? undefined : await readAuthorities(options.tlsCaCert),
         onState: (state) => {
           code = state === 'connecting' ? probeCodes.noConnection : probeCodes.noAnswer;

@@ -246,7 +246,13 @@ export function parseArchiveIndex(
   const base = fields.base.isPresent ? fields.base.digest() : undefined;
   if (base === undefined && inBase.size > 0) fields.base.missing();
   const index: ArchiveIndex = {
-    ...{ id, base, parts, blobs, inBase, images, lock: fields.lock.anyText(Infinity) },
+    id,
+    base,
+    parts,
+    blobs,
+    inBase,
+    images,
+    lock: fields.lock.anyText(Infinity),
     ...(holders.size > 0 && { holders }),
   };
   for (const { repository, tag, descriptor } of images) {

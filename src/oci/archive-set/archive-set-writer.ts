@@ -199,8 +199,12 @@ function planArchive(
     content.map(({ digest, size, offset }) => [digest, { size, part: number, offset }] as const),
   );
   const unnamed = {
-    ...{ base: inBase.size === 0 ? undefined : base?.id, blobs: new Map(placed), inBase },
-    ...{ holders: holders.size === 0 ? undefined : holders, images: sorted, lock },
+    base: inBase.size === 0 ? undefined : base?.id,
+    blobs: new Map(placed),
+    inBase,
+    holders: holders.size === 0 ? undefined : holders,
+    images: sorted,
+    lock,
   };
   const id = computeSetId(unnamed);
   const index = { ...unnamed, id, parts: parts.map(({ file, size }) => ({ file, size, sha256: '' })) };

@@ -369,7 +369,8 @@ function createAgents(options: ConnectionOptions, readCertificates: CertificateS
     const secureContext =
       proxy.protocol === 'https:' ? getContext(await readCertificates(proxy.host, false)) : undefined;
     const own = {
-      ...{ ...common, signal: closing.signal },
+      ...common,
+      signal: closing.signal,
       ...(secureContext && { secureContext, rejectUnauthorized: true }),
     };
     if (tls === undefined) return new HttpProxyAgent(proxy.href as string, own);

@@ -66,15 +66,20 @@ async function putSignatureManifest(
   const none = '0001-01-01T00:00:00Z';
   const config = Buffer.from(
     JSON.stringify({
-      ...{ architecture: '', created: none, history: layers.map(() => ({ created: none })), os: '' },
+      architecture: '',
+      created: none,
+      history: layers.map(() => ({ created: none })),
+      os: '',
       rootfs: { type: 'layers', diff_ids: layers.map(({ digest }) => digest) },
       config: {},
     }),
   );
   const descriptor = await putBytes(repository, mediaTypes.ociConfig, config, options);
   const manifest: ImageManifest = {
-    ...{ schemaVersion: 2, mediaType: mediaTypes.ociManifest },
-    ...{ config: descriptor, layers: [...layers] },
+    schemaVersion: 2,
+    mediaType: mediaTypes.ociManifest,
+    config: descriptor,
+    layers: [...layers],
   };
   await repository.putManifest(tag, Buffer.from(JSON.stringify(manifest)), mediaTypes.ociManifest, options);
 }

@@ -159,7 +159,11 @@ export async function openServedIndex(
         );
       const dependencies = withoutRepeats(stored.dependencies);
       bundles.set(id, {
-        ...{ name, skipRange, image, manifests, dependencies: own(stored.dependencies) },
+        name,
+        skipRange,
+        image,
+        manifests,
+        dependencies: own(stored.dependencies),
         version: version ?? '',
         providedApis: getApis(stored.properties, isWhole),
         requiredApis: getApis(isWhole ? dependencies : stored.dependencies, isWhole),

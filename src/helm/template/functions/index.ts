@@ -30,7 +30,15 @@ const helmOwn: FunctionTable = {
 /** Functions of Helm 3 by name: those of Go templates, of sprig without `env` and `expandenv`, and of Helm. */
 export const helmFunctions: ReadonlyMap<string, TemplateFunction> = new Map(
   [
-    ...[textFunctions, pathFunctions, collectionFunctions, numberFunctions, encodingFunctions],
-    ...[patternFunctions, versionFunctions, timeFunctions, placeholderFunctions, helmOwn],
+    textFunctions,
+    pathFunctions,
+    collectionFunctions,
+    numberFunctions,
+    encodingFunctions,
+    patternFunctions,
+    versionFunctions,
+    timeFunctions,
+    placeholderFunctions,
+    helmOwn,
   ].flatMap((table) => Object.entries(table)),
 );

@@ -128,7 +128,8 @@ export const numberFunctions: FunctionTable = {
   mulf: define('aa*', (values) =>
     calculate(values, (a, b) => ({ digits: a.digits * b.digits, scale: a.scale + b.scale })),
   ),
-  ...{ max, biggest: max },
+  max,
+  biggest: max,
   min: define('aa*', ([first, ...rest]) => ints(rest).reduce((a, b) => (a < b ? a : b), toInt(first))),
   maxf: define('a*', (values) => Math.max(...values.map(toFloat))),
   minf: define('a*', (values) => Math.min(...values.map(toFloat))),

@@ -17,7 +17,9 @@ const certificate = define(
 
 /** Functions whose results are random or come from a cluster. */
 export const placeholderFunctions: FunctionTable = {
-  ...{ randAlphaNum: letters, randAlpha: letters, randAscii: letters },
+  randAlphaNum: letters,
+  randAlpha: letters,
+  randAscii: letters,
   randNumeric: repeated('0'),
   randBytes: define('i', () => ''),
   uuidv4: define('', () => '00000000-0000-4000-8000-000000000000'),
@@ -25,9 +27,13 @@ export const placeholderFunctions: FunctionTable = {
   htpasswd: define('ss', ([user]) => `${user}:${text}`),
   derivePassword: define('a*', () => text),
   genPrivateKey: define('s', () => text),
-  ...{ genCA: certificate, genCAWithKey: certificate, buildCustomCert: certificate },
-  ...{ genSelfSignedCert: certificate, genSelfSignedCertWithKey: certificate },
-  ...{ genSignedCert: certificate, genSignedCertWithKey: certificate },
+  genCA: certificate,
+  genCAWithKey: certificate,
+  buildCustomCert: certificate,
+  genSelfSignedCert: certificate,
+  genSelfSignedCertWithKey: certificate,
+  genSignedCert: certificate,
+  genSignedCertWithKey: certificate,
   getHostByName: define('s', () => ''),
   // Finds nothing, as `helm template` does without a cluster.
   lookup: define('ssss', (): GoMap => ({})),

@@ -240,8 +240,16 @@ const ext = define('s', ([text]) => /\.[^./]*$/.exec(text)?.[0] ?? '');
 const isAbs = define('s', ([text]) => text.startsWith('/'));
 
 export const pathFunctions: FunctionTable = {
-  ...{ base, dir, clean, ext, isAbs },
-  ...{ osBase: base, osDir: dir, osClean: clean, osExt: ext, osIsAbs: isAbs },
+  base,
+  dir,
+  clean,
+  ext,
+  isAbs,
+  osBase: base,
+  osDir: dir,
+  osClean: clean,
+  osExt: ext,
+  osIsAbs: isAbs,
   urlParse: define('s', ([text]) => {
     const match =
       /^(?:([A-Za-z][\w+.-]*):)?(?:\/\/(?:([^/?#@]*)@)?([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?$/s.exec(

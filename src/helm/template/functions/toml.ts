@@ -50,8 +50,13 @@ function inline(value: GoValue): string {
 }
 
 const escapes: Readonly<Record<string, string>> = {
-  ...{ '"': '\\"', '\\': '\\\\' },
-  ...{ '\b': '\\b', '\t': '\\t', '\n': '\\n', '\f': '\\f', '\r': '\\r' },
+  '"': '\\"',
+  '\\': '\\\\',
+  '\b': '\\b',
+  '\t': '\\t',
+  '\n': '\\n',
+  '\f': '\\f',
+  '\r': '\\r',
 };
 
 function quote(text: string): string {

@@ -1,34 +1,53 @@
 /**
- * Returns the offset of the first character that makes text invalid as standard padded base64, undefined for valid
- * text. Line breaks are allowed anywhere. (Source: Go's base64.StdEncoding, which decodes catalog icons and bundle
- * objects.)
+ * Returns the offset at which Go reports text that is invalid as standard padded base64, undefined for valid text. Line
+ * breaks are allowed anywhere. (Source: decodeQuantum of Go's encoding/base64, which reads icons and bundle objects.)
  */
 export function findBase64Error(text: string): number | undefined {
   if (text.length % 4 === 0 && isCleanBase64(text)) return undefined;
+  /** Characters of the current group of four. */
   let count = 0;
-  let padding = 0;
-  let end = 0;
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i);
-    if (code === 0x0a || code === 0x0d) continue;
-    if (code === 0x3d) {
-      padding++;
-      if (count % 4 < 2 || padding > 4 - (count % 4)) return i;
-      end = i + 1;
-      continue;
-    }
-    if (padding > 0) return (count + padding) % 4 === 0 ? i : end;
-    const known =
-      (code >= 0x41 && code <= 0x5a) ||
-      (code >= 0x61 && code <= 0x7a) ||
-      (code >= 0x30 && code <= 0x39) ||
-      code === 0x2b ||
-      code === 0x2f;
-    if (!known) return i;
-    count++;
-    end = i + 1;
+    if (isLineBreak(code)) continue;
+    if (code === padding) return findPaddingError(text, i, count);
+    if (!isBase64Digit(code)) return i;
+    count = (count + 1) % 4;
   }
-  return (count + padding) % 4 === 0 ? undefined : end;
+  return count === 0 ? undefined : text.length - count;
+}
+
+/** Returns the offset of an error at or after the first padding, before which a group has `count` characters. */
+function findPaddingError(text: string, first: number, count: number): number | undefined {
+  if (count < 2) return first;
+  let next = skipLineBreaks(text, first + 1);
+  if (count === 2) {
+    if (next === text.length) return next;
+    if (text.charCodeAt(next) !== padding) return next - 1;
+    next = skipLineBreaks(text, next + 1);
+  }
+  return next < text.length ? next : undefined;
+}
+
+function skipLineBreaks(text: string, from: number): number {
+  let position = from;
+  while (position < text.length && isLineBreak(text.charCodeAt(position))) position++;
+  return position;
+}
+
+const padding = 0x3d;
+
+function isLineBreak(code: number): boolean {
+  return code === 0x0a || code === 0x0d;
+}
+
+function isBase64Digit(code: number): boolean {
+  return (
+    (code >= 0x41 && code <= 0x5a) ||
+    (code >= 0x61 && code <= 0x7a) ||
+    (code >= 0x30 && code <= 0x39) ||
+    code === 0x2b ||
+    code === 0x2f
+  );
 }
 
 /**
@@ -36,9 +55,9 @@ export function findBase64Error(text: string): number | undefined {
  * alphabet, which is invalid here.
  */
 function isCleanBase64(text: string): boolean {
-  const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
+  const end = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
   if (text.includes('-') || text.includes('_')) return false;
-  const size = (text.length / 4) * 3 - padding;
+  const size = (text.length / 4) * 3 - end;
   if (size > scratch.length) {
     if (size > maxScratch) return Buffer.from(text, 'base64').length === size;
     scratch = Buffer.allocUnsafeSlow(Math.min(size * 2, maxScratch));

@@ -128,25 +128,26 @@ describe('mirror plan file://', () => {
   });
 });
 
-describe.skipIf(!hasNamespaces)('catalog publish to a full disk', () => {
-  const catalogOf = (version: string, size: number) =>
-    [
-      { schema: 'olm.package', name: 'foo', defaultChannel: 'stable' },
-      { schema: 'olm.channel', package: 'foo', name: 'stable', entries: [{ name: `foo.v${version}` }] },
-      {
-        schema: 'olm.bundle',
-        package: 'foo',
-        name: `foo.v${version}`,
-        image: `registry.test/foo:v${version}`,
-        properties: [
-          { type: 'olm.package', value: { packageName: 'foo', version } },
-          { type: 'noise', value: randomBytes(size).toString('base64') },
-        ],
-      },
-    ]
-      .map((blob) => `${JSON.stringify(blob)}\n`)
-      .join('');
+/** A catalog of one bundle with incompressible content. */
+const catalogOf = (version: string, size: number) =>
+  [
+    { schema: 'olm.package', name: 'foo', defaultChannel: 'stable' },
+    { schema: 'olm.channel', package: 'foo', name: 'stable', entries: [{ name: `foo.v${version}` }] },
+    {
+      schema: 'olm.bundle',
+      package: 'foo',
+      name: `foo.v${version}`,
+      image: `registry.test/foo:v${version}`,
+      properties: [
+        { type: 'olm.package', value: { packageName: 'foo', version } },
+        { type: 'noise', value: randomBytes(size).toString('base64') },
+      ],
+    },
+  ]
+    .map((blob) => `${JSON.stringify(blob)}\n`)
+    .join('');
 
+describe.skipIf(!hasNamespaces)('catalog publish to a full disk', () => {
   it('keeps the previous publication complete when space runs out at any point', async () => {
     await sandbox.write({
       'old/catalog.json': catalogOf('1.0.0', 1_000),
@@ -212,5 +213,29 @@ describe('oci copy from an archive', () => {
       expect(result).toMatchObject({ code: 1, stdout: '' });
       expect(result.stderr).toMatch(/damaged\.tar: blob sha256:\w{64}: content has digest sha256:/);
     }
+  });
+});
+
+describe.skipIf(!hasNamespaces)('serve --cache-only on a full disk', () => {
+  it('says so, leaves nothing, and keeps an existing cache', async () => {
+    await sandbox.write({
+      'small/catalog.json': catalogOf('1.0.0', 1_000),
+      'large/catalog.json': catalogOf('2.0.0', 400_000),
+    });
+    const { stdout, stderr } = await runOnSmallDisk(
+      '300k',
+      `list() { (cd disk; find . -type f | sort | xargs -r sha256sum); }
+      opmate serve large --cache-dir disk/new --cache-only || echo failed
+      list
+      opmate serve small --cache-dir disk/cache --cache-only
+      list > before
+      opmate serve large --cache-dir disk/cache --cache-only || echo failed
+      list | diff before - && echo unchanged`,
+    );
+    expect(stdout).toMatch(/^failed\nfailed\nunchanged\n$/);
+    expect(stderr).toMatch(/^error: disk\/new: .*(?:no space left on device|the disk is full or failing)$/m);
+    expect(stderr).toMatch(
+      /^error: disk\/cache: .*(?:no space left on device|the disk is full or failing)$/m,
+    );
   });
 });

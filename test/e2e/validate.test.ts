@@ -5,6 +5,7 @@ import { load } from 'js-yaml';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { bundlesDirectory, projectRoot, useSandbox } from '../support/command-line.js';
 import { caseOf, widgetCatalog } from './catalogs.js';
+import { rawTar } from '../support/tar.js';
 import { makeCatalogImage, storeImage } from './images.js';
 
 const sandbox = useSandbox();
@@ -29,6 +30,31 @@ beforeAll(async () => {
 });
 
 describe('opmate validate', () => {
+  it.each([
+    ['character device', { flag: '3' }, 'c/b.json: a device, pipe or socket'],
+    ['block device', { flag: '4' }, 'c/b.json: a device, pipe or socket'],
+    ['pipe', { flag: '6' }, 'c/b.json: a device, pipe or socket'],
+    ['dangling link', { flag: '2', linkName: 'gone.json' }, 'c/b.json: symbolic link to "gone.json"'],
+    [
+      'link out of the archive',
+      { flag: '2', linkName: '/etc/hosts' },
+      'c/b.json: symbolic link to "/etc/hosts"',
+    ],
+  ])('refuses an archive in which a file of the catalog is a %s', async (_, entry, problem) => {
+    const files = [
+      { name: 'c/a.json', content: widgetCatalog },
+      { name: 'c/b.json', ...entry },
+    ];
+    await sandbox.write({ 'catalog.tar': rawTar(files) });
+    for (const command of ['validate', 'render']) {
+      expect(await sandbox.run([command, 'catalog.tar'])).toMatchObject({
+        code: 1,
+        stdout: '',
+        stderr: expect.stringContaining(problem) as string,
+      });
+    }
+  });
+
   it('prints nothing for a valid catalog', async () => {
     expect(await sandbox.run(['validate', 'valid'])).toEqual({ code: 0, stdout: '', stderr: '' });
   });

@@ -1,14 +1,15 @@
 import { execFileSync } from 'node:child_process';
-import { chmod, readFile, readdir, readlink, rename, symlink, writeFile } from 'node:fs/promises';
+import { chmod, readFile, readdir, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { runInNewContext } from 'node:vm';
 import { type Browser, type Page, chromium } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { serveOperatorSet } from '../support/operator-set.js';
 import { startFaultRegistry } from '../support/fault-registry.js';
-import { type RunningCommand, projectRoot, useSandbox } from '../support/command-line.js';
+import { type RunningCommand, isExecutable, projectRoot, useSandbox } from '../support/command-line.js';
 import type { ExportedPage } from '../../src/view/responses.js';
 import { handleExportedRequest } from '../../src/view/exported-requests.js';
 
@@ -130,8 +131,12 @@ function chainOf(name: string, versions: readonly string[]): object[] {
   ];
 }
 
-async function view(...args: string[]): Promise<{ url: string; command: RunningCommand }> {
-  const command = sandbox.start(['view', ...args], { timeoutMs: 120_000 });
+async function view(
+  ...all: (string | Record<string, string>)[]
+): Promise<{ url: string; command: RunningCommand }> {
+  const args = all.filter((arg) => typeof arg === 'string');
+  const env = all.find((arg) => typeof arg !== 'string');
+  const command = sandbox.start(['view', ...args], { timeoutMs: 120_000, ...(env !== undefined && { env }) });
   return { url: await command.firstLine(), command };
 }
 
@@ -343,6 +348,55 @@ describe('opmate view', () => {
     );
     expect((await command.stop('SIGTERM')).code).toBe(0);
   });
+
+  // Only Node.js loads a module of NODE_OPTIONS.
+  it.skipIf(isExecutable)(
+    'keeps the old or has the new selection when it is killed while it saves',
+    async () => {
+      const preload = pathToFileURL(path.join(projectRoot, 'test/support/kill-at.js')).href;
+      const directory = path.join(sandbox.work, 'saved');
+      const file = path.join(directory, 'selection.yaml');
+      const save = async (at?: number): Promise<string> => {
+        await rm(directory, { recursive: true, force: true });
+        await sandbox.write({ 'saved/selection.yaml': 'old\n' });
+        const { url, command } = await view('catalog', '--edit', '--to', 'saved/selection.yaml', {
+          NODE_OPTIONS: `--import ${preload}`,
+          OPMATE_TEST_KILL_BELOW: directory,
+          ...(at !== undefined && { OPMATE_TEST_KILL_AT: String(at) }),
+        });
+        const { origin, searchParams } = new URL(url);
+        const headers = {
+          'Opmate-Token': searchParams.get('token') ?? '',
+          'Content-Type': 'application/json',
+        };
+        const send = (action: string, fileDigest: string) =>
+          ask(`${origin}/`, {
+            ...{ method: 'POST', path: `api/edit/${action}`, headers },
+            content: JSON.stringify({
+              kind: 'filter',
+              catalog: '',
+              picks: [{ package: 'widget' }],
+              fileDigest,
+            }),
+          });
+        const { fileDigest } = JSON.parse((await send('plan', '')).body) as { fileDigest: string };
+        await writeFile(path.join(directory, 'armed'), '');
+        const written = await send('write', fileDigest).catch(() => undefined);
+        const { code } = at === undefined ? await command.stop('SIGTERM') : await command.result;
+        expect([at, written?.status, code]).toEqual(at === undefined ? [at, 200, 0] : [at, undefined, null]);
+        return readFile(file, 'utf8');
+      };
+      const whole = await save();
+      expect(whole).toContain('kind: CatalogFilter');
+      const calls = (await readFile(path.join(directory, 'calls'), 'utf8')).trim().split('\n');
+      const swap = calls.findIndex((call) => call.startsWith('rename'));
+      expect(swap).toBeGreaterThan(0);
+      for (const at of calls.keys())
+        expect([at, await save(at + 1)]).toEqual([at, at > swap ? whole : 'old\n']);
+      const again = await view('catalog', '--edit', '--to', 'saved/selection.yaml');
+      expect((await again.command.stop('SIGTERM')).code).toBe(0);
+    },
+  );
 
   it('plans and writes a selection for its own page only', async () => {
     const { url, command } = await view('catalog', '--edit', '--to', 'written.yaml');

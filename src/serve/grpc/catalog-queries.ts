@@ -1,6 +1,6 @@
 import type { Catalog } from '../../catalog/catalog.js';
 import type { CancelOptions } from '../../core/concurrency.js';
-import { OpmateError, getMessage, systemReason } from '../../core/errors.js';
+import { OpmateError, systemReason } from '../../core/errors.js';
 import { pushTo } from '../../core/groups.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type Logger, silentLogger } from '../../core/log.js';
@@ -143,7 +143,7 @@ function createOpener(catalog: Catalog, options: CatalogQueriesOptions) {
       return { isCached: true };
     } catch (error) {
       await writer?.discard();
-      const reason = getMessage(error);
+      const reason = systemReason(error);
       if (signal.aborted) return { isCached: false, reason: 'stopped' };
       const problem = writer === undefined ? 'cannot encode bundles' : 'cache not kept';
       logger.log('warn', `${problem}: ${reason}`);

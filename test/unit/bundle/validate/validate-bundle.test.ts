@@ -81,6 +81,20 @@ describe('validateBundle', () => {
     expect(errors.every(({ isUnreported }) => isUnreported)).toBe(true);
   });
 
+  it('reads the first document of a file only, as opm and OLM do, duplicate keys of later ones included', () => {
+    const { csv } = soundBundle();
+    const repeated = JSON.stringify(csv, undefined, 1).replace(
+      '"name": "widget',
+      '"name": "first",\n"name": "widget',
+    );
+    const later = (first: string, second: string) =>
+      findIn(() => undefined, { others: { 'manifests/csv.yaml': `${first}\n---\n${second}\n` } });
+    expect(later(JSON.stringify(csv), repeated)).toEqual([]);
+    expect(later(repeated, JSON.stringify(csv))).toEqual([
+      'manifests/csv.yaml:6: error: duplicate key, first defined on line 5',
+    ]);
+  });
+
   it('reports a manifest that cannot be read without consequences', () => {
     const { csv, crd, annotations } = soundBundle();
     const unread = [

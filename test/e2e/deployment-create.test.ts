@@ -98,6 +98,8 @@ describe('opmate bundle deployment create', () => {
         },
       },
     ]);
+    const data = await create('--catalog', 'community=catalog', ...options, '-o', 'json');
+    expect(JSON.parse(data.stdout)).toEqual({ apiVersion: 'v1', kind: 'List', items: loadAll(stdout) });
     const { code, stderr } = await create('--catalog', 'catalog', ...options);
     expect([code, stderr]).toEqual([2, expect.stringContaining('needs the name of its CatalogSource')]);
   });

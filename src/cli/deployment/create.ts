@@ -16,10 +16,12 @@ import { checkPackageName, referenceForms } from '../bundle/resolve-input.js';
 import { endWithFindings } from '../bundle/findings.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { type FlagValues, choice, flag, grouped, list, repeated, required, text } from '../command/flags.js';
+import { outputFormat } from '../command/shared-flags.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { readTextInput } from '../input.js';
 import { writeAll } from '../output.js';
+import { encodeData } from '../reports/encode-data.js';
 import type { CommandSession } from '../session.js';
 
 const createFlags = {
@@ -52,6 +54,7 @@ const createFlags = {
       needs: 'asObjectset',
     }),
   }),
+  output: outputFormat(['yaml', 'json'], { default: 'yaml' }),
   bundle: text('reference', 'with --as-objectset: read this bundle in place of the image', {
     group: 'Input',
     needs: 'asObjectset',
@@ -123,23 +126,33 @@ async function writeDocuments(
   created: CreatedDeployment,
   context: CommandContext,
   session: CommandSession,
-  { toChart, toKustomize }: FlagValues<typeof createFlags>,
+  { toChart, toKustomize, output }: FlagValues<typeof createFlags>,
 ): Promise<number> {
   session.logger.close();
   const directory = toChart ?? toKustomize;
-  const form = toChart !== undefined ? 'chart' : toKustomize !== undefined ? 'kustomize' : 'yaml';
-  const files = encodeDeployment(created, form);
-  if (directory === undefined) {
-    await writeAll(context.stdout, [...files.values()].join(''), session.signal);
-  } else await writeDeploymentFiles(files, path.resolve(context.workingDirectory, directory));
+  const form = toChart !== undefined ? 'chart' : 'kustomize';
+  if (directory === undefined) await writeAll(context.stdout, encode(created, output), session.signal);
+  else {
+    const files = encodeDeployment(created, form);
+    await writeDeploymentFiles(files, path.resolve(context.workingDirectory, directory));
+  }
   return exitCodes.done;
+}
+
+/** Returns documents as YAML with the reasons as comments, or as a JSON list. */
+function encode(
+  { documents, comments }: Pick<CreatedDeployment, 'documents' | 'comments'>,
+  output: 'yaml' | 'json',
+): string {
+  if (output === 'yaml') return encodeDocuments(documents, comments);
+  return encodeData({ apiVersion: 'v1', kind: 'List', items: documents }, 'json');
 }
 
 async function writeObjectSet(
   created: CreatedDeployment,
   context: CommandContext,
   session: CommandSession,
-  { certProvider: provider, pack, bundle: reference }: FlagValues<typeof createFlags>,
+  { certProvider: provider, pack, bundle: reference, output }: FlagValues<typeof createFlags>,
 ): Promise<number> {
   const { documents, findings, warnings } = await createDeploymentObjectSet(created, session, {
     provider,
@@ -149,6 +162,7 @@ async function writeObjectSet(
   for (const warning of warnings) session.logger.report(warning);
   session.logger.close();
   if (findings.length > 0) return endWithFindings({ context, session }, findings);
-  await writeAll(context.stdout, encodeDocuments(documents, created.comments), session.signal);
+  const text = encode({ documents, comments: created.comments }, output);
+  await writeAll(context.stdout, text, session.signal);
   return exitCodes.done;
 }

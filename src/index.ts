@@ -86,6 +86,7 @@ export {
 export { verifyArchive } from './api/images/verify-archive.js';
 export { listChannelReleases, listReleaseChannels, listReleaseVersions } from './api/mirror/list-releases.js';
 export { deleteMirrored, listMirrorDeletions } from './api/mirror/delete-images.js';
+export { scheduleMirror } from './api/cluster/schedule-mirror.js';
 export { listPrunable, pruneMirror } from './api/mirror/prune-mirror.js';
 export { readMirrorStatus } from './api/mirror/mirror-status.js';
 export { findMirrorLock, readNamedLock } from './api/mirror/find-lock.js';

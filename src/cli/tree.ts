@@ -156,6 +156,7 @@ export const commands: CommandTree = {
       inventory: leaf(() => import('./mirror/inventory.js')),
       capture: leaf(() => import('./mirror/capture.js')),
       delete: leaf(() => import('./mirror/delete.js')),
+      schedule: leaf(() => import('./mirror/schedule.js')),
       list: group(
         'list catalogs, packages and versions that can be mirrored',
         {

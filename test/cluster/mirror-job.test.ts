@@ -94,6 +94,27 @@ describe.runIf(hasDockerRegistry)('docs/examples/mirror-job.yaml on a cluster', 
     expect(JSON.parse(status.stdout)).toMatchObject({ isComplete: true });
   });
 
+  it('runs what mirror schedule writes: shards of a lock, then the CronJob, which prunes', async () => {
+    const namespace = newNamespace();
+    const to = `docker://${registry.host}/scheduled`;
+    const image = 'registry.example.com/tools/opmate:latest';
+    const flags = ['--use-http', '--prune', '--yes'].map((name) => `--run-flag=${name}`);
+    const command = ['mirror', 'schedule', '-c', 'set.yaml', '--workspace=file://planned', '--shards=2'];
+    const written = await sandbox.run([...command, '--image', image, '-n', namespace, ...flags, to]);
+    expect(written).toMatchObject({ code: 0 });
+    const auths = Buffer.from('{"auths":{}}').toString('base64');
+    const secret = { type: 'kubernetes.io/dockerconfigjson', data: { '.dockerconfigjson': auths } };
+    const metadata = { name: 'mirror-credentials', namespace };
+    const items = [{ apiVersion: 'v1', kind: 'Secret', metadata, ...secret }, ...loadAll(written.stdout)];
+    kubectl(['apply', '-f', '-'], { apiVersion: 'v1', kind: 'List', items });
+    const succeeded = (name: string) => (): unknown => get('job', name, namespace)?.status?.['succeeded'];
+    await expect.poll(succeeded('mirror-shards'), { timeout: 120_000, interval: 1000 }).toBe(2);
+    kubectl(['create', 'job', 'now', '--from=cronjob/mirror', '-n', namespace]);
+    await expect.poll(succeeded('now'), { timeout: 120_000, interval: 1000 }).toBe(1);
+    const status = await sandbox.run(['mirror', 'status', to, '--workspace=file://planned', '--use-http']);
+    expect(status).toMatchObject({ code: 0 });
+  });
+
   it('fails at once with the lock of another plan', () => {
     const namespace = newNamespace();
     createJob(namespace, `sha256:${'0'.repeat(64)}`);

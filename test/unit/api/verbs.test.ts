@@ -132,6 +132,7 @@ const verbs: Readonly<Record<string, readonly string[]>> = {
   'mirror inventory': ['readMirrorInventory'],
   'mirror capture': ['captureImageSet'],
   'mirror delete': ['listMirrorDeletions', 'deleteMirrored'],
+  'mirror schedule': ['scheduleMirror'],
   'mirror list operators': ['loadCatalog', 'listPackages', 'listChannels'],
   'mirror list releases': ['listReleaseVersions', 'listReleaseChannels', 'listChannelReleases'],
   'archive verify': ['verifyArchive'],

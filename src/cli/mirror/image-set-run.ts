@@ -33,7 +33,7 @@ import { describeBytes, describePlan } from './image-set-messages.js';
 import { getNaming, getWorkspace, readVerification } from './image-set-options.js';
 import { getCopyLimits } from './oc-mirror-flags.js';
 import { encodeReport, finishTransfer } from './options.js';
-import { prune, readPruneTime } from './prune.js';
+import { prune, readPruneAge } from './prune.js';
 import { writeAll } from '../output.js';
 import { NothingMirroredError } from '../../mirror/image-set/image-set-mirror.js';
 
@@ -154,7 +154,7 @@ export async function runImageSet(
 ): Promise<number> {
   const { options, target, destination, workspace } = request;
   const { config = '', from, dryRun = false, locked = false } = options;
-  const since = readPruneTime(context, request);
+  const pruneAge = readPruneAge(request);
   if (options.retryFailed && !(await needsRetry(workspace, session))) return exitCodes.done;
   const mirror = await openImageSetRun(context, request, session);
   if (from !== undefined) {
@@ -187,8 +187,8 @@ export async function runImageSet(
   else logWrittenLock(workspace, session);
   logRemovedImages(result.removed, request, session);
   const code = await finishRun(context, request, result, session);
-  if (since === undefined || code !== exitCodes.done || result.waiting > 0) return code;
-  return prune(context, request, since, session);
+  if (pruneAge === undefined || code !== exitCodes.done || result.waiting > 0) return code;
+  return prune(context, request, pruneAge, session);
 }
 
 /** Reports whether the last run of a workspace failed for an image, was interrupted, or is unknown. */

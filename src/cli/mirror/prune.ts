@@ -21,32 +21,32 @@ interface PruneRequest {
 const unitsMs: Readonly<Record<string, number>> = { h: 3_600_000, d: 86_400_000, w: 604_800_000 };
 const agePattern = /^(?:after )?(\d{1,5})([hdw])$/;
 
-/** Returns the time since which locks keep their images; undefined without `--prune`. Throws UsageError. */
-export function readPruneTime(
-  { now }: CommandContext,
-  { options: { prune: age }, destination }: Pick<PruneRequest, 'options' | 'destination'>,
-): Date | undefined {
+/** Returns the age of locks that keep their images, in milliseconds; undefined without `--prune`. Throws UsageError. */
+export function readPruneAge({
+  options: { prune: age },
+  destination,
+}: Pick<PruneRequest, 'options' | 'destination'>): number | undefined {
   if (age === undefined) return undefined;
   if (destination.kind === 'disk')
     throw new UsageError('--prune: deletes images of a registry', { hint: 'use docker://REGISTRY[/PATH]' });
-  if (age === true) return now();
+  if (age === true) return 0;
   const [, number, unit = ''] = agePattern.exec(age) ?? [];
   const unitMs = unitsMs[unit];
-  if (number !== undefined && unitMs !== undefined)
-    return new Date(now().getTime() - Number(number) * unitMs);
+  if (number !== undefined && unitMs !== undefined) return Number(number) * unitMs;
   throw invalidValue('--prune', age, 'not an age', {
     hint: 'use a number of hours, days or weeks, such as 30d',
   });
 }
 
-/** Lists the images that no lock since then selects, and deletes them once confirmed. Returns the exit code. */
+/** Lists the images that no lock of that age selects, and deletes them once confirmed. Returns the exit code. */
 export async function prune(
   context: CommandContext,
   { options, target, workspace }: PruneRequest,
-  since: Date,
+  ageMs: number,
   session: CommandSession,
 ): Promise<number> {
   const { logger } = session;
+  const since = new Date(context.now().getTime() - ageMs);
   const pruning = {
     ...{ workspace: workspace.directory, lockFile: options.lock, since },
     ...{ maxNestedPaths: options.maxNestedPaths, maxPerRegistry: options.maxPerRegistry },

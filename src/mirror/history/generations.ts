@@ -53,7 +53,7 @@ export function splitGenerations(
 ): { kept: Generation[]; expired: Generation[] } {
   const isExpired = (_: Generation, i: number): boolean => {
     const end = generations[i + 1]?.from;
-    return end !== undefined && end < since;
+    return end !== undefined && end <= since;
   };
   return {
     kept: generations.filter((generation, i) => !isExpired(generation, i)),

@@ -1,11 +1,6 @@
-export { amountOfBytes, count, printable, printableLine } from '../core/printable.js';
+export { amountOfBytes, count, printable, printableLine, shellWord } from '../core/printable.js';
 
 /** Returns a remaining number: `1 more finding`, `4,980 more findings`. */
 export function countMore(number: number, noun: string): string {
   return `${number.toLocaleString('en-US')} more ${noun}${number === 1 ? '' : 's'}`;
-}
-
-/** Quotes a text as one word of a POSIX shell. */
-export function shellWord(text: string): string {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -57,3 +57,8 @@ function escapeCharacter(character: string): string {
   if (code < 0x100) return `\\x${hex.padStart(2, '0')}`;
   return code < 0x10000 ? `\\u${hex.padStart(4, '0')}` : `\\U${hex.padStart(8, '0')}`;
 }
+
+/** Quotes a text as one word of a POSIX shell. */
+export function shellWord(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}

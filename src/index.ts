@@ -98,6 +98,7 @@ export { readMirrorInventory } from './api/mirror-inventory.js';
 export { publishCatalog } from './api/serve/publish-catalog.js';
 export { buildServeCache, serveCatalog, serveIndex } from './api/serve/serve-catalog.js';
 export { serveCatalogs } from './api/serve/serve-catalogs.js';
+export { viewMirror } from './api/view/view-mirror.js';
 export { exportCatalogView, viewCatalog } from './api/view/view-catalog.js';
 export { buildCatalogImage } from './api/images/build-catalog-image.js';
 export { verifyImages } from './api/images/verify-images.js';

@@ -509,3 +509,72 @@ export interface ClusterFinding {
   problem: string;
   hint: string;
 }
+
+/** Response of `GET api/mirror`: a mirror workspace, as its audit trail and its locks describe it. */
+export interface MirrorOverview {
+  /** Directory of the workspace, as the user wrote it. */
+  workspace: string;
+  /** Destination of the last run; empty if none is recorded. */
+  destination: string;
+  /** State of the last run, prunes aside; undefined if none is recorded. */
+  state: MirrorState | undefined;
+  reason: string;
+  /** Configuration of the last run; empty if unknown, such as for a run from an archive. */
+  configuration: string;
+  /** Steps to take next, the most urgent first; none without a configuration. */
+  next: MirrorStep[];
+  /** Newest first; at most 100. */
+  runs: MirrorRun[];
+  /** Newest first; at most 20. */
+  generations: MirrorGeneration[];
+  /** Number of all generations. */
+  generationsTotal: number;
+}
+
+/** State of a run: `incomplete` lacks images, was interrupted, or goes on. */
+export type MirrorState = 'done' | 'incomplete' | 'failed';
+
+/** A next step: copy what the last run lacks, mirror new content, or delete old images too. */
+export type MirrorStep = 'retry' | 'update' | 'prune';
+
+/** A run in the audit trail. */
+export interface MirrorRun {
+  /** Start, in ISO 8601. */
+  time: string;
+  task: string;
+  destination: string;
+  state: MirrorState;
+  /** Reason of the state, one line. */
+  reason: string;
+  images: number;
+  bytes: number;
+  failed: number;
+  /** First failures. */
+  failures: { image: string; problem: string }[];
+  /** Numbers of copied images by verdict; empty without verification. */
+  verdicts: { status: string; images: number }[];
+}
+
+/** A lock of a workspace, compared with the one before. */
+export interface MirrorGeneration {
+  number: number;
+  /** Time from which it was in effect, in ISO 8601. */
+  from: string;
+  images: number;
+  /** Bytes of its blobs, each once. */
+  bytes: number;
+  /** Bytes of blobs that the lock before does not have, and that only it has. */
+  bytesAdded: number;
+  bytesRemoved: number;
+  /** By kind, bundles first; kinds without differences are absent. */
+  differences: MirrorDifference[];
+}
+
+/** Names that a lock adds or removes; of an image that changed, its name. */
+export interface MirrorDifference {
+  kind: 'bundle' | 'image';
+  sign: 'added' | 'removed' | 'changed';
+  total: number;
+  /** First names. */
+  names: string[];
+}

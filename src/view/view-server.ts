@@ -11,6 +11,7 @@ import {
   type CatalogOverview,
   type ClusterOverview,
   type ErrorResponse,
+  type MirrorOverview,
   type ViewState,
   runHeader,
   tokenHeader,
@@ -59,7 +60,8 @@ export interface EditActions {
 }
 
 interface ViewServerOptions {
-  view: CurrentView;
+  /** Undefined for a page without a catalog. */
+  view: CurrentView | undefined;
   /** Name or address to listen on; requests may use it as Host, in addition to addresses and `localhost`. */
   host: string;
   logger?: Logger | undefined;
@@ -67,6 +69,8 @@ interface ViewServerOptions {
   edit?: EditActions | undefined;
   /** Cluster that the page shows too. */
   cluster?: ClusterOverview | undefined;
+  /** Reads the mirror that the page shows. Throws OpmateError. */
+  readMirror?: (() => Promise<MirrorOverview>) | undefined;
 }
 
 /**
@@ -75,10 +79,10 @@ interface ViewServerOptions {
  * of the page are missing.
  */
 export async function createViewServer(options: ViewServerOptions): Promise<Server> {
-  const { view, host, logger = silentLogger, edit, cluster } = options;
+  const { view, host, logger = silentLogger, edit, cluster, readMirror } = options;
   const page = await readPage();
   const route = async (request: IncomingMessage, method: string, url: string): Promise<Reply> => {
-    if (method === 'POST' && edit !== undefined && url.startsWith('/api/edit/')) {
+    if (method === 'POST' && edit !== undefined && view !== undefined && url.startsWith('/api/edit/')) {
       return routeEdit(request, url, edit, view);
     }
     if (method !== 'GET' && method !== 'HEAD') {
@@ -91,6 +95,8 @@ export async function createViewServer(options: ViewServerOptions): Promise<Serv
       return isKnown ? { ...file, status: 304 } : file;
     }
     if (path === '/api/cluster' && cluster !== undefined) return json(cluster);
+    if (path === '/api/mirror' && readMirror !== undefined) return json(await readMirror());
+    if (view === undefined) return json({ error: 'path not found' }, 404);
     const isReload = path === '/api/catalog' || path === '/api/state';
     return view.use(isReload, async (catalogView, { run, readAt }) => {
       const state: ViewState = { run, readAt, isChecking: catalogView.isChecking() };

@@ -4,7 +4,7 @@ import { throwAbout } from '../../source/reference-error.js';
 import { type Session, withChanges } from '../../source/session.js';
 import { type CatalogView, type ViewedCatalog, openCatalogView } from '../../view/catalog-view.js';
 import { CurrentView } from '../../view/current-view.js';
-import type { ClusterOverview } from '../../view/responses.js';
+import type { ClusterOverview, MirrorOverview } from '../../view/responses.js';
 import { type EditActions, createViewServer } from '../../view/view-server.js';
 
 /** Time to finish requests of the page when its server closes. */
@@ -55,29 +55,31 @@ export async function servePage(
   }
 }
 
-/** Additions to the page of a catalog. */
+/** Content of a page, in addition to a catalog if it has one. */
 interface PageContent {
   edit?: EditActions | undefined;
   cluster?: ClusterOverview | undefined;
+  readMirror?: (() => Promise<MirrorOverview>) | undefined;
 }
 
-/** Serves the page of a view, which is closed with it. Throws OpmateError IO. */
+/** Serves the page of a view, which is closed with it, or one without a catalog. Throws OpmateError IO. */
 export async function startPage(
-  view: CurrentView,
+  view: CurrentView | undefined,
   address: ListenAddress & { host: string },
   flag: string,
   { logger }: Session,
-  { edit, cluster }: PageContent = {},
+  { edit, cluster, readMirror }: PageContent = {},
 ): Promise<ServedPage> {
-  const server = await createViewServer({ view, host: address.host, logger, edit, cluster });
+  const server = await createViewServer({ view, host: address.host, logger, edit, cluster, readMirror });
   await listenOn(server, address, flag);
-  const start = cluster === undefined ? '' : '#/cluster';
+  const ownStart = readMirror === undefined ? '' : '#/mirror';
+  const start = cluster === undefined ? ownStart : '#/cluster';
   const token = edit === undefined ? start : `?token=${edit.token}#/edit`;
   return {
     url: `${getServerUrl(server, address.host, false)}/${token}`,
     async close() {
       await closeHttpServer(server, graceMs);
-      await view.close();
+      await view?.close();
     },
   };
 }

@@ -1,8 +1,11 @@
 import { catalogForms } from '../../api/open-catalog.js';
+import type { ServedPage } from '../../api/view/page.js';
 import type { ClusterViewRequest } from '../../api/view/cluster-overview.js';
 import { exportCatalogView, viewCatalog } from '../../api/view/view-catalog.js';
+import { viewMirror } from '../../api/view/view-mirror.js';
 import { onAbort, withOpen } from '../../core/concurrency.js';
 import { UsageError } from '../../core/errors.js';
+import type { Session } from '../../source/session.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { type FlagValues, flag, grouped, repeated, text } from '../command/flags.js';
 import type { CommandContext } from '../context.js';
@@ -31,6 +34,9 @@ const flags = {
     upgradeTo: text('version', 'plan the updates to this version of OpenShift', { needs: 'snapshot' }),
     graph: { ...upgradeFlags.graph, needs: 'upgradeTo' as const },
   }),
+  mirror: text('workspace', 'show a mirror workspace instead: state, runs, generations, next step', {
+    excludes: ['compare', 'export', 'edit', 'snapshot'],
+  }),
   to: text('file', 'with --edit: file to write (default: by the kind of catalog)', { needs: 'edit' }),
   port: portFlag(0),
   host: loopbackHostFlag,
@@ -45,14 +51,20 @@ export const command = defineCommand({
   flags,
   examples: {
     'Show a catalog directory in the browser': 'opmate view ./catalog --open',
-    'Write the page for any web server': 'opmate view ./catalog --export ./page',
     'Select content to mirror, and write an ImageSetConfiguration':
       'opmate view registry.example.com/demo/catalog:v1 --edit --to imageset.yaml',
     'Show what happens to the operators of a cluster':
       'opmate view ./catalog --snapshot objects.yaml --catalog demo=./catalog --upgrade-to 4.19 --catalog v4.19=./newer',
+    'Show the runs of a mirror and the command to run next': 'opmate view --mirror .',
   },
   async runInSession({ context, args: [catalog], options, session }) {
-    const { compare, host, port, export: directory } = options;
+    const { compare, host, port, mirror, export: directory } = options;
+    if (mirror !== undefined) {
+      if (catalog !== undefined)
+        throw new UsageError('--mirror: shows no catalog', { hint: 'remove the catalog or --mirror' });
+      await serveUntilStopped(viewMirror(mirror, session, { host, port }), options, context, session);
+      return;
+    }
     const cluster = await readCluster(options, context);
     const reference = catalog ?? findFirstReference(cluster);
     if (reference === undefined)
@@ -66,17 +78,25 @@ export const command = defineCommand({
       return;
     }
     const edit = options.edit ? (options.to ?? true) : undefined;
-    await withOpen(
-      viewCatalog(reference, session, { compare, host, port, edit, cluster }),
-      async ({ url }) => {
-        await writeAll(context.stdout, `${url}\n`);
-        if (options.open) openBrowser(url, context.environment, logger);
-        logger.log('info', 'press Ctrl+C to stop');
-        await new Promise<void>((resolve) => void onAbort(context.signal, resolve));
-      },
-    );
+    const page = viewCatalog(reference, session, { compare, host, port, edit, cluster });
+    await serveUntilStopped(page, options, context, session);
   },
 });
+
+/** Prints the URL of a page, opens it with `--open`, and serves it until the command is stopped. */
+async function serveUntilStopped(
+  page: Promise<ServedPage>,
+  { open }: FlagValues<typeof flags>,
+  { stdout, environment, signal }: CommandContext,
+  { logger }: Pick<Session, 'logger'>,
+): Promise<void> {
+  await withOpen(page, async ({ url }) => {
+    await writeAll(stdout, `${url}\n`);
+    if (open) openBrowser(url, environment, logger);
+    logger.log('info', 'press Ctrl+C to stop');
+    await new Promise<void>((resolve) => void onAbort(signal, resolve));
+  });
+}
 
 /** Reads the options of a cluster; undefined without a snapshot. Throws UsageError. */
 async function readCluster(

@@ -51,6 +51,8 @@ export interface RecordedRun {
   started: Extract<AuditEntry, { event: 'started' }>;
   ended: Extract<AuditEntry, { event: 'ended' }> | undefined;
   failed: Extract<AuditEntry, { event: 'failed' }>[];
+  /** Numbers of copied images by the status of their verification; empty without verification. */
+  verdicts: Map<string, number>;
 }
 
 /** Reads the last runs in the trail below a `working-dir`, newest first; damaged lines are ignored. Throws OpmateError. */
@@ -68,10 +70,13 @@ export async function readRecordedRuns(root: string): Promise<RecordedRun[]> {
   for (const line of start > 0 ? lines.slice(1) : lines) {
     const entry = parseEntry(line);
     if (entry === undefined) continue;
-    if (entry.event === 'started') runs.set(entry.run, { started: entry, ended: undefined, failed: [] });
+    if (entry.event === 'started')
+      runs.set(entry.run, { started: entry, ended: undefined, failed: [], verdicts: new Map() });
     const run = runs.get(entry.run);
     if (entry.event === 'ended' && run !== undefined) run.ended = entry;
     if (entry.event === 'failed') run?.failed.push(entry);
+    const status = entry.event === 'copied' ? entry.verification?.['status'] : undefined;
+    if (typeof status === 'string') run?.verdicts.set(status, (run.verdicts.get(status) ?? 0) + 1);
   }
   return [...runs.values()].reverse();
 }

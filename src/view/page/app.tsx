@@ -8,20 +8,49 @@ import { KeyboardHelp } from './bar/keyboard-help.js';
 import { PackageView } from './package/package-view.js';
 import { PackagesView } from './packages-view.js';
 import { ImagesView } from './images-view.js';
+import { MirrorView } from './mirror-view.js';
 import { Missing, Waiting, formatCount } from './parts.js';
 import { ProblemsView } from './problems-view.js';
 import { getUrl, allPackages, emptySelection, go, useRoute } from './route.js';
 import { ThemeSwitch } from './bar/theme.js';
 
-/** Page: navigation bar and the view of the current route. */
+/** Page of a catalog, or of a mirror, which has no catalog. */
 export function App() {
+  return useRoute().view === 'mirror' ? <MirrorPage /> : <CatalogPage />;
+}
+
+function MirrorPage() {
+  return (
+    <>
+      <SkipLink />
+      <header class="bar">
+        <p class="brand">
+          <strong>opmate</strong>
+        </p>
+        <ThemeSwitch />
+      </header>
+      <main id="content">
+        <MirrorView />
+      </main>
+    </>
+  );
+}
+
+function SkipLink() {
+  return (
+    <a class="skip-link" href="#content" onClick={focusContent}>
+      Skip to content
+    </a>
+  );
+}
+
+/** Navigation bar and the view of the current route. */
+function CatalogPage() {
   const { value: catalog, error } = useResponse<CatalogOverview>('api/catalog');
   const problem = useStatePoll();
   return (
     <>
-      <a class="skip-link" href="#content" onClick={focusContent}>
-        Skip to content
-      </a>
+      <SkipLink />
       <Bar catalog={catalog} />
       <main id="content">
         {catalog !== undefined && problem !== undefined && (
@@ -99,6 +128,8 @@ function View({ catalog }: { catalog: CatalogOverview }) {
       return <ClusterView catalog={catalog} route={route} />;
     case 'edit':
       return <EditView catalog={catalog} route={route} />;
+    case 'mirror':
+      return <MirrorView />;
     case 'unknown':
       return <Missing error={`Page not found: ${route.path}`} />;
   }

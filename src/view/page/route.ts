@@ -37,6 +37,8 @@ const views = {
   /** `state`: only operators in this state. */
   cluster: { view: 'cluster' as const, state: '' },
   edit: emptySelection,
+  /** The only view of a page without a catalog. */
+  mirror: { view: 'mirror' as const },
 };
 
 /** View and its state, which the fragment of the URL encodes. */

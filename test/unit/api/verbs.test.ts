@@ -72,7 +72,7 @@ const verbs: Readonly<Record<string, readonly string[]>> = {
   'cluster diff': ['diffPredictions'],
   'cluster upgrade': ['planClusterUpgrade'],
   serve: ['serveCatalog', 'serveCatalogs', 'buildServeCache'],
-  view: ['viewCatalog', 'exportCatalogView'],
+  view: ['viewCatalog', 'exportCatalogView', 'viewMirror'],
   probe: ['checkServer'],
   'catalogs status': ['readCatalogStatuses'],
   'catalogs wait': ['waitForCatalogs'],

@@ -1,9 +1,12 @@
 import { UsageError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
-import { type OpenShiftVersion, formatOpenShift, readOpenShiftVersion } from '../core/openshift-version.js';
-
-/** Last minor version of OpenShift 4 that 5.0 follows. */
-const lastMinorOf4 = 22;
+import {
+  type OpenShiftVersion,
+  compareOpenShiftNames,
+  formatOpenShift,
+  readOpenShiftVersion,
+  stepOpenShift,
+} from '../core/openshift-version.js';
 
 /** OpenShift versions that indexes are published for, unless the user names others. */
 export const defaultSupported = '4.12..5.0';
@@ -20,20 +23,16 @@ export function parseSupportedVersions(text: string): string[] {
   if (to === undefined) return text.split(',').map((item) => formatOpenShift(requireVersion(item, text)));
   const first = requireVersion(from ?? '', text);
   const last = requireVersion(to, text);
-  const versions: string[] = [];
-  let version: OpenShiftVersion = first;
-  while (version.major < last.major || (version.major === last.major && version.minor <= last.minor)) {
-    versions.push(formatOpenShift(version));
-    version = getNext(version, last);
-    if (versions.length > maxVersions) throw invalidRange(text);
+  if (others.length > 0 || compareOpenShiftNames(first, last) > 0) throw invalidRange(text);
+  const versions = [formatOpenShift(first)];
+  let version = first;
+  while (compareOpenShiftNames(version, last) < 0) {
+    const next = stepOpenShift(version, last);
+    if (next === undefined || versions.length === maxVersions) throw invalidRange(text);
+    versions.push(formatOpenShift(next));
+    version = next;
   }
-  if (versions.length === 0 || others.length > 0) throw invalidRange(text);
   return versions;
-}
-
-function getNext({ major, minor }: OpenShiftVersion, last: OpenShiftVersion): OpenShiftVersion {
-  const isLast = major === 4 && minor >= lastMinorOf4 && last.major > 4;
-  return isLast ? { major: 5, minor: 0 } : { major, minor: minor + 1 };
 }
 
 function requireVersion(item: string, text: string): OpenShiftVersion {

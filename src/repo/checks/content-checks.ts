@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { quoteGo } from '../../core/go-json-quote.js';
+import { formatOpenShift, openShiftMilestones } from '../../core/openshift-version.js';
 import { joinNames } from '../../core/suggest.js';
 import { readObjects } from '../../document/document.js';
 import { getText, getTexts } from '../../document/json-fields.js';
@@ -8,6 +9,8 @@ import { throwFileError } from '../../core/errors.js';
 import { getCatalogLevel } from '../catalog-level.js';
 import { type CheckedBundle, maxManifestSize } from './bundle-model.js';
 import type { Check, CheckContext, CheckedCatalog, CheckedOperator, ReportFinding } from './check.js';
+
+const firstWithMetadata = formatOpenShift(openShiftMilestones.csvMetadata);
 
 async function checkNetworkPolicy(
   bundle: CheckedBundle,
@@ -61,7 +64,7 @@ function checkBundleObjects(catalog: CheckedCatalog, report: ReportFinding): voi
   const [first] = wrong;
   if (first === undefined) return;
   const names = joinNames(wrong.map(({ name }) => name));
-  const problem = `${quoteGo('olm.bundle.object')} in a catalog of OpenShift 4.17 or later: ${names}`;
+  const problem = `${quoteGo('olm.bundle.object')} in a catalog of OpenShift ${firstWithMetadata} or later: ${names}`;
   const hint = 'render the catalog again with opmate repo render';
   report('error', problem, { file: catalog.file, line: first.line, hint });
 }
@@ -84,7 +87,7 @@ export const contentChecks: readonly Check[] = [
   {
     name: 'check_olm_bundle_object_in_fbc',
     suite: 'common',
-    summary: 'catalogs of OpenShift 4.17 and later have CSV metadata instead of bundle objects',
+    summary: `catalogs of OpenShift ${firstWithMetadata} and later have CSV metadata instead of bundle objects`,
     of: 'catalog',
     run: checkBundleObjects,
   },

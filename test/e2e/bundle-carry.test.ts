@@ -1,4 +1,4 @@
-import { mkdir, readFile, readdir } from 'node:fs/promises';
+import { cp, mkdir, readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { load, loadAll } from 'js-yaml';
@@ -201,6 +201,19 @@ describe('opmate bundle unpack', () => {
       expect([flag, code, flag === '-dv' ? '' : stderr]).toEqual([flag, 0, '']);
       expect(await filesBelow(at(out))).toEqual({ 'manifests/a.yaml': 'a: b' });
     }
+  });
+
+  it('extracts a bundle whose manifest has a duplicate key, as opm does', async () => {
+    await cp(path.join(bundlesDirectory, 'skupper-operator/1.9.0'), at('doubled'), { recursive: true });
+    const [name = ''] = await readdir(at('doubled/manifests'));
+    const text = await readFile(at(`doubled/manifests/${name}`), 'utf8');
+    const doubled = text.replace('\n  annotations:\n', '\n  annotations:\n    a: b$&');
+    expect(doubled).not.toBe(text);
+    await sandbox.write({ [`doubled/manifests/${name}`]: doubled });
+    const refused = await sandbox.run(['bundle', 'validate', 'doubled']);
+    expect(refused.stderr).toContain(': metadata.annotations: duplicate key, first defined on line 4');
+    expect((await sandbox.run(['bundle', 'unpack', 'doubled', '-o', 'out-doubled'])).code).toBe(0);
+    expect(await filesBelow(at('out-doubled'))).toEqual(await filesBelow(at('doubled')));
   });
 
   it('restores a bundle from ConfigMaps', async () => {

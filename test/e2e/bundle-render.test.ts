@@ -1,4 +1,4 @@
-import { readFile, readdir } from 'node:fs/promises';
+import { cp, readFile, readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { loadAll } from 'js-yaml';
 import { describe, expect, it } from 'vitest';
@@ -78,6 +78,24 @@ describe('opmate bundle render', () => {
     expect(again.code).toBe(1);
     expect(again.stderr).toContain('must be empty');
     expect((await readdir(out)).sort()).toEqual(files);
+  });
+
+  it('writes the file of a Secret for the user only', async () => {
+    await cp(skupper, path.join(sandbox.work, 'with-secret'), { recursive: true });
+    const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'hidden' }, stringData: { a: 'b' } };
+    await sandbox.write({ 'with-secret/manifests/hidden.yaml': secret });
+    const args = ['bundle', 'render', 'with-secret', ...here, '--to', 'of-user'];
+    expect((await sandbox.run(args)).code).toBe(0);
+    const directory = path.join(sandbox.work, 'of-user');
+    const names = await readdir(directory);
+    expect(names.filter((name) => name.includes('_secret_'))).toHaveLength(1);
+    for (const name of names) {
+      const { mode } = await stat(path.join(directory, name));
+      expect({ name, isShared: (mode & 0o077) !== 0 }).toEqual({
+        name,
+        isShared: !name.includes('_secret_'),
+      });
+    }
   });
 
   it('applies a configuration, from a file or standard input', async () => {

@@ -74,6 +74,14 @@ describe('opmate mirror with wrong flags', () => {
       'one.yaml/working-dir": not a directory',
     ],
     [['-c', 'one.yaml', 'file://one.yaml'], 'one.yaml: not a directory\nhint: specify another destination'],
+    [
+      ['-c', 'absent.yaml', registry],
+      'absent.yaml: no such file or directory\nhint: create one with opmate mirror capture',
+    ],
+    [
+      ['plan', '-c', 'absent.yaml', '--lock', 'new.lock', registry],
+      'absent.yaml: no such file or directory\nhint: create one with',
+    ],
     [['-c', 'one.yaml', '--base', 'nowhere', 'file://disk'], 'nowhere: no such file or directory'],
     [
       ['plan', '-c', 'one.yaml', '-o', 'yaml', registry],

@@ -1,7 +1,7 @@
 import { createWarning } from '../../core/diagnostic.js';
 import { logDiagnostic } from '../../core/log.js';
 import { computeDigest } from '../../core/digest.js';
-import { UsageError } from '../../core/errors.js';
+import { OpmateError, UsageError } from '../../core/errors.js';
 import { decodeFile } from '../../document/document.js';
 import { readInputFile } from '../../files/read-file.js';
 import {
@@ -29,12 +29,21 @@ export async function readConfiguration(
   if (file === undefined)
     throw new UsageError('missing', {
       subject: '--config',
-      hint: 'add --config FILE with an ImageSetConfiguration',
+      hint: 'specify a file with an ImageSetConfiguration',
     });
-  const bytes = await readInputFile(file, run.session);
+  const bytes = await readInputFile(file, run.session).catch(throwMissing(file));
   const config = readImageSetConfiguration(decodeFile(bytes, file), file);
   requireObjectNames(config, { target: run.destination.target, ...run.options.naming });
   return { config, digest: computeDigest(bytes) };
+}
+
+/** Returns a handler of a failed read, which adds ways to write the configuration if it is missing. */
+function throwMissing(file: string): (error: unknown) => never {
+  return (error) => {
+    if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') throw error;
+    const hint = 'create one with opmate mirror capture or opmate view';
+    throw new OpmateError('NOT_FOUND', error.problem, { about: file, hint, cause: error });
+  };
 }
 
 /** Reads the templates of catalog sources that the configuration names. */

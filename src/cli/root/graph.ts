@@ -2,7 +2,13 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { flag, grouped, list, text } from '../command/flags.js';
 import { catalogForms } from '../../api/open-catalog.js';
 import { readFacts } from '../../api/read-facts.js';
-import { drawGraph, drawSvg, drawingLimits, readDrawnChannels, readGraph } from '../../api/view/draw-graph.js';
+import {
+  drawGraph,
+  drawSvg,
+  drawingLimits,
+  readDrawnChannels,
+  readGraph,
+} from '../../api/view/draw-graph.js';
 import { requireKnown } from '../../core/suggest.js';
 import type { DrawnChannel } from '../../view/graph-svg.js';
 import { outputFormat } from '../command/shared-flags.js';

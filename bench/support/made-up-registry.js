@@ -33,7 +33,8 @@ export function makeUpImages(count) {
 /** Serves images, or with none of them what it is given; counts what it is asked. */
 export async function serveMadeUp({ images, blobs } = { images: new Map(), blobs: new Map() }) {
   const counts = {};
-  const stored = new Set();
+  /** Sizes of what it was sent, by repository and digest or tag. */
+  const stored = new Map();
   let uploads = 0;
   const server = createServer((request, response) => {
     const url = new URL(request.url, 'http://x');
@@ -46,16 +47,21 @@ export async function serveMadeUp({ images, blobs } = { images: new Map(), blobs
       response.end(request.method === 'HEAD' ? undefined : body);
     };
     const hash = createHash('sha256');
-    request.on('data', (chunk) => hash.update(chunk));
+    let size = 0;
+    request.on('data', (chunk) => {
+      hash.update(chunk);
+      size += chunk.length;
+    });
     request.on('end', () => {
       const image = images.get(name);
       if (kind === 'manifests' && request.method === 'PUT') {
         const digest = `sha256:${hash.digest('hex')}`;
-        stored.add(`${name} ${digest}`).add(`${name} ${last}`);
+        stored.set(`${name} ${digest}`, size).set(`${name} ${last}`, size);
         return answer(201, { 'docker-content-digest': digest });
       }
       if (kind === 'tags') {
-        if (stored.has(`${name} v1`)) return answer(200, {}, JSON.stringify({ name, tags: ['v1'] }));
+        if (blobs.size > 0 || stored.has(`${name} v1`))
+          return answer(200, {}, JSON.stringify({ name, tags: ['v1'] }));
         return answer(404, {}, JSON.stringify({ errors: [{ code: 'NAME_UNKNOWN' }] }));
       }
       if (kind === 'blobs/uploads') {
@@ -63,7 +69,7 @@ export async function serveMadeUp({ images, blobs } = { images: new Map(), blobs
         const from = url.searchParams.get('from') ?? name;
         const isThere = request.method === 'PUT' || stored.has(`${from} ${digest}`);
         if (!isThere) return answer(202, { location: `/v2/${name}/blobs/uploads/${++uploads}` });
-        stored.add(`${name} ${digest}`);
+        stored.set(`${name} ${digest}`, request.method === 'PUT' ? size : stored.get(`${from} ${digest}`));
         return answer(201, { 'docker-content-digest': digest });
       }
       if (image && kind === 'manifests' && ['v1', image.digest].includes(last)) {
@@ -73,7 +79,8 @@ export async function serveMadeUp({ images, blobs } = { images: new Map(), blobs
           return answer(200, { ...headers, 'content-length': image.manifest.length }, image.manifest);
       }
       if (kind === 'blobs' && blobs.has(last)) return answer(200, {}, blobs.get(last));
-      if (request.method === 'HEAD' && stored.has(`${name} ${last}`)) return answer(200);
+      const length = stored.get(`${name} ${last}`);
+      if (request.method === 'HEAD' && length !== undefined) return answer(200, { 'content-length': length });
       return answer(404);
     });
   });

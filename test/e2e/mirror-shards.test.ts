@@ -12,6 +12,7 @@ import type { LockStatus } from '../../src/mirror/lock/lock-status.js';
 import { useSandbox } from '../support/command-line.js';
 import { type DockerRegistry, hasDockerRegistry, startDockerRegistry } from '../support/docker-registry.js';
 import { type FaultRegistry, startFaultRegistry } from '../support/fault-registry.js';
+import { serveImage, smallImage } from '../support/images.js';
 import { type OperatorSet, serveOperatorSet } from '../support/operator-set.js';
 import { type RegistryProxy, startRegistryProxy } from '../support/registry-proxy.js';
 
@@ -192,6 +193,34 @@ describe.runIf(hasDockerRegistry)('pods of the example Job', () => {
     expect((await startPod(1, ['--shard-wait', '0s']).result).code).toBe(0);
     expect(repeated(stored())).toEqual([]);
     await requireMirrored();
+  });
+
+  it('request an awaited blob once, however many repositories it is mounted in', async () => {
+    const images = Array.from({ length: 8 }, (_, i) =>
+      smallImage({ labels: { i: String(i) }, text: 'a layer of all images' }),
+    );
+    for (const [i, image] of images.entries()) serveImage(source, `shared/${i}`, 'v1', image);
+    const names = images.map((_, i) => `  - name: ${source.host}/shared/${i}:v1\n`).join('');
+    await sandbox.write({
+      'shared.yaml': `kind: ImageSetConfiguration\napiVersion: mirror.openshift.io/v2alpha1\nmirror:\n  additionalImages:\n${names}`,
+    });
+    const places = ['-c', 'shared.yaml', '--workspace=file://shared', '--use-http'];
+    expect(await sandbox.run(['mirror', 'plan', to, ...places])).toMatchObject({ code: 0 });
+    const layer = images[0]?.manifest.layers[0]?.digest ?? '';
+    for (const index of [0, 1]) {
+      const before = target.requests.length;
+      const shard = ['--locked', `--shard=${index}/2`, '--shard-wait=0s'];
+      expect(await sandbox.run(['mirror', to, ...places, ...shard])).toMatchObject({ code: 0 });
+      const requests = target.requests.slice(before);
+      const own = (method: string, code: number): string[] =>
+        requests
+          .filter((request) => request.method === method && request.status === code)
+          .map(({ path: url }) => url)
+          .filter((url) => url.includes(encodeURIComponent(layer)) || url.includes(layer));
+      expect(own('HEAD', 200)).toHaveLength(index);
+      expect(own('PUT', 201)).toHaveLength(1 - index);
+      expect(own('POST', 201)).toHaveLength(3 + index);
+    }
   });
 
   it('refuse the lock of another plan before any request', async () => {

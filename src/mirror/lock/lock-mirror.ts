@@ -64,22 +64,23 @@ export function createLockMirror(whole: ImageSetLock, options: LockMirrorOptions
   const unsurveyed: StepFaults = { missing: [], failed: [] };
   const findMissingParts = createPartSearch(lock, target);
 
-  const countIncomplete = async (pinned: readonly PinnedTransfer[]): Promise<number> => {
-    const survey = await surveyTransfers(pinned, transfer);
-    return survey.surveyed.filter((image) => !isComplete(image)).length;
+  const findIncomplete = async (pinned: readonly PinnedTransfer[]): Promise<PinnedTransfer[]> => {
+    const { surveyed: current } = await surveyTransfers(pinned, transfer);
+    const complete = new Set(current.filter(isComplete).map(({ targetName }) => targetName));
+    return pinned.filter(({ targetName }) => !complete.has(targetName));
   };
 
   /** Waits until all are complete, or no further one was for `limitMs`. Returns the number of incomplete ones. */
   const waitFor = async (pinned: readonly PinnedTransfer[], limitMs: number): Promise<number> => {
-    let left = await countIncomplete(pinned);
+    let left = await findIncomplete(pinned);
     let lastProgress = performance.now();
-    while (left > 0 && performance.now() - lastProgress < limitMs) {
+    while (left.length > 0 && performance.now() - lastProgress < limitMs) {
       await sleep(Math.min(pollMs, limitMs), transfer.session.signal);
-      const now = await countIncomplete(pinned);
-      if (now < left) lastProgress = performance.now();
-      left = now;
+      const before = left.length;
+      left = await findIncomplete(left);
+      if (left.length < before) lastProgress = performance.now();
     }
-    return left;
+    return left.length;
   };
 
   /**
@@ -92,7 +93,7 @@ export function createLockMirror(whole: ImageSetLock, options: LockMirrorOptions
     shared: SharedBlobs,
   ): Promise<LockReport> => {
     const first = await copyShard(missing, shared, { shard: index, plan, transfer, waitMs });
-    if (first.failed.length > 0) return { ...first, waiting: await countIncomplete(others) };
+    if (first.failed.length > 0) return { ...first, waiting: (await findIncomplete(others)).length };
     const isLastShard = index === shardCount - 1;
     const waiting = await waitFor(others, isLastShard && catalogs.length > 0 ? waitMs : 0);
     if (waiting > 0) return { ...first, waiting };

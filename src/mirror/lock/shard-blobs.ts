@@ -32,6 +32,12 @@ interface LackingBlob {
   shared: SharedBlob;
 }
 
+/** A repository of the target that a blob is expected in. */
+interface BlobPlace {
+  blob: Descriptor;
+  target: Reference;
+}
+
 const firstPollMs = 100;
 const maxPollMs = 2_000;
 
@@ -112,32 +118,27 @@ export async function copyShard(
       session,
     );
 
-  /** Notes a repository to mount a blob from, if it has the blob; by default the one that it is uploaded to. */
-  const noteIfPresent = async (
-    { blob, transfer: { target: own }, shared: { home } }: LackingBlob,
-    target: Reference = { ...own, repository: home } as RegistryReference,
-  ): Promise<boolean> => {
+  /** Notes a repository to mount a blob from, if it has the blob. */
+  const noteIfPresent = async ({ blob, target }: BlobPlace): Promise<boolean> => {
     const repository = await places.openTarget(target);
     if (!(await repository.hasBlob(blob, session))) return false;
     shared.note(toBlobPlace(target), blob.digest);
     return true;
   };
 
-  const checkPresence = async (lacking: LackingBlob): Promise<boolean> => {
-    if (lacking.shared.providers.get(lacking.repository) !== shard)
-      return noteIfPresent(lacking, lacking.transfer.target);
-    if (!(await noteIfPresent(lacking))) return false;
-    await provide([lacking]);
-    return true;
-  };
+  const isProvider = ({ shared: { providers }, repository }: LackingBlob): boolean =>
+    providers.get(repository) === shard;
 
   /** Waits for the blobs of other shards, and mounts those that this shard provides to a repository. */
   const waitFor = async (blobs: readonly LackingBlob[]): Promise<void> => {
-    let left = blobs;
+    // A blob that this shard mounts in many repositories arrives in one.
+    let left = groupByArrival(blobs, isProvider);
     let lastProgress = performance.now();
     let pollMs = firstPollMs;
     for (;;) {
-      const isPresent = await mapConcurrent(left, maxPerRegistry, checkPresence, session);
+      const isPresent = await mapConcurrent(left, maxPerRegistry, noteIfPresent, session);
+      const arrived = left.filter((_, i) => isPresent[i] === true);
+      await provide(arrived.flatMap(({ users }) => users.filter(isProvider)));
       const before = left.length;
       left = left.filter((_, i) => isPresent[i] !== true);
       if (left.length === 0) return;
@@ -153,14 +154,17 @@ export async function copyShard(
     }
     logger?.log('info', `${left.length} blobs of other shards missing after the wait: copying them here`);
     // Blobs that the registry has in another repository are mounted, not uploaded.
-    for (const blob of left) await noteIfPresent(blob);
+    const homes = groupByArrival(
+      left.flatMap(({ users }) => users),
+      () => true,
+    );
+    await mapConcurrent(homes, maxPerRegistry, noteIfPresent, session);
   };
 
   try {
     noteKnown(surveyed, shared);
     const lacking = findLackingBlobs(surveyed, plan);
-    const isOwn = ({ shared: { owner, providers }, repository }: LackingBlob): boolean =>
-      owner === shard && providers.get(repository) === shard;
+    const isOwn = (blob: LackingBlob): boolean => blob.shared.owner === shard && isProvider(blob);
     const isAtHome = ({ shared: { home }, repository }: LackingBlob): boolean => repository === home;
     const own = lacking.filter(isOwn);
     await provide(own.filter(isAtHome));
@@ -195,6 +199,24 @@ function findLackingBlobs(
     }
   }
   return [...lacking.values()];
+}
+
+/**
+ * Groups blobs by the place where they arrive: the repository that the blob is uploaded to if this shard mounts it from
+ * there, else their own.
+ */
+function groupByArrival(
+  blobs: readonly LackingBlob[],
+  isMounted: (blob: LackingBlob) => boolean,
+): (BlobPlace & { users: LackingBlob[] })[] {
+  const groups = new Map<string, BlobPlace & { users: LackingBlob[] }>();
+  for (const lacking of blobs) {
+    const { blob, transfer, shared } = lacking;
+    const repository = isMounted(lacking) ? shared.home : lacking.repository;
+    const target = { ...transfer.target, repository } as RegistryReference;
+    getOrAdd(groups, toKey({ blob, repository }), () => ({ blob, target, users: [] })).users.push(lacking);
+  }
+  return [...groups.values()];
 }
 
 function toKey({ blob, repository }: { blob: Descriptor; repository: string }): string {

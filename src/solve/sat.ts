@@ -7,7 +7,12 @@ type Literal = number;
 export interface SatLimits {
   /** Maximum number of propagated literals. */
   maxSteps: number;
+  /** Maximum time since the solver was made, in milliseconds. */
+  maxMs?: number;
 }
+
+/** Steps between two looks at the clock. */
+const stepsPerLook = 4096;
 
 /** Result of `solve`: a model, or assumptions that cannot hold together. */
 type SatResult = { satisfiable: true } | { satisfiable: false; core: Literal[] };
@@ -29,6 +34,7 @@ interface AtMostOne {
  */
 export class SatSolver {
   readonly #limits: SatLimits;
+  readonly #start = performance.now();
   #steps = 0;
   #isRefuted = false;
   /** Value by variable: 1 true, -1 false, 0 open. */
@@ -169,12 +175,19 @@ export class SatSolver {
     }
   }
 
+  /** Throws LimitError beyond a limit. */
+  #countStep(): void {
+    const { maxSteps, maxMs = Infinity } = this.#limits;
+    if (++this.#steps > maxSteps) throw new LimitError(`more than ${maxSteps} steps`);
+    if (this.#steps % stepsPerLook === 0 && performance.now() - this.#start > maxMs)
+      throw new LimitError(`longer than ${maxMs / 1000} s`);
+  }
+
   /** Returns the false literals of a violated clause or rule. */
   #propagate(): readonly Literal[] | undefined {
     while (this.#next < this.#trail.length) {
       const literal = this.#trail[this.#next++] as Literal;
-      if (++this.#steps > this.#limits.maxSteps)
-        throw new LimitError(`more than ${this.#limits.maxSteps} steps`);
+      this.#countStep();
       const conflict = this.#propagateClauses(-literal) ?? this.#propagateGroups(literal);
       if (conflict !== undefined) return conflict;
     }

@@ -46,8 +46,8 @@ interface PredictOptions {
   findsAlternatives?: boolean;
 }
 
-/** Limits of one solver; the largest recorded case takes a hundredth of the steps. */
-export const predictionLimits: SatLimits = { maxSteps: 20_000_000 };
+/** Limits of one solver; the largest recorded case takes a hundredth of the steps, and less than a second. */
+export const predictionLimits: SatLimits = { maxSteps: 20_000_000, maxMs: 60_000 };
 const maxOrders = 16;
 /** Maximum number of Subscriptions and versions of which each comes first once; of more only two orders are tried. */
 const maxShuffled = 64;

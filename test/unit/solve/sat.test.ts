@@ -75,9 +75,12 @@ describe('SatSolver', () => {
     );
   });
 
-  it('stops at the limit of steps', () => {
+  it.each([
+    [{ maxSteps: 2000 }, 'more than 2000 steps'],
+    [{ maxSteps: 1_000_000, maxMs: 0 }, 'longer than 0 s'],
+  ])('stops at the limits %o', (limits, problem) => {
     // Nine pigeons in eight holes.
-    const solver = new SatSolver({ maxSteps: 2000 });
+    const solver = new SatSolver(limits);
     const places = Array.from({ length: 9 }, () => Array.from({ length: 8 }, () => solver.addVariable()));
     const always = solver.addVariable();
     solver.addClause([always]);
@@ -87,6 +90,6 @@ describe('SatSolver', () => {
         always,
         places.map((holes) => holes[hole] as number),
       );
-    expect(() => solver.solve([])).toThrow('more than 2000 steps');
+    expect(() => solver.solve([])).toThrow(problem);
   });
 });

@@ -1,17 +1,10 @@
-import { execFileSync } from 'node:child_process';
-import { type Browser, type Page, chromium } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { hasBrowser, launchBrowser, overflow } from '../support/browser.js';
 import { useSandbox } from '../support/command-line.js';
 import { graphText } from '../support/releases.js';
 import { catalogOf } from './catalogs.js';
 
-const browserFile = ['chromium', 'chromium-browser', 'google-chrome'].flatMap((name) => {
-  try {
-    return [execFileSync('which', [name], { encoding: 'utf8' }).trim()];
-  } catch {
-    return [];
-  }
-})[0];
 const sandbox = useSandbox();
 const olm = 'operators.coreos.com/v1alpha1';
 const hostile = '<img src=x onerror="window.ran=1">';
@@ -87,12 +80,12 @@ describe('opmate view --snapshot', () => {
   });
 });
 
-describe.skipIf(browserFile === undefined)('the cluster in a browser', () => {
+describe.skipIf(!hasBrowser)('the cluster in a browser', () => {
   let browser: Browser;
   let page: Page;
 
   beforeAll(async () => {
-    browser = await chromium.launch({ executablePath: browserFile as string, args: ['--no-sandbox'] });
+    browser = await launchBrowser();
     page = await browser.newPage({ viewport: { width: 390, height: 800 }, colorScheme: 'dark' });
     await page.goto(url);
     await page.locator('.operators li').first().waitFor();
@@ -100,7 +93,6 @@ describe.skipIf(browserFile === undefined)('the cluster in a browser', () => {
   afterAll(() => browser.close());
 
   it('fits a phone, dark, with names as text', async () => {
-    const overflow = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
     expect(await page.evaluate(overflow)).toBe(0);
     expect(await page.evaluate('getComputedStyle(document.body).backgroundColor')).toBe('rgb(20, 22, 26)');
     expect(await page.evaluate('window.ran')).toBeUndefined();

@@ -1,7 +1,7 @@
-import { execFileSync } from 'node:child_process';
 import path from 'node:path';
-import { type Browser, type Page, chromium } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { hasBrowser, launchBrowser, overflow } from '../support/browser.js';
 import { appendAudit } from '../../src/mirror/history/audit-trail.js';
 import { type Registry, startRegistry } from '../../src/serve/registry/registry.js';
 import type { MirrorOverview } from '../../src/view/responses.js';
@@ -9,13 +9,6 @@ import { useSandbox } from '../support/command-line.js';
 import { type FaultRegistry, startFaultRegistry } from '../support/fault-registry.js';
 import { serveOperatorSet } from '../support/operator-set.js';
 
-const browserFile = ['chromium', 'chromium-browser', 'google-chrome'].flatMap((name) => {
-  try {
-    return [execFileSync('which', [name], { encoding: 'utf8' }).trim()];
-  } catch {
-    return [];
-  }
-})[0];
 const sandbox = useSandbox();
 const at = (...names: string[]): string => path.join(sandbox.work, ...names);
 const hostile = '<img src=x onerror="window.ran=1">';
@@ -103,12 +96,12 @@ describe('opmate view --mirror', () => {
   });
 });
 
-describe.skipIf(browserFile === undefined)('the mirror in a browser', () => {
+describe.skipIf(!hasBrowser)('the mirror in a browser', () => {
   let browser: Browser;
   let page: Page;
 
   beforeAll(async () => {
-    browser = await chromium.launch({ executablePath: browserFile as string, args: ['--no-sandbox'] });
+    browser = await launchBrowser();
     page = await browser.newPage({ viewport: { width: 390, height: 800 }, colorScheme: 'dark' });
     await page.goto(url);
     await page.locator('.generations > li').first().waitFor();
@@ -120,7 +113,6 @@ describe.skipIf(browserFile === undefined)('the mirror in a browser', () => {
     await page.keyboard.press('Enter');
     expect(await page.locator('.runs').innerText()).toContain(`${hostile}: not found`);
     expect(await page.evaluate('window.ran')).toBeUndefined();
-    const overflow = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
     expect(await page.evaluate(overflow)).toBe(0);
     expect(await page.evaluate('getComputedStyle(document.body).backgroundColor')).toBe('rgb(20, 22, 26)');
   });

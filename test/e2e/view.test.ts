@@ -1,22 +1,20 @@
-import { execFileSync } from 'node:child_process';
 import { chmod, readFile, readdir, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { runInNewContext } from 'node:vm';
-import { type Browser, type Page, chromium } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { hasBrowser, launchBrowser, overflow } from '../support/browser.js';
 import { serveOperatorSet } from '../support/operator-set.js';
 import { startFaultRegistry } from '../support/fault-registry.js';
 import { type RunningCommand, isExecutable, projectRoot, useSandbox } from '../support/command-line.js';
 import type { ExportedPage } from '../../src/view/responses.js';
 import { handleExportedRequest } from '../../src/view/exported-requests.js';
 
-/** The browser of the system; where there is none, these tests are skipped. */
-const browserFile = findBrowser();
-const withBrowser = describe.skipIf(browserFile === undefined);
-if (browserFile === undefined) console.warn('view: no Chromium here, so its page is not tested');
+const withBrowser = describe.skipIf(!hasBrowser);
+if (!hasBrowser) console.warn('view: no Chromium here, so its page is not tested');
 
 const sandbox = useSandbox();
 
@@ -549,7 +547,7 @@ withBrowser('the page', () => {
   }
 
   beforeAll(async () => {
-    browser = await chromium.launch({ executablePath: browserFile as string, args: ['--no-sandbox'] });
+    browser = await launchBrowser();
   });
 
   afterEach(async () => {
@@ -1353,7 +1351,6 @@ withBrowser('the page', () => {
     const { url } = await view('catalog');
     const page = await open(url, '#/package/widget', 400);
     await page.locator('.panel').waitFor();
-    const overflow = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
     expect(await page.evaluate(overflow)).toBe(0);
     const scheme = 'getComputedStyle(document.documentElement).colorScheme';
     expect(await page.evaluate(scheme)).toBe('light dark');
@@ -1495,14 +1492,3 @@ withBrowser('the page', () => {
     expect({ outside, faults }).toEqual({ outside: [], faults: [] });
   });
 });
-
-function findBrowser(): string | undefined {
-  for (const name of ['chromium', 'chromium-browser', 'google-chrome']) {
-    try {
-      return execFileSync('which', [name], { encoding: 'utf8' }).trim();
-    } catch {
-      // The next one, then.
-    }
-  }
-  return undefined;
-}

@@ -42,7 +42,7 @@ export async function openRegularFile(
   }
 }
 
-/** System errors of opening something that is no file: nothing, a loop of links, a socket. */
+/** Codes of system errors for paths without a regular file: missing, a loop of links, a socket. */
 const notFileCodes: readonly (string | undefined)[] = ['ENOENT', 'ELOOP', 'ENXIO'];
 
 /**

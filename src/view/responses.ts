@@ -467,7 +467,7 @@ export interface ClusterOperator {
   namespace: string;
   package: string;
   channel: string;
-  /** Installed ClusterServiceVersion; empty if there is none. */
+  /** Installed ClusterServiceVersion; empty before the installation. */
   installed: string;
   version: string;
   state: 'current' | 'upgrades' | 'held-back' | 'blocked';

@@ -37,7 +37,7 @@ export interface OperatorExplanation {
   channel: string;
   /** `NAMESPACE/NAME`. */
   catalog: string;
-  /** Installed version; empty if there is none. */
+  /** Installed version; empty before the installation. */
   installed: string;
   version: string;
   /**

@@ -16,7 +16,7 @@ import { type JsonObject, type JsonValue, isJsonObject } from './json.js';
 import { findPlaces, nearestPlace } from './places.js';
 import { findDuplicateKey } from './raw-json.js';
 import { YamlError, parseYaml, parseYamlWithPlaces } from './yaml.js';
-import type { PlacedYaml } from './yaml-full.js';
+import type { PlacedYaml } from './yaml/full.js';
 import { Field, type FieldReport, quoteShort } from './field.js';
 
 /** Maximum number of diagnostics kept per document; further ones are counted only. */

@@ -1,7 +1,7 @@
 import type { DocumentPath, TextPosition } from '../core/diagnostic.js';
 import { OpmateError } from '../core/errors.js';
 import { parseYamlWithPlaces } from './yaml.js';
-import type { PlacedYaml } from './yaml-full.js';
+import type { PlacedYaml } from './yaml/full.js';
 
 /** Returns the first document of a YAML or JSON text with its places; undefined if it does not parse. */
 export function findPlaces(text: string): PlacedYaml | undefined {

@@ -1,9 +1,9 @@
 import type { JsonValue } from './json.js';
-import { YamlError } from './yaml-error.js';
-import { parseFastYaml } from './yaml-fast.js';
-import { type PlacedYaml, parseFullYaml, parseFullYamlWithPlaces } from './yaml-full.js';
+import { YamlError } from './yaml/error.js';
+import { parseFastYaml } from './yaml/fast.js';
+import { type PlacedYaml, parseFullYaml, parseFullYamlWithPlaces } from './yaml/full.js';
 
-export { encodeYaml } from './yaml-encode.js';
+export { encodeYaml } from './yaml/encode.js';
 export { YamlError };
 
 /** Limits of one document. */

@@ -10,7 +10,7 @@ import { LimitError, OpmateError } from '../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { findPlaces, nearestPlace } from '../document/places.js';
 import { parseYaml } from '../document/yaml.js';
-import type { PlacedYaml } from '../document/yaml-full.js';
+import type { PlacedYaml } from '../document/yaml/full.js';
 import { type Field, describeKind } from '../document/field.js';
 import { endOfValue, skipSpace } from '../document/raw-json.js';
 import { getObject, getValue } from '../document/json-fields.js';

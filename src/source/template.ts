@@ -20,7 +20,7 @@ import { groupBy } from '../core/groups.js';
 import { silentLogger } from '../core/log.js';
 import { findReference, parseRegistryImage } from '../core/reference.js';
 import { type Version, parseVersion } from '../core/semver.js';
-import type { YamlPath } from '../document/yaml-full.js';
+import type { YamlPath } from '../document/yaml/full.js';
 import { getValue } from '../document/json-fields.js';
 import {
   type BundleBlob,

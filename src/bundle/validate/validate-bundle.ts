@@ -3,7 +3,7 @@ import { throwIfCancelled } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
 import { diagnoseDuplicates } from '../../document/document.js';
 import { findPlaces, nearestPlace } from '../../document/places.js';
-import type { PlacedYaml } from '../../document/yaml-full.js';
+import type { PlacedYaml } from '../../document/yaml/full.js';
 import type { BundleFiles } from '../read.js';
 import { checkBundleObjects } from './bundle-objects.js';
 import { checkCommunity } from './community.js';

@@ -7,7 +7,7 @@ import { decodeUtf8, getGoKind, quoteGo } from '../../document/go-json.js';
 import { findFieldKeys } from '../../document/go-json-fold.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { parseYamlWithPlaces } from '../../document/yaml.js';
-import type { YamlPath } from '../../document/yaml-full.js';
+import type { YamlPath } from '../../document/yaml/full.js';
 import { getList } from '../../document/json-fields.js';
 import { findBlobLines } from '../blob-places.js';
 import { decodeMeta } from '../blob.js';

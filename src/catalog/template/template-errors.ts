@@ -2,7 +2,7 @@ import { addContext, combineErrors } from '../../core/diagnostics-error.js';
 import { type ErrorCode, OpmateError } from '../../core/errors.js';
 import { getGoKind } from '../../document/go-json.js';
 import type { JsonValue } from '../../document/json.js';
-import type { YamlPath } from '../../document/yaml-full.js';
+import type { YamlPath } from '../../document/yaml/full.js';
 
 /** Start of messages about the content of a template. */
 export const rendering = 'rendering template: ';

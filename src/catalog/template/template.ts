@@ -1,5 +1,5 @@
 import type { Diagnostic } from '../../core/diagnostic.js';
-import type { YamlPath } from '../../document/yaml-full.js';
+import type { YamlPath } from '../../document/yaml/full.js';
 import type { Archetype, ChannelKind } from '../../graph/template-semver.js';
 import type { DecodedBlob } from '../blob.js';
 

@@ -16,7 +16,7 @@ import {
 import { OpmateError } from '../../core/errors.js';
 import { encodeGoJson, sortKeysDeep } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
-import { formatFloat } from '../../document/yaml-scalar.js';
+import { formatFloat } from '../../document/yaml/scalar.js';
 import type { MetasQuery } from '../catalogs/content-index.js';
 import type { CatalogShape, FieldShape, ScalarName, SchemaShape } from './catalog-shape.js';
 import { toFieldName, toRootField, toTypeName } from './names.js';

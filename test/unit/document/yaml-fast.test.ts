@@ -4,8 +4,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { JsonValue } from '../../../src/document/json.js';
 import { encodeYaml } from '../../../src/document/yaml.js';
-import { parseFastYaml } from '../../../src/document/yaml-fast.js';
-import { parseFullYaml } from '../../../src/document/yaml-full.js';
+import { parseFastYaml } from '../../../src/document/yaml/fast.js';
+import { parseFullYaml } from '../../../src/document/yaml/full.js';
 import { oddText, plainText } from './yaml-arbitraries.js';
 
 const LIMITS = { maxAliases: 1000, maxDepth: 1000 };

@@ -1,5 +1,5 @@
-import { type JsonObject, type JsonValue, setJsonKey } from './json.js';
-import { SINGLE_ESCAPES, countBreaks, isWellFormed, mayResolve, resolveScalar } from './yaml-scalar.js';
+import { type JsonObject, type JsonValue, setJsonKey } from '../json.js';
+import { SINGLE_ESCAPES, countBreaks, isWellFormed, mayResolve, resolveScalar } from './scalar.js';
 
 /** Characters that the plain style does not use, line breaks other than `\n` included. */
 const UNUSUAL = /[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]/;

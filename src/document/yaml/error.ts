@@ -1,4 +1,4 @@
-import { OpmateError } from '../core/errors.js';
+import { OpmateError } from '../../core/errors.js';
 
 /**
  * Text is not valid YAML for Go's tools. The message starts with `yaml: ` and is Go's, line numbers included, which

@@ -1,5 +1,5 @@
-import { YamlError } from './yaml-error.js';
-import { SINGLE_ESCAPES } from './yaml-scalar.js';
+import { YamlError } from './error.js';
+import { SINGLE_ESCAPES } from './scalar.js';
 
 /** Kinds of tokens. */
 export const TOKEN = {

@@ -1,8 +1,8 @@
-import type { DocumentPath, TextPosition } from '../core/diagnostic.js';
-import { type JsonObject, type JsonValue, setJsonKey } from './json.js';
-import { YamlError } from './yaml-error.js';
-import { type ResolvedScalar, countBreaks, formatFloatKey, resolveScalar } from './yaml-scalar.js';
-import { TOKEN, type Token, YamlScanner } from './yaml-scanner.js';
+import type { DocumentPath, TextPosition } from '../../core/diagnostic.js';
+import { type JsonObject, type JsonValue, setJsonKey } from '../json.js';
+import { YamlError } from './error.js';
+import { type ResolvedScalar, countBreaks, formatFloatKey, resolveScalar } from './scalar.js';
+import { TOKEN, type Token, YamlScanner } from './scanner.js';
 
 /** Node at a zero-based line and column. */
 interface NodeStart {

@@ -1,5 +1,5 @@
 /** Scalars of YAML 1.1 as go-yaml 2 resolves them. */
-import { formatGoFloat } from './go-float.js';
+import { formatGoFloat } from '../go-float.js';
 
 /** Type of an unquoted text with its value; timestamps keep their text. */
 export type ResolvedScalar =

@@ -1,7 +1,7 @@
-import { LimitError } from '../core/errors.js';
-import { type EncodableJson, RawJson } from './json.js';
-import { compareYamlKeys } from './yaml-order.js';
-import { SINGLE_ESCAPES, formatFloat, isWellFormed, mayResolve, resolveScalar } from './yaml-scalar.js';
+import { LimitError } from '../../core/errors.js';
+import { type EncodableJson, RawJson } from '../json.js';
+import { compareYamlKeys } from './order.js';
+import { SINGLE_ESCAPES, formatFloat, isWellFormed, mayResolve, resolveScalar } from './scalar.js';
 
 /** Column after which text folds at its next single space. */
 const BEST_WIDTH = 80;

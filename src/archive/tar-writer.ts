@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { type CancelOptions, withOpen } from '../core/concurrency.js';
-import { OpmateError, fileError, systemCode, throwIfCancelled } from '../core/errors.js';
+import { OpmateError, systemCode, throwIfCancelled, writeError } from '../core/errors.js';
 import { compareBytes } from '../core/order.js';
 import { type FilePart, FilePartReader } from '../files/file-parts.js';
 
@@ -178,7 +178,7 @@ export async function writeLayer(
       return { file, ...facts };
     });
   } catch (error) {
-    throw systemCode(error) === undefined ? error : fileError(file, error, { file });
+    throw systemCode(error) === undefined ? error : writeError(file, error, { file });
   }
 }
 

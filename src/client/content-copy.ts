@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { type FileHandle, open, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { isDigest } from '../core/digest.js';
-import { LimitError, fileError, throwIfCancelled } from '../core/errors.js';
+import { LimitError, throwIfCancelled, writeError } from '../core/errors.js';
 import { parseGoJson } from '../document/go-json.js';
 import { isJsonObject } from '../document/json.js';
 import { getFileIdentity } from '../files/file-status.js';
@@ -105,7 +105,7 @@ export function createContentCopy(directory: string, url: string, maxBytes: numb
       response.body.destroy();
       await handle?.close();
       await rm(temporary, { force: true }).catch(() => undefined);
-      throw fileError(directory, error);
+      throw writeError(directory, error);
     }
   }
 

@@ -32,7 +32,7 @@ export interface ErrorDetails {
   about?: string | undefined;
   /** Start of the message: a file, a reference, a package. */
   subject?: string | undefined;
-  /** Suggested action, one sentence without a full stop. */
+  /** Suggested action, one sentence without a full stop; by default that of `findWriteHint` for the cause. */
   hint?: string | undefined;
   /** File as the user named it. */
   file?: string | undefined;
@@ -73,7 +73,7 @@ export class OpmateError extends Error {
     this.code = code;
     this.subject = subject;
     this.problem = problem;
-    this.hint = details.hint;
+    this.hint = details.hint ?? findWriteHint(cause);
     this.file = file;
     this.line = details.line;
     this.column = details.column;
@@ -186,6 +186,47 @@ export function systemReason(error: unknown): string {
   return systemReasons[systemCode(error) ?? ''] ?? getMessage(error);
 }
 
+/** Operations that write, of which alone a refused permission is one to write. */
+const writing: ReadonlySet<unknown> = new Set([
+  ...[
+    'mkdir',
+    'mkdtemp',
+    'rename',
+    'link',
+    'symlink',
+    'unlink',
+    'rmdir',
+    'chmod',
+    'copyfile',
+    'ftruncate',
+    'write',
+  ],
+]);
+
+/**
+ * Returns the hint for a system error of an operation that writes; undefined for other errors. That an opened file was
+ * to be written does not show in the error: `isWriting` says so.
+ */
+function findWriteHint(error: unknown, { isWriting = false } = {}): string | undefined {
+  if (!(error instanceof Error) || error instanceof OpmateError) return undefined;
+  const { syscall }: SystemErrorFields = error;
+  switch (systemCode(error)) {
+    case 'EROFS':
+    case 'SQLITE_READONLY':
+      return 'specify a writable directory';
+    case 'EACCES':
+    case 'EPERM':
+      return isWriting || writing.has(syscall) ? 'specify a writable directory' : undefined;
+    case 'ENOSPC':
+    case 'EDQUOT':
+    case 'SQLITE_FULL':
+      // Watches have a limit of their own under this code.
+      return syscall === 'watch' ? undefined : 'free space, or specify a directory on another disk';
+    default:
+      return undefined;
+  }
+}
+
 /** Operations that messages omit, as every file is opened. */
 const finding: ReadonlySet<string> = new Set([
   'open',
@@ -259,6 +300,11 @@ export function fileError(what: string, error: unknown, details: ErrorDetails = 
     ...details,
     cause: error,
   });
+}
+
+/** Returns the error of `fileError` for a file that is written, with a hint where it cannot be. */
+export function writeError(what: string, error: unknown, details: ErrorDetails = {}): OpmateError {
+  return fileError(what, error, { hint: findWriteHint(error, { isWriting: true }), ...details });
 }
 
 /** Returns a handler of a rejected file operation, which throws the error of `fileError`. */

@@ -4,7 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { type CancelOptions, sleep } from '../core/concurrency.js';
-import { OpmateError, fileError, throwFileError, systemCode, throwIfCancelled } from '../core/errors.js';
+import { OpmateError, fileError, throwFileError, systemCode, throwIfCancelled, writeError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { isJsonObject } from '../document/json.js';
 import { getProcessId, isRunning, ownProcess } from './process-identity.js';
@@ -116,7 +116,7 @@ async function publish(directory: string, file: string, holder: Holder): Promise
     await rename(staging, file);
   } catch (error) {
     await rm(staging, { force: true }).catch(() => undefined);
-    throw fileError(directory, error);
+    throw writeError(directory, error);
   }
   await sweepLeftovers(directory);
 }

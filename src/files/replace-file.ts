@@ -1,7 +1,7 @@
 import { chmod, copyFile, link, lstat, open, realpath, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { CancelOptions } from '../core/concurrency.js';
-import { OpmateError, fileError, throwFileError, systemCode, throwIfCancelled } from '../core/errors.js';
+import { OpmateError, fileError, throwFileError, systemCode, throwIfCancelled, writeError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { lstatIfPresent, statIfPresent } from './file-status.js';
 import { makeDirectory, missingDirectories, removeEmptyDirectories } from './make-directory.js';
@@ -68,7 +68,7 @@ export async function replaceFileBy(file: string, write: (staging: string) => Pr
     await rename(staging, target);
   } catch (error) {
     await rm(staging, { force: true }).catch(() => undefined);
-    throw fileError(file, error, { file });
+    throw writeError(file, error, { file });
   }
 }
 
@@ -116,7 +116,7 @@ export async function replaceFiles(
       if (!isMoved) continue;
       await (had ? rename(before, target) : rm(target, { force: true })).catch(() => undefined);
     }
-    throw subject === undefined ? error : fileError(subject, error, { file: subject });
+    throw subject === undefined ? error : writeError(subject, error, { file: subject });
   } finally {
     for (const { staging, before } of staged) {
       await rm(staging, { force: true }).catch(() => undefined);

@@ -1,7 +1,7 @@
 import { access, constants } from 'node:fs/promises';
 import path from 'node:path';
 import { inContext } from '../core/diagnostics-error.js';
-import { OpmateError, fileError, throwFileError } from '../core/errors.js';
+import { OpmateError, throwFileError, writeError } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { changeDirectory } from '../files/change-directory.js';
 import { lstatIfPresent, statIfPresent } from '../files/file-status.js';
@@ -60,7 +60,7 @@ export async function requireWritableDirectory(directory: string): Promise<void>
     while ((await statIfPresent(existing)) === undefined) existing = path.dirname(existing);
     await access(`${existing}/.`, constants.W_OK | constants.X_OK);
   } catch (error) {
-    throw fileError(nameDirectory(directory), error, {
+    throw writeError(nameDirectory(directory), error, {
       hint: 'specify another with --workspace file://DIRECTORY, or with --lock FILE',
     });
   }

@@ -1,7 +1,7 @@
 import { mkdir, open, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { type CancelOptions, withOpen } from '../../core/concurrency.js';
-import { OpmateError, fileError, throwFileError, throwIfCancelled } from '../../core/errors.js';
+import { OpmateError, throwFileError, throwIfCancelled, writeError } from '../../core/errors.js';
 import { changeDirectory } from '../../files/change-directory.js';
 import { isWithin } from '../../files/directory-root.js';
 import { lstatIfPresent } from '../../files/file-status.js';
@@ -169,7 +169,7 @@ async function stage({ plan, staged }: StagedFile, options: ApplyOptions): Promi
     if (plan.kind === 'create') await writeNewFile(staged, plan.text);
     else if (plan.kind === 'change') await writeSpliced(plan.file.path, plan.splices, staged, options);
   } catch (error) {
-    throw fileError(`write ${getName(plan)}`, error, { file: getName(plan) });
+    throw writeError(`write ${getName(plan)}`, error, { file: getName(plan) });
   }
 }
 

@@ -8,7 +8,7 @@ import path from 'node:path';
 import { type CatalogFilter, emptyFilter } from '../../catalog/selection/catalog-filter.js';
 import { filterCatalog } from '../../api/filter-catalog.js';
 import type { CatalogSelection } from '../../catalog/selection/selection.js';
-import { throwFileError } from '../../core/errors.js';
+import { writeError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { withoutCredentials } from '../../core/reference.js';
 import { resolveMigrationLevel } from '../../model/migrations.js';
@@ -110,7 +110,9 @@ export const command = defineCommand({
 /** Throws OpmateError if a file cannot be written. */
 async function requirePlace(file: string): Promise<void> {
   const target = await resolveReplacedFile(file);
-  await access(path.dirname(target), constants.W_OK).catch(throwFileError(file, { file }));
+  await access(path.dirname(target), constants.W_OK).catch((error: unknown) => {
+    throw writeError(file, error, { file });
+  });
 }
 
 async function readFilter(

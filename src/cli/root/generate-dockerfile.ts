@@ -4,7 +4,7 @@ import { repeated, text } from '../command/flags.js';
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { catalogDockerfile, defaultCatalogBase } from '../../catalog/dockerfile.js';
-import { OpmateError, systemCode, throwFileError } from '../../core/errors.js';
+import { OpmateError, systemCode, throwFileError, writeError } from '../../core/errors.js';
 import { writeNewFile } from '../../files/write-new-file.js';
 import { quoteGo } from '../../document/go-json.js';
 import { parseLabels } from './image-labels.js';
@@ -56,7 +56,7 @@ export const command = defineCommand({
       labels,
     });
     await writeNewFile(target, content).catch((error: unknown) => {
-      if (systemCode(error) !== 'EEXIST') return throwFileError(target)(error);
+      if (systemCode(error) !== 'EEXIST') throw writeError(target, error);
       const problem = `path ${quoteGo(target)}: file already exists`;
       throw new OpmateError('IO', problem, { hint: 'remove it first' });
     });

@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { withOpen } from '../../core/concurrency.js';
-import { throwFileError } from '../../core/errors.js';
+import { throwFileError, writeError } from '../../core/errors.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { readBytes } from '../../files/file-region.js';
 import { statIfPresent } from '../../files/file-status.js';
@@ -40,7 +40,9 @@ export type AuditEntry = { time: string; run: string } & (
 export async function appendAudit(root: string, entries: readonly AuditEntry[]): Promise<void> {
   const file = path.join(root, auditName);
   const lines = entries.map((entry) => JSON.stringify(entry));
-  await appendLines(file, lines).catch(throwFileError(file));
+  await appendLines(file, lines).catch((error: unknown) => {
+    throw writeError(file, error);
+  });
 }
 
 /** Bytes at the end of a trail that are read for its last runs. */

@@ -354,7 +354,11 @@ function databaseError(name: string, error: unknown, timeoutMs: number): unknown
   if (code === 'SQLITE_READONLY_DBMOVED') return fail('IO', 'moved or removed by another process');
   if (code.startsWith('SQLITE_READONLY')) return fail('IO', 'the file or its directory is read-only');
   if (code.startsWith('SQLITE_CANTOPEN'))
-    return fail('IO', 'cannot be opened, or its journal cannot be made beside it');
+    return fail(
+      'IO',
+      'cannot be opened, or its journal cannot be made beside it',
+      'specify a readable file in a writable directory',
+    );
   if (code === 'SQLITE_FULL') return fail('IO', 'no space left on device');
   if (code.startsWith('SQLITE_IOERR')) return fail('IO', `read or write error: ${message}`);
   if (code === 'SQLITE_PERM' || code === 'SQLITE_AUTH') return fail('IO', 'permission denied');

@@ -14,6 +14,7 @@ import {
   throwFileError,
   systemCode,
   throwIfCancelled,
+  writeError,
 } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { type Database, openDatabase, writesAhead } from './database.js';
@@ -100,7 +101,7 @@ async function changeDatabase<T>(
       return result;
     }
     await publishNewFile(staging, file).catch((error: unknown) => {
-      if (systemCode(error) !== 'EEXIST') throw fileError(file, error, { file });
+      if (systemCode(error) !== 'EEXIST') throw writeError(file, error, { file });
       throw new OpmateError('IO', 'created by another process meanwhile', {
         about: file,
         cause: error,

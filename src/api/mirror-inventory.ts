@@ -1,5 +1,5 @@
 import { getOrAdd } from '../core/groups.js';
-import { parseMirrorTarget, pathBelow } from '../mirror/image-set/image-set-names.js';
+import { parseMirrorTarget, pathBelow } from '../mirror/naming/mirror-target.js';
 import type { Inventory } from '../mirror/inventory/inventory.js';
 import { takeInventory } from '../mirror/inventory/take-inventory.js';
 import type { ImageSetLock } from '../mirror/lock/lock.js';

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { loadAll } from 'js-yaml';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type BuiltImage, buildImage, pushImageIndex } from '../../src/oci/image/image-builder.js';
-import { getDestinationTag, parseImageName } from '../../src/mirror/mapping/image-names.js';
+import { getDestinationTag, parseImageName } from '../../src/mirror/naming/image-name.js';
 import { saveDockerArchive } from '../../src/oci/image/docker-archive.js';
 import { openLayout } from '../../src/oci/layout/layout.js';
 import { layerOf } from '../../src/archive/tar-writer.js';

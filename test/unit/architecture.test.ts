@@ -152,9 +152,6 @@ const exportedTwice = [
   // Each module of a command exports its declaration under the name by which `cli/tree.ts` loads it.
   'command',
   'registryCommand',
-  // Names of images at source and target, which two planners of the mirror have.
-  'ImageName',
-  'getRepository',
 ];
 
 /**
@@ -177,10 +174,11 @@ const belowApi = `
   files/replace-file files/temporary-directory files/write-new-file
   graph/bundle-version graph/list graph/resolve-selector
   kube/duration kube/manifests kube/names kube/object
-  mirror/cluster-manifests mirror/image-set/image-set-mirror mirror/image-set/image-set-names
+  mirror/cluster-manifests mirror/image-set/image-set-mirror
   mirror/image-set/image-set-resources mirror/image-set/workspace mirror/inventory/inventory mirror/lock/encode-lock
-  mirror/lock/lock mirror/lock/lock-diff mirror/lock/shard mirror/mapping/image-location mirror/mapping/image-names
-  mirror/mapping/mapping mirror/mapping/mapping-file mirror/mapping/registry-images mirror/output-files
+  mirror/lock/lock mirror/lock/lock-diff mirror/lock/shard
+  mirror/mapping/mapping mirror/mapping/mapping-file mirror/mapping/registry-images mirror/naming/image-location
+  mirror/naming/image-name mirror/naming/mirror-target mirror/output-files
   mirror/selection/operator-list
   model/catalog-diagnostic model/declarative-config model/encode model/migrations
   oci/image/open oci/image/platform oci/image/read-limited oci/registry/registry-names oci/transport/retry-policy

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { OpmateError } from '../../core/errors.js';
 import { type Reference, checkPullSpec, findReference, parseReference } from '../../core/reference.js';
 import { statIfPresent } from '../../files/file-status.js';
-import { parseImageName } from '../../mirror/mapping/image-names.js';
+import { parseImageName } from '../../mirror/naming/image-name.js';
 import {
   type ImageList,
   type ImageSelection,

@@ -7,7 +7,7 @@ import {
   requireBelow,
 } from '../../mirror/delete/delete-list.js';
 import { readDeleteImageSetConfiguration } from '../../mirror/image-set/image-set-config.js';
-import { parseMirrorTarget } from '../../mirror/image-set/image-set-names.js';
+import { parseMirrorTarget } from '../../mirror/naming/mirror-target.js';
 import { planImageSet } from '../../mirror/image-set/image-set-plan.js';
 import { type KeptImages, createKeptImages } from '../../mirror/delete/kept-images.js';
 import { readLock } from '../../mirror/lock/parse-lock.js';

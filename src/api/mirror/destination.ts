@@ -2,11 +2,7 @@ import path from 'node:path';
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
 import { withoutCredentials } from '../../core/reference.js';
-import {
-  type MirrorTarget,
-  archiveTarget,
-  parseMirrorTarget,
-} from '../../mirror/image-set/image-set-names.js';
+import { type MirrorTarget, archiveTarget, parseMirrorTarget } from '../../mirror/naming/mirror-target.js';
 import type { Session } from '../../source/session.js';
 
 /** Destination of an image set. */

@@ -10,7 +10,7 @@ import {
   requireListedImages,
   withPlannedReleases,
 } from '../../mirror/image-set/archived-set.js';
-import { pathBelow } from '../../mirror/image-set/image-set-names.js';
+import { pathBelow } from '../../mirror/naming/mirror-target.js';
 import type { ImageSetPlan } from '../../mirror/image-set/image-set-plan.js';
 import type { NamedImage } from '../../mirror/image-set/planned-image.js';
 import { readLockedTemplates } from '../../mirror/image-set/catalog-source-template.js';

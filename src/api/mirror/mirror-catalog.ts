@@ -22,12 +22,14 @@ import {
   openCatalogImage,
   openLocalCatalog,
 } from '../../mirror/mapping/catalog-source.js';
-import { getReference, getTargetReference } from '../../mirror/mapping/image-location.js';
 import {
-  type TypedImageReference,
-  formatTypedReference,
-  parseTypedReference,
-} from '../../mirror/mapping/image-names.js';
+  type ImageLocation,
+  formatImageLocation,
+  getReference,
+  getTargetReference,
+  parseImageLocation,
+} from '../../mirror/naming/image-location.js';
+import { withoutNamespace } from '../../mirror/naming/image-name.js';
 import { formatTarget } from '../../mirror/mapping/mapping.js';
 import { writeOutputFiles } from '../../mirror/output-files.js';
 import { transferImages } from '../../mirror/transfer/transfer.js';
@@ -86,12 +88,12 @@ export async function mirrorCatalog(
   const { sourceName, manifestsOnly = false, dryRun = false, continueOnError = true } = options;
   const { logger, signal, workingDirectory } = session;
   const target = parseDestination(destination);
-  const name = sourceName === undefined ? await parseSource(source) : parseTypedReference(sourceName);
+  const name = sourceName === undefined ? await parseSource(source) : parseImageLocation(sourceName);
   const roots = resolveRoots(options, session);
   const seconds = Math.floor(session.now().getTime() / 1000);
   const directory = path.resolve(
     workingDirectory,
-    options.manifests ?? `manifests-${getObjectName(name.name.name)}-${seconds}`,
+    options.manifests ?? `manifests-${getObjectName(withoutNamespace(name.name.repository))}-${seconds}`,
   );
   const local = sourceName === undefined ? undefined : await findLocal(source);
   if (typeof local === 'string' && !manifestsOnly && !dryRun) {
@@ -120,7 +122,7 @@ export async function mirrorCatalog(
   const toTransfer = (image: CatalogMirrorPlan['images'][number]) => ({
     source: getSource(image),
     target: getTargetReference(image.target, roots.to),
-    sourceName: formatTypedReference(image.source),
+    sourceName: formatImageLocation(image.source),
     targetName: formatTarget(image.target),
     isLast: image.isCatalog,
   });
@@ -139,10 +141,10 @@ async function openCatalog(from: string | Reference, options: OpenCatalogOptions
 }
 
 /** Reads an image reference. Throws OpmateError for a path, and for a word that may be one: neither registry nor tag. */
-async function parseSource(source: string): Promise<TypedImageReference> {
+async function parseSource(source: string): Promise<ImageLocation> {
   const isPath = looksLikePath(source);
   if (!isPath) {
-    const place = parseTypedReference(source);
+    const place = parseImageLocation(source);
     const { registry, tag, digest } = place.name;
     const isNamed = registry !== '' || tag !== undefined || digest !== undefined;
     if (isNamed || place.scheme === 'file') return place;
@@ -170,8 +172,8 @@ async function findLocal(source: string): Promise<string | Reference> {
   return isLayout ? { transport: 'oci', text: `oci:${source}`, path: source } : source;
 }
 
-function parseDestination(text: string): TypedImageReference {
-  const place = parseTypedReference(text, { isPrefix: true });
+function parseDestination(text: string): ImageLocation {
+  const place = parseImageLocation(text, { isPrefix: true });
   const { tag, digest, registry } = place.name;
   if (tag === undefined && digest === undefined) {
     if (place.scheme === 'registry' && registry === '') {

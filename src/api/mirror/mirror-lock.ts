@@ -6,7 +6,7 @@ import { quoteGo } from '../../core/go-json-quote.js';
 import { type Reference, parseReference } from '../../core/reference.js';
 import { quoteShort } from '../../document/field.js';
 import type { ImageSetConfiguration } from '../../mirror/image-set/image-set-config.js';
-import { archiveTarget } from '../../mirror/image-set/image-set-names.js';
+import { archiveTarget } from '../../mirror/naming/mirror-target.js';
 import { requireSameTemplates } from '../../mirror/image-set/catalog-source-template.js';
 import { planOf } from '../../mirror/lock/encode-lock.js';
 import { type ImageSetLock, isSameName, withoutHeld } from '../../mirror/lock/lock.js';

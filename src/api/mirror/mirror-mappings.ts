@@ -1,8 +1,8 @@
 import { withOpen } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 import { parseReference } from '../../core/reference.js';
-import { getReference, getTargetReference } from '../../mirror/mapping/image-location.js';
-import { formatTypedReference, getRepository, withDockerDefaults } from '../../mirror/mapping/image-names.js';
+import { formatRepository, withDockerDefaults } from '../../mirror/naming/image-name.js';
+import { formatImageLocation, getReference, getTargetReference } from '../../mirror/naming/image-location.js';
 import { type MappingPair, formatTargetName, resolvePairs } from '../../mirror/mapping/mapping-file.js';
 import { transferImages } from '../../mirror/transfer/transfer.js';
 import type { TransferOptions, TransferReport } from '../../mirror/transfer/transfer-types.js';
@@ -48,8 +48,8 @@ export async function mirrorMappings(
     mappings,
     async (place) => {
       if (place.scheme === 'registry')
-        return listTags(getRepository(withDockerDefaults(place.name)), session);
-      throw new OpmateError('UNSUPPORTED', `${formatTypedReference(place)}: name a tag or digest in file://`);
+        return listTags(formatRepository(withDockerDefaults(place.name)), session);
+      throw new OpmateError('UNSUPPORTED', `${formatImageLocation(place)}: name a tag or digest in file://`);
     },
     session,
   );
@@ -58,7 +58,7 @@ export async function mirrorMappings(
     images.map(({ source, target }) => ({
       source: getReference(source, roots.from),
       target: getTargetReference(target, roots.to),
-      sourceName: formatTypedReference(source),
+      sourceName: formatImageLocation(source),
       targetName: formatTargetName(target),
     })),
     { ...settings, session, maxPerRegistry: resolveMaxPerRegistry(settings), continueOnError, skipMissing },

@@ -1,7 +1,7 @@
 import { withOpen } from '../../core/concurrency.js';
 import { type ImageSetConfiguration, getCatalogTarget } from '../../mirror/image-set/image-set-config.js';
 import { type ImageSetMirror, createImageSetMirror } from '../../mirror/image-set/image-set-mirror.js';
-import { getImageName } from '../../mirror/image-set/image-set-names.js';
+import { nameBelow } from '../../mirror/naming/mirror-target.js';
 import type { ImageSetPlan } from '../../mirror/image-set/image-set-plan.js';
 import type { ImageSetLock } from '../../mirror/lock/lock.js';
 import { listRemovedImages } from '../../mirror/lock/lock-diff.js';
@@ -139,5 +139,5 @@ function findFirstRepository({
   additionalImages: [additional],
 }: ImageSetConfiguration): string | undefined {
   if (operator !== undefined) return getCatalogTarget(operator).repository;
-  return additional?.targetRepo ?? (additional && getImageName(additional.reference).repository);
+  return additional?.targetRepo ?? (additional && nameBelow(additional.reference).repository);
 }

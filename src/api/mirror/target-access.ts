@@ -1,7 +1,7 @@
 import { withOpen } from '../../core/concurrency.js';
 import { addContext } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
-import { pathBelow, targetReference } from '../../mirror/image-set/image-set-names.js';
+import { pathBelow, targetReference } from '../../mirror/naming/mirror-target.js';
 import { openTarget } from '../../oci/image/open.js';
 import { getSubject } from '../../oci/image/platform.js';
 import type { ImageSetRun } from './image-set-run.js';

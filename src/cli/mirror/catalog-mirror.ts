@@ -9,7 +9,7 @@ import { invalidValue, UsageError } from '../../core/errors.js';
 import { type MirrorCatalogOptions, mirrorCatalog } from '../../api/mirror/mirror-catalog.js';
 import type { CatalogMirrorPlan } from '../../mirror/mapping/catalog-mirror.js';
 import { maxMirrorSetBytes } from '../../mirror/cluster-manifests.js';
-import { formatTypedReference } from '../../mirror/mapping/image-names.js';
+import { formatImageLocation } from '../../mirror/naming/image-location.js';
 import { formatTarget } from '../../mirror/mapping/mapping.js';
 import type { MirrorScope } from '../../mirror/mapping/mirror-sets.js';
 import { exitCodes } from '../exit-codes.js';
@@ -137,7 +137,7 @@ function reportPlan(
   for (const note of notes) logger.log('warn', note);
   logger.log(
     'info',
-    `${formatTypedReference(catalog.source)}: ${count(images.length, 'image')} to mirror, itself included`,
+    `${formatImageLocation(catalog.source)}: ${count(images.length, 'image')} to mirror, itself included`,
   );
   const uncovered = images.filter(
     ({ origin, isCatalog }) => !isCatalog && origin?.digest === undefined,
@@ -148,7 +148,7 @@ function reportPlan(
       `${count(uncovered, 'image')} with a tag only: not covered by ImageDigestMirrorSet; --itms writes an ImageTagMirrorSet`,
     );
   if (unreachable === undefined) return;
-  const names = `${formatTypedReference(unreachable.source)} is ${formatTarget(unreachable.target)} there`;
+  const names = `${formatImageLocation(unreachable.source)} is ${formatTarget(unreachable.target)} there`;
   for (const kind of ['icsp', 'idms'] as const) {
     if (options[`${kind}Scope`] !== 'registry') continue;
     logger.log('warn', `--${kind}-scope registry: a cluster finds only what keeps its path, but ${names}`);

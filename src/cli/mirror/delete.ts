@@ -9,7 +9,7 @@ import { invalidValue } from '../../core/errors.js';
 import { decodeFile } from '../../document/document.js';
 import { deleteMirrored, listMirrorDeletions, listReplacedImages } from '../../api/mirror/delete-images.js';
 import { lockName } from '../../mirror/lock/lock.js';
-import { parseMirrorTarget } from '../../mirror/image-set/image-set-names.js';
+import { parseMirrorTarget } from '../../mirror/naming/mirror-target.js';
 import { requireNoLinks, writeOutputFiles } from '../../mirror/output-files.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';

@@ -1,6 +1,6 @@
 import { readMirrorInventory } from '../../api/mirror-inventory.js';
 import { invalidValue } from '../../core/errors.js';
-import { parseMirrorTarget } from '../../mirror/image-set/image-set-names.js';
+import { parseMirrorTarget } from '../../mirror/naming/mirror-target.js';
 import { encodeInventory, computeInventoryId, summarizeInventory } from '../../mirror/inventory/inventory.js';
 import { isRepositoryName } from '../../oci/registry/registry-names.js';
 import { argument, defineCommand } from '../command/declaration.js';

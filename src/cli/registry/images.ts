@@ -8,7 +8,8 @@ import { findRegistry, listImages } from '../../api/images/list-images.js';
 import { invalidValue, OpmateError } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
 import { checkPullSpec } from '../../core/reference.js';
-import { type ImageName, parseImageName, parseTypedReference } from '../../mirror/mapping/image-names.js';
+import { type ImageName, parseImageName, withoutNamespace } from '../../mirror/naming/image-name.js';
+import { parseImageLocation } from '../../mirror/naming/image-location.js';
 import { writeOutputFiles } from '../../mirror/output-files.js';
 import type { ImageList } from '../../mirror/mapping/catalog-image-list.js';
 import { encodeRegistryManifests, formatPair, mapToRegistry } from '../../mirror/mapping/registry-images.js';
@@ -165,13 +166,12 @@ function logManifestNotes(
 }
 
 function getDestination(text: string): ImageName {
-  const place = parseTypedReference(text.replace(/\/+$/, ''), { isPrefix: true });
+  const place = parseImageLocation(text.replace(/\/+$/, ''), { isPrefix: true });
   const { tag, digest, registry } = place.name;
   if (place.scheme !== 'registry')
     throw invalidValue('--to', text, 'not a registry', { hint: 'use REGISTRY or REGISTRY/NAMESPACE' });
   const isHost = registry === '' && /^\d+$/.test(tag ?? '');
-  if (isHost)
-    return { registry: text.replace(/\/+$/, '').replace(/^docker:\/\//, ''), namespace: '', name: '' };
+  if (isHost) return { registry: text.replace(/\/+$/, '').replace(/^docker:\/\//, ''), repository: '' };
   if (tag !== undefined || digest !== undefined || registry === '') {
     throw invalidValue('--to', text, registry === '' ? 'missing registry' : 'has a tag or digest', {
       hint: 'use REGISTRY or REGISTRY/NAMESPACE, e.g. registry.example.com:5000/community-operators',
@@ -183,7 +183,7 @@ function getDestination(text: string): ImageName {
 /** Returns the name of the objects, from the image or file. */
 function getName(catalog: string): string {
   try {
-    return parseImageName(catalog).name;
+    return withoutNamespace(parseImageName(catalog).repository);
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
     const [file = ''] = path.basename(catalog).split(':');

@@ -6,9 +6,9 @@ import { type RegistryReference, formatReference, parseReference } from '../../c
 import { encodeYaml } from '../../document/yaml.js';
 import { DiagnosticList, readDocument } from '../../document/document.js';
 import type { Field } from '../../document/field.js';
-import { getDestinationTag, parseImageName } from '../mapping/image-names.js';
+import { getDestinationTag, parseImageName } from '../naming/image-name.js';
+import { type MirrorTarget, getDestination, pathBelow, toDigestTag } from '../naming/mirror-target.js';
 import { openItem, readItems } from '../image-set/config-fields.js';
-import { type MirrorTarget, getDestination, pathBelow, toDigestTag } from '../image-set/image-set-names.js';
 import type { ImageSetPlan } from '../image-set/image-set-plan.js';
 import { type PlannedImage, releaseRepositories } from '../image-set/planned-image.js';
 import type { ImageSetLock } from '../lock/lock.js';

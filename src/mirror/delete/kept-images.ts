@@ -1,5 +1,5 @@
 import { getOrAdd } from '../../core/groups.js';
-import type { ImageName } from '../image-set/image-set-names.js';
+import type { TargetName } from '../naming/image-name.js';
 import { describeBundles } from '../image-set/planned-image.js';
 import type { ImageSetLock, LockedImage } from '../lock/lock.js';
 
@@ -22,7 +22,7 @@ export function createKeptImages() {
     /** Returns the reason to keep a manifest; undefined for none. */
     reasonFor: (digest: string | undefined) => (digest === undefined ? undefined : byDigest.get(digest)),
     /** Returns the reason to keep an image by its name below a target; undefined for none. */
-    reasonForName: ({ repository, tag }: ImageName) => byName.get(`${repository}:${tag}`),
+    reasonForName: ({ repository, tag }: TargetName) => byName.get(`${repository}:${tag}`),
   };
 }
 

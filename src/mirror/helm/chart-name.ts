@@ -1,6 +1,6 @@
 import { OpmateError } from '../../core/errors.js';
 import { isRepositoryName, isTag } from '../../oci/registry/registry-names.js';
-import type { ImageName } from '../image-set/image-set-names.js';
+import type { TargetName } from '../naming/image-name.js';
 import type { OpenedChart } from './open-charts.js';
 
 /** Path of charts below a target. */
@@ -14,7 +14,7 @@ const root = 'helm';
 export function nameChart(
   { label, repository = 'local', packed }: Pick<OpenedChart, 'label' | 'repository' | 'packed'>,
   known: Map<string, string>,
-): ImageName {
+): TargetName {
   const part =
     repository
       .toLowerCase()

@@ -27,14 +27,14 @@ import type { OpenedReleases } from '../release/open-releases.js';
 import { createBlockedImages } from './blocked-images.js';
 import type { PlatformConfig } from './config-fields.js';
 import type { AdditionalImageConfig, ImageSetConfiguration } from './image-set-config.js';
+import type { TargetName } from '../naming/image-name.js';
 import {
-  type ImageName,
   type MirrorTarget,
   formatSource,
   getDestination,
-  getImageName,
+  nameBelow,
   pathBelow,
-} from './image-set-names.js';
+} from '../naming/mirror-target.js';
 import { type PlannedImage, releaseRepositories } from './planned-image.js';
 
 /** Options of naming the images of a set. */
@@ -50,7 +50,7 @@ export interface CollectionOptions extends CancelOptions {
 /** A chart with the name of its artifact below the target. */
 export interface PlannedChart {
   chart: OpenedChart;
-  name: ImageName;
+  name: TargetName;
 }
 
 /** The images of selected bundles. */
@@ -111,7 +111,7 @@ export function createImageCollection(config: ImageSetConfiguration, options: Co
     platforms: readonly PlatformConfig[],
   ): PlannedImage | undefined {
     const reference = parseReference(image);
-    const planned = addUnlessBlocked(kind, reference, getImageName(reference), platforms);
+    const planned = addUnlessBlocked(kind, reference, nameBelow(reference), platforms);
     planned?.bundles.push({ package: packageName, bundle });
     return planned;
   }
@@ -120,7 +120,7 @@ export function createImageCollection(config: ImageSetConfiguration, options: Co
     { reference, targetRepo, targetTag, platforms, place: { line } }: AdditionalImageConfig,
     file: string,
   ): void {
-    const name = getImageName(reference, { repository: targetRepo, tag: targetTag });
+    const name = nameBelow(reference, { repository: targetRepo, tag: targetTag });
     const image = addUnlessBlocked('additional', reference, name, platforms);
     if (image === undefined) return;
     image.place ??= { file, line };
@@ -134,7 +134,7 @@ export function createImageCollection(config: ImageSetConfiguration, options: Co
       const { config, packed, needed } = chart;
       for (const { text } of needed.images) {
         const reference = parseReference(text);
-        const image = addUnlessBlocked('helm', reference, getImageName(reference), config.platforms);
+        const image = addUnlessBlocked('helm', reference, nameBelow(reference), config.platforms);
         if (image !== undefined) image.isRequested = true;
       }
       const name = nameChart(chart, digests);
@@ -161,7 +161,7 @@ export function createImageCollection(config: ImageSetConfiguration, options: Co
     addBuilt('graph', target, () => graphImage.open());
   }
 
-  function addBuilt(kind: 'chart' | 'graph', name: ImageName, open: () => Promise<OpenedReference>): void {
+  function addBuilt(kind: 'chart' | 'graph', name: TargetName, open: () => Promise<OpenedReference>): void {
     const { repository: path, tag } = name;
     addImage(kind, { transport: 'oci', text: `oci:${path}:${tag}`, path, tag }, name, []).open = open;
   }
@@ -169,7 +169,7 @@ export function createImageCollection(config: ImageSetConfiguration, options: Co
   function addUnlessBlocked(
     kind: PlannedImage['kind'],
     reference: Reference,
-    name: ImageName,
+    name: TargetName,
     platforms: readonly PlatformConfig[],
   ): PlannedImage | undefined {
     const { destination } = locate(name);
@@ -179,7 +179,7 @@ export function createImageCollection(config: ImageSetConfiguration, options: Co
     return undefined;
   }
 
-  function locate({ repository, tag }: ImageName): { repository: string; destination: string } {
+  function locate({ repository, tag }: TargetName): { repository: string; destination: string } {
     const path = pathBelow(target, repository);
     return { repository: path, destination: getDestination(target, path, tag) };
   }
@@ -188,7 +188,7 @@ export function createImageCollection(config: ImageSetConfiguration, options: Co
   function addImage(
     kind: PlannedImage['kind'],
     reference: Reference,
-    name: ImageName,
+    name: TargetName,
     configured: readonly PlatformConfig[],
   ): PlannedImage {
     const platforms = configured.length > 0 ? configured : options.platforms;

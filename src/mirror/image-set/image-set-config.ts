@@ -6,7 +6,7 @@ import { type Reference, parseReference } from '../../core/reference.js';
 import { readDocument } from '../../document/document.js';
 import type { Field } from '../../document/field.js';
 import { isRepositoryName, isTag } from '../../oci/registry/registry-names.js';
-import { getRepository } from './image-set-names.js';
+import { getTargetRepository } from '../naming/mirror-target.js';
 import { type HelmConfig, readHelmConfig } from '../helm/helm-config.js';
 import { type ReleaseConfig, readReleaseSection } from '../release/release-config.js';
 import { hasOnlyKeys, openItem, readBounds, readItems, readNamed, readPlatforms } from './config-fields.js';
@@ -235,8 +235,12 @@ function readAdditionalImage(item: Field) {
     platforms: readPlatforms(fields.platforms),
     place: item.place,
   };
-  if (reference !== undefined && !fields.targetRepo.isSet && !isRepositoryName(getRepository(reference))) {
-    fields.name.fail(`${quoteGo(getRepository(reference))} is not a repository path`, {
+  if (
+    reference !== undefined &&
+    !fields.targetRepo.isSet &&
+    !isRepositoryName(getTargetRepository(reference))
+  ) {
+    fields.name.fail(`${quoteGo(getTargetRepository(reference))} is not a repository path`, {
       hint: 'set one with targetRepo',
     });
   }
@@ -286,7 +290,7 @@ export function getCatalogTarget(operator: OperatorConfig): { repository: string
   const isLayout = reference.transport !== 'docker';
   const defaultTag = isLayout || reference.digest === undefined ? 'latest' : undefined;
   return {
-    repository: targetCatalog ?? getRepository(reference),
+    repository: targetCatalog ?? getTargetRepository(reference),
     tag: targetTag ?? (isLayout ? undefined : reference.tag) ?? defaultTag,
   };
 }

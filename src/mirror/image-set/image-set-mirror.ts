@@ -30,7 +30,7 @@ import { withVerdicts } from '../verification/verify-lock.js';
 import type { CatalogSourceTemplate } from './catalog-source-template.js';
 import { getCatalogTarget } from './image-set-config.js';
 import { findHeld } from './held-images.js';
-import { type MirrorTarget, getDestination, targetReference, toDigestTag } from './image-set-names.js';
+import { type MirrorTarget, getDestination, targetReference, toDigestTag } from '../naming/mirror-target.js';
 import type { ImageSetPlan, PlannedCatalog } from './image-set-plan.js';
 import { createTargetCopies } from './target-copies.js';
 import {

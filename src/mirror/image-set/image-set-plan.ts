@@ -19,7 +19,8 @@ import {
   type PlannedChart,
 } from './image-collection.js';
 import { type ImageSetConfiguration, type OperatorConfig, getCatalogTarget } from './image-set-config.js';
-import { type ImageName, type MirrorTarget, toDigestTag } from './image-set-names.js';
+import type { TargetName } from '../naming/image-name.js';
+import { type MirrorTarget, toDigestTag } from '../naming/mirror-target.js';
 import { type NamedImage, type OnError, toBundleKey } from './planned-image.js';
 import {
   type OpenedCatalog,
@@ -36,7 +37,7 @@ export interface PlannedCatalog {
   digest: string;
   /** Whole name with tag at the target. */
   destination: string;
-  name: ImageName;
+  name: TargetName;
   selection: CatalogSelection;
   /** Open until the plan is closed. */
   catalog: Catalog;

@@ -17,7 +17,7 @@ import {
 } from '../release/release-resources.js';
 import type { CatalogSourceTemplate } from './catalog-source-template.js';
 import { type ImageSetConfiguration, type OperatorConfig, getCatalogTarget } from './image-set-config.js';
-import { type MirrorTarget, getDestination, pathBelow } from './image-set-names.js';
+import { type MirrorTarget, getDestination, pathBelow } from '../naming/mirror-target.js';
 import type { PlannedCatalog } from './image-set-plan.js';
 import type { MirroredName } from './planned-image.js';
 import { maxLabelLength } from '../../kube/names.js';

@@ -6,13 +6,8 @@ import { type ImageSetLock, type LockedCatalog, type LockedImage, isSameName } f
 import { type RebuiltCatalog, rebuildCatalog } from '../selection/rebuilt-catalog.js';
 import { withoutStraySignatures } from './archived-set.js';
 import { getCatalogTarget } from './image-set-config.js';
-import {
-  type ImageName,
-  type MirrorTarget,
-  getDestination,
-  pathBelow,
-  toDigestTag,
-} from './image-set-names.js';
+import type { TargetName } from '../naming/image-name.js';
+import { type MirrorTarget, getDestination, pathBelow, toDigestTag } from '../naming/mirror-target.js';
 import type { ImageSetPlan, PlannedCatalog } from './image-set-plan.js';
 import type { MirroredSet } from './image-set-resources.js';
 import type { NamedImage } from './planned-image.js';
@@ -42,7 +37,7 @@ export async function narrowCatalogs(
     return planned !== undefined && hasFewerBundles(planned, locked) ? [{ locked, planned }] : [];
   });
   /** Names of catalogs with another tag, by their destination in the plan. */
-  const renamed = new Map<string, { name: ImageName; destination: string }>();
+  const renamed = new Map<string, { name: TargetName; destination: string }>();
   const rename = <T extends { destination: string }>(item: T): T => ({
     ...item,
     ...renamed.get(item.destination),

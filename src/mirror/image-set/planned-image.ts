@@ -3,7 +3,7 @@ import { quoteGo } from '../../document/go-json.js';
 import type { ImageContents } from '../../oci/image/contents.js';
 import type { OpenedReference } from '../../oci/image/open.js';
 import type { Platform } from '../../oci/image/types.js';
-import type { ImageName } from './image-set-names.js';
+import type { TargetName } from '../naming/image-name.js';
 
 /** Handling of images that cannot be copied. */
 export type OnError = 'stop' | 'skip-image' | 'skip-bundle';
@@ -17,7 +17,7 @@ export interface PlannedImage {
   /** The reference as text, with its transport, by digest if known. */
   source: string;
   /** Name below the target. */
-  name: ImageName;
+  name: TargetName;
   /** Whole name with tag at the target. */
   destination: string;
   /** Path of the repository at the target. */

@@ -11,7 +11,7 @@ import { openSource } from '../../source/source.js';
 import type { DependencyCatalog } from '../selection/growing-catalog.js';
 import { selectOperators } from '../selection/select-operators.js';
 import type { ImageSetConfiguration, OperatorConfig } from './image-set-config.js';
-import { formatSource } from './image-set-names.js';
+import { formatSource } from '../naming/mirror-target.js';
 
 /** A catalog opened for planning. */
 export interface OpenedCatalog {

@@ -12,7 +12,7 @@ import { isNonDistributable } from '../../oci/image/manifest.js';
 import { NoCatalogError, listRepositories } from '../../oci/registry/list-repositories.js';
 import { createRegistryRepository } from '../../oci/registry/registry-client.js';
 import type { ManifestContent, Repository } from '../../oci/registry/repository.js';
-import type { MirrorTarget } from '../image-set/image-set-names.js';
+import type { MirrorTarget } from '../naming/mirror-target.js';
 import { type Inventory, type InventoryRepository, maxInventoryItems, maxRepositories } from './inventory.js';
 
 interface TakeInventoryOptions {

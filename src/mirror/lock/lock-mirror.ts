@@ -6,7 +6,7 @@ import { parseReference } from '../../core/reference.js';
 import type { OpenedArchive } from '../../oci/archive-set/archive-set-reader.js';
 import { SharedBlobs } from '../../oci/image/shared-blobs.js';
 import type { Descriptor } from '../../oci/image/types.js';
-import { type MirrorTarget, getDestination, pathBelow } from '../image-set/image-set-names.js';
+import { type MirrorTarget, getDestination, pathBelow } from '../naming/mirror-target.js';
 import type { MirroredSet } from '../image-set/image-set-resources.js';
 import { type NamedImage, toBundleKey } from '../image-set/planned-image.js';
 import { copyTransfers, noteKnown } from '../transfer/copy-transfers.js';

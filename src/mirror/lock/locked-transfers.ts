@@ -1,7 +1,7 @@
 import { OpmateError } from '../../core/errors.js';
 import { formatReference, maxNameLength, parseReference } from '../../core/reference.js';
 import type { OpenedReference } from '../../oci/image/open.js';
-import { type MirrorTarget, pathBelow } from '../image-set/image-set-names.js';
+import { type MirrorTarget, pathBelow } from '../naming/mirror-target.js';
 import { describeBundles, isCopiedLast } from '../image-set/planned-image.js';
 import type { PinnedTransfer } from '../transfer/transfer-types.js';
 import { type ImageSetLock, type LockedImage, getLockedName } from './lock.js';

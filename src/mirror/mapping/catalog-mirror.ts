@@ -8,7 +8,8 @@ import {
   encodeMirrorSets,
   getObjectName,
 } from '../cluster-manifests.js';
-import { formatTypedReference } from './image-names.js';
+import { formatImageLocation } from '../naming/image-location.js';
+import { withoutNamespace } from '../naming/image-name.js';
 import { type MappedImage, type Mapping, type MappingOptions, formatLine, mapImages } from './mapping.js';
 import { type MirrorScope, findUnreachable, toMirrorEntries } from './mirror-sets.js';
 
@@ -32,7 +33,12 @@ export async function planCatalogMirror(catalog: Catalog, options: PlanOptions):
   const mapping = mapImages(images, options);
   const mapped = mapping.images.find(({ isCatalog }) => isCatalog) as MappedImage;
   const unreachable = mapped.target.scheme === 'registry' ? findUnreachable(mapping.images) : undefined;
-  return { ...mapping, catalog: mapped, name: getObjectName(options.source.name.name), unreachable };
+  return {
+    ...mapping,
+    catalog: mapped,
+    name: getObjectName(withoutNamespace(options.source.name.repository)),
+    unreachable,
+  };
 }
 
 /** Options of the files for a cluster. */
@@ -69,7 +75,7 @@ export function encodeOutput(
   };
   const { icspScope, idmsScope, maxIcspSize, maxIdmsSize, itms = false, pollInterval } = options;
   const tagSet = itms ? mirrorSet('ImageTagMirrorSet', idmsScope, maxIdmsSize) : undefined;
-  const image = formatTypedReference(catalog.target);
+  const image = formatImageLocation(catalog.target);
   return new Map([
     ['mapping.txt', images.map((item) => `${formatLine(item)}\n`).join('')],
     ['imageContentSourcePolicy.yaml', mirrorSet('ImageContentSourcePolicy', icspScope, maxIcspSize)],

@@ -3,22 +3,16 @@ import { DiagnosticsError, addContext, inContext, diagnosticsFrom } from '../../
 import { OpmateError } from '../../core/errors.js';
 import { missingRegistry, withoutCredentials } from '../../core/reference.js';
 import { quoteGo } from '../../document/go-json.js';
-import {
-  type TypedImageReference,
-  formatImageName,
-  formatTypedReference,
-  parseTypedReference,
-  getRepository,
-  withDockerDefaults,
-} from './image-names.js';
+import { formatImageName, formatRepository, withDockerDefaults } from '../naming/image-name.js';
+import { type ImageLocation, formatImageLocation, parseImageLocation } from '../naming/image-location.js';
 
 /** A source and a target of a mapping. */
 export interface MappingPair {
-  source: TypedImageReference;
+  source: ImageLocation;
   /** Pattern of the source's tags, with `*` as wildcard; undefined for a single image. */
   tagPattern?: string | undefined;
   /** Has no digest; default tag is that of the source. */
-  target: TypedImageReference;
+  target: ImageLocation;
   /** Line of a file; undefined for an argument. */
   place?: MappingPlace | undefined;
 }
@@ -99,15 +93,15 @@ function addPlace(error: OpmateError, place: MappingPlace): OpmateError {
 }
 
 /** Parses one side of a pair; errors name the side. */
-function parseSide(side: 'source' | 'target', text: string): TypedImageReference {
+function parseSide(side: 'source' | 'target', text: string): ImageLocation {
   const shown = withoutCredentials(text);
   const names = [text, shown, `image reference ${quoteGo(shown)}`];
   return inContext({ subject: `${side} ${shown}`, replaces: names }, () => {
-    const reference = parseTypedReference(text);
+    const reference = parseImageLocation(text);
     const { scheme, name } = reference;
     if (scheme === 'file' || name.registry !== '') return reference;
     // A single word is rather a typo than all tags of a Docker Hub repository.
-    const isWord = name.namespace === '' && name.tag === undefined && name.digest === undefined;
+    const isWord = !name.repository.includes('/') && name.tag === undefined && name.digest === undefined;
     if (side === 'source' && !isWord) return reference;
     throw missingRegistry(shown, formatImageName(withDockerDefaults(name)));
   });
@@ -143,7 +137,7 @@ type ResolvedPair = Omit<MappingPair, 'tagPattern'>;
  */
 export async function resolvePairs(
   pairs: readonly MappingPair[],
-  listTags: (source: TypedImageReference) => Promise<string[]>,
+  listTags: (source: ImageLocation) => Promise<string[]>,
   options: CancelOptions = {},
 ): Promise<ResolvedPair[]> {
   const lists = await mapConcurrent(
@@ -154,7 +148,7 @@ export async function resolvePairs(
       const matches = toMatcher(tagPattern);
       const tags = (await listTags(pair.source)).filter(matches);
       if (tags.length === 0) {
-        const message = `${formatTypedReference(pair.source)}: no tag matches ${tagPattern}`;
+        const message = `${formatImageLocation(pair.source)}: no tag matches ${tagPattern}`;
         throw mappingError('NOT_FOUND', message, pair.place);
       }
       return tags.map((tag) =>
@@ -196,14 +190,14 @@ function toMatcher(pattern: string): (tag: string) => boolean {
 function checkPairs(pairs: readonly ResolvedPair[]): void {
   const seen = new Map<string, ResolvedPair>();
   for (const pair of pairs) {
-    const target = formatTypedReference(pair.target);
+    const target = formatImageLocation(pair.target);
     const fail = (message: string): never => {
       throw mappingError('INVALID', `${target}: ${message}`, pair.place);
     };
-    if (target === formatTypedReference(pair.source)) fail('is both source and target');
+    if (target === formatImageLocation(pair.source)) fail('is both source and target');
     const other = seen.get(target);
     if (other !== undefined) {
-      const [a, b] = [other, pair].map(({ source }) => formatTypedReference(source));
+      const [a, b] = [other, pair].map(({ source }) => formatImageLocation(source));
       const where = other.place === undefined ? '' : ` on line ${other.place.line}`;
       fail(`is the target of ${a}${where} and of ${b}`);
     }
@@ -212,8 +206,8 @@ function checkPairs(pairs: readonly ResolvedPair[]): void {
 }
 
 /** Formats a target for reports: with its tag, if it has one. */
-export function formatTargetName({ scheme, name }: TypedImageReference): string {
+export function formatTargetName({ scheme, name }: ImageLocation): string {
   return name.tag === undefined
-    ? `${scheme === 'file' ? 'file://' : ''}${getRepository(name)}`
-    : formatTypedReference({ scheme, name: { ...name, digest: undefined } });
+    ? `${scheme === 'file' ? 'file://' : ''}${formatRepository(name)}`
+    : formatImageLocation({ scheme, name: { ...name, digest: undefined } });
 }

@@ -3,23 +3,21 @@ import { compareBytes } from '../../core/order.js';
 import { findSharedRepositories, requireOneImagePerTag } from './collisions.js';
 import {
   type ImageName,
-  type TypedImageReference,
-  getCanonicalRepository,
-  getDestinationPath,
-  getDestinationTag,
+  formatCanonicalRepository,
   formatImageName,
-  formatTypedReference,
+  formatRepository,
+  getDestinationTag,
+  joinPath,
   parseImageName,
-  getPath,
-  getRepository,
   withDockerDefaults,
-} from './image-names.js';
+} from '../naming/image-name.js';
+import { type ImageLocation, formatImageLocation } from '../naming/image-location.js';
 
 /** An image with its target. */
 export interface MappedImage {
-  source: TypedImageReference;
+  source: ImageLocation;
   /** Always has a tag, and the digest of the source if known. */
-  target: TypedImageReference;
+  target: ImageLocation;
   /** Name of the image in clusters; undefined for a catalog in `file://`. */
   origin: ImageName | undefined;
   isCatalog: boolean;
@@ -28,9 +26,9 @@ export interface MappedImage {
 /** Options of mapping the images of a catalog. */
 export interface MappingOptions {
   /** The catalog, with a tag or digest. */
-  source: TypedImageReference;
+  source: ImageLocation;
   /** Registry and path, or directory, of the mirror. */
-  destination: TypedImageReference;
+  destination: ImageLocation;
   /** Maximum path components in a registry; 0 is unlimited. Not applied to `file://`. */
   maxComponents: number;
   /** Omits the notes about source repositories that share a target repository. */
@@ -69,7 +67,7 @@ export function mapImages(images: Iterable<string>, options: MappingOptions): Ma
       faults.push(error);
       continue;
     }
-    const target: TypedImageReference = {
+    const target: ImageLocation = {
       scheme: destination.scheme,
       name: mountBelow(name, getBasePath(options), options),
     };
@@ -82,10 +80,10 @@ export function mapImages(images: Iterable<string>, options: MappingOptions): Ma
   kept.sort((a, b) => compareBytes(formatLine(a), formatLine(b)));
   requireOneImagePerTag(kept, {
     getTag: ({ target }) => formatTarget(target),
-    getName: (image) => formatTypedReference(image.source),
+    getName: (image) => formatImageLocation(image.source),
     isSame: isSameImage,
     getHint: (collisions) =>
-      collisions.some(([a, b]) => getPath(getOrigin(a)) !== getPath(getOrigin(b)))
+      collisions.some(([a, b]) => getOrigin(a).repository !== getOrigin(b).repository)
         ? 'use a larger --max-components'
         : 'use custom mappings with opmate mirror -f',
   });
@@ -95,25 +93,25 @@ export function mapImages(images: Iterable<string>, options: MappingOptions): Ma
 
 /** Returns the line of a mapping file, without its end; the target has a tag only. */
 export function formatLine({ source, target }: MappedImage): string {
-  return `${formatTypedReference(source)}=${formatTarget(target)}`;
+  return `${formatImageLocation(source)}=${formatTarget(target)}`;
 }
 
 /** Formats a target by its tag, without its digest. */
-export function formatTarget(target: TypedImageReference): string {
-  return formatTypedReference({ ...target, name: { ...target.name, digest: undefined } });
+export function formatTarget(target: ImageLocation): string {
+  return formatImageLocation({ ...target, name: { ...target.name, digest: undefined } });
 }
 
 /** Returns the path of the mirror; in `file://` images are below their catalog. */
 function getBasePath({ source, destination }: MappingOptions): string {
-  const base = getPath(destination.name);
-  return destination.scheme === 'file' ? `${base}/${getPath(source.name)}` : base;
+  const base = destination.name.repository;
+  return destination.scheme === 'file' ? `${base}/${source.name.repository}` : base;
 }
 
 function mapCatalog(options: MappingOptions): MappedImage {
   const { source, destination } = options;
   const { name } = source;
   const from = name.tag === undefined && name.digest === undefined ? { ...name, tag: 'latest' } : name;
-  const target = mountBelow(name, getPath(destination.name), options);
+  const target = mountBelow(name, destination.name.repository, options);
   return {
     source: { ...source, name: from },
     target: { scheme: destination.scheme, name: target },
@@ -128,18 +126,17 @@ function mountBelow(
   { destination, maxComponents }: MappingOptions,
 ): ImageName {
   const isFile = destination.scheme === 'file';
-  const path = getDestinationPath(base, name, isFile ? 0 : maxComponents);
+  const repository = joinPath(base, name.repository, isFile ? undefined : maxComponents || undefined);
   const registry = isFile ? '' : destination.name.registry;
-  // Joined components have no namespace.
-  return { registry, namespace: '', name: path, tag: getDestinationTag(name), digest: name.digest };
+  return { registry, repository, tag: getDestinationTag(name), digest: name.digest };
 }
 
 /** Returns the source of an image of a catalog in `file://`: below the catalog, with the tag of the mirror. */
-function getFileSource(source: TypedImageReference, name: ImageName): ImageName {
-  const path = getDestinationPath(getPath(source.name), name, 0);
+function getFileSource(source: ImageLocation, name: ImageName): ImageName {
+  const repository = joinPath(source.name.repository, name.repository);
   const { digest } = name;
   const tag = digest === undefined ? getDestinationTag(name) : name.tag;
-  return { registry: '', namespace: '', name: path, tag, digest };
+  return { registry: '', repository, tag, digest };
 }
 
 /** Returns images without those named by a tag that another reference pins to a digest. */
@@ -152,7 +149,7 @@ function withoutTwins(images: readonly MappedImage[], notes: string[]): MappedIm
     const isTwin =
       known?.source.name.digest !== undefined &&
       image.source.name.digest === undefined &&
-      getCanonicalRepository(known.source.name) === getCanonicalRepository(image.source.name);
+      formatCanonicalRepository(known.source.name) === formatCanonicalRepository(image.source.name);
     if (isTwin) {
       const [subject, digest] = [formatImageName(image.source.name), known.source.name.digest];
       notes.push(`${subject}: mirrored as ${digest}, which the catalog names for this tag as well`);
@@ -167,7 +164,7 @@ function withoutTwins(images: readonly MappedImage[], notes: string[]): MappedIm
 const getRank = ({ source }: MappedImage): number => (source.name.digest === undefined ? 1 : 0);
 
 function getRepositories(image: MappedImage): { source: string; target: string } {
-  return { source: getCanonicalRepository(getOrigin(image)), target: getRepository(image.target.name) };
+  return { source: formatCanonicalRepository(getOrigin(image)), target: formatRepository(image.target.name) };
 }
 
 const getOrigin = ({ origin, source }: MappedImage): ImageName => origin ?? source.name;
@@ -175,5 +172,5 @@ const getOrigin = ({ origin, source }: MappedImage): ImageName => origin ?? sour
 function isSameImage(a: MappedImage, b: MappedImage): boolean {
   const [name, other] = [getOrigin(a), getOrigin(b)];
   if (name.digest !== undefined || other.digest !== undefined) return name.digest === other.digest;
-  return getCanonicalRepository(name) === getCanonicalRepository(other) && name.tag === other.tag;
+  return formatCanonicalRepository(name) === formatCanonicalRepository(other) && name.tag === other.tag;
 }

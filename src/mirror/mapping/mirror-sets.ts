@@ -1,5 +1,5 @@
 import { type MirrorEntry, mergeEntries } from '../cluster-manifests.js';
-import { getPath, getRepository } from './image-names.js';
+import { formatRepository } from '../naming/image-name.js';
 import type { MappedImage } from './mapping.js';
 
 /** Scope of an entry of a mirror set. */
@@ -21,7 +21,7 @@ export function toMirrorEntries(
       if (isCatalog && by === 'tag') return [];
       return scope === 'registry'
         ? { source: origin.registry, mirrors: [name.registry] }
-        : { source: getRepository(origin), mirrors: [getRepository(name)] };
+        : { source: formatRepository(origin), mirrors: [formatRepository(name)] };
     }),
   );
 }
@@ -29,6 +29,6 @@ export function toMirrorEntries(
 /** Returns an image that entries of scope `registry` do not cover, as its path differs at the target. */
 export function findUnreachable(images: readonly MappedImage[]): MappedImage | undefined {
   return images.find(
-    ({ origin, target }) => origin?.digest !== undefined && getPath(origin) !== getPath(target.name),
+    ({ origin, target }) => origin?.digest !== undefined && origin.repository !== target.name.repository,
   );
 }

@@ -11,14 +11,13 @@ import {
 import { findSharedRepositories, requireOneImagePerTag } from './collisions.js';
 import {
   type ImageName,
+  formatCanonicalRepository,
   formatImageName,
-  getCanonicalRepository,
+  formatRepository,
   getDestinationTag,
-  getPath,
-  getRepository,
   parseImageName,
   withDockerDefaults,
-} from './image-names.js';
+} from '../naming/image-name.js';
 
 /** An image and its target. */
 interface RegistryPair {
@@ -51,7 +50,7 @@ interface RegistryMapping {
  */
 export function mapToRegistry(images: Iterable<string>, options: RegistryMappingOptions): RegistryMapping {
   const { destination, tagDigests = false } = options;
-  const prefix = getPath(destination);
+  const prefix = destination.repository;
   const pairs = new Map<string, RegistryPair & { written: ImageName }>();
   const counts = new Map<string, number>();
   const faults: OpmateError[] = [];
@@ -59,9 +58,9 @@ export function mapToRegistry(images: Iterable<string>, options: RegistryMapping
     try {
       const written = parseImageName(text);
       const source = withDockerDefaults(written);
-      const flat = getCanonicalRepository(source).toLowerCase().replace(/[/.:]/g, '-');
-      const name = prefix === '' ? flat : `${prefix}/${flat}`;
-      const target: ImageName = { registry: destination.registry, namespace: '', name };
+      const flat = formatCanonicalRepository(source).toLowerCase().replace(/[/.:]/g, '-');
+      const repository = prefix === '' ? flat : `${prefix}/${flat}`;
+      const target: ImageName = { registry: destination.registry, repository };
       const fault = checkPullSpec(formatImageName(target));
       if (fault !== undefined)
         throw new OpmateError('INVALID', `target ${formatImageName(target)}: ${fault}`, {
@@ -70,14 +69,14 @@ export function mapToRegistry(images: Iterable<string>, options: RegistryMapping
       const from = formatImageName(source);
       if (pairs.has(from)) continue;
       pairs.set(from, { source, target, written });
-      counts.set(name, (counts.get(name) ?? 0) + 1);
+      counts.set(repository, (counts.get(repository) ?? 0) + 1);
     } catch (error) {
       if (!(error instanceof OpmateError)) throw error;
       faults.push(error);
     }
   }
   const tagged = [...pairs.values()].map(({ source, target, written }) => {
-    const needsTag = source.digest !== undefined && (tagDigests || (counts.get(target.name) ?? 0) > 1);
+    const needsTag = source.digest !== undefined && (tagDigests || (counts.get(target.repository) ?? 0) > 1);
     const tag = getDestinationTag({ ...written, tag: undefined });
     return { source, target: needsTag ? { ...target, tag } : target };
   });
@@ -85,7 +84,7 @@ export function mapToRegistry(images: Iterable<string>, options: RegistryMapping
   requireOneImagePerTag(sorted, {
     getTag: ({ source, target }) => {
       const tag = target.tag ?? (source.digest === undefined ? source.tag : undefined);
-      return tag === undefined ? undefined : `${getRepository(target)}:${tag}`;
+      return tag === undefined ? undefined : `${formatRepository(target)}:${tag}`;
     },
     getName: ({ source }) => formatImageName(source),
     isSame: (a, b) => formatImageName(a.source) === formatImageName(b.source),
@@ -97,8 +96,8 @@ export function mapToRegistry(images: Iterable<string>, options: RegistryMapping
     faults,
     notes: findSharedRepositories(
       sorted.map(({ source, target }) => ({
-        source: getCanonicalRepository(source),
-        target: getRepository(target),
+        source: formatCanonicalRepository(source),
+        target: formatRepository(target),
       })),
     ),
   };
@@ -131,8 +130,8 @@ export function encodeRegistryManifests(
     const entries: MirrorEntry[] = pairs
       .filter(({ source }) => (source.digest !== undefined) === byDigest)
       .map(({ source, target }) => ({
-        source: getCanonicalRepository(source),
-        mirrors: [getRepository(target)],
+        source: formatCanonicalRepository(source),
+        mirrors: [formatRepository(target)],
       }));
     return encodeMirrorSets(kind, entries, { name: setName, labels }) || undefined;
   };

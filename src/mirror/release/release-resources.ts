@@ -5,7 +5,7 @@ import { sortedByBytes } from '../../core/order.js';
 import { type JsonValue, isJsonObject } from '../../document/json.js';
 import { parseYamlFile } from '../../document/document.js';
 import { encodeYaml } from '../../document/yaml.js';
-import { type MirrorTarget, pathBelow } from '../image-set/image-set-names.js';
+import { type MirrorTarget, pathBelow } from '../naming/mirror-target.js';
 import { type MirroredName, releaseRepositories } from '../image-set/planned-image.js';
 
 /** Signatures of release images by digest. */

@@ -7,7 +7,7 @@ import {
   parseDeleteList,
   requireBelow,
 } from '../../../../src/mirror/delete/delete-list.js';
-import { getImageName, formatSource } from '../../../../src/mirror/image-set/image-set-names.js';
+import { formatSource, nameBelow } from '../../../../src/mirror/naming/mirror-target.js';
 import type { PlannedImage } from '../../../../src/mirror/image-set/planned-image.js';
 import { createKeptImages } from '../../../../src/mirror/delete/kept-images.js';
 import { messagesThrown } from '../../../support/diagnostics.js';
@@ -21,7 +21,7 @@ const faultsOf = messagesThrown;
 const digest = `sha256:${'1a'.repeat(32)}`;
 function planned(kind: PlannedImage['kind'], text: string): PlannedImage {
   const reference = parseReference(text);
-  const name = getImageName(reference);
+  const name = nameBelow(reference);
   const repository = `ocm/${name.repository}`;
   return {
     ...{ kind, reference, name, repository, platforms: undefined, bundles: [], texts: new Set([text]) },

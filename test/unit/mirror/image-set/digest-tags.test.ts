@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { parseReference, type RegistryReference } from '../../../../src/core/reference.js';
 import { deleteImages } from '../../../../src/mirror/delete/delete-images.js';
-import { toDigestTag } from '../../../../src/mirror/image-set/image-set-names.js';
+import { toDigestTag } from '../../../../src/mirror/naming/mirror-target.js';
 import { pinTransfers, surveyTransfers } from '../../../../src/mirror/transfer/transfer.js';
 import { findSignatures } from '../../../../src/mirror/transfer/find-signatures.js';
 import { copyTransfers } from '../../../../src/mirror/transfer/copy-transfers.js';

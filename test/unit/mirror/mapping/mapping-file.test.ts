@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { OpmateError } from '../../../../src/core/errors.js';
-import { formatTypedReference } from '../../../../src/mirror/mapping/image-names.js';
+import { formatImageLocation } from '../../../../src/mirror/naming/image-location.js';
 import {
   formatTargetName,
   parseMappings,
@@ -14,7 +14,7 @@ const tags = ['v1.0', 'v1.1', 'v2.0', 'latest'];
 
 async function resolve(text: string): Promise<string[]> {
   const pairs = await resolvePairs(parseMappings(text, 'mapping.txt'), () => Promise.resolve(tags));
-  return pairs.map(({ source, target }) => `${formatTypedReference(source)} -> ${formatTargetName(target)}`);
+  return pairs.map(({ source, target }) => `${formatImageLocation(source)} -> ${formatTargetName(target)}`);
 }
 
 describe('mirror/mapping-file', () => {

@@ -1,7 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import type { OpmateError } from '../../../../src/core/errors.js';
-import { parseTypedReference } from '../../../../src/mirror/mapping/image-names.js';
-import { type MappingOptions, formatLine, mapImages } from '../../../../src/mirror/mapping/mapping.js';
+import { formatReference } from '../../../../src/core/reference.js';
+import { getTargetReference, parseImageLocation } from '../../../../src/mirror/naming/image-location.js';
+import {
+  type MappedImage,
+  type MappingOptions,
+  formatLine,
+  mapImages,
+} from '../../../../src/mirror/mapping/mapping.js';
 import { toMirrorEntries } from '../../../../src/mirror/mapping/mirror-sets.js';
 
 const [a, b] = ['a', 'b'].map((digit) => `sha256:${digit.repeat(64)}`);
@@ -15,8 +21,8 @@ function map(
   more: Partial<MappingOptions> = {},
 ) {
   return mapImages(images, {
-    source: parseTypedReference(from),
-    destination: parseTypedReference(to, { isPrefix: true }),
+    source: parseImageLocation(from),
+    destination: parseImageLocation(to, { isPrefix: true }),
     maxComponents: 2,
     ...more,
   });
@@ -62,6 +68,12 @@ describe('mirror/mapping', () => {
     expect(toMirrorEntries(map([etcd], 'reg.example', from).images, 'repository')).toEqual([
       { source: 'quay.io/coreos/etcd-operator', mirrors: ['reg.example/coreos/etcd-operator'] },
     ]);
+  });
+
+  it('pushes to the repository that the line names, on Docker Hub too', () => {
+    const [image] = map(['quay.io/a/b:v1'], 'docker.io/team').images;
+    const target = getTargetReference((image as MappedImage).target, '.');
+    expect(formatReference(target)).toBe(formatLine(image as MappedImage).split('=')[1]);
   });
 
   it('says latest for a catalog without tag', () => {

@@ -3,7 +3,7 @@ import { loadAll } from 'js-yaml';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Catalog, DirectoryCatalog } from '../../../../src/catalog/catalog.js';
 import type { LogLevel } from '../../../../src/core/log.js';
-import { parseImageName } from '../../../../src/mirror/mapping/image-names.js';
+import { parseImageName } from '../../../../src/mirror/naming/image-name.js';
 import { listCatalogImages } from '../../../../src/mirror/mapping/catalog-image-list.js';
 import {
   encodeRegistryManifests,

@@ -6,6 +6,7 @@ import {
   withoutCredentials,
 } from '../../core/reference.js';
 import { quoteGo } from '../../document/go-json.js';
+import { type TargetName, joinPath } from './image-name.js';
 
 /** A registry to mirror to, and a path below which all images are placed. */
 export interface MirrorTarget {
@@ -51,29 +52,23 @@ export function parseMirrorTarget(text: string, maxNestedPaths?: number): Mirror
   throw new UsageError('not a registry and path', { subject, hint });
 }
 
-/** Name of an image below a target. */
-export interface ImageName {
-  repository: string;
-  tag: string;
-}
-
 /**
  * Returns the name of an image below a target: by default its path with its tag, or with `sha256-HEX` if it has only
  * a digest. (Source: oc-mirror v2.)
  */
-export function getImageName(
+export function nameBelow(
   reference: Reference,
   configured: { repository?: string | undefined; tag?: string | undefined } = {},
-): ImageName {
+): TargetName {
   const { tag, digest } = reference;
   return {
-    repository: configured.repository ?? getRepository(reference),
+    repository: configured.repository ?? getTargetRepository(reference),
     tag: configured.tag ?? tag ?? (digest === undefined ? 'latest' : toDigestTag(digest)),
   };
 }
 
 /** Returns the default repository of an image below a target; the last part of the path of a local image. */
-export function getRepository(reference: Reference): string {
+export function getTargetRepository(reference: Reference): string {
   if (reference.transport === 'docker') return reference.repository;
   return reference.path.replace(/\/+$/, '').replace(/^.*\//, '').toLowerCase();
 }
@@ -83,14 +78,9 @@ export function toDigestTag(digest: string): string {
   return digest.replace(':', '-').slice(0, 128);
 }
 
-/**
- * Returns the path of a repository at a target; components beyond `maxNestedPaths` are joined by `-`. (Source:
- * `--max-nested-paths` of oc-mirror v2.)
- */
-export function pathBelow({ path, maxNestedPaths = Infinity }: MirrorTarget, repository: string): string {
-  const parts = `${path}/${repository}`.split('/').filter((part) => part !== '');
-  if (parts.length <= maxNestedPaths) return parts.join('/');
-  return [...parts.slice(0, maxNestedPaths - 1), parts.slice(maxNestedPaths - 1).join('-')].join('/');
+/** Returns the path of a repository at a target. */
+export function pathBelow({ path, maxNestedPaths }: MirrorTarget, repository: string): string {
+  return joinPath(path, repository, maxNestedPaths);
 }
 
 /** Returns the whole name of an image at a target, or of its repository without a tag. */

@@ -2,15 +2,15 @@ import { describe, expect, it } from 'vitest';
 import { UsageError } from '../../../../src/core/errors.js';
 import { parseReference } from '../../../../src/core/reference.js';
 import {
-  getImageName,
+  formatSource,
+  nameBelow,
   parseMirrorTarget,
   pathBelow,
-  formatSource,
-} from '../../../../src/mirror/image-set/image-set-names.js';
+} from '../../../../src/mirror/naming/mirror-target.js';
 
 const digest = `sha256:${'0123456789abcdef'.repeat(4)}`;
 
-describe('mirror/image-set-names', () => {
+describe('mirror/mirror-target', () => {
   it.each([
     ['docker://registry.test:5001/ocm', 'registry.test:5001', 'ocm'],
     ['docker://registry.test:5001/ocm/deep/', 'registry.test:5001', 'ocm/deep'],
@@ -49,14 +49,14 @@ describe('mirror/image-set-names', () => {
     ['nginx', 'library/nginx', 'latest', 'docker://docker.io/library/nginx:latest'],
   ])('names %s', (text, repository, tag, source) => {
     const reference = parseReference(text);
-    expect(getImageName(reference)).toEqual({ repository, tag });
+    expect(nameBelow(reference)).toEqual({ repository, tag });
     expect(formatSource(reference)).toBe(source);
-    expect(getImageName(reference, { repository: 'a/b', tag: 'c' })).toEqual({ repository: 'a/b', tag: 'c' });
+    expect(nameBelow(reference, { repository: 'a/b', tag: 'c' })).toEqual({ repository: 'a/b', tag: 'c' });
   });
 
   it('makes a tag of a digest of any length', () => {
     const long = `sha512:${'ab'.repeat(64)}`;
-    expect(getImageName(parseReference(`quay.io/acme/app@${long}`)).tag).toHaveLength(128);
+    expect(nameBelow(parseReference(`quay.io/acme/app@${long}`)).tag).toHaveLength(128);
   });
 
   it('joins what is nested too deeply', () => {

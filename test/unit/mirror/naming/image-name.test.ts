@@ -1,33 +1,32 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
-  getDestinationPath,
-  getDestinationTag,
   formatImageName,
-  formatTypedReference,
+  getDestinationTag,
+  joinPath,
   parseImageName,
-  parseTypedReference,
   withDockerDefaults,
-} from '../../../../src/mirror/mapping/image-names.js';
+} from '../../../../src/mirror/naming/image-name.js';
+import { formatImageLocation, parseImageLocation } from '../../../../src/mirror/naming/image-location.js';
 
 const a = `sha256:${'a'.repeat(64)}`;
 
-describe('mirror/image-names', () => {
+describe('mirror/image-name', () => {
   it.each([
-    ['quay.io/acme/app:v1', 'quay.io', 'acme', 'app', 'v1', undefined],
-    ['quay.io/acme/deep/app:v1', 'quay.io', 'acme', 'deep/app', 'v1', undefined],
-    ['quay.io/app', 'quay.io', '', 'app', undefined, undefined],
-    ['localhost/acme/app', 'localhost', 'acme', 'app', undefined, undefined],
-    ['localhost:5000/acme/app', 'localhost:5000', 'acme', 'app', undefined, undefined],
-    ['host:5000/acme/app', 'host:5000', 'acme', 'app', undefined, undefined],
-    ['acme/app:v1', '', 'acme', 'app', 'v1', undefined],
-    ['app', '', '', 'app', undefined, undefined],
-    ['myhost:5000', '', '', 'myhost', '5000', undefined],
-    ['docker.io/busybox', 'docker.io', 'library', 'busybox', undefined, undefined],
-    [`quay.io/acme/app:v1@${a}`, 'quay.io', 'acme', 'app', 'v1', a],
-    [`app@${a}`, '', '', 'app', undefined, a],
-  ])('takes %s apart', (text, registry, namespace, name, tag, digest) => {
-    expect(parseImageName(text)).toEqual({ registry, namespace, name, tag, digest });
+    ['quay.io/acme/app:v1', 'quay.io', 'acme/app', 'v1', undefined],
+    ['quay.io/acme/deep/app:v1', 'quay.io', 'acme/deep/app', 'v1', undefined],
+    ['quay.io/app', 'quay.io', 'app', undefined, undefined],
+    ['localhost/acme/app', 'localhost', 'acme/app', undefined, undefined],
+    ['localhost:5000/acme/app', 'localhost:5000', 'acme/app', undefined, undefined],
+    ['host:5000/acme/app', 'host:5000', 'acme/app', undefined, undefined],
+    ['acme/app:v1', '', 'acme/app', 'v1', undefined],
+    ['app', '', 'app', undefined, undefined],
+    ['myhost:5000', '', 'myhost', '5000', undefined],
+    ['docker.io/busybox', 'docker.io', 'library/busybox', undefined, undefined],
+    [`quay.io/acme/app:v1@${a}`, 'quay.io', 'acme/app', 'v1', a],
+    [`app@${a}`, '', 'app', undefined, a],
+  ])('takes %s apart', (text, registry, repository, tag, digest) => {
+    expect(parseImageName(text)).toEqual({ registry, repository, tag, digest });
   });
 
   it.each([
@@ -36,7 +35,7 @@ describe('mirror/image-names', () => {
     ['localhost:5000', 'localhost:5000'],
     ['localhost', 'localhost'],
   ])('takes %s for a registry where images are put below it', (text, registry) => {
-    expect(parseImageName(text, { isPrefix: true })).toEqual({ registry, namespace: '', name: '' });
+    expect(parseImageName(text, { isPrefix: true })).toEqual({ registry, repository: '' });
   });
 
   it.each([
@@ -88,12 +87,12 @@ describe('mirror/image-names', () => {
     ['my-org', 'docker.io/my/image', 3, 'my-org/my/image'],
     ['my-org/sub-org', 'docker.io/my/image', 3, 'my-org/sub-org/my-image'],
     ['my-org/sub-org', 'docker.io/my/image', 4, 'my-org/sub-org/my/image'],
-    ['my-org/sub-org', 'docker.io/my/image', 0, 'my-org/sub-org/my/image'],
+    ['my-org/sub-org', 'docker.io/my/image', undefined, 'my-org/sub-org/my/image'],
     ['', 'registry.access.redhat.com/ubi8-minimal', 2, 'ubi8-minimal'],
-    ['', 'registry.access.redhat.com/ubi8-minimal', 0, 'ubi8-minimal'],
+    ['', 'registry.access.redhat.com/ubi8-minimal', undefined, 'ubi8-minimal'],
     ['', 'quay.io/a/b/c/d', 2, 'a/b-c-d'],
-  ])('puts into %j %s with %i components at %s', (prefix, text, max, path) => {
-    expect(getDestinationPath(prefix, parseImageName(text), max)).toBe(path);
+  ])('puts into %j %s with %s components at %s', (prefix, text, max, path) => {
+    expect(joinPath(prefix, parseImageName(text).repository, max)).toBe(path);
   });
 
   it.each([
@@ -104,7 +103,7 @@ describe('mirror/image-names', () => {
     ['docker://quay.io/acme', true, 'quay.io/acme'],
     ['quay.io/acme/cat:v1', false, 'quay.io/acme/cat:v1'],
   ])('reads the place %s', (text, isPrefix, printed) => {
-    expect(formatTypedReference(parseTypedReference(text, { isPrefix }))).toBe(printed);
+    expect(formatImageLocation(parseImageLocation(text, { isPrefix }))).toBe(printed);
   });
 
   it.each([
@@ -115,7 +114,7 @@ describe('mirror/image-names', () => {
     ['file://a b', 'INVALID'],
     ['ftp://host/x', 'INVALID'],
   ])('refuses the place %s', (text, code) => {
-    expect(() => parseTypedReference(text, { isPrefix: true })).toThrow(expect.objectContaining({ code }));
+    expect(() => parseImageLocation(text, { isPrefix: true })).toThrow(expect.objectContaining({ code }));
   });
 
   it('reads again what it prints', () => {
@@ -139,7 +138,7 @@ describe('mirror/image-names', () => {
     fc.assert(
       fc.property(fc.string(), fc.boolean(), (text, isPrefix) => {
         try {
-          parseTypedReference(text, { isPrefix });
+          parseImageLocation(text, { isPrefix });
         } catch (error) {
           expect(error).toHaveProperty('code', expect.stringMatching(/INVALID|UNSAFE|UNSUPPORTED/));
         }

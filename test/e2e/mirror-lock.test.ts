@@ -156,6 +156,24 @@ mirror:
     opmate('plan', registry(), '--config', 'set.yaml', `--workspace=file://${name}`);
   const copy = (name: string) => opmate('--config', 'set.yaml', registry(), `--workspace=file://${name}`);
 
+  it('sums up a package that two catalogs have by catalog', async () => {
+    const heads = await readFile(at('heads.yaml'), 'utf8');
+    const pinned = `${source.host}/acme/index@${operators.digests.get('acme/index:v1')}`;
+    const second = `  - catalog: ${pinned}\n    targetCatalog: other/index\n    targetTag: v2\n`;
+    await sandbox.write({ 'two.yaml': `${heads}${second}    full: true\n` });
+    const workspace = '--workspace=file://two';
+    const planned = await opmate('plan', registry(), '--config', 'two.yaml', workspace);
+    expect(planned.stdout).toMatch(/^PACKAGE +CATALOG +IMAGES +SIZE +UNIQUE$/m);
+    const { packages } = await parsed(registry(), workspace);
+    expect(packages.map(({ name, catalog, images }) => ({ name, catalog, images }))).toEqual([
+      { name: 'widget', catalog: operators.catalog, images: 3 },
+      { name: 'widget', catalog: pinned, images: 7 },
+    ]);
+    expect((await status(registry(), workspace)).stdout).toMatch(
+      /^PACKAGE +CATALOG +IMAGES +COMPLETE +LEFT$/m,
+    );
+  });
+
   it('reports an empty target, a complete one, then a moved tag', async () => {
     await plan('whole');
     const before = await parsed(registry(), '--workspace=file://whole');

@@ -56,7 +56,8 @@ export async function surveyArchive(run: ImageSetRun, mirror: ImageSetMirror): P
   const base = await readBase(run);
   const images = mirror.lockedImages();
   const carried = listCarried(images);
-  return planBytes(images, (digest) => base?.sizeOf(digest) !== undefined && !carried.has(digest));
+  const isPresent = (digest: string): boolean => base?.sizeOf(digest) !== undefined && !carried.has(digest);
+  return planBytes(images, isPresent, mirror.lockedCatalogs());
 }
 
 /** Reads the base of an archive. Throws OpmateError for one that cannot be used. */

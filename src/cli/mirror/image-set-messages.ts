@@ -3,6 +3,7 @@ import type { LogLevel, Logger } from '../../core/log.js';
 import type { BytePlan } from '../../mirror/lock/byte-plan.js';
 import type { ImageSetPlan, PlannedCatalog } from '../../mirror/image-set/image-set-plan.js';
 import { amountOfBytes, count } from '../printable.js';
+import { formatTable } from '../table.js';
 
 /** Logs the selection, one line per catalog, chart and release; contents and reasons at `itemLevel`. */
 export function describePlan(
@@ -69,4 +70,17 @@ export function describeBytes(plan: BytePlan, logger: Logger): void {
   const isPartial = presentBlobs > 0 && presentBlobs < blobs;
   const present = isPartial ? `present: ${count(presentBlobs, 'blob')}; ` : '';
   logger.log('info', `${all}; ${present}${left}`);
+}
+
+/** Returns a table of the sums of packages, with their catalogs if several have one of them. */
+export function formatPackages<T extends { name: string; catalog?: string | undefined }>(
+  packages: readonly T[],
+  header: readonly string[],
+  toCells: (item: T) => readonly string[],
+): string {
+  const withCatalogs = packages.some(({ catalog }) => catalog !== undefined);
+  return formatTable(
+    ['PACKAGE', ...(withCatalogs ? ['CATALOG'] : []), ...header],
+    packages.map((item) => [item.name, ...(withCatalogs ? [item.catalog ?? '-'] : []), ...toCells(item)]),
+  );
 }

@@ -12,7 +12,6 @@ import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { amountOfBytes, count } from '../printable.js';
-import { formatTable } from '../table.js';
 import { encodeData } from '../reports/encode-data.js';
 import {
   getCopyCommand,
@@ -21,6 +20,7 @@ import {
   openImageSetRun,
   readImageSetRequest,
 } from './image-set-run.js';
+import { formatPackages } from './image-set-messages.js';
 import { describeFailures } from './options.js';
 
 /**
@@ -117,14 +117,10 @@ function formatText(plan: BytePlan, archive: ArchiveForecast | undefined): strin
   }
   const summary = rows.map(([name, text]) => `${name.padEnd('to copy'.length)}  ${text}\n`).join('');
   if (packages.length === 0) return summary;
-  const table = formatTable(
-    ['PACKAGE', 'IMAGES', 'SIZE', 'UNIQUE'],
-    packages.map((packageBytes) => [
-      packageBytes.name,
-      String(packageBytes.images),
-      amountOfBytes(packageBytes.bytes),
-      amountOfBytes(packageBytes.ownBytes),
-    ]),
-  );
+  const table = formatPackages(packages, ['IMAGES', 'SIZE', 'UNIQUE'], (sums) => [
+    String(sums.images),
+    amountOfBytes(sums.bytes),
+    amountOfBytes(sums.ownBytes),
+  ]);
   return `${summary}\n${table}`;
 }

@@ -11,6 +11,7 @@ import { parseDestination } from '../../api/mirror/destination.js';
 import { findMirrorLock } from '../../api/mirror/find-lock.js';
 import { readMirrorStatus } from '../../api/mirror/mirror-status.js';
 import { exitCodes } from '../exit-codes.js';
+import { formatPackages } from './image-set-messages.js';
 import { getWorkspace } from './image-set-options.js';
 import { maxShards } from '../../mirror/lock/shard.js';
 import { encodeData } from '../reports/encode-data.js';
@@ -78,8 +79,7 @@ function formatText(destination: string, lock: string, status: LockStatus, plan:
   for (const catalog of catalogs)
     lines.push(`catalog ${catalog.image}: ${catalog.isComplete ? 'present' : 'missing'}`);
   if (packages.length > 0) {
-    const rows = packages.map((item) => [item.name, ...toCells(item)]);
-    lines.push('', formatTable(['PACKAGE', 'IMAGES', 'COMPLETE', 'LEFT'], rows).trimEnd());
+    lines.push('', formatPackages(packages, ['IMAGES', 'COMPLETE', 'LEFT'], toCells).trimEnd());
   }
   if (shards !== undefined) {
     const rows = shards.map((item) => [`${item.shard}/${shards.length}`, ...toCells(item)]);

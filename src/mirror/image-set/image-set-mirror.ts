@@ -117,7 +117,7 @@ export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirror
   let knownVerdicts: ReadonlyMap<string, Verdict> = new Map();
   return {
     ...{ prepare, addSignatures, keepVerdicts, survey, copy, skip, report },
-    ...{ lockedImages, transfers, lock, getOpener, close },
+    ...{ lockedImages, lockedCatalogs, transfers, lock, getOpener, close },
   };
 
   /**
@@ -197,7 +197,7 @@ export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirror
     const pinned = transfers();
     if (!options.signatures) {
       await addSurveyed(pinned);
-      return planSurveyed(lockedImages(), surveyedTransfers);
+      return planSurveyed(lockedImages(), surveyedTransfers, lockedCatalogs());
     }
     const [matches] = await Promise.all([addSignaturesOf(pinned), addSurveyed(pinned)]);
     const before = new Map(pinned.map(({ targetName, contents }) => [targetName, contents]));
@@ -212,7 +212,7 @@ export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirror
     const names = new Set(changed.map(({ targetName }) => targetName));
     surveyedTransfers = surveyedTransfers.filter(({ targetName }) => !names.has(targetName));
     await addSurveyed(changed);
-    return planSurveyed(lockedImages(), surveyedTransfers);
+    return planSurveyed(lockedImages(), surveyedTransfers, lockedCatalogs());
   }
 
   /** Copies missing content: operands first, then catalogs, which name only copied images. */
@@ -249,6 +249,15 @@ export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirror
     });
   }
 
+  /** Returns the catalogs with their content, in the order of the configuration. */
+  function lockedCatalogs(
+    templates: ReadonlyMap<string, CatalogSourceTemplate> = new Map(),
+  ): LockedCatalog[] {
+    return plan.catalogs
+      .filter((catalog) => !isLeftOut(getImage(catalog)))
+      .map((catalog) => toLockedCatalog(catalog, templates, getRemovedTexts(catalog)));
+  }
+
   /** Returns the transfers of prepared images. */
   function transfers(): PinnedTransfer[] {
     return [...preparedImages.values()].flatMap(({ image, transfer }) =>
@@ -259,14 +268,12 @@ export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirror
   function lock(
     configuration: string,
     options: Readonly<Record<string, string>>,
-    templates: ReadonlyMap<string, CatalogSourceTemplate> = new Map(),
+    templates?: ReadonlyMap<string, CatalogSourceTemplate>,
   ): ImageSetLock {
     const lock: ImageSetLock = {
       configuration,
       options,
-      catalogs: plan.catalogs
-        .filter((catalog) => !isLeftOut(getImage(catalog)))
-        .map((catalog) => toLockedCatalog(catalog, templates, getRemovedTexts(catalog))),
+      catalogs: lockedCatalogs(templates),
       charts: plan.charts.map(({ chart: { source, packed }, name }) => ({
         ...{ source, name: packed.name, version: packed.version, ...name },
       })),

@@ -123,6 +123,7 @@ export function createLockMirror(whole: ImageSetLock, options: LockMirrorOptions
       return planSurveyed(
         lock.images.filter((image) => names.has(getTargetName(image, target))),
         surveyed,
+        lock.catalogs,
       );
     },
     /** Copies the content that the survey found missing; catalogs last. */

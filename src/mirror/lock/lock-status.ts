@@ -1,12 +1,13 @@
 import { readdir } from 'node:fs/promises';
 import type { CancelOptions } from '../../core/concurrency.js';
+import { firstBy } from '../../core/groups.js';
 import { compareBytes } from '../../core/order.js';
 import { type ArchiveIndex, archiveIndexName } from '../../oci/archive-set/archive-index.js';
 import { readUnfinishedArchives } from '../../oci/archive-set/archive-directory.js';
 import { openArchiveSets } from '../../oci/archive-set/archive-set-reader.js';
 import { type TransferOptions, isComplete } from '../transfer/transfer-types.js';
 import { surveyTransfers } from '../transfer/transfer.js';
-import { type BytePlan, createPresence, planBytes } from './byte-plan.js';
+import { type BytePlan, type CatalogContents, createPresence, planBytes } from './byte-plan.js';
 import { encodeLock, planOf } from './encode-lock.js';
 import { type ImageSetLock, type LockedImage, getLockedName } from './lock.js';
 import { type LockedTransfersOptions, getTargetName, toTransfers } from './locked-transfers.js';
@@ -22,8 +23,8 @@ export interface LockStatus {
   bytes: { total: number; left: number };
   /** Catalogs of the lock by their names at the destination. */
   catalogs: { image: string; isComplete: boolean }[];
-  /** By name. */
-  packages: ({ name: string } & PartStatus)[];
+  /** By name, then catalog, which is set for a package in several catalogs. */
+  packages: ({ name: string; catalog?: string | undefined } & PartStatus)[];
   /** By index, if the number of shards is set; catalogs belong to no shard. */
   shards?: ({ shard: number } & PartStatus)[] | undefined;
   /** Names of incomplete images. */
@@ -82,7 +83,7 @@ function getShardStatus(lock: ImageSetLock, count: number, state: DestinationSta
   return Array.from({ length: count }, (_, shard) => {
     const own = images.filter((_image, i) => shards[i] === shard);
     const left = own.filter((image) => !state.isComplete(image));
-    const { bytes } = planMissing(left, state);
+    const { bytes } = planMissing(left, [], state);
     return { shard, images: own.length, complete: own.length - left.length, bytesLeft: bytes };
   });
 }
@@ -158,9 +159,11 @@ async function readFinishedIndex(directory: string): Promise<ArchiveIndex | unde
 }
 
 function getStatus(lock: ImageSetLock, state: DestinationState): LockStatus {
-  const plan = planBytes(lock.images, state.hasBlob);
+  const plan = planBytes(lock.images, state.hasBlob, lock.catalogs);
   const incomplete = lock.images.filter((image) => !state.isComplete(image));
-  const left = new Map(planMissing(incomplete, state).packages.map((sums) => [sums.name, sums]));
+  const toKey = ({ name, catalog }: { name: string; catalog?: string | undefined }): string =>
+    JSON.stringify([name, catalog]);
+  const left = firstBy(planMissing(incomplete, lock.catalogs, state).packages, toKey);
   return {
     isComplete: incomplete.length === 0,
     images: { total: lock.images.length, complete: lock.images.length - incomplete.length },
@@ -169,18 +172,26 @@ function getStatus(lock: ImageSetLock, state: DestinationState): LockStatus {
     catalogs: lock.images
       .filter(({ kind }) => kind === 'catalog')
       .map((image) => ({ image: state.getName(image), isComplete: state.isComplete(image) })),
-    packages: plan.packages.map(({ name, images }) => ({
-      name,
-      images,
-      complete: images - (left.get(name)?.images ?? 0),
-      bytesLeft: left.get(name)?.bytes ?? 0,
-    })),
+    packages: plan.packages.map(({ name, catalog, images }) => {
+      const missing = left.get(toKey({ name, catalog }));
+      return {
+        name,
+        ...(catalog !== undefined && { catalog }),
+        images,
+        complete: images - (missing?.images ?? 0),
+        bytesLeft: missing?.bytes ?? 0,
+      };
+    }),
     incomplete: incomplete.map(state.getName).sort(compareBytes),
   };
 }
 
 /** Sums up the blobs that images lack. */
-function planMissing(images: readonly LockedImage[], { hasBlob }: DestinationState): BytePlan {
+function planMissing(
+  images: readonly LockedImage[],
+  catalogs: CatalogContents,
+  { hasBlob }: DestinationState,
+): BytePlan {
   const lacking = images.map(({ bundles, contents }) => {
     const manifests = contents.manifests.map((manifest) => ({
       ...manifest,
@@ -188,5 +199,5 @@ function planMissing(images: readonly LockedImage[], { hasBlob }: DestinationSta
     }));
     return { bundles, contents: { ...contents, manifests } };
   });
-  return planBytes(lacking, () => false);
+  return planBytes(lacking, () => false, catalogs);
 }

@@ -46,6 +46,27 @@ describe('mirror/byte-plan', () => {
     });
   });
 
+  it('sums up a package by catalog where several catalogs have it', () => {
+    const images = [
+      imageOf('a', [['a', 1]], ['acme/acme.v1']),
+      imageOf('b', [['b', 20]], ['acme/acme.v1', 'acme/acme.v2', 'beta/beta.v1']),
+      imageOf('c', [['c', 300]], ['acme/acme.v2']),
+    ];
+    const toPackage = (name: string, ...bundles: string[]) => ({
+      ...{ name, defaultChannel: 'stable', channels: [] },
+      bundles: bundles.map((bundle) => ({ name: bundle, version: '1.0.0' })),
+    });
+    const catalogs = [
+      { catalog: 'two', packages: [toPackage('acme', 'acme.v2'), toPackage('beta', 'beta.v1')] },
+      { catalog: 'one', packages: [toPackage('acme', 'acme.v1')] },
+    ];
+    expect(planBytes(images, () => false, catalogs).packages).toEqual([
+      { name: 'acme', catalog: 'one', images: 2, bytes: 1021, ownBytes: 1 },
+      { name: 'acme', catalog: 'two', images: 2, bytes: 1320, ownBytes: 300 },
+      { name: 'beta', images: 1, bytes: 1020, ownBytes: 0 },
+    ]);
+  });
+
   it('counts the manifests of an index, and none twice', () => {
     const [one, two] = [imageManifest('1', [layer('1', 1)]), imageManifest('2', [layer('2', 2)])];
     const index = contentsOf([one, two, indexManifest('i', [one, two])]);

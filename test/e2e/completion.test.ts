@@ -1,13 +1,15 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { bundlesDirectory, commandFile, useSandbox } from '../support/command-line.js';
+import { useCommandInPath } from '../support/command-in-path.js';
+import { bundlesDirectory, useSandbox } from '../support/command-line.js';
 import { startFaultRegistry } from '../support/fault-registry.js';
 import { makeCatalogImage, serveBuilt } from './images.js';
 import { serve } from './served-catalogs.js';
 
 const sandbox = useSandbox();
+useCommandInPath(sandbox);
 
 /** A catalog, some of whose names are no words that a shell may be handed. */
 const widget = [
@@ -66,9 +68,6 @@ beforeAll(async () => {
   expect(
     await sandbox.run(['registry', 'add', '--mode', 'semver', '-d', 'index.db', '-b', bundle]),
   ).toMatchObject({ code: 0 });
-  const bin = path.join(sandbox.work, 'bin');
-  await mkdir(bin);
-  await symlink(commandFile, path.join(bin, 'opmate'));
   for (const shell of ['bash', 'zsh', 'fish']) {
     const { stdout } = await sandbox.run(['completion', shell]);
     await writeFile(path.join(sandbox.work, `completion.${shell}`), stdout);

@@ -1,4 +1,4 @@
-import { readFile, rm, symlink } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { load } from 'js-yaml';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -11,10 +11,12 @@ import {
   readJobs,
   readYamlBlock,
 } from './ci-runner.js';
-import { commandFile, useSandbox } from '../support/command-line.js';
+import { useCommandInPath } from '../support/command-in-path.js';
+import { useSandbox } from '../support/command-line.js';
 
 /** The documented steps of each CI system at the events of a repository. */
 const sandbox = useSandbox();
+useCommandInPath(sandbox);
 const { runScript, runTask, runWorkflow } = createCiRunner(sandbox);
 let host = '';
 
@@ -28,9 +30,7 @@ beforeAll(async () => {
   host = new URL(await server.firstLine()).host;
   await sandbox.write({
     '../registries.conf': `[[registry]]\nlocation = "${host}"\ninsecure = true\n`,
-    'bin/.keep': '',
   });
-  await symlink(commandFile, path.join(sandbox.work, 'bin', 'opmate'));
 });
 
 /** Sets the catalog of the checkout to that of a release. */

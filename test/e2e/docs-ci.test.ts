@@ -5,9 +5,11 @@ import { load } from 'js-yaml';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { catalogOf } from './catalogs.js';
 import { type Action, type Task, createCiRunner, readJobs } from './ci-runner.js';
-import { commandFile, useSandbox } from '../support/command-line.js';
+import { useCommandInPath } from '../support/command-in-path.js';
+import { useSandbox } from '../support/command-line.js';
 
 const sandbox = useSandbox();
+useCommandInPath(sandbox);
 const { runScript, runAction: runActionSteps, runTask: runTaskSteps } = createCiRunner(sandbox);
 let host = '';
 
@@ -40,9 +42,7 @@ for last; do :; done
 [[ $last != body=@* ]] || cat "\${last#body=@}" >"$GH_BODY"
 `,
   });
-  const bin = path.join(sandbox.work, 'bin');
-  await chmod(path.join(bin, 'gh'), 0o755);
-  await symlink(commandFile, path.join(bin, 'opmate'));
+  await chmod(path.join(sandbox.work, 'bin', 'gh'), 0o755);
 });
 
 describe('docs/ci/github-action', () => {

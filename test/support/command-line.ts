@@ -105,35 +105,48 @@ export function runOpmate(args: readonly string[], options: RunOptions = {}): Pr
   return startOpmate(args, options).result;
 }
 
+/** What a command that runs in this process has in place of that of a process of its own. */
+export interface Surroundings {
+  cwd: string;
+  env: Record<string, string | undefined>;
+  stdin(): Readable;
+  stdout: Writable;
+  stderr: Writable;
+  timeoutMs?: number | undefined;
+}
+
 /** Commands under way in this process, all with its working directory. */
 let runningHere = 0;
 
-/** Runs `opmate ARGS` in this process, whose working directory it changes. */
-async function runHere(
-  args: readonly string[],
-  { cwd = '.', env = {}, stdin, timeoutMs = 120_000 }: RunOptions,
-): Promise<CommandResult> {
-  const { run } = (await import(path.join(projectRoot, 'dist', 'cli', 'main.js'))) as {
-    run: (args: readonly string[], context: CommandContext) => Promise<number>;
-  };
+/** Whether a command can run in this process, also beside those under way. */
+export function canRunHere(cwd: string, env: Record<string, string | undefined> = {}): boolean {
+  const isFree = runningHere === 0 || path.resolve(cwd) === process.cwd();
+  return isFree && executable === undefined && env['NODE_OPTIONS'] === undefined;
+}
+
+/** Runs `opmate ARGS` in this process, whose working directory it changes; returns the exit code. */
+export async function runHere(args: readonly string[], surroundings: Surroundings): Promise<number> {
+  const { cwd, env, stdin, stdout, stderr, timeoutMs = 120_000 } = surroundings;
   process.chdir(cwd);
   runningHere++;
   try {
-    const stdout = new Capture();
-    const stderr = new Capture();
-    const code = await run(args, {
+    const { run } = (await import(path.join(projectRoot, 'dist', 'cli', 'main.js'))) as {
+      run: (args: readonly string[], context: CommandContext) => Promise<number>;
+    };
+    return await run(args, {
       environment: { PATH: process.env['PATH'], ...env },
-      workingDirectory: process.cwd(),
+      workingDirectory: path.resolve(cwd),
       homeDirectory: env['HOME'] ?? '/nonexistent',
       temporaryDirectory: env['TMPDIR'] ?? tmpdir(),
-      stdin: Readable.from(stdin === undefined ? [] : [Buffer.from(stdin)]),
+      get stdin() {
+        return stdin();
+      },
       stdout,
       stderr,
       signal: AbortSignal.timeout(timeoutMs),
       now: () => new Date(),
       architecture: process.arch,
     });
-    return { code, stdout: stdout.text, stderr: stderr.text };
   } finally {
     if (--runningHere === 0) process.chdir(projectRoot);
   }
@@ -211,16 +224,17 @@ export function useSandbox(): Sandbox {
       NODE_DISABLE_COMPILE_CACHE: '1',
       ...more,
     }),
-    run(args, options = {}) {
+    async run(args, options = {}) {
+      const { stdin, timeoutMs, cwd = at('work') } = options;
+      const env = sandbox.environment(options.env);
       const needsProcess =
-        executable !== undefined ||
-        options.ownProcess === true ||
-        options.file !== undefined ||
-        options.stdoutTo !== undefined ||
-        options.env?.['NODE_OPTIONS'] !== undefined ||
-        (runningHere > 0 && path.resolve(options.cwd ?? at('work')) !== process.cwd());
-      if (needsProcess) return sandbox.start(args, options).result;
-      return runHere(args, { cwd: at('work'), ...options, env: sandbox.environment(options.env) });
+        options.ownProcess === true || options.file !== undefined || options.stdoutTo !== undefined;
+      if (needsProcess || !canRunHere(cwd, env)) return sandbox.start(args, options).result;
+      const stdout = new Capture();
+      const stderr = new Capture();
+      const input = Readable.from(stdin === undefined ? [] : [Buffer.from(stdin)]);
+      const code = await runHere(args, { cwd, env, stdin: () => input, stdout, stderr, timeoutMs });
+      return { code, stdout: stdout.text, stderr: stderr.text };
     },
     start(args, { env, ...options } = {}) {
       const command = startOpmate(args, { cwd: at('work'), ...options, env: sandbox.environment(env) });

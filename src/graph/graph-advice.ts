@@ -12,7 +12,7 @@ interface GraphAdvice {
 }
 
 /** Compares two bundles by version; undefined if a version is unknown. */
-export type CompareBundles = (a: string, b: string) => number | undefined;
+type CompareBundles = (a: string, b: string) => number | undefined;
 
 /** Maximum number of surplus heads in a suggestion. */
 const maxHeadsNamed = 3;

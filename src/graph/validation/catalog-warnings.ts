@@ -1,12 +1,12 @@
-import { sortedByBytes } from '../core/order.js';
-import { NameIndex } from '../core/suggest.js';
-import { quoteGo } from '../document/go-json.js';
-import type { CatalogDiagnostic, CatalogSubject } from '../model/catalog-diagnostic.js';
-import { type ChannelEntry, schemas } from '../model/declarative-config.js';
-import type { BundleFacts, CatalogFacts, ChannelFacts } from '../model/facts.js';
+import { sortedByBytes } from '../../core/order.js';
+import { NameIndex } from '../../core/suggest.js';
+import { quoteGo } from '../../document/go-json.js';
+import type { CatalogDiagnostic, CatalogSubject } from '../../model/catalog-diagnostic.js';
+import { type ChannelEntry, schemas } from '../../model/declarative-config.js';
+import type { BundleFacts, CatalogFacts, ChannelFacts } from '../../model/facts.js';
 import { getValuePath } from './bundle-faults.js';
-import type { ChannelGraph } from './channel-graph.js';
-import { findSkippedInChain } from './graph-advice.js';
+import type { ChannelGraph } from '../channel-graph.js';
+import { findSkippedInChain } from '../graph-advice.js';
 
 /** A finding that `opm` accepts but is probably a mistake. */
 export type CatalogWarning = CatalogDiagnostic<

@@ -1,11 +1,11 @@
-import { type DocumentPath, formatMessage, formatPath } from '../core/diagnostic.js';
-import { getMessage } from '../core/errors.js';
-import { parseRelease, parseVersion, versionHint } from '../core/semver.js';
-import { quoteGo } from '../document/go-json.js';
-import { type ChannelEntry, propertyTypes } from '../model/declarative-config.js';
-import type { BundleFacts } from '../model/facts.js';
-import { formatBundleVersion } from './bundle-version.js';
-import type { SkipRanges } from './skip-ranges.js';
+import { type DocumentPath, formatMessage, formatPath } from '../../core/diagnostic.js';
+import { getMessage } from '../../core/errors.js';
+import { parseRelease, parseVersion, versionHint } from '../../core/semver.js';
+import { quoteGo } from '../../document/go-json.js';
+import { type ChannelEntry, propertyTypes } from '../../model/declarative-config.js';
+import type { BundleFacts } from '../../model/facts.js';
+import { formatBundleVersion } from '../bundle-version.js';
+import type { SkipRanges } from '../skip-ranges.js';
 
 /** A fault of a blob, with the message of `opm`. */
 interface BlobFault {

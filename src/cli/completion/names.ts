@@ -77,9 +77,9 @@ async function addServed(url: string, { kind, add, isWanted, signal }: Search): 
 
 async function addFromDatabase(file: string, { kind, add, isWanted }: Search): Promise<void> {
   const { openDatabase } = await import('../../sqlite/schema/database.js');
-  const { createIndexQueries } = await import('../../sqlite/read/queries.js');
+  const { IndexQueries } = await import('../../sqlite/read/queries.js');
   await withOpen(openDatabase(file, { access: 'read' }), (database) => {
-    for (const { name, channels } of createIndexQueries(database).packages()) {
+    for (const { name, channels } of new IndexQueries(database).packages()) {
       if (kind === 'package') add(name);
       else if (isWanted(name)) channels.forEach((channel) => add(channel.name));
     }

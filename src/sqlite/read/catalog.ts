@@ -19,14 +19,7 @@ import {
 } from './convert-package.js';
 import type { Database } from '../schema/database.js';
 import { type ReadOptions, type ReadSession, openForReading } from '../schema/edit.js';
-import {
-  type IndexQueries,
-  type StoredBundle,
-  createIndexQueries,
-  readState,
-  type StoredMember,
-  type StoredPackage,
-} from './queries.js';
+import { type StoredBundle, type StoredMember, type StoredPackage, IndexQueries, readState } from './queries.js';
 
 /** Identifies a blob of an index. Its file position is meaningless: rows have no lines. */
 interface IndexOrigin extends BlobOrigin {
@@ -87,7 +80,7 @@ export class SqliteCatalog implements Catalog {
     this.file = file;
     this.close = close;
     this.#database = database;
-    this.#queries = createIndexQueries(database);
+    this.#queries = new IndexQueries(database);
     this.#state = readState(database);
   }
 

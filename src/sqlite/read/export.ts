@@ -19,7 +19,7 @@ import { writeNewFile } from '../../files/write-new-file.js';
 import { type Image, extractImage } from '../../oci/image/image.js';
 import { splitObjects } from './convert-package.js';
 import type { Database } from '../schema/database.js';
-import { type IndexQueries, type StoredPackage, createIndexQueries } from './queries.js';
+import { type StoredPackage, IndexQueries } from './queries.js';
 
 interface ExportOptions extends CancelOptions {
   /** Opens the image of a bundle; `close` is called after its layers were read. */
@@ -47,7 +47,7 @@ export async function exportPackages(
   directory: string,
   options: ExportOptions,
 ): Promise<ExportReport> {
-  const queries = createIndexQueries(database);
+  const queries = new IndexQueries(database);
   const packages = choosePackages(queries, names);
   for (const { name } of packages) checkFileName(queries.name, 'package', name);
   const bundles = packages.flatMap(({ name }) => planBundles(queries, name));

@@ -2,7 +2,7 @@ import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { notFound } from '../../core/suggest.js';
 import { type ReadOptions, type ReadSession, openForReading } from '../schema/edit.js';
-import { type IndexQueries, createIndexQueries } from './queries.js';
+import { IndexQueries } from './queries.js';
 
 /**
  * An index open for queries; call `close` after use. Its file is never changed. Images are returned as stored;
@@ -26,7 +26,7 @@ export async function openIndexFile(
   options?: ReadOptions,
 ): Promise<OpenedIndex> {
   const { database, close } = await openForReading(file, session, options);
-  const queries = createIndexQueries(database);
+  const queries = new IndexQueries(database);
   return {
     name: database.name,
     listImages: () => checkImages(queries, queries.allImages()),

@@ -28,22 +28,27 @@ const lookups = {
 const apis = 'opmate_provided';
 
 /**
- * Returns temporary tables for lookups of rows, for which the schema has no indexes: each is created on first use, in a
+ * Temporary tables for lookups of rows, for which the schema has no indexes: each is created on first use, in a
  * temporary file of the connection. Its functions throw OpmateError that starts with the database's name: INVALID for a
  * missing or invalid table, LIMIT for a value above 64 MiB.
  */
-export function createLookupTables(database: Database) {
-  const checked = new Set<IndexTable>();
-  const made = new Set<string>();
+export class LookupTables {
+  readonly #database: Database;
+  readonly #checked = new Set<IndexTable>();
+  readonly #made = new Set<string>();
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
 
   /** Throws if tables hold values that are too long; their length is known without reading them. */
-  function check(...tables: IndexTable[]): void {
-    const { name } = database;
+  check(...tables: IndexTable[]): void {
+    const { name } = this.#database;
     for (const table of tables) {
-      if (checked.has(table)) continue;
+      if (this.#checked.has(table)) continue;
       const names = latestColumns[table].split(' ');
       const limit = names.map((column) => `octet_length(${column}) > ${maxValueLength}`).join(' OR ');
-      const row = database.get<{ length: number }>(
+      const row = this.#database.get<{ length: number }>(
         `SELECT max(0, ${names.map((column) => `coalesce(octet_length(${column}), 0)`).join(', ')}) AS length
          FROM main.${table} WHERE ${limit} LIMIT 1`,
       );
@@ -53,57 +58,53 @@ export function createLookupTables(database: Database) {
           { about: name, hint: 'check the database: no valid value of an index is that large' },
         );
       }
-      checked.add(table);
+      this.#checked.add(table);
     }
   }
 
-  return {
-    check,
-
-    /** Returns the temporary table that finds rows, as `id`, by the value of the column, as `owner`. */
-    table(lookup: keyof typeof lookups): string {
-      const { table, column, type = '' }: Lookup = lookups[lookup];
-      const name = `opmate_${lookup}`;
-      if (!made.has(name)) {
-        check(table);
-        database.execute(
-          `CREATE TEMP TABLE ${name} (owner ${type}, id INTEGER, PRIMARY KEY (owner, id)) WITHOUT ROWID;
+  /** Returns the temporary table that finds rows, as `id`, by the value of the column, as `owner`. */
+  table(lookup: keyof typeof lookups): string {
+    const { table, column, type = '' }: Lookup = lookups[lookup];
+    const name = `opmate_${lookup}`;
+    if (!this.#made.has(name)) {
+      this.check(table);
+      this.#database.execute(
+        `CREATE TEMP TABLE ${name} (owner ${type}, id INTEGER, PRIMARY KEY (owner, id)) WITHOUT ROWID;
            INSERT INTO temp.${name} SELECT ${column}, rowid FROM main.${table}
            WHERE ${column} IS NOT NULL ORDER BY 1, 2`,
-        );
-        made.add(name);
-      }
-      return `temp.${name}`;
-    },
+      );
+      this.#made.add(name);
+    }
+    return `temp.${name}`;
+  }
 
-    /**
-     * Returns the temporary table that finds bundle names, as `owner`, by the APIs of their properties: `group_name`,
-     * `version`, `kind`. Compares values, whatever their encoding.
-     */
-    providedApis(): string {
-      if (!made.has(apis)) {
-        check('properties');
-        const field = (name: string): string => `coalesce(json_extract(value, '$.${name}'), '')`;
-        database.execute(
-          `CREATE TEMP TABLE ${apis} (group_name, version, kind, owner, PRIMARY KEY (group_name, version, kind, owner))
+  /**
+   * Returns the temporary table that finds bundle names, as `owner`, by the APIs of their properties: `group_name`,
+   * `version`, `kind`. Compares values, whatever their encoding.
+   */
+  providedApis(): string {
+    if (!this.#made.has(apis)) {
+      this.check('properties');
+      const field = (name: string): string => `coalesce(json_extract(value, '$.${name}'), '')`;
+      this.#database.execute(
+        `CREATE TEMP TABLE ${apis} (group_name, version, kind, owner, PRIMARY KEY (group_name, version, kind, owner))
              WITHOUT ROWID;
            INSERT OR IGNORE INTO temp.${apis}
            SELECT ${field('group')}, ${field('version')}, ${field('kind')}, owner FROM (
              SELECT CAST(value AS TEXT) AS value, operatorbundle_name AS owner FROM main.properties
              WHERE CAST(type AS TEXT) = 'olm.gvk' AND operatorbundle_name IS NOT NULL)
            WHERE CASE WHEN json_valid(value) THEN json_type(value) END = 'object'`,
-        );
-        made.add(apis);
-      }
-      return `temp.${apis}`;
-    },
+      );
+      this.#made.add(apis);
+    }
+    return `temp.${apis}`;
+  }
 
-    /** Drops all tables: the database has changed, or a transaction that created tables was rolled back. */
-    clear(): void {
-      for (const name of [apis, ...Object.keys(lookups).map((lookup) => `opmate_${lookup}`)])
-        database.execute(`DROP TABLE IF EXISTS temp.${name}`);
-      made.clear();
-      checked.clear();
-    },
-  };
+  /** Drops all tables: the database has changed, or a transaction that created tables was rolled back. */
+  clear(): void {
+    for (const name of [apis, ...Object.keys(lookups).map((lookup) => `opmate_${lookup}`)])
+      this.#database.execute(`DROP TABLE IF EXISTS temp.${name}`);
+    this.#made.clear();
+    this.#checked.clear();
+  }
 }

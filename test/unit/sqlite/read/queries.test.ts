@@ -1,6 +1,6 @@
 import { onTestFinished, describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../../../src/sqlite/schema/database.js';
-import { type IndexQueries, createIndexQueries, readState } from '../../../../src/sqlite/read/queries.js';
+import { IndexQueries, readState } from '../../../../src/sqlite/read/queries.js';
 import { readEdges } from '../../../../src/sqlite/schema/package-state.js';
 import { indexFile } from '../../../support/index-file.js';
 
@@ -12,7 +12,7 @@ async function databaseOf(...statements: string[]): Promise<Database> {
 }
 
 async function queriesOf(...statements: string[]): Promise<IndexQueries> {
-  return createIndexQueries(await databaseOf(...statements));
+  return new IndexQueries(await databaseOf(...statements));
 }
 
 describe('sqlite/queries', () => {
@@ -66,7 +66,7 @@ describe('sqlite/queries', () => {
       "INSERT INTO related_image VALUES ('', 'widget.v1.2.0'), (NULL, 'widget.v1.2.0')",
       "UPDATE operatorbundle SET version = CAST(version AS BLOB), skips = 'x,y'",
     );
-    const queries = createIndexQueries(database);
+    const queries = new IndexQueries(database);
     const id = queries.findBundle('widget.v1.2.0') as number;
     const [bundle] = queries.bundlesAt([id, 12345]).values();
     expect(bundle).toMatchObject({ name: 'widget.v1.2.0', version: '1.2.0' });

@@ -26,31 +26,51 @@ export async function examineChannel(
   versions: Versions,
   findings: FindingList,
 ): Promise<void> {
-  const at = new Map<string, number>();
-  const comparisons = { left: maxComparisons };
-  const ranges = new SkipRanges();
-  for (const [index, { name }] of channel.entries.entries()) if (!at.has(name)) at.set(name, index);
+  return new ChannelExamination(channel, graph, versions, findings).run();
+}
+
+/** Examines the entries of one channel, and the ways to its head. */
+class ChannelExamination {
+  readonly #channel: ChannelFacts;
+  readonly #graph: ChannelGraph;
+  readonly #versions: Versions;
+  readonly #findings: FindingList;
+  readonly #at = new Map<string, number>();
+  readonly #comparisons = { left: maxComparisons };
+  readonly #ranges = new SkipRanges();
   /** Entries with a known version, lowest first. */
-  const ordered: { name: string; version: Version }[] = [...graph.entries.keys()]
-    .flatMap((name) => {
-      const version = versions.get(name);
-      return version === undefined ? [] : [{ name, version }];
-    })
-    .sort((a, b) => compareVersions(a.version, b.version));
+  readonly #ordered: { name: string; version: Version }[];
 
-  for (const entry of graph.entries.values()) {
-    examineEntry(entry);
-    await takeTurn();
+  constructor(channel: ChannelFacts, graph: ChannelGraph, versions: Versions, findings: FindingList) {
+    this.#channel = channel;
+    this.#graph = graph;
+    this.#versions = versions;
+    this.#findings = findings;
+    this.#ordered = [...graph.entries.keys()]
+      .flatMap((name) => {
+        const version = versions.get(name);
+        return version === undefined ? [] : [{ name, version }];
+      })
+      .sort((a, b) => compareVersions(a.version, b.version));
   }
-  // For an invalid graph, validation reports what to change first.
-  if (graph.entries.size === 0 || describeGraphFault(graph) !== undefined) return;
-  const head = graph.heads[0] as string;
-  examineHead(head);
-  examineWays(head);
 
-  function locate(name: string, ...path: (string | number)[]): CatalogSubject {
-    const { package: packageName, name: channelName, origin } = channel;
-    const index = at.get(name) ?? 0;
+  async run(): Promise<void> {
+    for (const [index, { name }] of this.#channel.entries.entries())
+      if (!this.#at.has(name)) this.#at.set(name, index);
+    for (const entry of this.#graph.entries.values()) {
+      this.#examineEntry(entry);
+      await takeTurn();
+    }
+    // For an invalid graph, validation reports what to change first.
+    if (this.#graph.entries.size === 0 || describeGraphFault(this.#graph) !== undefined) return;
+    const head = this.#graph.heads[0] as string;
+    this.#examineHead(head);
+    this.#examineWays(head);
+  }
+
+  #locate(name: string, ...path: (string | number)[]): CatalogSubject {
+    const { package: packageName, name: channelName, origin } = this.#channel;
+    const index = this.#at.get(name) ?? 0;
     return {
       package: packageName,
       channel: channelName,
@@ -60,57 +80,52 @@ export async function examineChannel(
     };
   }
 
-  function examineEntry(entry: ChannelEntry): void {
+  #examineEntry(entry: ChannelEntry): void {
     const { name, replaces, skips, skipRange } = entry;
-    const own = versions.get(name);
-    if (replaces !== '' && !graph.entries.has(replaces)) {
+    const own = this.#versions.get(name);
+    if (replaces !== '' && !this.#graph.entries.has(replaces)) {
       const message = `replaces ${quoteGo(replaces)}, which is not an entry of the channel`;
       const hint =
         'add the entry, or ignore this if a filter has removed it: clusters with that bundle can still upgrade';
-      findings.add('replaces-outside', locate(name, 'replaces'), message, hint);
+      this.#findings.add('replaces-outside', this.#locate(name, 'replaces'), message, hint);
     }
     if (own !== undefined) {
-      examineDirection(name, own, 'replaces', [replaces]);
-      examineDirection(name, own, 'skips', skips);
-      if (skipRange !== '') examineRange(entry, own);
+      this.#examineDirection(name, own, 'replaces', [replaces]);
+      this.#examineDirection(name, own, 'skips', skips);
+      if (skipRange !== '') this.#examineRange(entry, own);
     }
-    if (skipRange !== '' && isEmpty(skipRange)) {
+    if (skipRange !== '' && this.#isEmpty(skipRange)) {
       const hint = 'set a lower end below its upper end';
       const message = `its skipRange ${quoteGo(skipRange)} matches no version`;
-      findings.add('skip-range-empty', locate(name, 'skipRange'), message, hint);
+      this.#findings.add('skip-range-empty', this.#locate(name, 'skipRange'), message, hint);
     }
   }
 
-  function examineDirection(
-    name: string,
-    own: Version,
-    field: 'replaces' | 'skips',
-    names: readonly string[],
-  ): void {
+  #examineDirection(name: string, own: Version, field: 'replaces' | 'skips', names: readonly string[]): void {
     const higher = names.filter((text) => {
-      const version = versions.get(text);
+      const version = this.#versions.get(text);
       return version !== undefined && text !== name && compareVersions(version, own) > 0;
     });
     if (higher.length === 0) return;
     const index = field === 'replaces' ? [] : [names.indexOf(higher[0] as string)];
     const message = listNames(`with version ${formatVersion(own)} it ${field} higher versions:`, higher);
     const hint = 'list only lower versions: clusters with that version would be downgraded';
-    findings.add('downgrade', locate(name, field, ...index), message, hint);
+    this.#findings.add('downgrade', this.#locate(name, field, ...index), message, hint);
   }
 
-  function examineRange(entry: ChannelEntry, own: Version): void {
+  #examineRange(entry: ChannelEntry, own: Version): void {
     const { name, skipRange } = entry;
-    const range = ranges.get(skipRange);
+    const range = this.#ranges.get(skipRange);
     if (range === undefined) return;
-    comparisons.left -= ordered.length;
-    if (comparisons.left < 0) return;
-    const subject = locate(name, 'skipRange');
+    this.#comparisons.left -= this.#ordered.length;
+    if (this.#comparisons.left < 0) return;
+    const subject = this.#locate(name, 'skipRange');
     const higher: string[] = [];
     const missed: string[] = [];
     const skips = new Set(entry.skips);
     let maybe: string[] = [];
     let isAbove = false;
-    for (const other of ordered) {
+    for (const other of this.#ordered) {
       const isIn = range.contains(other.version);
       const order = compareVersions(other.version, own);
       if (order > 0 && isIn) higher.push(other.name);
@@ -126,22 +141,22 @@ export async function examineChannel(
     if (higher.length > 0) {
       const message = listNames(`its skipRange ${quoteGo(skipRange)} covers higher versions:`, higher);
       const hint = `set the upper end to <${formatVersion(own)}: clusters with that version may be downgraded`;
-      findings.add('downgrade', subject, message, hint);
+      this.#findings.add('downgrade', subject, message, hint);
     } else if (range.contains(own)) {
       const message = `its own version ${formatVersion(own)} is in its skipRange ${quoteGo(skipRange)}`;
       const hint = `set the upper end to <${formatVersion(own)}`;
-      findings.add('skip-range-self', subject, message, hint);
+      this.#findings.add('skip-range-self', subject, message, hint);
     }
     if (missed.length > 0) {
       const message = listNames(`its skipRange ${quoteGo(skipRange)} does not cover`, missed);
       const hint = 'include them, unless upgrades from them are unsupported';
-      findings.add('skip-range-hole', subject, message, hint);
+      this.#findings.add('skip-range-hole', subject, message, hint);
     }
   }
 
   /** Reports whether a valid range contains none of the versions around its bounds. */
-  function isEmpty(text: string): boolean {
-    const range = ranges.get(text);
+  #isEmpty(text: string): boolean {
+    const range = this.#ranges.get(text);
     if (range === undefined || text.length > 1000) return false;
     const bounds = text.match(/\d+(\.(\d+|x)){1,2}[^\s<>=!|]*/g) ?? [];
     const versions = [...bounds, '0.0.0', '99999999.0.0'].map(around);
@@ -149,26 +164,30 @@ export async function examineChannel(
     return !versions.flat().some((version) => range.contains(version));
   }
 
-  function examineHead(head: string): void {
-    const own = versions.get(head);
-    const highest = ordered.at(-1);
+  #examineHead(head: string): void {
+    const own = this.#versions.get(head);
+    const highest = this.#ordered.at(-1);
     if (own === undefined || highest === undefined || compareVersions(highest.version, own) <= 0) return;
     const other = `${quoteGo(highest.name)} (${formatVersion(highest.version)})`;
     const message = `its head ${quoteGo(head)} (${formatVersion(own)}) is lower than ${other}`;
     const hint = `set ${quoteGo(highest.name)} as the head, or remove it: OLM v0 installs the head, OLM v1 the highest version`;
-    findings.add('head-not-highest', { ...locate(head, 'name') }, message, hint);
+    this.#findings.add('head-not-highest', { ...this.#locate(head, 'name') }, message, hint);
   }
 
   /** Reports entries without a path to the head. */
-  function examineWays(head: string): void {
-    const { entries } = graph;
-    const { reached } = findWaysTo([head], entries, { versions, ranges, budget: comparisons });
-    if (comparisons.left < 0) return;
+  #examineWays(head: string): void {
+    const { entries } = this.#graph;
+    const { reached } = findWaysTo([head], entries, {
+      versions: this.#versions,
+      ranges: this.#ranges,
+      budget: this.#comparisons,
+    });
+    if (this.#comparisons.left < 0) return;
     for (const name of entries.keys()) {
       if (reached.has(name)) continue;
       const message = `has no upgrade path to the head ${quoteGo(head)}`;
       const hint = 'replace or skip it in a later entry: clusters that run it cannot upgrade';
-      findings.add('unreachable', locate(name, 'name'), message, hint);
+      this.#findings.add('unreachable', this.#locate(name, 'name'), message, hint);
     }
   }
 }

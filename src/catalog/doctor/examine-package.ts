@@ -16,7 +16,7 @@ import { isInVersions } from '../../core/openshift-limits.js';
 import { compareBytes } from '../../core/order.js';
 import { type Version, compareVersions, formatVersion } from '../../core/semver.js';
 import { schemas } from '../../model/declarative-config.js';
-import type { BundleFacts, ChannelFacts } from '../../model/facts.js';
+import type { BlobOrigin, BundleFacts, ChannelFacts } from '../../model/facts.js';
 import { getOnlyHead, readGraph } from '../../graph/channel-graph.js';
 import { readBundleVersions } from '../../graph/bundle-version.js';
 import { type PackageModel } from '../../graph/package-model.js';
@@ -50,85 +50,107 @@ export async function examinePackage(
   context: PackageContext,
   findings: FindingList,
 ): Promise<void> {
-  const about = { package: model.facts.name, origin: model.facts.origin };
-  const deprecations = readDeprecations(model.deprecations);
-  const versions = readBundleVersions(model.bundles.values());
+  return new PackageExamination(model, context, findings).run();
+}
 
-  const channels: HeadedChannel[] = [];
-  for (const facts of model.channels.values()) {
-    const graph = readGraph(facts.entries);
-    await takeTurn();
-    await examineChannel(facts, graph, versions, findings);
-    const head = getOnlyHead(graph);
-    if (head === undefined) continue;
-    const isDeprecated = deprecations.has(deprecationKey(schemas.channel, facts.name));
-    const name = readVersionedName(facts.name);
-    channels.push({ facts, head, version: versions.get(head), isDeprecated, name });
+/** Examines the channels of one package together, and their heads. */
+class PackageExamination {
+  readonly #model: PackageModel;
+  readonly #context: PackageContext;
+  readonly #findings: FindingList;
+  readonly #about: { package: string; origin: BlobOrigin | undefined };
+  readonly #deprecations: Map<string, string>;
+  readonly #channels: HeadedChannel[] = [];
+  /** Channels whose names end with a version, by the text before it. */
+  #groups = new Map<string | undefined, HeadedChannel[]>();
+
+  constructor(model: PackageModel, context: PackageContext, findings: FindingList) {
+    this.#model = model;
+    this.#context = context;
+    this.#findings = findings;
+    this.#about = { package: model.facts.name, origin: model.facts.origin };
+    this.#deprecations = readDeprecations(model.deprecations);
   }
-  // The choice among several must not depend on the form of the catalog.
-  channels.sort((a, b) => compareBytes(a.facts.name, b.facts.name));
-  // Those of channels whose names end with a version, by the text before it.
-  const groups = groupBy(
-    channels.filter(({ name }) => name !== undefined),
-    ({ name }) => name?.prefix,
-  );
-  examineDeprecations();
-  examineDefault();
-  examineNames();
-  examineGaps();
-  examineHeads();
-  examineForms();
 
-  function ofChannel({ facts }: HeadedChannel): CatalogSubject {
+  async run(): Promise<void> {
+    const versions = readBundleVersions(this.#model.bundles.values());
+    for (const facts of this.#model.channels.values()) {
+      const graph = readGraph(facts.entries);
+      await takeTurn();
+      await examineChannel(facts, graph, versions, this.#findings);
+      const head = getOnlyHead(graph);
+      if (head === undefined) continue;
+      const isDeprecated = this.#deprecations.has(deprecationKey(schemas.channel, facts.name));
+      const name = readVersionedName(facts.name);
+      this.#channels.push({ facts, head, version: versions.get(head), isDeprecated, name });
+    }
+    // The choice among several must not depend on the form of the catalog.
+    this.#channels.sort((a, b) => compareBytes(a.facts.name, b.facts.name));
+    const named = this.#channels.filter(({ name }) => name !== undefined);
+    this.#groups = groupBy(named, ({ name }) => name?.prefix);
+    this.#examineDeprecations();
+    this.#examineDefault();
+    this.#examineNames();
+    this.#examineGaps();
+    this.#examineHeads();
+    this.#examineForms();
+  }
+
+  #ofChannel({ facts }: HeadedChannel): CatalogSubject {
     return { package: facts.package, channel: facts.name, origin: facts.origin };
   }
 
-  function examineDeprecations(): void {
-    if (deprecations.has(deprecationKey(schemas.package))) return;
-    const origin = model.deprecations[0]?.origin;
-    const subject = { ...about, origin };
-    if (channels.length > 0 && channels.every(({ isDeprecated }) => isDeprecated)) {
+  #examineDeprecations(): void {
+    if (this.#deprecations.has(deprecationKey(schemas.package))) return;
+    const origin = this.#model.deprecations[0]?.origin;
+    const subject = { ...this.#about, origin };
+    if (this.#channels.length > 0 && this.#channels.every(({ isDeprecated }) => isDeprecated)) {
       const hint = 'deprecate the package too, or add a supported channel';
-      findings.add('all-channels-deprecated', subject, 'all its channels are deprecated', hint);
+      this.#findings.add('all-channels-deprecated', subject, 'all its channels are deprecated', hint);
       return;
     }
-    for (const channel of channels) {
+    for (const channel of this.#channels) {
       const { facts, head, isDeprecated } = channel;
-      if (isDeprecated && facts.name === model.facts.defaultChannel) {
+      if (isDeprecated && facts.name === this.#model.facts.defaultChannel) {
         const hint = 'set defaultChannel to a supported channel';
-        const subject = { ...about, channel: facts.name, path: ['defaultChannel'] };
-        findings.add('default-channel-deprecated', subject, 'the default channel is deprecated', hint);
+        const subject = { ...this.#about, channel: facts.name, path: ['defaultChannel'] };
+        this.#findings.add('default-channel-deprecated', subject, 'the default channel is deprecated', hint);
       }
-      if (!isDeprecated && deprecations.has(deprecationKey(schemas.bundle, head))) {
+      if (!isDeprecated && this.#deprecations.has(deprecationKey(schemas.bundle, head))) {
         const message = `its head ${quoteGo(head)} is deprecated, and the channel is not`;
         const hint = 'add a supported head, or deprecate the channel';
-        findings.add('head-deprecated', { ...ofChannel(channel), bundle: head, origin }, message, hint);
+        this.#findings.add(
+          'head-deprecated',
+          { ...this.#ofChannel(channel), bundle: head, origin },
+          message,
+          hint,
+        );
       }
     }
   }
 
-  function examineDefault(): void {
-    const { defaultChannel } = model.facts;
-    const own = channels.find(({ facts }) => facts.name === defaultChannel);
+  #examineDefault(): void {
+    const { defaultChannel } = this.#model.facts;
+    const own = this.#channels.find(({ facts }) => facts.name === defaultChannel);
     if (own?.version === undefined) return;
     let highest: HeadedChannel = own;
-    for (const other of channels) {
+    for (const other of this.#channels) {
       const { version } = other;
       if (version === undefined || other.isDeprecated || version.pre.length > 0) continue;
       if (isEarlyName(other.facts.name) && !isEarlyName(defaultChannel)) continue;
       if (compareVersions(version, highest.version as Version) > 0) highest = other;
     }
     if (highest === own) return;
-    const subject = { ...about, channel: defaultChannel, path: ['defaultChannel'] };
+    const subject = { ...this.#about, channel: defaultChannel, path: ['defaultChannel'] };
     const [low, high] = [own.version, highest.version as Version].map(formatVersion);
     const message = `the default channel ends with ${low}, channel ${quoteGo(highest.facts.name)} with ${high}`;
     const hint = `set defaultChannel to ${quoteGo(highest.facts.name)} if it suits all users`;
-    findings.add('default-channel-lower', subject, message, hint);
+    this.#findings.add('default-channel-lower', subject, message, hint);
   }
 
   /** Reports heads that do not match the version in the channel name, if those of similar channels do. */
-  function examineNames(): void {
-    for (const group of groups.values()) {
+  #examineNames(): void {
+    for (const group of this.#groups.values()) {
       const isOwn = ({ name, version }: HeadedChannel): boolean =>
         name !== undefined && version !== undefined && isOfName(name, version);
       const wrong = group.filter((channel) => channel.version !== undefined && !isOwn(channel));
@@ -137,15 +159,15 @@ export async function examinePackage(
         const { head, version } = channel;
         const message = `its head ${quoteGo(head)} has version ${formatVersion(version as Version)}, not the version in the name of the channel`;
         const hint = 'move the bundle to the channel of its version, or rename the channel';
-        findings.add('channel-version', { ...ofChannel(channel), bundle: head }, message, hint);
+        this.#findings.add('channel-version', { ...this.#ofChannel(channel), bundle: head }, message, hint);
       }
     }
   }
 
   /** Reports missing upgrades from a channel of one minor version to that of the next. */
-  function examineGaps(): void {
+  #examineGaps(): void {
     const ranges = new SkipRanges();
-    for (const group of groups.values()) {
+    for (const group of this.#groups.values()) {
       const minors = group.filter(({ name, isDeprecated }) => name?.minor !== undefined && !isDeprecated);
       minors.sort((a, b) => compareNames(a.name as VersionedName, b.name as VersionedName));
       for (const [index, next] of minors.entries()) {
@@ -160,39 +182,39 @@ export async function examinePackage(
         const message = `head ${quoteGo(head)} of channel ${quoteGo(before.facts.name)} has no upgrade in this channel`;
         const hint =
           'replace it in an entry, or cover it with a skipRange: clusters that switch to this channel cannot upgrade';
-        findings.add('channel-gap', { ...ofChannel(next), path: ['entries'] }, message, hint);
+        this.#findings.add('channel-gap', { ...this.#ofChannel(next), path: ['entries'] }, message, hint);
       }
     }
   }
 
-  function examineHeads(): void {
+  #examineHeads(): void {
     const seen = new Set<string>();
-    for (const { facts, head, isDeprecated } of channels) {
-      const bundle = model.bundles.get(head);
-      const record = bundle && context.records.get(bundle);
+    for (const { facts, head, isDeprecated } of this.#channels) {
+      const bundle = this.#model.bundles.get(head);
+      const record = bundle && this.#context.records.get(bundle);
       if (bundle === undefined || record === undefined) continue;
       const subject = { package: bundle.package, bundle: head, origin: bundle.origin };
-      if (facts.name === model.facts.defaultChannel) examineShown(record, subject);
+      if (facts.name === this.#model.facts.defaultChannel) this.#examineShown(record, subject);
       if (isDeprecated || seen.has(head)) continue;
       seen.add(head);
-      examineForOpenShift(record, subject);
+      this.#examineForOpenShift(record, subject);
     }
   }
 
   /** Examines the head of the default channel, which consoles show for a package. */
-  function examineShown(record: BundleTraits, subject: CatalogSubject): void {
+  #examineShown(record: BundleTraits, subject: CatalogSubject): void {
     const { csv, displayName, description, installsForAll, servesApis, needs } = record;
     if (csv === 'none') {
       const message = 'has neither olm.csv.metadata nor olm.bundle.object';
       const hint = 'render it again with opmate render: consoles cannot show it';
-      findings.add('csv-metadata', subject, message, hint);
+      this.#findings.add('csv-metadata', subject, message, hint);
     } else if (!displayName) {
       const hint = 'set spec.displayName of its ClusterServiceVersion';
-      findings.add('display-name', subject, 'has no display name', hint);
+      this.#findings.add('display-name', subject, 'has no display name', hint);
     }
-    if (!description && !context.isDescribed && csv !== 'none') {
+    if (!description && !this.#context.isDescribed && csv !== 'none') {
       const hint = 'add a description to the package, or to the ClusterServiceVersion';
-      findings.add('description', about, 'has no description', hint);
+      this.#findings.add('description', this.#about, 'has no description', hint);
     }
     const reasons: string[] = [];
     if (installsForAll === false) reasons.push('does not support the install mode AllNamespaces');
@@ -201,42 +223,42 @@ export async function examinePackage(
     if (reasons.length === 0) return;
     const hint = 'ignore this if the package is for OLM v0 only';
     const message = `OLM v1 cannot install it: it ${reasons.join(', ')}`;
-    findings.add('v1-support', subject, message, hint);
+    this.#findings.add('v1-support', subject, message, hint);
   }
 
-  function examineForOpenShift(record: BundleTraits, subject: CatalogSubject): void {
-    const { openshift } = context;
+  #examineForOpenShift(record: BundleTraits, subject: CatalogSubject): void {
+    const { openshift } = this.#context;
     if (openshift === undefined) return;
     const { maxOpenShift, minKube, openShiftVersions } = record;
     const wanted = formatOpenShift(openshift);
     if (maxOpenShift !== undefined && compareOpenShift(maxOpenShift, openshift) < 0) {
       const message = `${maxOpenShiftProperty} ${formatOpenShift(maxOpenShift)} is below OpenShift ${wanted}`;
       const hint = 'publish a bundle for that version, or remove the package from its catalog';
-      findings.add('max-openshift', subject, message, hint);
+      this.#findings.add('max-openshift', subject, message, hint);
     }
     const minor = getKubernetesMinor(openshift);
     if (minKube !== undefined && minor !== undefined) {
       const message = `minKubeVersion ${formatVersion(minKube)} is above Kubernetes 1.${minor} of OpenShift ${wanted}`;
       const hint = 'remove the bundle from the catalog of that version';
-      if (isAboveKubernetes(minKube, minor)) findings.add('min-kube', subject, message, hint);
+      if (isAboveKubernetes(minKube, minor)) this.#findings.add('min-kube', subject, message, hint);
     }
     if (openShiftVersions !== undefined && isInVersions(openShiftVersions, openshift) === false) {
       const message = `${openShiftVersionsLabel} ${quoteGo(openShiftVersions)} excludes OpenShift ${wanted}`;
       const hint = 'remove the bundle from the catalog of that version';
-      findings.add('openshift-versions', subject, message, hint);
+      this.#findings.add('openshift-versions', subject, message, hint);
     }
   }
 
   /** Examines the form of ClusterServiceVersions. A bundle without an image can have objects only. */
-  function examineForms(): void {
-    const { openshift, records } = context;
-    const bundles = [...model.bundles.values()].filter(({ image }) => image !== '');
+  #examineForms(): void {
+    const { openshift, records } = this.#context;
+    const bundles = [...this.#model.bundles.values()].filter(({ image }) => image !== '');
     const of = (form: BundleTraits['csv']): BundleFacts[] =>
       bundles.filter((bundle) => records.get(bundle)?.csv === form);
     const [objects, metadata, both] = [of('objects'), of('metadata'), of('both')];
     const report = (list: readonly BundleFacts[], message: string, hint: string): void => {
       for (const { package: packageName, name, origin } of list)
-        findings.add(
+        this.#findings.add(
           'csv-metadata',
           { package: packageName, bundle: name, origin, path: ['properties'] },
           message,
@@ -247,7 +269,7 @@ export async function examinePackage(
       if (objects.length === 0 || metadata.length === 0) return;
       const message = `${objects.length} of its bundles have olm.bundle.object, ${metadata.length} olm.csv.metadata`;
       const hint = 'convert all of them with opmate migrate --migrate-level bundle-object-to-csv-metadata';
-      findings.add('csv-metadata', about, message, hint, 'notice');
+      this.#findings.add('csv-metadata', this.#about, message, hint, 'notice');
       return;
     }
     const wanted = formatOpenShift(openshift);

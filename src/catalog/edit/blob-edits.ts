@@ -44,78 +44,96 @@ export type FileEdit =
  * catalog, or the end of the only file. Files without blobs are removed. Throws OpmateError IO for a blob that moved.
  */
 export async function planFiles(catalog: EditableCatalog, edits: readonly BlobEdit[]): Promise<FileEdit[]> {
-  const removed = new Set<BlobPlace>();
-  const splicesByFile = new Map<EditableFile, Splice[]>();
-  const insertions = new Map<BlobPlace, string[]>();
-  const newFiles = new Map<string, { format: CatalogFormat; records: EncodableJson[] }>();
+  return new FilePlanner(catalog, edits).plan();
+}
 
-  for (const edit of edits) if (edit.kind === 'remove') removed.add(edit.blob);
-  for (const edit of edits) await planEdit(edit);
-  for (const [anchor, texts] of insertions) {
-    pushTo(splicesByFile, anchor.file, await insertion(anchor, texts));
+/** Changes of the files of a catalog, as edits add to them. */
+class FilePlanner {
+  readonly #catalog: EditableCatalog;
+  readonly #edits: readonly BlobEdit[];
+  readonly #removed = new Set<BlobPlace>();
+  readonly #splicesByFile = new Map<EditableFile, Splice[]>();
+  readonly #insertions = new Map<BlobPlace, string[]>();
+  readonly #newFiles = new Map<string, { format: CatalogFormat; records: EncodableJson[] }>();
+
+  constructor(catalog: EditableCatalog, edits: readonly BlobEdit[]) {
+    this.#catalog = catalog;
+    this.#edits = edits;
   }
-  const touched = new Set([...splicesByFile.keys(), ...[...removed].map(({ file }) => file)]);
-  const changes = catalog.files.filter((file) => touched.has(file)).map(fileEdit);
-  const created = [...newFiles].map(([name, { format, records }]): FileEdit => ({
-    kind: 'create',
-    name,
-    text: records.map((record) => encodeRecord(record, format)).join(''),
-    blobs: records.length,
-  }));
-  return [...changes, ...created];
 
-  async function planEdit(edit: BlobEdit): Promise<void> {
+  async plan(): Promise<FileEdit[]> {
+    for (const edit of this.#edits) if (edit.kind === 'remove') this.#removed.add(edit.blob);
+    for (const edit of this.#edits) await this.#planEdit(edit);
+    for (const [anchor, texts] of this.#insertions) {
+      pushTo(this.#splicesByFile, anchor.file, await this.#insertion(anchor, texts));
+    }
+    const touched = new Set([...this.#splicesByFile.keys(), ...[...this.#removed].map(({ file }) => file)]);
+    const changes = this.#catalog.files
+      .filter((file) => touched.has(file))
+      .map((file) => this.#fileEdit(file));
+    const created = [...this.#newFiles].map(([name, { format, records }]): FileEdit => ({
+      kind: 'create',
+      name,
+      text: records.map((record) => encodeRecord(record, format)).join(''),
+      blobs: records.length,
+    }));
+    return [...changes, ...created];
+  }
+
+  async #planEdit(edit: BlobEdit): Promise<void> {
     switch (edit.kind) {
       case 'remove':
         return;
       case 'insert':
-        return insert(edit.package, edit.item);
+        return this.#insert(edit.package, edit.item);
       case 'create': {
         const format: CatalogFormat = edit.name.endsWith('.json') ? 'json' : 'yaml';
-        getOrAdd(newFiles, edit.name, () => ({ format, records: [] })).records.push(toRecord(edit.item));
+        getOrAdd(this.#newFiles, edit.name, () => ({ format, records: [] })).records.push(
+          toRecord(edit.item),
+        );
         return;
       }
       case 'replace':
       case 'change': {
         const { origin, file } = edit.blob;
-        const text = await toText(edit);
+        const text = await this.#toText(edit);
         const { offset, length } = origin;
-        if (text !== undefined) pushTo(splicesByFile, file, { offset, length, text });
+        if (text !== undefined) pushTo(this.#splicesByFile, file, { offset, length, text });
       }
     }
   }
 
   /** Returns the new text of a blob; undefined if unchanged. */
-  async function toText(
+  async #toText(
     edit: Exclude<BlobEdit, { kind: 'remove' | 'insert' | 'create' }>,
   ): Promise<string | undefined> {
     const { origin } = edit.blob;
-    const old = (await catalog.catalog.readText(origin)).toString();
+    const old = (await this.#catalog.catalog.readText(origin)).toString();
     if (edit.kind === 'replace') {
       const text = replacedText(old, origin.syntax, toRecord(edit.by));
       return text === old ? undefined : text;
     }
-    const value = await catalog.catalog.read(origin);
+    const value = await this.#catalog.catalog.read(origin);
     const after = edit.change(value);
     return isDeepStrictEqual(after, value) ? undefined : changedText(old, origin.syntax, value, after);
   }
 
-  async function insert(packageName: string, item: EncodableBlob): Promise<void> {
+  async #insert(packageName: string, item: EncodableBlob): Promise<void> {
     const record = toRecord(item);
-    const anchor = findAnchor(packageName, item.kind) ?? endOfOnlyFile();
+    const anchor = this.#findAnchor(packageName, item.kind) ?? this.#endOfOnlyFile();
     if (anchor === undefined) {
-      create(packageName, record);
+      this.#create(packageName, record);
       return;
     }
-    const neighbour = (await catalog.catalog.readText(anchor.origin)).toString();
-    pushTo(insertions, anchor, textBeside(neighbour, anchor.origin.syntax, record));
+    const neighbour = (await this.#catalog.catalog.readText(anchor.origin)).toString();
+    pushTo(this.#insertions, anchor, textBeside(neighbour, anchor.origin.syntax, record));
   }
 
   /** Returns the blob after which one of this kind is inserted. */
-  function findAnchor(packageName: string, kind: EncodableBlob['kind']): BlobPlace | undefined {
-    const kept = catalog.files
+  #findAnchor(packageName: string, kind: EncodableBlob['kind']): BlobPlace | undefined {
+    const kept = this.#catalog.files
       .flatMap(({ blobs }) => blobs)
-      .filter((blob) => blob.package === packageName && !removed.has(blob));
+      .filter((blob) => blob.package === packageName && !this.#removed.has(blob));
     const last = (schema: string): BlobPlace | undefined =>
       kept.filter((place) => place.schema === schema).at(-1);
     const own = last(schemas.package);
@@ -126,24 +144,24 @@ export async function planFiles(catalog: EditableCatalog, edits: readonly BlobEd
   }
 
   /** Returns the end of the only file, if it holds several packages. */
-  function endOfOnlyFile(): BlobPlace | undefined {
-    const [file, ...others] = catalog.files.filter(({ blobs }) => blobs.length > 0);
+  #endOfOnlyFile(): BlobPlace | undefined {
+    const [file, ...others] = this.#catalog.files.filter(({ blobs }) => blobs.length > 0);
     if (file === undefined || others.length > 0 || file.facts.packages.length < 2) return undefined;
-    return file.blobs.filter((blob) => !removed.has(blob)).at(-1);
+    return file.blobs.filter((blob) => !this.#removed.has(blob)).at(-1);
   }
 
-  function create(packageName: string, record: EncodableJson): void {
+  #create(packageName: string, record: EncodableJson): void {
     checkPackagePath(packageName);
-    const syntaxes = catalog.files.flatMap(({ blobs }) => blobs[0]?.origin.syntax ?? []);
+    const syntaxes = this.#catalog.files.flatMap(({ blobs }) => blobs[0]?.origin.syntax ?? []);
     const json = syntaxes.filter((syntax) => syntax === 'json').length;
     const format: CatalogFormat = json * 2 > syntaxes.length ? 'json' : 'yaml';
     const name = `${packageName}/catalog.${format}`;
-    getOrAdd(newFiles, name, () => ({ format, records: [] })).records.push(record);
+    getOrAdd(this.#newFiles, name, () => ({ format, records: [] })).records.push(record);
   }
 
-  async function insertion({ origin }: BlobPlace, texts: readonly string[]): Promise<Splice> {
+  async #insertion({ origin }: BlobPlace, texts: readonly string[]): Promise<Splice> {
     const offset = origin.offset + origin.length;
-    const neighbour = await catalog.catalog.readText(origin);
+    const neighbour = await this.#catalog.catalog.readText(origin);
     const end = neighbour.includes('\r\n') ? '\r\n' : '\n';
     if (origin.syntax === 'json')
       return { offset, length: 0, text: texts.map((text) => `${end}${text}`).join('') };
@@ -152,10 +170,12 @@ export async function planFiles(catalog: EditableCatalog, edits: readonly BlobEd
     return { offset, length: 0, text: ends ? text : `${end}${text.replace(/\r?\n$/, '')}` };
   }
 
-  function fileEdit(file: EditableFile): FileEdit {
-    const splices = splicesByFile.get(file) ?? [];
-    const added = [...insertions].flatMap(([anchor, texts]) => (anchor.file === file ? texts : [])).length;
-    const gone = file.blobs.filter((blob) => removed.has(blob));
+  #fileEdit(file: EditableFile): FileEdit {
+    const splices = this.#splicesByFile.get(file) ?? [];
+    const added = [...this.#insertions].flatMap(([anchor, texts]) =>
+      anchor.file === file ? texts : [],
+    ).length;
+    const gone = file.blobs.filter((blob) => this.#removed.has(blob));
     const left = file.blobs.length - gone.length;
     if (left === 0 && added === 0) return { kind: 'remove', file };
     return {

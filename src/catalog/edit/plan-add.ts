@@ -146,26 +146,64 @@ function addToPackage(
   candidates: readonly Addition[],
   options: PlanAddOptions,
 ): EditPlan<BlobEdit> {
-  const changes: string[] = [];
-  const about = `package ${quoteGo(packageName)}`;
-  const additions = [...candidates].sort((a, b) => compareVersions(a.version, b.version));
-  const channels = new Map<string, ChannelEntry[]>();
-  for (const channel of new Set(additions.flatMap((addition) => addition.channels))) {
-    const wanted = additions.filter((addition) => addition.channels.includes(channel));
-    channels.set(channel, getEntries(channel, wanted));
-  }
-  return { edits: [...packageEdits(), ...channelEdits(), ...additions.map(bundleEdit)], changes };
+  return new PackageAddition(catalog, packageName, model, candidates, options).run();
+}
 
-  function getEntries(channel: string, wanted: readonly Addition[]): ChannelEntry[] {
-    const before = model?.channels.get(channel)?.entries ?? [];
-    const subject = `${about}, channel ${quoteGo(channel)}`;
+/** Plans the changes of one package. */
+class PackageAddition {
+  readonly #catalog: EditableCatalog;
+  readonly #packageName: string;
+  readonly #model: PackageModel | undefined;
+  readonly #options: PlanAddOptions;
+  readonly #changes: string[] = [];
+  readonly #about: string;
+  /** Lowest version first. */
+  readonly #additions: Addition[];
+  /** Entries of changed channels. */
+  readonly #channels = new Map<string, ChannelEntry[]>();
+
+  constructor(
+    catalog: EditableCatalog,
+    packageName: string,
+    model: PackageModel | undefined,
+    candidates: readonly Addition[],
+    options: PlanAddOptions,
+  ) {
+    this.#catalog = catalog;
+    this.#packageName = packageName;
+    this.#model = model;
+    this.#options = options;
+    this.#about = `package ${quoteGo(packageName)}`;
+    this.#additions = [...candidates].sort((a, b) => compareVersions(a.version, b.version));
+  }
+
+  run(): EditPlan<BlobEdit> {
+    for (const channel of new Set(this.#additions.flatMap((addition) => addition.channels))) {
+      const wanted = this.#additions.filter((addition) => addition.channels.includes(channel));
+      this.#channels.set(channel, this.#getEntries(channel, wanted));
+    }
+    return {
+      edits: [
+        ...this.#packageEdits(),
+        ...this.#channelEdits(),
+        ...this.#additions.map((addition) => this.#bundleEdit(addition)),
+      ],
+      changes: this.#changes,
+    };
+  }
+
+  #getEntries(channel: string, wanted: readonly Addition[]): ChannelEntry[] {
+    const before = this.#model?.channels.get(channel)?.entries ?? [];
+    const subject = `${this.#about}, channel ${quoteGo(channel)}`;
     return inContext({ subject }, () =>
-      options.mode === 'replaces' ? addWithReplaces(before, wanted) : addInOrder(before, wanted),
+      this.#options.mode === 'replaces'
+        ? this.#addWithReplaces(before, wanted)
+        : this.#addInOrder(before, wanted),
     );
   }
 
-  function addWithReplaces(before: readonly ChannelEntry[], wanted: readonly Addition[]): ChannelEntry[] {
-    const { replaces, skips, skipRange } = options;
+  #addWithReplaces(before: readonly ChannelEntry[], wanted: readonly Addition[]): ChannelEntry[] {
+    const { replaces, skips, skipRange } = this.#options;
     let entries = [...before];
     for (const { bundle } of wanted) {
       const { name } = bundle.blob;
@@ -193,10 +231,10 @@ function addToPackage(
     return entries;
   }
 
-  function addInOrder(before: readonly ChannelEntry[], wanted: readonly Addition[]): ChannelEntry[] {
-    const { skips, skipRange, mode } = options;
+  #addInOrder(before: readonly ChannelEntry[], wanted: readonly Addition[]): ChannelEntry[] {
+    const { skips, skipRange, mode } = this.#options;
     const versions = new Map<string, string>();
-    for (const { name, packageProperties } of model?.bundles.values() ?? []) {
+    for (const { name, packageProperties } of this.#model?.bundles.values() ?? []) {
       versions.set(name, packageProperties[0]?.version ?? '');
     }
     const added: EntryByVersion[] = [];
@@ -225,64 +263,70 @@ function addToPackage(
     return addByVersion(entries, added, versions, { skipPatch: mode === 'semver-skippatch' });
   }
 
-  function packageEdits(): BlobEdit[] {
-    const { defaultChannel: wanted } = options;
-    const names = new Set([...(model?.channels.keys() ?? []), ...channels.keys()]);
+  #packageEdits(): BlobEdit[] {
+    const { defaultChannel: wanted } = this.#options;
+    const names = new Set([...(this.#model?.channels.keys() ?? []), ...this.#channels.keys()]);
     if (wanted !== undefined && !names.has(wanted)) {
-      throw notFound('channel', wanted, names, { prefix: 'default channel: ', scope: about });
+      throw notFound('channel', wanted, names, { prefix: 'default channel: ', scope: this.#about });
     }
-    const newest = (additions.at(-1) as Addition).bundle;
+    const newest = (this.#additions.at(-1) as Addition).bundle;
     const annotated = names.has(newest.defaultChannel) ? newest.defaultChannel : undefined;
-    const present = model?.facts.defaultChannel ?? '';
+    const present = this.#model?.facts.defaultChannel ?? '';
     const kept = present === '' ? annotated : present;
     const defaultChannel = wanted ?? kept ?? ([...names].sort(compareBytes)[0] as string);
-    if (model !== undefined) {
+    if (this.#model !== undefined) {
       if (defaultChannel === present) return [];
-      changes.push(`${about}: default channel is now ${quoteGo(defaultChannel)}`);
-      const blob = requireBlob(catalog, schemas.package, packageName, packageName);
+      this.#changes.push(`${this.#about}: default channel is now ${quoteGo(defaultChannel)}`);
+      const blob = requireBlob(this.#catalog, schemas.package, this.#packageName, this.#packageName);
       return [
         { kind: 'change', blob, change: (value) => withField(value, 'defaultChannel', defaultChannel) },
       ];
     }
-    changes.push(`${about}: created with default channel ${quoteGo(defaultChannel)}`);
+    this.#changes.push(`${this.#about}: created with default channel ${quoteGo(defaultChannel)}`);
     const { icon, description } = newest;
     const blob = {
       schema: schemas.package,
-      name: packageName,
+      name: this.#packageName,
       defaultChannel,
       ...(icon !== undefined && { icon }),
       description,
       properties: [],
     };
-    return [{ kind: 'insert', package: packageName, item: { kind: 'package', blob } }];
+    return [{ kind: 'insert', package: this.#packageName, item: { kind: 'package', blob } }];
   }
 
-  function channelEdits(): BlobEdit[] {
-    return [...channels].flatMap(([channel, entries]): BlobEdit[] => {
-      const before = model?.channels.get(channel);
-      const subject = `${about}, channel ${quoteGo(channel)}`;
-      changes.push(...describeChanges(before?.entries ?? [], entries).map((name) => `${subject}: ${name}`));
+  #channelEdits(): BlobEdit[] {
+    return [...this.#channels].flatMap(([channel, entries]): BlobEdit[] => {
+      const before = this.#model?.channels.get(channel);
+      const subject = `${this.#about}, channel ${quoteGo(channel)}`;
+      this.#changes.push(
+        ...describeChanges(before?.entries ?? [], entries).map((name) => `${subject}: ${name}`),
+      );
       if (before === undefined) {
         const blob = {
           schema: schemas.channel,
           name: channel,
-          package: packageName,
+          package: this.#packageName,
           entries,
           properties: [],
         };
-        return [{ kind: 'insert', package: packageName, item: { kind: 'channel', blob } }];
+        return [{ kind: 'insert', package: this.#packageName, item: { kind: 'channel', blob } }];
       }
-      const blob = requireBlob(catalog, schemas.channel, packageName, channel);
+      const blob = requireBlob(this.#catalog, schemas.channel, this.#packageName, channel);
       return [{ kind: 'change', blob, change: (value) => withEntries(value, entries) }];
     });
   }
 
-  function bundleEdit({ bundle, isKnown }: Addition): BlobEdit {
+  #bundleEdit({ bundle, isKnown }: Addition): BlobEdit {
     const item = { kind: 'bundle', blob: bundle.blob } as const;
-    if (!isKnown) return { kind: 'insert', package: packageName, item };
+    if (!isKnown) return { kind: 'insert', package: this.#packageName, item };
     const { name } = bundle.blob;
-    changes.push(`${about}: replaced bundle ${quoteGo(name)}`);
-    return { kind: 'replace', blob: requireBlob(catalog, schemas.bundle, packageName, name), by: item };
+    this.#changes.push(`${this.#about}: replaced bundle ${quoteGo(name)}`);
+    return {
+      kind: 'replace',
+      blob: requireBlob(this.#catalog, schemas.bundle, this.#packageName, name),
+      by: item,
+    };
   }
 }
 

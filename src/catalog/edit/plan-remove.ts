@@ -9,6 +9,7 @@ import {
   withEntries,
   withField,
 } from '../selection/kept-catalog.js';
+import type { Version } from '../../core/semver.js';
 import { readBundleVersions } from '../../graph/bundle-version.js';
 import { type PackageModel, keepDeprecations } from '../../graph/package-model.js';
 import { repairChannel } from '../selection/repair-channel.js';
@@ -48,94 +49,134 @@ export function planRemove(catalog: EditableCatalog, removal: Removal): RemovalP
     });
   }
   requireNames(model, bundles, channels);
-  const about = `package ${quoteGo(model.facts.name)}`;
-  const versions = readBundleVersions(model.bundles.values());
-  const changes: string[] = [];
-  const isWhole = bundles.length === 0 && channels.length === 0;
-  const after = isWhole ? new Map<string, ChannelEntry[]>() : channelsAfter();
-  const bundlesAfter = new Set([...after.values()].flatMap((entries) => entries.map(({ name }) => name)));
-  const before = new Map([...model.channels.values()].map(({ name, entries }) => [name, entries]));
-  const orphans = findOrphans(before, after, versions);
-  if (after.size === 0) {
-    const blobs = catalog.files.flatMap((file) =>
-      file.blobs.filter((blob) => blob.package === model.facts.name),
-    );
-    const edits = blobs.map((blob): BlobEdit => ({ kind: 'remove', blob }));
-    return { edits, changes: [`${about}: removed`], orphans };
-  }
-  const edits = [...defaultEdits(), ...channelEdits(), ...bundleEdits(), ...deprecationEdits()];
-  return { edits, changes, orphans };
+  return new RemovalPlanner(catalog, model, removal).plan();
+}
 
-  function channelsAfter(): Map<string, ChannelEntry[]> {
-    const gone = new Set(bundles);
+/** Plans the changes of one package without the bundles or channels to remove. */
+class RemovalPlanner {
+  readonly #catalog: EditableCatalog;
+  readonly #model: PackageModel;
+  readonly #wantedDefault: string | undefined;
+  readonly #bundles: readonly string[];
+  readonly #channels: readonly string[];
+  readonly #about: string;
+  readonly #versions: Map<string, Version>;
+  readonly #changes: string[] = [];
+  /** Entries by channel afterwards. */
+  readonly #after: Map<string, ChannelEntry[]>;
+  readonly #bundlesAfter: Set<string>;
+
+  constructor(
+    catalog: EditableCatalog,
+    model: PackageModel,
+    { bundles = [], channels = [], defaultChannel }: Removal,
+  ) {
+    this.#catalog = catalog;
+    this.#model = model;
+    this.#wantedDefault = defaultChannel;
+    this.#bundles = bundles;
+    this.#channels = channels;
+    this.#about = `package ${quoteGo(model.facts.name)}`;
+    this.#versions = readBundleVersions(model.bundles.values());
+    const isWhole = bundles.length === 0 && channels.length === 0;
+    this.#after = isWhole ? new Map<string, ChannelEntry[]>() : this.#channelsAfter();
+    this.#bundlesAfter = new Set(
+      [...this.#after.values()].flatMap((entries) => entries.map(({ name }) => name)),
+    );
+  }
+
+  plan(): RemovalPlan {
+    const before = new Map([...this.#model.channels.values()].map(({ name, entries }) => [name, entries]));
+    const orphans = findOrphans(before, this.#after, this.#versions);
+    if (this.#after.size === 0) {
+      const blobs = this.#catalog.files.flatMap((file) =>
+        file.blobs.filter((blob) => blob.package === this.#model.facts.name),
+      );
+      const edits = blobs.map((blob): BlobEdit => ({ kind: 'remove', blob }));
+      return { edits, changes: [`${this.#about}: removed`], orphans };
+    }
+    const edits = [
+      ...this.#defaultEdits(),
+      ...this.#channelEdits(),
+      ...this.#bundleEdits(),
+      ...this.#deprecationEdits(),
+    ];
+    return { edits, changes: this.#changes, orphans };
+  }
+
+  #channelsAfter(): Map<string, ChannelEntry[]> {
+    const gone = new Set(this.#bundles);
     const left = new Map<string, ChannelEntry[]>();
-    for (const { name, entries } of model.channels.values()) {
-      const subject = `${about}, channel ${quoteGo(name)}`;
-      if (channels.includes(name)) {
-        changes.push(`${subject}: removed`);
+    for (const { name, entries } of this.#model.channels.values()) {
+      const subject = `${this.#about}, channel ${quoteGo(name)}`;
+      if (this.#channels.includes(name)) {
+        this.#changes.push(`${subject}: removed`);
         continue;
       }
-      const repaired = repairChannel(entries, gone, versions);
+      const repaired = repairChannel(entries, gone, this.#versions);
       if (repaired.entries.length === 0 && entries.length > 0) {
-        changes.push(`${subject}: removed, as it has no bundles left`);
+        this.#changes.push(`${subject}: removed, as it has no bundles left`);
         continue;
       }
-      changes.push(...repaired.changes.map((change) => `${subject}: ${change}`));
+      this.#changes.push(...repaired.changes.map((change) => `${subject}: ${change}`));
       left.set(name, repaired.entries);
     }
     return left;
   }
 
   /** Plans the default channel. Throws OpmateError INVALID if it must be set, NOT_FOUND for an unknown one. */
-  function defaultEdits(): BlobEdit[] {
-    const { name, defaultChannel } = model.facts;
-    const { defaultChannel: wanted } = removal;
+  #defaultEdits(): BlobEdit[] {
+    const { name, defaultChannel } = this.#model.facts;
+    const wanted = this.#wantedDefault;
     const chosen = wanted ?? defaultChannel;
-    if (wanted !== undefined && !after.has(wanted)) {
-      throw notFound('channel', wanted, after.keys(), { prefix: 'default channel: ', scope: about });
+    if (wanted !== undefined && !this.#after.has(wanted)) {
+      throw notFound('channel', wanted, this.#after.keys(), {
+        prefix: 'default channel: ',
+        scope: this.#about,
+      });
     }
-    if (!after.has(chosen)) {
+    if (!this.#after.has(chosen)) {
       throw new OpmateError('INVALID', `its default channel ${quoteGo(chosen)} would be removed`, {
-        subject: about,
-        hint: `set another one with --default-channel; ${listNames('remaining:', after.keys())}`,
+        subject: this.#about,
+        hint: `set another one with --default-channel; ${listNames('remaining:', this.#after.keys())}`,
       });
     }
     if (chosen === defaultChannel) return [];
-    changes.push(`${about}: default channel is now ${quoteGo(chosen)}`);
-    const blob = requireBlob(catalog, schemas.package, name, name);
+    this.#changes.push(`${this.#about}: default channel is now ${quoteGo(chosen)}`);
+    const blob = requireBlob(this.#catalog, schemas.package, name, name);
     return [{ kind: 'change', blob, change: (value) => withField(value, 'defaultChannel', chosen) }];
   }
 
-  function channelEdits(): BlobEdit[] {
-    return [...model.channels.values()].flatMap(({ name, entries }): BlobEdit[] => {
-      const left = after.get(name);
+  #channelEdits(): BlobEdit[] {
+    return [...this.#model.channels.values()].flatMap(({ name, entries }): BlobEdit[] => {
+      const left = this.#after.get(name);
       const isSame =
         left?.length === entries.length && left.every((entry, index) => entry === entries[index]);
       if (isSame) return [];
-      const blob = requireBlob(catalog, schemas.channel, model.facts.name, name);
+      const blob = requireBlob(this.#catalog, schemas.channel, this.#model.facts.name, name);
       if (left === undefined) return [{ kind: 'remove', blob }];
       return [{ kind: 'change', blob, change: (value) => withEntries(value, left) }];
     });
   }
 
-  function bundleEdits(): BlobEdit[] {
-    const unused = [...model.bundles.keys()].filter((name) => !bundlesAfter.has(name));
-    if (unused.length > 0) changes.push(`${about}: ${listNames('removed', unused)}`);
+  #bundleEdits(): BlobEdit[] {
+    const unused = [...this.#model.bundles.keys()].filter((name) => !this.#bundlesAfter.has(name));
+    if (unused.length > 0) this.#changes.push(`${this.#about}: ${listNames('removed', unused)}`);
     return unused.map((name) => ({
       kind: 'remove',
-      blob: requireBlob(catalog, schemas.bundle, model.facts.name, name),
+      blob: requireBlob(this.#catalog, schemas.bundle, this.#model.facts.name, name),
     }));
   }
 
-  function deprecationEdits(): BlobEdit[] {
-    const [blobBefore] = model.deprecations;
+  #deprecationEdits(): BlobEdit[] {
+    const [blobBefore] = this.#model.deprecations;
     if (blobBefore === undefined) return [];
-    const [left] = keepDeprecations(blobBefore, new Set(after.keys()), bundlesAfter);
+    const [left] = keepDeprecations(blobBefore, new Set(this.#after.keys()), this.#bundlesAfter);
     const gone = blobBefore.entries.filter((entry) => left?.entries.includes(entry) !== true);
     if (gone.length === 0) return [];
     const names = gone.map(({ reference }) => reference.name);
-    changes.push(`${about}: ${listNames('no longer deprecated:', names)}`);
-    const blob = requireBlob(catalog, schemas.deprecations, model.facts.name);
+    this.#changes.push(`${this.#about}: ${listNames('no longer deprecated:', names)}`);
+    const blob = requireBlob(this.#catalog, schemas.deprecations, this.#model.facts.name);
     if (left === undefined) return [{ kind: 'remove', blob }];
     const kept = new Set(left.entries.map(formatDeprecationReference));
     return [{ kind: 'change', blob, change: (value) => withDeprecations(value, kept) }];

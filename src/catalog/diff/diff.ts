@@ -115,99 +115,130 @@ export async function diffSnapshots(
   after: CatalogSnapshot,
   { signal }: Pick<MetasOptions, 'signal'> = {},
 ): Promise<CatalogDiff> {
-  const both = [before, after] as const;
-  /** Returns both forms of a blob, keys sorted; undefined if their text is the same. */
-  const readDifferent = async (key: string): Promise<[JsonObject, JsonObject] | undefined> => {
-    const [was, is] = [before.blobs.get(key), after.blobs.get(key)];
-    if (was === undefined || is === undefined || was.hash === is.hash) return undefined;
-    return [await readSorted(before.catalog, was.origin), await readSorted(after.catalog, is.origin)];
-  };
-  const packages = await diffParts(
-    both.map(({ facts }) => firstBy(facts.packages, ({ name }) => name)),
-    ({ name }) => name,
-    async (_, { name }) =>
-      diffPackage(name, await readDifferent(toBlobKey({ schema: schemas.package, package: name, name }))),
-    signal,
-  );
-  const channels = await diffParts(
-    both.map(({ facts }) => firstBy(facts.channels, toQualifiedName)),
-    ({ package: of, name, entries }): ChannelState => ({
-      package: of,
-      channel: name,
-      head: findHead(entries),
-      entries: entries.length,
-    }),
-    async (was, is) => {
-      const blobs = await readDifferent(toBlobKey({ ...is, schema: schemas.channel }));
-      const properties = blobs?.map((blob) => encodeGoJson(blob['properties'] ?? []));
-      return properties && diffChannel(was, is, properties[0] !== properties[1]);
-    },
-    signal,
-  );
-  const bundles = await diffParts(
-    both.map(({ facts }) => firstBy(facts.bundles, toQualifiedName)),
-    (facts): BundleState => ({
-      package: facts.package,
-      bundle: facts.name,
-      version: describeVersion(facts),
-      image: facts.image,
-    }),
-    async (was, is) => {
-      const blobs = await readDifferent(toBlobKey({ ...is, schema: schemas.bundle }));
-      const version = findChange(describeVersion(was), describeVersion(is));
-      return blobs && diffBundle(decodeBundle(blobs[0]), decodeBundle(blobs[1]), version);
-    },
-    signal,
-  );
-  const deprecations = await diffParts(
-    both.map(({ facts }) => new Map(facts.deprecations.flatMap(listDeprecations))),
-    (deprecation) => deprecation,
-    (was, is) => {
-      const message = findChange(was.message, is.message);
-      return message && { ...is, message };
-    },
-    signal,
-  );
-  const others = await diffParts(
-    both.map(({ blobs }) => new Map([...blobs].filter(([, { schema }]) => !isOwnSchema(schema)))),
-    toOtherBlob,
-    async (_, is, key) => {
-      const [old, now] = (await readDifferent(key))?.map((blob) => encodeGoJson(blob)) ?? [];
-      return old === now ? undefined : toOtherBlob(is);
-    },
-    signal,
-  );
-  return {
-    packages,
-    channels,
-    bundles,
-    images: listChange(before.images, after.images),
-    deprecations,
-    others,
-  };
+  return new SnapshotDiff(before, after, signal).run();
 }
 
-/** Compares the parts of two catalogs that have a key in both; `findDifference` returns undefined for equal ones. */
-async function diffParts<T, S, C>(
-  both: readonly ReadonlyMap<string, T>[],
-  toState: (part: T) => S,
-  findDifference: (was: T, is: T, key: string) => C | undefined | Promise<C | undefined>,
-  signal: AbortSignal | undefined,
-): Promise<ListChange<S> & { changed: C[] }> {
-  const [old, now] = both as [ReadonlyMap<string, T>, ReadonlyMap<string, T>];
-  const { added, removed } = listChange(old.keys(), now.keys());
-  const changed: C[] = [];
-  for (const key of sortedByBytes(now.keys())) {
-    throwIfCancelled(signal);
-    const [was, is] = [old.get(key), now.get(key)];
-    const change = was && is && (await findDifference(was, is, key));
-    if (change !== undefined) changed.push(change);
+/** Compares two states of a catalog, kind by kind. */
+class SnapshotDiff {
+  readonly #before: CatalogSnapshot;
+  readonly #after: CatalogSnapshot;
+  readonly #signal: AbortSignal | undefined;
+
+  constructor(before: CatalogSnapshot, after: CatalogSnapshot, signal: AbortSignal | undefined) {
+    this.#before = before;
+    this.#after = after;
+    this.#signal = signal;
   }
-  return {
-    added: added.map((key) => toState(now.get(key) as T)),
-    removed: removed.map((key) => toState(old.get(key) as T)),
-    changed,
-  };
+
+  async run(): Promise<CatalogDiff> {
+    return {
+      packages: await this.#diffPackages(),
+      channels: await this.#diffChannels(),
+      bundles: await this.#diffBundles(),
+      images: listChange(this.#before.images, this.#after.images),
+      deprecations: await this.#diffDeprecations(),
+      others: await this.#diffOthers(),
+    };
+  }
+
+  #diffPackages(): Promise<CatalogDiff['packages']> {
+    return this.#diffParts(
+      ({ facts }) => firstBy(facts.packages, ({ name }) => name),
+      ({ name }) => name,
+      async (_, { name }) => {
+        const key = toBlobKey({ schema: schemas.package, package: name, name });
+        return diffPackage(name, await this.#readDifferent(key));
+      },
+    );
+  }
+
+  #diffChannels(): Promise<CatalogDiff['channels']> {
+    return this.#diffParts(
+      ({ facts }) => firstBy(facts.channels, toQualifiedName),
+      ({ package: of, name, entries }): ChannelState => ({
+        package: of,
+        channel: name,
+        head: findHead(entries),
+        entries: entries.length,
+      }),
+      async (was, is) => {
+        const blobs = await this.#readDifferent(toBlobKey({ ...is, schema: schemas.channel }));
+        const properties = blobs?.map((blob) => encodeGoJson(blob['properties'] ?? []));
+        return properties && diffChannel(was, is, properties[0] !== properties[1]);
+      },
+    );
+  }
+
+  #diffBundles(): Promise<CatalogDiff['bundles']> {
+    return this.#diffParts(
+      ({ facts }) => firstBy(facts.bundles, toQualifiedName),
+      (facts): BundleState => ({
+        package: facts.package,
+        bundle: facts.name,
+        version: describeVersion(facts),
+        image: facts.image,
+      }),
+      async (was, is) => {
+        const blobs = await this.#readDifferent(toBlobKey({ ...is, schema: schemas.bundle }));
+        const version = findChange(describeVersion(was), describeVersion(is));
+        return blobs && diffBundle(decodeBundle(blobs[0]), decodeBundle(blobs[1]), version);
+      },
+    );
+  }
+
+  #diffDeprecations(): Promise<CatalogDiff['deprecations']> {
+    return this.#diffParts(
+      ({ facts }) => new Map(facts.deprecations.flatMap(listDeprecations)),
+      (deprecation) => deprecation,
+      (was, is) => {
+        const message = findChange(was.message, is.message);
+        return message && { ...is, message };
+      },
+    );
+  }
+
+  #diffOthers(): Promise<CatalogDiff['others']> {
+    return this.#diffParts(
+      ({ blobs }) => new Map([...blobs].filter(([, { schema }]) => !isOwnSchema(schema))),
+      toOtherBlob,
+      async (_, is, key) => {
+        const [old, now] = (await this.#readDifferent(key))?.map((blob) => encodeGoJson(blob)) ?? [];
+        return old === now ? undefined : toOtherBlob(is);
+      },
+    );
+  }
+
+  /** Compares the parts that `select` returns by key; `findDifference` returns undefined for equal ones. */
+  async #diffParts<T, S, C>(
+    select: (snapshot: CatalogSnapshot) => ReadonlyMap<string, T>,
+    toState: (part: T) => S,
+    findDifference: (was: T, is: T, key: string) => C | undefined | Promise<C | undefined>,
+  ): Promise<ListChange<S> & { changed: C[] }> {
+    const [old, now] = [select(this.#before), select(this.#after)];
+    const { added, removed } = listChange(old.keys(), now.keys());
+    const changed: C[] = [];
+    for (const key of sortedByBytes(now.keys())) {
+      throwIfCancelled(this.#signal);
+      const [was, is] = [old.get(key), now.get(key)];
+      const change = was && is && (await findDifference(was, is, key));
+      if (change !== undefined) changed.push(change);
+    }
+    return {
+      added: added.map((key) => toState(now.get(key) as T)),
+      removed: removed.map((key) => toState(old.get(key) as T)),
+      changed,
+    };
+  }
+
+  /** Returns both forms of a blob, keys sorted; undefined if their text is the same. */
+  async #readDifferent(key: string): Promise<[JsonObject, JsonObject] | undefined> {
+    const [was, is] = [this.#before.blobs.get(key), this.#after.blobs.get(key)];
+    if (was === undefined || is === undefined || was.hash === is.hash) return undefined;
+    return [
+      await readSorted(this.#before.catalog, was.origin),
+      await readSorted(this.#after.catalog, is.origin),
+    ];
+  }
 }
 
 /** Reports whether two catalogs have no differences. */

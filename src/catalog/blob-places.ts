@@ -13,7 +13,8 @@ export type LinesDownTo = (path: BlobPath) => number;
  * little longer than one pass over the text.
  */
 export function findBlobLines(text: string, syntax: 'json' | 'yaml'): LinesDownTo {
-  const getOffset = syntax === 'json' ? findJsonPlaces(text) : findYamlPlaces(text);
+  const places = syntax === 'json' ? new JsonPlaces(text) : undefined;
+  const getOffset = places === undefined ? findYamlPlaces(text) : (path: BlobPath) => places.find(path);
   let lineBreaks: number[] | undefined;
   return (path) => {
     if (path.length === 0 && lineBreaks === undefined) return 0;
@@ -38,61 +39,75 @@ interface JsonPart {
   next: number | undefined;
 }
 
-/** Returns a function that finds the character offset of the value at a path in valid JSON. */
-function findJsonPlaces(text: string): (path: BlobPath) => number {
-  const parts = new Map<number, JsonPart>();
+/** Finds values in valid JSON. What lies before a found value is scanned once. */
+class JsonPlaces {
+  readonly #text: string;
+  readonly #parts = new Map<number, JsonPart>();
 
-  return (path) => {
-    let position = skipSpace(0);
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  /** Returns the character offset of the value at a path, or of the last one on the way to it. */
+  find(path: BlobPath): number {
+    let position = this.#skipSpace(0);
     for (const step of path) {
-      const next = stepInto(position, step);
+      const next = this.#stepInto(position, step);
       if (next === undefined) break;
       position = next;
     }
     return position;
-  };
+  }
 
-  function stepInto(container: number, step: string | number): number | undefined {
+  #stepInto(container: number, step: string | number): number | undefined {
     const isArray = typeof step === 'number';
-    if (text[container] !== (isArray ? '[' : '{')) return undefined;
-    const part = getOrAdd(parts, container, () => ({ values: new Map(), next: skipSpace(container + 1) }));
+    if (this.#text[container] !== (isArray ? '[' : '{')) return undefined;
+    const part = getOrAdd(this.#parts, container, () => ({
+      values: new Map(),
+      next: this.#skipSpace(container + 1),
+    }));
     const wanted = isArray ? step : foldFieldName(step);
     for (;;) {
       const known = part.values.get(wanted);
       if (known !== undefined || part.next === undefined) return known;
-      readOne(part, isArray);
+      this.#readOne(part, isArray);
     }
   }
 
   /** Reads the next value of an object or array. A value starts on the line of its key. */
-  function readOne(part: JsonPart, isArray: boolean): void {
+  #readOne(part: JsonPart, isArray: boolean): void {
     let position = part.next as number;
     part.next = undefined;
-    if (position >= text.length || text[position] === ']' || (!isArray && text[position] !== '"')) return;
+    if (
+      position >= this.#text.length ||
+      this.#text[position] === ']' ||
+      (!isArray && this.#text[position] !== '"')
+    )
+      return;
     let key: string | number = part.values.size;
     if (!isArray) {
-      const keyEnd = skipValue(position);
-      key = foldFieldName(JSON.parse(text.slice(position, keyEnd)) as string);
-      position = skipSpace(skipSpace(keyEnd) + 1);
+      const keyEnd = this.#skipValue(position);
+      key = foldFieldName(JSON.parse(this.#text.slice(position, keyEnd)) as string);
+      position = this.#skipSpace(this.#skipSpace(keyEnd) + 1);
     }
     if (!part.values.has(key)) part.values.set(key, position);
-    position = skipSpace(skipValue(position));
-    if (text[position] === ',') part.next = skipSpace(position + 1);
+    position = this.#skipSpace(this.#skipValue(position));
+    if (this.#text[position] === ',') part.next = this.#skipSpace(position + 1);
   }
 
-  function skipSpace(from: number): number {
+  #skipSpace(from: number): number {
     let position = from;
-    while (position < text.length && ' \t\r\n'.includes(text[position] as string)) position++;
+    while (position < this.#text.length && ' \t\r\n'.includes(this.#text[position] as string)) position++;
     return position;
   }
 
   /** Returns the offset after the value at `from`. */
-  function skipValue(from: number): number {
+  #skipValue(from: number): number {
     let depth = 0;
-    for (let position = from; position < text.length; position++) {
-      const character = text[position] as string;
+    for (let position = from; position < this.#text.length; position++) {
+      const character = this.#text[position] as string;
       if (character === '"') {
-        position = stringEnd(text, position);
+        position = stringEnd(this.#text, position);
         if (depth === 0) return position + 1;
       } else if (character === '{' || character === '[') depth++;
       else if (character === '}' || character === ']') {
@@ -100,7 +115,7 @@ function findJsonPlaces(text: string): (path: BlobPath) => number {
         if (--depth === 0) return position + 1;
       } else if (depth === 0 && (character === ',' || ' \t\r\n'.includes(character))) return position;
     }
-    return text.length;
+    return this.#text.length;
   }
 }
 

@@ -2,7 +2,7 @@ import type { DocumentPath } from '../../core/diagnostic.js';
 import { OpmateError } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
 import { quoteGo } from '../../document/go-json.js';
-import { readDocument } from '../../document/document.js';
+import { type WrittenDocument, readDocument } from '../../document/document.js';
 import { type Field, quoteShort } from '../../document/field.js';
 import { isJsonObject } from '../../document/json.js';
 import {
@@ -45,55 +45,69 @@ const dropKeys = ['packages', 'channels', 'bundles', 'deprecated'] as const;
  */
 export function readFilterFile(text: string, file: string, today: Date): CatalogFilter {
   const document = readDocument(text, file, { maxLength: maxFilterLength, noun: 'filter' });
-  const filter = emptyFilter();
   const { root } = document;
-  const packageFields = new Map<string, Field>();
   if (!root.isPresent) root.fail('expected kind: CatalogFilter');
-  const fields = root.isPresent ? root.object(rootKeys, { hints: { apiVersion: 'remove it' } }) : undefined;
-  if (fields !== undefined) readRoot(fields);
+  const reader = new FilterFileReader(document, today);
+  if (root.isPresent) reader.readRoot();
   document.diagnostics.throwIfErrors();
-  return filter;
+  return reader.filter;
+}
 
-  function readRoot(read: NonNullable<typeof fields>): void {
+/** Reads the fields of a filter file into a filter. */
+class FilterFileReader {
+  readonly filter = emptyFilter();
+  readonly #document: WrittenDocument;
+  readonly #today: Date;
+  readonly #packageFields = new Map<string, Field>();
+
+  constructor(document: WrittenDocument, today: Date) {
+    this.#document = document;
+    this.#today = today;
+  }
+
+  readRoot(): void {
+    const { root } = this.#document;
+    const read = root.object(rootKeys, { hints: { apiVersion: 'remove it' } });
+    if (read === undefined) return;
     read.kind.constant('CatalogFilter');
-    addCriteria(read, root.path, undefined, undefined);
-    if (read.packages.isPresent) filter.packages = [];
-    for (const item of read.packages.optionalList()) addPackage(item);
-    filter.undated = read.undated.optionalChoice(['keep', 'drop']) ?? filter.undated;
-    if (read.exact.optionalBoolean()) filter.keep = 'nothing';
+    this.#addCriteria(read, root.path, undefined, undefined);
+    if (read.packages.isPresent) this.filter.packages = [];
+    for (const item of read.packages.optionalList()) this.#addPackage(item);
+    this.filter.undated = read.undated.optionalChoice(['keep', 'drop']) ?? this.filter.undated;
+    if (read.exact.optionalBoolean()) this.filter.keep = 'nothing';
     const drop = read.drop.isPresent ? read.drop.object(dropKeys) : undefined;
     if (drop === undefined) return;
-    filter.dropPackages.push(...readNames(drop.packages));
+    this.filter.dropPackages.push(...this.#readNames(drop.packages));
     const readQualified = (list: Field): (ReturnType<typeof parseQualifiedName> & NamedRequest)[] =>
-      readNames(list).map(({ name, where }) => ({ ...parseQualifiedName(name), where }));
-    filter.dropChannels.push(...readQualified(drop.channels));
-    filter.dropBundles.push(...readQualified(drop.bundles));
-    filter.dropDeprecated = drop.deprecated.optionalBoolean();
+      this.#readNames(list).map(({ name, where }) => ({ ...parseQualifiedName(name), where }));
+    this.filter.dropChannels.push(...readQualified(drop.channels));
+    this.filter.dropBundles.push(...readQualified(drop.bundles));
+    this.filter.dropDeprecated = drop.deprecated.optionalBoolean();
   }
 
-  function placeOf(path: DocumentPath): RequestPlace {
-    const { line, column } = document.findPlace(path);
-    return { file: document.name, line, column };
+  #placeOf(path: DocumentPath): RequestPlace {
+    const { line, column } = this.#document.findPlace(path);
+    return { file: this.#document.name, line, column };
   }
 
-  function readNames(list: Field): NamedRequest[] {
+  #readNames(list: Field): NamedRequest[] {
     return list.optionalList().flatMap((item) => {
       const name = item.text();
-      return name === undefined ? [] : [{ name, where: placeOf(item.path) }];
+      return name === undefined ? [] : [{ name, where: this.#placeOf(item.path) }];
     });
   }
 
-  function addPackage(item: Field): void {
+  #addPackage(item: Field): void {
     const fields = readNamed(item, packageKeys);
     const name = fields?.name.text();
     if (fields === undefined || name === undefined) return;
-    requireUnique(item, 'package', name, packageFields);
-    (filter.packages ??= []).push({ name, where: placeOf(item.path) });
-    addCriteria(fields, item.path, name, undefined);
+    requireUnique(item, 'package', name, this.#packageFields);
+    (this.filter.packages ??= []).push({ name, where: this.#placeOf(item.path) });
+    this.#addCriteria(fields, item.path, name, undefined);
     const defaultChannel = fields.defaultChannel.optionalText();
     if (defaultChannel !== undefined) {
-      const where = placeOf(fields.defaultChannel.path);
-      filter.defaultChannels.push({ package: name, name: defaultChannel, where });
+      const where = this.#placeOf(fields.defaultChannel.path);
+      this.filter.defaultChannels.push({ package: name, name: defaultChannel, where });
     }
     const channels = fields.channels.optionalList();
     if (Array.isArray(fields.channels.value) && channels.length === 0) {
@@ -105,13 +119,13 @@ export function readFilterFile(text: string, file: string, today: Date): Catalog
       const channelName = read?.name.text();
       if (read === undefined || channelName === undefined) continue;
       requireUnique(channel, 'channel', channelName, channelFields);
-      const where = placeOf(channel.path);
-      filter.channels.push({ package: name, name: channelName, where });
-      addCriteria(read, channel.path, name, channelName);
+      const where = this.#placeOf(channel.path);
+      this.filter.channels.push({ package: name, name: channelName, where });
+      this.#addCriteria(read, channel.path, name, channelName);
     }
   }
 
-  function addCriteria(
+  #addCriteria(
     fields: CriteriaFields,
     path: DocumentPath,
     packageName: string | undefined,
@@ -122,12 +136,12 @@ export function readFilterFile(text: string, file: string, today: Date): Catalog
       minVersion: fields.minVersion.optionalParsed(withValue(checkVersion)),
       maxVersion: fields.maxVersion.optionalParsed(withValue(checkVersion)),
       reachableFrom: fields.reachableFrom.optionalParsed(parseInstalled),
-      createdSince: fields.createdSince.optionalParsed((text) => parseSince(text, today)),
+      createdSince: fields.createdSince.optionalParsed((text) => parseSince(text, this.#today)),
       latest: readLatest(fields),
     }).filter(([, value]) => value !== undefined);
     if (set.length === 0) return;
     const criteria: Criteria = Object.fromEntries(set);
-    filter.criteria.push({ package: packageName, channel, where: placeOf(path), criteria });
+    this.filter.criteria.push({ package: packageName, channel, where: this.#placeOf(path), criteria });
   }
 }
 

@@ -8,7 +8,14 @@ import { getList } from '../../document/json-fields.js';
 import { type ChannelEntry, type DeprecationEntry, schemas } from '../../model/declarative-config.js';
 import { decodeBundle, decodeChannel, decodeDeprecations, decodePackage } from '../../model/decode.js';
 import { detach } from '../../model/describe.js';
-import type { BlobOrigin, CatalogFacts } from '../../model/facts.js';
+import type {
+  BlobOrigin,
+  BundleFacts,
+  CatalogFacts,
+  ChannelFacts,
+  DeprecationsFacts,
+  PackageFacts,
+} from '../../model/facts.js';
 
 type Edit = (value: JsonObject) => JsonObject;
 
@@ -23,81 +30,69 @@ export function createKeptCatalog(
   withoutImages: ReadonlySet<string> = new Set(),
   others?: readonly BlobOrigin[],
 ): Catalog {
-  const edits = new Map<BlobOrigin, Edit>();
-  const packages = new Map(facts.packages.map((packageFacts) => [packageFacts.name, packageFacts]));
-  const channels = new Map(facts.channels.map((channel) => [toKey(channel), channel]));
-  const bundles = new Map(facts.bundles.map((bundle) => [toKey(bundle), bundle]));
-  const deprecations = new Map(
-    facts.deprecations.map((deprecations) => [deprecations.package, deprecations]),
-  );
-  return {
-    name: catalog.name,
-    async *metas(options = {}) {
-      const seen = new Set<string>();
-      for await (const meta of others === undefined ? catalog.metas(options) : readKept(options)) {
-        const edit = findEdit(meta, seen);
-        if (edit === undefined) continue;
-        if (edit === 'none') {
-          yield meta;
-          continue;
-        }
-        edits.set(meta.origin, edit);
-        yield { ...meta, value: edit(meta.value), text: undefined };
-      }
-      const wanted = [
-        ...[...packages.keys()].map((name) => keyIn(schemas.package, { name })),
-        ...[...channels.values()].map((channelFacts) => keyIn(schemas.channel, channelFacts)),
-        ...[...bundles.values()].map((bundleFacts) => keyIn(schemas.bundle, bundleFacts)),
-      ];
-      const lost = wanted.find((key) => !seen.has(key));
-      if (lost === undefined) return;
-      throw new OpmateError('IO', `${lost} no longer exists`, {
-        subject: catalog.name,
-        hint: 'run the command again when no other process writes to the catalog',
-      });
-    },
-    async read(origin) {
-      const value = await catalog.read(origin);
-      return edits.get(origin)?.(value) ?? value;
-    },
-    /** Returns the original text of a blob: a changed one has no text before it is written. */
-    readText: (origin) => catalog.readText(origin),
-    lineOf: (origin, path) => catalog.lineOf(origin, path),
-    async close() {
-      edits.clear();
-    },
-  };
+  return new KeptCatalog(catalog, facts, withoutImages, others);
+}
 
-  async function* readKept({ signal }: MetasOptions): AsyncGenerator<Meta, void, undefined> {
-    const lists = [packages, channels, bundles, deprecations];
+/** A catalog whose blobs are those of facts. */
+class KeptCatalog implements Catalog {
+  readonly #catalog: Catalog;
+  readonly #withoutImages: ReadonlySet<string>;
+  readonly #others: readonly BlobOrigin[] | undefined;
+  readonly #edits = new Map<BlobOrigin, Edit>();
+  readonly #packages: Map<string, PackageFacts>;
+  readonly #channels: Map<string, ChannelFacts>;
+  readonly #bundles: Map<string, BundleFacts>;
+  readonly #deprecations: Map<string, DeprecationsFacts>;
+  readonly name: string;
+
+  constructor(
+    catalog: Catalog,
+    facts: CatalogFacts,
+    withoutImages: ReadonlySet<string>,
+    others: readonly BlobOrigin[] | undefined,
+  ) {
+    this.#catalog = catalog;
+    this.#withoutImages = withoutImages;
+    this.#others = others;
+    this.#packages = new Map(facts.packages.map((packageFacts) => [packageFacts.name, packageFacts]));
+    this.#channels = new Map(facts.channels.map((channel) => [toKey(channel), channel]));
+    this.#bundles = new Map(facts.bundles.map((bundle) => [toKey(bundle), bundle]));
+    this.#deprecations = new Map(
+      facts.deprecations.map((deprecations) => [deprecations.package, deprecations]),
+    );
+    this.name = catalog.name;
+  }
+
+  async *#readKept({ signal }: MetasOptions): AsyncGenerator<Meta, void, undefined> {
+    const lists = [this.#packages, this.#channels, this.#bundles, this.#deprecations];
     const known = lists.flatMap((list) => [...list.values()].map(({ origin }) => origin));
-    const origins = [...known, ...(others ?? [])].filter((origin) => origin !== undefined);
+    const origins = [...known, ...(this.#others ?? [])].filter((origin) => origin !== undefined);
     const files = new Map<string, number>();
     for (const { file } of origins) if (!files.has(file)) files.set(file, files.size);
     const getRank = ({ file }: BlobOrigin): number => files.get(file) as number;
     for (const origin of origins.sort((a, b) => getRank(a) - getRank(b) || a.offset - b.offset)) {
       throwIfCancelled(signal);
       const { syntax } = origin;
-      const text = syntax === 'json' ? decodeUtf8(await catalog.readText(origin)) : undefined;
-      const value = text === undefined ? await catalog.read(origin) : parseGoJson(text);
+      const text = syntax === 'json' ? decodeUtf8(await this.#catalog.readText(origin)) : undefined;
+      const value = text === undefined ? await this.#catalog.read(origin) : parseGoJson(text);
       yield { ...toMeta(value, syntax, origin), text };
     }
   }
 
   /** Returns the change of a blob; undefined for an omitted one. */
-  function findEdit(meta: Meta, seen: Set<string>): Edit | 'none' | undefined {
+  #findEdit(meta: Meta, seen: Set<string>): Edit | 'none' | undefined {
     const { schema, value } = meta;
     switch (schema) {
       case schemas.package: {
         const { name, defaultChannel } = decodePackage(value);
-        const facts = packages.get(name);
+        const facts = this.#packages.get(name);
         if (facts === undefined || isRepeated(seen, schema, { name })) return undefined;
         if (facts.defaultChannel === defaultChannel) return 'none';
         return (blob) => withField(blob, 'defaultChannel', facts.defaultChannel);
       }
       case schemas.channel: {
         const blob = decodeChannel(value);
-        const facts = channels.get(toKey(blob));
+        const facts = this.#channels.get(toKey(blob));
         if (facts === undefined || isRepeated(seen, schema, blob)) return undefined;
         const before = blob.entries ?? [];
         const isSame = before.length === facts.entries.length && before.every(isSameAs(facts.entries));
@@ -105,21 +100,66 @@ export function createKeptCatalog(
       }
       case schemas.bundle: {
         const blob = decodeBundle(value);
-        if (!bundles.has(toKey(blob)) || isRepeated(seen, schema, blob)) return undefined;
-        if (!blob.relatedImages.some(({ image }) => withoutImages.has(image))) return 'none';
-        return (bundle) => withoutRelated(bundle, withoutImages);
+        if (!this.#bundles.has(toKey(blob)) || isRepeated(seen, schema, blob)) return undefined;
+        if (!blob.relatedImages.some(({ image }) => this.#withoutImages.has(image))) return 'none';
+        return (bundle) => withoutRelated(bundle, this.#withoutImages);
       }
       case schemas.deprecations: {
         const blob = decodeDeprecations(value);
-        const facts = deprecations.get(blob.package);
+        const facts = this.#deprecations.get(blob.package);
         if (facts === undefined || isRepeated(seen, schema, { name: blob.package })) return undefined;
         const kept = new Set(facts.entries.map(formatDeprecationReference));
         if ((blob.entries ?? []).every((entry) => kept.has(formatDeprecationReference(entry)))) return 'none';
         return (deprecations) => withDeprecations(deprecations, kept);
       }
       default:
-        return meta.package === '' || packages.has(meta.package) ? 'none' : undefined;
+        return meta.package === '' || this.#packages.has(meta.package) ? 'none' : undefined;
     }
+  }
+
+  async *metas(options: MetasOptions = {}): AsyncGenerator<Meta, void, undefined> {
+    const seen = new Set<string>();
+    for await (const meta of this.#others === undefined
+      ? this.#catalog.metas(options)
+      : this.#readKept(options)) {
+      const edit = this.#findEdit(meta, seen);
+      if (edit === undefined) continue;
+      if (edit === 'none') {
+        yield meta;
+        continue;
+      }
+      this.#edits.set(meta.origin, edit);
+      yield { ...meta, value: edit(meta.value), text: undefined };
+    }
+    const wanted = [
+      ...[...this.#packages.keys()].map((name) => keyIn(schemas.package, { name })),
+      ...[...this.#channels.values()].map((channelFacts) => keyIn(schemas.channel, channelFacts)),
+      ...[...this.#bundles.values()].map((bundleFacts) => keyIn(schemas.bundle, bundleFacts)),
+    ];
+    const lost = wanted.find((key) => !seen.has(key));
+    if (lost === undefined) return;
+    throw new OpmateError('IO', `${lost} no longer exists`, {
+      subject: this.#catalog.name,
+      hint: 'run the command again when no other process writes to the catalog',
+    });
+  }
+
+  async read(origin: BlobOrigin): Promise<JsonObject> {
+    const value = await this.#catalog.read(origin);
+    return this.#edits.get(origin)?.(value) ?? value;
+  }
+
+  /** Returns the original text of a blob: a changed one has no text before it is written. */
+  readText(origin: BlobOrigin): Promise<Buffer> {
+    return this.#catalog.readText(origin);
+  }
+
+  lineOf(origin: BlobOrigin, path?: readonly (string | number)[]): Promise<number | undefined> {
+    return this.#catalog.lineOf(origin, path);
+  }
+
+  async close(): Promise<void> {
+    this.#edits.clear();
   }
 }
 

@@ -37,55 +37,75 @@ export function repairChannel(
   gone: ReadonlySet<string>,
   versions: ReadonlyMap<string, Version>,
 ): RepairedChannel {
-  if (before.every(({ name }) => !gone.has(name))) return { entries: [...before], changes: [] };
+  return new ChannelRepair(before, gone, versions).run();
+}
+
+/** Removes entries from one channel and rewires the others. */
+class ChannelRepair {
+  readonly #before: readonly ChannelEntry[];
+  readonly #gone: ReadonlySet<string>;
+  readonly #versions: ReadonlyMap<string, Version>;
   /** Removed entries by name. */
-  const removed = new Map<string, ChannelEntry>();
+  readonly #removed = new Map<string, ChannelEntry>();
   /** Remaining entries with their changes. */
-  const kept = new Map<string, ChannelEntry>();
-  let upgrades: UpgradeGraph | undefined;
-  let takenOver = 0;
+  readonly #kept = new Map<string, ChannelEntry>();
+  #upgrades: UpgradeGraph | undefined;
+  #takenOver = 0;
+  readonly #ranges = new SkipRanges();
 
-  const ranges = new SkipRanges();
-  for (const entry of before) {
-    const { name } = entry;
-    if (gone.has(name)) removed.set(name, entry);
-    else if (!kept.has(name)) kept.set(name, entry);
+  constructor(
+    before: readonly ChannelEntry[],
+    gone: ReadonlySet<string>,
+    versions: ReadonlyMap<string, Version>,
+  ) {
+    this.#before = before;
+    this.#gone = gone;
+    this.#versions = versions;
   }
 
-  if (kept.size === 0) return { entries: [], changes: [] };
-  const graph = readGraph(before);
-  const oldHead = getOnlyHead(graph);
-  const hadWay = oldHead === undefined ? new Set<string>() : leadingTo(oldHead, graph.entries);
-  for (const entry of [...kept.values()]) kept.set(entry.name, withoutGone(entry));
-  const head = chooseHead(oldHead);
-  // An only head has a chain; the entry after a lost one may be lost too.
-  for (const skipper of ['next', 'next', 'head']) {
-    cutCycle();
-    const { heads, stranded } = readGraph([...kept.values()]);
-    const hasWay = leadingTo(head, kept);
-    const lost = [...kept.keys()].filter((name) => hadWay.has(name) && !hasWay.has(name));
-    for (const name of new Set([...heads, ...stranded, ...lost])) {
-      if (name === head) continue;
-      const by = (skipper === 'next' ? nextAfter(name) : undefined) ?? head;
-      change(by, ({ skips }) => ({ skips: [...new Set([...skips, name])] }));
+  run(): RepairedChannel {
+    if (this.#before.every(({ name }) => !this.#gone.has(name)))
+      return { entries: [...this.#before], changes: [] };
+    for (const entry of this.#before) {
+      const { name } = entry;
+      if (this.#gone.has(name)) this.#removed.set(name, entry);
+      else if (!this.#kept.has(name)) this.#kept.set(name, entry);
     }
+    if (this.#kept.size === 0) return { entries: [], changes: [] };
+    const graph = readGraph(this.#before);
+    const oldHead = getOnlyHead(graph);
+    const hadWay = oldHead === undefined ? new Set<string>() : this.#leadingTo(oldHead, graph.entries);
+    for (const entry of [...this.#kept.values()]) this.#kept.set(entry.name, this.#withoutGone(entry));
+    const head = this.#chooseHead(oldHead);
+    // An only head has a chain; the entry after a lost one may be lost too.
+    for (const skipper of ['next', 'next', 'head']) {
+      this.#cutCycle();
+      const { heads, stranded } = readGraph([...this.#kept.values()]);
+      const hasWay = this.#leadingTo(head, this.#kept);
+      const lost = [...this.#kept.keys()].filter((name) => hadWay.has(name) && !hasWay.has(name));
+      for (const name of new Set([...heads, ...stranded, ...lost])) {
+        if (name === head) continue;
+        const by = (skipper === 'next' ? this.#nextAfter(name) : undefined) ?? head;
+        this.#change(by, ({ skips }) => ({ skips: [...new Set([...skips, name])] }));
+      }
+    }
+    return {
+      entries: this.#before.flatMap(({ name }) => this.#kept.get(name) ?? []),
+      changes: this.#describe(oldHead, head),
+    };
   }
-  return {
-    entries: before.flatMap(({ name }) => kept.get(name) ?? []),
-    changes: describe(oldHead, head),
-  };
 
-  function change(name: string, change: (entry: ChannelEntry) => Partial<ChannelEntry>): void {
-    const entry = kept.get(name);
-    if (entry !== undefined) kept.set(name, { ...entry, ...change(entry) });
+  #change(name: string, change: (entry: ChannelEntry) => Partial<ChannelEntry>): void {
+    const entry = this.#kept.get(name);
+    if (entry !== undefined) this.#kept.set(name, { ...entry, ...change(entry) });
   }
 
   /** Returns an entry rewired around removed ones. */
-  function withoutGone(entry: ChannelEntry): ChannelEntry {
+  #withoutGone(entry: ChannelEntry): ChannelEntry {
     const skips = new Set(entry.skips);
     const passed = new Set<ChannelEntry>();
     let { replaces, skipRange } = entry;
-    for (let next = removed.get(replaces); next !== undefined; next = removed.get(replaces)) {
+    for (let next = this.#removed.get(replaces); next !== undefined; next = this.#removed.get(replaces)) {
       if (passed.has(next)) {
         replaces = '';
         break;
@@ -93,89 +113,91 @@ export function repairChannel(
       passed.add(next);
       skips.add(next.name);
       for (const name of next.skips) skips.add(name);
-      skipRange = joinRanges(skipRange, next.skipRange);
+      skipRange = this.#joinRanges(skipRange, next.skipRange);
       replaces = next.replaces;
     }
     // A set includes what is added during iteration.
     for (const name of skips) {
-      const skipped = removed.get(name);
+      const skipped = this.#removed.get(name);
       if (skipped === undefined) continue;
       for (const text of [skipped.replaces, ...skipped.skips]) {
-        if (text !== '' && text !== replaces && !kept.has(text)) skips.add(text);
+        if (text !== '' && text !== replaces && !this.#kept.has(text)) skips.add(text);
       }
     }
     if (passed.size > 0 || !entry.skips.includes(entry.name)) skips.delete(entry.name);
     if (passed.size === 0 && skips.size === new Set(entry.skips).size) return entry;
-    takenOver += skips.size;
-    if (takenOver > maxTakenOver) {
+    this.#takenOver += skips.size;
+    if (this.#takenOver > maxTakenOver) {
       throw new LimitError(`entries would take over more than ${maxTakenOver} names from removed entries`);
     }
     return { ...entry, replaces: replaces === entry.name ? '' : replaces, skips: [...skips], skipRange };
   }
 
   /** Joins two ranges, the second only if it adds something. */
-  function joinRanges(first: string, second: string): string {
-    if (second === '' || ranges.get(second) === undefined) return first;
+  #joinRanges(first: string, second: string): string {
+    if (second === '' || this.#ranges.get(second) === undefined) return first;
     if (first === '') return second;
     const parts = first.split('||').map((part) => part.trim());
-    if (parts.includes(second.trim()) || ranges.get(first) === undefined) return first;
+    if (parts.includes(second.trim()) || this.#ranges.get(first) === undefined) return first;
     return `${first} || ${second}`;
   }
 
   /** Returns the entries from which `head` is reachable, including itself. */
-  function leadingTo(head: string, entries: ReadonlyMap<string, ChannelEntry>): ReadonlySet<string> {
-    return findWaysTo([head], entries, { versions, ranges }).reached;
+  #leadingTo(head: string, entries: ReadonlyMap<string, ChannelEntry>): ReadonlySet<string> {
+    return findWaysTo([head], entries, { versions: this.#versions, ranges: this.#ranges }).reached;
   }
 
-  function chooseHead(oldHead: string | undefined): string {
-    if (oldHead !== undefined && kept.has(oldHead)) return oldHead;
-    const { heads } = readGraph([...kept.values()]);
-    const names = heads.length > 0 ? heads : [...kept.keys()];
-    const [head = ''] = sortNewestFirst(names, versions);
+  #chooseHead(oldHead: string | undefined): string {
+    if (oldHead !== undefined && this.#kept.has(oldHead)) return oldHead;
+    const { heads } = readGraph([...this.#kept.values()]);
+    const names = heads.length > 0 ? heads : [...this.#kept.keys()];
+    const [head = ''] = sortNewestFirst(names, this.#versions);
     if (heads.length === 0) {
-      for (const { name, replaces, skips } of [...kept.values()]) {
-        if (replaces === head) change(name, () => ({ replaces: '' }));
-        if (skips.includes(head)) change(name, () => ({ skips: skips.filter((text) => text !== head) }));
+      for (const { name, replaces, skips } of [...this.#kept.values()]) {
+        if (replaces === head) this.#change(name, () => ({ replaces: '' }));
+        if (skips.includes(head))
+          this.#change(name, () => ({ skips: skips.filter((text) => text !== head) }));
       }
     }
-    let replaced = oldHead === undefined ? '' : (removed.get(oldHead)?.replaces ?? '');
+    let replaced = oldHead === undefined ? '' : (this.#removed.get(oldHead)?.replaces ?? '');
     const seen = new Set<string>();
-    while (removed.has(replaced) && !seen.has(replaced)) {
+    while (this.#removed.has(replaced) && !seen.has(replaced)) {
       seen.add(replaced);
-      replaced = removed.get(replaced)?.replaces ?? '';
+      replaced = this.#removed.get(replaced)?.replaces ?? '';
     }
-    const isLeft = kept.has(replaced) && replaced !== head;
-    if (isLeft) change(head, (entry) => ({ replaces: entry.replaces === '' ? replaced : entry.replaces }));
+    const isLeft = this.#kept.has(replaced) && replaced !== head;
+    if (isLeft)
+      this.#change(head, (entry) => ({ replaces: entry.replaces === '' ? replaced : entry.replaces }));
     return head;
   }
 
   /** Cuts a cycle of entries that only removed entries had skipped. */
-  function cutCycle(): void {
-    const { cycle } = readGraph([...kept.values()]);
+  #cutCycle(): void {
+    const { cycle } = readGraph([...this.#kept.values()]);
     const last = cycle.at(-2);
-    if (last !== undefined) change(last, () => ({ replaces: '' }));
+    if (last !== undefined) this.#change(last, () => ({ replaces: '' }));
   }
 
   /** Returns the first remaining entry on the former upgrade path, past removed ones. */
-  function nextAfter(from: string): string | undefined {
-    upgrades ??= new UpgradeGraph([{ name: '', entries: before }], ranges);
-    for (const name of walkUpgrades(upgrades, [[from, versions.get(from)]], versions)) {
-      if (kept.has(name)) return name;
+  #nextAfter(from: string): string | undefined {
+    this.#upgrades ??= new UpgradeGraph([{ name: '', entries: this.#before }], this.#ranges);
+    for (const name of walkUpgrades(this.#upgrades, [[from, this.#versions.get(from)]], this.#versions)) {
+      if (this.#kept.has(name)) return name;
     }
     return undefined;
   }
 
-  function describe(oldHead: string | undefined, head: string): string[] {
+  #describe(oldHead: string | undefined, head: string): string[] {
     const changes: string[] = [];
     if (oldHead !== undefined && head !== oldHead) {
       changes.push(`head is now ${quoteGo(head)}; ${quoteGo(oldHead)} is omitted`);
     }
-    for (const entry of before) {
-      const now = kept.get(entry.name);
+    for (const entry of this.#before) {
+      const now = this.#kept.get(entry.name);
       if (now === undefined || now === entry) continue;
       const parts: string[] = [];
       if (now.replaces !== entry.replaces) parts.push(describeReplaced(entry.replaces, now.replaces));
-      const skipped = now.skips.filter((name) => kept.has(name) && !entry.skips.includes(name));
+      const skipped = now.skips.filter((name) => this.#kept.has(name) && !entry.skips.includes(name));
       if (skipped.length > 0) parts.push(`now skips ${joinNames(skipped)}`);
       if (parts.length > 0) changes.push(`${quoteGo(entry.name)} ${parts.join(', and ')}`);
     }

@@ -37,72 +37,87 @@ const decoding = 'error unmarshaling JSON: while decoding JSON: ';
  * INVALID with all problems; several have an AggregateError as cause.
  */
 export async function readSemverTemplate(file: OpenFile): Promise<SemverTemplate> {
-  let placed: PlacedYaml;
+  return new SemverTemplateReader(file.label, await readPlacedYaml(file)).read();
+}
+
+async function readPlacedYaml(file: OpenFile): Promise<PlacedYaml> {
   try {
     const bytes = await readSmallFile(file);
     checkYamlEncoding(bytes);
-    placed = parseYamlWithPlaces(decodeUtf8(bytes));
+    return parseYamlWithPlaces(decodeUtf8(bytes));
   } catch (error) {
     if (!(error instanceof YamlError)) throw error;
     const message = `${unreadable}error converting YAML to JSON: ${error.message}`;
     throw new OpmateError('SYNTAX', message, { file: file.label, line: error.line, cause: error });
   }
-  const findLine = (path: YamlPath): Promise<number> =>
-    Promise.resolve(nearestPlace(placed, path)?.line ?? 1);
-  const errors = new TemplateErrors(file.label, findLine);
-  for (const { path, first } of placed.duplicates) {
-    const key = quoteGo(String(path.at(-1)));
-    const message = `error converting YAML to JSON: yaml: unmarshal errors: key ${key} already set in map`;
-    report(path, message, `remove it: first defined on line ${first.line}`);
-  }
-  const fields = readFields(placed.value, [], 'value of type semver.SemverTemplateData', [
-    'schema',
-    'generateMajorChannels',
-    'generateMinorChannels',
-    'defaultChannelTypePreference',
-    ...archetypes,
-  ]);
-  const schema = readText(fields, 'schema', 'SemverTemplateData.schema');
-  const major = readFlag(fields, 'generateMajorChannels');
-  let minor = readFlag(fields, 'generateMinorChannels');
-  const wish = readText(
-    fields,
-    'defaultChannelTypePreference',
-    'SemverTemplateData.defaultChannelTypePreference',
-    'semver.StreamType',
-  );
-  const bundles: SemverTemplate['bundles'] = [];
-  for (const archetype of archetypes) {
-    for (const image of readImages(fields, archetype)) bundles.push({ archetype, ...image });
-  }
-  await errors.throwIfAny();
+}
 
-  const wanted = templateSchemas.semver;
-  if (schema !== wanted) {
-    const problem = `readFile: input file has unknown schema, should be ${quoteGo(wanted)}`;
-    report(fields.get('schema')?.path ?? [], problem, 'omit the type to detect it automatically');
-  }
-  if (!major && !minor) minor = true;
-  const preference = readPreference(fields, wish, { major, minor });
-  await errors.throwIfAny();
-  const generate = { major, minor, preference };
-  return { type: 'semver', generate, bundles, file: file.label, findLine, warnings: [] };
+/** Reads the fields of a template, and reports their problems in the words of a strict Go decoder. */
+class SemverTemplateReader {
+  readonly #file: string;
+  readonly #placed: PlacedYaml;
+  readonly #errors: TemplateErrors;
 
-  function readPreference(
-    fields: Fields,
-    wish: string,
-    generate: { major: boolean; minor: boolean },
-  ): ChannelKind {
+  constructor(file: string, placed: PlacedYaml) {
+    this.#file = file;
+    this.#placed = placed;
+    this.#errors = new TemplateErrors(file, (path) => this.#findLine(path));
+  }
+
+  async read(): Promise<SemverTemplate> {
+    this.#reportDuplicates();
+    const fields = this.#readFields(this.#placed.value, [], 'value of type semver.SemverTemplateData', [
+      'schema',
+      'generateMajorChannels',
+      'generateMinorChannels',
+      'defaultChannelTypePreference',
+      ...archetypes,
+    ]);
+    const schema = this.#readText(fields, 'schema', 'SemverTemplateData.schema');
+    const major = this.#readFlag(fields, 'generateMajorChannels');
+    // Without a choice, channels are of minor versions.
+    const minor = this.#readFlag(fields, 'generateMinorChannels') || !major;
+    const preferenceField = 'SemverTemplateData.defaultChannelTypePreference';
+    const wish = this.#readText(fields, 'defaultChannelTypePreference', preferenceField, 'semver.StreamType');
+    const bundles = archetypes.flatMap((archetype) =>
+      this.#readImages(fields, archetype).map((image) => ({ archetype, ...image })),
+    );
+    await this.#errors.throwIfAny();
+    const wanted = templateSchemas.semver;
+    if (schema !== wanted) {
+      const problem = `readFile: input file has unknown schema, should be ${quoteGo(wanted)}`;
+      this.#report(fields.get('schema')?.path ?? [], problem, 'omit the type to detect it automatically');
+    }
+    const preference = this.#readPreference(fields, wish, { major, minor });
+    await this.#errors.throwIfAny();
+    const findLine = (path: YamlPath): Promise<number> => this.#findLine(path);
+    const generate = { major, minor, preference };
+    return { type: 'semver', generate, bundles, file: this.#file, findLine, warnings: [] };
+  }
+
+  #findLine(path: YamlPath): Promise<number> {
+    return Promise.resolve(nearestPlace(this.#placed, path)?.line ?? 1);
+  }
+
+  #reportDuplicates(): void {
+    for (const { path, first } of this.#placed.duplicates) {
+      const key = quoteGo(String(path.at(-1)));
+      const message = `error converting YAML to JSON: yaml: unmarshal errors: key ${key} already set in map`;
+      this.#report(path, message, `remove it: first defined on line ${first.line}`);
+    }
+  }
+
+  #readPreference(fields: Fields, wish: string, generate: { major: boolean; minor: boolean }): ChannelKind {
     const path = fields.get('defaultChannelTypePreference')?.path ?? [];
     if (wish === '') return generate.minor ? 'minor' : 'major';
     if (wish !== 'minor' && wish !== 'major') {
       const problem = `unknown DefaultChannelTypePreference: ${quoteGo(wish)}\nValid values are 'major' or 'minor'`;
-      report(path, problem);
+      this.#report(path, problem);
       return 'minor';
     }
     if (!generate[wish]) {
       const flag = wish === 'minor' ? 'generateMinorChannels' : 'generateMajorChannels';
-      report(
+      this.#report(
         path,
         `schema attribute mismatch: DefaultChannelTypePreference set to '${wish}' doesn't make sense if not generating ${wish}-version channels`,
         `set ${flag}: true, or remove the preference`,
@@ -111,20 +126,20 @@ export async function readSemverTemplate(file: OpenFile): Promise<SemverTemplate
     return wish;
   }
 
-  function report(path: YamlPath, problem: string, hint?: string): void {
-    errors.report(path, unreadable + problem, hint);
+  #report(path: YamlPath, problem: string, hint?: string): void {
+    this.#errors.report(path, unreadable + problem, hint);
   }
 
-  function reportKind(path: YamlPath, value: JsonValue, target: string): void {
-    report(path, decoding + kindFault(value, target));
+  #reportKind(path: YamlPath, value: JsonValue, target: string): void {
+    this.#report(path, decoding + kindFault(value, target));
   }
 
   /** Returns the known fields of an object by name; reports unknown fields and names that differ in case only. */
-  function readFields(value: JsonValue, path: YamlPath, target: string, names: readonly string[]): Fields {
+  #readFields(value: JsonValue, path: YamlPath, target: string, names: readonly string[]): Fields {
     const fields: Fields = new Map();
     if (value === null) return fields;
     if (!isJsonObject(value)) {
-      reportKind(path, value, target);
+      this.#reportKind(path, value, target);
       return fields;
     }
     for (const key of Object.keys(value)) {
@@ -132,27 +147,27 @@ export async function readSemverTemplate(file: OpenFile): Promise<SemverTemplate
       const where = [...path, key];
       const before = name === undefined ? undefined : fields.get(name);
       if (name === undefined) {
-        report(where, `${decoding}json: unknown field ${quoteGo(key)}`, suggestOneOf(names));
+        this.#report(where, `${decoding}json: unknown field ${quoteGo(key)}`, suggestOneOf(names));
       } else if (before !== undefined) {
         const keys = [String(before.path.at(-1)), key].join(' ');
         const problem = `duplicate keys for key ${quoteGo(name)}: [${keys}]`;
-        report(where, problem, 'keep one of the keys; they differ in case only');
+        this.#report(where, problem, 'keep one of the keys; they differ in case only');
       } else fields.set(name, { value: value[key] as JsonValue, path: where });
     }
     return fields;
   }
 
-  function readFlag(fields: Fields, name: string): boolean {
+  #readFlag(fields: Fields, name: string): boolean {
     const { value = null, path = [] } = fields.get(name) ?? {};
     if (typeof value === 'boolean') return value;
     if (value !== null) {
-      reportKind(path, value, `struct field SemverTemplateData.${name} of type bool`);
+      this.#reportKind(path, value, `struct field SemverTemplateData.${name} of type bool`);
     }
     return false;
   }
 
   /** Returns a string; numbers and booleans are converted, as Go does. */
-  function readText(fields: Fields, name: string, field: string, type = 'string'): string {
+  #readText(fields: Fields, name: string, field: string, type = 'string'): string {
     const { value = null, path = [] } = fields.get(name) ?? {};
     if (value === null) return '';
     if (typeof value === 'string') return value;
@@ -161,28 +176,28 @@ export async function readSemverTemplate(file: OpenFile): Promise<SemverTemplate
         ? formatFloatKey(value)
         : String(value);
     }
-    reportKind(path, value, `struct field ${field} of type ${type}`);
+    this.#reportKind(path, value, `struct field ${field} of type ${type}`);
     return '';
   }
 
-  function readImages(fields: Fields, archetype: Archetype): TemplateImage[] {
+  #readImages(fields: Fields, archetype: Archetype): TemplateImage[] {
     const archetypeField = fields.get(archetype);
     if (archetypeField === undefined) return [];
     const owner = `struct field SemverTemplateData.${archetype} of type semver.channelBundles`;
-    const inner = readFields(archetypeField.value, archetypeField.path, owner, ['bundles']);
+    const inner = this.#readFields(archetypeField.value, archetypeField.path, owner, ['bundles']);
     const list = inner.get('bundles');
     if (list === undefined || list.value === null) return [];
     const listField = `channelBundles.${archetype}.bundles`;
     if (!Array.isArray(list.value)) {
-      reportKind(list.path, list.value, `struct field ${listField} of type []semver.bundleEntry`);
+      this.#reportKind(list.path, list.value, `struct field ${listField} of type []semver.bundleEntry`);
       return [];
     }
     const images: TemplateImage[] = [];
     for (const [index, item] of list.value.entries()) {
       const path = [...list.path, index];
       const owner = `struct field ${listField} of type semver.bundleEntry`;
-      const entry = readFields(item, path, owner, ['image']);
-      const image = readText(entry, 'image', `bundleEntry.${archetype}.bundles.image`);
+      const entry = this.#readFields(item, path, owner, ['image']);
+      const image = this.#readText(entry, 'image', `bundleEntry.${archetype}.bundles.image`);
       images.push({ image, path: entry.get('image')?.path ?? path });
     }
     return images;

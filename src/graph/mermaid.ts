@@ -64,41 +64,63 @@ export const drawingLimits = { maxRangeLinks: 2_000, maxNameLength: 253 } as con
  * unknown minimum edge.
  */
 export function drawGraph(facts: CatalogFacts, options: DrawOptions = {}): GraphDrawing {
-  const versions = readVersions(facts);
-  const ranges = new SkipRanges();
-  const { maxNameLength = Infinity, maxRangeLinks = Infinity } = options;
-  const shortened = new Map<string, number>();
-  /** Shortens a name that is too long, each to a unique text. */
-  const shorten = (name: string): string => {
-    if (name.length <= maxNameLength) return name;
-    const number = getOrAdd(shortened, name, () => shortened.size + 1);
-    return `${name.slice(0, maxNameLength)}…${number}`;
-  };
-  const warnings: string[] = [];
-  const channels = sortLikeGo(facts.channels, (a, b) => compareBytes(a.name, b.name));
-  const keep = channelFilter(channels, versions, ranges, options);
-  const plans: Plan[] = [];
-  for (const channel of channels) {
-    const entries = keep(channel);
-    if (entries === undefined) continue;
+  return new MermaidDrawing(facts, options).draw();
+}
+
+/** Draws channels one after the other, with names shortened alike in all of them. */
+class MermaidDrawing {
+  readonly #facts: CatalogFacts;
+  readonly #options: DrawOptions;
+  readonly #versions: Map<string, Version>;
+  readonly #ranges = new SkipRanges();
+  readonly #maxNameLength: number;
+  readonly #shortened = new Map<string, number>();
+  readonly #plans: Plan[] = [];
+  readonly #warnings: string[] = [];
+
+  constructor(facts: CatalogFacts, options: DrawOptions) {
+    this.#facts = facts;
+    this.#options = options;
+    this.#versions = readVersions(facts);
+    this.#maxNameLength = options.maxNameLength ?? Infinity;
+  }
+
+  draw(): GraphDrawing {
+    const channels = sortLikeGo(this.#facts.channels, (a, b) => compareBytes(a.name, b.name));
+    const keep = channelFilter(channels, this.#versions, this.#ranges, this.#options);
+    for (const channel of channels) {
+      const entries = keep(channel);
+      if (entries !== undefined) this.#planChannel(channel, entries);
+    }
+    if (this.#shortened.size > 0) {
+      this.#warnings.push(
+        `drawing ${this.#shortened.size} names shortened: more than ${this.#maxNameLength} characters`,
+      );
+    }
+    return { text: { [Symbol.iterator]: () => this.#writeGraph() }, warnings: this.#warnings };
+  }
+
+  /** Plans a channel, and shortens its names in the order of drawing. */
+  #planChannel(channel: ChannelFacts, entries: ChannelEntry[]): void {
     const newestFirst = sortLikeGo(entries, (a, b) =>
-      compareVersions(versionIn(versions, b), versionIn(versions, a)),
+      compareVersions(versionIn(this.#versions, b), versionIn(this.#versions, a)),
     );
     for (const entry of newestFirst) {
-      const { fault } = ranges.read(entry.skipRange);
+      const { fault } = this.#ranges.read(entry.skipRange);
       if (fault === undefined) continue;
       const place = `${quoteGo(channel.package)}/${quoteGo(entry.name)}`;
-      warnings.push(`ignoring invalid SkipRange for package/edge ${place}: ${fault}`);
+      this.#warnings.push(`ignoring invalid SkipRange for package/edge ${place}: ${fault}`);
     }
     const { package: packageName, name } = channel;
-    const id = printableLine(`${shorten(packageName)}-${shorten(name)}`);
-    const excess = findExcess(entries, versions, ranges, maxRangeLinks);
+    const id = printableLine(`${this.#shorten(packageName)}-${this.#shorten(name)}`);
+    const excess = findExcess(entries, this.#versions, this.#ranges, this.#options.maxRangeLinks ?? Infinity);
     if (excess !== undefined) {
-      const place = `${quoteGo(shorten(packageName))}/${quoteGo(shorten(name))}`;
-      warnings.push(`drawing each SkipRange as one node for package/channel ${place}: ${excess}`);
+      const place = `${quoteGo(this.#shorten(packageName))}/${quoteGo(this.#shorten(name))}`;
+      this.#warnings.push(`drawing each SkipRange as one node for package/channel ${place}: ${excess}`);
     }
-    for (const entry of entries) [entry.name, entry.replaces, ...entry.skips].forEach(shorten);
-    plans.push({
+    for (const entry of entries)
+      [entry.name, entry.replaces, ...entry.skips].forEach((name) => this.#shorten(name));
+    this.#plans.push({
       package: packageName,
       name,
       id,
@@ -107,16 +129,19 @@ export function drawGraph(facts: CatalogFacts, options: DrawOptions = {}): Graph
       drawsRangesOnce: excess !== undefined,
     });
   }
-  if (shortened.size > 0) {
-    warnings.push(`drawing ${shortened.size} names shortened: more than ${maxNameLength} characters`);
-  }
-  return { text: { [Symbol.iterator]: writeGraph }, warnings };
 
-  function* writeGraph(): Iterator<string> {
+  /** Shortens a name that is too long, each to a unique text. */
+  #shorten(name: string): string {
+    if (name.length <= this.#maxNameLength) return name;
+    const number = getOrAdd(this.#shortened, name, () => this.#shortened.size + 1);
+    return `${name.slice(0, this.#maxNameLength)}…${number}`;
+  }
+
+  *#writeGraph(): Iterator<string> {
     // Of any package, as upstream.
-    const deprecations = readDeprecations(facts.deprecations);
+    const deprecations = readDeprecations(this.#facts.deprecations);
     const deprecatedPackages = new Set(
-      facts.deprecations
+      this.#facts.deprecations
         .filter(({ entries }) => entries.some(({ reference }) => reference.schema === schemas.package))
         .map((blob) => blob.package),
     );
@@ -127,23 +152,23 @@ export function drawGraph(facts: CatalogFacts, options: DrawOptions = {}): Graph
     yield '  classDef deprecatedskipped fill:#E8960F,stroke:#FF0000,stroke-width:4px\n';
 
     const links = new Map<Plan, Links>();
-    const byPackage = groupBy(plans, (plan) => plan.package);
+    const byPackage = groupBy(this.#plans, (plan) => plan.package);
     for (const name of [...byPackage.keys()].sort(compareBytes)) {
-      const shown = quoteGo(shorten(name));
+      const shown = quoteGo(this.#shorten(name));
       yield `  %% package ${shown}\n  subgraph ${shown}\n`;
       for (const plan of byPackage.get(name) ?? []) {
         const channelLinks: Links = { count: 0, skipped: [] };
         links.set(plan, channelLinks);
-        yield* writeChannel(plan, deprecations, classes, channelLinks);
+        yield* this.#writeChannel(plan, deprecations, classes, channelLinks);
       }
       yield '  end\n';
     }
 
-    const lastDeprecated = plans.findLast((plan) => deprecatedPackages.has(plan.package));
+    const lastDeprecated = this.#plans.findLast((plan) => deprecatedPackages.has(plan.package));
     if (lastDeprecated !== undefined && lastDeprecated.package !== '') {
-      yield `style ${printableLine(shorten(lastDeprecated.package))} fill:#989695\n`;
+      yield `style ${printableLine(this.#shorten(lastDeprecated.package))} fill:#989695\n`;
     }
-    for (const plan of plans)
+    for (const plan of this.#plans)
       if (deprecations.has(deprecationKey(schemas.channel, plan.name)))
         yield `style ${plan.id} fill:#DCD0FF\n`;
     for (const name of ['deprecated', 'deprecatedskipped', 'skipped'] as const) {
@@ -151,26 +176,26 @@ export function drawGraph(facts: CatalogFacts, options: DrawOptions = {}): Graph
       yield* writeList('class ', classes[name].sort(compareBytes), ` ${name}\n`);
     }
     // Links are numbered across packages, by channel name, as upstream.
-    const skippedLinks = numberSkipped(plans.map((plan) => links.get(plan) as Links));
+    const skippedLinks = numberSkipped(this.#plans.map((plan) => links.get(plan) as Links));
     const style = ' stroke:#FF0000,stroke-width:3px,stroke-dasharray:5;\n';
-    if (plans.some((plan) => links.get(plan)?.skipped.length)) {
+    if (this.#plans.some((plan) => links.get(plan)?.skipped.length)) {
       yield* writeList('linkStyle ', skippedLinks, style);
     }
   }
 
-  function* writeChannel(
+  *#writeChannel(
     plan: Plan,
     deprecations: ReadonlyMap<string, string>,
     classes: Record<BundleClass, string[]>,
     links: Links,
   ): Iterable<string> {
-    const channelName = quoteGo(shorten(plan.name));
+    const channelName = quoteGo(this.#shorten(plan.name));
     yield `    %% channel ${channelName}\n    subgraph ${plan.id}[${channelName}]\n`;
-    const nodeId = (name: string): string => `${plan.id}-${printableLine(shorten(name))}`;
-    const node = (name: string): string => `${nodeId(name)}[${quoteGo(shorten(name))}]`;
+    const nodeId = (name: string): string => `${plan.id}-${printableLine(this.#shorten(name))}`;
+    const node = (name: string): string => `${nodeId(name)}[${quoteGo(this.#shorten(name))}]`;
     const targets = plan.entries.map((entry) => ({
       node: node(entry.name),
-      version: versionIn(versions, entry),
+      version: versionIn(this.#versions, entry),
     }));
     const skipped = new Set<string>();
     const rangeIds = new Map<string, string>();
@@ -189,13 +214,13 @@ export function drawGraph(facts: CatalogFacts, options: DrawOptions = {}): Graph
       };
       for (const skip of entry.skips) {
         link(node(skip), 'skip', skipped.has(skip));
-        if (options.drawV0Semantics === true) skipped.add(skip);
+        if (this.#options.drawV0Semantics === true) skipped.add(skip);
         if (text.length > maxPiece) {
           yield text;
           text = '';
         }
       }
-      const range = ranges.get(entry.skipRange);
+      const range = this.#ranges.get(entry.skipRange);
       if (range !== undefined && plan.drawsRangesOnce) {
         const id = rangeIds.get(entry.skipRange) ?? `${plan.id}-skipRange-${rangeIds.size}`;
         rangeIds.set(entry.skipRange, id);

@@ -22,139 +22,150 @@ export class GoJsonError extends OpmateError {
  * GoJsonError.
  */
 export function parseExactly(text: string): JsonValue {
-  let at = 0;
-  const open: (JsonValue[] | JsonObject)[] = [];
-  /** The key that waits for its value, for each open object; unused for arrays. */
-  const keys: string[] = [];
+  return new ExactParser(text).parse();
+}
 
-  function parse(): JsonValue {
+/** Reads one value with the containers that are open around it. */
+class ExactParser {
+  readonly #text: string;
+  #at = 0;
+  /** Containers around the value, the innermost last. */
+  readonly #open: (JsonValue[] | JsonObject)[] = [];
+  /** The key that waits for its value, for each open object; unused for arrays. */
+  readonly #keys: string[] = [];
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  parse(): JsonValue {
     for (;;) {
-      let value = readValue();
+      let value = this.#readValue();
       // A container that was just opened has no value yet.
       if (value === undefined) continue;
       for (;;) {
-        const container = open.at(-1);
-        skipSpace();
+        const container = this.#open.at(-1);
+        this.#skipSpace();
         if (container === undefined) {
-          if (at < text.length) throw unexpected('after top-level value');
+          if (this.#at < this.#text.length) throw this.#unexpected('after top-level value');
           return value;
         }
         const isArray = Array.isArray(container);
         if (isArray) container.push(value);
-        else setJsonKey(container, keys[open.length - 1] as string, value);
-        const character = text[at];
+        else setJsonKey(container, this.#keys[this.#open.length - 1] as string, value);
+        const character = this.#text[this.#at];
         if (character === ',') {
-          at++;
-          if (!isArray) readKey();
+          this.#at++;
+          if (!isArray) this.#readKey();
           break;
         }
         if (character !== (isArray ? ']' : '}')) {
-          throw unexpected(isArray ? 'after array element' : 'after object key:value pair');
+          throw this.#unexpected(isArray ? 'after array element' : 'after object key:value pair');
         }
-        at++;
-        value = open.pop() as JsonValue;
+        this.#at++;
+        value = this.#open.pop() as JsonValue;
       }
     }
   }
 
   /** Reads a scalar or an empty container; opens any other container and returns undefined. */
-  function readValue(): JsonValue | undefined {
-    skipSpace();
-    switch (text[at]) {
+  #readValue(): JsonValue | undefined {
+    this.#skipSpace();
+    switch (this.#text[this.#at]) {
       case '{':
-        return openContainer({}, '}');
+        return this.#openContainer({}, '}');
       case '[':
-        return openContainer([], ']');
+        return this.#openContainer([], ']');
       case '"':
-        return readString();
+        return this.#readString();
       case 't':
-        return readLiteral('true', true);
+        return this.#readLiteral('true', true);
       case 'f':
-        return readLiteral('false', false);
+        return this.#readLiteral('false', false);
       case 'n':
-        return readLiteral('null', null);
+        return this.#readLiteral('null', null);
       default:
-        return readNumber();
+        return this.#readNumber();
     }
   }
 
-  function openContainer(container: JsonValue[] | JsonObject, close: string): JsonValue | undefined {
-    if (open.length >= maxDepth) throw new GoJsonError('exceeded max depth', at);
-    at++;
-    skipSpace();
-    if (text[at] === close) {
-      at++;
+  #openContainer(container: JsonValue[] | JsonObject, close: string): JsonValue | undefined {
+    if (this.#open.length >= maxDepth) throw new GoJsonError('exceeded max depth', this.#at);
+    this.#at++;
+    this.#skipSpace();
+    if (this.#text[this.#at] === close) {
+      this.#at++;
       return container;
     }
-    open.push(container);
-    if (close === '}') readKey();
+    this.#open.push(container);
+    if (close === '}') this.#readKey();
     return undefined;
   }
 
-  function readKey(): void {
-    skipSpace();
-    if (text[at] !== '"') throw unexpected('looking for beginning of object key string');
-    keys[open.length - 1] = readString();
-    skipSpace();
-    if (text[at] !== ':') throw unexpected('after object key');
-    at++;
+  #readKey(): void {
+    this.#skipSpace();
+    if (this.#text[this.#at] !== '"') throw this.#unexpected('looking for beginning of object key string');
+    this.#keys[this.#open.length - 1] = this.#readString();
+    this.#skipSpace();
+    if (this.#text[this.#at] !== ':') throw this.#unexpected('after object key');
+    this.#at++;
   }
 
-  function readString(): string {
-    const start = at;
+  #readString(): string {
+    const start = this.#at;
     const special = /["\\\u0000-\u001f]/g;
     let hasEscapes = false;
-    for (at++; ;) {
-      special.lastIndex = at;
-      const match = special.exec(text);
-      at = match === null ? text.length : match.index;
+    for (this.#at++; ;) {
+      special.lastIndex = this.#at;
+      const match = special.exec(this.#text);
+      this.#at = match === null ? this.#text.length : match.index;
       if (match?.[0] === '"') break;
-      if (match?.[0] !== '\\') throw unexpected('in string literal');
+      if (match?.[0] !== '\\') throw this.#unexpected('in string literal');
       hasEscapes = true;
-      at++;
-      const letter = text[at] ?? '';
-      if (letter === '' || !'"\\/bfnrtu'.includes(letter)) throw unexpected('in string escape code');
-      at++;
-      for (let i = 0; letter === 'u' && i < 4; i++, at++) {
-        if (!/[0-9a-fA-F]/.test(text[at] ?? '')) {
-          throw unexpected('in \\u hexadecimal character escape');
+      this.#at++;
+      const letter = this.#text[this.#at] ?? '';
+      if (letter === '' || !'"\\/bfnrtu'.includes(letter)) throw this.#unexpected('in string escape code');
+      this.#at++;
+      for (let i = 0; letter === 'u' && i < 4; i++, this.#at++) {
+        if (!/[0-9a-fA-F]/.test(this.#text[this.#at] ?? '')) {
+          throw this.#unexpected('in \\u hexadecimal character escape');
         }
       }
     }
-    at++;
-    if (!hasEscapes) return text.slice(start + 1, at - 1);
-    return (JSON.parse(text.slice(start, at)) as string).replace(/\p{Cs}/gu, '\ufffd');
+    this.#at++;
+    if (!hasEscapes) return this.#text.slice(start + 1, this.#at - 1);
+    return (JSON.parse(this.#text.slice(start, this.#at)) as string).replace(/\p{Cs}/gu, '\ufffd');
   }
 
-  function readLiteral<V>(literal: string, value: V): V {
+  #readLiteral<V>(literal: string, value: V): V {
     for (let i = 1; i < literal.length; i++) {
-      at++;
-      if (text[at] !== literal[i]) {
-        throw unexpected(`in literal ${literal} (expecting '${literal[i]}')`);
+      this.#at++;
+      if (this.#text[this.#at] !== literal[i]) {
+        throw this.#unexpected(`in literal ${literal} (expecting '${literal[i]}')`);
       }
     }
-    at++;
+    this.#at++;
     return value;
   }
 
-  function readNumber(): number | bigint {
-    const start = at;
-    if (text[at] === '-') at++;
-    if (text[at] === '0') at++;
-    else readDigits(at === start ? 'looking for beginning of value' : 'in numeric literal');
+  #readNumber(): number | bigint {
+    const start = this.#at;
+    if (this.#text[this.#at] === '-') this.#at++;
+    if (this.#text[this.#at] === '0') this.#at++;
+    else this.#readDigits(this.#at === start ? 'looking for beginning of value' : 'in numeric literal');
     let isInteger = true;
-    if (text[at] === '.') {
+    if (this.#text[this.#at] === '.') {
       isInteger = false;
-      at++;
-      readDigits('after decimal point in numeric literal');
+      this.#at++;
+      this.#readDigits('after decimal point in numeric literal');
     }
-    if (text[at] === 'e' || text[at] === 'E') {
+    if (this.#text[this.#at] === 'e' || this.#text[this.#at] === 'E') {
       isInteger = false;
-      at++;
-      if (text[at] === '+' || text[at] === '-') at++;
-      readDigits('in exponent of numeric literal');
+      this.#at++;
+      if (this.#text[this.#at] === '+' || this.#text[this.#at] === '-') this.#at++;
+      this.#readDigits('in exponent of numeric literal');
     }
-    const token = text.slice(start, at);
+    const token = this.#text.slice(start, this.#at);
     const value = Number(token);
     if (!Number.isFinite(value)) {
       const shown = token.length > 60 ? `${token.slice(0, 60)}…` : token;
@@ -163,33 +174,32 @@ export function parseExactly(text: string): JsonValue {
     return isInteger && !Number.isSafeInteger(value) ? BigInt(token) : value;
   }
 
-  function readDigits(context: string): void {
-    const start = at;
+  #readDigits(context: string): void {
+    const start = this.#at;
     for (;;) {
-      const code = text.charCodeAt(at);
+      const code = this.#text.charCodeAt(this.#at);
       if (!(code >= 0x30 && code <= 0x39)) break;
-      at++;
+      this.#at++;
     }
-    if (at === start) throw unexpected(context);
+    if (this.#at === start) throw this.#unexpected(context);
   }
 
-  function skipSpace(): void {
+  #skipSpace(): void {
     for (;;) {
-      const code = text.charCodeAt(at);
+      const code = this.#text.charCodeAt(this.#at);
       if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) return;
-      at++;
+      this.#at++;
     }
   }
 
-  function unexpected(context: string): GoJsonError {
-    if (at >= text.length) return new GoJsonError('unexpected end of JSON input', text.length);
-    const codePoint = text.codePointAt(at) as number;
+  #unexpected(context: string): GoJsonError {
+    if (this.#at >= this.#text.length)
+      return new GoJsonError('unexpected end of JSON input', this.#text.length);
+    const codePoint = this.#text.codePointAt(this.#at) as number;
     // Go reports bytes, and shows the first byte of a character as if it were one.
     const byte = Buffer.from(String.fromCodePoint(codePoint))[0] as number;
     const character = String.fromCharCode(byte);
     const shown = character === "'" ? "\\'" : character === '"' ? '"' : quoteGo(character).slice(1, -1);
-    return new GoJsonError(`invalid character '${shown}' ${context}`, at);
+    return new GoJsonError(`invalid character '${shown}' ${context}`, this.#at);
   }
-
-  return parse();
 }

@@ -24,75 +24,111 @@ const maxResults = 100_000;
  * OpmateError INVALID, and UNSUPPORTED for `range`. (Source: k8s.io/client-go/util/jsonpath.)
  */
 export function parseJsonPath(text: string): JsonPath {
-  const fault = (problem: string): OpmateError => {
-    const hint = 'use the syntax of kubectl, such as {.spec.template.spec.containers[*].image}';
-    return new OpmateError('INVALID', `invalid path ${quoteGo(text)}: ${problem}`, { hint });
-  };
-  if (text.length > maxLength) throw fault(`longer than ${maxLength} characters`);
-  let position = 0;
-  /** Reads what a sticky pattern matches; empty for no match. */
-  const take = (pattern: RegExp): string => {
-    pattern.lastIndex = position;
-    const match = pattern.exec(text)?.[0] ?? '';
-    position += match.length;
-    return match;
-  };
+  return new JsonPathParser(text);
+}
 
-  const parseAction = (): Step[] => {
+/** A path, read part by part. */
+class JsonPathParser implements JsonPath {
+  readonly text: string;
+  #position = 0;
+  readonly #parts: ((root: JsonValue) => string[])[] = [];
+  hasPaths = false;
+
+  constructor(text: string) {
+    this.text = text;
+    if (this.text.length > maxLength) throw this.#fault(`longer than ${maxLength} characters`);
+    while (this.#position < this.text.length) {
+      const literal = this.#take(/[^{]+/y);
+      if (literal !== '') this.#parts.push(() => [literal]);
+      if (this.#position++ >= this.text.length) break;
+      this.hasPaths = true;
+      const steps = this.#parseAction();
+      this.#parts.push((root) => {
+        let values = [root];
+        for (const step of steps) {
+          values = values.flatMap((value) => step(value, root));
+          if (values.length > maxResults)
+            throw new OpmateError('LIMIT', `path ${quoteGo(this.text)}: more than ${maxResults} results`);
+        }
+        return values.map(print);
+      });
+    }
+  }
+
+  #fault(problem: string): OpmateError {
+    const hint = 'use the syntax of kubectl, such as {.spec.template.spec.containers[*].image}';
+    return new OpmateError('INVALID', `invalid path ${quoteGo(this.text)}: ${problem}`, { hint });
+  }
+
+  /** Reads what a sticky pattern matches; empty for no match. */
+  #take(pattern: RegExp): string {
+    pattern.lastIndex = this.#position;
+    const match = pattern.exec(this.text)?.[0] ?? '';
+    this.#position += match.length;
+    return match;
+  }
+
+  #parseAction(): Step[] {
     const steps: Step[] = [];
     for (;;) {
-      take(/\s*/y);
-      const next = text[position];
-      if (next === undefined) throw fault('unclosed action');
-      if (take(/\}/y) !== '') return steps;
+      this.#take(/\s*/y);
+      const next = this.text[this.#position];
+      if (next === undefined) throw this.#fault('unclosed action');
+      if (this.#take(/\}/y) !== '') return steps;
       // A quoted text is not an image.
-      if (next === '"' || next === "'") parseQuoted();
-      else if (/^(?:range|end)\b/.test(text.slice(position)))
-        throw new OpmateError('UNSUPPORTED', `invalid path ${quoteGo(text)}: range is not supported`);
+      if (next === '"' || next === "'") this.#parseQuoted();
+      else if (/^(?:range|end)\b/.test(this.text.slice(this.#position)))
+        throw new OpmateError('UNSUPPORTED', `invalid path ${quoteGo(this.text)}: range is not supported`);
       else {
-        const before = position;
-        steps.push(...parseStep());
-        if (position === before) throw fault(`unrecognized character ${quoteGo(next)}`);
+        const before = this.#position;
+        steps.push(...this.#parseStep());
+        if (this.#position === before) throw this.#fault(`unrecognized character ${quoteGo(next)}`);
       }
     }
-  };
+  }
 
-  const parseStep = (): Step[] => {
-    if (take(/\$/y) !== '') return [(_value, root) => [root]];
-    if (take(/@/y) !== '') return [];
+  #parseStep(): Step[] {
+    if (this.#take(/\$/y) !== '') return [(_value, root) => [root]];
+    if (this.#take(/@/y) !== '') return [];
     // The next step reads the dot before a name.
-    if (take(/\.\.(?=[[.])|\.(?=\.)/y) !== '') return [(value) => [value, ...descendants(value)]];
-    take(/\./y);
-    if (take(/\*/y) !== '') return [getChildren];
-    if (take(/\[/y) !== '')
-      return [/^\s*\?\s*\(/.test(text.slice(position, position + 20)) ? parseFilter() : parseList()];
-    return parseName();
-  };
+    if (this.#take(/\.\.(?=[[.])|\.(?=\.)/y) !== '') return [(value) => [value, ...descendants(value)]];
+    this.#take(/\./y);
+    if (this.#take(/\*/y) !== '') return [getChildren];
+    if (this.#take(/\[/y) !== '')
+      return [
+        /^\s*\?\s*\(/.test(this.text.slice(this.#position, this.#position + 20))
+          ? this.#parseFilter()
+          : this.#parseList(),
+      ];
+    return this.#parseName();
+  }
 
-  const parseName = (): Step[] => {
-    const name = take(/(?:\\[\s\S]?|[^.[\]{}|,()"'*$@=!<>\s\\])*/y).replace(/\\([\s\S]?)/g, '$1');
+  #parseName(): Step[] {
+    const name = this.#take(/(?:\\[\s\S]?|[^.[\]{}|,()"'*$@=!<>\s\\])*/y).replace(/\\([\s\S]?)/g, '$1');
     if (name !== '') return [getKey(name)];
-    const next = text[position];
+    const next = this.text[this.#position];
     if (next === '}' || next === undefined || next === ')') return [];
-    throw fault(`unrecognized character ${quoteGo(next)}`);
-  };
+    throw this.#fault(`unrecognized character ${quoteGo(next)}`);
+  }
 
-  const parseQuoted = (): string => {
-    const quoted = take(/"(?:[^"\\]|\\[\s\S])*"|'(?:[^'\\]|\\[\s\S])*'/y);
-    if (quoted === '') throw fault('unterminated quoted string');
+  #parseQuoted(): string {
+    const quoted = this.#take(/"(?:[^"\\]|\\[\s\S])*"|'(?:[^'\\]|\\[\s\S])*'/y);
+    if (quoted === '') throw this.#fault('unterminated quoted string');
     return unquote(quoted.slice(1, -1)) ?? quoted.slice(1, -1);
-  };
+  }
 
-  const parseIndexes = (): Step => {
-    const match = /^(-?\d+)?(:)?(-?\d+)?(:)?(-?\d+)?/.exec(text.slice(position)) as RegExpExecArray;
+  #parseIndexes(): Step {
+    const match = /^(-?\d+)?(:)?(-?\d+)?(:)?(-?\d+)?/.exec(
+      this.text.slice(this.#position),
+    ) as RegExpExecArray;
     const [all, start, colon, end, , step = '1'] = match;
     if (all === '')
-      throw fault(
-        text.includes(']', position)
-          ? `invalid array index ${text.slice(position - 1, text.indexOf(']', position) + 1)}`
+      throw this.#fault(
+        this.text.includes(']', this.#position)
+          ? `invalid array index ${this.text.slice(this.#position - 1, this.text.indexOf(']', this.#position) + 1)}`
           : 'unterminated array',
       );
-    position += all.length;
+    this.#position += all.length;
     const from = start === undefined ? undefined : Number(start);
     const single = from === -1 ? undefined : (from ?? 0) + 1;
     return getSlice(
@@ -100,29 +136,29 @@ export function parseJsonPath(text: string): JsonPath {
       colon === undefined ? single : end === undefined ? undefined : Number(end),
       Number(step),
     );
-  };
+  }
 
-  const parseList = (): Step => {
+  #parseList(): Step {
     const steps: Step[] = [];
     for (;;) {
-      take(/\s*/y);
-      if (position >= text.length) throw fault('unterminated array');
-      if (text[position] === "'") steps.push(getKey(parseQuoted()));
-      else steps.push(take(/\*/y) === '' ? parseIndexes() : getChildren);
-      take(/\s*/y);
-      const next = text[position++];
+      this.#take(/\s*/y);
+      if (this.#position >= this.text.length) throw this.#fault('unterminated array');
+      if (this.text[this.#position] === "'") steps.push(getKey(this.#parseQuoted()));
+      else steps.push(this.#take(/\*/y) === '' ? this.#parseIndexes() : getChildren);
+      this.#take(/\s*/y);
+      const next = this.text[this.#position++];
       if (next === ']') return (value, root) => steps.flatMap((step) => step(value, root));
-      if (next === undefined) throw fault('unterminated array');
-      if (next !== ',') throw fault(`invalid array index ${quoteGo(next)}`);
+      if (next === undefined) throw this.#fault('unterminated array');
+      if (next !== ',') throw this.#fault(`invalid array index ${quoteGo(next)}`);
     }
-  };
+  }
 
-  const parseFilter = (): Step => {
-    take(/\s*\?\s*\(/y);
-    const left = parseOperand();
-    const operator = take(/\s*(?:==|!=|<=|>=|<|>|=)/y).trim();
-    const right = operator === '' ? undefined : parseOperand();
-    if (take(/\s*\)\s*\]/y) === '') throw fault('unterminated filter');
+  #parseFilter(): Step {
+    this.#take(/\s*\?\s*\(/y);
+    const left = this.#parseOperand();
+    const operator = this.#take(/\s*(?:==|!=|<=|>=|<|>|=)/y).trim();
+    const right = operator === '' ? undefined : this.#parseOperand();
+    if (this.#take(/\s*\)\s*\]/y) === '') throw this.#fault('unterminated filter');
     return (value, root) =>
       getChildren(value).filter((item) => {
         const [a] = left(item, root);
@@ -130,45 +166,29 @@ export function parseJsonPath(text: string): JsonPath {
         const [b] = right(item, root);
         return a !== undefined && b !== undefined && compare(a, operator, b);
       });
-  };
+  }
 
-  const parseOperand = (): Step => {
-    take(/\s*/y);
-    if (/["']/.test(text[position] ?? '')) {
-      const value = parseQuoted();
+  #parseOperand(): Step {
+    this.#take(/\s*/y);
+    if (/["']/.test(this.text[this.#position] ?? '')) {
+      const value = this.#parseQuoted();
       return () => [value];
     }
-    const literal = take(/(?:-?\d+(?:\.\d+)?|true|false)(?=[\s)=!<>])/y);
+    const literal = this.#take(/(?:-?\d+(?:\.\d+)?|true|false)(?=[\s)=!<>])/y);
     if (literal !== '') return () => [JSON.parse(literal) as JsonValue];
     const steps: Step[] = [];
-    while (position < text.length && !/[\s)=!<>}]/.test(text[position] as string)) {
-      const before = position;
-      steps.push(...parseStep());
-      if (position === before) break;
+    while (this.#position < this.text.length && !/[\s)=!<>}]/.test(this.text[this.#position] as string)) {
+      const before = this.#position;
+      steps.push(...this.#parseStep());
+      if (this.#position === before) break;
     }
     return (item, root) =>
       steps.reduce<JsonValue[]>((values, step) => values.flatMap((value) => step(value, root)), [item]);
-  };
-
-  const parts: ((root: JsonValue) => string[])[] = [];
-  let hasPaths = false;
-  while (position < text.length) {
-    const literal = take(/[^{]+/y);
-    if (literal !== '') parts.push(() => [literal]);
-    if (position++ >= text.length) break;
-    hasPaths = true;
-    const steps = parseAction();
-    parts.push((root) => {
-      let values = [root];
-      for (const step of steps) {
-        values = values.flatMap((value) => step(value, root));
-        if (values.length > maxResults)
-          throw new OpmateError('LIMIT', `path ${quoteGo(text)}: more than ${maxResults} results`);
-      }
-      return values.map(print);
-    });
   }
-  return { text, hasPaths, find: (root) => parts.flatMap((part) => part(root)) };
+
+  find(root: JsonValue): string[] {
+    return this.#parts.flatMap((part) => part(root));
+  }
 }
 
 function getKey(name: string): Step {

@@ -65,37 +65,61 @@ export async function selectReleases(
   architecture: string,
   { avoidRisks, readGraph }: SelectOptions,
 ): Promise<{ releases: SelectedRelease[]; warnings: string[] }> {
-  const graphs = new Map<string, Promise<UpdateGraph>>();
-  const selected = new Map<string, SelectedRelease>();
-  const warnings = new Set<string>();
-  const errors = new ErrorList();
-  const ranges: ChannelRange[] = [];
-  for (const channel of channels) {
-    await errors.try(
-      async () => {
-        const range = await readRange(channel);
-        ranges.push(range);
-        if (channel.shortestPath) addShortestPath(range);
-        else addRange(range);
-      },
-      ({ code }) => code !== 'INTERNAL',
-    );
-  }
-  errors.throwIfAny();
-  const published = ranges.filter(({ channel }) => channel.type === 'ocp');
-  if (ranges.length > 1 && published.length > 0) await addCrossPath(published);
-  const releases = [...selected.values()];
-  releases.sort((a, b) => compareVersions(a.node.parsed, b.node.parsed));
-  return { releases, warnings: [...warnings] };
+  return new ReleaseSelection(channels, architecture, avoidRisks, readGraph).run();
+}
 
-  function getGraph(type: ReleaseType, channel: string): Promise<UpdateGraph> {
+/** Selects releases, reading the graph of each channel once. */
+class ReleaseSelection {
+  readonly #channels: readonly ChannelRequest[];
+  readonly #architecture: string;
+  readonly #avoidRisks: SelectOptions['avoidRisks'];
+  readonly #readGraph: SelectOptions['readGraph'];
+  readonly #graphs = new Map<string, Promise<UpdateGraph>>();
+  readonly #selected = new Map<string, SelectedRelease>();
+  readonly #warnings = new Set<string>();
+
+  constructor(
+    channels: readonly ChannelRequest[],
+    architecture: string,
+    avoidRisks: SelectOptions['avoidRisks'],
+    readGraph: SelectOptions['readGraph'],
+  ) {
+    this.#channels = channels;
+    this.#architecture = architecture;
+    this.#avoidRisks = avoidRisks;
+    this.#readGraph = readGraph;
+  }
+
+  async run(): Promise<{ releases: SelectedRelease[]; warnings: string[] }> {
+    const errors = new ErrorList();
+    const ranges: ChannelRange[] = [];
+    for (const channel of this.#channels) {
+      await errors.try(
+        async () => {
+          const range = await this.#readRange(channel);
+          ranges.push(range);
+          if (channel.shortestPath) this.#addShortestPath(range);
+          else this.#addRange(range);
+        },
+        ({ code }) => code !== 'INTERNAL',
+      );
+    }
+    errors.throwIfAny();
+    const published = ranges.filter(({ channel }) => channel.type === 'ocp');
+    if (ranges.length > 1 && published.length > 0) await this.#addCrossPath(published);
+    const releases = [...this.#selected.values()];
+    releases.sort((a, b) => compareVersions(a.node.parsed, b.node.parsed));
+    return { releases, warnings: [...this.#warnings] };
+  }
+
+  #getGraph(type: ReleaseType, channel: string): Promise<UpdateGraph> {
     const key = `${type} ${channel}`;
-    return getOrAdd(graphs, key, () => readGraph(type, channel));
+    return getOrAdd(this.#graphs, key, () => this.#readGraph(type, channel));
   }
 
-  async function readRange(channel: ChannelRequest): Promise<ChannelRange> {
+  async #readRange(channel: ChannelRequest): Promise<ChannelRange> {
     const { name, type, minVersion, maxVersion, full } = channel;
-    const graph = await getGraph(type, name);
+    const graph = await this.#getGraph(type, name);
     const [first, last] = [graph.nodes[0], graph.nodes.at(-1)];
     if (first === undefined || last === undefined) {
       throw new OpmateError('NOT_FOUND', 'no releases', {
@@ -109,7 +133,7 @@ export async function selectReleases(
     return { channel, graph, min, max };
   }
 
-  function addRange({ channel, graph, min, max }: ChannelRange): void {
+  #addRange({ channel, graph, min, max }: ChannelRange): void {
     const chosen = graph.nodes.filter(
       ({ parsed }) => compareVersions(parsed, min) >= 0 && compareVersions(parsed, max) <= 0,
     );
@@ -126,10 +150,11 @@ export async function selectReleases(
       });
     }
     const isHead = channel.minVersion === undefined && chosen.length === 1;
-    for (const node of chosen) add(node, channel, isHead ? `head of ${channel.name}` : `in ${channel.name}`);
+    for (const node of chosen)
+      this.#add(node, channel, isHead ? `head of ${channel.name}` : `in ${channel.name}`);
   }
 
-  function addShortestPath({ channel, graph, min, max }: ChannelRange): void {
+  #addShortestPath({ channel, graph, min, max }: ChannelRange): void {
     const [from, to] = [getNode(graph, min, channel.minVersion), getNode(graph, max, channel.maxVersion)];
     const path = findUpdatePath(graph, from, to);
     if (path === undefined) {
@@ -143,32 +168,32 @@ export async function selectReleases(
         hint: `change minVersion or maxVersion, or remove shortestPath: ${reached}`,
       });
     }
-    addPath(path, graph, channel, `on the shortest path in ${channel.name}`);
+    this.#addPath(path, graph, channel, `on the shortest path in ${channel.name}`);
   }
 
-  function addPath(path: UpdatePath, graph: UpdateGraph, channel: ChannelRequest, reason: string): void {
+  #addPath(path: UpdatePath, graph: UpdateGraph, channel: ChannelRequest, reason: string): void {
     for (const { from, to, risks } of path.risky) {
       const named = risks.map(({ name, url }) => (url === '' ? name : `${name}, ${url}`)).join('; ');
       const problem = `the only way from ${from} to ${to} is a conditional update (${named})`;
-      if (avoidRisks) {
+      if (this.#avoidRisks) {
         throw new OpmateError('INVALID', problem, {
           subject: graph.label,
           hint: 'review the risk, then remove --avoid-risks',
         });
       }
-      warnings.add(`${graph.label}: ${problem}`);
+      this.#warnings.add(`${graph.label}: ${problem}`);
     }
-    for (const node of path.nodes) add(node, channel, reason);
+    for (const node of path.nodes) this.#add(node, channel, reason);
   }
 
-  function add(node: ReleaseNode, { type, name }: ChannelRequest, reason: string): void {
+  #add(node: ReleaseNode, { type, name }: ChannelRequest, reason: string): void {
     const key = `${node.payload.registry}/${node.payload.repository}@${node.payload.digest}`;
-    if (selected.has(key)) return;
-    selected.set(key, { architecture, node, type, channel: name, reason });
+    if (this.#selected.has(key)) return;
+    this.#selected.set(key, { architecture: this.#architecture, node, type, channel: name, reason });
   }
 
   /** Adds the path from the oldest release of several channels to the newest. */
-  async function addCrossPath(ranges: readonly ChannelRange[]): Promise<void> {
+  async #addCrossPath(ranges: readonly ChannelRange[]): Promise<void> {
     const [first, last] = [
       ranges.reduce((range, other) => (compareVersions(other.min, range.min) < 0 ? other : range)),
       ranges.reduce((range, other) => (compareVersions(other.max, range.max) > 0 ? other : range)),
@@ -179,21 +204,21 @@ export async function selectReleases(
     const to = findNode(last.graph, last.max);
     if (from === undefined || to === undefined) {
       const missing = from === undefined ? first.channel.minVersion : last.channel.maxVersion;
-      warnings.add(`${path}: not computed, version ${missing} is not in its channel`);
+      this.#warnings.add(`${path}: not computed, version ${missing} is not in its channel`);
       return;
     }
-    add(to, last.channel, `head of ${target}`);
-    if (source === target) return addStep(last, from, to);
+    this.#add(to, last.channel, `head of ${target}`);
+    if (source === target) return this.#addStep(last, from, to);
     const [begin, end] = [parseChannel(source), parseChannel(target)];
     if (begin === undefined || end === undefined) {
-      warnings.add(`${path}: not computed, the channels do not end with -X.Y`);
+      this.#warnings.add(`${path}: not computed, the channels do not end with -X.Y`);
       return;
     }
     const isSameMinor = compareOpenShiftNames(begin, end) === 0;
     let reached = from;
     if (!isSameMinor) {
       const latest = first.graph.nodes.at(-1) as ReleaseNode;
-      addStep(first, from, latest);
+      this.#addStep(first, from, latest);
       reached = latest;
     }
     if (compareOpenShiftNames(begin, end) > 0) return;
@@ -201,33 +226,33 @@ export async function selectReleases(
     for (let isTarget = false; !isTarget;) {
       const step = isSameMinor ? end : stepOpenShift(place, end);
       if (step === undefined) {
-        warnings.add(`${path}: not computed, the version after ${formatOpenShift(place)} is unknown`);
+        this.#warnings.add(`${path}: not computed, the version after ${formatOpenShift(place)} is unknown`);
         return;
       }
       place = step;
       isTarget = compareOpenShiftNames(place, end) === 0;
       const name = isTarget ? target : `${begin.prefix}-${formatOpenShift(place)}`;
       const channel = isTarget ? last.channel : { ...first.channel, name };
-      const graph = isTarget ? last.graph : await getGraph('ocp', name);
+      const graph = isTarget ? last.graph : await this.#getGraph('ocp', name);
       if (!graph.byVersion.has(reached.version)) {
-        warnings.add(`${path}: ${reached.version} is not in channel ${name}, so it has no update path`);
+        this.#warnings.add(`${path}: ${reached.version} is not in channel ${name}, so it has no update path`);
         return;
       }
       const next = isTarget ? to : (graph.nodes.at(-1) as ReleaseNode);
-      addStep({ channel, graph }, graph.byVersion.get(reached.version) as ReleaseNode, next);
+      this.#addStep({ channel, graph }, graph.byVersion.get(reached.version) as ReleaseNode, next);
       reached = next;
     }
   }
 
-  function addStep(
+  #addStep(
     { channel, graph }: Pick<ChannelRange, 'channel' | 'graph'>,
     from: ReleaseNode,
     to: ReleaseNode,
   ): void {
     const path = findUpdatePath(graph, from, to);
     if (path === undefined)
-      warnings.add(`${graph.label}: no update path from ${from.version} to ${to.version}`);
-    else addPath(path, graph, channel, `on the update path between channels`);
+      this.#warnings.add(`${graph.label}: no update path from ${from.version} to ${to.version}`);
+    else this.#addPath(path, graph, channel, `on the update path between channels`);
   }
 }
 

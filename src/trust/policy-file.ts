@@ -27,17 +27,17 @@ export async function parsePolicyFile(
 ): Promise<SignaturePolicy> {
   const options = { maxLength: maxPolicyLength, noun: 'policy', isJson: true };
   const { root, diagnostics } = readDocument(text, file, options);
-  const readRequirements = createRequirementReader(readFile);
+  const requirements = new RequirementReader(readFile);
   if (!root.isPresent) root.fail('expected default: and its requirements');
   const fields = root.isPresent ? root.object(['default', 'transports']) : undefined;
-  const byDefault = fields === undefined ? [] : await readRequirements(fields.default);
+  const byDefault = fields === undefined ? [] : await requirements.readAll(fields.default);
   const transports = new Map<string, Map<string, PolicyRequirement[]>>();
   for (const [transport, field] of fields?.transports.isPresent
     ? (fields.transports.entries(100) ?? [])
     : []) {
     const scopes = new Map<string, PolicyRequirement[]>();
     for (const [scope, rule] of field.entries(maxScopes) ?? [])
-      scopes.set(scope, await readRequirements(rule));
+      scopes.set(scope, await requirements.readAll(rule));
     transports.set(transport, scopes);
   }
   diagnostics.throwIfErrors();
@@ -54,67 +54,72 @@ const rekorKeyFields = [
   'rekorPublicKeyDatas',
 ] as const;
 
-/** Returns a reader of the requirements in a field. */
-function createRequirementReader(readFile: ReadPolicyFile) {
-  async function readAll(field: Field): Promise<PolicyRequirement[]> {
+/** Reads the requirements in a field, with the files that they name. */
+class RequirementReader {
+  readonly #readFile: ReadPolicyFile;
+
+  constructor(readFile: ReadPolicyFile) {
+    this.#readFile = readFile;
+  }
+
+  async readAll(field: Field): Promise<PolicyRequirement[]> {
     const items = field.list(maxRequirements) ?? [];
     if (field.isPresent && items.length === 0 && Array.isArray(field.value)) {
       field.fail('expected at least one requirement, got none');
     }
     const read: PolicyRequirement[] = [];
     for (const item of items) {
-      const requirement = await readRequirement(item);
+      const requirement = await this.#readRequirement(item);
       if (requirement !== undefined) read.push(requirement);
     }
     return read;
   }
 
-  async function readRequirement(field: Field): Promise<PolicyRequirement | undefined> {
+  async #readRequirement(field: Field): Promise<PolicyRequirement | undefined> {
     if (field.jsonObject() === undefined) return undefined;
     const type = field.field('type').choice(requirementTypes);
-    if (type === 'signedBy') return readSignedBy(field);
-    if (type === 'sigstoreSigned') return readSigstoreSigned(field);
+    if (type === 'signedBy') return this.#readSignedBy(field);
+    if (type === 'sigstoreSigned') return this.#readSigstoreSigned(field);
     if (type === undefined || field.object(['type']) === undefined) return undefined;
     return { type };
   }
 
-  async function readSignedBy(field: Field): Promise<PolicyRequirement | undefined> {
+  async #readSignedBy(field: Field): Promise<PolicyRequirement | undefined> {
     const fields = field.object(['type', 'keyType', 'keyPath', 'keyPaths', 'keyData', 'signedIdentity']);
     if (fields === undefined) return undefined;
     fields.keyType.constant('GPGKeys');
-    const keyrings = await readKeys(field, ['keyPath', 'keyPaths', 'keyData'], parseKeyring);
+    const keyrings = await this.#readKeys(field, ['keyPath', 'keyPaths', 'keyData'], parseKeyring);
     return { type: 'signedBy', keyrings, identity: readIdentity(fields.signedIdentity) };
   }
 
-  async function readSigstoreSigned(field: Field): Promise<PolicyRequirement | undefined> {
+  async #readSigstoreSigned(field: Field): Promise<PolicyRequirement | undefined> {
     const fields = field.object(['type', ...keyFields, ...rekorKeyFields, 'fulcio', 'signedIdentity']);
     if (fields === undefined) return undefined;
-    const rekorKeys = await readKeys(field, rekorKeyFields, parseVerificationKey, false);
+    const rekorKeys = await this.#readKeys(field, rekorKeyFields, parseVerificationKey, false);
     let signer: SigstoreSigner | undefined;
     if (fields.fulcio.isPresent) {
       field.exclusive(['fulcio', ...keyFields]);
       if (!rekorKeyFields.some((name) => field.field(name).isPresent)) fields.rekorPublicKeyPath.missing();
-      signer = await readFulcio(fields.fulcio, rekorKeys);
+      signer = await this.#readFulcio(fields.fulcio, rekorKeys);
     } else {
-      signer = { kind: 'key', keys: await readKeys(field, keyFields, parseVerificationKey), rekorKeys };
+      signer = { kind: 'key', keys: await this.#readKeys(field, keyFields, parseVerificationKey), rekorKeys };
     }
     return signer && { type: 'sigstoreSigned', signer, identity: readIdentity(fields.signedIdentity) };
   }
 
-  async function readFulcio(
-    field: Field,
-    rekorKeys: readonly KeyObject[],
-  ): Promise<SigstoreSigner | undefined> {
+  async #readFulcio(field: Field, rekorKeys: readonly KeyObject[]): Promise<SigstoreSigner | undefined> {
     const fields = field.object(['caPath', 'caData', 'oidcIssuer', 'subjectEmail']);
     if (fields === undefined) return undefined;
-    const certificates = await readKeys(field, ['caPath', 'caData'], (bytes) => bytes.toString('latin1'));
+    const certificates = await this.#readKeys(field, ['caPath', 'caData'], (bytes) =>
+      bytes.toString('latin1'),
+    );
     const trust = { kind: 'authorities' as const, certificates: certificates.join('\n'), rekorKeys };
     const [oidcIssuer, identity] = [fields.oidcIssuer.text(), fields.subjectEmail.text()];
     return { kind: 'certificate', trust, oidcIssuer, identity };
   }
 
   /** Reads keys from whichever of `names` is set: a path, paths, base64 data or a list of them. */
-  async function readKeys<T>(
+  async #readKeys<T>(
     field: Field,
     names: readonly string[],
     parse: (bytes: Buffer, subject: string) => T,
@@ -134,7 +139,7 @@ function createRequirementReader(readFile: ReadPolicyFile) {
       const text = value.text(isData ? 1024 * 1024 : undefined);
       if (text === undefined) continue;
       try {
-        const bytes = isData ? readBase64(text) : await readFile(text);
+        const bytes = isData ? readBase64(text) : await this.#readFile(text);
         read.push(parse(bytes, isData ? name : text));
       } catch (error) {
         if (!(error instanceof OpmateError)) throw error;
@@ -144,8 +149,6 @@ function createRequirementReader(readFile: ReadPolicyFile) {
     }
     return read;
   }
-
-  return readAll;
 }
 
 /** Decodes base64 of a policy. Throws OpmateError SYNTAX. */

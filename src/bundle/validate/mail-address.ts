@@ -7,7 +7,7 @@ import { quoteGo } from '../../document/go-json.js';
  */
 export function mailAddressFault(text: string): string | undefined {
   try {
-    const rest = addressEnd(text);
+    const rest = new AddressScanner(text).readAddress();
     return rest === '' ? undefined : `mail: expected single address, got ${quoteGo(rest)}`;
   } catch (error) {
     if (error instanceof MailFault) return error.message;
@@ -21,83 +21,94 @@ const atomCharacter = /[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~.\u0080-\u{10ffff}]/u;
 const atomText = new RegExp(`^${atomCharacter.source}+`, 'u');
 const printing = /[\x21-\x7e\u0080-\u{10ffff} \t]/u;
 
-/** Returns the text after an address and comments. Throws MailFault. */
-function addressEnd(text: string): string {
-  let rest = text;
+/** Reads an address from the start of a text. Throws MailFault. */
+class AddressScanner {
+  #rest: string;
 
-  function take(character: string): boolean {
-    if (!rest.startsWith(character)) return false;
-    rest = rest.slice(1);
+  constructor(text: string) {
+    this.#rest = text;
+  }
+
+  /** Returns the text after an address and comments. */
+  readAddress(): string {
+    this.#address();
+    this.#skipComments();
+    return this.#rest;
+  }
+
+  #take(character: string): boolean {
+    if (!this.#rest.startsWith(character)) return false;
+    this.#rest = this.#rest.slice(1);
     return true;
   }
 
-  function skipSpaces(): void {
-    rest = rest.replace(/^[ \t]+/, '');
+  #skipSpaces(): void {
+    this.#rest = this.#rest.replace(/^[ \t]+/, '');
   }
 
-  function address(): void {
-    skipSpaces();
-    if (rest === '') throw new MailFault('mail: no address');
-    const begin = rest;
+  #address(): void {
+    this.#skipSpaces();
+    if (this.#rest === '') throw new MailFault('mail: no address');
+    const begin = this.#rest;
     try {
-      localAtDomain();
-      skipSpaces();
+      this.#localAtDomain();
+      this.#skipSpaces();
       return;
     } catch (error) {
       if (!(error instanceof MailFault)) throw error;
-      rest = begin;
+      this.#rest = begin;
     }
-    const name = rest.startsWith('<') ? '' : phrase();
-    skipSpaces();
-    if (rest.startsWith(':')) throw new MailFault('mail: empty group');
-    if (!take('<')) {
+    const name = this.#rest.startsWith('<') ? '' : this.#phrase();
+    this.#skipSpaces();
+    if (this.#rest.startsWith(':')) throw new MailFault('mail: empty group');
+    if (!this.#take('<')) {
       const isAtom = [...name].every((character) => atomCharacter.test(character));
       throw new MailFault(isAtom ? "mail: missing '@' or angle-addr" : 'mail: no angle-addr');
     }
-    localAtDomain();
-    if (!take('>')) throw new MailFault('mail: unclosed angle-addr');
+    this.#localAtDomain();
+    if (!this.#take('>')) throw new MailFault('mail: unclosed angle-addr');
   }
 
-  function skipComments(): void {
-    for (skipSpaces(); take('('); skipSpaces()) {
+  #skipComments(): void {
+    for (this.#skipSpaces(); this.#take('('); this.#skipSpaces()) {
       let depth = 1;
       let position = 0;
-      for (; position < rest.length && depth > 0; position++) {
-        const character = rest[position];
-        if (character === '\\' && position + 1 < rest.length) position++;
+      for (; position < this.#rest.length && depth > 0; position++) {
+        const character = this.#rest[position];
+        if (character === '\\' && position + 1 < this.#rest.length) position++;
         else if (character === '(') depth++;
         else if (character === ')') depth--;
       }
       if (depth > 0) throw new MailFault('mail: misformatted parenthetical comment');
-      rest = rest.slice(position);
+      this.#rest = this.#rest.slice(position);
     }
   }
 
-  function localAtDomain(): void {
-    skipSpaces();
-    if (rest === '') throw new MailFault('mail: no addr-spec');
-    if (!rest.startsWith('"')) atom();
-    else if (quoted() === '') throw new MailFault('mail: empty quoted string in addr-spec');
-    if (!take('@')) throw new MailFault('mail: missing @ in addr-spec');
-    skipSpaces();
-    if (rest === '') throw new MailFault('mail: no domain in addr-spec');
-    if (!take('[')) {
-      atom();
+  #localAtDomain(): void {
+    this.#skipSpaces();
+    if (this.#rest === '') throw new MailFault('mail: no addr-spec');
+    if (!this.#rest.startsWith('"')) this.#atom();
+    else if (this.#quoted() === '') throw new MailFault('mail: empty quoted string in addr-spec');
+    if (!this.#take('@')) throw new MailFault('mail: missing @ in addr-spec');
+    this.#skipSpaces();
+    if (this.#rest === '') throw new MailFault('mail: no domain in addr-spec');
+    if (!this.#take('[')) {
+      this.#atom();
       return;
     }
-    const end = rest.indexOf(']');
+    const end = this.#rest.indexOf(']');
     if (end < 0) throw new MailFault('mail: unclosed domain-literal');
-    const literal = rest.slice(0, end);
+    const literal = this.#rest.slice(0, end);
     if (isIP(literal) === 0) {
       throw new MailFault(`mail: invalid IP address in domain-literal: ${quoteGo(literal)}`);
     }
-    rest = rest.slice(end + 1);
+    this.#rest = this.#rest.slice(end + 1);
   }
 
-  function atom(isPermissive = false): string {
-    const [taken = ''] = atomText.exec(rest) ?? [];
+  #atom(isPermissive = false): string {
+    const [taken = ''] = atomText.exec(this.#rest) ?? [];
     if (taken === '') throw new MailFault('mail: invalid string');
-    rest = rest.slice(taken.length);
+    this.#rest = this.#rest.slice(taken.length);
     if (isPermissive) return taken;
     if (taken.startsWith('.')) throw new MailFault('mail: leading dot in atom');
     if (taken.includes('..')) throw new MailFault('mail: double dot in atom');
@@ -105,14 +116,14 @@ function addressEnd(text: string): string {
     return taken;
   }
 
-  function quoted(): string {
+  #quoted(): string {
     let content = '';
     let isEscaped = false;
     let length = 1;
-    for (const character of rest.slice(1)) {
+    for (const character of this.#rest.slice(1)) {
       length += character.length;
       if (!isEscaped && character === '"') {
-        rest = rest.slice(length);
+        this.#rest = this.#rest.slice(length);
         return content;
       }
       if (!isEscaped && character === '\\') {
@@ -128,14 +139,14 @@ function addressEnd(text: string): string {
     throw new MailFault('mail: unclosed quoted-string');
   }
 
-  function phrase(): string {
+  #phrase(): string {
     const words: string[] = [];
     for (;;) {
-      if (words.length > 0) skipComments();
-      skipSpaces();
-      if (rest === '') return words.join(' ');
+      if (words.length > 0) this.#skipComments();
+      this.#skipSpaces();
+      if (this.#rest === '') return words.join(' ');
       try {
-        words.push(rest.startsWith('"') ? quoted() : atom(true));
+        words.push(this.#rest.startsWith('"') ? this.#quoted() : this.#atom(true));
       } catch (error) {
         if (!(error instanceof MailFault)) throw error;
         if (words.length > 0) return words.join(' ');
@@ -143,8 +154,4 @@ function addressEnd(text: string): string {
       }
     }
   }
-
-  address();
-  skipComments();
-  return rest;
 }

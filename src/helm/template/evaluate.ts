@@ -57,7 +57,7 @@ export function createTemplateSet({ functions, limits }: TemplateSetOptions) {
   const include = (name: string, data: GoValue): string => {
     const body = named.get(name);
     if (body === undefined) throw evaluationFault(`no template ${JSON.stringify(name)}`);
-    return budget.nested(() => evaluate(body, data, functions, context));
+    return budget.nested(() => new Evaluation(body, functions, context).run(data));
   };
 
   /** Renders a template. Throws TemplateFault with its place. */
@@ -71,7 +71,7 @@ export function createTemplateSet({ functions, limits }: TemplateSetOptions) {
     define(parsed, template);
     try {
       const body = { nodes: parsed.body, template };
-      return withoutNil(budget.nested(() => evaluate(body, data, functions, context)));
+      return withoutNil(budget.nested(() => new Evaluation(body, functions, context).run(data)));
     } finally {
       for (const [key, value] of before)
         if (value === undefined) named.delete(key);
@@ -88,155 +88,164 @@ function withoutNil(text: string): string {
   return text.replaceAll('<no value>', '');
 }
 
-function evaluate(
-  { nodes: root, template }: Body,
-  data: GoValue,
-  functions: TemplateSetOptions['functions'],
-  context: CallContext,
-): string {
-  const { budget } = context;
-  const variables = [{ name: '$', value: data }];
-  const output: string[] = [];
+/** Executes one template: its variables in scope and its output. */
+class Evaluation {
+  readonly #body: Body;
+  readonly #functions: TemplateSetOptions['functions'];
+  readonly #context: CallContext;
+  readonly #budget: Budget;
+  readonly #variables: { name: string; value: GoValue }[] = [];
+  readonly #output: string[] = [];
 
-  const write = (text: string): void => {
-    budget.countOutput(text.length);
-    output.push(text);
-  };
+  constructor(body: Body, functions: TemplateSetOptions['functions'], context: CallContext) {
+    this.#body = body;
+    this.#functions = functions;
+    this.#context = context;
+    this.#budget = context.budget;
+  }
 
-  const findVariable = (name: string): { value: GoValue } => {
-    const variable = variables.findLast((item) => item.name === name);
+  run(data: GoValue): string {
+    this.#variables.push({ name: '$', value: data });
+    this.#runList(this.#body.nodes, data);
+    return this.#output.join('');
+  }
+
+  #write(text: string): void {
+    this.#budget.countOutput(text.length);
+    this.#output.push(text);
+  }
+
+  #findVariable(name: string): { value: GoValue } {
+    const variable = this.#variables.findLast((item) => item.name === name);
     if (variable === undefined) throw evaluationFault(`undefined variable ${name}`);
     return variable;
-  };
+  }
 
-  const setVariable = (name: string, value: GoValue, isAssignment: boolean): void => {
-    if (isAssignment) findVariable(name).value = value;
-    else variables.push({ name, value });
-  };
+  #setVariable(name: string, value: GoValue, isAssignment: boolean): void {
+    if (isAssignment) this.#findVariable(name).value = value;
+    else this.#variables.push({ name, value });
+  }
 
-  const runList = (nodes: readonly TemplateNode[], dot: GoValue): Flow => {
-    const mark = variables.length;
+  #runList(nodes: readonly TemplateNode[], dot: GoValue): Flow {
+    const mark = this.#variables.length;
     let flow: Flow = 'next';
     for (const node of nodes) {
-      flow = runNode(node, dot);
+      flow = this.#runNode(node, dot);
       if (flow !== 'next') break;
     }
-    variables.length = mark;
+    this.#variables.length = mark;
     return flow;
-  };
+  }
 
-  const runNode = (node: TemplateNode, dot: GoValue): Flow => {
+  #runNode(node: TemplateNode, dot: GoValue): Flow {
     if (node.kind === 'text') {
-      write(node.text);
+      this.#write(node.text);
       return 'next';
     }
     try {
-      budget.countSteps(1);
+      this.#budget.countSteps(1);
       switch (node.kind) {
         case 'action': {
-          const value = getValue(node.pipe, dot);
-          if (node.pipe.variables.length === 0) write(printValue(value));
+          const value = this.#getValue(node.pipe, dot);
+          if (node.pipe.variables.length === 0) this.#write(printValue(value));
           return 'next';
         }
         case 'if':
         case 'with': {
-          const mark = variables.length;
-          const value = getValue(node.pipe, dot);
+          const mark = this.#variables.length;
+          const value = this.#getValue(node.pipe, dot);
           const flow = isTrue(value)
-            ? runList(node.body, node.kind === 'with' ? value : dot)
-            : runList(node.otherwise, dot);
-          variables.length = mark;
+            ? this.#runList(node.body, node.kind === 'with' ? value : dot)
+            : this.#runList(node.otherwise, dot);
+          this.#variables.length = mark;
           return flow;
         }
         case 'range':
-          return runRange(node, dot);
+          return this.#runRange(node, dot);
         case 'template':
-          write(context.include(node.name, node.pipe === undefined ? null : getValue(node.pipe, dot)));
+          this.#write(
+            this.#context.include(node.name, node.pipe === undefined ? null : this.#getValue(node.pipe, dot)),
+          );
           return 'next';
         default:
           return node.kind;
       }
     } catch (error) {
-      throw placed(error, template, node.line);
+      throw placed(error, this.#body.template, node.line);
     }
-  };
+  }
 
-  const runRange = ({ pipe, body, otherwise }: ControlNode, dot: GoValue): Flow => {
-    const mark = variables.length;
-    const value = runCommands(pipe, dot);
+  #runRange({ pipe, body, otherwise }: ControlNode, dot: GoValue): Flow {
+    const mark = this.#variables.length;
+    const value = this.#runCommands(pipe, dot);
     // Variables of the pipeline are visible in all rounds.
-    const inner = variables.length;
+    const inner = this.#variables.length;
     let isEmpty = true;
     for (const [key, item] of iterateItems(value)) {
       isEmpty = false;
-      budget.countSteps(1);
+      this.#budget.countSteps(1);
       const values = pipe.variables.length > 1 ? [key, item] : [item];
       for (const [i, name] of pipe.variables.entries())
-        setVariable(name, values[i] as GoValue, pipe.isAssignment);
-      const flow = runList(body, item);
-      variables.length = inner;
+        this.#setVariable(name, values[i] as GoValue, pipe.isAssignment);
+      const flow = this.#runList(body, item);
+      this.#variables.length = inner;
       if (flow === 'break') break;
     }
-    const flow = isEmpty ? runList(otherwise, dot) : 'next';
-    variables.length = mark;
+    const flow = isEmpty ? this.#runList(otherwise, dot) : 'next';
+    this.#variables.length = mark;
     return flow;
-  };
+  }
 
-  const getValue = (pipe: Pipeline, dot: GoValue): GoValue => {
-    const value = runCommands(pipe, dot);
-    for (const name of pipe.variables) setVariable(name, value, pipe.isAssignment);
+  #getValue(pipe: Pipeline, dot: GoValue): GoValue {
+    const value = this.#runCommands(pipe, dot);
+    for (const name of pipe.variables) this.#setVariable(name, value, pipe.isAssignment);
     return value;
-  };
+  }
 
-  const runCommands = ({ commands }: Pipeline, dot: GoValue): GoValue => {
+  #runCommands({ commands }: Pipeline, dot: GoValue): GoValue {
     let value: GoValue | undefined;
-    for (const command of commands) value = runCommand(command, value, dot);
+    for (const command of commands) value = this.#runCommand(command, value, dot);
     return value ?? null;
-  };
+  }
 
   /** Evaluates a command; `last` is the result of the previous one and becomes the last argument. */
-  const runCommand = (command: readonly Operand[], last: GoValue | undefined, dot: GoValue): GoValue => {
+  #runCommand(command: readonly Operand[], last: GoValue | undefined, dot: GoValue): GoValue {
     const [first, ...rest] = command as [Operand, ...Operand[]];
-    budget.countSteps(1);
-    if (first.kind === 'function') return call(first.name, rest, last, dot);
+    this.#budget.countSteps(1);
+    if (first.kind === 'function') return this.#call(first.name, rest, last, dot);
     const takesArguments = 'names' in first && first.names.length > 0;
     if (!takesArguments && (rest.length > 0 || last !== undefined))
       throw evaluationFault("can't give argument to non-function");
     if (first.kind === 'nil') throw evaluationFault('nil is not a command');
-    return getOperand(first, dot, () => getArguments(rest, last, dot));
-  };
+    return this.#getOperand(first, dot, () => this.#getArguments(rest, last, dot));
+  }
 
-  const getArguments = (operands: readonly Operand[], last: GoValue | undefined, dot: GoValue): GoValue[] => {
-    const args = operands.map((operand) => getOperand(operand, dot));
+  #getArguments(operands: readonly Operand[], last: GoValue | undefined, dot: GoValue): GoValue[] {
+    const args = operands.map((operand) => this.#getOperand(operand, dot));
     return last === undefined ? args : [...args, last];
-  };
+  }
 
-  const call = (
-    name: string,
-    operands: readonly Operand[],
-    last: GoValue | undefined,
-    dot: GoValue,
-  ): GoValue => {
+  #call(name: string, operands: readonly Operand[], last: GoValue | undefined, dot: GoValue): GoValue {
     if (name === 'and' || name === 'or') {
       // Operands after the deciding one are not evaluated.
       let value: GoValue = null;
       for (const operand of operands) {
-        value = getOperand(operand, dot);
+        value = this.#getOperand(operand, dot);
         if (isTrue(value) === (name === 'or')) return value;
       }
       return last ?? value;
     }
-    const args = getArguments(operands, last, dot);
+    const args = this.#getArguments(operands, last, dot);
     try {
-      return budget.checkValue((functions.get(name) as TemplateFunction)(args, context));
+      return this.#budget.checkValue((this.#functions.get(name) as TemplateFunction)(args, this.#context));
     } catch (error) {
       if (error instanceof TemplateFault && error.kind === 'evaluation' && error.template === undefined)
         throw evaluationFault(`${name}: ${error.message}`);
       throw error;
     }
-  };
+  }
 
-  const getOperand = (operand: Operand, dot: GoValue, getArgs = (): GoValue[] => []): GoValue => {
+  #getOperand(operand: Operand, dot: GoValue, getArgs = (): GoValue[] => []): GoValue {
     switch (operand.kind) {
       case 'dot':
         return dot;
@@ -245,22 +254,19 @@ function evaluate(
       case 'literal':
         return operand.value;
       case 'function':
-        return call(operand.name, [], undefined, dot);
+        return this.#call(operand.name, [], undefined, dot);
       case 'field':
         return getFields(dot, operand.names, getArgs());
       case 'variable': {
-        const { value } = findVariable(operand.name);
+        const { value } = this.#findVariable(operand.name);
         return operand.names.length === 0 ? value : getFields(value, operand.names, getArgs());
       }
       case 'chain':
-        return getFields(getOperand(operand.of, dot), operand.names, getArgs());
+        return getFields(this.#getOperand(operand.of, dot), operand.names, getArgs());
       case 'pipeline':
-        return getValue(operand.pipe, dot);
+        return this.#getValue(operand.pipe, dot);
     }
-  };
-
-  runList(root, data);
-  return output.join('');
+  }
 }
 
 /** Reads fields: all fields of nil are nil, but a nil on the path is an error. */

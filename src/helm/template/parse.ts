@@ -29,218 +29,250 @@ type Piece = { kind: 'text'; text: string } | { kind: 'action'; tokens: Token[];
 
 /** Parses a template. Throws TemplateFault of the kind `syntax` or `limit`. (Source: Go, text/template/parse.) */
 export function parseTemplate(text: string, { name: template, isFunction }: ParseOptions): ParsedTemplate {
+  return new TemplateParser(text, template, isFunction).parse();
+}
+
+/** Parses the pieces of a template into nodes. */
+class TemplateParser {
+  readonly #template: ParseOptions['name'];
+  readonly #isFunction: ParseOptions['isFunction'];
   /** Pieces left; lists in lists continue where their parent stopped. */
-  const pieces = scan(text, template).values();
-  const defined = new Map<string, TemplateNode[]>();
+  readonly #pieces: ArrayIterator<Piece>;
+  readonly #defined = new Map<string, TemplateNode[]>();
   /** Variables in scope; Go rejects unknown ones. */
-  const variables = ['$'];
-  let depth = 0;
-  let rangeDepth = 0;
+  readonly #variables = ['$'];
+  #depth = 0;
+  #rangeDepth = 0;
   /** Tokens of the current action, the next of them, and its line. */
-  let tokens: readonly Token[] = [];
-  let position = 0;
-  let line = 1;
+  #tokens: readonly Token[] = [];
+  #position = 0;
+  #line = 1;
 
-  const peek = (): Token | undefined => tokens[position];
-  const take = (): Token | undefined => tokens[position++];
-  const isSymbol = (token: Token | undefined, text: string): boolean =>
-    token?.kind === 'symbol' && token.text === text;
-  const fault = (message: string): TemplateFault => new TemplateFault('syntax', message, { template, line });
-  const unexpected = (token: Token, where: string): TemplateFault =>
-    fault(`unexpected ${JSON.stringify(token.text)} in ${where}`);
+  constructor(text: string, template: ParseOptions['name'], isFunction: ParseOptions['isFunction']) {
+    this.#template = template;
+    this.#isFunction = isFunction;
+    this.#pieces = new TemplateScanner(text, template).scan().values();
+  }
 
-  const nested = <T>(work: () => T): T => {
-    if (++depth > maxDepth)
-      throw new TemplateFault('limit', `nested deeper than ${maxDepth}`, { template, line });
+  parse(): ParsedTemplate {
+    return { body: this.#parseList('').body, defined: this.#defined };
+  }
+
+  #peek(): Token | undefined {
+    return this.#tokens[this.#position];
+  }
+
+  #take(): Token | undefined {
+    return this.#tokens[this.#position++];
+  }
+
+  #isSymbol(token: Token | undefined, text: string): boolean {
+    return token?.kind === 'symbol' && token.text === text;
+  }
+
+  #fault(message: string): TemplateFault {
+    return new TemplateFault('syntax', message, { template: this.#template, line: this.#line });
+  }
+
+  #unexpected(token: Token, where: string): TemplateFault {
+    return this.#fault(`unexpected ${JSON.stringify(token.text)} in ${where}`);
+  }
+
+  #nested<T>(work: () => T): T {
+    if (++this.#depth > maxDepth)
+      throw new TemplateFault('limit', `nested deeper than ${maxDepth}`, {
+        template: this.#template,
+        line: this.#line,
+      });
     const result = work();
-    depth--;
+    this.#depth--;
     return result;
-  };
+  }
 
   /** Reads up to one of the closing words, whose action is current then; `''` is the end of the template. */
-  const parseList = (...ends: string[]): { body: TemplateNode[]; end: string } => {
+  #parseList(...ends: string[]): { body: TemplateNode[]; end: string } {
     const body: TemplateNode[] = [];
-    for (const piece of pieces) {
+    for (const piece of this.#pieces) {
       if (piece.kind === 'text') {
         body.push(piece);
         continue;
       }
-      ({ tokens, line } = piece);
-      position = 1;
-      const [first] = tokens;
-      if (first === undefined) throw fault('missing value for command');
+      ({ tokens: this.#tokens, line: this.#line } = piece);
+      this.#position = 1;
+      const [first] = this.#tokens;
+      if (first === undefined) throw this.#fault('missing value for command');
       const word = first.kind === 'word' ? first.text : undefined;
       if (word === 'else' || word === 'end') {
         if (ends.includes(word)) return { body, end: word };
-        throw fault(`unexpected {{${word}}}`);
+        throw this.#fault(`unexpected {{${word}}}`);
       }
-      const node = parseNode(word);
+      const node = this.#parseNode(word);
       if (node !== undefined) body.push(node);
     }
     if (ends.includes('')) return { body, end: '' };
-    throw fault('unexpected EOF');
-  };
+    throw this.#fault('unexpected EOF');
+  }
 
-  const parseNode = (word: string | undefined): TemplateNode | undefined => {
-    const start = line;
+  #parseNode(word: string | undefined): TemplateNode | undefined {
+    const start = this.#line;
     switch (word) {
       case 'if':
       case 'with':
       case 'range':
-        return parseControl(word);
+        return this.#parseControl(word);
       case 'define':
-        parseDefinition(take());
+        this.#parseDefinition(this.#take());
         return undefined;
       case 'block': {
-        const name = take();
-        const pipe = parsePipeline();
-        parseDefinition(name);
+        const name = this.#take();
+        const pipe = this.#parsePipeline();
+        this.#parseDefinition(name);
         return { kind: 'template', name: String(name?.value), pipe, line: start };
       }
       case 'template': {
-        const name = take();
-        if (name?.kind !== 'text') throw fault('missing name of the template');
-        const pipe = peek() === undefined ? undefined : parsePipeline();
-        return { kind: 'template', name: String(name.value), pipe, line };
+        const name = this.#take();
+        if (name?.kind !== 'text') throw this.#fault('missing name of the template');
+        const pipe = this.#peek() === undefined ? undefined : this.#parsePipeline();
+        return { kind: 'template', name: String(name.value), pipe, line: this.#line };
       }
       case 'break':
       case 'continue':
-        if (peek() !== undefined || rangeDepth === 0) throw fault(`{{${word}}} outside {{range}}`);
-        return { kind: word, line };
+        if (this.#peek() !== undefined || this.#rangeDepth === 0)
+          throw this.#fault(`{{${word}}} outside {{range}}`);
+        return { kind: word, line: this.#line };
       default:
-        position = 0;
-        return { kind: 'action', pipe: parsePipeline(), line };
+        this.#position = 0;
+        return { kind: 'action', pipe: this.#parsePipeline(), line: this.#line };
     }
-  };
+  }
 
-  const parseControl = (kind: 'if' | 'with' | 'range'): TemplateNode =>
-    nested(() => {
-      const start = line;
-      const scope = variables.length;
-      const pipe = parsePipeline(kind === 'range');
-      if (kind === 'range') rangeDepth++;
-      const { body, end } = parseList('else', 'end');
-      if (kind === 'range') rangeDepth--;
+  #parseControl(kind: 'if' | 'with' | 'range'): TemplateNode {
+    return this.#nested(() => {
+      const start = this.#line;
+      const scope = this.#variables.length;
+      const pipe = this.#parsePipeline(kind === 'range');
+      if (kind === 'range') this.#rangeDepth++;
+      const { body, end } = this.#parseList('else', 'end');
+      if (kind === 'range') this.#rangeDepth--;
       let otherwise: TemplateNode[] = [];
-      const next = take();
+      const next = this.#take();
       if (end === 'end') {
-        if (next !== undefined) throw fault('unexpected text in end');
-      } else if (next === undefined) otherwise = parseList('end').body;
+        if (next !== undefined) throw this.#fault('unexpected text in end');
+      } else if (next === undefined) otherwise = this.#parseList('end').body;
       else if (next.kind === 'word' && next.text === kind && kind !== 'range')
-        otherwise = [parseControl(kind)];
-      else throw unexpected(next, 'else');
-      variables.length = scope;
+        otherwise = [this.#parseControl(kind)];
+      else throw this.#unexpected(next, 'else');
+      this.#variables.length = scope;
       return { kind, pipe, body, otherwise, line: start };
     });
+  }
 
-  const parseDefinition = (name: Token | undefined): void => {
-    if (name?.kind !== 'text' || peek() !== undefined) throw fault('unexpected text in define');
-    const outer = variables.splice(1);
-    const outerDepth = rangeDepth;
-    rangeDepth = 0;
-    const { body } = nested(() => parseList('end'));
-    if (peek() !== undefined) throw fault('unexpected text in end');
-    rangeDepth = outerDepth;
-    variables.splice(1, variables.length, ...outer);
+  #parseDefinition(name: Token | undefined): void {
+    if (name?.kind !== 'text' || this.#peek() !== undefined) throw this.#fault('unexpected text in define');
+    const outer = this.#variables.splice(1);
+    const outerDepth = this.#rangeDepth;
+    this.#rangeDepth = 0;
+    const { body } = this.#nested(() => this.#parseList('end'));
+    if (this.#peek() !== undefined) throw this.#fault('unexpected text in end');
+    this.#rangeDepth = outerDepth;
+    this.#variables.splice(1, this.#variables.length, ...outer);
     const key = String(name.value);
     // An empty definition does not replace another.
     const isEmpty = body.every((node) => node.kind === 'text' && node.text.trim() === '');
-    if (!isEmpty || !defined.has(key)) defined.set(key, body);
-  };
+    if (!isEmpty || !this.#defined.has(key)) this.#defined.set(key, body);
+  }
 
   /** Parses the rest of the current action. */
-  const parsePipeline = (isRange = false): Pipeline => {
-    const pipe = readPipeline(isRange);
-    const next = peek();
-    if (next !== undefined) throw unexpected(next, 'command');
+  #parsePipeline(isRange = false): Pipeline {
+    const pipe = this.#readPipeline(isRange);
+    const next = this.#peek();
+    if (next !== undefined) throw this.#unexpected(next, 'command');
     return pipe;
-  };
+  }
 
-  const readPipeline = (isRange: boolean): Pipeline => {
-    const { names, isAssignment } = readDeclaration(isRange);
-    if (isAssignment) names.forEach(requireVariable);
+  #readPipeline(isRange: boolean): Pipeline {
+    const { names, isAssignment } = this.#readDeclaration(isRange);
+    if (isAssignment) names.forEach((name) => this.#requireVariable(name));
     const commands: Operand[][] = [];
     for (;;) {
-      const command = readCommand();
+      const command = this.#readCommand();
       if (command.length === 0)
-        throw fault(commands.length === 0 ? 'missing value for command' : 'missing value after |');
+        throw this.#fault(commands.length === 0 ? 'missing value for command' : 'missing value after |');
       commands.push(command);
-      if (!isSymbol(peek(), '|')) break;
-      position++;
+      if (!this.#isSymbol(this.#peek(), '|')) break;
+      this.#position++;
     }
     if (commands.slice(1).some(([first]) => ['dot', 'nil', 'literal'].includes((first as Operand).kind)))
-      throw fault('non executable command in pipeline');
-    if (!isAssignment) variables.push(...names);
+      throw this.#fault('non executable command in pipeline');
+    if (!isAssignment) this.#variables.push(...names);
     return { variables: names, isAssignment, commands };
-  };
+  }
 
   /** Reads `$x :=`, `$x =` and, in a range, `$i, $x :=`. */
-  const readDeclaration = (isRange: boolean): { names: string[]; isAssignment: boolean } => {
+  #readDeclaration(isRange: boolean): { names: string[]; isAssignment: boolean } {
     const names: string[] = [];
-    for (let i = position; ; i += 2) {
-      const [token, mark] = tokens.slice(i, i + 2);
+    for (let i = this.#position; ; i += 2) {
+      const [token, mark] = this.#tokens.slice(i, i + 2);
       if (token?.kind !== 'variable' || mark?.kind !== 'symbol') break;
       names.push(token.text);
       if (mark.text === ':=' || mark.text === '=') {
-        position = i + 2;
+        this.#position = i + 2;
         return { names, isAssignment: mark.text === '=' };
       }
       if (mark.text !== ',' || !isRange || names.length > 1) break;
     }
     return { names: [], isAssignment: false };
-  };
+  }
 
-  const readCommand = (): Operand[] => {
+  #readCommand(): Operand[] {
     const operands: Operand[] = [];
     for (;;) {
-      const token = peek();
-      if (token === undefined || isSymbol(token, '|') || isSymbol(token, ')')) return operands;
-      if (operands.length > 0 && !token.hasSpaceBefore) throw unexpected(token, 'operand');
-      position++;
-      operands.push(token.kind === 'dot' ? { kind: 'dot' } : withFields(readTerm(token), token));
+      const token = this.#peek();
+      if (token === undefined || this.#isSymbol(token, '|') || this.#isSymbol(token, ')')) return operands;
+      if (operands.length > 0 && !token.hasSpaceBefore) throw this.#unexpected(token, 'operand');
+      this.#position++;
+      operands.push(token.kind === 'dot' ? { kind: 'dot' } : this.#withFields(this.#readTerm(token), token));
     }
-  };
+  }
 
-  const readTerm = (token: Token): Operand => {
+  #readTerm(token: Token): Operand {
     const { kind, text, value } = token;
     if (value !== undefined) return { kind: 'literal', value };
     if (kind === 'field') return { kind, names: [text] };
     if (kind === 'variable') {
-      requireVariable(text);
+      this.#requireVariable(text);
       return { kind, name: text, names: [] };
     }
     if (kind === 'word') {
       if (text === 'true' || text === 'false') return { kind: 'literal', value: text === 'true' };
       if (text === 'nil') return { kind: 'nil' };
-      if (!isFunction(text)) throw fault(`function ${JSON.stringify(text)} not defined`);
+      if (!this.#isFunction(text)) throw this.#fault(`function ${JSON.stringify(text)} not defined`);
       return { kind: 'function', name: text };
     }
-    if (text !== '(') throw unexpected(token, 'operand');
-    const pipe = nested(() => readPipeline(false));
-    if (!isSymbol(take(), ')')) throw fault('unclosed left paren');
+    if (text !== '(') throw this.#unexpected(token, 'operand');
+    const pipe = this.#nested(() => this.#readPipeline(false));
+    if (!this.#isSymbol(this.#take(), ')')) throw this.#fault('unclosed left paren');
     return { kind: 'pipeline', pipe };
-  };
+  }
 
   /** Adds the fields that follow a term without a space. */
-  const withFields = (term: Operand, { text }: Token): Operand => {
+  #withFields(term: Operand, { text }: Token): Operand {
     const names: string[] = [];
-    for (let next = peek(); next?.kind === 'field' && !next.hasSpaceBefore; next = peek()) {
+    for (let next = this.#peek(); next?.kind === 'field' && !next.hasSpaceBefore; next = this.#peek()) {
       names.push(next.text);
-      position++;
+      this.#position++;
     }
     if (names.length === 0) return term;
     if (term.kind === 'literal' || term.kind === 'nil')
-      throw fault(`unexpected . after term ${JSON.stringify(text)}`);
+      throw this.#fault(`unexpected . after term ${JSON.stringify(text)}`);
     if (term.kind === 'field' || term.kind === 'variable')
       return { ...term, names: [...term.names, ...names] };
     return { kind: 'chain', of: term, names };
-  };
+  }
 
-  const requireVariable = (name: string): void => {
-    if (!variables.includes(name)) throw fault(`undefined variable ${JSON.stringify(name)}`);
-  };
-
-  return { body: parseList('').body, defined };
+  #requireVariable(name: string): void {
+    if (!this.#variables.includes(name)) throw this.#fault(`undefined variable ${JSON.stringify(name)}`);
+  }
 }
 
 const numberPattern =
@@ -254,80 +286,93 @@ const tokenPatterns: readonly (readonly [Token['kind'], RegExp])[] = [
 ];
 
 /** Splits a template into text and actions, and actions into tokens. */
-function scan(text: string, template: string): Piece[] {
-  const pieces: Piece[] = [];
-  let position = 0;
-  let counted = 0;
-  let line = 1;
-  let trimsNext = false;
-  const fault = (message: string): TemplateFault => new TemplateFault('syntax', message, { template, line });
+class TemplateScanner {
+  readonly #text: string;
+  readonly #template: string;
+  #position = 0;
+  #line = 1;
+  #trimsNext = false;
+
+  constructor(text: string, template: string) {
+    this.#text = text;
+    this.#template = template;
+  }
+
+  scan(): Piece[] {
+    const pieces: Piece[] = [];
+    let counted = 0;
+    for (;;) {
+      const open = this.#text.indexOf('{{', this.#position);
+      const trimsBefore = open >= 0 && /^-[ \t\r\n]/.test(this.#text.slice(open + 2, open + 4));
+      let part = this.#text.slice(this.#position, open < 0 ? this.#text.length : open);
+      if (this.#trimsNext) part = part.replace(/^[ \t\r\n]+/, '');
+      if (trimsBefore) part = trimEnd(part);
+      if (part !== '') pieces.push({ kind: 'text', text: part });
+      if (open < 0) return pieces;
+      for (; counted < open; counted++) if (this.#text[counted] === '\n') this.#line++;
+      this.#position = open + (trimsBefore ? 3 : 2);
+      if (this.#take(trimsBefore ? /[ \t\r\n]?\/\*/y : /\/\*/y) === undefined) {
+        pieces.push({ kind: 'action', tokens: this.#scanAction(), line: this.#line });
+        continue;
+      }
+      const close = this.#text.indexOf('*/', this.#position);
+      if (close < 0) throw this.#fault('unclosed comment');
+      this.#position = close + 2;
+      const end = this.#take(/(?:[ \t\r\n]+-)?\}\}/y);
+      if (end === undefined) throw this.#fault('comment ends before closing delimiter');
+      this.#trimsNext = end !== '}}';
+    }
+  }
+
+  #fault(message: string): TemplateFault {
+    return new TemplateFault('syntax', message, { template: this.#template, line: this.#line });
+  }
 
   /** Reads what a sticky pattern matches; undefined for no match. */
-  const take = (pattern: RegExp): string | undefined => {
-    pattern.lastIndex = position;
-    const match = pattern.exec(text)?.[0];
-    position += match?.length ?? 0;
+  #take(pattern: RegExp): string | undefined {
+    pattern.lastIndex = this.#position;
+    const match = pattern.exec(this.#text)?.[0];
+    this.#position += match?.length ?? 0;
     return match;
-  };
+  }
 
-  const scanToken = (): Omit<Token, 'hasSpaceBefore'> => {
-    const number = take(numberPattern);
+  #scanToken(): Omit<Token, 'hasSpaceBefore'> {
+    const number = this.#take(numberPattern);
     if (number !== undefined) {
       const value = toNumber(number);
-      if (value === undefined || /\w/.test(text[position] ?? ''))
-        throw fault(`bad number syntax: ${JSON.stringify(number)}`);
+      if (value === undefined || /\w/.test(this.#text[this.#position] ?? ''))
+        throw this.#fault(`bad number syntax: ${JSON.stringify(number)}`);
       return { kind: 'number', text: number, value };
     }
     for (const [kind, pattern] of tokenPatterns) {
-      const match = take(pattern);
+      const match = this.#take(pattern);
       if (match !== undefined) return { kind, text: kind === 'field' ? match.slice(1) : match };
     }
-    const raw = take(/`[^`]*`/y);
+    const raw = this.#take(/`[^`]*`/y);
     if (raw !== undefined) return { kind: 'text', text: raw, value: raw.slice(1, -1).replaceAll('\r', '') };
-    const quoted = take(/"(?:[^"\\\n]|\\[^\n])*"/y);
+    const quoted = this.#take(/"(?:[^"\\\n]|\\[^\n])*"/y);
     if (quoted !== undefined) {
       const value = unquote(quoted.slice(1, -1));
-      if (value === undefined) throw fault(`invalid string ${quoted}`);
+      if (value === undefined) throw this.#fault(`invalid string ${quoted}`);
       return { kind: 'text', text: quoted, value };
     }
-    const first = text[position];
-    const character = take(/'(?:[^'\\\n]|\\[^\n])+'/uy) ?? '';
+    const first = this.#text[this.#position];
+    const character = this.#take(/'(?:[^'\\\n]|\\[^\n])+'/uy) ?? '';
     const [code, ...rest] = unquote(character.slice(1, -1)) ?? '';
-    if (code === undefined || rest.length > 0) throw fault(`unexpected ${JSON.stringify(first)} in command`);
+    if (code === undefined || rest.length > 0)
+      throw this.#fault(`unexpected ${JSON.stringify(first)} in command`);
     return { kind: 'number', text: character, value: BigInt(code.codePointAt(0) as number) };
-  };
+  }
 
-  const scanAction = (): Token[] => {
+  #scanAction(): Token[] {
     const tokens: Token[] = [];
     for (;;) {
-      const hasSpaceBefore = take(/[ \t\r\n]+/y) !== undefined;
-      trimsNext = hasSpaceBefore && take(/-\}\}/y) !== undefined;
-      if (trimsNext || take(/\}\}/y) !== undefined) return tokens;
-      if (position >= text.length) throw fault('unclosed action');
-      tokens.push({ ...scanToken(), hasSpaceBefore });
+      const hasSpaceBefore = this.#take(/[ \t\r\n]+/y) !== undefined;
+      this.#trimsNext = hasSpaceBefore && this.#take(/-\}\}/y) !== undefined;
+      if (this.#trimsNext || this.#take(/\}\}/y) !== undefined) return tokens;
+      if (this.#position >= this.#text.length) throw this.#fault('unclosed action');
+      tokens.push({ ...this.#scanToken(), hasSpaceBefore });
     }
-  };
-
-  for (;;) {
-    const open = text.indexOf('{{', position);
-    const trimsBefore = open >= 0 && /^-[ \t\r\n]/.test(text.slice(open + 2, open + 4));
-    let part = text.slice(position, open < 0 ? text.length : open);
-    if (trimsNext) part = part.replace(/^[ \t\r\n]+/, '');
-    if (trimsBefore) part = trimEnd(part);
-    if (part !== '') pieces.push({ kind: 'text', text: part });
-    if (open < 0) return pieces;
-    for (; counted < open; counted++) if (text[counted] === '\n') line++;
-    position = open + (trimsBefore ? 3 : 2);
-    if (take(trimsBefore ? /[ \t\r\n]?\/\*/y : /\/\*/y) === undefined) {
-      pieces.push({ kind: 'action', tokens: scanAction(), line });
-      continue;
-    }
-    const close = text.indexOf('*/', position);
-    if (close < 0) throw fault('unclosed comment');
-    position = close + 2;
-    const end = take(/(?:[ \t\r\n]+-)?\}\}/y);
-    if (end === undefined) throw fault('comment ends before closing delimiter');
-    trimsNext = end !== '}}';
   }
 }
 

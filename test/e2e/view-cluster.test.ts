@@ -1,6 +1,6 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { hasBrowser, launchBrowser, overflow } from '../support/browser.js';
+import { hasBrowser, connectBrowser, overflow } from '../support/browser.js';
 import { useSandbox } from '../support/command-line.js';
 import { graphText } from '../support/releases.js';
 import { catalogOf } from './catalogs.js';
@@ -49,7 +49,7 @@ beforeAll(async () => {
       ],
     },
   });
-  const command = sandbox.start([
+  const command = sandbox.serve([
     ...['view', '--snapshot', 'cluster.yaml', '--catalog', 'main=catalog', '--upgrade-to', '4.19'],
     ...['--catalog', 'v4.18=catalog', '--catalog', 'v4.19=catalog', '--graph', 'graphs'],
   ]);
@@ -85,7 +85,7 @@ describe.skipIf(!hasBrowser)('the cluster in a browser', () => {
   let page: Page;
 
   beforeAll(async () => {
-    browser = await launchBrowser();
+    browser = await connectBrowser();
     page = await browser.newPage({ viewport: { width: 390, height: 800 }, colorScheme: 'dark' });
     await page.goto(url);
     await page.locator('.operators li').first().waitFor();

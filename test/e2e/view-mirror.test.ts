@@ -1,7 +1,7 @@
 import path from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { hasBrowser, launchBrowser, overflow } from '../support/browser.js';
+import { hasBrowser, connectBrowser, overflow } from '../support/browser.js';
 import { appendAudit } from '../../src/mirror/history/audit-trail.js';
 import { type Registry, startRegistry } from '../../src/serve/registry/registry.js';
 import type { MirrorOverview } from '../../src/view/responses.js';
@@ -29,7 +29,7 @@ beforeAll(async () => {
     expect(
       await sandbox.run(['mirror', '-c', config, '--workspace', 'file://space', '--use-http', destination]),
     ).toMatchObject({ code: 0 });
-  url = await sandbox.start(['view', '--mirror', 'space']).firstLine();
+  url = await sandbox.serve(['view', '--mirror', 'space']).firstLine();
 });
 afterAll(async () => {
   await target.close();
@@ -101,7 +101,7 @@ describe.skipIf(!hasBrowser)('the mirror in a browser', () => {
   let page: Page;
 
   beforeAll(async () => {
-    browser = await launchBrowser();
+    browser = await connectBrowser();
     page = await browser.newPage({ viewport: { width: 390, height: 800 }, colorScheme: 'dark' });
     await page.goto(url);
     await page.locator('.generations > li').first().waitFor();

@@ -2,14 +2,15 @@ import { chmod, readFile, readdir, readlink, rename, rm, symlink, writeFile } fr
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
+import { text as readText } from 'node:stream/consumers';
 import { pathToFileURL } from 'node:url';
 import { runInNewContext } from 'node:vm';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { hasBrowser, launchBrowser, overflow } from '../support/browser.js';
+import { hasBrowser, connectBrowser, overflow } from '../support/browser.js';
 import { serveOperatorSet } from '../support/operator-set.js';
 import { startFaultRegistry } from '../support/fault-registry.js';
-import { type RunningCommand, isExecutable, projectRoot, useSandbox } from '../support/command-line.js';
+import { type CommandUnderWay, isExecutable, projectRoot, useSandbox } from '../support/command-line.js';
 import type { ExportedPage } from '../../src/view/responses.js';
 import { handleExportedRequest } from '../../src/view/exported-requests.js';
 
@@ -131,10 +132,10 @@ function chainOf(name: string, versions: readonly string[]): object[] {
 
 async function view(
   ...all: (string | Record<string, string>)[]
-): Promise<{ url: string; command: RunningCommand }> {
+): Promise<{ url: string; command: CommandUnderWay }> {
   const args = all.filter((arg) => typeof arg === 'string');
   const env = all.find((arg) => typeof arg !== 'string');
-  const command = sandbox.start(['view', ...args], { timeoutMs: 120_000, ...(env !== undefined && { env }) });
+  const command = sandbox.serve(['view', ...args], { timeoutMs: 120_000, ...(env !== undefined && { env }) });
   return { url: await command.firstLine(), command };
 }
 
@@ -184,7 +185,7 @@ async function save(page: Page, button: string): Promise<string> {
     page.waitForEvent('download'),
     page.getByText(button, { exact: true }).first().click(),
   ]);
-  return readFile(await download.path(), 'utf8');
+  return readText(await download.createReadStream());
 }
 
 /** Serves the files of a directory below a path, as any web server does. */
@@ -229,7 +230,8 @@ beforeAll(async () => {
 
 describe('opmate view', () => {
   it('prints the URL, accepts GET for addresses and localhost only, and stops on a signal', async () => {
-    const { url, command } = await view('catalog');
+    const command = sandbox.start(['view', 'catalog']);
+    const url = await command.firstLine();
     expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/$/);
     const page = await ask(url, {});
     expect(page.status).toBe(200);
@@ -312,7 +314,7 @@ describe('opmate view', () => {
     });
     await rename(`${directory}-away`, directory);
     expect((await read('api/catalog')).value.bundles).toBe(4);
-    expect((await command.stop('SIGTERM')).code).toBe(0);
+    expect((await command.stop()).code).toBe(0);
   });
 
   it('opens the default browser', async () => {
@@ -323,7 +325,7 @@ describe('opmate view', () => {
     const url = await command.firstLine();
     const opened = path.join(sandbox.work, 'opened');
     await expect.poll(() => readFile(opened, 'utf8').catch(() => ''), { timeout: 10_000 }).toBe(url);
-    expect((await command.stop('SIGTERM')).code).toBe(0);
+    expect((await command.stop()).code).toBe(0);
   });
 
   it('names the file of a selection by what is written by default', async () => {
@@ -344,7 +346,7 @@ describe('opmate view', () => {
     expect(await readFile(path.join(sandbox.work, 'catalog-filter.yaml'), 'utf8')).toContain(
       'kind: CatalogFilter',
     );
-    expect((await command.stop('SIGTERM')).code).toBe(0);
+    expect((await command.stop()).code).toBe(0);
   });
 
   // Only Node.js loads a module of NODE_OPTIONS.
@@ -380,7 +382,7 @@ describe('opmate view', () => {
         const { fileDigest } = JSON.parse((await send('plan', '')).body) as { fileDigest: string };
         await writeFile(path.join(directory, 'armed'), '');
         const written = await send('write', fileDigest).catch(() => undefined);
-        const { code } = at === undefined ? await command.stop('SIGTERM') : await command.result;
+        const { code } = at === undefined ? await command.stop() : await command.result;
         expect([at, written?.status, code]).toEqual(at === undefined ? [at, 200, 0] : [at, undefined, null]);
         return readFile(file, 'utf8');
       };
@@ -392,7 +394,7 @@ describe('opmate view', () => {
       for (const at of calls.keys())
         expect([at, await save(at + 1)]).toEqual([at, at > swap ? whole : 'old\n']);
       const again = await view('catalog', '--edit', '--to', 'saved/selection.yaml');
-      expect((await again.command.stop('SIGTERM')).code).toBe(0);
+      expect((await again.command.stop()).code).toBe(0);
     },
   );
 
@@ -464,13 +466,13 @@ describe('opmate view', () => {
       'CatalogFilter',
     );
     expect(await readdir(path.join(sandbox.work, 'elsewhere'))).toEqual(['linked.yaml']);
-    expect((await command.stop('SIGTERM')).code).toBe(0);
+    expect((await command.stop()).code).toBe(0);
     const filtered = await sandbox.run(['catalog', 'filter', 'catalog', '-f', 'written.yaml', '--to', '-']);
     expect([filtered.code, filtered.stdout.match(/"olm.channel"/g)?.length]).toEqual([0, 1]);
 
     const plain = await view('catalog');
     expect((await ask(plain.url, { method: 'POST', path: 'api/edit/plan' })).status).toBe(405);
-    expect((await plain.command.stop('SIGTERM')).code).toBe(0);
+    expect((await plain.command.stop()).code).toBe(0);
   });
 
   it('opens published catalogs from a directory or over HTTP, and served ones', async () => {
@@ -480,7 +482,7 @@ describe('opmate view', () => {
     };
     await publish('catalog', '--name', 'demo');
     const site = await serveStatically(path.join(sandbox.work, 'public'), '/');
-    const served = sandbox.start(
+    const served = sandbox.serve(
       ['serve', 'catalog', '-p', '0', '--host', '127.0.0.1', '--http', '127.0.0.1:0'],
       {
         timeoutMs: 120_000,
@@ -497,15 +499,15 @@ describe('opmate view', () => {
       const details = await ask(url, { path: 'api/bundle?package=widget&bundle=widget.v1.1.0' });
       expect(JSON.parse(details.body)).toMatchObject({ displayName: 'Widget Maker' });
       expect((await ask(url, { path: 'icon?package=gadget' })).headers['content-type']).toBe('image/svg+xml');
-      expect((await command.stop('SIGTERM')).code).toBe(0);
+      expect((await command.stop()).code).toBe(0);
     }
-    expect((await served.stop('SIGTERM')).code).toBe(0);
+    expect((await served.stop()).code).toBe(0);
 
     // The next version of it is shown, although files of the one before are gone.
     const { url, command } = await view('public');
     await publish('older', '--name', 'demo', '--update', '--prune', '--older-than', '0s');
     expect(JSON.parse((await ask(url, { path: 'api/catalog' })).body)).toMatchObject({ bundles: 2 });
-    expect((await command.stop('SIGTERM')).code).toBe(0);
+    expect((await command.stop()).code).toBe(0);
     await publish('catalog', '--name', 'other', '--update');
     const several = await sandbox.run(['view', 'public']);
     expect([several.code, several.stderr]).toEqual([1, expect.stringContaining('public/catalogs/other')]);
@@ -513,11 +515,11 @@ describe('opmate view', () => {
   });
 
   it('is served beside the other endpoints of serve', async () => {
-    const command = sandbox.start(['serve', 'catalog', '--port', '0', '--ui', '0'], { timeoutMs: 120_000 });
+    const command = sandbox.serve(['serve', 'catalog', '--port', '0', '--ui', '0'], { timeoutMs: 120_000 });
     const url = await command.firstLine();
     const { body } = await ask(url, { path: 'api/catalog' });
     expect(JSON.parse(body)).toMatchObject({ name: 'catalog', bundles: 4 });
-    expect((await command.stop('SIGTERM')).code).toBe(0);
+    expect((await command.stop()).code).toBe(0);
     const both = await sandbox.run(['serve', '--catalogs', 'catalog', '--ui']);
     expect([both.code, both.stderr]).toEqual([
       1,
@@ -547,7 +549,7 @@ withBrowser('the page', () => {
   }
 
   beforeAll(async () => {
-    browser = await launchBrowser();
+    browser = await connectBrowser();
   });
 
   afterEach(async () => {
@@ -1292,7 +1294,7 @@ withBrowser('the page', () => {
         message,
       );
     }
-    expect((await command.stop('SIGTERM')).code).toBe(0);
+    expect((await command.stop()).code).toBe(0);
   });
 
   it('shows a page for an unknown route', async () => {
@@ -1333,7 +1335,7 @@ withBrowser('the page', () => {
     await page.locator('.panel').waitFor({ timeout: 15_000 });
     await expect.poll(() => page.getByRole('alert').count(), { timeout: 15_000 }).toBe(0);
 
-    await command.stop('SIGTERM');
+    await command.stop();
     await alert.getByText('opmate does not respond').waitFor({ timeout: 15_000 });
     expect(await page.locator('.panel h2').innerText()).toBe('gadget.v0.1.0');
     await page.goto(`${url}#/package/widget`);

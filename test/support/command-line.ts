@@ -42,15 +42,21 @@ export interface CommandResult {
   stderr: string;
 }
 
-/** A command that is running. */
-export interface RunningCommand {
-  child: ChildProcess;
+/** A command under way. */
+export interface CommandUnderWay {
   /** What has been printed so far. */
   stdout(): string;
   stderr(): string;
   /** The first line of stdout. Rejects when the process ends without one. */
   firstLine(): Promise<string>;
   result: Promise<CommandResult>;
+  /** Tells it to end, by SIGTERM where it has a process of its own, and waits for that. */
+  stop(): Promise<CommandResult>;
+}
+
+/** A command with a process of its own. */
+export interface RunningCommand extends CommandUnderWay {
+  child: ChildProcess;
   /** Sends a signal, SIGTERM unless told, and waits for the end. */
   stop(signal?: NodeJS.Signals): Promise<CommandResult>;
 }
@@ -84,20 +90,28 @@ export function startOpmate(args: readonly string[], options: RunOptions = {}): 
     stdout,
     stderr,
     result,
-    firstLine: () =>
-      new Promise((resolve, reject) => {
-        const look = (): void => {
-          if (stdout().includes('\n')) resolve(stdout().split('\n')[0] as string);
-        };
-        child.stdout?.on('data', look);
-        look();
-        void result.then(({ code, stderr: said }) => reject(new Error(`ended with ${code}: ${said}`)));
-      }),
+    firstLine: () => firstLineOf(stdout, (look) => child.stdout?.on('data', look), result),
     async stop(signal = 'SIGTERM') {
       child.kill(signal);
       return result;
     },
   };
+}
+
+/** Waits for a line, looking whenever more is printed. */
+function firstLineOf(
+  printed: () => string,
+  onMore: (look: () => void) => void,
+  result: Promise<CommandResult>,
+): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const look = (): void => {
+      if (printed().includes('\n')) resolve(printed().split('\n')[0] as string);
+    };
+    onMore(look);
+    look();
+    void result.then(({ code, stderr }) => reject(new Error(`ended with ${code}: ${stderr}`)));
+  });
 }
 
 /** Runs `opmate ARGS` to its end. */
@@ -112,6 +126,7 @@ export interface Surroundings {
   stdin(): Readable;
   stdout: Writable;
   stderr: Writable;
+  signal?: AbortSignal;
   timeoutMs?: number | undefined;
 }
 
@@ -126,7 +141,8 @@ export function canRunHere(cwd: string, env: Record<string, string | undefined> 
 
 /** Runs `opmate ARGS` in this process, whose working directory it changes; returns the exit code. */
 export async function runHere(args: readonly string[], surroundings: Surroundings): Promise<number> {
-  const { cwd, env, stdin, stdout, stderr, timeoutMs = 120_000 } = surroundings;
+  const { cwd, env, stdin, stdout, stderr, signal, timeoutMs = 120_000 } = surroundings;
+  const timeout = AbortSignal.timeout(timeoutMs);
   process.chdir(cwd);
   runningHere++;
   try {
@@ -143,7 +159,7 @@ export async function runHere(args: readonly string[], surroundings: Surrounding
       },
       stdout,
       stderr,
-      signal: AbortSignal.timeout(timeoutMs),
+      signal: signal === undefined ? timeout : AbortSignal.any([timeout, signal]),
       now: () => new Date(),
       architecture: process.arch,
     });
@@ -152,12 +168,45 @@ export async function runHere(args: readonly string[], surroundings: Surrounding
   }
 }
 
+/** Starts `opmate ARGS` in this process. */
+function startHere(
+  args: readonly string[],
+  { cwd = '.', env = {}, stdin, timeoutMs }: RunOptions,
+): CommandUnderWay {
+  const stdout = new Capture();
+  const stderr = new Capture();
+  const input = Readable.from(stdin === undefined ? [] : [Buffer.from(stdin)]);
+  const end = new AbortController();
+  const surroundings = { cwd, env, stdin: () => input, stdout, stderr, signal: end.signal, timeoutMs };
+  const result = runHere(args, surroundings).then((code) => ({
+    code,
+    stdout: stdout.text,
+    stderr: stderr.text,
+  }));
+  return {
+    stdout: () => stdout.text,
+    stderr: () => stderr.text,
+    firstLine: () =>
+      firstLineOf(
+        () => stdout.text,
+        (look) => stdout.on('written', look),
+        result,
+      ),
+    result,
+    stop() {
+      end.abort(new Error('interrupted'));
+      return result;
+    },
+  };
+}
+
 /** Keeps what is written. */
 class Capture extends Writable {
   readonly #chunks: Buffer[] = [];
 
   override _write(chunk: Buffer, _encoding: string, done: () => void): void {
     this.#chunks.push(chunk);
+    this.emit('written');
     done();
   }
 
@@ -178,7 +227,10 @@ export interface Sandbox {
   environment(more?: Record<string, string | undefined>): Record<string, string | undefined>;
   /** Runs a command to its end, in this process unless the options need another. */
   run(args: readonly string[], options?: RunOptions): Promise<CommandResult>;
+  /** Starts a command in a process of its own. */
   start(args: readonly string[], options?: RunOptions): RunningCommand;
+  /** Starts a command, such as a server, in this process unless the options need another. */
+  serve(args: readonly string[], options?: RunOptions): CommandUnderWay;
   /** What lies in the directory for temporary files. */
   leftovers(): Promise<string[]>;
 }
@@ -187,6 +239,7 @@ export interface Sandbox {
 export function useSandbox(): Sandbox {
   let root = '';
   const running = new Set<ChildProcess>();
+  const runningInside = new Set<CommandUnderWay>();
   const at = (name: string): string => path.join(root, name);
   beforeAll(async () => {
     root = await mkdtemp(path.join(tmpdir(), 'opmate-e2e-'));
@@ -196,6 +249,7 @@ export function useSandbox(): Sandbox {
   });
   afterAll(async () => {
     for (const child of running) child.kill('SIGKILL');
+    await Promise.all([...runningInside].map((command) => command.stop()));
     await rm(root, { recursive: true, force: true });
   });
   const sandbox: Sandbox = {
@@ -224,17 +278,16 @@ export function useSandbox(): Sandbox {
       NODE_DISABLE_COMPILE_CACHE: '1',
       ...more,
     }),
-    async run(args, options = {}) {
-      const { stdin, timeoutMs, cwd = at('work') } = options;
-      const env = sandbox.environment(options.env);
+    run: (args, options) => sandbox.serve(args, options).result,
+    serve(args, options = {}) {
+      const here = { cwd: at('work'), ...options, env: sandbox.environment(options.env) };
       const needsProcess =
         options.ownProcess === true || options.file !== undefined || options.stdoutTo !== undefined;
-      if (needsProcess || !canRunHere(cwd, env)) return sandbox.start(args, options).result;
-      const stdout = new Capture();
-      const stderr = new Capture();
-      const input = Readable.from(stdin === undefined ? [] : [Buffer.from(stdin)]);
-      const code = await runHere(args, { cwd, env, stdin: () => input, stdout, stderr, timeoutMs });
-      return { code, stdout: stdout.text, stderr: stderr.text };
+      if (needsProcess || !canRunHere(here.cwd, here.env)) return sandbox.start(args, options);
+      const command = startHere(args, here);
+      runningInside.add(command);
+      void command.result.then(() => runningInside.delete(command));
+      return command;
     },
     start(args, { env, ...options } = {}) {
       const command = startOpmate(args, { cwd: at('work'), ...options, env: sandbox.environment(env) });

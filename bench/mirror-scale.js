@@ -35,13 +35,16 @@ export async function run() {
       '--use-http',
     ];
     const before = process.cpuUsage();
-    const { seconds, megabytes } = await measure(opmate, [...words, ...place], { HOME: directory });
+    const { seconds, processor, megabytes } = await measure(opmate, [...words, ...place], {
+      HOME: directory,
+    });
     const { user, system } = process.cpuUsage(before);
     const registry = (user + system) / 1e6;
     const requests = [source, target, others].flatMap((each) => Object.values(each.takeCounts()));
     const perImage = requests.reduce((sum, each) => sum + each, 0) / count;
     console.log(
-      `  ${name}: ${seconds.toFixed(1)} s, ${((seconds / count) * 1000).toFixed(2)} ms per image, peak ${megabytes.toFixed(0)} MB, ` +
+      `  ${name}: ${seconds.toFixed(1)} s, processor time ${processor.toFixed(1)} s, ${((processor / count) * 1000).toFixed(2)} ms per image, ` +
+        `peak ${megabytes.toFixed(0)} MB, ` +
         `${perImage.toFixed(1)} requests per image, registry busy ${registry.toFixed(1)} s`,
     );
     return { seconds, megabytes, perImage };

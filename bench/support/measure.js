@@ -6,7 +6,7 @@ const reporter = fileURLToPath(new URL('./report-usage.js', import.meta.url));
 export const opmate = fileURLToPath(new URL('../../bin/opmate.cjs', import.meta.url));
 export const reference = fileURLToPath(new URL('./reference.js', import.meta.url));
 
-/** Runs `node SCRIPT ARGS`; its output is read and thrown away. Returns seconds, peak megabytes, bytes printed. */
+/** Runs `node SCRIPT ARGS`; its output is read and thrown away. Returns seconds, those of its processor time, peak megabytes, bytes printed. */
 export function measure(script, args, environment = {}) {
   return new Promise((resolve, reject) => {
     const start = performance.now();
@@ -23,8 +23,10 @@ export function measure(script, args, environment = {}) {
     child.on('error', reject);
     child.on('close', (code) => {
       if (code !== 0)
-        reject(new Error(`${script} ${args.join(' ')}: exit ${code}\n${errors.slice(0, 2000)}`));
-      else resolve({ seconds: (performance.now() - start) / 1000, megabytes: Number(usage) / 1024, bytes });
+        return reject(new Error(`${script} ${args.join(' ')}: exit ${code}\n${errors.slice(0, 2000)}`));
+      const seconds = (performance.now() - start) / 1000;
+      const [kilobytes, processor] = usage.split(' ').map(Number);
+      resolve({ seconds, processor, megabytes: kilobytes / 1024, bytes });
     });
   });
 }

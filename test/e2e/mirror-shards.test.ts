@@ -195,6 +195,58 @@ describe.runIf(hasDockerRegistry)('pods of the example Job', () => {
     await requireMirrored();
   });
 
+  it('check the images of other shards only where the catalogs depend on them', async () => {
+    const names = Array.from({ length: 4 }, (_, i) => {
+      serveImage(source, `apart/${i}`, 'v1', smallImage({ labels: { i: String(i) }, text: `layer ${i}` }));
+      return `  - name: ${source.host}/apart/${i}:v1\n`;
+    });
+    await sandbox.write({
+      'apart.yaml': `kind: ImageSetConfiguration\napiVersion: mirror.openshift.io/v2alpha1\nmirror:\n  additionalImages:\n${names.join('')}`,
+    });
+    const places = ['-c', 'apart.yaml', '--workspace=file://apart', '--use-http'];
+    expect(await sandbox.run(['mirror', 'plan', to, ...places])).toMatchObject({ code: 0 });
+    const requested = async (index: number): Promise<number> => {
+      const before = target.requests.length;
+      const shard = ['--locked', `--shard=${index}/2`, '--shard-wait=0s'];
+      expect(await sandbox.run(['mirror', to, ...places, ...shard])).toMatchObject({ code: 0 });
+      const paths = target.requests.slice(before).map(({ path: url }) => /^[^?]*\/apart\/\d/.exec(url)?.[0]);
+      return new Set(paths.filter((name) => name !== undefined)).size;
+    };
+    expect([await requested(0), await requested(1)]).toEqual([2, 4]);
+    // A catalog at the target shows that its images are there.
+    for (const index of [3, 1, 0, 2]) await startPod(index, ['--shard-wait', '0s']).result;
+    const before = target.requests.length;
+    expect((await startPod(0).result).code).toBe(0);
+    const paths = target.requests.slice(before).map(({ method, path: url }) => `${method} ${url}`);
+    const own = paths.filter((line) => line.startsWith('HEAD') && !line.includes('/acme/index/'));
+    expect(own.length).toBeLessThan(paths.length);
+    expect(new Set(own.map((line) => line.replace(/\/(blobs|manifests)\/.*/, ''))).size).toBeLessThan(3);
+  });
+
+  it.each([['--shard=0/1'], []])(
+    'count images that the target cannot be asked for as failed %j',
+    async (...shard) => {
+      target.disturb(({ method, path: url }) =>
+        method === 'HEAD' && url.includes('/acme/app/') ? { status: 403 } : undefined,
+      );
+      const run = () =>
+        sandbox.run([
+          ...['mirror', to, '-c', 'set.yaml', '--workspace=file://planned', '--use-http', '--locked'],
+          ...['--on-error=skip-image', '-o', 'json', ...shard],
+        ]);
+      const partly = await run();
+      expect(partly).toMatchObject({ code: 4 });
+      expect(partly.stderr).toContain('acme/app');
+      const tagsOf = async (name: string): Promise<number> =>
+        (await fetch(`http://${registry.host}/v2/olm/acme/${name}/tags/list`)).status;
+      // The catalog waits for them.
+      expect([await tagsOf('proxy'), await tagsOf('app'), await tagsOf('index')]).toEqual([200, 404, 404]);
+      target.disturb(() => undefined);
+      expect(await run()).toMatchObject({ code: 0 });
+      await requireMirrored();
+    },
+  );
+
   it('request an awaited blob once, however many repositories it is mounted in', async () => {
     const images = Array.from({ length: 8 }, (_, i) =>
       smallImage({ labels: { i: String(i) }, text: 'a layer of all images' }),

@@ -1,6 +1,6 @@
 import { mapConcurrent, sleep } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
-import { getOrAdd } from '../../core/groups.js';
+import { getOrAdd, groupBy } from '../../core/groups.js';
 import { count } from '../../core/printable.js';
 import { parseReference } from '../../core/reference.js';
 import type { OpenedArchive } from '../../oci/archive-set/archive-set-reader.js';
@@ -42,9 +42,11 @@ export interface LockMirrorOptions extends LockedTransfersOptions {
 
 /** Interval of requests for the progress of other shards. */
 const pollMs = 500;
+/** Number of images in the first batch of a search, doubled for each further one. */
+const firstBatch = 50;
 
 interface LockReport extends TransferReport {
-  /** Images of other shards that are not copied yet, so the catalogs wait. */
+  /** Images of other shards seen missing, so the catalogs wait; the search of an earlier shard ends with the first few. */
   waiting: number;
 }
 
@@ -59,15 +61,29 @@ export function createLockMirror(whole: ImageSetLock, options: LockMirrorOptions
   const [own, others] = [true, false].map((isOwn) =>
     operands.filter((_, i) => (shards[i] === shard?.index) === isOwn),
   ) as [PinnedTransfer[], PinnedTransfer[]];
+  const shardOf = new Map(operands.map((transfer, i) => [transfer, shards[i] as number]));
   const plan = shard === undefined ? new Map() : planSharedBlobs(operands, shards);
   let surveyed: SurveyedTransfer[] = [];
   const unsurveyed: StepFaults = { missing: [], failed: [] };
   const findMissingParts = createPartSearch(lock, target);
+  const shared = new SharedBlobs();
 
+  /** Returns the incomplete images, and notes the blobs of the others, which catalogs may share. */
   const findIncomplete = async (pinned: readonly PinnedTransfer[]): Promise<PinnedTransfer[]> => {
     const { surveyed: current } = await surveyTransfers(pinned, transfer);
-    const complete = new Set(current.filter(isComplete).map(({ targetName }) => targetName));
+    const present = current.filter(isComplete);
+    noteKnown(present, shared);
+    const complete = new Set(present.map(({ targetName }) => targetName));
     return pinned.filter(({ targetName }) => !complete.has(targetName));
+  };
+
+  /** Returns the number of incomplete images in the first batch with any. */
+  const findSomeIncomplete = async (pinned: readonly PinnedTransfer[]): Promise<number> => {
+    for (let start = 0, size = firstBatch; start < pinned.length; start += size, size *= 2) {
+      const left = await findIncomplete(pinned.slice(start, start + size));
+      if (left.length > 0) return left.length;
+    }
+    return 0;
   };
 
   /** Waits until all are complete, or no further one was for `limitMs`. Returns the number of incomplete ones. */
@@ -84,22 +100,30 @@ export function createLockMirror(whole: ImageSetLock, options: LockMirrorOptions
   };
 
   /**
-   * Copies the images of one shard. Catalogs are copied by the last shard, or, if that gave up, by any shard that finds
-   * all other images present.
+   * Copies the images of one shard. Catalogs are copied by the last shard, which checks all images, or, if that gave up, by
+   * any shard that finds all other images present.
    */
   const copyOwn = async (
     { index, count: shardCount }: Shard,
     missing: readonly SurveyedTransfer[],
-    shared: SharedBlobs,
   ): Promise<LockReport> => {
-    const first = await copyShard(missing, shared, { shard: index, plan, transfer, waitMs });
-    if (first.failed.length > 0) return { ...first, waiting: (await findIncomplete(others)).length };
-    const isLastShard = index === shardCount - 1;
-    const waiting = await waitFor(others, isLastShard && catalogs.length > 0 ? waitMs : 0);
-    if (waiting > 0) return { ...first, waiting };
-    if ((await waitFor(catalogs, isLastShard ? 0 : waitMs)) === 0) return { ...first, waiting: 0 };
+    const first = joinReports(
+      { ...noCopies, ...unsurveyed },
+      await copyShard(missing, shared, { shard: index, plan, transfer, waitMs }),
+    );
+    if (index < shardCount - 1) {
+      // An image of another shard matters only to a catalog that is not copied yet.
+      const isDone = first.failed.length === 0 && (await findIncomplete(catalogs)).length === 0;
+      if (isDone || catalogs.length === 0) return { ...first, waiting: 0 };
+      const waiting = await findSomeIncomplete(lastFirst(others, shardOf));
+      if (waiting > 0 || first.failed.length > 0) return { ...first, waiting };
+      if ((await waitFor(catalogs, waitMs)) === 0) return { ...first, waiting: 0 };
+    } else {
+      const limitMs = first.failed.length > 0 || catalogs.length === 0 ? 0 : waitMs;
+      const waiting = await waitFor(others, limitMs);
+      if (waiting > 0 || first.failed.length > 0) return { ...first, waiting };
+    }
     const last = await surveyTransfers(catalogs, transfer);
-    noteKnown((await surveyTransfers([...own, ...others], transfer)).surveyed, shared);
     return { ...joinReports(first, await copyTransfers(last.surveyed, transfer, shared)), waiting: 0 };
   };
 
@@ -129,12 +153,11 @@ export function createLockMirror(whole: ImageSetLock, options: LockMirrorOptions
     /** Copies the content that the survey found missing; catalogs last. */
     async copy(): Promise<LockReport> {
       const [first, last] = splitCopyOrder(surveyed);
-      const shared = new SharedBlobs();
       for (const [digest, repository] of base?.holders ?? [])
         shared.note({ registry: target.registry, repository }, digest);
-      if (shard !== undefined) return copyOwn(shard, first, shared);
+      if (shard !== undefined) return copyOwn(shard, first);
       const report = joinReports(
-        { ...unsurveyed, done: [], blobs: 0, bytes: 0 },
+        { ...noCopies, ...unsurveyed },
         await copyTransfers(first, transfer, shared),
       );
       const lost = [...report.missing, ...report.failed.map((item) => item.transfer)];
@@ -149,6 +172,17 @@ export function createLockMirror(whole: ImageSetLock, options: LockMirrorOptions
       return { ...joinReports(report, rest, { ...noCopies, failed: incomplete }), waiting: 0 };
     },
   };
+}
+
+/** Returns images in the order in which a missing one is expected: shards copy theirs in their order, at the same time. */
+function lastFirst(
+  transfers: readonly PinnedTransfer[],
+  shardOf: ReadonlyMap<PinnedTransfer, number>,
+): PinnedTransfer[] {
+  const groups = [...groupBy(transfers, (transfer) => shardOf.get(transfer)).values()];
+  const ordered: PinnedTransfer[] = [];
+  while (ordered.length < transfers.length) for (const group of groups) ordered.push(...group.splice(-1));
+  return ordered;
 }
 
 const noCopies: TransferReport = { done: [], missing: [], failed: [], blobs: 0, bytes: 0 };

@@ -57,6 +57,7 @@ const libraries: Record<string, { folder: string; modules: number; also?: string
   'reflect-metadata': { folder: 'serve', modules: 1 },
   graphql: { folder: 'serve/graphql', modules: 3 },
   preact: { folder: 'view/page', modules: 23 },
+  'js-yaml': { folder: 'document/yaml', modules: 1 },
   yaml: { folder: 'repo/edit', modules: 3 },
   '@grpc/grpc-js': { folder: 'client', modules: 1 },
 };

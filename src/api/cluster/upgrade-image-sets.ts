@@ -2,7 +2,7 @@ import { getOrAdd, groupBy } from '../../core/groups.js';
 import { compareBytes } from '../../core/order.js';
 import { compareVersions, parseTolerantVersion, tryParse } from '../../core/semver.js';
 import type { JsonObject } from '../../document/json.js';
-import { encodeYaml } from '../../document/yaml.js';
+import { encodeYamlDocument } from '../../document/yaml/present.js';
 import { readImageSetConfiguration } from '../../mirror/image-set/image-set-config.js';
 import type { ChannelPosition, HopInstall, UpgradeHop } from '../../solve/upgrade/upgrade-types.js';
 import type { ClusterUpgradePlan } from './plan-cluster-upgrade.js';
@@ -31,7 +31,7 @@ export function createUpgradeImageSets({ hops }: ClusterUpgradePlan): UpgradeIma
     const operators = listCatalogs(hop);
     const platform = createPlatform(hop);
     if (operators.length === 0 && platform === undefined) return [];
-    const configuration = encodeYaml({
+    const configuration = encodeYamlDocument({
       kind: 'ImageSetConfiguration',
       apiVersion: 'mirror.openshift.io/v2alpha1',
       mirror: { ...(platform !== undefined && { platform }), ...(operators.length > 0 && { operators }) },

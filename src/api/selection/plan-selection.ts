@@ -7,7 +7,7 @@ import { getOrAdd, groupBy } from '../../core/groups.js';
 import { findReference, withoutCredentials } from '../../core/reference.js';
 import { parseVersion, tryParse } from '../../core/semver.js';
 import { quoteGo } from '../../core/go-json-quote.js';
-import { encodeYaml } from '../../document/yaml.js';
+import { encodeYamlDocument } from '../../document/yaml/present.js';
 import { readBundleVersions } from '../../graph/bundle-version.js';
 import { getOnlyHead, readGraph } from '../../graph/channel-graph.js';
 import { readPackages } from '../../graph/package-model.js';
@@ -123,8 +123,8 @@ function getDocument({ kind, catalog, picks, defaultChannels = [], isExact }: Se
     };
   });
   if (kind === 'filter')
-    return encodeYaml({ kind: 'CatalogFilter', ...(isExact && { exact: true }), packages });
-  return encodeYaml({
+    return encodeYamlDocument({ kind: 'CatalogFilter', ...(isExact && { exact: true }), packages });
+  return encodeYamlDocument({
     apiVersion: 'mirror.openshift.io/v2alpha1',
     kind: 'ImageSetConfiguration',
     mirror: { operators: [{ catalog, packages }] },

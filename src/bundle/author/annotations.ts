@@ -1,6 +1,6 @@
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import { encodeYaml } from '../../document/yaml.js';
+import { encodeYamlDocument } from '../../document/yaml/present.js';
 import { type MediaType, bundleKeys } from '../../model/bundle-keys.js';
 
 /** Values of the annotations of a bundle, which are also the labels of its image. */
@@ -32,7 +32,7 @@ export function toAnnotations(facts: AnnotationValues): [key: string, value: str
 
 /** Returns the text of `annotations.yaml`, with the bytes of `opm alpha bundle generate`. */
 export function annotationsFile(facts: AnnotationValues): string {
-  return encodeYaml({ annotations: Object.fromEntries(toAnnotations(facts)) }, { foldsLines: false });
+  return encodeYamlDocument({ annotations: Object.fromEntries(toAnnotations(facts)) });
 }
 
 /**

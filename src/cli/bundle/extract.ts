@@ -6,7 +6,7 @@ import { contentFlags, sourceForms } from './content-flags.js';
 import type { ExtractedConfigMap } from '../../bundle/config-map-extract.js';
 import { UsageError, redactUrls } from '../../core/errors.js';
 import { encodeGoJson, quoteGo, sortKeysDeep } from '../../document/go-json.js';
-import { encodeYaml } from '../../document/yaml.js';
+import { encodeYamlDocument } from '../../document/yaml/present.js';
 import { replaceFile } from '../../files/replace-file.js';
 import { extractBundle } from '../../api/bundle/extract-bundle.js';
 import { inSource } from '../../api/bundle/bundle-sources.js';
@@ -101,7 +101,7 @@ async function* formatText(
   for (const [index, map] of configMaps.entries()) {
     // Everything else of the process gets its turn between two.
     await Promise.resolve();
-    if (output === 'yaml') yield `${index === 0 ? '' : '---\n'}${encodeYaml(map.load())}`;
+    if (output === 'yaml') yield `${index === 0 ? '' : '---\n'}${encodeYamlDocument(map.load())}`;
     else {
       const text = encodeGoJson(sortKeysDeep(map.load()), { indent: 4 });
       yield isList

@@ -1,6 +1,6 @@
 import { encodeGoJson } from '../../document/go-json.js';
 import { type EncodableJson, RawJson } from '../../document/json.js';
-import { encodeYaml } from '../../document/yaml.js';
+import { encodeYamlDocument } from '../../document/yaml/present.js';
 
 /**
  * Encodes a value as YAML or JSON that ends with a newline; undefined fields are omitted. `indent` is the number of
@@ -12,7 +12,7 @@ export function encodeData(
   { indent = 2, escapeHtml = false } = {},
 ): string {
   const data = omitUndefined(value as EncodableJson);
-  return format === 'yaml' ? encodeYaml(data) : `${encodeGoJson(data, { indent, escapeHtml })}\n`;
+  return format === 'yaml' ? encodeYamlDocument(data) : `${encodeGoJson(data, { indent, escapeHtml })}\n`;
 }
 
 function omitUndefined(value: EncodableJson | undefined): EncodableJson {

@@ -9,7 +9,7 @@ import { type Field, quoteShort, suggestQuotes, warnOfUnknown } from '../../docu
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { getOrAdd } from '../../core/groups.js';
 import { compareBytes } from '../../core/order.js';
-import { encodeYaml } from '../../document/yaml.js';
+import { encodeYamlDocument } from '../../document/yaml/present.js';
 import { getValue } from '../../document/json-fields.js';
 import type { DeploymentDocument, Documents } from './document-types.js';
 import { readHealthChecks } from './health-checks.js';
@@ -362,13 +362,13 @@ export function configText(
   if (Object.keys(config).length === 0) return undefined;
   if (format !== 'helm') {
     const inline = config['inline'];
-    return { text: encodeYaml(isJsonObject(inline) ? inline : config) };
+    return { text: encodeYamlDocument(isJsonObject(inline) ? inline : config) };
   }
   const { values } = config;
   const further = Object.keys(config).find((key) => key !== 'values');
   if (further !== undefined) return { fault: `spec.config.${further}: unknown field; use "values"` };
   if (typeof values === 'string') return { text: values };
   return isJsonObject(values)
-    ? { text: encodeYaml(values) }
+    ? { text: encodeYamlDocument(values) }
     : { fault: 'spec.config.values: expected a string' };
 }

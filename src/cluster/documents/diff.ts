@@ -6,7 +6,7 @@ import { sortKeysDeep } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { diffLines } from '../../core/text/line-diff.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
-import { encodeYaml } from '../../document/yaml.js';
+import { encodeYamlDocument } from '../../document/yaml/present.js';
 import { getObject, getValue } from '../../document/json-fields.js';
 import type { ObjectId } from '../objects.js';
 
@@ -121,7 +121,7 @@ export function diffFields(older: JsonObject, newer: JsonObject): FieldChange[] 
 }
 
 function toYaml(object: JsonObject | undefined): string {
-  return object === undefined ? '' : encodeYaml(sortKeysDeep(object));
+  return object === undefined ? '' : encodeYamlDocument(sortKeysDeep(object));
 }
 
 function addFields(older: JsonValue, newer: JsonValue, path: string, fields: FieldChange[]): void {

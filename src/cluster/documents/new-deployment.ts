@@ -1,7 +1,7 @@
 import { OpmateError } from '../../core/errors.js';
 import { getText, getValue } from '../../document/json-fields.js';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../document/json.js';
-import { encodeYaml } from '../../document/yaml.js';
+import { encodeYamlDocument } from '../../document/yaml/present.js';
 
 /** Kinds of documents that install an operator. */
 export const deploymentKinds = ['ClusterExtension', 'Subscription', 'BundleDeployment'] as const;
@@ -108,7 +108,7 @@ function createBundleDeployment({ name, namespace, bundle, config }: NewDeployme
 /** Returns documents as YAML, each line of `comments` before them. */
 export function encodeDocuments(documents: readonly JsonObject[], comments: readonly string[]): string {
   const heading = comments.map((comment) => `# ${comment.replaceAll(/[\r\n]+/g, ' ')}\n`).join('');
-  return `${heading}${documents.map((document) => `---\n${encodeYaml(document)}`).join('')}`;
+  return `${heading}${documents.map((document) => `---\n${encodeYamlDocument(document)}`).join('')}`;
 }
 
 /** Returns the files of a kustomization by name. */
@@ -123,7 +123,7 @@ export function createKustomization(
     resources: [file],
   };
   return new Map([
-    ['kustomization.yaml', encodeYaml(kustomization)],
+    ['kustomization.yaml', encodeYamlDocument(kustomization)],
     [file, encodeDocuments(documents, comments)],
   ]);
 }
@@ -154,12 +154,12 @@ export function createChart(deployment: NewDeployment, comments: readonly string
     description: `Installs ${deployment.packageName} ${bundle.version}`,
   };
   const template = documents
-    .map((document) => `---\n${insertValues(encodeYaml(markVersion(document)))}`)
+    .map((document) => `---\n${insertValues(encodeYamlDocument(markVersion(document)))}`)
     .join('');
   const heading = comments.map((comment) => `# ${comment.replaceAll(/[\r\n]+/g, ' ')}\n`).join('');
   return new Map([
-    ['Chart.yaml', encodeYaml(chart)],
-    ['values.yaml', `${heading}${encodeYaml(values)}`],
+    ['Chart.yaml', encodeYamlDocument(chart)],
+    ['values.yaml', `${heading}${encodeYamlDocument(values)}`],
     ['templates/deployment.yaml', template],
   ]);
 }

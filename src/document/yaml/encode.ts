@@ -1,7 +1,9 @@
 import { LimitError } from '../../core/errors.js';
 import { type EncodableJson, RawJson } from '../json.js';
-import { compareYamlKeys } from './order.js';
-import { SINGLE_ESCAPES, formatFloat, isWellFormed, mayResolve, resolveScalar } from './scalar.js';
+import { NumberText, type WritableJson, parseRawJson, formatScalar } from './numbers.js';
+import { sortedYamlKeys } from './order.js';
+import { SINGLE_ESCAPES } from './scalar.js';
+import { chooseStyle, toWellFormed } from './style.js';
 
 /** Column after which text folds at its next single space. */
 const BEST_WIDTH = 80;
@@ -14,12 +16,12 @@ const MAX_SIMPLE_KEY = 128;
  * quotes. Ends with a line break.
  *
  * Numbers are written as Go writes them after a pass through JSON text; a bigint keeps all digits. Lone surrogates
- * become U+FFFD. A key `<<` is quoted, which Go forgets. `foldsLines: false` does not fold lines, as go-yaml 3.
- * Throws LimitError for values nested some thousand levels deep.
+ * become U+FFFD. A key `<<` is quoted, which Go forgets. Throws LimitError for values nested some thousand levels
+ * deep.
  */
-export function encodeYaml(value: EncodableJson, { foldsLines = true } = {}): string {
+export function encodeYaml(value: EncodableJson): string {
   try {
-    return new YamlWriter(foldsLines).write(value);
+    return new YamlWriter().write(value);
   } catch (error) {
     if (error instanceof RangeError) throw new LimitError('value is nested too deeply to be written as YAML');
     throw error;
@@ -34,11 +36,6 @@ class YamlWriter {
   /** The current line is empty. */
   #lineStart = true;
   readonly #keys = new Map<string, string | undefined>();
-  readonly #foldsLines: boolean;
-
-  constructor(foldsLines: boolean) {
-    this.#foldsLines = foldsLines;
-  }
 
   write(value: EncodableJson): string {
     this.#node(value, -2, -1, 'root');
@@ -49,14 +46,14 @@ class YamlWriter {
   /** Writes a node; `indent` is that of its collection, `column` the end of the current line. */
   #node(value: WritableJson, indent: number, column: number, place: Place): void {
     if (typeof value === 'string') {
-      this.#scalar(value, Math.max(indent, 0) + 2, this.#foldsLines ? column : -Infinity);
+      this.#scalar(value, Math.max(indent, 0) + 2, column);
     } else if (typeof value === 'object' && value !== null) {
       if (value instanceof RawJson) this.#node(parseRawJson(value.text), indent, column, place);
       else if (value instanceof NumberText) this.#plain(value.yaml);
       else if (Array.isArray(value)) this.#sequence(value, place === 'value' ? indent : indent + 2, place);
       else this.#mapping(value, indent + 2, place);
     } else {
-      this.#plain(scalarText(value));
+      this.#plain(formatScalar(value));
     }
   }
 
@@ -85,7 +82,7 @@ class YamlWriter {
   }
 
   #mapping(object: { readonly [key: string]: WritableJson }, indent: number, place: Place): void {
-    const keys = sortedKeys(object);
+    const keys = sortedYamlKeys(object);
     if (keys.length === 0) return this.#plain('{}');
     let first = place === 'item';
     for (const key of keys) {
@@ -112,7 +109,7 @@ class YamlWriter {
     let text = this.#keys.get(key);
     if (text !== undefined || this.#keys.has(key)) return text;
     if (!BREAKS.test(key) && (key.length <= 42 || Buffer.byteLength(key) <= MAX_SIMPLE_KEY)) {
-      const writer = new YamlWriter(false);
+      const writer = new YamlWriter();
       // Go omits the quotes, and its output then reads as a merge.
       if (key === '<<') writer.#plain('"<<"');
       else writer.#scalar(key, 0, -Infinity);
@@ -123,23 +120,11 @@ class YamlWriter {
   }
 
   #scalar(raw: string, indent: number, column: number): void {
-    const text = isWellFormed(raw) ? raw : raw.replace(/\p{Surrogate}/gu, '\ufffd');
-    if (text.includes('\n')) {
-      if (BLOCK_FAULT.test(text)) this.#doubleQuoted(text, indent, column);
-      else this.#literal(text, indent);
-      return;
-    }
-    if (mayResolve(text.charCodeAt(0)) || text === '') {
-      if (text === '' || resolves(text)) return this.#doubleQuoted(text, indent, column);
-    }
-    if (QUICK_PLAIN.test(text) && !text.endsWith(':') && !text.includes(': ')) {
-      this.#folded(text, indent, column);
-      return;
-    }
-    // Other styles lose a space before or after a break.
-    if (SPECIAL.test(text) || / [\u2028\u2029]|[\u2028\u2029] /.test(text)) {
-      this.#doubleQuoted(text, indent, column);
-    } else if (INDICATOR.test(text)) this.#singleQuoted(text, indent, column);
+    const text = toWellFormed(raw);
+    const style = chooseStyle(text);
+    if (style === 'literal') this.#literal(text, indent);
+    else if (style === 'double') this.#doubleQuoted(text, indent, column);
+    else if (style === 'single') this.#singleQuoted(text, indent, column);
     else this.#folded(text, indent, column);
   }
 
@@ -245,22 +230,8 @@ function fold(text: string, indent: number, column: number, from: number, to: nu
 }
 
 const BREAKS = /[\n\r\x85\u2028\u2029]/;
-/** Characters that rule out a literal block. */
-const BLOCK_FAULT = / $| [\n\u2028\u2029]|[^\n\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd]/;
 /** Characters escaped in double quotes; lone surrogates included. */
 const DOUBLE_ESCAPED = /["\\\u2028\u2029]|[^\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd]/;
-const QUICK_PLAIN = /^[A-Za-z0-9_/$(^<=;\\+~][!-~]*(?: [!"$-~][!-~]*)*$/;
-const SPECIAL = /[^\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd]/;
-/** Text without `\n` that reads as something else without quotes. */
-const INDICATOR =
-  /^(?:[#,[\]{}&*!|>'"%@`]|---|\.\.\.|[-?:](?: |$))|:(?: |$)|[ \u2028\u2029]#|^ | $|[\u2028\u2029]/;
-const BASE60 = /^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$/;
-
-/** Reports whether unquoted text would read as another type, now or by older readers. */
-function resolves(text: string): boolean {
-  return resolveScalar(text).type !== 'str' || BASE60.test(text);
-}
-
 /** Escapes by code point; other characters have no short one in Go. */
 const ESCAPES = new Map(
   [...SINGLE_ESCAPES]
@@ -276,57 +247,8 @@ function toEscape(code: number): string {
   return code <= 0xffff ? `\\u${digits.padStart(4, '0')}` : `\\U${digits.padStart(8, '0')}`;
 }
 
-function scalarText(value: null | boolean | number | bigint): string {
-  const text = String(value);
-  if (typeof value !== 'number' || Number.isSafeInteger(value)) return text;
-  if (Number.isInteger(value) && !text.includes('e')) {
-    const integer = BigInt(text);
-    if (integer >= -(2n ** 63n) && integer < 2n ** 64n) return text;
-  }
-  return formatFloat(value);
-}
-
-function sortedKeys(object: object): string[] {
-  const keys = Object.keys(object);
-  for (let i = 1; i < keys.length; i++) {
-    if (compareYamlKeys(keys[i - 1] as string, keys[i] as string) > 0) return keys.sort(compareYamlKeys);
-  }
-  return keys;
-}
-
 const PADS = Array.from({ length: 64 }, (_, width) => ' '.repeat(width));
 
 function pad(width: number): string {
   return PADS[width] ?? ' '.repeat(width);
-}
-
-const HARD_NUMBER = /[[:,]\s*-?[0-9]+(?:[.eE]|[0-9]{15})|^\s*-?[0-9]/;
-const JSON_TOKEN = /"(?:[^"\\]|\\.)*"|-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?/g;
-
-/** A number that JSON.parse would round, or whose decimal point it would drop. */
-class NumberText {
-  readonly yaml: string;
-  constructor(text: string) {
-    const { type, value } = resolveScalar(text);
-    // Go would read an integer beyond 64 bits as a float; its digits matter more.
-    if (type === 'float' && /[.eE]/.test(text)) this.yaml = formatFloat(value);
-    else this.yaml = type === 'int' ? String(value) : text;
-  }
-}
-
-type WritableJson = EncodableJson | NumberText | WritableJson[] | { [key: string]: WritableJson };
-
-function parseRawJson(text: string): WritableJson {
-  if (!HARD_NUMBER.test(text)) return JSON.parse(text) as WritableJson;
-  // A marker that no string of the text starts with, escaped or not.
-  let code = 0xe000;
-  for (let used = true; used; code++) {
-    const hex = (code + 1).toString(16);
-    used = new RegExp(`"(?:\\\\u${hex}|\\u${hex})`, 'i').test(text);
-  }
-  const mark = String.fromCharCode(code);
-  const marked = text.replace(JSON_TOKEN, (token) => (token.startsWith('"') ? token : `"${mark}${token}"`));
-  return JSON.parse(marked, (_key, value: WritableJson) =>
-    typeof value === 'string' && value.startsWith(mark) ? new NumberText(value.slice(1)) : value,
-  ) as WritableJson;
 }

@@ -2,7 +2,7 @@
  * Compares two keys in the order of go-yaml 2: letters by code point after everything else, runs of digits as
  * numbers, other characters by code point.
  */
-export function compareYamlKeys(a: string, b: string): number {
+function compareYamlKeys(a: string, b: string): number {
   const length = Math.min(a.length, b.length);
   let i = 0;
   while (i < length && a.charCodeAt(i) === b.charCodeAt(i)) i++;
@@ -20,6 +20,15 @@ export function compareYamlKeys(a: string, b: string): number {
   const yRun = digitRun(b, i, inNumber);
   if (xRun.value !== yRun.value) return xRun.value < yRun.value ? -1 : 1;
   return xRun.length !== yRun.length ? xRun.length - yRun.length : x - y;
+}
+
+/** Returns the keys of an object in that order. */
+export function sortedYamlKeys(object: object): string[] {
+  const keys = Object.keys(object);
+  for (let i = 1; i < keys.length; i++) {
+    if (compareYamlKeys(keys[i - 1] as string, keys[i] as string) > 0) return keys.sort(compareYamlKeys);
+  }
+  return keys;
 }
 
 function followsNonZero(text: string, end: number): boolean {

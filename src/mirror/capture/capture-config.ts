@@ -1,5 +1,5 @@
 import { printableLine, count } from '../../core/printable.js';
-import { encodeYaml } from '../../document/yaml.js';
+import { encodeYamlDocument } from '../../document/yaml/present.js';
 import { readImageSetConfiguration } from '../image-set/image-set-config.js';
 import type { CapturedCatalog, CapturedPackage, ClusterCapture } from './capture-cluster.js';
 
@@ -53,5 +53,5 @@ function comments(indent: string, texts: readonly string[]): string[] {
 }
 
 function pair(key: string, value: string): string {
-  return encodeYaml({ [key]: value }, { foldsLines: false }).trimEnd();
+  return encodeYamlDocument({ [key]: value }).trimEnd();
 }

@@ -1,4 +1,4 @@
-import { encodeYaml } from '../../document/yaml.js';
+import { encodeYamlDocument } from '../../document/yaml/present.js';
 import { LimitError } from '../../core/errors.js';
 
 /** Paths of files in a pod. */
@@ -63,7 +63,7 @@ export function encodeSchedule(options: ScheduleOptions): string {
     ...[claim, createCronJob(options)],
     ...(shards === undefined ? [] : [createJob(options, shards)]),
   ];
-  return objects.map((object) => `---\n${encodeYaml(object)}`).join('');
+  return objects.map((object) => `---\n${encodeYamlDocument(object)}`).join('');
 }
 
 function toMetadata({ namespace, name: label }: ScheduleOptions, name: string) {

@@ -73,17 +73,4 @@ describe('core/yaml: the writer', () => {
       { numRuns: 500 },
     );
   });
-
-  it('leaves lines as long as they are where that is asked for', () => {
-    for (const text of [
-      'word '.repeat(40).trim(),
-      "it's ".repeat(40).trim(),
-      `\u0001 ${'word '.repeat(40)}`,
-    ]) {
-      expect(encodeYaml({ text }).trimEnd().split('\n').length).toBeGreaterThan(1);
-      const line = encodeYaml({ text }, { foldsLines: false });
-      expect(line.trimEnd()).not.toContain('\n');
-      expect(parseYaml(line)).toEqual({ text });
-    }
-  });
 });

@@ -1,7 +1,8 @@
 import { printableLine, count } from '../../core/printable.js';
 import { encodeYamlDocument } from '../../document/yaml/present.js';
 import { readImageSetConfiguration } from '../image-set/image-set-config.js';
-import type { CapturedCatalog, CapturedPackage, ClusterCapture } from './capture-cluster.js';
+import type { ClusterCapture } from './capture-cluster.js';
+import type { CapturedCatalog, CapturedPackage } from './catalog-capture.js';
 
 /**
  * Encodes a capture as an `ImageSetConfiguration`, with reasons as comments; equal captures have equal bytes. Throws

@@ -16,7 +16,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { DirectoryCatalog } from '../../src/catalog/catalog.js';
 import type { Section } from '../../src/serve/catalogs/content-index.js';
 import { pruneContents, openContent, storeContent } from '../../src/serve/catalogs/content-store.js';
-import type { ContentReader, StoredContent } from '../../src/serve/catalogs/stored-content.js';
+import { type ContentReader, StoredContent } from '../../src/serve/catalogs/stored-content.js';
 import { createCatalogServers } from '../../src/serve/http/catalog-server.js';
 import { createSelfSignedCertificate } from '../../src/serve/http/self-signed.js';
 import { closeHttpServer, replaceCertificate } from '../../src/serve/server/http-server.js';
@@ -983,13 +983,14 @@ describe('requests of users of catalogd', () => {
 
 /** Returns content whose bytes are read by another function. */
 function readingWith(content: StoredContent, read: ContentReader['read']): StoredContent {
-  return {
-    ...content,
-    storedAt,
-    openReader: () => ({ read, close: () => undefined }),
-    compressed: () => Promise.resolve(undefined),
+  const file = {
+    read: async (target: Buffer, position: number) => {
+      await read(target, position);
+      return target.length;
+    },
     close: () => Promise.resolve(),
   };
+  return new StoredContent(file, content.index, { hash: content.hash, storedAt }, undefined);
 }
 
 async function readAll(content: StoredContent): Promise<Buffer> {

@@ -5,7 +5,8 @@ import { OpmateError, getMessage, systemCode, systemReason } from '../../core/er
 import type { Logger } from '../../core/log.js';
 import { acquireLock } from '../../files/lock.js';
 import { makeDirectory } from '../../files/make-directory.js';
-import { createCatalogKeeper } from '../../serve/catalogs/catalog-keeper.js';
+import { CatalogKeeper } from '../../serve/catalogs/catalog-keeper.js';
+import type { KeeperOptions } from '../../serve/catalogs/kept-catalog.js';
 import { writeServerUrl } from '../../serve/catalogs/catalog-records.js';
 import { type CatalogSet, createCatalogSet } from '../../serve/catalogs/catalog-set.js';
 import { createCatalogStatus } from '../../serve/catalogs/catalog-status.js';
@@ -65,7 +66,7 @@ export async function serveCatalogs(
   const storage = await prepareStorage(options, session);
   const lock = storage === undefined ? undefined : await lockStorage(storage, logger);
   const clock: KeeperClock = { now, wait };
-  const keeper = createCatalogKeeper({
+  const keeper = new CatalogKeeper({
     held,
     storage,
     origins: withChanges(session, { connect: session.connectAnew }),
@@ -112,7 +113,7 @@ export async function serveCatalogs(
 function credentialsIn(
   { secrets, secretHosts: hosts }: Pick<ServeCatalogsOptions, 'secrets' | 'secretHosts'>,
   { workingDirectory, followLinks }: Session,
-): Parameters<typeof createCatalogKeeper>[0]['credentials'] {
+): KeeperOptions['credentials'] {
   if (secrets === undefined) return undefined;
   const directory = path.resolve(workingDirectory, secrets);
   return async (request) =>

@@ -4,73 +4,75 @@ import { CancelledError, OpmateError } from '../../core/errors.js';
 import type { ContentFile } from './content-file.js';
 
 /** Compressed content, created once for all readers, which may follow while it grows. */
-export type CompressedContent = ReturnType<typeof compressContent>;
+export class CompressedContent {
+  readonly #file: ContentFile;
+  readonly #waiting = new Set<() => void>();
+  #length = 0;
+  #state: 'growing' | 'whole' | 'broken' = 'growing';
+  #isClosed = false;
+  readonly #written: Promise<void>;
 
-/** Compresses pieces into a file, which `close` closes. */
-export function compressContent(pieces: AsyncIterable<Buffer>, compressor: Transform, file: ContentFile) {
-  const waiting = new Set<() => void>();
-  let length = 0;
-  let state: 'growing' | 'whole' | 'broken' = 'growing';
-  let isClosed = false;
+  /** Compresses pieces into a file, which `close` closes. */
+  constructor(pieces: AsyncIterable<Buffer>, compressor: Transform, file: ContentFile) {
+    this.#file = file;
+    this.#written = this.#write(pieces, compressor);
+  }
 
-  function wake(): void {
-    const woken = [...waiting];
-    waiting.clear();
+  #wake(): void {
+    const woken = [...this.#waiting];
+    this.#waiting.clear();
     for (const resolve of woken) resolve();
   }
 
-  async function write(): Promise<void> {
+  async #write(pieces: AsyncIterable<Buffer>, compressor: Transform): Promise<void> {
     try {
       await pipeline(pieces, compressor, async (compressed: AsyncIterable<Buffer>) => {
         for await (const piece of compressed) {
-          if (isClosed) throw new CancelledError('closed');
-          await file.append(piece);
-          length += piece.length;
-          wake();
+          if (this.#isClosed) throw new CancelledError('closed');
+          await this.#file.append(piece);
+          this.#length += piece.length;
+          this.#wake();
         }
       });
-      state = 'whole';
+      this.#state = 'whole';
     } catch {
-      state = 'broken';
+      this.#state = 'broken';
     }
-    wake();
+    this.#wake();
   }
 
-  const written = write();
-  return {
-    /** Size in bytes; undefined while it grows. */
-    get size() {
-      return state === 'whole' ? length : undefined;
-    },
+  /** Size in bytes; undefined while it grows. */
+  get size() {
+    return this.#state === 'whole' ? this.#length : undefined;
+  }
 
-    /** Writing has failed, for instance on a full disk. */
-    get isBroken() {
-      return state === 'broken';
-    },
+  /** Writing has failed, for instance on a full disk. */
+  get isBroken() {
+    return this.#state === 'broken';
+  }
 
-    /**
-     * Resolves with the number of written bytes once it exceeds `known`, or with `known` at the end. Throws OpmateError IO
-     * where writing fails.
-     */
-    async grownBeyond(known: number): Promise<number> {
-      while (length <= known && state === 'growing') {
-        await new Promise<void>((resolve) => waiting.add(resolve));
-      }
-      if (state === 'broken') throw new OpmateError('IO', 'cannot write the compressed catalog');
-      return length;
-    },
+  /**
+   * Resolves with the number of written bytes once it exceeds `known`, or with `known` at the end. Throws OpmateError IO
+   * where writing fails.
+   */
+  async grownBeyond(known: number): Promise<number> {
+    while (this.#length <= known && this.#state === 'growing') {
+      await new Promise<void>((resolve) => this.#waiting.add(resolve));
+    }
+    if (this.#state === 'broken') throw new OpmateError('IO', 'cannot write the compressed catalog');
+    return this.#length;
+  }
 
-    /** Fills `target` from a position among the written bytes. */
-    async read(target: Buffer, position: number): Promise<void> {
-      const count = await file.read(target, position);
-      if (count < target.length) throw new OpmateError('IO', 'truncated compressed catalog');
-    },
+  /** Fills `target` from a position among the written bytes. */
+  async read(target: Buffer, position: number): Promise<void> {
+    const count = await this.#file.read(target, position);
+    if (count < target.length) throw new OpmateError('IO', 'truncated compressed catalog');
+  }
 
-    /** Stops writing and closes the file; readers must have finished. */
-    async close(): Promise<void> {
-      isClosed = true;
-      await written;
-      await file.close();
-    },
-  };
+  /** Stops writing and closes the file; readers must have finished. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#written;
+    await this.#file.close();
+  }
 }

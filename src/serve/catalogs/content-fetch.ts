@@ -41,29 +41,36 @@ interface FetchedState {
   content: StoredContent | undefined;
 }
 
-/** Creates what looks at the origin of a catalog and stores its content when its state has changed. */
-export function createContentFetcher(
-  { origins, credentials, contents, now, turns, discard, logger }: FetchOptions,
-  signal: AbortSignal,
-) {
+/** Looks at the origin of a catalog, and stores its content when its state has changed. */
+export class ContentFetcher {
+  readonly #options: FetchOptions;
+  readonly #signal: AbortSignal;
   /** State with invalid content, which is not fetched again. */
-  let rejected: { state: PlaceState; error: unknown } | undefined;
+  #rejected: { state: PlaceState; error: unknown } | undefined;
   /** Logged problems of pull Secrets. */
-  const unusable = new Set<string>();
+  readonly #unusable = new Set<string>();
+
+  constructor(options: FetchOptions, signal: AbortSignal) {
+    this.#options = options;
+    this.#signal = signal;
+  }
 
   /** Faults of a Secret are retried, as those of the origin: the Secret may change. */
-  async function addCredentials(manifest: OriginManifest): Promise<CatalogPlace> {
+  async #addCredentials(manifest: OriginManifest): Promise<CatalogPlace> {
     const { name, origin, secret, pullSecrets } = manifest;
-    if (origin.kind === 'image') return addPullSecrets(name, origin, pullSecrets);
+    if (origin.kind === 'image') return this.#addPullSecrets(name, origin, pullSecrets);
     if (secret === undefined || (origin.kind !== 'git' && origin.kind !== 'http')) return origin;
     try {
-      if (credentials === undefined) {
+      if (this.#options.credentials === undefined) {
         throw new OpmateError('AUTH', `Secret ${quoteGo(secret.name)}: no directory of Secrets`, {
           hint: 'specify its directory with --secrets',
         });
       }
       const address = origin.kind === 'git' ? origin.repository : origin.url;
-      return { ...origin, credentials: await credentials({ ...secret, kind: origin.kind, address }) };
+      return {
+        ...origin,
+        credentials: await this.#options.credentials({ ...secret, kind: origin.kind, address }),
+      };
     } catch (error) {
       if (!(error instanceof OpmateError)) throw error;
       const { message, hint } = error;
@@ -72,23 +79,23 @@ export function createContentFetcher(
   }
 
   /** Adds the credentials of all Secrets that exist; the first of a registry takes precedence. */
-  async function addPullSecrets(
+  async #addPullSecrets(
     name: string,
     origin: ImagePlace,
     secrets: readonly SecretName[],
   ): Promise<CatalogPlace> {
-    if (credentials === undefined) return origin;
+    if (this.#options.credentials === undefined) return origin;
     const auths: JsonObject[] = [];
     for (const secret of secrets) {
       try {
-        const read = await credentials({ ...secret, kind: 'image' });
+        const read = await this.#options.credentials({ ...secret, kind: 'image' });
         if (read.type === 'docker') auths.push(getObject(JSON.parse(read.config), 'auths'));
       } catch (error) {
         if (!(error instanceof OpmateError)) throw error;
-        if (unusable.has(error.message)) continue;
-        unusable.add(error.message);
+        if (this.#unusable.has(error.message)) continue;
+        this.#unusable.add(error.message);
         const { message, hint = '' } = error;
-        logger.log('warn', `catalog ${name}: ${message}${hint === '' ? '' : ` (${hint})`}`);
+        this.#options.logger.log('warn', `catalog ${name}: ${message}${hint === '' ? '' : ` (${hint})`}`);
       }
     }
     if (auths.length === 0) return origin;
@@ -96,9 +103,9 @@ export function createContentFetcher(
     return { ...origin, credentials: { type: 'docker', config } };
   }
 
-  async function store(place: ResolvedPlace): Promise<StoredContent> {
+  async #store(place: ResolvedPlace): Promise<StoredContent> {
     const { state, isImmutable } = place;
-    const { temporaryDirectory } = origins;
+    const { temporaryDirectory } = this.#options.origins;
     const key = isImmutable ? state.id : undefined;
     let source: CatalogSource | undefined;
     const catalog: Pick<Catalog, 'metas'> = {
@@ -111,15 +118,15 @@ export function createContentFetcher(
     let content: StoredContent;
     try {
       content = await storeContent(catalog, {
-        directory: contents,
+        directory: this.#options.contents,
         temporaryDirectory,
-        now,
+        now: this.#options.now,
         key,
-        signal,
-        logger,
+        signal: this.#signal,
+        logger: this.#options.logger,
       });
     } catch (error) {
-      if (isContentFault(error) && isImmutable) rejected = { state, error };
+      if (isContentFault(error) && isImmutable) this.#rejected = { state, error };
       throw error;
     } finally {
       await source?.close();
@@ -128,48 +135,47 @@ export function createContentFetcher(
       if ((await place.confirm?.()) === false) {
         throw new OpmateError('IO', `${state.ref}: has changed by another process while reading`);
       }
-      throwIfCancelled(signal);
+      throwIfCancelled(this.#signal);
     } catch (error) {
       await content.close();
       // Unreferenced; the sweep would keep it for an hour.
-      await discard(content.hash);
+      await this.#options.discard(content.hash);
       throw error;
     }
     return content;
   }
 
-  async function compare(place: ResolvedPlace, known: PlaceState | undefined): Promise<FetchedState> {
+  async #compare(place: ResolvedPlace, known: PlaceState | undefined): Promise<FetchedState> {
     const { state } = place;
     if (state.id === known?.id) return { state, content: undefined };
-    if (rejected?.state.id === state.id) throw rejected.error;
-    const content = await turns(() => {
-      throwIfCancelled(signal);
-      return store(place);
+    if (this.#rejected?.state.id === state.id) throw this.#rejected.error;
+    const content = await this.#options.turns(() => {
+      throwIfCancelled(this.#signal);
+      return this.#store(place);
     });
     return { state, content };
   }
 
-  return {
-    /** Fetches a rejected state again. */
-    forgetRejected(): void {
-      rejected = undefined;
-    },
+  /** Fetches a rejected state again. */
+  forgetRejected(): void {
+    this.#rejected = undefined;
+  }
 
-    /** Compares the origin with a known state. Throws OpmateError for an unusable origin or content. */
-    async fetch(manifest: OriginManifest, known: PlaceState | undefined): Promise<FetchedState> {
-      let connection: Promise<Connection> | undefined;
-      const connect = (): Promise<Connection> => (connection ??= Promise.resolve(origins.connect()));
-      const session = withChanges(origins, { signal, connect });
-      try {
-        const origin = await addCredentials(manifest);
-        // A rejected state most likely still exists, and need not be sent again either.
-        const place = resolvePlace(origin, session, { known: rejected?.state ?? known });
-        return await withOpen(place, (resolved) => compare(resolved, known));
-      } finally {
-        (await connection?.catch(() => undefined))?.close();
-      }
-    },
-  };
+  /** Compares the origin with a known state. Throws OpmateError for an unusable origin or content. */
+  async fetch(manifest: OriginManifest, known: PlaceState | undefined): Promise<FetchedState> {
+    let connection: Promise<Connection> | undefined;
+    const connect = (): Promise<Connection> =>
+      (connection ??= Promise.resolve(this.#options.origins.connect()));
+    const session = withChanges(this.#options.origins, { signal: this.#signal, connect });
+    try {
+      const origin = await this.#addCredentials(manifest);
+      // A rejected state most likely still exists, and need not be sent again either.
+      const place = resolvePlace(origin, session, { known: this.#rejected?.state ?? known });
+      return await withOpen(place, (resolved) => this.#compare(resolved, known));
+    } finally {
+      (await connection?.catch(() => undefined))?.close();
+    }
+  }
 }
 
 /** Reports whether an error is about the content itself: another attempt would fail alike. */

@@ -56,89 +56,95 @@ function createColumn(texts: readonly string[], ids: Uint32Array) {
 }
 
 /** Index of `catalog.jsonl`; about 40 bytes per blob in addition to its name. */
-export type ContentIndex = ReturnType<typeof createContentIndex>;
-
-/** Creates an index from the columns of schemas, packages and names, and the length of each blob. */
-function createContentIndex(columns: readonly [Column, Column, Column], lengths: ArrayLike<number>) {
-  const [schemas, packages, names] = columns;
-  const count = lengths.length;
+export class ContentIndex {
+  /** Schemas, packages and names. */
+  readonly #columns: readonly [Column, Column, Column];
+  readonly count: number;
   /** Start of each blob, and the end of the last one. */
-  const offsets = new Float64Array(count + 1);
-  for (let i = 0; i < count; i++) offsets[i + 1] = (offsets[i] as number) + (lengths[i] as number);
-  const size = offsets[count] as number;
+  readonly #offsets: Float64Array;
+  readonly size: number;
+  readonly #packageNames: Set<string>;
+  /** Package names, sorted. */
+  readonly packages: string[];
 
-  function* findMatching(query: Partial<MetasQuery>): Generator<number, void, undefined> {
+  /** Creates an index from the columns of schemas, packages and names, and the length of each blob. */
+  constructor(columns: readonly [Column, Column, Column], lengths: ArrayLike<number>) {
+    const [, packages, names] = columns;
+    this.#columns = columns;
+    this.count = lengths.length;
+    this.#offsets = new Float64Array(this.count + 1);
+    for (let i = 0; i < this.count; i++)
+      this.#offsets[i + 1] = (this.#offsets[i] as number) + (lengths[i] as number);
+    this.size = this.#offsets[this.count] as number;
+    this.#packageNames = new Set(packages.texts);
+    for (const blob of this.#findMatching({ schema: 'olm.package' })) {
+      this.#packageNames.add(names.getText(blob));
+    }
+    this.#packageNames.delete('');
+    this.packages = sortedByBytes(this.#packageNames);
+  }
+
+  *#findMatching(query: Partial<MetasQuery>): Generator<number, void, undefined> {
     const criteria: { ids: Uint32Array; id: number; members: Uint32Array }[] = [];
     for (const [i, field] of fields.entries()) {
       const text = query[field] ?? '';
       if (text === '') continue;
-      const { ids, findId, getMembers } = columns[i] as Column;
+      const { ids, findId, getMembers } = this.#columns[i] as Column;
       const id = findId(text);
       if (id === undefined) return;
       criteria.push({ ids, id, members: getMembers(id) });
     }
     const [fewest, ...others] = criteria.sort((a, b) => a.members.length - b.members.length);
-    if (fewest === undefined) for (let blob = 0; blob < count; blob++) yield blob;
+    if (fewest === undefined) for (let blob = 0; blob < this.count; blob++) yield blob;
     else {
       for (const blob of fewest.members) if (others.every(({ ids, id }) => ids[blob] === id)) yield blob;
     }
   }
 
-  function getSection(blob: number): Section {
-    const offset = offsets[blob] as number;
-    return { offset, length: (offsets[blob + 1] as number) - offset };
+  #getSection(blob: number): Section {
+    const offset = this.#offsets[blob] as number;
+    return { offset, length: (this.#offsets[blob + 1] as number) - offset };
   }
 
-  const packageNames = new Set(packages.texts);
-  for (const blob of findMatching({ schema: 'olm.package' })) {
-    packageNames.add(names.getText(blob));
+  /** Returns the sections of matching blobs, in order, adjacent ones joined. */
+  find(query: Partial<MetasQuery> = {}): Section[] {
+    if (fields.every((field) => !query[field]))
+      return this.size === 0 ? [] : [{ offset: 0, length: this.size }];
+    const sections: Section[] = [];
+    let last: Section | undefined;
+    for (const blob of this.#findMatching(query)) {
+      const { offset, length } = this.#getSection(blob);
+      if (last !== undefined && last.offset + last.length === offset) last.length += length;
+      else sections.push((last = { offset, length }));
+    }
+    return sections;
   }
-  packageNames.delete('');
-  return {
-    /** Number of blobs. */
-    count,
-    /** Size of `catalog.jsonl` in bytes. */
-    size,
-    /** Package names, sorted. */
-    packages: sortedByBytes(packageNames),
 
-    /** Returns the sections of matching blobs, in order, adjacent ones joined. */
-    find(query: Partial<MetasQuery> = {}): Section[] {
-      if (fields.every((field) => !query[field])) return size === 0 ? [] : [{ offset: 0, length: size }];
-      const sections: Section[] = [];
-      let last: Section | undefined;
-      for (const blob of findMatching(query)) {
-        const { offset, length } = getSection(blob);
-        if (last !== undefined && last.offset + last.length === offset) last.length += length;
-        else sections.push((last = { offset, length }));
-      }
-      return sections;
-    },
+  /** Yields matching blobs, in order. */
+  *blobs(query: Partial<MetasQuery> = {}): Generator<ContentBlob, void, undefined> {
+    const [schemas, packages, names] = this.#columns;
+    for (const blob of this.#findMatching(query)) {
+      yield {
+        schema: schemas.getText(blob),
+        package: packages.getText(blob),
+        name: names.getText(blob),
+        section: this.#getSection(blob),
+      };
+    }
+  }
 
-    /** Yields matching blobs, in order. */
-    *blobs(query: Partial<MetasQuery> = {}): Generator<ContentBlob, void, undefined> {
-      for (const blob of findMatching(query)) {
-        yield {
-          schema: schemas.getText(blob),
-          package: packages.getText(blob),
-          name: names.getText(blob),
-          section: getSection(blob),
-        };
-      }
-    },
-
-    /** Encodes the index file: a line with the digest of the rest, and the rest. */
-    encode({ hash, storedAt }: ContentState): string {
-      const blobs: number[] = [];
-      for (let blob = 0; blob < count; blob++) {
-        for (const { ids } of columns) blobs.push(ids[blob] as number);
-        blobs.push(getSection(blob).length);
-      }
-      const texts = { schemas: schemas.texts, packages: packages.texts, names: names.texts };
-      const body = `${JSON.stringify({ version, hash, size, storedAt: storedAt.toISOString(), ...texts, blobs })}\n`;
-      return `${computeDigest(body)}\n${body}`;
-    },
-  };
+  /** Encodes the index file: a line with the digest of the rest, and the rest. */
+  encode({ hash, storedAt }: ContentState): string {
+    const blobs: number[] = [];
+    for (let blob = 0; blob < this.count; blob++) {
+      for (const { ids } of this.#columns) blobs.push(ids[blob] as number);
+      blobs.push(this.#getSection(blob).length);
+    }
+    const [schemas, packages, names] = this.#columns;
+    const texts = { schemas: schemas.texts, packages: packages.texts, names: names.texts };
+    const body = `${JSON.stringify({ version, hash, size: this.size, storedAt: storedAt.toISOString(), ...texts, blobs })}\n`;
+    return `${computeDigest(body)}\n${body}`;
+  }
 }
 
 /** Returns the builder of an index from blobs in stored order. */
@@ -157,7 +163,7 @@ export function createIndexBuilder() {
     },
     finish(): ContentIndex {
       const columns = known.map(({ ids, blobs }) => createColumn([...ids.keys()], Uint32Array.from(blobs)));
-      return createContentIndex(columns as [Column, Column, Column], lengths);
+      return new ContentIndex(columns as [Column, Column, Column], lengths);
     },
   };
 }
@@ -181,7 +187,7 @@ export function parseContentIndex(text: string): { index: ContentIndex; state: C
     return createColumn(texts, ids);
   });
   const lengths = Float64Array.from({ length: count }, (_, blob) => blobs[blob * 4 + 3] as number);
-  const index = createContentIndex(columns as [Column, Column, Column], lengths);
+  const index = new ContentIndex(columns as [Column, Column, Column], lengths);
   const date = new Date(storedAt);
   if (index.size !== size || Number.isNaN(date.getTime())) throw invalid('damaged');
   return { index, state: { hash, storedAt: date } };

@@ -17,12 +17,7 @@ import { stagingName, sweepLeftovers } from '../../files/staging.js';
 import { writeNewFile } from '../../files/write-new-file.js';
 import { type ContentFile, DiskFile, MemoryFile } from './content-file.js';
 import { type ContentIndex, createIndexBuilder, parseContentIndex } from './content-index.js';
-import {
-  type ContentLocation,
-  type StoreOptions,
-  type StoredContent,
-  createStoredContent,
-} from './stored-content.js';
+import { type ContentLocation, type StoreOptions, StoredContent } from './stored-content.js';
 
 const contentName = 'catalog.jsonl';
 const indexName = 'index.json';
@@ -126,7 +121,7 @@ async function storeIn(
       // Still open, so it can be served; the next process stores it again.
       logger.log('warn', `${options.directory ?? ''}: cannot store ${hash}: ${systemReason(error)}`);
     }
-    return createStoredContent(file, index, state, options.directory ?? options.temporaryDirectory);
+    return new StoredContent(file, index, state, options.directory ?? options.temporaryDirectory);
   } catch (error) {
     await file.close().catch(() => undefined);
     throw error;
@@ -229,7 +224,7 @@ export async function openContent(
     if (index.size !== size) throw new OpmateError('DIGEST', `expected ${index.size} bytes, got ${size}`);
     const actual = await digestPieces(readRegion(handle, 0, size, contentName));
     if (actual !== hash) throw new OpmateError('DIGEST', 'digest mismatch');
-    return createStoredContent(new DiskFile(handle, file), index, state, directory);
+    return new StoredContent(new DiskFile(handle, file), index, state, directory);
   } catch (error) {
     await handle?.close();
     const isAbsent = ['ENOENT', 'ENOTDIR'].includes(systemCode(error) ?? '');

@@ -19,12 +19,7 @@ import {
   toManifestRecord,
   withCondition,
 } from './catalog-status.js';
-import {
-  type FetchOptions,
-  type OriginManifest,
-  createContentFetcher,
-  isContentFault,
-} from './content-fetch.js';
+import { type FetchOptions, type OriginManifest, ContentFetcher, isContentFault } from './content-fetch.js';
 import { openContent } from './content-store.js';
 import { getFirstPollWait, getPollWait, getRetryWait } from './next-look.js';
 import type { StoredContent } from './stored-content.js';
@@ -55,253 +50,270 @@ export interface Shared extends KeeperOptions, FetchOptions {
   changed(): void;
 }
 
-/** One catalog, and the loop that keeps it up to date. */
-export type KeptCatalog = ReturnType<typeof keepCatalog>;
-
-/** Starts the loop that keeps a catalog up to date. */
-export function keepCatalog(initial: KeptManifest, shared: Shared) {
-  const { held, records, contents, now, clock, logger, random, stop } = shared;
-  const { name } = initial;
+/** One catalog, and the loop that keeps it up to date, which starts with it. */
+export class KeptCatalog {
+  readonly #shared: Shared;
+  readonly #logger: Logger;
+  readonly #name: string;
   /** Aborted once the catalog is removed: its record is not written afterwards. */
-  const gone = new AbortController();
-  const stopOrGone = AbortSignal.any([stop, gone.signal]);
-  const fetcher = createContentFetcher(shared, stopOrGone);
-  let manifest = initial;
-  let record: CatalogRecord = { ...toManifestRecord(initial), conditions: [] };
+  readonly #gone = new AbortController();
+  readonly #stopOrGone: AbortSignal;
+  readonly #fetcher: ContentFetcher;
+  #manifest: KeptManifest;
+  #record: CatalogRecord;
   /** The last write of the record succeeded. */
-  let isWritten = true;
-  let content: StoredContent | undefined;
+  #isWritten = true;
+  #content: StoredContent | undefined;
   /** It has been served, or its first look has failed. */
-  let isTried = false;
+  #isTried = false;
   /** Polls have been moved to the catalog's phase of the interval. */
-  let isPhased = false;
-  let failures = 0;
+  #isPhased = false;
+  #failures = 0;
   /** Ends the wait for the next look. */
-  let wake = new AbortController();
+  #wake = new AbortController();
+  readonly #restoring: Promise<void>;
+  readonly #loop: Promise<void>;
+  /** Resolves once stored content is served or known to be missing. */
+  readonly restored: Promise<void>;
+
+  constructor(initial: KeptManifest, shared: Shared) {
+    this.#shared = shared;
+    this.#logger = shared.logger;
+    this.#name = initial.name;
+    this.#stopOrGone = AbortSignal.any([shared.stop, this.#gone.signal]);
+    this.#fetcher = new ContentFetcher(shared, this.#stopOrGone);
+    this.#manifest = initial;
+    this.#record = { ...toManifestRecord(initial), conditions: [] };
+    this.#restoring = this.#restore();
+    this.#loop = this.#run(this.#restoring).catch((error: unknown) => {
+      if (!this.#stopOrGone.aborted) this.#logger.log('error', `catalog ${this.#name}: ${getMessage(error)}`);
+    });
+    this.restored = this.#restoring.catch(() => undefined);
+  }
 
   /** Changes fields of the record, in memory only. */
-  function changeRecord(changes: Partial<CatalogRecord>): void {
-    record = { ...record, ...changes };
+  #changeRecord(changes: Partial<CatalogRecord>): void {
+    this.#record = { ...this.#record, ...changes };
   }
 
   /** Sets conditions, in memory only. */
-  function setConditions(...conditions: UndatedCondition[]): void {
+  #setConditions(...conditions: UndatedCondition[]): void {
     for (const condition of conditions) {
-      changeRecord({ conditions: withCondition(record.conditions, condition, now()) });
+      this.#changeRecord({
+        conditions: withCondition(this.#record.conditions, condition, this.#shared.now()),
+      });
     }
   }
 
   /** Sets conditions and writes the record. Never throws: a full disk does not stop serving. */
-  async function write(...conditions: UndatedCondition[]): Promise<void> {
-    setConditions(...conditions);
-    if (records === undefined || gone.signal.aborted) return;
+  async #write(...conditions: UndatedCondition[]): Promise<void> {
+    this.#setConditions(...conditions);
+    if (this.#shared.records === undefined || this.#gone.signal.aborted) return;
     try {
-      await records.write(record);
-      isWritten = true;
+      await this.#shared.records.write(this.#record);
+      this.#isWritten = true;
     } catch (error) {
-      const level = isWritten ? 'warn' : 'debug';
-      logger.log(level, `${getMessage(error)}; a restart will read the catalog again`);
-      isWritten = false;
+      const level = this.#isWritten ? 'warn' : 'debug';
+      this.#logger.log(level, `${getMessage(error)}; a restart will read the catalog again`);
+      this.#isWritten = false;
     }
   }
 
   /** Returns the condition of the catalog as it is served now. */
-  function getServing(): UndatedCondition {
-    return content === undefined ? notServed('no content yet') : served;
+  #getServing(): UndatedCondition {
+    return this.#content === undefined ? notServed('no content yet') : served;
   }
 
   /** Serves content. The previous one is closed after its last reader, which is not awaited. */
-  function serve(next: StoredContent, { labels, priority }: KeptManifest): void {
-    content = next;
-    const { lastUnpacked } = record;
+  #serve(next: StoredContent, { labels, priority }: KeptManifest): void {
+    this.#content = next;
+    const { lastUnpacked } = this.#record;
     const changedAt = lastUnpacked === undefined ? undefined : new Date(lastUnpacked);
-    held.put({ name, content, labels, priority, changedAt }).catch((error: unknown) => {
-      logger.log('debug', `catalog ${name}: ${getMessage(error)}`);
-    });
-    isTried = true;
-    shared.changed();
-    setConditions(served);
+    this.#shared.held
+      .put({ name: this.#name, content: this.#content, labels, priority, changedAt })
+      .catch((error: unknown) => {
+        this.#logger.log('debug', `catalog ${this.#name}: ${getMessage(error)}`);
+      });
+    this.#isTried = true;
+    this.#shared.changed();
+    this.#setConditions(served);
   }
 
   /** Serves the content from before the last stop. */
-  async function restore(): Promise<void> {
-    const before = await records?.read(name);
-    if (before === undefined || !manifest.isAvailable) return;
+  async #restore(): Promise<void> {
+    const before = await this.#shared.records?.read(this.#name);
+    if (before === undefined || !this.#manifest.isAvailable) return;
     const { conditions, contentHash, sourceType } = before;
     const stored =
       contentHash === undefined
         ? undefined
-        : await shared.restoring(() => {
-            throwIfCancelled(stop);
-            return openContent(contentHash, { directory: contents, logger });
+        : await this.#shared.restoring(() => {
+            throwIfCancelled(this.#shared.stop);
+            return openContent(contentHash, { directory: this.#shared.contents, logger: this.#logger });
           });
     if (stored === undefined) {
-      changeRecord({ conditions });
-      return write(getServing());
+      this.#changeRecord({ conditions });
+      return this.#write(this.#getServing());
     }
-    changeRecord({ ...before, ...toManifestRecord(manifest), sourceType });
-    serve(stored, manifest);
-    await write();
-    logger.log('info', `catalog ${name}: serving stored content`, { content: contentHash });
+    this.#changeRecord({ ...before, ...toManifestRecord(this.#manifest), sourceType });
+    this.#serve(stored, this.#manifest);
+    await this.#write();
+    this.#logger.log('info', `catalog ${this.#name}: serving stored content`, { content: contentHash });
   }
 
   /** Reports whether the manifest or its fault has changed. */
-  function hasChanged({ key, fault }: KeptManifest): boolean {
-    return key !== manifest.key || fault?.message !== manifest.fault?.message;
+  #hasChanged({ key, fault }: KeptManifest): boolean {
+    return key !== this.#manifest.key || fault?.message !== this.#manifest.fault?.message;
   }
 
-  async function run(restoring: Promise<void>): Promise<void> {
+  async #run(restoring: Promise<void>): Promise<void> {
     await restoring;
-    while (!stopOrGone.aborted) {
-      const current = manifest;
-      wake = new AbortController();
-      const waitMs = await look(current);
-      isTried = true;
-      shared.changed();
-      if (stopOrGone.aborted) return;
-      if (!hasChanged(current)) await clock.wait(waitMs, AbortSignal.any([wake.signal, stop]));
+    while (!this.#stopOrGone.aborted) {
+      const current = this.#manifest;
+      this.#wake = new AbortController();
+      const waitMs = await this.#look(current);
+      this.#isTried = true;
+      this.#shared.changed();
+      if (this.#stopOrGone.aborted) return;
+      if (!this.#hasChanged(current))
+        await this.#shared.clock.wait(waitMs, AbortSignal.any([this.#wake.signal, this.#shared.stop]));
     }
   }
 
   /** Looks at the origin once. Returns the time until the next look, in milliseconds. */
-  async function look(current: KeptManifest): Promise<number> {
+  async #look(current: KeptManifest): Promise<number> {
     const { origin, fault, pollMs } = current;
     if (origin === undefined) {
       // Keeps serving the content from before the manifest was refused.
-      changeRecord({ problems: fault?.problems ?? [] });
-      await write(blocked(fault?.message ?? ''), getServing());
+      this.#changeRecord({ problems: fault?.problems ?? [] });
+      await this.#write(blocked(fault?.message ?? ''), this.#getServing());
       return Infinity;
     }
     if (!current.isAvailable) {
-      await withdraw(current);
+      await this.#withdraw(current);
       return Infinity;
     }
     try {
-      await update({ ...current, origin });
+      await this.#update({ ...current, origin });
     } catch (error) {
-      return stopOrGone.aborted ? 0 : noteFailure({ ...current, origin }, error);
+      return this.#stopOrGone.aborted ? 0 : this.#noteFailure({ ...current, origin }, error);
     }
-    failures = 0;
-    fetcher.forgetRejected();
-    changeRecord({
+    this.#failures = 0;
+    this.#fetcher.forgetRejected();
+    this.#changeRecord({
       ...toManifestRecord(current),
-      lastChecked: formatSeconds(now()),
+      lastChecked: formatSeconds(this.#shared.now()),
       problems: fault?.problems,
     });
     const upToDate = progress('Succeeded', 'the catalog is up to date');
-    await write(fault === undefined ? upToDate : blocked(fault.message), served);
+    await this.#write(fault === undefined ? upToDate : blocked(fault.message), served);
     if (pollMs === undefined) return Infinity;
-    const waitMs = isPhased ? getPollWait(pollMs, random()) : getFirstPollWait(pollMs, name);
-    isPhased = true;
+    const waitMs = this.#isPhased
+      ? getPollWait(pollMs, this.#shared.random())
+      : getFirstPollWait(pollMs, this.#name);
+    this.#isPhased = true;
     return waitMs;
   }
 
-  async function update(current: OriginManifest): Promise<void> {
-    const isKnown = content !== undefined && record.originKey === current.originKey;
-    const fetched = await fetcher.fetch(current, isKnown ? record.origin : undefined);
-    if (fetched.content !== undefined) return swap(current, fetched.state, fetched.content);
-    changeRecord({ origin: fetched.state });
-    serve(content as StoredContent, current);
+  async #update(current: OriginManifest): Promise<void> {
+    const isKnown = this.#content !== undefined && this.#record.originKey === current.originKey;
+    const fetched = await this.#fetcher.fetch(current, isKnown ? this.#record.origin : undefined);
+    if (fetched.content !== undefined) return this.#swap(current, fetched.state, fetched.content);
+    this.#changeRecord({ origin: fetched.state });
+    this.#serve(this.#content as StoredContent, current);
   }
 
   /** Writes the record before serving the content: until then a restart serves the content before. */
-  async function swap(current: KeptManifest, state: PlaceState, next: StoredContent): Promise<void> {
-    const { contentHash, lastUnpacked } = record;
-    const before = content;
+  async #swap(current: KeptManifest, state: PlaceState, next: StoredContent): Promise<void> {
+    const { contentHash, lastUnpacked } = this.#record;
+    const before = this.#content;
     const isSame = before?.hash === next.hash;
-    changeRecord({
+    this.#changeRecord({
       ...toManifestRecord(current),
       originKey: current.originKey,
       origin: state,
       contentHash: next.hash,
-      lastUnpacked: isSame ? lastUnpacked : formatSeconds(now()),
+      lastUnpacked: isSame ? lastUnpacked : formatSeconds(this.#shared.now()),
     });
     if (isSame) await next.close();
-    await write();
-    serve(isSame ? before : next, current);
+    await this.#write();
+    this.#serve(isSame ? before : next, current);
     if (isSame) return;
-    if (contentHash !== undefined && contentHash !== next.hash && isWritten) {
-      await shared.discard(contentHash);
+    if (contentHash !== undefined && contentHash !== next.hash && this.#isWritten) {
+      await this.#shared.discard(contentHash);
     }
-    logger.log('info', `catalog ${name}: serving ${state.ref}`, {
+    this.#logger.log('info', `catalog ${this.#name}: serving ${state.ref}`, {
       content: next.hash,
       packages: next.packages.length,
     });
   }
 
   /** Stops serving a catalog whose manifest says Unavailable. */
-  async function withdraw(current: KeptManifest): Promise<void> {
-    content = undefined;
-    record = { ...toManifestRecord(current), conditions: record.conditions };
+  async #withdraw(current: KeptManifest): Promise<void> {
+    this.#content = undefined;
+    this.#record = { ...toManifestRecord(current), conditions: this.#record.conditions };
     const message = 'availabilityMode is Unavailable';
-    await write(progress('Succeeded', message), notServed(message, 'UserSpecifiedUnavailable'));
-    void held.remove(name);
+    await this.#write(progress('Succeeded', message), notServed(message, 'UserSpecifiedUnavailable'));
+    void this.#shared.held.remove(this.#name);
   }
 
-  async function noteFailure(current: OriginManifest, error: unknown): Promise<number> {
+  async #noteFailure(current: OriginManifest, error: unknown): Promise<number> {
     const { message, problems } = joinFaults(current.fault, toCatalogFault(error));
     const isBlocked = isContentFault(error) && isPinned(current.origin);
-    const waitMs = isBlocked ? Infinity : getRetryWait(failures++, random());
-    const progressing = record.conditions.find(({ type }) => type === 'Progressing');
+    const waitMs = isBlocked ? Infinity : getRetryWait(this.#failures++, this.#shared.random());
+    const progressing = this.#record.conditions.find(({ type }) => type === 'Progressing');
     const { labels, priority, isAvailable } = current;
-    changeRecord({ labels, priority, isAvailable, problems });
-    if (content !== undefined) serve(content, current);
+    this.#changeRecord({ labels, priority, isAvailable, problems });
+    if (this.#content !== undefined) this.#serve(this.#content, current);
     // A repeated failure is logged at debug level.
     const isNew = progressing?.message !== message || !['Retrying', 'Blocked'].includes(progressing.reason);
     const next = isBlocked ? 'not retrying' : `retrying in ${Math.round(waitMs / 1000)} s`;
-    const still = content === undefined ? '' : '; still serving the previous content';
-    logger.log(
+    const still = this.#content === undefined ? '' : '; still serving the previous content';
+    this.#logger.log(
       isNew ? 'warn' : 'debug',
-      `catalog ${name}: ${message.replaceAll('\n', '; ')}; ${next}${still}`,
+      `catalog ${this.#name}: ${message.replaceAll('\n', '; ')}; ${next}${still}`,
     );
-    await write(isBlocked ? blocked(message) : progress('Retrying', message), getServing());
+    await this.#write(isBlocked ? blocked(message) : progress('Retrying', message), this.#getServing());
     return waitMs;
   }
 
-  const restoring = restore();
-  const loop = run(restoring).catch((error: unknown) => {
-    if (!stopOrGone.aborted) logger.log('error', `catalog ${name}: ${getMessage(error)}`);
-  });
+  get record() {
+    return this.#record;
+  }
 
-  return {
-    get record() {
-      return record;
-    },
-    get manifest() {
-      return manifest;
-    },
-    get isTried() {
-      return isTried;
-    },
-    /** Resolves once stored content is served or known to be missing. */
-    restored: restoring.catch(() => undefined),
+  get manifest() {
+    return this.#manifest;
+  }
 
-    change(next: KeptManifest): void {
-      const before = manifest;
-      manifest = next;
-      if (next.key !== before.key) {
-        logger.log('info', `catalog ${name}: manifest changed`);
-        failures = 0;
-        fetcher.forgetRejected();
-      }
-      if (hasChanged(before)) wake.abort();
-    },
+  get isTried() {
+    return this.#isTried;
+  }
 
-    /** Stops serving the catalog and removes its record. */
-    async remove(): Promise<void> {
-      gone.abort();
-      wake.abort();
-      await loop;
-      await records?.remove(name).catch(() => undefined);
-      // Slow readers are not waited for.
-      void held.remove(name);
-    },
+  change(next: KeptManifest): void {
+    const before = this.#manifest;
+    this.#manifest = next;
+    if (next.key !== before.key) {
+      this.#logger.log('info', `catalog ${this.#name}: manifest changed`);
+      this.#failures = 0;
+      this.#fetcher.forgetRejected();
+    }
+    if (this.#hasChanged(before)) this.#wake.abort();
+  }
 
-    /** Ends the loop; served content is closed by the server. */
-    async end(): Promise<void> {
-      wake.abort();
-      await loop;
-      if (record.isAvailable) await write(notServed('the server has stopped'));
-    },
-  };
+  /** Stops serving the catalog and removes its record. */
+  async remove(): Promise<void> {
+    this.#gone.abort();
+    this.#wake.abort();
+    await this.#loop;
+    await this.#shared.records?.remove(this.#name).catch(() => undefined);
+    // Slow readers are not waited for.
+    void this.#shared.held.remove(this.#name);
+  }
+
+  /** Ends the loop; served content is closed by the server. */
+  async end(): Promise<void> {
+    this.#wake.abort();
+    await this.#loop;
+    if (this.#record.isAvailable) await this.#write(notServed('the server has stopped'));
+  }
 }

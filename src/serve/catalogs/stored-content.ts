@@ -4,9 +4,9 @@ import { getOrAdd } from '../../core/groups.js';
 import type { Logger } from '../../core/log.js';
 import { openNamelessFile } from '../../files/nameless-file.js';
 import { type Coding, createCompressor } from '../http/encoding.js';
-import { type CompressedContent, compressContent } from './compressed-content.js';
+import { CompressedContent } from './compressed-content.js';
 import { type ContentFile, DiskFile } from './content-file.js';
-import type { ContentIndex, ContentState, Section } from './content-index.js';
+import type { ContentBlob, ContentIndex, ContentState, MetasQuery, Section } from './content-index.js';
 
 /** Keeps the content readable until it is closed. */
 export interface ContentReader {
@@ -49,99 +49,144 @@ const pieceBytes = 256 * 1024;
  * Content of a served catalog: `catalog.jsonl`, one blob with sorted keys per line in walk order, and its index.
  * Immutable; a new state of the catalog is another StoredContent.
  */
-export type StoredContent = ReturnType<typeof createStoredContent>;
+export class StoredContent {
+  readonly #file: Pick<ContentFile, 'read' | 'close'>;
+  readonly index: ContentIndex;
+  readonly hash: string;
+  readonly storedAt: Date;
+  readonly #formsDirectory: string | undefined;
+  readonly #forms = new Map<Coding, Promise<CompressedContent | undefined>>();
+  #readers = 0;
+  #isClosed = false;
+  #onLastReader: (() => void) | undefined;
 
-/** Compressed forms are nameless files in `formsDirectory`; without it, none are kept. */
-export function createStoredContent(
-  file: ContentFile,
-  index: ContentIndex,
-  { hash, storedAt }: ContentState,
-  formsDirectory: string | undefined,
-) {
-  const { size } = index;
-  const forms = new Map<Coding, Promise<CompressedContent | undefined>>();
-  let readers = 0;
-  let isClosed = false;
-  let onLastReader: (() => void) | undefined;
+  /** Compressed forms are nameless files in `formsDirectory`; without it, none are kept. */
+  constructor(
+    file: Pick<ContentFile, 'read' | 'close'>,
+    index: ContentIndex,
+    { hash, storedAt }: ContentState,
+    formsDirectory: string | undefined,
+  ) {
+    this.#file = file;
+    this.index = index;
+    this.hash = hash;
+    this.storedAt = storedAt;
+    this.#formsDirectory = formsDirectory;
+  }
 
-  async function read(target: Buffer, position: number): Promise<void> {
-    const length = await file.read(target, position);
-    if (length < target.length) throw new OpmateError('IO', `${hash}: truncated`);
+  /** Number of blobs. */
+  get count(): number {
+    return this.index.count;
+  }
+
+  /** Bytes of `catalog.jsonl`. */
+  get size(): number {
+    return this.index.size;
+  }
+
+  /** Package names, sorted. */
+  get packages(): readonly string[] {
+    return this.index.packages;
+  }
+
+  /** Returns the sections of matching blobs, in order, adjacent ones joined. */
+  find(query?: Partial<MetasQuery>): Section[] {
+    return this.index.find(query);
+  }
+
+  /** Yields matching blobs, in order. */
+  blobs(query?: Partial<MetasQuery>): Generator<ContentBlob, void, undefined> {
+    return this.index.blobs(query);
+  }
+
+  async #read(target: Buffer, position: number): Promise<void> {
+    const length = await this.#file.read(target, position);
+    if (length < target.length) throw new OpmateError('IO', `${this.hash}: truncated`);
   }
 
   /** Opens a reader. Throws OpmateError once closed. */
-  function openReader(): ContentReader {
-    if (isClosed) throw new OpmateError('INTERNAL', `${hash}: closed`);
-    readers++;
-    let isOpen = true;
-    let pending = 0;
-    // Closing during a read could pass its descriptor number to another file.
-    const release = (): void => {
-      if (isOpen || pending > 0) return;
-      if (--readers === 0) onLastReader?.();
-    };
-    return {
-      async read(target, position) {
-        if (!isOpen) throw new OpmateError('INTERNAL', `${hash}: closed reader`);
-        pending++;
-        try {
-          await read(target, position);
-        } finally {
-          pending--;
-          release();
-        }
-      },
-      close() {
-        if (!isOpen) return;
-        isOpen = false;
-        release();
-      },
-    };
+  openReader(): ContentReader {
+    if (this.#isClosed) throw new OpmateError('INTERNAL', `${this.hash}: closed`);
+    this.#readers++;
+    const read = (target: Buffer, position: number): Promise<void> => this.#read(target, position);
+    return new OpenReader(this.hash, read, () => {
+      if (--this.#readers === 0) this.#onLastReader?.();
+    });
   }
 
   /** Yields all bytes without a reader, which `close` would wait for; the caller must have one. */
-  async function* readPieces(): AsyncGenerator<Buffer, void, undefined> {
-    for (let position = 0; position < size; position += pieceBytes) {
-      yield await readSection({ read }, { offset: position, length: Math.min(pieceBytes, size - position) });
+  async *readPieces(): AsyncGenerator<Buffer, void, undefined> {
+    for (let position = 0; position < this.size; position += pieceBytes) {
+      yield await readSection(
+        { read: (target, place) => this.#read(target, place) },
+        { offset: position, length: Math.min(pieceBytes, this.size - position) },
+      );
     }
   }
 
-  async function compress(coding: Coding): Promise<CompressedContent | undefined> {
-    if (formsDirectory === undefined) return undefined;
+  async #compress(coding: Coding): Promise<CompressedContent | undefined> {
+    if (this.#formsDirectory === undefined) return undefined;
     try {
-      const form = new DiskFile(await openNamelessFile(formsDirectory), `${hash}, compressed`);
-      return compressContent(readPieces(), createCompressor(coding), form);
+      const form = new DiskFile(await openNamelessFile(this.#formsDirectory), `${this.hash}, compressed`);
+      return new CompressedContent(this.readPieces(), createCompressor(coding), form);
     } catch {
       // Responses are compressed one by one where no file can be written.
       return undefined;
     }
   }
 
-  return {
-    ...index,
-    /** `sha256:…` of `catalog.jsonl`. */
-    hash,
-    /** Time at which this content was first stored. */
-    storedAt,
-    openReader,
-    readPieces,
+  /**
+   * Returns the compressed content, created with the first call and kept with the content; undefined without a place
+   * for it. The caller must keep a reader open.
+   */
+  async compressed(coding: Coding): Promise<CompressedContent | undefined> {
+    const form = await getOrAdd(this.#forms, coding, () => this.#compress(coding));
+    return form?.isBroken === true ? undefined : form;
+  }
 
-    /**
-     * Returns the compressed content, created with the first call and kept with the content; undefined without a place
-     * for it. The caller must keep a reader open.
-     */
-    async compressed(coding: Coding): Promise<CompressedContent | undefined> {
-      const form = await getOrAdd(forms, coding, () => compress(coding));
-      return form?.isBroken === true ? undefined : form;
-    },
+  /** Closes the content after its last reader. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    if (this.#readers > 0) await new Promise<void>((resolve) => (this.#onLastReader = resolve));
+    for (const form of this.#forms.values()) await (await form)?.close();
+    await this.#file.close();
+  }
+}
 
-    /** Closes the content after its last reader. */
-    async close(): Promise<void> {
-      if (isClosed) return;
-      isClosed = true;
-      if (readers > 0) await new Promise<void>((resolve) => (onLastReader = resolve));
-      for (const form of forms.values()) await (await form)?.close();
-      await file.close();
-    },
-  };
+/** A reader, which is released once it is closed and no read is pending. */
+class OpenReader implements ContentReader {
+  readonly #hash: string;
+  readonly #read: ContentReader['read'];
+  readonly #onReleased: () => void;
+  #isOpen = true;
+  #pending = 0;
+
+  constructor(hash: string, read: ContentReader['read'], onReleased: () => void) {
+    this.#hash = hash;
+    this.#read = read;
+    this.#onReleased = onReleased;
+  }
+
+  async read(target: Buffer, position: number): Promise<void> {
+    if (!this.#isOpen) throw new OpmateError('INTERNAL', `${this.#hash}: closed reader`);
+    this.#pending++;
+    try {
+      await this.#read(target, position);
+    } finally {
+      this.#pending--;
+      this.#release();
+    }
+  }
+
+  close(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.#release();
+  }
+
+  /** Closing during a read could pass its descriptor number to another file. */
+  #release(): void {
+    if (!this.#isOpen && this.#pending === 0) this.#onReleased();
+  }
 }

@@ -7,7 +7,8 @@ import type { LogLevel } from '../../../../src/core/log.js';
 import { imageLabels } from '../../../../src/model/image-labels.js';
 import type { SourceSession } from '../../../../src/source/session.js';
 import { getCredentials, readSecrets } from '../../../../src/source/secrets.js';
-import { type CatalogKeeper, createCatalogKeeper } from '../../../../src/serve/catalogs/catalog-keeper.js';
+import { CatalogKeeper } from '../../../../src/serve/catalogs/catalog-keeper.js';
+import type { KeeperOptions } from '../../../../src/serve/catalogs/kept-catalog.js';
 import type { KeeperClock } from '../../../../src/serve/catalogs/kept-catalog.js';
 import type { CatalogManifest } from '../../../../src/serve/catalogs/catalog-manifest.js';
 import { readCatalogManifests } from '../../../../src/serve/catalogs/catalog-manifests.js';
@@ -106,7 +107,7 @@ async function push(
   return registry.serveManifest('ns/catalog', tag, image.manifest);
 }
 
-type KeeperCredentials = Parameters<typeof createCatalogKeeper>[0]['credentials'];
+type KeeperCredentials = KeeperOptions['credentials'];
 
 interface Setup {
   keeper: CatalogKeeper;
@@ -141,7 +142,7 @@ function setUp(
     secrets === undefined
       ? undefined
       : async (request) => getCredentials(await readSecrets(secrets), request);
-  const keeper = createCatalogKeeper({
+  const keeper = new CatalogKeeper({
     held,
     storage,
     origins,
@@ -367,7 +368,7 @@ describe('serve/catalogs/catalog-keeper', () => {
     const values = [0, 1];
     const held = createCatalogSet();
     isDown = true;
-    const keeper = createCatalogKeeper({
+    const keeper = new CatalogKeeper({
       held,
       clock: setup.clock,
       random: () => values.shift() ?? 0.5,

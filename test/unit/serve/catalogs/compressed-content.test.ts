@@ -1,10 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { createGzip, gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import {
-  type CompressedContent,
-  compressContent,
-} from '../../../../src/serve/catalogs/compressed-content.js';
+import { CompressedContent } from '../../../../src/serve/catalogs/compressed-content.js';
 import { type ContentFile, MemoryFile } from '../../../../src/serve/catalogs/content-file.js';
 import { BufferPool, readCompressed } from '../../../../src/serve/http/content-stream.js';
 
@@ -24,7 +21,7 @@ describe('serve/catalogs/compressed-content', () => {
       await released;
       yield content.subarray(600_000);
     }
-    const form = compressContent(pieces(), createGzip(), new MemoryFile());
+    const form = new CompressedContent(pieces(), createGzip(), new MemoryFile());
     const early = readAll(form);
     const length = await form.grownBeyond(0);
     expect(length).toBeGreaterThan(0);
@@ -46,7 +43,7 @@ describe('serve/catalogs/compressed-content', () => {
     async function* pieces(): AsyncGenerator<Buffer> {
       yield randomBytes(1_000_000);
     }
-    const form = compressContent(pieces(), createGzip(), new FullFile());
+    const form = new CompressedContent(pieces(), createGzip(), new FullFile());
     await expect(readAll(form)).rejects.toThrow('cannot write the compressed catalog');
     expect(form.isBroken).toBe(true);
     await form.close();
@@ -57,7 +54,7 @@ describe('serve/catalogs/compressed-content', () => {
     async function* pieces(): AsyncGenerator<Buffer> {
       for (; ; made++) yield randomBytes(100_000);
     }
-    const form = compressContent(pieces(), createGzip(), new MemoryFile());
+    const form = new CompressedContent(pieces(), createGzip(), new MemoryFile());
     await form.grownBeyond(0);
     await form.close();
     const before = made;

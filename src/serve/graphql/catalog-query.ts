@@ -69,7 +69,7 @@ export async function queryCatalog(
     const errors = validate(schema, document, undefined, { hideSuggestions: longName.test(query) });
     if (errors.length > 0) return await encode({ data: null, errors });
     checkIntrospection(document, size);
-    const contextValue = createQueryContext(
+    const contextValue = new RunningQuery(
       content,
       reader,
       { ...defaultLimits, ...limits },
@@ -111,100 +111,118 @@ async function readSchema(content: StoredContent, reader: ContentReader): Promis
   return await schema;
 }
 
-/** Creates the context of a running query, which reads blobs and ends the query at its limits. */
-function createQueryContext(
-  content: StoredContent,
-  reader: ContentReader,
-  { maxResultBytes, maxMs }: QueryLimits,
-  typenameBytes: number,
-  signal: AbortSignal | undefined,
-) {
-  const deadline = performance.now() + maxMs;
-  let bytes = 0;
-  let errors = 0;
+/** A running query, which reads blobs and ends at its limits. */
+class RunningQuery implements QueryContext {
+  /** Limit that ended the query. */
+  failure: GraphQLError | undefined;
+  /** Failure of reading the content, no fault of the query. */
+  unreadable: unknown;
+  readonly #content: StoredContent;
+  readonly #reader: ContentReader;
+  readonly #limits: QueryLimits;
+  readonly #typenameBytes: number;
+  readonly #signal: AbortSignal | undefined;
+  readonly #deadline: number;
+  #errors = 0;
+  #bytes = 0;
 
-  async function takeQueryTurn(): Promise<void> {
+  constructor(
+    content: StoredContent,
+    reader: ContentReader,
+    limits: QueryLimits,
+    typenameBytes: number,
+    signal: AbortSignal | undefined,
+  ) {
+    this.#content = content;
+    this.#reader = reader;
+    this.#limits = limits;
+    this.#typenameBytes = typenameBytes;
+    this.#signal = signal;
+    this.#deadline = performance.now() + limits.maxMs;
+  }
+
+  /** Number of omitted errors. */
+  get unreported(): number {
+    return Math.max(0, this.#errors - maxErrors);
+  }
+
+  report(error: GraphQLError): null {
+    if (++this.#errors > maxErrors) return null;
+    throw error;
+  }
+
+  async blobs(
+    query: MetasQuery,
+    { first, count }: Page,
+    info: GraphQLResolveInfo,
+  ): Promise<Generator<Promise<JsonValue>, void, undefined>> {
+    await this.#takeQueryTurn();
+    const sections: Section[] = [];
+    let number = 0;
+    for (const { section } of this.#content.blobs(query)) {
+      if (number >= first + count) break;
+      if (number++ >= first) sections.push(section);
+    }
+    return this.#readBlobs(sections, info);
+  }
+
+  *paced(elements: readonly JsonValue[]): Generator<JsonValue | Promise<JsonValue>, void, undefined> {
+    let turn: Promise<void> | undefined;
+    for (const [i, element] of elements.entries()) {
+      if (i > 0 && i % elementsPerTurn === 0)
+        turn = (turn ?? Promise.resolve()).then(() => this.#takeQueryTurn());
+      yield turn === undefined ? element : turn.then(() => (this.failure === undefined ? element : null));
+    }
+  }
+
+  async #takeQueryTurn(): Promise<void> {
     await takeTurn();
-    if (performance.now() > deadline) fail(`query exceeds maximum time of ${maxMs} ms`);
-    if (signal?.aborted === true) fail('the client has gone away');
+    if (performance.now() > this.#deadline)
+      this.#fail(`query exceeds maximum time of ${this.#limits.maxMs} ms`);
+    if (this.#signal?.aborted === true) this.#fail('the client has gone away');
   }
 
   /** Records the limit without throwing: each remaining value would become an error. */
-  function fail(message: string): void {
-    context.failure ??= new GraphQLError(message);
+  #fail(message: string): void {
+    this.failure ??= new GraphQLError(message);
   }
 
-  function spendValue(size: number, { path }: GraphQLResolveInfo): void {
-    bytes += size + String(path.key).length;
-    if (bytes <= maxResultBytes) return;
-    fail(`result exceeds maximum size of ${maxResultBytes} bytes: select fewer fields, or a lower limit`);
+  spendValue(size: number, { path }: GraphQLResolveInfo): void {
+    this.#bytes += size + String(path.key).length;
+    if (this.#bytes <= this.#limits.maxResultBytes) return;
+    this.#fail(
+      `result exceeds maximum size of ${this.#limits.maxResultBytes} bytes: select fewer fields, or a lower limit`,
+    );
   }
 
-  function spendObjects(count: number, info: GraphQLResolveInfo): void {
-    spendValue(count * (objectBytes + typenameBytes), info);
+  spendObjects(count: number, info: GraphQLResolveInfo): void {
+    this.spendValue(count * (objectBytes + this.#typenameBytes), info);
   }
 
-  async function readBlob(section: Section, info: GraphQLResolveInfo): Promise<JsonValue> {
-    await takeQueryTurn();
-    spendObjects(1, info);
-    if (context.failure !== undefined) return null;
+  async #readBlob(section: Section, info: GraphQLResolveInfo): Promise<JsonValue> {
+    await this.#takeQueryTurn();
+    this.spendObjects(1, info);
+    if (this.failure !== undefined) return null;
     try {
-      return parseGoJson(String(await readSection(reader, section)));
+      return parseGoJson(String(await readSection(this.#reader, section)));
     } catch (error) {
-      context.unreadable ??= error;
+      this.unreadable ??= error;
       throw error;
     }
   }
 
   /** The library requests all promises at once, and writes each object before the next promise resolves. */
-  function* readBlobs(
+  *#readBlobs(
     sections: readonly Section[],
     info: GraphQLResolveInfo,
   ): Generator<Promise<JsonValue>, void, undefined> {
     let last: Promise<unknown> = Promise.resolve();
     for (const section of sections) {
-      const next = last.then(() => readBlob(section, info));
+      const next = last.then(() => this.#readBlob(section, info));
       yield next;
       last = next;
     }
   }
-
-  const context = {
-    /** Limit that ended the query. */
-    failure: undefined as GraphQLError | undefined,
-    /** Failure of reading the content, no fault of the query. */
-    unreadable: undefined as unknown,
-    /** Number of omitted errors. */
-    get unreported() {
-      return Math.max(0, errors - maxErrors);
-    },
-    spendObjects,
-    spendValue,
-    report(error: GraphQLError): null {
-      if (++errors > maxErrors) return null;
-      throw error;
-    },
-    async blobs(query: MetasQuery, { first, count }: Page, info: GraphQLResolveInfo) {
-      await takeQueryTurn();
-      const sections: Section[] = [];
-      let number = 0;
-      for (const { section } of content.blobs(query)) {
-        if (number >= first + count) break;
-        if (number++ >= first) sections.push(section);
-      }
-      return readBlobs(sections, info);
-    },
-    *paced(elements: readonly JsonValue[]): Generator<JsonValue | Promise<JsonValue>, void, undefined> {
-      let turn: Promise<void> | undefined;
-      for (const [i, element] of elements.entries()) {
-        if (i > 0 && i % elementsPerTurn === 0) turn = (turn ?? Promise.resolve()).then(takeQueryTurn);
-        yield turn === undefined
-          ? element
-          : turn.then(() => (context.failure === undefined ? element : null));
-      }
-    },
-  };
-  return context satisfies QueryContext;
 }
 
 /** Writes a result as JSON, long lists element by element. */

@@ -55,28 +55,34 @@ export async function openCatalogQueries(
   catalog: Catalog,
   options: CatalogQueriesOptions,
 ): Promise<FileCatalogQueries> {
-  const opened = createOpener(catalog, options);
+  const opened = new ContentOpener(catalog, options);
   return new ContentQueries(opened, await opened.open());
 }
 
-/** Returns what opens content from the cache, or from the catalog, which then becomes the cache. */
-function createOpener(catalog: Catalog, options: CatalogQueriesOptions) {
-  const { logger = silentLogger } = options;
-  const stopping = new AbortController();
-  let noCache = 'no cache';
-  let encoded: Promise<EncodeResult> = Promise.resolve({ isCached: true });
+/** Opens content from the cache, or from the catalog, which then becomes the cache. */
+class ContentOpener {
+  readonly #catalog: Catalog;
+  readonly #options: CatalogQueriesOptions;
+  readonly #logger: Logger;
+  readonly #stopping = new AbortController();
+  #noCache = 'no cache';
+  #encoded: Promise<EncodeResult> = Promise.resolve({ isCached: true });
 
-  return { open, replace, stop, getEncoded: () => encoded };
+  constructor(catalog: Catalog, options: CatalogQueriesOptions) {
+    this.#catalog = catalog;
+    this.#options = options;
+    this.#logger = options.logger ?? silentLogger;
+  }
 
-  async function open(): Promise<CatalogContent> {
-    const { cacheDirectory, requireCache, now, signal } = options;
-    if (cacheDirectory === undefined) return read();
+  async open(): Promise<CatalogContent> {
+    const { cacheDirectory, requireCache, now, signal } = this.#options;
+    if (cacheDirectory === undefined) return this.#read();
     if (!requireCache) {
-      const known = await findKnownHash(catalog, cacheDirectory, { signal });
+      const known = await findKnownHash(this.#catalog, cacheDirectory, { signal });
       const match = known === undefined ? undefined : await openCache(cacheDirectory, known);
       if (match !== undefined && 'index' in match) return new CatalogContent(match.index, match.records);
     }
-    const hashed = await hashWithState(catalog, { now, signal });
+    const hashed = await hashWithState(this.#catalog, { now, signal });
     if (hashed !== undefined) {
       const match = await openCache(cacheDirectory, hashed.hash);
       if ('index' in match) {
@@ -92,86 +98,90 @@ function createOpener(catalog: Catalog, options: CatalogQueriesOptions) {
           },
         );
       }
-      logger.log('info', 'building the cache', { directory: cacheDirectory, reason: match.missing });
+      this.#logger.log('info', 'building the cache', { directory: cacheDirectory, reason: match.missing });
     }
-    return read(hashed?.hash);
+    return this.#read(hashed?.hash);
   }
 
   /** Reads the catalog; encoding continues after the return. */
-  async function read(hash?: string): Promise<CatalogContent> {
-    const { signal } = options;
-    const writer = hash === undefined ? undefined : await createWriter();
-    const records = writer?.records ?? (await createTemporary());
+  async #read(hash?: string): Promise<CatalogContent> {
+    const { signal } = this.#options;
+    const writer = hash === undefined ? undefined : await this.#createWriter();
+    const records = writer?.records ?? (await this.#createTemporary());
     let content: CatalogContent;
     try {
-      content = await CatalogContent.read(catalog, records, { signal, logger });
+      content = await CatalogContent.read(this.#catalog, records, { signal, logger: this.#logger });
     } catch (error) {
       await writer?.discard();
       await records?.close();
       throw error;
     }
-    encoded = encode(content, writer, hash);
+    this.#encoded = this.#encode(content, writer, hash);
     return content;
   }
 
   /** Reads the catalog again in place of damaged content, and creates the cache again. */
-  async function replace(damage: DamagedRecordError): Promise<CatalogContent> {
-    logger.log('warn', `${damage.message}; reading the catalog again`);
-    return read(await hashCatalog(catalog, { signal: options.signal }));
+  async replace(damage: DamagedRecordError): Promise<CatalogContent> {
+    this.#logger.log('warn', `${damage.message}; reading the catalog again`);
+    return this.#read(await hashCatalog(this.#catalog, { signal: this.#options.signal }));
   }
 
-  async function stop(): Promise<void> {
-    stopping.abort();
-    await encoded;
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#encoded;
   }
 
-  async function encode(
+  async #encode(
     content: CatalogContent,
     writer: CacheWriter | undefined,
     hash: string | undefined,
   ): Promise<EncodeResult> {
-    const { signal } = stopping;
+    const { signal } = this.#stopping;
     try {
       const isWhole = await content.encodeAll({ signal });
-      if (writer === undefined || hash === undefined) return { isCached: false, reason: noCache };
+      if (writer === undefined || hash === undefined) return { isCached: false, reason: this.#noCache };
       if (!isWhole) throw new OpmateError('IO', 'the disk is full or failing');
       // The encoded catalog must be the hashed one.
-      const hashed = await hashWithState(catalog, { now: options.now, signal });
+      const hashed = await hashWithState(this.#catalog, { now: this.#options.now, signal });
       if (hashed?.hash !== hash) throw new OpmateError('IO', 'the catalog has changed since');
       await writer.publish(hash, content.index);
-      await keepState(options.cacheDirectory as string, hashed);
+      await keepState(this.#options.cacheDirectory as string, hashed);
       return { isCached: true };
     } catch (error) {
       await writer?.discard();
       const reason = systemReason(error);
       if (signal.aborted) return { isCached: false, reason: 'stopped' };
       const problem = writer === undefined ? 'cannot encode bundles' : 'cache not kept';
-      logger.log('warn', `${problem}: ${reason}`);
+      this.#logger.log('warn', `${problem}: ${reason}`);
       return { isCached: false, reason };
     }
   }
 
-  async function createWriter(): Promise<CacheWriter | undefined> {
-    const directory = options.cacheDirectory as string;
+  async #createWriter(): Promise<CacheWriter | undefined> {
+    const directory = this.#options.cacheDirectory as string;
     try {
       return await createCache(directory);
     } catch (error) {
       const reason = systemReason(error);
-      logger.log('warn', `cache ${directory} cannot be written: ${reason}`);
-      noCache = `it cannot be written: ${reason}`;
+      this.#logger.log('warn', `cache ${directory} cannot be written: ${reason}`);
+      this.#noCache = `it cannot be written: ${reason}`;
       return undefined;
     }
   }
 
-  async function createTemporary(): Promise<RecordFile | undefined> {
-    const { temporaryDirectory } = options;
+  async #createTemporary(): Promise<RecordFile | undefined> {
+    const { temporaryDirectory } = this.#options;
     try {
       return await RecordFile.unnamed(temporaryDirectory);
     } catch (error) {
       const reason = `${temporaryDirectory} cannot be written: ${systemReason(error)}`;
-      logger.log('info', `${reason}; bundles are encoded on each request`);
+      this.#logger.log('info', `${reason}; bundles are encoded on each request`);
       return undefined;
     }
+  }
+
+  getEncoded() {
+    return this.#encoded;
   }
 }
 
@@ -250,11 +260,11 @@ interface ChannelLookup {
 }
 
 class ContentQueries implements FileCatalogQueries {
-  readonly #opened: ReturnType<typeof createOpener>;
+  readonly #opened: ContentOpener;
   #lookup: Lookup;
   #rereading: Promise<void> | undefined;
 
-  constructor(opened: ReturnType<typeof createOpener>, content: CatalogContent) {
+  constructor(opened: ContentOpener, content: CatalogContent) {
     this.#opened = opened;
     this.#lookup = new Lookup(content);
   }

@@ -19,83 +19,104 @@ export async function openSqliteQueries(
   session: ReadSession,
   options?: ReadOptions,
 ): Promise<RegistryQueries> {
-  return createSqliteQueries(await openServedIndex(file, session, options));
+  return new SqliteQueries(await openServedIndex(file, session, options));
 }
 
-/** Returns queries of an index, with the messages of `opm registry serve`. */
-function createSqliteQueries(index: ServedIndex): RegistryQueries {
-  return {
-    listPackages: () => index.packageNames(),
-    getPackage(name) {
-      const storedPackage = index.findPackage(name);
-      if (storedPackage === undefined || storedPackage.channels.length === 0)
-        throw notFound(`package ${name} not found`);
-      return packageType.encode({
-        name,
-        channels: storedPackage.channels
-          .map((channel) => ({ name: channel.name, csvName: channel.head }))
-          .sort((a, b) => compareBytes(a.name, b.name)),
-        defaultChannelName: storedPackage.defaultChannel,
-      });
-    },
-    async getBundle(packageName, channelName, csvName) {
-      const bundle = index.findBundle(packageName, channelName, csvName);
-      if (bundle === undefined) throw notFound(`no entry found for ${packageName} ${channelName} ${csvName}`);
-      return encodeBundle(bundle, packageName, channelName);
-    },
-    async getBundleForChannel(packageName, channelName) {
-      const head = index.findHead(packageName, channelName);
-      if (head === undefined) throw notFound(`no entry found for ${packageName} ${channelName}`);
-      return bundleType.encode({ csvName: head.name, csvJson: head.csv });
-    },
-    async getBundleThatReplaces(csvName, packageName, channelName) {
-      const bundle = index.findReplacement(csvName, packageName, channelName);
-      if (bundle === undefined) throw notFound(`no entry found for ${packageName} ${channelName}`);
-      return encodeBundle(bundle, packageName, channelName);
-    },
-    async getDefaultBundleThatProvides(api) {
-      for (const entry of findNearestToHeads(providers(api))) {
-        if (index.findPackage(entry.package)?.defaultChannel !== entry.channel) continue;
-        const bundle = index.findBundle(entry.package, entry.channel, entry.bundle);
-        if (bundle !== undefined) return encodeBundle(bundle, entry.package, entry.channel);
-      }
-      throw notFound(`no entry found that provides ${api.group} ${api.version} ${api.kind}`);
-    },
-    getChannelEntriesThatReplace(csvName) {
-      const entries = index.listReplacements(csvName);
-      if (entries.length === 0) throw notFound(`no channel entries found that replace ${csvName}`);
-      return entries.map(toEntryMessage);
-    },
-    getChannelEntriesThatProvide(api) {
-      const sorted = requireProviders(api).sort(compareEntries);
-      return sorted
-        .filter(
-          (entry, index) => index === 0 || compareEntries(entry, sorted[index - 1] as ServedEntry) !== 0,
-        )
-        .map(toEntryMessage);
-    },
-    getLatestChannelEntriesThatProvide: (api) =>
-      findNearestToHeads(requireProviders(api)).map(toEntryMessage),
-    async *listBundles() {
-      for (const { bundle, package: packageName, places } of index.listBundles()) {
-        const common = encodeBundle(bundle, packageName, '');
-        for (const { channel, replaces, skips } of places) {
-          const own = bundleType.encode({ channelName: channel, replaces, skips });
-          yield Buffer.concat([common, own]);
-        }
-      }
-    },
-    close: index.close,
-  };
+/** Queries of an index, with the messages of `opm registry serve`. */
+class SqliteQueries implements RegistryQueries {
+  readonly #index: ServedIndex;
 
-  function providers({ group, version, kind }: ApiName) {
-    return index.listProviders(group, version, kind);
+  constructor(index: ServedIndex) {
+    this.#index = index;
   }
 
-  function requireProviders(api: ApiName) {
-    const entries = providers(api);
+  close(): Promise<void> {
+    return this.#index.close();
+  }
+
+  #providers({ group, version, kind }: ApiName): ProvidingEntry[] {
+    return this.#index.listProviders(group, version, kind);
+  }
+
+  #requireProviders(api: ApiName): ProvidingEntry[] {
+    const entries = this.#providers(api);
     if (entries.length > 0) return entries;
     throw notFound(`no channel entries found that provide ${api.group} ${api.version} ${api.kind}`);
+  }
+
+  listPackages(): string[] {
+    return this.#index.packageNames();
+  }
+
+  getPackage(name: string): Uint8Array {
+    const storedPackage = this.#index.findPackage(name);
+    if (storedPackage === undefined || storedPackage.channels.length === 0)
+      throw notFound(`package ${name} not found`);
+    return packageType.encode({
+      name,
+      channels: storedPackage.channels
+        .map((channel) => ({ name: channel.name, csvName: channel.head }))
+        .sort((a, b) => compareBytes(a.name, b.name)),
+      defaultChannelName: storedPackage.defaultChannel,
+    });
+  }
+
+  async getBundle(packageName: string, channelName: string, csvName: string): Promise<Uint8Array> {
+    const bundle = this.#index.findBundle(packageName, channelName, csvName);
+    if (bundle === undefined) throw notFound(`no entry found for ${packageName} ${channelName} ${csvName}`);
+    return encodeBundle(bundle, packageName, channelName);
+  }
+
+  async getBundleForChannel(packageName: string, channelName: string): Promise<Uint8Array> {
+    const head = this.#index.findHead(packageName, channelName);
+    if (head === undefined) throw notFound(`no entry found for ${packageName} ${channelName}`);
+    return bundleType.encode({ csvName: head.name, csvJson: head.csv });
+  }
+
+  async getBundleThatReplaces(
+    csvName: string,
+    packageName: string,
+    channelName: string,
+  ): Promise<Uint8Array> {
+    const bundle = this.#index.findReplacement(csvName, packageName, channelName);
+    if (bundle === undefined) throw notFound(`no entry found for ${packageName} ${channelName}`);
+    return encodeBundle(bundle, packageName, channelName);
+  }
+
+  async getDefaultBundleThatProvides(api: ApiName): Promise<Uint8Array> {
+    for (const entry of findNearestToHeads(this.#providers(api))) {
+      if (this.#index.findPackage(entry.package)?.defaultChannel !== entry.channel) continue;
+      const bundle = this.#index.findBundle(entry.package, entry.channel, entry.bundle);
+      if (bundle !== undefined) return encodeBundle(bundle, entry.package, entry.channel);
+    }
+    throw notFound(`no entry found that provides ${api.group} ${api.version} ${api.kind}`);
+  }
+
+  getChannelEntriesThatReplace(csvName: string): ChannelEntryMessage[] {
+    const entries = this.#index.listReplacements(csvName);
+    if (entries.length === 0) throw notFound(`no channel entries found that replace ${csvName}`);
+    return entries.map(toEntryMessage);
+  }
+
+  getChannelEntriesThatProvide(api: ApiName): ChannelEntryMessage[] {
+    const sorted = this.#requireProviders(api).sort(compareEntries);
+    return sorted
+      .filter((entry, index) => index === 0 || compareEntries(entry, sorted[index - 1] as ServedEntry) !== 0)
+      .map(toEntryMessage);
+  }
+
+  getLatestChannelEntriesThatProvide(api: ApiName): ChannelEntryMessage[] {
+    return findNearestToHeads(this.#requireProviders(api)).map(toEntryMessage);
+  }
+
+  async *listBundles(): AsyncGenerator<Buffer> {
+    for (const { bundle, package: packageName, places } of this.#index.listBundles()) {
+      const common = encodeBundle(bundle, packageName, '');
+      for (const { channel, replaces, skips } of places) {
+        const own = bundleType.encode({ channelName: channel, replaces, skips });
+        yield Buffer.concat([common, own]);
+      }
+    }
   }
 }
 

@@ -26,8 +26,8 @@ import {
   sendText,
   toLoggedPath,
 } from './exchange.js';
-import { createMetrics, metricsType } from './metrics.js';
-import { createQueryHandler } from './query-requests.js';
+import { Metrics, metricsType } from './metrics.js';
+import { QueryHandler } from './query-requests.js';
 
 export interface CatalogServerOptions {
   catalogs: CatalogSet;
@@ -55,15 +55,22 @@ export function createCatalogServers(options: CatalogServerOptions) {
   const { certificate, host, allowedHosts = [], maxConnections, logger = silentLogger } = options;
   const externalUrl = options.externalUrl === undefined ? undefined : parseExternalUrl(options.externalUrl);
   const externalHost = externalUrl === undefined ? undefined : new URL(externalUrl).hostname;
-  const { handle, handleMetrics } = createHandlers({ ...options, externalUrl, logger });
+  const handlers = new CatalogHandlers({ ...options, externalUrl, logger });
   const allowsHost = createHostRule({
     names: [host, externalHost, ...allowedHosts],
     everywhere: allowedHosts.length > 0,
   });
   const shared = { allowsHost, refuse: refuseRequest, maxConnections, logger };
   return {
-    api: createHttpServer({ ...shared, certificate, handle }),
-    metrics: createHttpServer({ ...shared, handle: handleMetrics }),
+    api: createHttpServer({
+      ...shared,
+      certificate,
+      handle: (request, response) => handlers.handle(request, response),
+    }),
+    metrics: createHttpServer({
+      ...shared,
+      handle: (request, response) => handlers.handleMetrics(request, response),
+    }),
   };
 }
 
@@ -79,52 +86,84 @@ function parseExternalUrl(text: string): string {
   return url.href.replace(/\/+$/, '');
 }
 
-type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
-
 const routeNotFound = () => new Refusal(404, '404 page not found');
 
-/** Returns the handlers of the requests of the API, and of those for its metrics only. */
-function createHandlers({
-  catalogs,
-  externalUrl,
-  hasOwnMetrics = false,
-  statuses,
-  queryLimits,
-  logger,
-}: CatalogServerOptions & { logger: Logger }): { handle: Handler; handleMetrics: Handler } {
-  const metrics = createMetrics();
-  const bodies = new BodySender();
-  const handleQuery = createQueryHandler(queryLimits ?? {}, bodies);
+/** Answers the requests of the API, and those for its metrics only. */
+class CatalogHandlers {
+  readonly #catalogs: CatalogSet;
+  readonly #externalUrl: string | undefined;
+  readonly #logger: Logger;
+  readonly #metrics = new Metrics();
+  readonly #bodies = new BodySender();
   /** Prefix of request ids, unique per process. */
-  const idPrefix = randomBytes(4).toString('hex');
-  let requests = 0;
+  readonly #idPrefix = randomBytes(4).toString('hex');
+  #requests = 0;
+  readonly #routes: Map<string, (exchange: Exchange) => void | Promise<void>>;
+  /** Routes below `/catalogs/NAME/`. */
+  readonly #catalogRoutes: Map<string, (exchange: Exchange, name: string) => Promise<void>>;
 
-  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  constructor({
+    catalogs,
+    externalUrl,
+    hasOwnMetrics = false,
+    statuses,
+    queryLimits,
+    logger,
+  }: CatalogServerOptions & { logger: Logger }) {
+    this.#catalogs = catalogs;
+    this.#externalUrl = externalUrl;
+    this.#logger = logger;
+    this.#routes = new Map<string, (exchange: Exchange) => void | Promise<void>>([
+      ['/catalogs', (exchange) => this.#sendListing(exchange)],
+      ['/api/v1/metas', (exchange) => sendFromAll(exchange, catalogs, this.#bodies)],
+      ['/healthz', (exchange) => sendText(exchange, 200, 'ok')],
+      ['/readyz', (exchange) => this.#sendReadiness(exchange)],
+    ]);
+    if (!hasOwnMetrics) this.#routes.set('/metrics', (exchange) => this.#sendMetrics(exchange));
+    if (statuses !== undefined) {
+      const sendStatuses = (exchange: Exchange): void =>
+        sendJson(exchange, { items: statuses(this.#getRoot(exchange)) });
+      this.#routes.set('/api/v1/catalogs', sendStatuses);
+    }
+    const queries = new QueryHandler(queryLimits ?? {}, this.#bodies);
+    this.#catalogRoutes = new Map<string, (exchange: Exchange, name: string) => Promise<void>>([
+      ['api/v1/all', (exchange, name) => this.#sendBlobs(exchange, name)],
+      ['all.json', (exchange, name) => this.#sendBlobs(exchange, name)],
+      ['api/v1/metas', (exchange, name) => this.#sendBlobs(exchange, name, readMetasQuery(exchange.query))],
+      ['api/v1/graphql', (exchange, name) => queries.handle(exchange, () => this.#find(name))],
+    ]);
+  }
+
+  async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const started = performance.now();
-    metrics.begin();
-    const exchange = openExchange(request, response, () => `${idPrefix}-${++requests}`);
+    this.#metrics.begin();
+    const exchange = openExchange(request, response, () => `${this.#idPrefix}-${++this.#requests}`);
     const { method, id } = exchange;
     response.setHeader('X-Request-Id', id);
     response.once('close', () => {
       const seconds = (performance.now() - started) / 1000;
       const { bytes } = exchange;
       const status = response.statusCode;
-      metrics.end(status, seconds, bytes);
+      this.#metrics.end(status, seconds, bytes);
       // 503 while not ready is normal, and probed every second.
-      logger.log(status >= 500 && status !== 503 ? 'error' : 'debug', `${method} ${toLoggedPath(exchange)}`, {
-        request: id,
-        status,
-        bytes,
-        ms: Math.round(seconds * 10_000) / 10,
-        ...(response.writableFinished ? {} : { aborted: true }),
-      });
+      this.#logger.log(
+        status >= 500 && status !== 503 ? 'error' : 'debug',
+        `${method} ${toLoggedPath(exchange)}`,
+        {
+          request: id,
+          status,
+          bytes,
+          ms: Math.round(seconds * 10_000) / 10,
+          ...(response.writableFinished ? {} : { aborted: true }),
+        },
+      );
     });
     try {
-      await respondOrRefuse(exchange, route);
+      await respondOrRefuse(exchange, (exchange) => this.#route(exchange));
     } catch (error) {
       if (!response.destroyed) {
         const message = `${method} ${toLoggedPath(exchange)}: ${redactUrls(getMessage(error))}`;
-        logger.log('error', message, { request: id });
+        this.#logger.log('error', message, { request: id });
       }
       if (response.headersSent) return void response.destroy();
       for (const name of response.getHeaderNames()) {
@@ -134,63 +173,45 @@ function createHandlers({
     }
   }
 
-  const routes = new Map<string, (exchange: Exchange) => void | Promise<void>>([
-    ['/catalogs', sendListing],
-    ['/api/v1/metas', (exchange) => sendFromAll(exchange, catalogs, bodies)],
-    ['/healthz', (exchange) => sendText(exchange, 200, 'ok')],
-    ['/readyz', sendReadiness],
-  ]);
-  if (!hasOwnMetrics) routes.set('/metrics', sendMetrics);
-  if (statuses !== undefined) {
-    routes.set('/api/v1/catalogs', (exchange) => sendJson(exchange, { items: statuses(getRoot(exchange)) }));
-  }
-  /** Routes below `/catalogs/NAME/`. */
-  const catalogRoutes = new Map<string, (exchange: Exchange, name: string) => Promise<void>>([
-    ['api/v1/all', sendBlobs],
-    ['all.json', sendBlobs],
-    ['api/v1/metas', (exchange, name) => sendBlobs(exchange, name, readMetasQuery(exchange.query))],
-    ['api/v1/graphql', (exchange, name) => handleQuery(exchange, () => find(name))],
-  ]);
-
-  async function route(exchange: Exchange): Promise<void> {
+  async #route(exchange: Exchange): Promise<void> {
     const { path, method } = exchange;
     const [, name = '', route = ''] = /^\/catalogs\/([^/]+)\/(.+)$/.exec(path) ?? [];
-    const respondFrom = catalogRoutes.get(route);
-    const respond = routes.get(path);
+    const respondFrom = this.#catalogRoutes.get(route);
+    const respond = this.#routes.get(path);
     if (respondFrom === undefined && respond === undefined) throw routeNotFound();
     if (route !== 'api/v1/graphql' || method !== 'POST') allowReading(exchange);
     if (respondFrom !== undefined) return await respondFrom(exchange, parseName(name));
     await respond?.(exchange);
   }
 
-  function sendReadiness(exchange: Exchange): void {
-    const ready = catalogs.isReady();
+  #sendReadiness(exchange: Exchange): void {
+    const ready = this.#catalogs.isReady();
     sendText(exchange, ready ? 200 : 503, ready ? 'ok' : 'not ready: catalogs are being read');
   }
 
-  function sendMetrics(exchange: Exchange): void {
-    sendBuffer(exchange, 200, metricsType, Buffer.from(metrics.format(catalogs)));
+  #sendMetrics(exchange: Exchange): void {
+    sendBuffer(exchange, 200, metricsType, Buffer.from(this.#metrics.format(this.#catalogs)));
   }
 
-  function find(name: string): ServedCatalog {
-    const served = catalogs.find(name);
+  #find(name: string): ServedCatalog {
+    const served = this.#catalogs.find(name);
     if (served !== undefined) return served;
-    if (!catalogs.isExpected(name)) throw new Refusal(404, '404 Not Found');
+    if (!this.#catalogs.isExpected(name)) throw new Refusal(404, '404 Not Found');
     throw new Refusal(503, '503 Service Unavailable: the catalog is not loaded yet', retryLater);
   }
 
-  async function sendBlobs(exchange: Exchange, name: string, query?: MetasQuery): Promise<void> {
-    await sendContent(exchange, find(name), query, bodies);
+  async #sendBlobs(exchange: Exchange, name: string, query?: MetasQuery): Promise<void> {
+    await sendContent(exchange, this.#find(name), query, this.#bodies);
   }
 
   /** Returns the prefix of URLs in a response. */
-  function getRoot({ request }: Exchange): string {
-    return externalUrl ?? getSocketUrl(request);
+  #getRoot({ request }: Exchange): string {
+    return this.#externalUrl ?? getSocketUrl(request);
   }
 
-  function sendListing(exchange: Exchange): void {
-    const root = getRoot(exchange);
-    const list = catalogs.list().map(({ name, content, labels, priority, changedAt }) => {
+  #sendListing(exchange: Exchange): void {
+    const root = this.#getRoot(exchange);
+    const list = this.#catalogs.list().map(({ name, content, labels, priority, changedAt }) => {
       const { hash, size, count, packages, storedAt } = content;
       const base = `${root}/catalogs/${name}`;
       const api = `${base}/api/v1`;
@@ -203,17 +224,14 @@ function createHandlers({
     sendJson(exchange, { catalogs: list });
   }
 
-  return {
-    handle,
-    async handleMetrics(request, response) {
-      response.setHeader('X-Content-Type-Options', 'nosniff');
-      await respondOrRefuse(openExchange(request, response), (exchange) => {
-        if (exchange.path !== '/metrics') throw routeNotFound();
-        allowReading(exchange);
-        sendMetrics(exchange);
-      });
-    },
-  };
+  async handleMetrics(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    response.setHeader('X-Content-Type-Options', 'nosniff');
+    await respondOrRefuse(openExchange(request, response), (exchange) => {
+      if (exchange.path !== '/metrics') throw routeNotFound();
+      allowReading(exchange);
+      this.#sendMetrics(exchange);
+    });
+  }
 }
 
 /** Responds to a request, or with the refusal that `respond` throws. */

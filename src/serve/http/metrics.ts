@@ -6,18 +6,18 @@ export const metricsType = 'text/plain; version=0.0.4; charset=utf-8';
 /** Upper bounds in seconds. (Source: catalogd, for Apdex scores.) */
 const buckets = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.2, 1.6, 2, 2.4, 2.8, 3.2, 3.6, 4, 10];
 
-/** Creates counts of requests, which are formatted as Prometheus text. */
-export function createMetrics() {
-  const series = new Map<number, ReturnType<typeof createSeries>>();
-  let inFlight = 0;
+/** Counts of requests, which are formatted as Prometheus text. */
+export class Metrics {
+  readonly #series = new Map<number, ReturnType<typeof createSeries>>();
+  #inFlight = 0;
 
-  function begin(): void {
-    inFlight++;
+  begin(): void {
+    this.#inFlight++;
   }
 
-  function end(status: number, seconds: number, bytes: number): void {
-    inFlight--;
-    const counted = getOrAdd(series, status, createSeries);
+  end(status: number, seconds: number, bytes: number): void {
+    this.#inFlight--;
+    const counted = getOrAdd(this.#series, status, createSeries);
     const bucket = buckets.findIndex((limit) => seconds <= limit);
     if (bucket >= 0) (counted.counts[bucket] as number)++;
     counted.count++;
@@ -25,12 +25,12 @@ export function createMetrics() {
     counted.bytes += bytes;
   }
 
-  function format(catalogs: CatalogSet): string {
+  format(catalogs: CatalogSet): string {
     const lines: string[] = [];
     const family = (name: string, type: string, help: string): void => {
       lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`);
     };
-    const sorted = [...series].sort(([a], [b]) => a - b);
+    const sorted = [...this.#series].sort(([a], [b]) => a - b);
     const duration = 'catalogd_http_request_duration_seconds';
     family(duration, 'histogram', 'How long requests took, by status code.');
     for (const [code, { counts, count, seconds }] of sorted) {
@@ -49,7 +49,7 @@ export function createMetrics() {
       lines.push(`opmate_http_response_bytes_total{code="${code}"} ${bytes}`);
     }
     family('opmate_http_requests_in_flight', 'gauge', 'Requests in flight.');
-    lines.push(`opmate_http_requests_in_flight ${inFlight}`);
+    lines.push(`opmate_http_requests_in_flight ${this.#inFlight}`);
     const list = catalogs.list();
     family('opmate_catalogs', 'gauge', 'Catalogs that are served.');
     lines.push(`opmate_catalogs ${list.length}`);
@@ -68,8 +68,6 @@ export function createMetrics() {
     );
     return `${lines.join('\n')}\n`;
   }
-
-  return { begin, end, format };
 }
 
 function createSeries() {

@@ -21,15 +21,43 @@ const resultVersion = 'graphql 1';
 
 const invalidBody = () => new Refusal(400, 'Invalid request body');
 
-/** Returns a function that executes GraphQL queries and sends their results; `find` returns the current catalog. */
-export function createQueryHandler(
-  limits: Partial<QueryLimits>,
-  bodies: BodySender,
-): (exchange: Exchange, find: () => ServedCatalog) => Promise<void> {
-  let queries = 0;
-  let unsentBytes = 0;
+/** Executes GraphQL queries and sends their results, within limits of all requests together. */
+export class QueryHandler {
+  readonly #limits: Partial<QueryLimits>;
+  readonly #bodies: BodySender;
+  #queries = 0;
+  #unsentBytes = 0;
 
-  async function sendResult(
+  constructor(limits: Partial<QueryLimits>, bodies: BodySender) {
+    this.#limits = limits;
+    this.#bodies = bodies;
+  }
+
+  /** Answers a request; `find` returns the current catalog. */
+  async handle(exchange: Exchange, find: () => ServedCatalog): Promise<void> {
+    if (this.#queries >= maxQueries || this.#unsentBytes > maxUnsentBytes) {
+      throw new Refusal(503, '503 Service Unavailable: too many queries', retryLater);
+    }
+    this.#queries++;
+    try {
+      if (exchange.method === 'POST') {
+        return await this.#sendResult(exchange, find, await readPostedQuery(exchange.request));
+      }
+      checkParameters(exchange.query, ['query', 'variables', 'operationName']);
+      const query = readQueryParameters(exchange.query);
+      const texts = [resultVersion, query.query, JSON.stringify(query.variables), query.operationName ?? ''];
+      const { content, changedAt } = find();
+      const tags = getTags(content.hash, texts);
+      const lastModified = changedAt ?? content.storedAt;
+      const coding = this.#bodies.selectCoding(exchange, Infinity);
+      if (respondToConditions(exchange, tags, coding, lastModified)) return;
+      await this.#sendResult(exchange, find, query, { tags, lastModified });
+    } finally {
+      this.#queries--;
+    }
+  }
+
+  async #sendResult(
     exchange: Exchange,
     find: () => ServedCatalog,
     query: CatalogQuery,
@@ -40,9 +68,11 @@ export function createQueryHandler(
     const { content } = find();
     const gone = new AbortController();
     response.once('close', () => gone.abort());
-    const { body, isStable } = await queryCatalog(content, query, limits, gone.signal).catch(throwQueryError);
+    const { body, isStable } = await queryCatalog(content, query, this.#limits, gone.signal).catch(
+      throwQueryError,
+    );
     const size = body.reduce((sum, { length }) => sum + length, 0);
-    const coding = bodies.selectCoding(exchange, size);
+    const coding = this.#bodies.selectCoding(exchange, size);
     response.setHeader('Vary', 'Accept-Encoding');
     response.setHeader('Content-Type', jsonType);
     if (validators !== undefined && isStable) {
@@ -53,36 +83,13 @@ export function createQueryHandler(
     if (coding === undefined) response.setHeader('Content-Length', size);
     else response.setHeader('Content-Encoding', coding);
     if (method === 'HEAD') return void response.end();
-    unsentBytes += size;
+    this.#unsentBytes += size;
     try {
-      await bodies.stream(exchange, body, coding);
+      await this.#bodies.stream(exchange, body, coding);
     } finally {
-      unsentBytes -= size;
+      this.#unsentBytes -= size;
     }
   }
-
-  return async (exchange, find) => {
-    if (queries >= maxQueries || unsentBytes > maxUnsentBytes) {
-      throw new Refusal(503, '503 Service Unavailable: too many queries', retryLater);
-    }
-    queries++;
-    try {
-      if (exchange.method === 'POST') {
-        return await sendResult(exchange, find, await readPostedQuery(exchange.request));
-      }
-      checkParameters(exchange.query, ['query', 'variables', 'operationName']);
-      const query = readQueryParameters(exchange.query);
-      const texts = [resultVersion, query.query, JSON.stringify(query.variables), query.operationName ?? ''];
-      const { content, changedAt } = find();
-      const tags = getTags(content.hash, texts);
-      const lastModified = changedAt ?? content.storedAt;
-      const coding = bodies.selectCoding(exchange, Infinity);
-      if (respondToConditions(exchange, tags, coding, lastModified)) return;
-      await sendResult(exchange, find, query, { tags, lastModified });
-    } finally {
-      queries--;
-    }
-  };
 }
 
 /** Queries of a catalog without a GraphQL schema fail, as in catalogd, with its problem. */

@@ -26,25 +26,38 @@ const pieceBytes = 256 * 1024;
 /** Extensions of compressed files. */
 export const codingExtensions: Readonly<Record<Coding, string>> = { gzip: '.gz', zstd: '.zst' };
 
-export type FileStore = Awaited<ReturnType<typeof openFileStore>>;
-
 /** Opens a directory to which files are added by digest, each complete under its name. Throws OpmateError IO. */
-export async function openFileStore(root: string, { signal }: CancelOptions) {
+export async function openFileStore(root: string, { signal }: CancelOptions): Promise<FileStore> {
   const staging = path.join(root, stagingName());
-  const added = new Set<string>();
-  const createdDirectories: string[] = [];
-  let files = 0;
   await makeDirectory(staging, 0o700).catch(throwFileError(root));
+  return new FileStore(root, staging, signal);
+}
 
-  async function add(
+/** Files of a directory by digest, written to a directory of their own first. */
+export class FileStore {
+  readonly #root: string;
+  readonly #staging: string;
+  readonly #signal: AbortSignal | undefined;
+  readonly added = new Set<string>();
+  readonly #createdDirectories: string[] = [];
+  #files = 0;
+
+  constructor(root: string, staging: string, signal: AbortSignal | undefined) {
+    this.#root = root;
+    this.#staging = staging;
+    this.#signal = signal;
+  }
+
+  async #add(
     pieces: AsyncIterable<Buffer> | Iterable<Buffer>,
     getPath: (file: PublishedFile) => string,
     codings: readonly Coding[],
   ): Promise<PublishedFile> {
-    const staged = path.join(staging, String(files++));
+    const staged = path.join(this.#staging, String(this.#files++));
     try {
       const hash = createHash('sha256');
       let size = 0;
+      const signal = this.#signal;
       const hashed = async function* (): AsyncGenerator<Buffer> {
         for await (const piece of pieces) {
           throwIfCancelled(signal);
@@ -55,34 +68,34 @@ export async function openFileStore(root: string, { signal }: CancelOptions) {
       };
       await writeNewFile(staged, hashed(), { mode: fileMode });
       const file = { hash: `sha256:${hash.digest('hex')}`, size };
-      const target = path.join(root, getPath(file));
+      const target = path.join(this.#root, getPath(file));
       for (const coding of codings) {
         const form = `${target}${codingExtensions[coding]}`;
-        if (await isIntact(form, file)) continue;
+        if (await this.#isIntact(form, file)) continue;
         const compressed = `${staged}${codingExtensions[coding]}`;
         await writeNewFile(compressed, compress(staged, coding), { mode: fileMode });
-        await move(compressed, form);
+        await this.#move(compressed, form);
       }
       // Last: a reader that finds it finds the compressed forms too.
-      if (!(await isIntact(target, file))) await move(staged, target);
+      if (!(await this.#isIntact(target, file))) await this.#move(staged, target);
       else await rm(staged);
       return file;
     } catch (error) {
-      throw fileError(root, error);
+      throw fileError(this.#root, error);
     }
   }
 
-  async function isIntact(target: string, { hash, size }: PublishedFile): Promise<boolean> {
+  async #isIntact(target: string, { hash, size }: PublishedFile): Promise<boolean> {
     const stats = await lstatIfPresent(target);
     if (stats?.isFile() !== true) return false;
     const isPlain = !/\.(?:gz|zst)$/.test(target);
     if (isPlain && stats.size !== size) return false;
     const source = createReadStream(target);
     try {
-      const bytes = isPlain ? source : decompress(source, { label: target, signal });
+      const bytes = isPlain ? source : decompress(source, { label: target, signal: this.#signal });
       return (await digestPieces(bytes)) === hash;
     } catch (error) {
-      throwIfCancelled(signal);
+      throwIfCancelled(this.#signal);
       if (error instanceof OpmateError) return false;
       throw error;
     } finally {
@@ -90,36 +103,33 @@ export async function openFileStore(root: string, { signal }: CancelOptions) {
     }
   }
 
-  async function move(staged: string, target: string): Promise<void> {
+  async #move(staged: string, target: string): Promise<void> {
     const isNew = (await lstatIfPresent(target)) === undefined;
-    createdDirectories.push(...(await missingDirectories(path.dirname(target))));
+    this.#createdDirectories.push(...(await missingDirectories(path.dirname(target))));
     await moveWhole(staged, target);
-    if (isNew) added.add(target);
+    if (isNew) this.added.add(target);
   }
 
-  return {
-    /** Paths of new files. */
-    added,
+  /** Adds JSON lines and their compressed forms. Throws OpmateError IO. */
+  addLines(lines: AsyncIterable<Buffer>) {
+    return this.#add(lines, linesPath, availableCodings);
+  }
 
-    /** Adds JSON lines and their compressed forms. Throws OpmateError IO. */
-    addLines: (lines: AsyncIterable<Buffer>) => add(lines, linesPath, availableCodings),
+  /** Adds an icon. Throws OpmateError IO. */
+  async addIcon(bytes: Buffer, mediaType: string): Promise<PublishedIcon> {
+    const file = await this.#add([bytes], (publishedFile) => iconPath({ ...publishedFile, mediaType }), []);
+    return { ...file, mediaType };
+  }
 
-    /** Adds an icon. Throws OpmateError IO. */
-    async addIcon(bytes: Buffer, mediaType: string): Promise<PublishedIcon> {
-      const file = await add([bytes], (publishedFile) => iconPath({ ...publishedFile, mediaType }), []);
-      return { ...file, mediaType };
-    },
+  /** Removes all added files. Never throws. */
+  async revert(): Promise<void> {
+    for (const file of this.added) await rm(file, { force: true }).catch(() => undefined);
+    await removeEmptyDirectories([...new Set(this.#createdDirectories)].sort());
+  }
 
-    /** Removes all added files. Never throws. */
-    async revert(): Promise<void> {
-      for (const file of added) await rm(file, { force: true }).catch(() => undefined);
-      await removeEmptyDirectories([...new Set(createdDirectories)].sort());
-    },
-
-    async close(): Promise<void> {
-      await rm(staging, { recursive: true, force: true }).catch(() => undefined);
-    },
-  };
+  async close(): Promise<void> {
+    await rm(this.#staging, { recursive: true, force: true }).catch(() => undefined);
+  }
 }
 
 async function* compress(file: string, coding: Coding): AsyncGenerator<Buffer> {

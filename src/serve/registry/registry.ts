@@ -14,7 +14,7 @@ import { Repositories } from './repositories.js';
 import { createRegistryHandler, refuseRegistryRequest } from './requests.js';
 import { limitStorage } from './storage-limit.js';
 import { openRegistryStore } from './store.js';
-import { createUploads } from './uploads.js';
+import { Uploads } from './uploads.js';
 
 /** Time that `close` waits for open requests. */
 const closeGraceMs = 5_000;
@@ -79,7 +79,7 @@ export async function startRegistry(options: RegistryOptions): Promise<Registry>
     layout === undefined || options.maxSize === undefined
       ? undefined
       : await limitStorage(layout, options.maxSize);
-  const uploads = layout && createUploads(layout, limit);
+  const uploads = layout && new Uploads(layout, limit);
   const { allowedHosts = [], maxConnections } = options;
   const server = createHttpServer({
     handle: createRegistryHandler({ repositories, uploads, limit, passwords, logger }),

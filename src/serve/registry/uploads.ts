@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { type Hash, createHash, randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import type { DigestAlgorithm } from '../../core/digest.js';
@@ -14,77 +14,99 @@ const shortIdleMs = 10_000;
 const maxUploads = 10_000;
 
 /** A blob being uploaded to a temporary file. */
-export type Upload = ReturnType<typeof createUpload>;
+export class Upload {
+  readonly id: string = randomUUID();
+  readonly repository: string;
+  readonly #store: LayoutStore;
+  readonly #limit: StorageLimit | undefined;
+  readonly #algorithm: DigestAlgorithm;
+  readonly #received: Hash;
+  #path: string | undefined;
+  #handle: FileHandle | undefined;
+  #offset = 0;
+  #isBroken = false;
+  #isInterrupted = false;
 
-function createUpload(
-  store: LayoutStore,
-  limit: StorageLimit | undefined,
-  repository: string,
-  algorithm: DigestAlgorithm,
-) {
-  const received = createHash(algorithm);
-  let path: string | undefined;
-  let handle: FileHandle | undefined;
-  const openFile = async (): Promise<FileHandle> => {
-    if (handle !== undefined) return handle;
-    path = store.stagingPath();
-    return (handle = await open(path, 'wx'));
-  };
-  const close = async (): Promise<void> => {
-    const opened = handle;
-    handle = undefined;
+  constructor(
+    store: LayoutStore,
+    limit: StorageLimit | undefined,
+    repository: string,
+    algorithm: DigestAlgorithm,
+  ) {
+    this.#store = store;
+    this.#limit = limit;
+    this.repository = repository;
+    this.#algorithm = algorithm;
+    this.#received = createHash(algorithm);
+  }
+
+  /** Bytes received. */
+  get offset(): number {
+    return this.#offset;
+  }
+
+  /** Useless: a write has failed, so the file may end within a chunk, or the storage limit is reached. */
+  get isBroken(): boolean {
+    return this.#isBroken;
+  }
+
+  /** The connection has ended within the last request. */
+  get isInterrupted(): boolean {
+    return this.#isInterrupted;
+  }
+
+  /** Appends content; received bytes stay after an interruption, for the client to resume. */
+  async append(content: AsyncIterable<Buffer>): Promise<void> {
+    this.#isInterrupted = true;
+    for await (const chunk of content) {
+      this.#isBroken = true;
+      const settle = await this.#limit?.reserve(chunk.length, () => this.discard());
+      try {
+        const file = await this.#openFile();
+        // Written while the bytes are hashed.
+        const writing = file.writeFile(chunk);
+        this.#received.update(chunk);
+        await writing;
+      } finally {
+        settle?.();
+      }
+      this.#isBroken = false;
+      this.#offset += chunk.length;
+    }
+    this.#isInterrupted = false;
+  }
+
+  /** Syncs the file and returns its path and digest; the upload cannot be continued. */
+  async finish(wanted: DigestAlgorithm): Promise<{ path: string; digest: string }> {
+    await (await this.#openFile()).sync();
+    await this.#close();
+    let hash = this.#received;
+    const file = this.#path as string;
+    if (wanted !== this.#algorithm) {
+      hash = createHash(wanted);
+      for await (const chunk of createReadStream(file, { highWaterMark: 256 * 1024 }))
+        hash.update(chunk as Buffer);
+    }
+    return { path: file, digest: `${wanted}:${hash.digest('hex')}` };
+  }
+
+  async #openFile(): Promise<FileHandle> {
+    if (this.#handle !== undefined) return this.#handle;
+    this.#path = this.#store.stagingPath();
+    return (this.#handle = await open(this.#path, 'wx'));
+  }
+
+  async #close(): Promise<void> {
+    const opened = this.#handle;
+    this.#handle = undefined;
     await opened?.close();
-  };
+  }
+
   /** Removes the file, unless it has been moved into the layout. */
-  const discard = async (): Promise<void> => {
-    await close();
-    if (path !== undefined) await rm(path, { force: true });
-  };
-  const upload = {
-    id: randomUUID() as string,
-    repository,
-    /** Bytes received. */
-    offset: 0,
-    /** Useless: a write has failed, so the file may end within a chunk, or the storage limit is reached. */
-    isBroken: false,
-    /** The connection has ended within the last request. */
-    isInterrupted: false,
-    /** Appends content; received bytes stay after an interruption, for the client to resume. */
-    async append(content: AsyncIterable<Buffer>): Promise<void> {
-      upload.isInterrupted = true;
-      for await (const chunk of content) {
-        upload.isBroken = true;
-        const settle = await limit?.reserve(chunk.length, discard);
-        try {
-          const file = await openFile();
-          // Written while the bytes are hashed.
-          const writing = file.writeFile(chunk);
-          received.update(chunk);
-          await writing;
-        } finally {
-          settle?.();
-        }
-        upload.isBroken = false;
-        upload.offset += chunk.length;
-      }
-      upload.isInterrupted = false;
-    },
-    /** Syncs the file and returns its path and digest; the upload cannot be continued. */
-    async finish(wanted: DigestAlgorithm): Promise<{ path: string; digest: string }> {
-      await (await openFile()).sync();
-      await close();
-      let hash = received;
-      const file = path as string;
-      if (wanted !== algorithm) {
-        hash = createHash(wanted);
-        for await (const chunk of createReadStream(file, { highWaterMark: 256 * 1024 }))
-          hash.update(chunk as Buffer);
-      }
-      return { path: file, digest: `${wanted}:${hash.digest('hex')}` };
-    },
-    discard,
-  };
-  return upload;
+  async discard(): Promise<void> {
+    await this.#close();
+    if (this.#path !== undefined) await rm(this.#path, { force: true });
+  }
 }
 
 interface RunningUpload {
@@ -95,32 +117,44 @@ interface RunningUpload {
   idleSince: number;
 }
 
-/** Uploads in progress. */
-export type Uploads = ReturnType<typeof createUploads>;
+/** Uploads in progress. Requests for the same upload run one at a time. */
+export class Uploads {
+  readonly #store: LayoutStore;
+  readonly #limit: StorageLimit | undefined;
+  readonly #running = new Map<string, RunningUpload>();
+  readonly #locks = new KeyedLock();
 
-/** Creates a list of uploads in progress. Requests for the same upload run one at a time. */
-export function createUploads(store: LayoutStore, limit?: StorageLimit) {
-  const running = new Map<string, RunningUpload>();
-  const locks = new KeyedLock();
-  const add = (repository: string, algorithm: DigestAlgorithm): RunningUpload => {
-    const added = { upload: createUpload(store, limit, repository, algorithm), idleSince: performance.now() };
-    running.set(added.upload.id, added);
+  constructor(store: LayoutStore, limit?: StorageLimit) {
+    this.#store = store;
+    this.#limit = limit;
+    limit?.useEviction(() => this.#evict());
+  }
+
+  #add(repository: string, algorithm: DigestAlgorithm): RunningUpload {
+    const added = {
+      upload: new Upload(this.#store, this.#limit, repository, algorithm),
+      idleSince: performance.now(),
+    };
+    this.#running.set(added.upload.id, added);
     return added;
-  };
-  const drop = async (id: string): Promise<void> => {
-    const dropped = running.get(id);
+  }
+
+  async drop(id: string): Promise<void> {
+    const dropped = this.#running.get(id);
     if (dropped === undefined) return;
-    running.delete(id);
+    this.#running.delete(id);
     clearTimeout(dropped.timer);
     await dropped.upload.discard();
-  };
-  const startTimer = (item: RunningUpload): void => {
+  }
+
+  #startTimer(item: RunningUpload): void {
     item.idleSince = performance.now();
-    item.timer = setTimeout(() => void drop(item.upload.id).catch(() => undefined), idleMs).unref();
-  };
+    item.timer = setTimeout(() => void this.drop(item.upload.id).catch(() => undefined), idleMs).unref();
+  }
+
   /** Drops an upload whose connection has broken, or else the one that is idle for the longest time. */
-  const evict = async (): Promise<number | undefined> => {
-    const idle = [...running.values()].filter(
+  async #evict(): Promise<number | undefined> {
+    const idle = [...this.#running.values()].filter(
       ({ timer, upload }) => timer !== undefined && upload.offset > 0,
     );
     const oldest = idle.sort((a, b) => a.idleSince - b.idleSince)[0];
@@ -128,53 +162,49 @@ export function createUploads(store: LayoutStore, limit?: StorageLimit) {
     if (evicted === undefined) return undefined;
     const { upload, idleSince } = evicted;
     if (!upload.isInterrupted && performance.now() - idleSince < shortIdleMs) return undefined;
-    await drop(upload.id);
+    await this.drop(upload.id);
     return upload.offset;
-  };
-  limit?.useEviction(evict);
-  return {
-    /** Runs an upload of one request, discarded afterwards. */
-    async once<T>(
-      repository: string,
-      algorithm: DigestAlgorithm,
-      work: (upload: Upload) => Promise<T>,
-    ): Promise<T> {
-      const { upload } = add(repository, algorithm);
+  }
+
+  /** Runs an upload of one request, discarded afterwards. */
+  async once<T>(
+    repository: string,
+    algorithm: DigestAlgorithm,
+    work: (upload: Upload) => Promise<T>,
+  ): Promise<T> {
+    const { upload } = this.#add(repository, algorithm);
+    try {
+      return await work(upload);
+    } finally {
+      await this.drop(upload.id);
+    }
+  }
+
+  /** Starts an upload of several requests; undefined if there are too many. */
+  start(repository: string, algorithm: DigestAlgorithm): Upload | undefined {
+    if (this.#running.size >= maxUploads) return undefined;
+    const started = this.#add(repository, algorithm);
+    this.#startTimer(started);
+    return started.upload;
+  }
+
+  /** Runs `work` on an upload exclusively; with undefined if the repository does not have it. */
+  async use<T>(repository: string, id: string, work: (upload: Upload | undefined) => Promise<T>): Promise<T> {
+    return await this.#locks.run(id, async () => {
+      const used = this.#running.get(id);
+      if (used?.upload.repository !== repository) return await work(undefined);
+      clearTimeout(used.timer);
+      used.timer = undefined;
       try {
-        return await work(upload);
+        return await work(used.upload);
       } finally {
-        await drop(upload.id);
+        if (used.upload.isBroken) await this.drop(id);
+        else if (this.#running.has(id)) this.#startTimer(used);
       }
-    },
-    /** Starts an upload of several requests; undefined if there are too many. */
-    start(repository: string, algorithm: DigestAlgorithm): Upload | undefined {
-      if (running.size >= maxUploads) return undefined;
-      const started = add(repository, algorithm);
-      startTimer(started);
-      return started.upload;
-    },
-    /** Runs `work` on an upload exclusively; with undefined if the repository does not have it. */
-    async use<T>(
-      repository: string,
-      id: string,
-      work: (upload: Upload | undefined) => Promise<T>,
-    ): Promise<T> {
-      return await locks.run(id, async () => {
-        const used = running.get(id);
-        if (used?.upload.repository !== repository) return await work(undefined);
-        clearTimeout(used.timer);
-        used.timer = undefined;
-        try {
-          return await work(used.upload);
-        } finally {
-          if (used.upload.isBroken) await drop(id);
-          else if (running.has(id)) startTimer(used);
-        }
-      });
-    },
-    drop,
-    async dropAll(): Promise<void> {
-      await Promise.all([...running.keys()].map(drop));
-    },
-  };
+    });
+  }
+
+  async dropAll(): Promise<void> {
+    await Promise.all([...this.#running.keys()].map((id) => this.drop(id)));
+  }
 }

@@ -13,74 +13,82 @@ const rereadMs = 1_000;
 const maxRemembered = 1_000;
 const bcryptPattern = /^\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}$/;
 
-export type PasswordFile = Awaited<ReturnType<typeof openPasswordFile>>;
-
 /**
  * Opens the passwords of an htpasswd file: one `USER:HASH` per line, bcrypt only, as other registries. It is read again when
  * it changes; an unreadable file rejects all users. Throws OpmateError for an unreadable file, an invalid line, or no users.
  */
-export async function openPasswordFile(file: string) {
-  const salt = randomBytes(16);
-  let hashes = new Map<string, string>();
-  let version = '';
-  let checkedAt = -Infinity;
-  let right = new Set<string>();
-  // Guessing passwords, of 0.1 s processor time each, must not slow down other work, nor lock other users out.
-  const queue = createFairQueue();
-  /** Hashes of no password, with the costs of those in the file. */
-  let decoys: string[] = [];
+export async function openPasswordFile(file: string): Promise<PasswordFile> {
+  const passwords = new PasswordFile(file);
+  await passwords.refresh();
+  return passwords;
+}
 
-  async function refresh(): Promise<void> {
+/** Hashes of passwords as last read, and the passwords that were right since. */
+export class PasswordFile {
+  readonly #file: string;
+  readonly #salt = randomBytes(16);
+  #hashes = new Map<string, string>();
+  #version = '';
+  #checkedAt = -Infinity;
+  #right = new Set<string>();
+  /** Guessing passwords, of 0.1 s processor time each, must not slow down other work, nor lock other users out. */
+  readonly #queue = createFairQueue();
+  /** Hashes of no password, with the costs of those in the file. */
+  #decoys: string[] = [];
+
+  constructor(file: string) {
+    this.#file = file;
+  }
+
+  /** Reads the file if it has changed; at most once a second. Throws as `openPasswordFile`. */
+  async refresh(): Promise<void> {
     const now = performance.now();
-    if (now - checkedAt < rereadMs) return;
+    if (now - this.#checkedAt < rereadMs) return;
     try {
-      const stats = await stat(file, { bigint: true });
+      const stats = await stat(this.#file, { bigint: true });
       const current = getFileIdentity(stats);
-      if (current !== version) {
-        if (stats.size > maxFileBytes) throw new LimitError(`${file}: more than ${maxFileBytes} bytes`);
-        hashes = parsePasswords(await readFile(file, 'utf8'), file);
-        decoys = [...hashes.values()].map(toDecoy);
-        version = current;
-        right = new Set();
+      if (current !== this.#version) {
+        if (stats.size > maxFileBytes) throw new LimitError(`${this.#file}: more than ${maxFileBytes} bytes`);
+        this.#hashes = parsePasswords(await readFile(this.#file, 'utf8'), this.#file);
+        this.#decoys = [...this.#hashes.values()].map(toDecoy);
+        this.#version = current;
+        this.#right = new Set();
       }
-      checkedAt = now;
+      this.#checkedAt = now;
     } catch (error) {
-      throw fileError(file, error, { file });
+      throw fileError(this.#file, error, { file: this.#file });
     }
   }
 
-  async function compare(user: string, password: string, hash: string | undefined): Promise<boolean> {
+  async #compare(user: string, password: string, hash: string | undefined): Promise<boolean> {
     const { default: bcrypt } = await import('bcryptjs');
     if (hash !== undefined) return bcrypt.compare(password, hash);
     // An unknown user always takes the time of the same known one.
-    const number = createHmac('sha256', salt).update(user).digest().readUInt32BE(0);
-    await bcrypt.compare(password, decoys[number % decoys.length] as string);
+    const number = createHmac('sha256', this.#salt).update(user).digest().readUInt32BE(0);
+    await bcrypt.compare(password, this.#decoys[number % this.#decoys.length] as string);
     return false;
   }
 
-  await refresh();
-  return {
-    /** Checks an `Authorization` header of a client. Throws OpmateError once the file has become unreadable. */
-    async check(header: string | undefined, address?: string): Promise<'right' | 'wrong' | 'busy'> {
-      const credentials = parseCredentials(header);
-      if (credentials === undefined) return 'wrong';
-      await refresh();
-      const [user, password] = credentials;
-      const hash = hashes.get(user);
-      const key = createHash('sha256')
-        .update(salt)
-        .update(JSON.stringify([user, password, hash ?? '']))
-        .digest('base64');
-      if (right.has(key)) return 'right';
-      const client = getClientNetwork(address);
-      const isRight = await queue.run(client, user, () => compare(user, password, hash));
-      if (isRight === undefined) return 'busy';
-      if (!isRight) return 'wrong';
-      if (right.size >= maxRemembered) right = new Set();
-      right.add(key);
-      return 'right';
-    },
-  };
+  /** Checks an `Authorization` header of a client. Throws OpmateError once the file has become unreadable. */
+  async check(header: string | undefined, address?: string): Promise<'right' | 'wrong' | 'busy'> {
+    const credentials = parseCredentials(header);
+    if (credentials === undefined) return 'wrong';
+    await this.refresh();
+    const [user, password] = credentials;
+    const hash = this.#hashes.get(user);
+    const key = createHash('sha256')
+      .update(this.#salt)
+      .update(JSON.stringify([user, password, hash ?? '']))
+      .digest('base64');
+    if (this.#right.has(key)) return 'right';
+    const client = getClientNetwork(address);
+    const isRight = await this.#queue.run(client, user, () => this.#compare(user, password, hash));
+    if (isRight === undefined) return 'busy';
+    if (!isRight) return 'wrong';
+    if (this.#right.size >= maxRemembered) this.#right = new Set();
+    this.#right.add(key);
+    return 'right';
+  }
 }
 
 /** Returns a hash of the same cost with a random rest, which is that of no password that anybody knows. */

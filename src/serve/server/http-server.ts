@@ -74,13 +74,13 @@ export function createHttpServer(options: HttpListenerOptions): Server {
   }
   server.setTimeout(idleMs);
   server.maxHeadersCount = maxHeaders;
-  closers.set(server, manageConnections(server, options));
+  connectionsOf.set(server, new HttpConnections(server, options));
   return server;
 }
 
 /** Stops listening and waits for open requests, up to `graceMs`. */
 export async function closeHttpServer(server: Server, graceMs: number = defaultGraceMs): Promise<void> {
-  await closers.get(server)?.(graceMs);
+  await connectionsOf.get(server)?.close(graceMs);
 }
 
 /**
@@ -95,7 +95,7 @@ export function replaceCertificate(server: Server, certificate: ServerCertificat
   server.setSecureContext(tls);
 }
 
-const closers = new WeakMap<Server, (graceMs: number) => Promise<void>>();
+const connectionsOf = new WeakMap<Server, HttpConnections>();
 
 interface HttpConnection extends ServedConnection {
   /** Response in progress. */
@@ -104,121 +104,133 @@ interface HttpConnection extends ServedConnection {
   waiting: [IncomingMessage, ServerResponse][];
 }
 
-/** Handles the connections and requests of a server. Returns the function that closes it. */
-function manageConnections(
-  server: Server,
-  { handle, allowsHost, refuse, ...limits }: HttpListenerOptions,
-): (graceMs: number) => Promise<void> {
-  const { logger = silentLogger } = limits;
-  const connections = new Connections<HttpConnection>(limits, {
-    kind: 'connections',
-    create: (connection) => ({ ...connection, current: undefined, waiting: [] }),
-    // Also during a TLS handshake.
-    isIdle: ({ current }) => current === undefined,
-    findClientWork: ({ current }) => {
-      if (current === undefined) return undefined;
-      const { complete, readableLength, socket } = current.req;
-      if (!complete) return readableLength === 0 ? 'sending' : 'buffered';
-      return socket.writableLength > 0 ? 'buffered' : undefined;
-    },
-  });
-  const handling = new Set<Promise<void>>();
+/** Handles the connections and requests of a server until it is closed. */
+class HttpConnections {
+  readonly #server: Server;
+  readonly #options: HttpListenerOptions;
+  readonly #connections: Connections<HttpConnection>;
+  readonly #handling = new Set<Promise<void>>();
   /** Pipelined requests of all connections. */
-  let waitingInAll = 0;
-  let closing: Promise<void> | undefined;
+  #waitingInAll = 0;
+  #closing: Promise<void> | undefined;
 
-  server.on('connection', (socket: Socket) => {
-    if (closing !== undefined) return void socket.destroy();
-    const connection = connections.accept(socket);
+  constructor(server: Server, options: HttpListenerOptions) {
+    this.#server = server;
+    this.#options = options;
+    this.#connections = new Connections<HttpConnection>(options, {
+      kind: 'connections',
+      create: (connection) => ({ ...connection, current: undefined, waiting: [] }),
+      // Also during a TLS handshake.
+      isIdle: ({ current }) => current === undefined,
+      findClientWork,
+    });
+    server.on('connection', (socket: Socket) => this.#accept(socket));
+    server.on('secureConnection', (socket) => this.#limitRequests(socket));
+    server.on('request', (request, response) => this.#take(request, response));
+  }
+
+  #accept(socket: Socket): void {
+    if (this.#closing !== undefined) return void socket.destroy();
+    const connection = this.#connections.accept(socket);
     if (connection === undefined) return;
-    if (!(server instanceof SecureServer)) limitRequests(socket);
+    if (!(this.#server instanceof SecureServer)) this.#limitRequests(socket);
     socket.once('close', () => {
       // Node.js has kept them until now.
-      waitingInAll -= connection.waiting.length;
+      this.#waitingInAll -= connection.waiting.length;
       connection.waiting = [];
     });
-  });
-  server.on('secureConnection', limitRequests);
-  server.on('request', take);
+  }
 
-  async function close(graceMs: number): Promise<void> {
-    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-    for (const { socket, current } of connections.list) {
+  /** Closes the server once; requests in progress have `graceMs`. */
+  close(graceMs: number): Promise<void> {
+    return (this.#closing ??= this.#close(graceMs));
+  }
+
+  async #close(graceMs: number): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    for (const { socket, current } of this.#connections.list) {
       // A connection without a complete request has no work in progress.
       if (current === undefined) socket.destroy();
       else if (!current.headersSent) current.setHeader('Connection', 'close');
     }
     const timer = setTimeout(() => {
-      for (const { socket } of connections.list) socket.destroy();
+      for (const { socket } of this.#connections.list) socket.destroy();
     }, graceMs);
     await closed;
     clearTimeout(timer);
     let settle: NodeJS.Timeout | undefined;
     const tooLong = new Promise<void>((resolve) => (settle = setTimeout(resolve, settleMs)));
-    await Promise.race([Promise.all(handling), tooLong]);
+    await Promise.race([Promise.all(this.#handling), tooLong]);
     clearTimeout(settle);
   }
 
-  function limitRequests(socket: Socket): void {
-    const connection = connections.find(socket);
+  #limitRequests(socket: Socket): void {
+    const connection = this.#connections.find(socket);
     if (connection === undefined) return void socket.destroy();
-    limitParsing(socket, () => socket.destroyed || hasTooManyWaiting(connection));
+    limitParsing(socket, () => socket.destroyed || this.#hasTooManyWaiting(connection));
   }
 
-  function take(request: IncomingMessage, response: ServerResponse): void {
+  #take(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request;
-    const connection = connections.find(socket);
+    const connection = this.#connections.find(socket);
     if (connection === undefined) return void socket.destroy();
     if (socket.destroyed) return;
-    if (connection.current === undefined) return begin(connection, request, response);
-    if (hasTooManyWaiting(connection)) return void socket.destroy();
+    if (connection.current === undefined) return this.#begin(connection, request, response);
+    if (this.#hasTooManyWaiting(connection)) return void socket.destroy();
     connection.waiting.push([request, response]);
-    waitingInAll++;
+    this.#waitingInAll++;
   }
 
-  function hasTooManyWaiting({ current, waiting }: HttpConnection): boolean {
+  #hasTooManyWaiting({ current, waiting }: HttpConnection): boolean {
     if (current === undefined) return false;
-    return waiting.length >= maxPipelined || waitingInAll >= maxPipelinedInAll;
+    return waiting.length >= maxPipelined || this.#waitingInAll >= maxPipelinedInAll;
   }
 
-  function begin(connection: HttpConnection, request: IncomingMessage, response: ServerResponse): void {
+  #begin(connection: HttpConnection, request: IncomingMessage, response: ServerResponse): void {
     if (request.socket.destroyed) return;
     connection.current = response;
-    connections.markBusy(connection);
-    response.once('close', () => end(connection, request.socket));
-    if (closing !== undefined) response.setHeader('Connection', 'close');
-    if (!allowsHost(request)) {
+    this.#connections.markBusy(connection);
+    response.once('close', () => this.#end(connection, request.socket));
+    if (this.#closing !== undefined) response.setHeader('Connection', 'close');
+    if (!this.#options.allowsHost(request)) {
       response.setHeader('Connection', 'close');
-      return refuse(foreignHost, request, response);
+      return this.#options.refuse(foreignHost, request, response);
     }
-    const handled = respond(request, response).finally(() => handling.delete(handled));
-    handling.add(handled);
+    const handled = this.#respond(request, response).finally(() => this.#handling.delete(handled));
+    this.#handling.add(handled);
   }
 
-  async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
-      await handle(request, response);
+      await this.#options.handle(request, response);
     } catch (error) {
       const url = (request.url ?? '').slice(0, 300);
+      const { logger = silentLogger } = this.#options;
       logger.log('error', `${request.method} ${url}: ${redactUrls(getMessage(error))}`);
       response.destroy();
     }
   }
 
-  function end(connection: HttpConnection, socket: Socket): void {
+  #end(connection: HttpConnection, socket: Socket): void {
     connection.current = undefined;
     if (socket.destroyed) return;
     // A closing server finishes the current response only.
-    if (closing !== undefined) return void socket.destroySoon();
+    if (this.#closing !== undefined) return void socket.destroySoon();
     const next = connection.waiting.shift();
     if (next !== undefined) {
-      waitingInAll--;
-      return begin(connection, ...next);
+      this.#waitingInAll--;
+      return this.#begin(connection, ...next);
     }
-    connections.markIdle(connection);
+    this.#connections.markIdle(connection);
   }
+}
 
-  return (graceMs) => (closing ??= close(graceMs));
+/** Returns what a connection waits for its client to do; undefined for other work. */
+function findClientWork({ current }: HttpConnection): 'sending' | 'buffered' | undefined {
+  if (current === undefined) return undefined;
+  const { complete, readableLength, socket } = current.req;
+  if (!complete) return readableLength === 0 ? 'sending' : 'buffered';
+  return socket.writableLength > 0 ? 'buffered' : undefined;
 }
 
 /** Return value that the parser treats as an error. */

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { createCatalogSet } from '../../../../src/serve/catalogs/catalog-set.js';
-import { createMetrics } from '../../../../src/serve/http/metrics.js';
+import { Metrics } from '../../../../src/serve/http/metrics.js';
 
 describe('serve/http/metrics', () => {
   it('counts in buckets that include the smaller ones, by status code', () => {
-    const metrics = createMetrics();
+    const metrics = new Metrics();
     for (const [status, seconds, bytes] of [
       [404, 0.01, 10],
       [200, 0.05, 1000],

@@ -8,7 +8,7 @@ import {
   type MirrorArchive,
   type MirrorMapping,
   type MirrorOptions,
-  type MirrorPlan,
+  type PlannedRun,
   type MirrorResult,
   prepareRun,
 } from './mirror/image-set-run.js';
@@ -34,7 +34,7 @@ export async function planMirror(
   destination: string,
   session: Session,
   options: MirrorOptions = {},
-): Promise<MirrorPlan> {
+): Promise<PlannedRun> {
   return planSources(await openRun(configFile, destination, session, options));
 }
 

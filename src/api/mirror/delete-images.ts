@@ -68,8 +68,8 @@ export async function listMirrorDeletions(
   });
   await plan.close();
   const { items, kept } = listDeletions(plan, { target, keep, signatures, v1Tags });
-  const { catalogs, skipped } = plan;
-  const warnings = [...plan.warnings, ...skipped.faults.map(({ error }) => error.message)];
+  const { catalogs, faults } = plan;
+  const warnings = [...plan.warnings, ...faults.map(({ error }) => error.message)];
   const list = encodeDeleteList(items);
   return { list, images: items.length, catalogs: catalogs.length, kept, warnings };
 }

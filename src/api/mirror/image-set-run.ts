@@ -1,7 +1,7 @@
 import path from 'node:path';
 import type { KeyObject } from 'node:crypto';
 import type { BasePlace } from '../../mirror/image-set/archive-base.js';
-import type { OnError } from '../../mirror/image-set/planned-image.js';
+import type { OnError } from '../../mirror/plan/planned-image.js';
 import type { ImageSetPlan } from '../../mirror/image-set/image-set-plan.js';
 import type { ClusterResourceOptions } from '../../mirror/image-set/image-set-resources.js';
 import { type Workspace, createWorkspace } from '../../mirror/image-set/workspace.js';
@@ -170,7 +170,7 @@ export interface RemovedImages {
 }
 
 /** Plan of a run: images and bytes, and the lock that pins them. */
-export interface MirrorPlan extends Pick<MirrorResult, 'bytes' | 'lock' | 'changes' | 'removed'> {
+export interface PlannedRun extends Pick<MirrorResult, 'bytes' | 'lock' | 'changes' | 'removed'> {
   /** Bundles that are kept beyond the request, and why. */
   kept: { catalog: string; package: string; channel: string; bundle: string; reason: string }[];
   /** Images that `onError` skips, which the lock does not pin. */

@@ -12,11 +12,10 @@ import {
 } from '../../mirror/image-set/archived-set.js';
 import { pathBelow } from '../../mirror/naming/mirror-target.js';
 import type { ImageSetPlan } from '../../mirror/image-set/image-set-plan.js';
-import type { NamedImage } from '../../mirror/image-set/planned-image.js';
 import { readLockedTemplates } from '../../mirror/image-set/catalog-source-template.js';
-import type { MirroredSet } from '../../mirror/image-set/image-set-resources.js';
+import type { MirroredContent } from '../../mirror/plan/mirror-plan.js';
 import { type NarrowedCatalogs, narrowCatalogs } from '../../mirror/image-set/narrowed-catalogs.js';
-import { toMirroredSet } from '../../mirror/lock/lock-mirror.js';
+import { planLock } from '../../mirror/lock/lock-plan.js';
 import { type BaseContent, createBaseContent } from '../../mirror/lock/base-content.js';
 import { type ImageSetLock, type LockedImage, withoutCharts } from '../../mirror/lock/lock.js';
 import { parseLock } from '../../mirror/lock/parse-lock.js';
@@ -69,7 +68,7 @@ export async function mirrorFromArchives(
 interface ArchivedContent {
   archive: OpenedArchive;
   base: BaseContent;
-  set: MirroredSet<NamedImage>;
+  set: MirroredContent;
   templates: Templates;
   locked: ImageSetLock;
   narrowed?: NarrowedCatalogs | undefined;
@@ -98,7 +97,7 @@ async function withArchives<T>(
     if (run.configFile === undefined) {
       const templates = readLockedTemplates(lock, 'the lock of the archive');
       await requireSignedReleases(wanted, { ...options, session });
-      return work({ archive, base, set: toMirroredSet(wanted, target), templates, locked: wanted });
+      return work({ archive, base, set: planLock(wanted, { target }), templates, locked: wanted });
     }
     const { config, digest } = await readConfiguration(run);
     const isOther = digest !== lock.configuration;

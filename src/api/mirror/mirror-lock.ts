@@ -10,9 +10,9 @@ import { archiveTarget } from '../../mirror/naming/mirror-target.js';
 import { requireSameTemplates } from '../../mirror/image-set/catalog-source-template.js';
 import { planOf } from '../../mirror/lock/encode-lock.js';
 import { type ImageSetLock, isSameName, withoutHeld } from '../../mirror/lock/lock.js';
-import { type LockMirrorOptions, toMirroredSet } from '../../mirror/lock/lock-mirror.js';
+import type { LockMirrorOptions } from '../../mirror/lock/lock-mirror.js';
 import { createOnDemandCatalogs } from '../../mirror/lock/locked-catalogs.js';
-import { getTargetName, toTransfers } from '../../mirror/lock/locked-transfers.js';
+import { getTargetName, planLock, toTransfers } from '../../mirror/lock/lock-plan.js';
 import { joinReports } from '../../mirror/transfer/transfer-step.js';
 import { isComplete } from '../../mirror/transfer/transfer-types.js';
 import { surveyTransfers } from '../../mirror/transfer/transfer.js';
@@ -28,14 +28,14 @@ const defaultShardWait = 10_000;
 /** Maps the images of the lock; see `writeMapping`. */
 export async function mapLock(run: ImageSetRun): Promise<MirrorMapping> {
   const { lock, templates } = await readSameLock(run);
-  return writeMapping(run, toMirroredSet(withoutHeld(lock), run.destination.target), templates);
+  return writeMapping(run, planLock(withoutHeld(lock), run.destination), templates);
 }
 
 /** Copies the images of a lock to a registry, without resolving tags. */
 export async function mirrorLock(run: ImageSetRun): Promise<MirrorResult> {
   const { shard, shardWaitMs = defaultShardWait } = run.options;
   return withLock(run, async ({ lock, templates, open }) => {
-    const set = toMirroredSet(await withoutLost(run, lock), run.destination.target);
+    const set = planLock(await withoutLost(run, lock), run.destination);
     return copyLocked(run, { lock, set, templates }, { open, shard, shardWaitMs });
   });
 }

@@ -5,12 +5,12 @@ import { nameBelow } from '../../mirror/naming/mirror-target.js';
 import type { ImageSetPlan } from '../../mirror/image-set/image-set-plan.js';
 import type { ImageSetLock } from '../../mirror/lock/lock.js';
 import { listRemovedImages } from '../../mirror/lock/lock-diff.js';
-import { toMirroredSet } from '../../mirror/lock/lock-mirror.js';
+import { planLock } from '../../mirror/lock/lock-plan.js';
 import type {
   ImageSetRun,
   MirrorArchive,
   MirrorMapping,
-  MirrorPlan,
+  PlannedRun,
   MirrorResult,
   RemovedImages,
 } from './image-set-run.js';
@@ -22,7 +22,7 @@ import { forecastRun, writeArchive, surveyArchive, readBase } from './write-arch
 import { writeResources, writeMapping, renderResources } from './write-results.js';
 
 /** Plans in bytes, and writes the lock. Of images no blob is read but the layers of catalogs. */
-export async function planSources(run: ImageSetRun): Promise<MirrorPlan> {
+export async function planSources(run: ImageSetRun): Promise<PlannedRun> {
   const { config, digest } = await readConfiguration(run);
   const { destination } = run;
   return withMirror(run, config, async (mirror, plan) => {
@@ -79,7 +79,7 @@ export async function mirrorSources(run: ImageSetRun): Promise<MirrorResult> {
     run.options.onSurveyed?.(bytes);
     const { changes, removedBundles, ...report } = await mirror.copy();
     const lock = mirror.lock(digest, getLockOptions(run, mirror.report()), templates);
-    const resources = await writeResources(run, toMirroredSet(lock, run.destination.target), templates);
+    const resources = await writeResources(run, planLock(lock, run.destination), templates);
     const removed = await replaceLock(run, lock);
     return { report, changes, removedBundles, removed, resources, bytes, lock, waiting: 0 };
   });
@@ -127,7 +127,7 @@ async function withPlan<T>(
   work: (plan: ImageSetPlan) => Promise<T>,
 ): Promise<T> {
   return withOpen(planForRun(run, config), (plan) => {
-    for (const { error } of plan.skipped.faults) run.session.logger?.log('error', error.message);
+    for (const { error } of plan.faults) run.session.logger?.log('error', error.message);
     run.options.onPlanned?.(plan);
     return work(plan);
   });

@@ -3,7 +3,7 @@ import { statIfPresent } from '../../files/file-status.js';
 import type { AuditEntry } from '../../mirror/history/audit-trail.js';
 import { planOf } from '../../mirror/lock/encode-lock.js';
 import type { ImageSetLock } from '../../mirror/lock/lock.js';
-import { getTargetName } from '../../mirror/lock/locked-transfers.js';
+import { getTargetName } from '../../mirror/lock/lock-plan.js';
 import type { TransferReport } from '../../mirror/transfer/transfer-types.js';
 import type { ImageSetRun } from './image-set-run.js';
 

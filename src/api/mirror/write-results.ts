@@ -1,10 +1,8 @@
 import { combineErrors } from '../../core/diagnostics-error.js';
 import { ifFound } from '../../core/errors.js';
-import { formatMappingLines } from '../../mirror/image-set/image-set-plan.js';
-import type { NamedImage } from '../../mirror/image-set/planned-image.js';
+import { type MirroredContent, formatMappingLines, limitContent } from '../../mirror/plan/mirror-plan.js';
 import {
   type ClusterResourceOptions,
-  type MirroredSet,
   encodeClusterResources,
 } from '../../mirror/image-set/image-set-resources.js';
 import { type LockMirrorOptions, createLockMirror } from '../../mirror/lock/lock-mirror.js';
@@ -17,7 +15,7 @@ import { requireTargetAccess } from './target-access.js';
 /** Writes cluster resources to the workspace, if there is one, and returns them by file name. */
 export async function writeResources(
   run: ImageSetRun,
-  set: MirroredSet,
+  set: MirroredContent,
   templates: Templates,
 ): Promise<Map<string, string>> {
   const { workspace } = run;
@@ -29,12 +27,12 @@ export async function writeResources(
 /** Writes the mapping, its unarchived part, and cluster resources to the workspace, if there is one. */
 export async function writeMapping(
   run: ImageSetRun,
-  set: MirroredSet<NamedImage>,
+  set: MirroredContent,
   templates: Templates,
 ): Promise<MirrorMapping> {
   const { destination, workspace } = run;
   const all = renderResources(run, set, templates, await workspace?.readSignatures());
-  const mapping = formatMappingLines(set.images, destination.target);
+  const mapping = formatMappingLines(set, getScheme(run));
   const missing = await listMissing(run, set);
   const toText = (lines: readonly string[]): string => lines.map((line) => `${line}\n`).join('');
   const dryRun = new Map([['mapping.txt', toText(mapping)]]);
@@ -45,7 +43,7 @@ export async function writeMapping(
 }
 
 /** Returns the lines of the mapping whose images are in no archive yet. */
-async function listMissing(run: ImageSetRun, { images }: MirroredSet<NamedImage>): Promise<string[]> {
+async function listMissing(run: ImageSetRun, { images }: MirroredContent): Promise<string[]> {
   const { destination, base } = run;
   if (destination.kind === 'registry') return [];
   const known = new Set<string>();
@@ -53,16 +51,18 @@ async function listMissing(run: ImageSetRun, { images }: MirroredSet<NamedImage>
     const index = await ifFound(readArchiveIndex(place));
     for (const { repository, tag } of index?.images ?? []) known.add(`${repository}:${tag ?? ''}`);
   }
-  return formatMappingLines(
-    images.filter((image) => !known.has(image.destination)),
-    destination.target,
-  );
+  const missing = { images: images.filter((image) => !known.has(image.destination)) };
+  return formatMappingLines(missing, getScheme(run));
+}
+
+function getScheme({ destination }: ImageSetRun): string {
+  return destination.kind === 'registry' ? 'docker://' : 'file://';
 }
 
 /** Returns cluster resources by file name. Throws OpmateError for invalid resource names. */
 export function renderResources(
   run: ImageSetRun,
-  set: MirroredSet,
+  set: MirroredContent,
   templates: Templates,
   signatures?: ClusterResourceOptions['signatures'],
 ): Map<string, string> {
@@ -73,7 +73,7 @@ export function renderResources(
 /** Surveys the target, copies missing images of a lock, and writes cluster resources. */
 export async function copyLocked(
   run: ImageSetRun,
-  { lock, set, templates }: { lock: ImageSetLock; set: MirroredSet<NamedImage>; templates: Templates },
+  { lock, set, templates }: { lock: ImageSetLock; set: MirroredContent; templates: Templates },
   content: Pick<LockMirrorOptions, 'archive' | 'base' | 'open' | 'shard' | 'shardWaitMs'>,
 ): Promise<MirrorResult> {
   const mirror = createLockMirror(lock, {
@@ -90,8 +90,7 @@ export async function copyLocked(
   const lost = new Set(
     [...report.missing, ...report.failed.map((item) => item.transfer)].map(({ targetName }) => targetName),
   );
-  const isCopied = ({ destination }: { destination: string }): boolean => !lost.has(destination);
-  const copied = { ...set, images: set.images.filter(isCopied), catalogs: set.catalogs.filter(isCopied) };
+  const copied = limitContent(set, (destination) => !lost.has(destination));
   const resources = await writeResources(run, copied, templates);
   const removed = { names: [], lock: undefined };
   return { report, changes: [], removedBundles: [], removed, resources, bytes, lock, waiting };

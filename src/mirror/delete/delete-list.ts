@@ -10,8 +10,9 @@ import { getDestinationTag, parseImageName } from '../naming/image-name.js';
 import { type MirrorTarget, getDestination, pathBelow, toDigestTag } from '../naming/mirror-target.js';
 import { openItem, readItems } from '../image-set/config-fields.js';
 import type { ImageSetPlan } from '../image-set/image-set-plan.js';
-import { type PlannedImage, releaseRepositories } from '../image-set/planned-image.js';
+import { type SetImage, releaseRepositories } from '../plan/planned-image.js';
 import type { ImageSetLock } from '../lock/lock.js';
+import { planLock } from '../lock/lock-plan.js';
 import type { KeptImages } from './kept-images.js';
 
 /** An image in a list of images to delete. */
@@ -42,6 +43,7 @@ const typeOfKind = {
   release: 'ocpRelease',
   component: 'ocpReleaseContent',
   graph: 'cincinnatiGraph',
+  signature: 'generic',
 } as const;
 
 /** Item types of oc-mirror. */
@@ -93,7 +95,7 @@ export function listDeletions(
     }
     const type = typeOfKind[image.kind];
     const add = (imageName: string, tag: string): void => {
-      const imageReference = `docker://${getDestination(target, image.repository, tag)}`;
+      const imageReference = `docker://${getDestination(target, image.target.repository, tag)}`;
       items.set(imageReference, { imageName, imageReference, type });
     };
     add(image.source, options.v1Tags ? getV1Tag(image) : image.name.tag);
@@ -116,23 +118,26 @@ export function listReplaced(
 ): { items: (DeleteItem & { digest: string })[]; kept: string[] } {
   const items: (DeleteItem & { digest: string })[] = [];
   const kept: string[] = [];
-  for (const { kind: of, source, repository, tag, contents } of previous.images) {
+  for (const { kind: of, source, destination, contents, locked } of planLock(previous, { target }).images) {
+    const { repository, tag } = locked;
     if (of === 'catalog' || of === 'chart' || tag === undefined || (of === 'signature' && !signatures))
       continue;
-    const destination = getDestination(target, pathBelow(target, repository), tag);
-    const reason = keep.reasonFor(contents.root.digest) ?? keep.reasonForName({ repository, tag });
+    const { digest } = contents.root;
+    const reason = keep.reasonFor(digest) ?? keep.reasonForName({ repository, tag });
     if (reason !== undefined) kept.push(`${destination}: kept, ${reason}`);
-    else {
-      const type = of === 'signature' ? 'generic' : typeOfKind[of];
-      const { digest } = contents.root;
-      items.push({ imageName: source, imageReference: `docker://${destination}`, type, digest });
-    }
+    else
+      items.push({
+        imageName: source,
+        imageReference: `docker://${destination}`,
+        type: typeOfKind[of],
+        digest,
+      });
   }
   const byName = (a: DeleteItem, b: DeleteItem): number => compareBytes(a.imageReference, b.imageReference);
   return { items: items.sort(byName), kept };
 }
 
-function getV1Tag({ kind: of, reference, name }: PlannedImage): string {
+function getV1Tag({ kind: of, reference, name }: SetImage): string {
   const isOfRelease = of === 'release' || of === 'component';
   if (reference.digest === undefined || reference.transport !== 'docker' || isOfRelease) return name.tag;
   if (reference.tag !== undefined || of === 'helm') return 'latest';

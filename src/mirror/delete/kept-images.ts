@@ -1,6 +1,6 @@
 import { getOrAdd } from '../../core/groups.js';
 import type { TargetName } from '../naming/image-name.js';
-import { describeBundles } from '../image-set/planned-image.js';
+import { describeBundles } from '../plan/planned-image.js';
 import type { ImageSetLock, LockedImage } from '../lock/lock.js';
 
 /** Manifests and names of images in locks, which must not be deleted. */

@@ -13,8 +13,9 @@ import { type ImageSetLock, type LockedImage, getLockedName, isSameName } from '
 import { createLockedAccess } from '../release/locked-access.js';
 import { type ImageSetConfiguration, type OperatorConfig, getCatalogTarget } from './image-set-config.js';
 import { type ImageSetPlan, type PlanOptions, planImageSet } from './image-set-plan.js';
-import type { MirroredSet } from './image-set-resources.js';
-import { type NamedImage, isOfRelease } from './planned-image.js';
+import type { TargetName } from '../naming/image-name.js';
+import type { MirroredContent } from '../plan/mirror-plan.js';
+import { isOfRelease } from '../plan/planned-image.js';
 import { getArchivedImages } from './set-archive.js';
 
 interface ArchivedSetOptions extends Omit<
@@ -158,7 +159,7 @@ export function limitLock(lock: ImageSetLock, plan: ImageSetPlan): ImageSetLock 
  * Returns the planned images and catalogs that a lock has, for the manifests of a cluster; names are those of the plan.
  * Throws OpmateError INVALID with all images, catalogs and signatures of the lock that the plan lacks.
  */
-export function requireAllowedImages(lock: ImageSetLock, plan: ImageSetPlan): MirroredSet<NamedImage> {
+export function requireAllowedImages(lock: ImageSetLock, plan: ImageSetPlan): MirroredContent {
   const planned = new Map(plan.images.map((image) => [`${image.name.repository}:${image.name.tag}`, image]));
   const errors = new ErrorList();
   const refuse = (subject: string, problem: string): void =>
@@ -188,7 +189,7 @@ export function requireAllowedImages(lock: ImageSetLock, plan: ImageSetPlan): Mi
       );
   }
   errors.throwIfAny();
-  const isAllowed = ({ name }: Pick<ImageSetPlan['catalogs'][number], 'name'>): boolean =>
+  const isAllowed = ({ name }: { name: TargetName }): boolean =>
     allowed.has(`${name.repository}:${name.tag}`);
   return {
     images: plan.images.filter(isAllowed),

@@ -5,7 +5,7 @@ import {
   getLockedName,
   isSameName,
 } from '../lock/lock.js';
-import { toBundleKey } from './planned-image.js';
+import { toBundleKey } from '../plan/planned-image.js';
 import { withoutStraySignatures } from './archived-set.js';
 
 /** Selected content that a run skipped. */

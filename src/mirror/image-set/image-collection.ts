@@ -7,6 +7,7 @@ import type { Logger } from '../../core/log.js';
 import { compareBytes } from '../../core/order.js';
 import {
   type Reference,
+  type RegistryReference,
   checkPullSpec,
   formatReference,
   parseReference,
@@ -22,20 +23,22 @@ import { getImages, readCatalogImages } from '../catalog-images.js';
 import { openChartArtifact } from '../helm/chart-artifact.js';
 import { nameChart } from '../helm/chart-name.js';
 import type { OpenedChart } from '../helm/open-charts.js';
-import { findSharedRepositories } from '../mapping/collisions.js';
+import { findSharedRepositories } from '../plan/collisions.js';
 import type { OpenedReleases } from '../release/open-releases.js';
 import { createBlockedImages } from './blocked-images.js';
 import type { PlatformConfig } from './config-fields.js';
 import type { AdditionalImageConfig, ImageSetConfiguration } from './image-set-config.js';
-import type { TargetName } from '../naming/image-name.js';
+import { type TargetName, formatRepository } from '../naming/image-name.js';
 import {
   type MirrorTarget,
   formatSource,
   getDestination,
   nameBelow,
   pathBelow,
+  targetReference,
 } from '../naming/mirror-target.js';
-import { type PlannedImage, releaseRepositories } from './planned-image.js';
+import type { MirrorPlan } from '../plan/mirror-plan.js';
+import { type SetImage, releaseRepositories } from '../plan/planned-image.js';
 
 /** Options of naming the images of a set. */
 export interface CollectionOptions extends CancelOptions {
@@ -61,14 +64,8 @@ interface SelectedImages {
   blocked: CatalogImage[];
 }
 
-/** The images of a plan. */
-export interface CollectedImages {
-  /** By source, then destination. */
-  images: PlannedImage[];
-  /** Images excluded by `blockedImages`, by source, with the matching pattern. */
-  blocked: { source: string; pattern: string }[];
-  warnings: string[];
-}
+/** The images of a plan, by source, then destination. */
+type CollectedImages = { images: SetImage[] } & Pick<MirrorPlan, 'blocked' | 'warnings'>;
 
 /** Collects the images of a plan, each once. */
 export type ImageCollection = ReturnType<typeof createImageCollection>;
@@ -76,7 +73,7 @@ export type ImageCollection = ReturnType<typeof createImageCollection>;
 /** Returns an empty collection. */
 export function createImageCollection(config: ImageSetConfiguration, options: CollectionOptions) {
   const { target } = options;
-  const collected = new Map<string, PlannedImage>();
+  const collected = new Map<string, SetImage>();
   const blocked = new Map<string, string>();
   const findBlocking = createBlockedImages(config.blockedImages);
   return { addImage, readImages, addBundleImage, addAdditional, addCharts, addReleases, finish };
@@ -109,7 +106,7 @@ export function createImageCollection(config: ImageSetConfiguration, options: Co
   function addBundleImage(
     { image, kind, package: packageName, bundle }: CatalogImage,
     platforms: readonly PlatformConfig[],
-  ): PlannedImage | undefined {
+  ): SetImage | undefined {
     const reference = parseReference(image);
     const planned = addUnlessBlocked(kind, reference, nameBelow(reference), platforms);
     planned?.bundles.push({ package: packageName, bundle });
@@ -167,33 +164,32 @@ export function createImageCollection(config: ImageSetConfiguration, options: Co
   }
 
   function addUnlessBlocked(
-    kind: PlannedImage['kind'],
+    kind: SetImage['kind'],
     reference: Reference,
     name: TargetName,
     platforms: readonly PlatformConfig[],
-  ): PlannedImage | undefined {
-    const { destination } = locate(name);
-    const pattern = findBlocking([formatReference(reference), destination]);
+  ): SetImage | undefined {
+    const pattern = findBlocking([formatReference(reference), locate(name).text]);
     if (pattern === undefined) return addImage(kind, reference, name, platforms);
     blocked.set(formatSource(reference), pattern);
     return undefined;
   }
 
-  function locate({ repository, tag }: TargetName): { repository: string; destination: string } {
-    const path = pathBelow(target, repository);
-    return { repository: path, destination: getDestination(target, path, tag) };
+  function locate({ repository, tag }: TargetName): RegistryReference {
+    return targetReference(target, pathBelow(target, repository), tag);
   }
 
   /** Adds an image, which `blockedImages` does not apply to. */
   function addImage(
-    kind: PlannedImage['kind'],
+    kind: SetImage['kind'],
     reference: Reference,
     name: TargetName,
     configured: readonly PlatformConfig[],
-  ): PlannedImage {
+  ): SetImage {
     const platforms = configured.length > 0 ? configured : options.platforms;
     const source = formatSource(reference);
-    const { repository, destination } = locate(name);
+    const location = locate(name);
+    const destination = location.text;
     const key = `${source}=${destination}`;
     const known = collected.get(key);
     if (known !== undefined) {
@@ -204,8 +200,15 @@ export function createImageCollection(config: ImageSetConfiguration, options: Co
       known.texts.add(reference.text);
       return known;
     }
-    const image: PlannedImage = {
-      ...{ kind, reference, source, name, destination, repository, platforms },
+    const image: SetImage = {
+      kind,
+      reference,
+      source,
+      title: kind === 'catalog' ? reference.text : formatReference(reference),
+      name,
+      target: location,
+      destination,
+      platforms,
       bundles: [],
       texts: new Set([reference.text]),
     };
@@ -219,8 +222,8 @@ export function createImageCollection(config: ImageSetConfiguration, options: Co
       (a, b) => compareBytes(a.source, b.source) || compareBytes(a.destination, b.destination),
     );
     const errors = new ErrorList();
-    const byDestination = new Map<string, PlannedImage>();
-    const merged = new Set<PlannedImage>();
+    const byDestination = new Map<string, SetImage>();
+    const merged = new Set<SetImage>();
     for (const image of images) {
       const { destination } = image;
       const other = byDestination.get(destination);
@@ -255,11 +258,10 @@ export function createImageCollection(config: ImageSetConfiguration, options: Co
   function getRepositories({
     reference,
     name,
-    repository,
-  }: PlannedImage): { source: string; target: string }[] {
+    target: { repository },
+  }: SetImage): { source: string; target: string }[] {
     if (reference.transport !== 'docker' || reference.repository !== name.repository) return [];
-    const source = `${reference.registry}/${reference.repository}`;
-    return [{ source, target: getDestination(target, repository) }];
+    return [{ source: formatRepository(reference), target: getDestination(target, repository) }];
   }
 }
 
@@ -286,7 +288,7 @@ async function readBundleImages(catalog: Catalog, bundle: BundleFacts): Promise<
 }
 
 /** Returns the image to keep of two with one destination; undefined if they may differ. */
-function selectTwin(image: PlannedImage, other: PlannedImage): PlannedImage | undefined {
+function selectTwin(image: SetImage, other: SetImage): SetImage | undefined {
   if (!isOperand(image) || !isOperand(other)) return undefined;
   const [digest, otherDigest] = [image.reference.digest, other.reference.digest];
   if (digest !== undefined && digest === otherDigest) return other;
@@ -296,17 +298,17 @@ function selectTwin(image: PlannedImage, other: PlannedImage): PlannedImage | un
   return digest === undefined ? other : image;
 }
 
-function isOperand({ kind }: PlannedImage): boolean {
+function isOperand({ kind }: SetImage): boolean {
   return kind !== 'catalog' && kind !== 'chart' && kind !== 'graph';
 }
 
-function getTag({ reference }: PlannedImage): string {
+function getTag({ reference }: SetImage): string {
   return reference.transport === 'docker'
     ? `${reference.registry}/${reference.repository}:${reference.tag ?? ''}`
     : `${reference.transport}:${reference.path}`;
 }
 
-function mergeInto(kept: PlannedImage, twin: PlannedImage): void {
+function mergeInto(kept: SetImage, twin: SetImage): void {
   kept.bundles.push(...twin.bundles);
   kept.platforms = joinPlatforms(kept.platforms, twin.platforms);
   for (const text of twin.texts) kept.texts.add(text);

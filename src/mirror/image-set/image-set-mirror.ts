@@ -30,17 +30,11 @@ import { withVerdicts } from '../verification/verify-lock.js';
 import type { CatalogSourceTemplate } from './catalog-source-template.js';
 import { getCatalogTarget } from './image-set-config.js';
 import { findHeld } from './held-images.js';
-import { type MirrorTarget, getDestination, targetReference, toDigestTag } from '../naming/mirror-target.js';
+import { type MirrorTarget, targetReference, toDigestTag } from '../naming/mirror-target.js';
 import type { ImageSetPlan, PlannedCatalog } from './image-set-plan.js';
 import { createTargetCopies } from './target-copies.js';
-import {
-  type OnError,
-  type PlannedImage,
-  describeBundles,
-  isCopiedLast,
-  isOfRelease,
-  toBundleKey,
-} from './planned-image.js';
+import { toTransfer } from '../plan/mirror-plan.js';
+import { type OnError, type SetImage, isOfRelease, toBundleKey } from '../plan/planned-image.js';
 
 interface ImageSetMirrorOptions {
   target: MirrorTarget;
@@ -55,7 +49,7 @@ interface ImageSetMirrorOptions {
 
 /** An image whose manifests were read; signatures have no planned image. */
 interface Prepared {
-  image: PlannedImage | undefined;
+  image: SetImage | undefined;
   transfer: PinnedTransfer;
 }
 
@@ -97,11 +91,11 @@ export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirror
   /** By destination. */
   const preparedImages = new Map<string, Prepared>();
   let surveyedTransfers: SurveyedTransfer[] = [];
-  const failedImages = new Map<PlannedImage, OpmateError>();
+  const failedImages = new Map<SetImage, OpmateError>();
   const { skipped } = plan;
   const allFaults: StepFaults = {
     missing: [],
-    failed: skipped.faults.map(({ name, error }) => ({
+    failed: plan.faults.map(({ name, error }) => ({
       transfer: { sourceName: name, targetName: '' },
       error,
     })),
@@ -112,7 +106,7 @@ export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirror
   /** Bundles removed from catalogs, as `package/bundle`. */
   const removedBundles = new Set(skipped.bundles);
   /** Images that only removed bundles need. */
-  const unneeded = new Set<PlannedImage>();
+  const unneeded = new Set<SetImage>();
   /** By name in the lock. */
   let knownVerdicts: ReadonlyMap<string, Verdict> = new Map();
   return {
@@ -126,7 +120,7 @@ export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirror
    */
   async function prepare(): Promise<void> {
     const { images, catalogs } = plan;
-    const isRebuilt = (image: PlannedImage): boolean => findCatalog(image)?.selection.isWhole === false;
+    const isRebuilt = (image: SetImage): boolean => findCatalog(image)?.selection.isWhole === false;
     const rebuildAll = async (): Promise<void> => {
       for (const catalog of catalogs) if (!catalog.selection.isWhole) await rebuild(catalog);
     };
@@ -165,9 +159,9 @@ export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirror
   }
 
   /** Reads the manifests of images; a run that stops reads all of them, to name every missing image. */
-  function pin(images: readonly PlannedImage[]): Promise<StepFaults & { pinned: PinnedTransfer[] }> {
+  function pin(images: readonly SetImage[]): Promise<StepFaults & { pinned: PinnedTransfer[] }> {
     return pinTransfers(
-      images.map((image) => toTransfer(image)),
+      images.map((image) => transferOf(image)),
       {
         ...transferOptions,
         ...(onError === 'stop' && { continueOnError: true, isQuiet: true }),
@@ -284,7 +278,7 @@ export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirror
   }
 
   function addHeld(lock: ImageSetLock, before: ImageSetLock): ImageSetLock {
-    const toName = ({ name }: PlannedImage): string => `${name.repository}:${name.tag}`;
+    const toName = ({ name }: SetImage): string => `${name.repository}:${name.tag}`;
     const held = findHeld(before, lock, {
       images: new Set(plan.images.filter(isLeftOut).map(toName)),
       bundles: removedBundles,
@@ -337,29 +331,22 @@ export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirror
     rebuiltCatalogs.clear();
   }
 
-  function toTransfer(image: PlannedImage): Transfer {
+  function transferOf(image: SetImage): Transfer {
     const catalog = findCatalog(image);
     const rebuilt = catalog && rebuiltCatalogs.get(catalog);
-    return {
-      source: rebuilt ? () => Promise.resolve(holdOpen(rebuilt)) : (image.open ?? image.reference),
-      target: targetReference(options.target, image.repository, image.name.tag),
-      sourceName: catalog === undefined ? formatReference(image.reference) : catalog.operator.catalog,
-      targetName: image.destination,
-      ...(isCopiedLast(image) && { isLast: true }),
-      ...(image.contents !== undefined && { contents: image.contents }),
-      neededBy: describeBundles(image.bundles),
-      place: image.place,
-      // A rebuilt catalog has no other platforms.
-      ...(rebuilt === undefined && { platforms: image.platforms }),
-    };
+    const transfer = toTransfer(image);
+    // A rebuilt catalog has no other platforms.
+    return rebuilt === undefined
+      ? transfer
+      : { ...transfer, source: () => Promise.resolve(holdOpen(rebuilt)), platforms: undefined };
   }
 
-  function findCatalog(image: PlannedImage): PlannedCatalog | undefined {
+  function findCatalog(image: SetImage): PlannedCatalog | undefined {
     if (image.kind !== 'catalog') return undefined;
     return plan.catalogs.find(({ destination }) => destination === image.destination);
   }
 
-  function isLeftOut(image: PlannedImage): boolean {
+  function isLeftOut(image: SetImage): boolean {
     return failedImages.has(image) || unneeded.has(image);
   }
 
@@ -411,8 +398,8 @@ export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirror
     return sortedByBytes(new Set([...withoutImages, ...removedTexts]));
   }
 
-  function getImage({ destination }: PlannedCatalog): PlannedImage {
-    return imagesByDestination.get(destination) as PlannedImage;
+  function getImage({ destination }: PlannedCatalog): SetImage {
+    return imagesByDestination.get(destination) as SetImage;
   }
 
   /** Removes bundles, or only references, of failed images from the catalogs. */
@@ -438,7 +425,7 @@ export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirror
       } catch (error) {
         if (!(error instanceof OpmateError) || error.code !== 'INVALID') throw error;
         session.logger?.log('error', error.message);
-        note({ missing: [], failed: [{ transfer: toTransfer(image), error }] });
+        note({ missing: [], failed: [{ transfer: transferOf(image), error }] });
       }
     }
   }
@@ -461,18 +448,19 @@ export function createImageSetMirror(plan: ImageSetPlan, options: ImageSetMirror
     const rebuilt = await rebuild(catalog);
     const image = getImage(catalog);
     if (getCatalogTarget(operator).tag === undefined) rename(catalog, image, toDigestTag(rebuilt.digest));
-    const { pinned } = await pinTransfers([toTransfer(image)], transferOptions);
+    const { pinned } = await pinTransfers([transferOf(image)], transferOptions);
     for (const transfer of pinned) add(transfer);
   }
 
   /** Gives a catalog that was rebuilt another tag at the target, where its digest is its tag. */
-  function rename(catalog: PlannedCatalog, image: PlannedImage, tag: string): void {
+  function rename(catalog: PlannedCatalog, image: SetImage, tag: string): void {
     preparedImages.delete(image.destination);
     imagesByDestination.delete(image.destination);
     const name = { ...image.name, tag };
-    const destination = getDestination(options.target, image.repository, tag);
+    const target = targetReference(options.target, image.target.repository, tag);
+    const destination = target.text;
     Object.assign(catalog, { name, destination });
-    Object.assign(image, { name, destination });
+    Object.assign(image, { name, target, destination });
     imagesByDestination.set(destination, image);
   }
 }
@@ -494,7 +482,7 @@ function toLockedSignature(
   { images }: ImageSetPlan,
 ): LockedImage {
   const path = (target as RegistryReference).repository;
-  const signed = images.find(({ repository }) => repository === path);
+  const signed = images.find(({ target: { repository } }) => repository === path);
   // One that its source lost is read from the target.
   const text = typeof source === 'function' ? sourceName : formatReference(source);
   return {

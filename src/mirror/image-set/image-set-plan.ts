@@ -4,7 +4,6 @@ import type { CatalogSelection } from '../../catalog/selection/selection.js';
 import { ErrorList, combineErrors } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
-import { compareBytes } from '../../core/order.js';
 import type { Reference } from '../../core/reference.js';
 import type { HelmConfig } from '../helm/helm-config.js';
 import type { OpenedCharts } from '../helm/open-charts.js';
@@ -12,7 +11,6 @@ import { type OpenReleasesOptions, type OpenedReleases, openReleases } from '../
 import { type DependencyMode, closeDependencies } from '../selection/dependencies.js';
 import type { RebuildChanges, RebuildSource } from '../selection/rebuilt-catalog.js';
 import {
-  type CollectedImages,
   type CollectionOptions,
   type ImageCollection,
   createImageCollection,
@@ -20,8 +18,9 @@ import {
 } from './image-collection.js';
 import { type ImageSetConfiguration, type OperatorConfig, getCatalogTarget } from './image-set-config.js';
 import type { TargetName } from '../naming/image-name.js';
-import { type MirrorTarget, toDigestTag } from '../naming/mirror-target.js';
-import { type NamedImage, type OnError, toBundleKey } from './planned-image.js';
+import { toDigestTag } from '../naming/mirror-target.js';
+import type { MirrorPlan } from '../plan/mirror-plan.js';
+import { type OnError, type SetImage, toBundleKey } from '../plan/planned-image.js';
 import {
   type OpenedCatalog,
   type SelectedCatalog,
@@ -51,8 +50,6 @@ export interface PlannedCatalog {
 
 /** Selected content that a plan omits, as `onError` says. */
 interface SkippedPart {
-  /** Omitted references, and catalogs of which nothing is left. */
-  faults: { name: string; error: OpmateError }[];
   /** Omitted bundles, as `package/bundle`. */
   bundles: Set<string>;
   /** References of omitted catalogs, as in the configuration. */
@@ -61,10 +58,14 @@ interface SkippedPart {
   changes: string[];
 }
 
-/** The content of an image set. */
-export interface ImageSetPlan
-  extends CollectedImages, Pick<OpenedReleases, 'releases' | 'graphs' | 'graphImage'> {
+interface PlanFaults {
+  faults: MirrorPlan['faults'][number][];
+}
+
+/** The plan of an image set. */
+export interface ImageSetPlan extends MirrorPlan<SetImage>, Pick<OpenedReleases, 'graphs' | 'graphImage'> {
   catalogs: PlannedCatalog[];
+  releases: OpenedReleases['releases'];
   charts: PlannedChart[];
   /** Messages about content that was added as a dependency. */
   added: string[];
@@ -123,10 +124,14 @@ export async function planImageSet(
     for (const catalog of selected) catalog.selection = selections.get(catalog) ?? catalog.selection;
     const images = createImageCollection(config, options);
     const catalogs: PlannedCatalog[] = [];
-    const skipped: SkippedPart = { faults: [], bundles: new Set(), catalogs: [], changes: [] };
+    const faults: PlanFaults['faults'] = [];
+    const skipped: SkippedPart = { bundles: new Set(), catalogs: [], changes: [] };
     for (const catalog of selected) {
       const naming = isWhole ? options : { ...options, digestOfRebuilt: undefined };
-      const planned = await errors.try(() => planCatalog(catalog, images, naming, skipped), isAboutContent);
+      const planned = await errors.try(
+        () => planCatalog(catalog, images, naming, { ...skipped, faults }),
+        isAboutContent,
+      );
       if (planned !== undefined) catalogs.push(planned);
     }
     errors.throwIfAny();
@@ -136,7 +141,7 @@ export async function planImageSet(
     const { releases, graphs, graphImage, warnings } = chosen;
     images.addReleases(chosen, config.releases?.platforms ?? []);
     return {
-      ...{ catalogs, charts: plannedCharts, releases, graphs, graphImage, added, skipped, close },
+      ...{ catalogs, charts: plannedCharts, releases, graphs, graphImage, added, faults, skipped, close },
       ...images.finish([
         ...config.warnings,
         ...catalogs.flatMap(({ selection }) => selection.warnings),
@@ -158,7 +163,7 @@ async function planCatalog(
   opened: SelectedCatalog,
   images: ImageCollection,
   options: PlanOptions,
-  skipped: SkippedPart,
+  skipped: SkippedPart & PlanFaults,
 ): Promise<PlannedCatalog | undefined> {
   const { operator, catalog, digest } = opened;
   const { platforms } = operator;
@@ -199,7 +204,7 @@ function skipInvalid(
   { operator, selection }: SelectedCatalog,
   { valid, invalid, blocked }: Awaited<ReturnType<ImageCollection['readImages']>>,
   { onError = 'stop' }: PlanOptions,
-  skipped: SkippedPart,
+  skipped: SkippedPart & PlanFaults,
 ): (Pick<PlannedCatalog, 'selection' | 'withoutImages'> & { images: CatalogImage[] }) | undefined {
   const blockedTexts = blocked.filter(({ kind }) => kind === 'related').map(({ image }) => image);
   // An unchanged catalog keeps blocked references, valid or not.
@@ -227,10 +232,4 @@ function skipInvalid(
     skipped.catalogs.push(operator.catalog);
     return undefined;
   }
-}
-
-/** Returns the lines of `mapping.txt`, sorted: `SOURCE=DESTINATION`, both with their transport. */
-export function formatMappingLines(images: readonly NamedImage[], target: MirrorTarget): string[] {
-  const scheme = target.registry === '' ? 'file://' : 'docker://';
-  return images.map(({ source, destination }) => `${source}=${scheme}${destination}`).sort(compareBytes);
 }

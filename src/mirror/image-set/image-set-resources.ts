@@ -10,16 +10,13 @@ import {
   encodeMirrorSets,
   sourceAnnotation,
 } from '../cluster-manifests.js';
-import {
-  type MirroredRelease,
-  type ReleaseSignatures,
-  releaseResources,
-} from '../release/release-resources.js';
+import { type ReleaseSignatures, releaseResources } from '../release/release-resources.js';
 import type { CatalogSourceTemplate } from './catalog-source-template.js';
 import { type ImageSetConfiguration, type OperatorConfig, getCatalogTarget } from './image-set-config.js';
 import { type MirrorTarget, getDestination, pathBelow } from '../naming/mirror-target.js';
-import type { PlannedCatalog } from './image-set-plan.js';
-import type { MirroredName } from './planned-image.js';
+import type { TargetCatalog, MirroredContent } from '../plan/mirror-plan.js';
+import type { PlannedImage } from '../plan/planned-image.js';
+import { formatRepository } from '../naming/image-name.js';
 import { maxLabelLength } from '../../kube/names.js';
 
 /** Options of the manifests of a cluster. */
@@ -39,20 +36,6 @@ export interface ClusterResourceOptions {
   templates?: ReadonlyMap<string, CatalogSourceTemplate> | undefined;
 }
 
-/** The mirrored content that manifests of a cluster depend on. */
-export interface MirroredSet<T extends MirroredName = MirroredName> {
-  images: readonly T[];
-  catalogs: readonly ResourceCatalog[];
-  releases?: readonly MirroredRelease[] | undefined;
-}
-
-/** A mirrored catalog. */
-export interface ResourceCatalog extends Pick<PlannedCatalog, 'destination' | 'name'> {
-  /** Set for a sqlite index, which OLM v1 does not support. */
-  isDatabase?: boolean | undefined;
-  operator: { catalog: string; targetCatalogSourceTemplate?: string | undefined };
-}
-
 const annotations = { createdBy: 'opmate' };
 
 /**
@@ -60,12 +43,12 @@ const annotations = { createdBy: 'opmate' };
  * and a ClusterCatalog. Throws OpmateError for two catalogs with one object name. (Source: oc-mirror v2.)
  */
 export function encodeClusterResources(
-  plan: MirroredSet,
+  plan: MirroredContent,
   options: ClusterResourceOptions,
 ): Map<string, string> {
   const { target, pollIntervalMinutes: minutes, catalogName, prefix = '' } = options;
   const files = new Map<string, string>();
-  const add = (short: string, kind: MirrorSetKind, images: readonly MirroredName[]): void => {
+  const add = (short: string, kind: MirrorSetKind, images: readonly PlannedImage[]): void => {
     const text = encodeSets(images, target, kind, `${prefix}${short}`);
     if (text !== '') files.set(`${short}-oc-mirror.yaml`, text);
   };
@@ -83,7 +66,7 @@ export function encodeClusterResources(
   }
   for (const [file, text] of releaseResources(plan, options)) files.set(file, text);
   requireOneCatalog(catalogName, plan.catalogs.length);
-  const owners = new Map<string, ResourceCatalog>();
+  const owners = new Map<string, TargetCatalog>();
   for (const catalog of plan.catalogs) {
     const suffix = getObjectSuffix(catalog, prefix);
     const other = owners.get(suffix);
@@ -161,18 +144,18 @@ export function requireObjectNames(
 }
 
 /** Returns the annotation that maps a mirrored catalog to its source; none for a local one, which has no reference elsewhere. */
-function nameSource({ operator: { catalog } }: ResourceCatalog): Record<string, string> {
+function nameSource({ operator: { catalog } }: TargetCatalog): Record<string, string> {
   const reference = findReference(catalog);
   if (reference?.transport !== 'docker') return {};
   return { [sourceAnnotation]: formatReference(reference) };
 }
 
 /** Kinds of images that clusters never pull by their source names. */
-const unlistedKinds: readonly MirroredName['kind'][] = ['catalog', 'chart', 'graph'];
+const unlistedKinds: readonly PlannedImage['kind'][] = ['catalog', 'chart', 'graph', 'signature'];
 
 /** Encodes the documents of one kind: `generic` for images of no operator, then those of operators and releases. */
 function encodeSets(
-  images: readonly MirroredName[],
+  images: readonly PlannedImage[],
   target: MirrorTarget,
   kind: MirrorSetKind,
   prefix: string,
@@ -194,13 +177,13 @@ function encodeSets(
  * by chance; else for the repository.
  */
 function toMirrorEntry(
-  { reference, repository }: MirroredName,
+  { reference, target: { repository } }: PlannedImage,
   { registry, maxNestedPaths }: MirrorTarget,
 ): MirrorEntry[] {
   // Clusters know local images by their new names only.
   if (reference.transport !== 'docker') return [];
-  const source = `${reference.registry}/${reference.repository}`;
-  const mirror = `${registry}/${repository}`;
+  const source = formatRepository(reference);
+  const mirror = formatRepository({ registry, repository });
   const isBelow = `/${repository}`.endsWith(`/${reference.repository}`);
   if (maxNestedPaths !== undefined || !isBelow) return [{ source, mirrors: [mirror] }];
   return [{ source: getParent(source), mirrors: [getParent(mirror)] }];
@@ -224,7 +207,7 @@ export function isObjectPrefix(text: string): boolean {
 }
 
 /** Returns the names of a catalog's objects without `cs-` or `cc-`: end of its path and start of its tag, as DNS label. */
-function getObjectSuffix({ name: { tag }, destination }: ResourceCatalog, prefix: string): string {
+function getObjectSuffix({ name: { tag }, destination }: TargetCatalog, prefix: string): string {
   const last = destination.slice(destination.lastIndexOf('/') + 1, destination.lastIndexOf(':'));
   const label = (text: string): string => text.toLowerCase().replace(/[^a-z0-9-]/g, '-');
   const short = label(tag.slice(0, maxTagLength)) || '0';

@@ -1,5 +1,6 @@
+import type { RegistryReference } from '../../core/reference.js';
 import { readContents } from '../../oci/image/contents.js';
-import { holdOpen } from '../../oci/image/open.js';
+import { type OpenedReference, holdOpen } from '../../oci/image/open.js';
 import type { Repository } from '../../oci/registry/repository.js';
 import type { SourceSession } from '../../source/session.js';
 import { type ImageSetLock, type LockedCatalog, type LockedImage, isSameName } from '../lock/lock.js';
@@ -7,19 +8,22 @@ import { type RebuiltCatalog, rebuildCatalog } from '../selection/rebuilt-catalo
 import { withoutStraySignatures } from './archived-set.js';
 import { getCatalogTarget } from './image-set-config.js';
 import type { TargetName } from '../naming/image-name.js';
-import { type MirrorTarget, getDestination, pathBelow, toDigestTag } from '../naming/mirror-target.js';
+import { type MirrorTarget, targetReference, pathBelow, toDigestTag } from '../naming/mirror-target.js';
 import type { ImageSetPlan, PlannedCatalog } from './image-set-plan.js';
-import type { MirroredSet } from './image-set-resources.js';
-import type { NamedImage } from './planned-image.js';
+import type { MirroredContent } from '../plan/mirror-plan.js';
 
 /** The part of an archive that a configuration selects: its lock, and its names for the manifests of a cluster. */
 interface SelectedPart {
   locked: ImageSetLock;
-  set: MirroredSet<NamedImage>;
+  set: MirroredContent;
 }
 
 /** The selected part of an archive with catalogs filtered by another configuration. */
-export type NarrowedCatalogs = Awaited<ReturnType<typeof narrowCatalogs>>;
+export interface NarrowedCatalogs extends SelectedPart {
+  /** Returns a function that opens a rebuilt catalog; undefined for an image of the archive. */
+  getOpener: (image: LockedImage) => (() => Promise<OpenedReference>) | undefined;
+  close: () => Promise<void>;
+}
 
 /**
  * Rebuilds the catalogs of an archive that contain more bundles than a configuration requests, on the image in the
@@ -27,17 +31,17 @@ export type NarrowedCatalogs = Awaited<ReturnType<typeof narrowCatalogs>>;
  * is its digest gets the new one. Signatures of replaced images are omitted. Throws errors of rebuilding.
  */
 export async function narrowCatalogs(
-  { locked: lock, set: { images: namedImages, catalogs: namedCatalogs, ...others } }: SelectedPart,
+  { locked: lock, set }: SelectedPart,
   plan: ImageSetPlan,
   findContent: (image: LockedImage) => Repository,
   { target, session }: { target: MirrorTarget; session: SourceSession },
-) {
+): Promise<NarrowedCatalogs> {
   const narrowed = lock.catalogs.flatMap((locked) => {
     const planned = plan.catalogs.find(({ name }) => isSameName(name, locked));
     return planned !== undefined && hasFewerBundles(planned, locked) ? [{ locked, planned }] : [];
   });
   /** Names of catalogs with another tag, by their destination in the plan. */
-  const renamed = new Map<string, { name: TargetName; destination: string }>();
+  const renamed = new Map<string, { name: TargetName; target: RegistryReference; destination: string }>();
   const rename = <T extends { destination: string }>(item: T): T => ({
     ...item,
     ...renamed.get(item.destination),
@@ -61,9 +65,11 @@ export async function narrowCatalogs(
       });
       const contents = await readContents(result.repository, result.digest, { signal });
       const { repository, tag = toDigestTag(result.digest) } = getCatalogTarget(operator);
+      const renamedTarget = targetReference(target, pathBelow(target, repository), tag);
       renamed.set(destination, {
         name: { repository, tag },
-        destination: getDestination(target, pathBelow(target, repository), tag),
+        target: renamedTarget,
+        destination: renamedTarget.text,
       });
       const replacement = { ...image, tag, contents };
       rebuilt.set(replacement, result);
@@ -75,9 +81,8 @@ export async function narrowCatalogs(
     }
     return {
       locked: narrowed.length === 0 ? lock : { ...lock, catalogs, images: withoutStraySignatures(images) },
-      set: { ...others, images: namedImages.map(rename), catalogs: namedCatalogs.map(rename) },
-      /** Returns a function that opens a rebuilt catalog; undefined for an image of the archive. */
-      getOpener(image: LockedImage) {
+      set: { ...set, images: set.images.map(rename), catalogs: set.catalogs.map(rename) },
+      getOpener: (image) => {
         const catalog = rebuilt.get(image);
         return catalog && (() => Promise.resolve(holdOpen(catalog)));
       },

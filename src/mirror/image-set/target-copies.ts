@@ -8,7 +8,7 @@ import { openTarget } from '../../oci/image/open.js';
 import { getLockedName, type ImageSetLock } from '../lock/lock.js';
 import { isImageFailure } from '../transfer/transfer-step.js';
 import type { PinnedTransfer, Transfer, TransferOptions } from '../transfer/transfer-types.js';
-import type { PlannedImage } from './planned-image.js';
+import type { SetImage } from '../plan/planned-image.js';
 
 /** Maximum names of images in the warning. */
 const maxShownNames = 5;
@@ -27,7 +27,7 @@ export function createTargetCopies(
   );
   const used: string[] = [];
 
-  const findDigest = ({ reference, name }: PlannedImage, isLost: boolean): string | undefined => {
+  const findDigest = ({ reference, name }: SetImage, isLost: boolean): string | undefined => {
     if (reference.digest !== undefined || !isLost) return reference.digest;
     return locked.get(`${name.repository}:${name.tag}`);
   };
@@ -35,7 +35,7 @@ export function createTargetCopies(
   return {
     /** Returns a planned image as it is at the target, where it must be complete; `error` is that of its source, if any. */
     async find(
-      image: PlannedImage,
+      image: SetImage,
       transfer: Transfer,
       error: OpmateError | undefined,
       limits: CancelOptions,

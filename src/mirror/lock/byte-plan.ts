@@ -1,6 +1,6 @@
 import { getOrAdd, pushTo } from '../../core/groups.js';
 import { compareBytes } from '../../core/order.js';
-import { toBundleKey } from '../image-set/planned-image.js';
+import { toBundleKey } from '../plan/planned-image.js';
 import { type SurveyedTransfer, getPresentBlobs } from '../transfer/transfer-types.js';
 import type { LockedCatalog, LockedImage } from './lock.js';
 

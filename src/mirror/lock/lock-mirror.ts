@@ -2,13 +2,11 @@ import { mapConcurrent, sleep } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 import { getOrAdd, groupBy } from '../../core/groups.js';
 import { count } from '../../core/printable.js';
-import { parseReference } from '../../core/reference.js';
 import type { OpenedArchive } from '../../oci/archive-set/archive-set-reader.js';
 import { SharedBlobs } from '../../oci/image/shared-blobs.js';
 import type { Descriptor } from '../../oci/image/types.js';
 import { type MirrorTarget, getDestination, pathBelow } from '../naming/mirror-target.js';
-import type { MirroredSet } from '../image-set/image-set-resources.js';
-import { type NamedImage, toBundleKey } from '../image-set/planned-image.js';
+import { toBundleKey } from '../plan/planned-image.js';
 import { copyTransfers, noteKnown } from '../transfer/copy-transfers.js';
 import { joinReports, splitCopyOrder } from '../transfer/transfer-step.js';
 import {
@@ -23,12 +21,12 @@ import { surveyTransfers } from '../transfer/transfer.js';
 import type { BaseContent } from './base-content.js';
 import { type BytePlan, planSurveyed } from './byte-plan.js';
 import { type ImageSetLock, type LockedImage, withoutHeld } from './lock.js';
-import { type LockedTransfersOptions, getTargetName, toTransfers } from './locked-transfers.js';
+import { type LockPlanOptions, getTargetName, toTransfers } from './lock-plan.js';
 import { copyShard, planSharedBlobs } from './shard-blobs.js';
 import { type Shard, assignShards } from './shard.js';
 
 /** Options of mirroring a lock. */
-export interface LockMirrorOptions extends LockedTransfersOptions {
+export interface LockMirrorOptions extends LockPlanOptions {
   transfer: TransferOptions;
   /** Copies only this shard of the images; catalogs are copied when all other images are present. */
   shard?: Shard | undefined;
@@ -300,29 +298,4 @@ function createBaseError(
   return new OpmateError('NOT_FOUND', problem, {
     hint: 'run opmate mirror inventory again, then recreate the archive with --base and that file',
   });
-}
-
-/** Returns the images and catalogs of a lock at a target, for the manifests of a cluster. */
-export function toMirroredSet(lock: ImageSetLock, target: MirrorTarget): MirroredSet<NamedImage> {
-  const images = lock.images.flatMap((image) => {
-    const { kind, source } = image;
-    if (kind === 'signature') return [];
-    const aliases = image.aliases?.map((text) => parseReference(text));
-    return [
-      {
-        ...{ kind, reference: parseReference(image.reference), aliases, source },
-        repository: pathBelow(target, image.repository),
-        destination: getTargetName(image, target),
-      },
-    ];
-  });
-  const catalogs = lock.catalogs.map(
-    ({ catalog, repository, tag, isDatabase, targetCatalogSourceTemplate }) => ({
-      isDatabase,
-      operator: { catalog, targetCatalogSourceTemplate: targetCatalogSourceTemplate?.file },
-      destination: getDestination(target, pathBelow(target, repository), tag),
-      name: { repository, tag },
-    }),
-  );
-  return { images, catalogs, releases: lock.releases?.releases };
 }

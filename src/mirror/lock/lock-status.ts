@@ -10,7 +10,7 @@ import { surveyTransfers } from '../transfer/transfer.js';
 import { type BytePlan, type CatalogContents, createPresence, planBytes } from './byte-plan.js';
 import { encodeLock, planOf } from './encode-lock.js';
 import { type ImageSetLock, type LockedImage, getLockedName } from './lock.js';
-import { type LockedTransfersOptions, getTargetName, toTransfers } from './locked-transfers.js';
+import { type LockPlanOptions, getTargetName, toTransfers } from './lock-plan.js';
 import { parseLock } from './parse-lock.js';
 import { assignShards } from './shard.js';
 
@@ -53,7 +53,7 @@ interface DestinationState {
  */
 export async function readRegistryStatus(
   lock: ImageSetLock,
-  options: LockedTransfersOptions & {
+  options: LockPlanOptions & {
     transfer: TransferOptions;
     /** Number of shards that share the lock. */
     shards?: number | undefined;

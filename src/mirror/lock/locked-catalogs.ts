@@ -5,7 +5,7 @@ import type { CatalogFacts } from '../../model/facts.js';
 import { type OpenedReference, holdOpen } from '../../oci/image/open.js';
 import type { SourceSession } from '../../source/session.js';
 import type { ImageSetPlan, PlannedCatalog } from '../image-set/image-set-plan.js';
-import { toBundleKey } from '../image-set/planned-image.js';
+import { toBundleKey } from '../plan/planned-image.js';
 import { type RebuiltCatalog, rebuildFrom } from '../selection/rebuilt-catalog.js';
 import { type ImageSetLock, type LockedCatalog, type LockedImage, isSameName } from './lock.js';
 

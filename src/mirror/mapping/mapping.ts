@@ -1,6 +1,6 @@
 import { OpmateError } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
-import { findSharedRepositories, requireOneImagePerTag } from './collisions.js';
+import { findSharedRepositories, requireOneImagePerTag } from '../plan/collisions.js';
 import {
   type ImageName,
   formatCanonicalRepository,

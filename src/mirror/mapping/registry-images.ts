@@ -8,7 +8,7 @@ import {
   encodeMirrorSets,
   getObjectName,
 } from '../cluster-manifests.js';
-import { findSharedRepositories, requireOneImagePerTag } from './collisions.js';
+import { findSharedRepositories, requireOneImagePerTag } from '../plan/collisions.js';
 import {
   type ImageName,
   formatCanonicalRepository,

@@ -6,16 +6,11 @@ import { type JsonValue, isJsonObject } from '../../document/json.js';
 import { parseYamlFile } from '../../document/document.js';
 import { encodeYamlDocument } from '../../document/yaml/present.js';
 import { type MirrorTarget, pathBelow } from '../naming/mirror-target.js';
-import { type MirroredName, releaseRepositories } from '../image-set/planned-image.js';
+import type { MirroredContent } from '../plan/mirror-plan.js';
+import { releaseRepositories } from '../plan/planned-image.js';
 
 /** Signatures of release images by digest. */
 export type ReleaseSignatures = ReadonlyMap<string, readonly Buffer[]>;
-
-/** A release with the signature for its clusters. */
-export interface MirroredRelease {
-  image: { digest: string };
-  signature: Buffer | undefined;
-}
 
 interface ReleaseResourceOptions {
   target: MirrorTarget;
@@ -33,7 +28,7 @@ export const signatureFile = 'signature-configmap.yaml';
  * signatures of this run and of earlier ones. (Source: oc-mirror v2.)
  */
 export function releaseResources(
-  set: { images: readonly MirroredName[]; releases?: readonly MirroredRelease[] | undefined },
+  set: Pick<MirroredContent, 'images' | 'releases'>,
   options: ReleaseResourceOptions,
 ): Map<string, string> {
   const files = new Map<string, string>();
@@ -48,7 +43,7 @@ export function releaseResources(
         kind: 'UpdateService',
         metadata: { annotations, name: 'update-service-oc-mirror', namespace: 'openshift-update-service' },
         spec: {
-          graphDataImage: `${registry}/${graph.repository}:latest`,
+          graphDataImage: `${registry}/${graph.target.repository}:latest`,
           releases: `${registry}/${repository}`,
           replicas: 2,
         },

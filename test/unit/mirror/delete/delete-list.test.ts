@@ -7,8 +7,8 @@ import {
   parseDeleteList,
   requireBelow,
 } from '../../../../src/mirror/delete/delete-list.js';
-import { formatSource, nameBelow } from '../../../../src/mirror/naming/mirror-target.js';
-import type { PlannedImage } from '../../../../src/mirror/image-set/planned-image.js';
+import { formatSource, nameBelow, targetReference } from '../../../../src/mirror/naming/mirror-target.js';
+import type { SetImage } from '../../../../src/mirror/plan/planned-image.js';
 import { createKeptImages } from '../../../../src/mirror/delete/kept-images.js';
 import { messagesThrown } from '../../../support/diagnostics.js';
 
@@ -18,16 +18,19 @@ const item = (reference: string, type = 'generic'): string =>
   `- imageName: docker://quay.io/acme/x:v1\n  imageReference: docker://${reference}\n  type: ${type}\n`;
 const faultsOf = messagesThrown;
 
+const target = { registry: 'reg.test', path: 'ocm' };
 const digest = `sha256:${'1a'.repeat(32)}`;
-function planned(kind: PlannedImage['kind'], text: string): PlannedImage {
+function planned(kind: SetImage['kind'], text: string): SetImage {
   const reference = parseReference(text);
   const name = nameBelow(reference);
-  const repository = `ocm/${name.repository}`;
-  return {
-    ...{ kind, reference, name, repository, platforms: undefined, bundles: [], texts: new Set([text]) },
+  const location = targetReference(target, `ocm/${name.repository}`, name.tag);
+  const names = {
     source: formatSource(reference),
-    destination: `reg.test/${repository}:${name.tag}`,
+    title: text,
+    target: location,
+    destination: location.text,
   };
+  return { kind, reference, ...names, name, bundles: [], texts: new Set([text]) };
 }
 const images = [
   planned('related', `quay.io/acme/widget@${digest}`),
@@ -35,7 +38,6 @@ const images = [
   planned('additional', `quay.io/acme/tool:v2@${digest}`),
   planned('catalog', 'quay.io/acme/index:v1'),
 ];
-const target = { registry: 'reg.test', path: 'ocm' };
 const options = { target, signatures: false, v1Tags: false, keep: createKeptImages() };
 const listed = (more: Partial<typeof options> = {}): string[] =>
   listDeletions({ images }, { ...options, ...more }).items.map(({ imageReference, type }) => {

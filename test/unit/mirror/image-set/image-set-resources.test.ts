@@ -8,24 +8,26 @@ import type { OperatorConfig } from '../../../../src/mirror/image-set/image-set-
 import { readCatalogSourceTemplates } from '../../../../src/mirror/image-set/catalog-source-template.js';
 import {
   type ClusterResourceOptions,
-  type ResourceCatalog,
-  type MirroredSet,
   encodeClusterResources,
   isObjectName,
   isObjectPrefix,
 } from '../../../../src/mirror/image-set/image-set-resources.js';
-import type { MirroredName } from '../../../../src/mirror/image-set/planned-image.js';
+import { targetReference } from '../../../../src/mirror/naming/mirror-target.js';
+import type { TargetCatalog, MirroredContent } from '../../../../src/mirror/plan/mirror-plan.js';
+import type { PlannedImage } from '../../../../src/mirror/plan/planned-image.js';
 import { directoryWith } from '../../../support/temporary.js';
 
 const registry = 'registry.test';
 
-function imageOf(text: string, kind: MirroredName['kind'] = 'related', repository?: string): MirroredName {
+function imageOf(text: string, kind: PlannedImage['kind'] = 'related', repository?: string): PlannedImage {
   const reference = parseReference(text);
   const own = reference.transport === 'docker' ? `base/${reference.repository}` : 'base/other';
-  return { kind, reference, repository: repository ?? own };
+  const target = targetReference({ registry, path: '' }, repository ?? own, 'v1');
+  const names = { source: `docker://${text}`, title: text, target, destination: target.text };
+  return { kind, reference, ...names, bundles: [] };
 }
 
-function catalogOf(repository: string, tag: string): ResourceCatalog {
+function catalogOf(repository: string, tag: string): TargetCatalog {
   return {
     operator: { catalog: `quay.io/${repository}:${tag}`, targetCatalogSourceTemplate: undefined },
     destination: `${registry}/base/${repository}:${tag}`,
@@ -33,7 +35,7 @@ function catalogOf(repository: string, tag: string): ResourceCatalog {
   };
 }
 
-const planOf = (images: MirroredName[], catalogs: ResourceCatalog[] = []): MirroredSet => {
+const planOf = (images: PlannedImage[], catalogs: TargetCatalog[] = []): MirroredContent => {
   return { images, catalogs };
 };
 
@@ -53,7 +55,7 @@ function entriesOf(files: Map<string, string>, file: string): Record<string, str
 }
 
 const digest = `sha256:${'a'.repeat(64)}`;
-const resources = (plan: MirroredSet, options: Partial<ClusterResourceOptions> = {}) =>
+const resources = (plan: MirroredContent, options: Partial<ClusterResourceOptions> = {}) =>
   encodeClusterResources(plan, { target: { registry, path: '' }, ...options });
 
 describe('mirror/image-set-resources', () => {

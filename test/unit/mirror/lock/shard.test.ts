@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { UsageError } from '../../../../src/core/errors.js';
-import { toTransfers } from '../../../../src/mirror/lock/locked-transfers.js';
+import { toTransfers } from '../../../../src/mirror/lock/lock-plan.js';
 import { planSharedBlobs } from '../../../../src/mirror/lock/shard-blobs.js';
 import { assignShards, parseShard, getShard } from '../../../../src/mirror/lock/shard.js';
 import {

@@ -1,4 +1,4 @@
-import type { Reference } from '../../core/reference.js';
+import type { Reference, RegistryReference } from '../../core/reference.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { ImageContents } from '../../oci/image/contents.js';
 import type { OpenedReference } from '../../oci/image/open.js';
@@ -8,30 +8,31 @@ import type { TargetName } from '../naming/image-name.js';
 /** Handling of images that cannot be copied. */
 export type OnError = 'stop' | 'skip-image' | 'skip-bundle';
 
-/** An image, chart artifact or graph image of a set. */
+/** What an image is to a set; a chart artifact and the graph image are built. */
+type SetImageKind =
+  'catalog' | 'bundle' | 'related' | 'additional' | 'helm' | 'chart' | 'release' | 'component' | 'graph';
+
+/** An image by its names at source and target, and why it is mirrored. */
 export interface PlannedImage {
-  kind:
-    'catalog' | 'bundle' | 'related' | 'additional' | 'helm' | 'chart' | 'release' | 'component' | 'graph';
-  /** Reference to pull. */
+  kind: SetImageKind | 'signature';
+  /** Name by which clusters pull it, as written. */
   reference: Reference;
-  /** The reference as text, with its transport, by digest if known. */
+  /** Where it is copied from; default `reference`. */
+  from?: Reference | undefined;
+  /** Name of the source in mappings, by digest if known. */
   source: string;
-  /** Name below the target. */
-  name: TargetName;
-  /** Whole name with tag at the target. */
+  /** Name of the source in messages. */
+  title: string;
+  /** Has the tag, or the digest of an image without one. */
+  target: RegistryReference;
+  /** Name of the target in mappings and messages. */
   destination: string;
-  /** Path of the repository at the target. */
-  repository: string;
   /** Bundles that need it; empty for catalogs and additional images. */
   bundles: { package: string; bundle: string }[];
-  /** Platforms to copy of an index; undefined for all. */
-  platforms: readonly Platform[] | undefined;
-  /** References to it as written in catalogs and charts. */
-  texts: Set<string>;
   /** Place in the configuration, for messages. */
   place?: { file: string; line: number } | undefined;
-  /** Set if the configuration or a chart names it, so it is kept without its bundles. */
-  isRequested?: boolean | undefined;
+  /** Platforms to copy of an index; default all. */
+  platforms?: readonly Platform[] | undefined;
   /** The same image, by digest, in other source repositories with the same name at the target. */
   aliases?: readonly Reference[] | undefined;
   /** Contents, if already read. */
@@ -40,13 +41,16 @@ export interface PlannedImage {
   open?: (() => Promise<OpenedReference>) | undefined;
 }
 
-/** The fields of an image that manifests of a cluster depend on. */
-export type MirroredName = Pick<PlannedImage, 'kind' | 'reference' | 'aliases' | 'repository'>;
-
-/** An image with its names at source and target. */
-export type NamedImage = MirroredName & Pick<PlannedImage, 'source' | 'destination'>;
-
-type ImageKind = { kind: PlannedImage['kind'] | 'signature' };
+/** An image that an image set selects. */
+export interface SetImage extends PlannedImage {
+  kind: SetImageKind;
+  /** Name below the target. */
+  name: TargetName;
+  /** References to it as written in catalogs and charts. */
+  texts: Set<string>;
+  /** Set if the configuration or a chart names it, so it is kept without its bundles. */
+  isRequested?: boolean | undefined;
+}
 
 /** Repositories below a target in which clusters look for releases. (Source: oc-mirror v2.) */
 export const releaseRepositories = {
@@ -68,11 +72,11 @@ export function describeBundles([first, ...others]: PlannedImage['bundles']): st
 }
 
 /** Reports whether an image is copied after the others, because it names them. */
-export function isCopiedLast({ kind }: ImageKind): boolean {
+export function isCopiedLast({ kind }: Pick<PlannedImage, 'kind'>): boolean {
   return kind === 'catalog' || kind === 'release';
 }
 
 /** Reports whether an image belongs to a release, which is incomplete without it. */
-export function isOfRelease({ kind }: ImageKind): boolean {
+export function isOfRelease({ kind }: Pick<PlannedImage, 'kind'>): boolean {
   return kind === 'release' || kind === 'component' || kind === 'graph';
 }

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { toTransfers } from '../../../../src/mirror/lock/locked-transfers.js';
+import { toTransfers } from '../../../../src/mirror/lock/lock-plan.js';
 import { contentsOf, imageManifest, layer, lockOf, lockedImage } from '../../../support/locks.js';
 
 const contents = contentsOf([imageManifest('a', [layer('a', 1)])]);
 const { digest } = contents.root;
 const target = { registry: 'mirror:5000', path: 'olm' };
 
-describe('mirror/locked-transfers', () => {
+describe('mirror/lock-plan', () => {
   it('takes every image by digest from its repository, with what it consists of', () => {
     const lock = lockOf([
       lockedImage('app', contents, { source: 'docker://quay.io/ns/app:v1' }),

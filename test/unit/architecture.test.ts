@@ -178,8 +178,8 @@ const belowApi = `
   mirror/cluster-manifests mirror/image-set/image-set-mirror
   mirror/image-set/image-set-resources mirror/image-set/workspace mirror/inventory/inventory mirror/lock/encode-lock
   mirror/lock/lock mirror/lock/lock-diff mirror/lock/shard
-  mirror/mapping/mapping mirror/mapping/mapping-file mirror/mapping/registry-images mirror/naming/image-location
-  mirror/naming/image-name mirror/naming/mirror-target mirror/output-files
+  mirror/mapping/mapping-file mirror/mapping/registry-images mirror/naming/image-location mirror/naming/image-name
+  mirror/naming/mirror-target mirror/output-files mirror/plan/mirror-plan
   mirror/selection/operator-list
   model/catalog-diagnostic model/declarative-config model/encode model/migrations
   oci/image/open oci/image/platform oci/image/read-limited oci/registry/registry-names oci/transport/retry-policy

@@ -24,13 +24,12 @@ import {
 } from '../../mirror/mapping/catalog-source.js';
 import {
   type ImageLocation,
-  formatImageLocation,
-  getReference,
-  getTargetReference,
+  locateImage,
   parseImageLocation,
+  requireReference,
 } from '../../mirror/naming/image-location.js';
 import { withoutNamespace } from '../../mirror/naming/image-name.js';
-import { formatTarget } from '../../mirror/mapping/mapping.js';
+import { toNamedTransfer } from '../../mirror/plan/mirror-plan.js';
 import { writeOutputFiles } from '../../mirror/output-files.js';
 import { transferImages } from '../../mirror/transfer/transfer.js';
 import type { TransferReport } from '../../mirror/transfer/transfer-types.js';
@@ -102,36 +101,31 @@ export async function mirrorCatalog(
     });
   }
   const { platformPattern = /linux\/amd64/ } = options;
-  const opened = await openCatalog(local ?? getReference(name, roots.from), {
+  const opened = await openCatalog(local ?? requireReference(locateImage(name, roots.from)), {
     ...{ session, platformPattern, path: options.path },
   });
   const { maxComponents = 2, mergeRepositories } = options;
   const plan = await withOpen(opened, ({ catalog }) =>
     planCatalogMirror(catalog, {
-      ...{ logger, signal, source: name, destination: target, maxComponents, mergeRepositories },
+      ...{ logger, signal, source: name, destination: target, roots, maxComponents, mergeRepositories },
     }),
   );
   const [fault] = plan.faults;
-  if (fault !== undefined && !continueOnError) throw fault;
+  if (fault !== undefined && !continueOnError) throw fault.error;
   options.onPlanned?.(plan);
   const files = encodeOutput(plan, options);
   // A catalog in a directory can only be looked for where its name says.
-  const getSource = ({ source: from, isCatalog }: CatalogMirrorPlan['images'][number]) =>
-    (isCatalog ? opened.image : undefined) ?? getReference(from, roots.from);
-  // Names that nothing can copy may still be in the mapping.
-  const toTransfer = (image: CatalogMirrorPlan['images'][number]) => ({
-    source: getSource(image),
-    target: getTargetReference(image.target, roots.to),
-    sourceName: formatImageLocation(image.source),
-    targetName: formatTarget(image.target),
-    isLast: image.isCatalog,
-  });
+  const open = (image: CatalogMirrorPlan['images'][number]) =>
+    image.kind === 'catalog' ? { ...image, from: opened.image ?? image.from } : image;
   const { referrers, maxPerRegistry = 4 } = options;
   const report = manifestsOnly
     ? undefined
-    : await transferImages(plan.images.map(toTransfer), {
-        ...{ session, maxPerRegistry, continueOnError, skipMissing: true, dryRun, referrers },
-      });
+    : await transferImages(
+        plan.images.map((image) => toNamedTransfer(open(image))),
+        {
+          ...{ session, maxPerRegistry, continueOnError, skipMissing: true, dryRun, referrers },
+        },
+      );
   await writeOutputFiles(directory, files);
   return { plan, report, directory };
 }

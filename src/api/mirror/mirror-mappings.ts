@@ -2,8 +2,9 @@ import { withOpen } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 import { parseReference } from '../../core/reference.js';
 import { formatRepository, withDockerDefaults } from '../../mirror/naming/image-name.js';
-import { formatImageLocation, getReference, getTargetReference } from '../../mirror/naming/image-location.js';
-import { type MappingPair, formatTargetName, resolvePairs } from '../../mirror/mapping/mapping-file.js';
+import { formatImageLocation } from '../../mirror/naming/image-location.js';
+import { type MappingPair, planPairs } from '../../mirror/mapping/mapping-file.js';
+import { toNamedTransfer } from '../../mirror/plan/mirror-plan.js';
 import { transferImages } from '../../mirror/transfer/transfer.js';
 import type { TransferOptions, TransferReport } from '../../mirror/transfer/transfer-types.js';
 import { openReference } from '../../oci/image/open.js';
@@ -44,25 +45,23 @@ export async function mirrorMappings(
   const { directory, fromDirectory, onResolved, ...settings } = options;
   const { continueOnError = false, skipMissing = false } = settings;
   const roots = resolveRoots({ directory, fromDirectory }, session);
-  const images = await resolvePairs(
+  const { images } = await planPairs(
     mappings,
     async (place) => {
       if (place.scheme === 'registry')
         return listTags(formatRepository(withDockerDefaults(place.name)), session);
       throw new OpmateError('UNSUPPORTED', `${formatImageLocation(place)}: name a tag or digest in file://`);
     },
-    session,
+    { roots, signal: session.signal },
   );
   onResolved?.(images.length);
-  return transferImages(
-    images.map(({ source, target }) => ({
-      source: getReference(source, roots.from),
-      target: getTargetReference(target, roots.to),
-      sourceName: formatImageLocation(source),
-      targetName: formatTargetName(target),
-    })),
-    { ...settings, session, maxPerRegistry: resolveMaxPerRegistry(settings), continueOnError, skipMissing },
-  );
+  return transferImages(images.map(toNamedTransfer), {
+    ...settings,
+    session,
+    maxPerRegistry: resolveMaxPerRegistry(settings),
+    continueOnError,
+    skipMissing,
+  });
 }
 
 async function listTags(name: string, session: Session): Promise<string[]> {

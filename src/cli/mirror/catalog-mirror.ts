@@ -9,8 +9,6 @@ import { invalidValue, UsageError } from '../../core/errors.js';
 import { type MirrorCatalogOptions, mirrorCatalog } from '../../api/mirror/mirror-catalog.js';
 import type { CatalogMirrorPlan } from '../../mirror/mapping/catalog-mirror.js';
 import { maxMirrorSetBytes } from '../../mirror/cluster-manifests.js';
-import { formatImageLocation } from '../../mirror/naming/image-location.js';
-import { formatTarget } from '../../mirror/mapping/mapping.js';
 import type { MirrorScope } from '../../mirror/mapping/mirror-sets.js';
 import { exitCodes } from '../exit-codes.js';
 import { finishTransfer, parseGlobalOptions, warnOfUnusedFlags } from './options.js';
@@ -98,8 +96,8 @@ export const command = defineCommand({
     const target = plan.catalog.target;
     const repeated = { dir: copyFlags.dir, insecure: copyFlags.insecure, ...registryFlags };
     const next =
-      target.scheme === 'file'
-        ? `opmate catalog mirror ${shellWord(formatTarget(target))}${formatFlags(repeated, options)} REGISTRY/NAMESPACE`
+      target.transport === 'oci'
+        ? `opmate catalog mirror ${shellWord(plan.catalog.destination)}${formatFlags(repeated, options)} REGISTRY/NAMESPACE`
         : `kubectl apply -f ${shellWord(directory)}`;
     return finishTransfer(context, logger, report, {
       // As oc prints them.
@@ -129,26 +127,23 @@ function parseMirrorOptions(options: CatalogMirrorOptions): MirrorCatalogOptions
 }
 
 function reportPlan(
-  { faults, notes, images, catalog, unreachable }: CatalogMirrorPlan,
+  { faults, warnings, images, catalog, unreachable }: CatalogMirrorPlan,
   options: CatalogMirrorOptions,
   { logger }: CommandSession,
 ): void {
-  for (const fault of faults) logError(logger, fault);
-  for (const note of notes) logger.log('warn', note);
-  logger.log(
-    'info',
-    `${formatImageLocation(catalog.source)}: ${count(images.length, 'image')} to mirror, itself included`,
-  );
+  for (const { error } of faults) logError(logger, error);
+  for (const warning of warnings) logger.log('warn', warning);
+  logger.log('info', `${catalog.source}: ${count(images.length, 'image')} to mirror, itself included`);
   const uncovered = images.filter(
-    ({ origin, isCatalog }) => !isCatalog && origin?.digest === undefined,
+    ({ kind, reference }) => kind !== 'catalog' && reference.digest === undefined,
   ).length;
-  if (uncovered > 0 && !options.itms && catalog.target.scheme === 'registry')
+  if (uncovered > 0 && !options.itms && catalog.target.transport === 'docker')
     logger.log(
       'info',
       `${count(uncovered, 'image')} with a tag only: not covered by ImageDigestMirrorSet; --itms writes an ImageTagMirrorSet`,
     );
   if (unreachable === undefined) return;
-  const names = `${formatImageLocation(unreachable.source)} is ${formatTarget(unreachable.target)} there`;
+  const names = `${unreachable.source} is ${unreachable.destination} there`;
   for (const kind of ['icsp', 'idms'] as const) {
     if (options[`${kind}Scope`] !== 'registry') continue;
     logger.log('warn', `--${kind}-scope registry: a cluster finds only what keeps its path, but ${names}`);

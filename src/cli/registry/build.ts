@@ -9,7 +9,7 @@ import type { ImageOutput, StoredImage } from '../../api/images/image-output.js'
 import { invalidValue, OpmateError, UsageError } from '../../core/errors.js';
 import { type Reference, parseTargetReference } from '../../core/reference.js';
 import { statIfPresent } from '../../files/file-status.js';
-import { getTargetReference, parseImageLocation } from '../../mirror/naming/image-location.js';
+import { locateTarget, parseImageLocation, requireReference } from '../../mirror/naming/image-location.js';
 import { defineCommand } from '../command/declaration.js';
 import { type FlagValues, flag, grouped, list, requiredUnless, text } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
@@ -152,7 +152,7 @@ async function parseOutput(
 function getTarget({ workingDirectory }: CommandContext, text: string): Reference {
   const isFile = text.startsWith('file://');
   const target = isFile
-    ? getTargetReference(parseImageLocation(text), workingDirectory)
+    ? requireReference(locateTarget(parseImageLocation(text), workingDirectory))
     : parseTargetReference(text);
   if (target.digest !== undefined)
     throw invalidValue('--to', text, 'names a digest', { hint: 'specify a tag to push to' });

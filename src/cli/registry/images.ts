@@ -12,7 +12,8 @@ import { type ImageName, parseImageName, withoutNamespace } from '../../mirror/n
 import { parseImageLocation } from '../../mirror/naming/image-location.js';
 import { writeOutputFiles } from '../../mirror/output-files.js';
 import type { ImageList } from '../../mirror/mapping/catalog-image-list.js';
-import { encodeRegistryManifests, formatPair, mapToRegistry } from '../../mirror/mapping/registry-images.js';
+import { encodeRegistryManifests, mapToRegistry } from '../../mirror/mapping/registry-images.js';
+import { type MirrorPlan, formatMappingLines } from '../../mirror/plan/mirror-plan.js';
 import { registryFlags } from '../command/global-flags.js';
 import { formatFlags, reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
@@ -88,21 +89,21 @@ export const command = defineCommand({
       await writePieces(context, session, images.map((image) => `${printableLine(image)}\n`).join(''));
       return exitCodes.done;
     }
-    const { pairs, faults, notes } = mapToRegistry(images, {
+    const plan = mapToRegistry(images, {
       destination,
       tagDigests: options.tagDigests,
     });
-    for (const note of notes) session.logger.log('warn', note);
-    for (const fault of faults) logError(session.logger, fault);
+    for (const warning of plan.warnings) session.logger.log('warn', warning);
+    for (const { error } of plan.faults) logError(session.logger, error);
     const catalogImage =
       options.catalogImage ?? (fromDb === undefined ? await list.findCatalogImage() : undefined);
-    const files = encodeRegistryManifests(pairs, {
+    const files = encodeRegistryManifests(plan.images, {
       name: getName(catalogImage ?? from ?? fromArchive ?? fromDb ?? ''),
       catalogImage,
       pollInterval: options.pollInterval,
       mirrorSet: options.idms ? 'ImageDigestMirrorSet' : 'ImageContentSourcePolicy',
     });
-    logManifestNotes(session, pairs, {
+    logManifestNotes(session, plan.images, {
       catalogImage,
       destination: options.catalogImage === undefined ? destination : undefined,
       idms: options.idms,
@@ -111,11 +112,18 @@ export const command = defineCommand({
     const written = [...files.values()].filter((text) => text !== undefined).length;
     reportEnding(
       session.logger,
-      [`${count(pairs.length, 'image')} to mirror; wrote ${count(written, 'manifest')} to ${manifests}`],
+      [
+        `${count(plan.images.length, 'image')} to mirror; wrote ${count(written, 'manifest')} to ${manifests}`,
+      ],
       `opmate mirror -f MAPPING${formatFlags(registryFlags, options)} && kubectl apply -f ${shellWord(manifests)}`,
     );
-    await writeAll(context.stdout, pairs.map((pair) => `${printableLine(formatPair(pair))}\n`).join(''));
-    return faults.length > 0 ? exitCodes.partly : exitCodes.done;
+    await writeAll(
+      context.stdout,
+      formatMappingLines(plan)
+        .map((line) => `${printableLine(line)}\n`)
+        .join(''),
+    );
+    return plan.faults.length > 0 ? exitCodes.partly : exitCodes.done;
   },
 });
 
@@ -139,7 +147,7 @@ function logUndeclared({ logger }: CommandSession, list: ImageList, includesAll:
 
 function logManifestNotes(
   { logger }: CommandSession,
-  pairs: readonly { source: ImageName }[],
+  images: MirrorPlan['images'],
   {
     catalogImage,
     destination,
@@ -157,7 +165,7 @@ function logManifestNotes(
       'warn',
       'catalogsource.yaml: not written, no catalog image known; set it with --catalog-image',
     );
-  const unpinned = pairs.filter(({ source }) => source.digest === undefined).length;
+  const unpinned = images.filter(({ reference }) => reference.digest === undefined).length;
   if (unpinned > 0 && !idms)
     logger.log(
       'info',

@@ -1,7 +1,7 @@
 import { DiagnosticsError, ErrorList } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
 import { groupBy } from '../../core/groups.js';
-import { findReference, formatReference } from '../../core/reference.js';
+import { type RegistryReference, findReference, formatReference } from '../../core/reference.js';
 import {
   type MirrorEntry,
   type MirrorSetKind,
@@ -36,6 +36,8 @@ export interface ClusterResourceOptions {
   templates?: ReadonlyMap<string, CatalogSourceTemplate> | undefined;
 }
 
+type RegistryImage = PlannedImage<RegistryReference>;
+
 const annotations = { createdBy: 'opmate' };
 
 /**
@@ -48,7 +50,7 @@ export function encodeClusterResources(
 ): Map<string, string> {
   const { target, pollIntervalMinutes: minutes, catalogName, prefix = '' } = options;
   const files = new Map<string, string>();
-  const add = (short: string, kind: MirrorSetKind, images: readonly PlannedImage[]): void => {
+  const add = (short: string, kind: MirrorSetKind, images: readonly RegistryImage[]): void => {
     const text = encodeSets(images, target, kind, `${prefix}${short}`);
     if (text !== '') files.set(`${short}-oc-mirror.yaml`, text);
   };
@@ -155,7 +157,7 @@ const unlistedKinds: readonly PlannedImage['kind'][] = ['catalog', 'chart', 'gra
 
 /** Encodes the documents of one kind: `generic` for images of no operator, then those of operators and releases. */
 function encodeSets(
-  images: readonly PlannedImage[],
+  images: readonly RegistryImage[],
   target: MirrorTarget,
   kind: MirrorSetKind,
   prefix: string,
@@ -177,7 +179,7 @@ function encodeSets(
  * by chance; else for the repository.
  */
 function toMirrorEntry(
-  { reference, target: { repository } }: PlannedImage,
+  { reference, target: { repository } }: RegistryImage,
   { registry, maxNestedPaths }: MirrorTarget,
 ): MirrorEntry[] {
   // Clusters know local images by their new names only.

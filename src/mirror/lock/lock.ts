@@ -3,7 +3,7 @@ import { compareBytes } from '../../core/order.js';
 import { type ImageContents, getBlobs } from '../../oci/image/contents.js';
 import type { Descriptor } from '../../oci/image/types.js';
 import type { Verdict } from '../../oci/signatures/verify-image.js';
-import type { PlannedImage } from '../plan/planned-image.js';
+import type { SetImage } from '../plan/planned-image.js';
 import type { LockedReleases } from './locked-releases.js';
 
 /** Name of the lock file below `working-dir` and in archives. */
@@ -81,7 +81,7 @@ export interface LockedPackage {
 
 /** An image of the set. */
 export interface LockedImage {
-  kind: PlannedImage['kind'];
+  kind: SetImage['kind'] | 'signature';
   /** Reference as written in the catalog or configuration; of a signature the signed image. */
   reference: string;
   /** Reference with transport, as in a mapping file. */

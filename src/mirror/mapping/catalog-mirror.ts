@@ -8,18 +8,19 @@ import {
   encodeMirrorSets,
   getObjectName,
 } from '../cluster-manifests.js';
-import { formatImageLocation } from '../naming/image-location.js';
-import { withoutNamespace } from '../naming/image-name.js';
-import { type MappedImage, type Mapping, type MappingOptions, formatLine, mapImages } from './mapping.js';
+import { formatImageName, withoutNamespace } from '../naming/image-name.js';
+import { type MappingOptions, mapImages } from './mapping.js';
+import { type MirrorPlan, formatMappingLines } from '../plan/mirror-plan.js';
+import type { PlannedImage } from '../plan/planned-image.js';
 import { type MirrorScope, findUnreachable, toMirrorEntries } from './mirror-sets.js';
 
 /** Plan of mirroring a catalog and its images. */
-export interface CatalogMirrorPlan extends Mapping {
-  catalog: MappedImage;
+export interface CatalogMirrorPlan extends MirrorPlan {
+  catalog: PlannedImage;
   /** Name of the objects for the cluster. */
   name: string;
   /** First image whose path differs at the target: mirror sets of scope `registry` do not cover such images. */
-  unreachable: MappedImage | undefined;
+  unreachable: PlannedImage | undefined;
 }
 
 interface PlanOptions extends MappingOptions, CancelOptions {
@@ -31,14 +32,9 @@ export async function planCatalogMirror(catalog: Catalog, options: PlanOptions):
   const images = new Set<string>();
   for await (const { image } of readCatalogImages(catalog, options)) images.add(image);
   const mapping = mapImages(images, options);
-  const mapped = mapping.images.find(({ isCatalog }) => isCatalog) as MappedImage;
-  const unreachable = mapped.target.scheme === 'registry' ? findUnreachable(mapping.images) : undefined;
-  return {
-    ...mapping,
-    catalog: mapped,
-    name: getObjectName(withoutNamespace(options.source.name.repository)),
-    unreachable,
-  };
+  const mapped = mapping.images.find(({ kind }) => kind === 'catalog') as PlannedImage;
+  const name = getObjectName(withoutNamespace(options.source.name.repository));
+  return { ...mapping, catalog: mapped, name, unreachable: findUnreachable(mapping.images) };
 }
 
 /** Options of the files for a cluster. */
@@ -68,19 +64,33 @@ export function encodeOutput(
   options: OutputOptions,
 ): Map<string, string | undefined> {
   const { images, catalog, name } = plan;
-  const inRegistry = catalog.target.scheme === 'registry';
+  const { target } = catalog;
+  const inRegistry = target.transport === 'docker';
   const mirrorSet = (kind: MirrorSetKind, scope: MirrorScope = 'repository', maxBytes?: number) => {
     const entries = toMirrorEntries(images, scope, kind === 'ImageTagMirrorSet' ? 'tag' : 'digest');
     return inRegistry ? encodeMirrorSets(kind, entries, { name, labels, maxBytes }) : undefined;
   };
   const { icspScope, idmsScope, maxIcspSize, maxIdmsSize, itms = false, pollInterval } = options;
   const tagSet = itms ? mirrorSet('ImageTagMirrorSet', idmsScope, maxIdmsSize) : undefined;
-  const image = formatImageLocation(catalog.target);
   return new Map([
-    ['mapping.txt', images.map((item) => `${formatLine(item)}\n`).join('')],
+    [
+      'mapping.txt',
+      formatMappingLines(plan)
+        .map((line) => `${line}\n`)
+        .join(''),
+    ],
     ['imageContentSourcePolicy.yaml', mirrorSet('ImageContentSourcePolicy', icspScope, maxIcspSize)],
     ['imageDigestMirrorSet.yaml', mirrorSet('ImageDigestMirrorSet', idmsScope, maxIdmsSize)],
     ['imageTagMirrorSet.yaml', tagSet || undefined],
-    ['catalogSource.yaml', inRegistry ? encodeCatalogSource({ name, image, pollInterval }) : undefined],
+    [
+      'catalogSource.yaml',
+      target.transport === 'docker'
+        ? encodeCatalogSource({
+            name,
+            image: formatImageName({ ...target, digest: catalog.reference.digest }),
+            pollInterval,
+          })
+        : undefined,
+    ],
   ]);
 }

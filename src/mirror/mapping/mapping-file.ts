@@ -4,7 +4,15 @@ import { OpmateError } from '../../core/errors.js';
 import { missingRegistry, withoutCredentials } from '../../core/reference.js';
 import { quoteGo } from '../../document/go-json.js';
 import { formatImageName, formatRepository, withDockerDefaults } from '../naming/image-name.js';
-import { type ImageLocation, formatImageLocation, parseImageLocation } from '../naming/image-location.js';
+import {
+  type ImageLocation,
+  formatImageLocation,
+  locateImage,
+  locateTarget,
+  parseImageLocation,
+} from '../naming/image-location.js';
+import type { MirrorPlan } from '../plan/mirror-plan.js';
+import type { PlannedImage } from '../plan/planned-image.js';
 
 /** A source and a target of a mapping. */
 export interface MappingPair {
@@ -128,18 +136,23 @@ function parsePair(from: string, to: string): Omit<MappingPair, 'place'> {
   return { source, tagPattern, target };
 }
 
+interface ResolveOptions extends CancelOptions {
+  /** Roots of sources and targets in `file://`. */
+  roots: { from: string; to: string };
+}
+
 /** A pair of one image. */
 type ResolvedPair = Omit<MappingPair, 'tagPattern'>;
 
 /**
- * Resolves tag patterns with `listTags`, and completes targets with the tag, else the digest, of their sources. Throws
- * OpmateError INVALID for a duplicate target or one that is its source, and NOT_FOUND if no tag matches.
+ * Plans pairs: resolves tag patterns with `listTags`, and completes targets with the tag, else the digest, of their
+ * sources. Throws OpmateError INVALID for a duplicate target or one that is its source, and NOT_FOUND if no tag matches.
  */
-export async function resolvePairs(
+export async function planPairs(
   pairs: readonly MappingPair[],
   listTags: (source: ImageLocation) => Promise<string[]>,
-  options: CancelOptions = {},
-): Promise<ResolvedPair[]> {
+  options: ResolveOptions,
+): Promise<MirrorPlan> {
   const lists = await mapConcurrent(
     pairs,
     4,
@@ -159,7 +172,21 @@ export async function resolvePairs(
   );
   const resolved = lists.flat();
   checkPairs(resolved);
-  return resolved;
+  const images = resolved.map((pair) => toPlannedImage(pair, options.roots));
+  return { images, catalogs: [], faults: [], blocked: [], warnings: [] };
+}
+
+function toPlannedImage({ source, target }: ResolvedPair, roots: ResolveOptions['roots']): PlannedImage {
+  const reference = locateImage(source, roots.from);
+  return {
+    kind: 'mapped',
+    reference,
+    source: reference.text,
+    title: reference.text,
+    target: locateTarget(target, roots.to),
+    destination: formatTargetName(target),
+    bundles: [],
+  };
 }
 
 function withTarget(pair: ResolvedPair): ResolvedPair {
@@ -206,7 +233,7 @@ function checkPairs(pairs: readonly ResolvedPair[]): void {
 }
 
 /** Formats a target for reports: with its tag, if it has one. */
-export function formatTargetName({ scheme, name }: ImageLocation): string {
+function formatTargetName({ scheme, name }: ImageLocation): string {
   return name.tag === undefined
     ? `${scheme === 'file' ? 'file://' : ''}${formatRepository(name)}`
     : formatImageLocation({ scheme, name: { ...name, digest: undefined } });

@@ -9,12 +9,20 @@ import {
   getDestinationTag,
   joinPath,
   parseImageName,
+  toReference,
   withDockerDefaults,
 } from '../naming/image-name.js';
-import { type ImageLocation, formatImageLocation } from '../naming/image-location.js';
+import {
+  type ImageLocation,
+  formatImageLocation,
+  locateImage,
+  locateTarget,
+} from '../naming/image-location.js';
+import type { MirrorPlan } from '../plan/mirror-plan.js';
+import type { PlannedImage } from '../plan/planned-image.js';
 
-/** An image with its target. */
-export interface MappedImage {
+/** Names of an image while the targets are chosen. */
+interface MappedName {
   source: ImageLocation;
   /** Always has a tag, and the digest of the source if known. */
   target: ImageLocation;
@@ -29,31 +37,23 @@ export interface MappingOptions {
   source: ImageLocation;
   /** Registry and path, or directory, of the mirror. */
   destination: ImageLocation;
+  /** Roots of sources and targets in `file://`. */
+  roots: { from: string; to: string };
   /** Maximum path components in a registry; 0 is unlimited. Not applied to `file://`. */
   maxComponents: number;
   /** Omits the notes about source repositories that share a target repository. */
   mergeRepositories?: boolean | undefined;
 }
 
-/** The images of a catalog with their targets. */
-export interface Mapping {
-  /** Sorted by their lines; includes the catalog. */
-  images: MappedImage[];
-  /** Errors of invalid references. */
-  faults: OpmateError[];
-  /** Notes on duplicate images, and on source repositories that share a target repository. */
-  notes: string[];
-}
-
 /**
  * Maps a catalog and its images to their targets; source repositories may share a target repository. Throws OpmateError
  * INVALID, with one error each as its cause, for tags of two images.
  */
-export function mapImages(images: Iterable<string>, options: MappingOptions): Mapping {
-  const { source, destination } = options;
-  const faults: OpmateError[] = [];
-  const mapped = new Map<string, MappedImage>();
-  const add = (image: MappedImage): void => {
+export function mapImages(images: Iterable<string>, options: MappingOptions): MirrorPlan {
+  const { source, destination, roots } = options;
+  const faults: { name: string; error: OpmateError }[] = [];
+  const mapped = new Map<string, MappedName>();
+  const add = (image: MappedName): void => {
     const line = formatLine(image);
     if (!mapped.has(line)) mapped.set(line, image);
   };
@@ -64,7 +64,7 @@ export function mapImages(images: Iterable<string>, options: MappingOptions): Ma
       name = parseImageName(text);
     } catch (error) {
       if (!(error instanceof OpmateError)) throw error;
-      faults.push(error);
+      faults.push({ name: text, error });
       continue;
     }
     const target: ImageLocation = {
@@ -75,8 +75,8 @@ export function mapImages(images: Iterable<string>, options: MappingOptions): Ma
     const from = source.scheme === 'file' ? getFileSource(source, name) : origin;
     add({ source: { scheme: source.scheme, name: from }, target, origin, isCatalog: false });
   }
-  const notes: string[] = [];
-  const kept = withoutTwins([...mapped.values()], notes);
+  const warnings: string[] = [];
+  const kept = withoutTwins([...mapped.values()], warnings);
   kept.sort((a, b) => compareBytes(formatLine(a), formatLine(b)));
   requireOneImagePerTag(kept, {
     getTag: ({ target }) => formatTarget(target),
@@ -87,17 +87,36 @@ export function mapImages(images: Iterable<string>, options: MappingOptions): Ma
         ? 'use a larger --max-components'
         : 'use custom mappings with opmate mirror -f',
   });
-  if (options.mergeRepositories !== true) notes.push(...findSharedRepositories(kept.map(getRepositories)));
-  return { images: kept, faults: faults.sort((a, b) => compareBytes(a.message, b.message)), notes };
+  if (options.mergeRepositories !== true) warnings.push(...findSharedRepositories(kept.map(getRepositories)));
+  faults.sort((a, b) => compareBytes(a.error.message, b.error.message));
+  const named = kept.map((name) => toPlannedImage(name, roots));
+  return { images: named, catalogs: [], faults, blocked: [], warnings };
 }
 
-/** Returns the line of a mapping file, without its end; the target has a tag only. */
-export function formatLine({ source, target }: MappedImage): string {
+function toPlannedImage(
+  { source, target, origin, isCatalog }: MappedName,
+  roots: MappingOptions['roots'],
+): PlannedImage {
+  const from = locateImage(source, roots.from);
+  const text = formatImageLocation(source);
+  return {
+    kind: isCatalog ? 'catalog' : 'related',
+    reference: origin === undefined ? from : toReference(origin),
+    from,
+    source: text,
+    title: text,
+    target: locateTarget(target, roots.to),
+    destination: formatTarget(target),
+    bundles: [],
+  };
+}
+
+function formatLine({ source, target }: MappedName): string {
   return `${formatImageLocation(source)}=${formatTarget(target)}`;
 }
 
 /** Formats a target by its tag, without its digest. */
-export function formatTarget(target: ImageLocation): string {
+function formatTarget(target: ImageLocation): string {
   return formatImageLocation({ ...target, name: { ...target.name, digest: undefined } });
 }
 
@@ -107,7 +126,7 @@ function getBasePath({ source, destination }: MappingOptions): string {
   return destination.scheme === 'file' ? `${base}/${source.name.repository}` : base;
 }
 
-function mapCatalog(options: MappingOptions): MappedImage {
+function mapCatalog(options: MappingOptions): MappedName {
   const { source, destination } = options;
   const { name } = source;
   const from = name.tag === undefined && name.digest === undefined ? { ...name, tag: 'latest' } : name;
@@ -140,9 +159,9 @@ function getFileSource(source: ImageLocation, name: ImageName): ImageName {
 }
 
 /** Returns images without those named by a tag that another reference pins to a digest. */
-function withoutTwins(images: readonly MappedImage[], notes: string[]): MappedImage[] {
-  const byTarget = new Map<string, MappedImage>();
-  const kept: MappedImage[] = [];
+function withoutTwins(images: readonly MappedName[], warnings: string[]): MappedName[] {
+  const byTarget = new Map<string, MappedName>();
+  const kept: MappedName[] = [];
   for (const image of [...images].sort((a, b) => getRank(a) - getRank(b))) {
     const target = formatTarget(image.target);
     const known = byTarget.get(target);
@@ -152,7 +171,7 @@ function withoutTwins(images: readonly MappedImage[], notes: string[]): MappedIm
       formatCanonicalRepository(known.source.name) === formatCanonicalRepository(image.source.name);
     if (isTwin) {
       const [subject, digest] = [formatImageName(image.source.name), known.source.name.digest];
-      notes.push(`${subject}: mirrored as ${digest}, which the catalog names for this tag as well`);
+      warnings.push(`${subject}: mirrored as ${digest}, which the catalog names for this tag as well`);
       continue;
     }
     byTarget.set(target, image);
@@ -161,15 +180,15 @@ function withoutTwins(images: readonly MappedImage[], notes: string[]): MappedIm
   return kept;
 }
 
-const getRank = ({ source }: MappedImage): number => (source.name.digest === undefined ? 1 : 0);
+const getRank = ({ source }: MappedName): number => (source.name.digest === undefined ? 1 : 0);
 
-function getRepositories(image: MappedImage): { source: string; target: string } {
+function getRepositories(image: MappedName): { source: string; target: string } {
   return { source: formatCanonicalRepository(getOrigin(image)), target: formatRepository(image.target.name) };
 }
 
-const getOrigin = ({ origin, source }: MappedImage): ImageName => origin ?? source.name;
+const getOrigin = ({ origin, source }: MappedName): ImageName => origin ?? source.name;
 
-function isSameImage(a: MappedImage, b: MappedImage): boolean {
+function isSameImage(a: MappedName, b: MappedName): boolean {
   const [name, other] = [getOrigin(a), getOrigin(b)];
   if (name.digest !== undefined || other.digest !== undefined) return name.digest === other.digest;
   return formatCanonicalRepository(name) === formatCanonicalRepository(other) && name.tag === other.tag;

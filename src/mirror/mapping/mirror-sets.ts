@@ -1,6 +1,6 @@
 import { type MirrorEntry, mergeEntries } from '../cluster-manifests.js';
 import { formatRepository } from '../naming/image-name.js';
-import type { MappedImage } from './mapping.js';
+import type { PlannedImage } from '../plan/planned-image.js';
 
 /** Scope of an entry of a mirror set. */
 export type MirrorScope = 'repository' | 'registry';
@@ -10,25 +10,30 @@ export type MirrorScope = 'repository' | 'registry';
  * mirrored from elsewhere. Entries of scope `registry` contain hosts only, so they require equal paths.
  */
 export function toMirrorEntries(
-  images: readonly MappedImage[],
+  images: readonly PlannedImage[],
   scope: MirrorScope,
   by: 'digest' | 'tag' = 'digest',
 ): MirrorEntry[] {
   return mergeEntries(
-    images.flatMap(({ origin, isCatalog, target: { name } }) => {
-      if (origin === undefined || (origin.digest === undefined ? 'tag' : 'digest') !== by) return [];
+    images.flatMap(({ kind, reference, target }) => {
+      if (reference.transport !== 'docker' || target.transport !== 'docker') return [];
+      if ((reference.digest === undefined ? 'tag' : 'digest') !== by) return [];
       // A CatalogSource names the mirrored catalog.
-      if (isCatalog && by === 'tag') return [];
+      if (kind === 'catalog' && by === 'tag') return [];
       return scope === 'registry'
-        ? { source: origin.registry, mirrors: [name.registry] }
-        : { source: formatRepository(origin), mirrors: [formatRepository(name)] };
+        ? { source: reference.registry, mirrors: [target.registry] }
+        : { source: formatRepository(reference), mirrors: [formatRepository(target)] };
     }),
   );
 }
 
 /** Returns an image that entries of scope `registry` do not cover, as its path differs at the target. */
-export function findUnreachable(images: readonly MappedImage[]): MappedImage | undefined {
+export function findUnreachable(images: readonly PlannedImage[]): PlannedImage | undefined {
   return images.find(
-    ({ origin, target }) => origin?.digest !== undefined && origin.repository !== target.name.repository,
+    ({ reference, target }) =>
+      reference.transport === 'docker' &&
+      target.transport === 'docker' &&
+      reference.digest !== undefined &&
+      reference.repository !== target.repository,
   );
 }

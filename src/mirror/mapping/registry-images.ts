@@ -1,6 +1,6 @@
 import { OpmateError } from '../../core/errors.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
-import { checkPullSpec } from '../../core/reference.js';
+import { type RegistryReference, checkPullSpec } from '../../core/reference.js';
 import {
   type MirrorEntry,
   type MirrorSetKind,
@@ -8,6 +8,8 @@ import {
   encodeMirrorSets,
   getObjectName,
 } from '../cluster-manifests.js';
+import type { MirrorPlan } from '../plan/mirror-plan.js';
+import type { PlannedImage } from '../plan/planned-image.js';
 import { findSharedRepositories, requireOneImagePerTag } from '../plan/collisions.js';
 import {
   type ImageName,
@@ -16,10 +18,11 @@ import {
   formatRepository,
   getDestinationTag,
   parseImageName,
+  toReference,
   withDockerDefaults,
 } from '../naming/image-name.js';
 
-/** An image and its target. */
+/** Names of an image while the targets are chosen. */
 interface RegistryPair {
   /** Has the defaults of Docker clients. */
   source: ImageName;
@@ -34,26 +37,17 @@ interface RegistryMappingOptions {
   tagDigests?: boolean | undefined;
 }
 
-interface RegistryMapping {
-  /** Sorted by the text of their lines. */
-  pairs: RegistryPair[];
-  /** Errors of invalid references. */
-  faults: OpmateError[];
-  /** Notes on source repositories that share a target repository, one per target. */
-  notes: string[];
-}
-
 /**
  * Maps each image to a repository below the destination, named by the whole source name with `-` for `/`, `.` and `:`.
  * Digests of a repository with several images get tags, since `oc image mirror` requires unique targets. Throws OpmateError
  * INVALID, with one error each as its cause, for tags of two images.
  */
-export function mapToRegistry(images: Iterable<string>, options: RegistryMappingOptions): RegistryMapping {
+export function mapToRegistry(images: Iterable<string>, options: RegistryMappingOptions): MirrorPlan {
   const { destination, tagDigests = false } = options;
   const prefix = destination.repository;
   const pairs = new Map<string, RegistryPair & { written: ImageName }>();
   const counts = new Map<string, number>();
-  const faults: OpmateError[] = [];
+  const faults: { name: string; error: OpmateError }[] = [];
   for (const text of sortedByBytes(images)) {
     try {
       const written = parseImageName(text);
@@ -72,7 +66,7 @@ export function mapToRegistry(images: Iterable<string>, options: RegistryMapping
       counts.set(repository, (counts.get(repository) ?? 0) + 1);
     } catch (error) {
       if (!(error instanceof OpmateError)) throw error;
-      faults.push(error);
+      faults.push({ name: text, error });
     }
   }
   const tagged = [...pairs.values()].map(({ source, target, written }) => {
@@ -91,20 +85,30 @@ export function mapToRegistry(images: Iterable<string>, options: RegistryMapping
     getHint: () =>
       'remove one of them with --package, --channel or --bundle, and mirror it below another namespace',
   });
+  const warnings = findSharedRepositories(
+    sorted.map(({ source, target }) => ({
+      source: formatCanonicalRepository(source),
+      target: formatRepository(target),
+    })),
+  );
+  return { images: sorted.map(toPlannedImage), catalogs: [], faults, blocked: [], warnings };
+}
+
+function toPlannedImage({ source, target }: RegistryPair): PlannedImage<RegistryReference> {
+  const text = formatImageName(source);
+  const destination = formatImageName(target);
   return {
-    pairs: sorted,
-    faults,
-    notes: findSharedRepositories(
-      sorted.map(({ source, target }) => ({
-        source: formatCanonicalRepository(source),
-        target: formatRepository(target),
-      })),
-    ),
+    kind: 'related',
+    reference: toReference(source),
+    source: text,
+    title: text,
+    target: toReference(target),
+    destination,
+    bundles: [],
   };
 }
 
-/** Returns the line of a mapping, without its end. */
-export function formatPair({ source, target }: RegistryPair): string {
+function formatPair({ source, target }: RegistryPair): string {
   return `${formatImageName(source)}=${formatImageName(target)}`;
 }
 
@@ -121,18 +125,17 @@ interface RegistryManifestOptions {
 
 /** Returns manifests by file name; undefined for those without content. Throws LimitError, see `encodeMirrorSets`. */
 export function encodeRegistryManifests(
-  pairs: readonly RegistryPair[],
+  images: readonly PlannedImage[],
   { name, catalogImage, pollInterval, mirrorSet }: RegistryManifestOptions,
 ): Map<string, string | undefined> {
   const labels = { 'operators.openshift.org/catalog': 'true' };
   const setName = getObjectName(name);
   const encodeSet = (kind: MirrorSetKind, byDigest: boolean): string | undefined => {
-    const entries: MirrorEntry[] = pairs
-      .filter(({ source }) => (source.digest !== undefined) === byDigest)
-      .map(({ source, target }) => ({
-        source: formatCanonicalRepository(source),
-        mirrors: [formatRepository(target)],
-      }));
+    const entries = images.flatMap(({ reference, target }): MirrorEntry[] => {
+      if (reference.transport !== 'docker' || target.transport !== 'docker') return [];
+      if ((reference.digest !== undefined) !== byDigest) return [];
+      return [{ source: formatCanonicalRepository(reference), mirrors: [formatRepository(target)] }];
+    });
     return encodeMirrorSets(kind, entries, { name: setName, labels }) || undefined;
   };
   const isNew = mirrorSet === 'ImageDigestMirrorSet';

@@ -1,12 +1,12 @@
 import path from 'node:path';
 import { isDigest } from '../../core/digest.js';
 import { OpmateError } from '../../core/errors.js';
-import { type Reference, parseReference } from '../../core/reference.js';
+import { type Reference, formatReference, parseReference } from '../../core/reference.js';
 import {
   type ImageName,
   formatImageName,
-  formatRepository,
   parseImageName,
+  toReference,
   withDockerDefaults,
 } from './image-name.js';
 
@@ -69,29 +69,27 @@ function parseFileName(text: string, isPrefix: boolean): ImageName {
 const fileLayoutName = 'v2';
 
 /**
- * Returns the reference of an image. All images in `file://` are in one OCI layout, `v2` below `root`, with names
- * `PATH:TAG`, which `opmate oci serve` serves as repositories. A digest takes precedence over a tag.
+ * Returns where an image is. All images in `file://` are in one OCI layout, `v2` below `root`, with names `PATH:TAG`,
+ * which `opmate oci serve` serves as repositories. A digest takes precedence over a tag.
  */
-export function getReference(location: ImageLocation, root: string): Reference {
+export function locateImage(location: ImageLocation, root: string): Reference {
   const { tag, digest } = location.name;
+  const text = formatImageLocation(location);
   if (location.scheme === 'registry') {
     const name = withDockerDefaults(location.name);
-    const suffix = digest === undefined ? `:${name.tag}` : `@${digest}`;
-    return parseReference(`${formatRepository(name)}${suffix}`);
+    return { ...toReference(digest === undefined ? name : { ...name, tag: undefined }), text };
   }
-  return {
-    transport: 'oci',
-    text: formatImageLocation(location),
-    path: path.resolve(root, fileLayoutName),
-    ...(digest === undefined ? { tag: `${location.name.repository}:${tag ?? 'latest'}` } : { digest }),
-  };
+  const version =
+    digest === undefined ? { tag: `${location.name.repository}:${tag ?? 'latest'}` } : { digest };
+  return { transport: 'oci', text, path: path.resolve(root, fileLayoutName), ...version };
 }
 
-/** Returns the reference of an image at a target: by its tag, if it has one. */
-export function getTargetReference(location: ImageLocation, root: string): Reference {
-  const { tag } = location.name;
-  return getReference(
-    tag === undefined ? location : { ...location, name: { ...location.name, digest: undefined } },
-    root,
-  );
+/** Returns where an image is at a target: by its tag, if it has one. */
+export function locateTarget({ scheme, name }: ImageLocation, root: string): Reference {
+  return locateImage({ scheme, name: name.tag === undefined ? name : { ...name, digest: undefined } }, root);
+}
+
+/** Returns a reference that `locateImage` returned. Throws OpmateError INVALID for one that no registry can have. */
+export function requireReference(reference: Reference): Reference {
+  return reference.transport === 'docker' ? parseReference(formatReference(reference)) : reference;
 }

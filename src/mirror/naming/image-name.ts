@@ -4,7 +4,12 @@
  */
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import { checkPullSpec, looksLikePath, withoutCredentials } from '../../core/reference.js';
+import {
+  type RegistryReference,
+  checkPullSpec,
+  looksLikePath,
+  withoutCredentials,
+} from '../../core/reference.js';
 
 /** `[REGISTRY/]REPOSITORY[:TAG][@DIGEST]`; missing parts are empty or undefined. */
 export interface ImageName {
@@ -66,6 +71,13 @@ export function formatImageName(name: ImageName): string {
   const { tag, digest } = name;
   const suffix = digest !== undefined ? `@${digest}` : tag !== undefined ? `:${tag}` : '';
   return formatRepository(name) + suffix;
+}
+
+/** Returns a name as a reference, unchecked; see `requireReference`. */
+export function toReference(name: ImageName): RegistryReference {
+  const { registry, repository, tag, digest } = name;
+  const version = { ...(tag !== undefined && { tag }), ...(digest !== undefined && { digest }) };
+  return { transport: 'docker', text: formatImageName(name), registry, repository, ...version };
 }
 
 /** Formats registry and repository, without tag and digest. */

@@ -1,10 +1,12 @@
 import type { OpmateError } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
+import type { RegistryReference } from '../../core/reference.js';
+import { requireReference } from '../naming/image-location.js';
 import type { TargetName } from '../naming/image-name.js';
 import type { Transfer } from '../transfer/transfer-types.js';
 import { type PlannedImage, describeBundles, isCopiedLast } from './planned-image.js';
 
-/** What is mirrored, and what is left out: data for a dry run, a copy, the status, deletion and the manifests of a cluster. */
+/** Content to mirror, and what is left out: data for a dry run, a copy, the status, deletion and cluster manifests. */
 export interface MirrorPlan<T extends PlannedImage = PlannedImage> {
   images: readonly T[];
   catalogs: readonly TargetCatalog[];
@@ -16,8 +18,11 @@ export interface MirrorPlan<T extends PlannedImage = PlannedImage> {
   warnings: readonly string[];
 }
 
-/** What a mirror holds after a plan is carried out. */
-export type MirroredContent = Pick<MirrorPlan, 'images' | 'catalogs' | 'releases'>;
+/** Content of a mirror after a plan is carried out. */
+export type MirroredContent = Pick<
+  MirrorPlan<PlannedImage<RegistryReference>>,
+  'images' | 'catalogs' | 'releases'
+>;
 
 /** A catalog of a plan. */
 export interface TargetCatalog {
@@ -44,8 +49,8 @@ export function limitContent<T extends MirroredContent>(
   return { ...plan, images: plan.images.filter(keeps), catalogs: plan.catalogs.filter(keeps) };
 }
 
-/** Returns the lines of `mapping.txt`, sorted: `SOURCE=DESTINATION`, both with their transport. */
-export function formatMappingLines({ images }: Pick<MirrorPlan, 'images'>, scheme: string): string[] {
+/** Returns the lines of a mapping, sorted: `SOURCE=DESTINATION`, the latter below `scheme`. */
+export function formatMappingLines({ images }: Pick<MirrorPlan, 'images'>, scheme = ''): string[] {
   return images
     .filter(({ kind }) => kind !== 'signature')
     .map(({ source, destination }) => `${source}=${scheme}${destination}`)
@@ -66,4 +71,10 @@ export function toTransfer(image: PlannedImage): Transfer {
     contents,
     isLast: isCopiedLast(image),
   };
+}
+
+/** Returns an image that its names locate, to copy. Throws OpmateError INVALID for a name that no registry can have. */
+export function toNamedTransfer({ from, ...image }: PlannedImage): Transfer {
+  const source = requireReference(from ?? image.reference);
+  return toTransfer({ ...image, from: source, target: requireReference(image.target) });
 }

@@ -8,23 +8,24 @@ import type { TargetName } from '../naming/image-name.js';
 /** Handling of images that cannot be copied. */
 export type OnError = 'stop' | 'skip-image' | 'skip-bundle';
 
-/** What an image is to a set; a chart artifact and the graph image are built. */
+/** Role of an image in a set; a chart artifact and the graph image are built. */
 type SetImageKind =
   'catalog' | 'bundle' | 'related' | 'additional' | 'helm' | 'chart' | 'release' | 'component' | 'graph';
 
 /** An image by its names at source and target, and why it is mirrored. */
-export interface PlannedImage {
-  kind: SetImageKind | 'signature';
+export interface PlannedImage<Target extends Reference = Reference> {
+  /** `mapped` for a pair of a mapping. */
+  kind: SetImageKind | 'signature' | 'mapped';
   /** Name by which clusters pull it, as written. */
   reference: Reference;
-  /** Where it is copied from; default `reference`. */
+  /** Place to copy it from; default `reference`. */
   from?: Reference | undefined;
   /** Name of the source in mappings, by digest if known. */
   source: string;
   /** Name of the source in messages. */
   title: string;
   /** Has the tag, or the digest of an image without one. */
-  target: RegistryReference;
+  target: Target;
   /** Name of the target in mappings and messages. */
   destination: string;
   /** Bundles that need it; empty for catalogs and additional images. */
@@ -42,7 +43,7 @@ export interface PlannedImage {
 }
 
 /** An image that an image set selects. */
-export interface SetImage extends PlannedImage {
+export interface SetImage extends PlannedImage<RegistryReference> {
   kind: SetImageKind;
   /** Name below the target. */
   name: TargetName;

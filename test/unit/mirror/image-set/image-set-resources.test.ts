@@ -2,7 +2,7 @@ import { symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { OpmateError } from '../../../../src/core/errors.js';
-import { parseReference } from '../../../../src/core/reference.js';
+import { type RegistryReference, parseReference } from '../../../../src/core/reference.js';
 import { parseYaml } from '../../../../src/document/yaml.js';
 import type { OperatorConfig } from '../../../../src/mirror/image-set/image-set-config.js';
 import { readCatalogSourceTemplates } from '../../../../src/mirror/image-set/catalog-source-template.js';
@@ -17,9 +17,11 @@ import type { TargetCatalog, MirroredContent } from '../../../../src/mirror/plan
 import type { PlannedImage } from '../../../../src/mirror/plan/planned-image.js';
 import { directoryWith } from '../../../support/temporary.js';
 
+type RegistryImage = PlannedImage<RegistryReference>;
+
 const registry = 'registry.test';
 
-function imageOf(text: string, kind: PlannedImage['kind'] = 'related', repository?: string): PlannedImage {
+function imageOf(text: string, kind: PlannedImage['kind'] = 'related', repository?: string): RegistryImage {
   const reference = parseReference(text);
   const own = reference.transport === 'docker' ? `base/${reference.repository}` : 'base/other';
   const target = targetReference({ registry, path: '' }, repository ?? own, 'v1');
@@ -35,7 +37,7 @@ function catalogOf(repository: string, tag: string): TargetCatalog {
   };
 }
 
-const planOf = (images: PlannedImage[], catalogs: TargetCatalog[] = []): MirroredContent => {
+const planOf = (images: RegistryImage[], catalogs: TargetCatalog[] = []): MirroredContent => {
   return { images, catalogs };
 };
 

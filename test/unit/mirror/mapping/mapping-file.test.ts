@@ -1,20 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { OpmateError } from '../../../../src/core/errors.js';
-import { formatImageLocation } from '../../../../src/mirror/naming/image-location.js';
-import {
-  formatTargetName,
-  parseMappings,
-  resolvePairs,
-} from '../../../../src/mirror/mapping/mapping-file.js';
+import { parseMappings, planPairs } from '../../../../src/mirror/mapping/mapping-file.js';
 import { failureOf } from '../../../support/connect.js';
 
 const digest = `sha256:${'a'.repeat(64)}`;
+const roots = { from: '/from', to: '/to' };
 const tags = ['v1.0', 'v1.1', 'v2.0', 'latest'];
 
 async function resolve(text: string): Promise<string[]> {
-  const pairs = await resolvePairs(parseMappings(text, 'mapping.txt'), () => Promise.resolve(tags));
-  return pairs.map(({ source, target }) => `${formatImageLocation(source)} -> ${formatTargetName(target)}`);
+  const plan = await planPairs(parseMappings(text, 'mapping.txt'), () => Promise.resolve(tags), { roots });
+  return plan.images.map(({ source, destination }) => `${source} -> ${destination}`);
 }
 
 describe('mirror/mapping-file', () => {

@@ -1,13 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { OpmateError } from '../../../../src/core/errors.js';
 import { formatReference } from '../../../../src/core/reference.js';
-import { getTargetReference, parseImageLocation } from '../../../../src/mirror/naming/image-location.js';
-import {
-  type MappedImage,
-  type MappingOptions,
-  formatLine,
-  mapImages,
-} from '../../../../src/mirror/mapping/mapping.js';
+import { parseImageLocation } from '../../../../src/mirror/naming/image-location.js';
+import { type MappingOptions, mapImages } from '../../../../src/mirror/mapping/mapping.js';
+import { formatMappingLines } from '../../../../src/mirror/plan/mirror-plan.js';
+import type { PlannedImage } from '../../../../src/mirror/plan/planned-image.js';
 import { toMirrorEntries } from '../../../../src/mirror/mapping/mirror-sets.js';
 
 const [a, b] = ['a', 'b'].map((digit) => `sha256:${digit.repeat(64)}`);
@@ -23,12 +20,13 @@ function map(
   return mapImages(images, {
     source: parseImageLocation(from),
     destination: parseImageLocation(to, { isPrefix: true }),
+    roots: { from: '/from', to: '/to' },
     maxComponents: 2,
     ...more,
   });
 }
 
-const lines = (...args: Parameters<typeof map>): string[] => map(...args).images.map(formatLine);
+const lines = (...args: Parameters<typeof map>): string[] => formatMappingLines(map(...args));
 
 function collisionsOf(images: string[], more: Partial<MappingOptions> = {}): string[] {
   try {
@@ -72,8 +70,7 @@ describe('mirror/mapping', () => {
 
   it('pushes to the repository that the line names, on Docker Hub too', () => {
     const [image] = map(['quay.io/a/b:v1'], 'docker.io/team').images;
-    const target = getTargetReference((image as MappedImage).target, '.');
-    expect(formatReference(target)).toBe(formatLine(image as MappedImage).split('=')[1]);
+    expect(formatReference((image as PlannedImage).target)).toBe(image?.destination);
   });
 
   it('says latest for a catalog without tag', () => {
@@ -97,17 +94,19 @@ describe('mirror/mapping', () => {
   it('goes on where a reference is none', () => {
     const { faults, images } = map(['UPPER/case', 'quay.io/a/b:v1', ' ']);
     expect(images).toHaveLength(2);
-    expect(faults.map(({ message }) => message)).toEqual([
+    expect(faults.map(({ error }) => error.message)).toEqual([
       expect.stringContaining('image reference " "'),
       expect.stringContaining('image reference "UPPER/case"'),
     ]);
   });
 
   it('takes an image that is named by tag, and by tag and digest, once', () => {
-    const { images, notes } = map(['quay.io/a/b:v1', `quay.io/a/b:v1@${a}`]);
-    expect(images.map(formatLine)).toContain(`quay.io/a/b@${a}=reg.example/olm/a-b:v1`);
+    const { images, warnings } = map(['quay.io/a/b:v1', `quay.io/a/b:v1@${a}`]);
+    expect(formatMappingLines({ images })).toContain(`quay.io/a/b@${a}=reg.example/olm/a-b:v1`);
     expect(images).toHaveLength(2);
-    expect(notes).toEqual([`quay.io/a/b:v1: mirrored as ${a}, which the catalog names for this tag as well`]);
+    expect(warnings).toEqual([
+      `quay.io/a/b:v1: mirrored as ${a}, which the catalog names for this tag as well`,
+    ]);
   });
 
   it('refuses two images on one tag, and names both', () => {
@@ -120,10 +119,10 @@ describe('mirror/mapping', () => {
     const folded = ['quay.io/a-b/c:v1', 'quay.io/a/b-c:v2'];
     expect(collisionsOf(folded)).toEqual([]);
     const note = 'reg.example/olm/a-b-c: shared by quay.io/a-b/c, quay.io/a/b-c';
-    expect(map(folded).notes).toEqual([note]);
-    expect(map(folded, undefined, undefined, { mergeRepositories: true }).notes).toEqual([]);
-    expect(map(folded, undefined, undefined, { maxComponents: 0 }).notes).toEqual([]);
-    expect(map([`quay.io/a-b/c:v1@${a}`, `quay.io/a/b-c:v1@${a}`]).notes).toEqual([note]);
+    expect(map(folded).warnings).toEqual([note]);
+    expect(map(folded, undefined, undefined, { mergeRepositories: true }).warnings).toEqual([]);
+    expect(map(folded, undefined, undefined, { maxComponents: 0 }).warnings).toEqual([]);
+    expect(map([`quay.io/a-b/c:v1@${a}`, `quay.io/a/b-c:v1@${a}`]).warnings).toEqual([note]);
     const sameTag = ['quay.io/a-b/c:v1', 'quay.io/a/b-c:v1', 'docker.io/x/y:1', 'gcr.io/x/y:2'];
     for (const mergeRepositories of [false, true]) {
       expect(collisionsOf(sameTag, { mergeRepositories })).toEqual([

@@ -5,11 +5,8 @@ import { type Catalog, DirectoryCatalog } from '../../../../src/catalog/catalog.
 import type { LogLevel } from '../../../../src/core/log.js';
 import { parseImageName } from '../../../../src/mirror/naming/image-name.js';
 import { listCatalogImages } from '../../../../src/mirror/mapping/catalog-image-list.js';
-import {
-  encodeRegistryManifests,
-  formatPair,
-  mapToRegistry,
-} from '../../../../src/mirror/mapping/registry-images.js';
+import { encodeRegistryManifests, mapToRegistry } from '../../../../src/mirror/mapping/registry-images.js';
+import { formatMappingLines } from '../../../../src/mirror/plan/mirror-plan.js';
 import { openSqliteCatalog } from '../../../../src/sqlite/read/catalog.js';
 import { failureOf } from '../../../support/connect.js';
 import { indexFile } from '../../../support/index-file.js';
@@ -197,7 +194,7 @@ describe('mirror/registry-images', () => {
   describe('mapping', () => {
     const map = (images: string[], to = 'reg.example:5000/olm/sub', tagDigests = false) =>
       mapToRegistry(images, { destination: parseImageName(to, { isPrefix: true }), tagDigests });
-    const lines = (...args: Parameters<typeof map>): string[] => map(...args).pairs.map(formatPair);
+    const lines = (...args: Parameters<typeof map>): string[] => formatMappingLines(map(...args));
 
     it('puts the whole name with its registry into one, without a tag', () => {
       const images = [
@@ -242,13 +239,13 @@ describe('mirror/registry-images', () => {
     });
 
     it('lets repositories share a target, and names them', () => {
-      const { pairs, notes } = map([
+      const { images, warnings } = map([
         `quay.io/a-b/c@${digest('a')}`,
         `quay.io/a/b-c@${digest('a')}`,
         'quay.io/a/b-c:1',
       ]);
-      expect(new Set(pairs.map((pair) => formatPair(pair).split('=')[1])).size).toBe(3);
-      expect(notes).toEqual([
+      expect(new Set(images.map(({ destination }) => destination)).size).toBe(3);
+      expect(warnings).toEqual([
         'reg.example:5000/olm/sub/quay-io-a-b-c: shared by quay.io/a-b/c, quay.io/a/b-c',
       ]);
     });
@@ -275,9 +272,9 @@ describe('mirror/registry-images', () => {
 
     it('reports what is no image, and what would be no name there', () => {
       const long = `quay.io/${'a'.repeat(200)}/${'b'.repeat(40)}:v1`;
-      const { pairs, faults } = map(['Not An Image', long, 'quay.io/a/b:1']);
-      expect(pairs).toHaveLength(1);
-      expect(faults.map(({ message }) => message)).toEqual([
+      const { images, faults } = map(['Not An Image', long, 'quay.io/a/b:1']);
+      expect(images).toHaveLength(1);
+      expect(faults.map(({ error }) => error.message)).toEqual([
         expect.stringContaining('"Not An Image"'),
         expect.stringContaining('must not be more than 255 characters'),
       ]);
@@ -285,7 +282,7 @@ describe('mirror/registry-images', () => {
   });
 
   describe('manifests', () => {
-    const { pairs } = mapToRegistry(
+    const { images } = mapToRegistry(
       [
         `quay.io/b/x@${digest('b')}`,
         `quay.io/b/x@${digest('c')}`,
@@ -296,7 +293,7 @@ describe('mirror/registry-images', () => {
     );
 
     it('speak of repositories that are asked for by digest, sorted', () => {
-      const files = encodeRegistryManifests(pairs, {
+      const files = encodeRegistryManifests(images, {
         name: 'a/My_Index.v1',
         catalogImage: 'reg.example/olm/index:v1',
         mirrorSet: 'ImageContentSourcePolicy',
@@ -320,7 +317,7 @@ describe('mirror/registry-images', () => {
     });
 
     it('redirect tags too where ImageDigestMirrorSet is asked for', () => {
-      const files = encodeRegistryManifests(pairs, {
+      const files = encodeRegistryManifests(images, {
         name: 'index',
         catalogImage: undefined,
         mirrorSet: 'ImageDigestMirrorSet',

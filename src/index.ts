@@ -19,7 +19,6 @@ export { listImages } from './api/images/list-images.js';
 export { encodeRegistryManifests, mapToRegistry } from './mirror/mapping/registry-images.js';
 export { renderBundle } from './api/bundle/render-bundle.js';
 export { readBundlePermissions } from './api/bundle/bundle-permissions.js';
-export { rightsBeyond } from './bundle/plain/rights/rights.js';
 export { writeObjects } from './bundle/plain/write.js';
 export { generateBundle } from './api/bundle/generate-bundle.js';
 export { buildBundle } from './api/bundle/build-bundle.js';
@@ -45,7 +44,7 @@ export {
   rollBackDeployment,
 } from './api/deployment/deployment-history.js';
 export { watchDeployments } from './api/deployment/watch-deployments.js';
-export { diffObjects } from './cluster/documents/diff.js';
+export { diffRender } from './api/deployment/deployment-objects.js';
 export { createClusterObjectSet } from './api/deployment/create-object-set.js';
 export {
   createObjectSetSimulation,

@@ -5,6 +5,7 @@ import { invalidValue, OpmateError, redactUrls, UsageError } from '../core/error
 import { quoteGo } from '../document/go-json.js';
 import type { PackageContent } from '../graph/resolve-content.js';
 import type { ResolveCatalog } from '../graph/resolve.js';
+import { subdomainFault } from '../kube/names.js';
 import { parseCatalogPlace } from '../source/parse-place.js';
 import { openPlace } from '../source/resolve-place.js';
 import type { Session } from '../source/session.js';
@@ -32,7 +33,7 @@ export function parseNamedCatalog(text: string): NamedCatalog {
   const reference = after ?? whole;
   const name = input ?? redactUrls(reference);
   const fault = (problem: string): UsageError =>
-    invalidValue('--catalog', redactUrls(text), problem, {
+    invalidValue('options.catalog', redactUrls(text), problem, {
       hint: 'use REF, or NAME=REF,priority=N,labels=KEY=VALUE,…',
     });
   if (reference === '') throw fault('no catalog is named');
@@ -58,12 +59,18 @@ export function parseNamedCatalog(text: string): NamedCatalog {
   return { name, reference, priority, labels };
 }
 
-/** Reads one package of a catalog; of a served or published catalog nothing else is read. Throws OpmateError. */
+/**
+ * Reads one package of a catalog; of a served or published catalog nothing else is read. Throws OpmateError, USAGE for a
+ * name that no package of OLM v1 can have.
+ */
 export async function readNamedCatalog(
   { name, reference, priority }: NamedCatalog,
   packageName: string,
   session: Session,
 ): Promise<ResolveCatalog> {
+  if (subdomainFault(packageName) !== undefined) {
+    throw new UsageError(`package ${quoteGo(packageName)}: not a DNS-1123 subdomain of up to 253 characters`);
+  }
   try {
     return { name, priority, content: await readContent(reference, packageName, session) };
   } catch (error) {

@@ -1,5 +1,4 @@
-import { impactSummaries } from '../bundle/plain/rights/impact.js';
-import { riskSummaries } from '../bundle/plain/rights/risks.js';
+import { permissionRisks } from '../api/bundle/bundle-permissions.js';
 import { checks } from '../catalog/doctor/checks.js';
 import { describeTree, environmentVariables, toSentences } from './command/loaded-tree.js';
 import { exitStatus, exitStatusNote } from './exit-codes.js';
@@ -51,7 +50,7 @@ export async function referencePages(): Promise<Map<string, string>> {
     ),
     '## Risks of bundle permissions\n',
     'Select risks with `--fail-on`.\n',
-    termTable('risk', Object.entries({ ...riskSummaries, ...impactSummaries }), 'meaning'),
+    termTable('risk', Object.entries(permissionRisks), 'meaning'),
   ];
   made.set('findings.md', `${findings.join('\n')}\n`);
   const rows = pages.map(({ name, description }) => [

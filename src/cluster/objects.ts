@@ -37,6 +37,11 @@ export function describeId({ kind, namespace, name }: ObjectId): string {
   return `${kind} ${quoteGo(name)}${namespace === '' ? '' : ` in namespace ${quoteGo(namespace)}`}`;
 }
 
+/** Returns an object that is not ready as text: `Deployment "x" in namespace "y": 0 of 1 replicas ready`. */
+export function describeUnready(object: ObjectId & { reasons: readonly string[] }): string {
+  return `${describeId(object)}: ${object.reasons.join('; ')}`;
+}
+
 /** Returns objects in order of applying: by phase, then as operator-controller sorts them. */
 export function inPhaseOrder<T extends ObjectId>(ids: readonly T[]): T[] {
   return groupByPhase(ids).flatMap(({ objects }) => objects);

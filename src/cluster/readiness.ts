@@ -6,7 +6,7 @@ import { getObject, getObjects, getText, getValue } from '../document/json-field
 import { getGroup } from '../kube/object.js';
 import { type Kubectl, parseObjects } from './kubectl.js';
 import { getLive } from './live.js';
-import { type ObjectId, describeId, getId, toKey, toObjectId } from './objects.js';
+import { type ObjectId, getId, toKey, toObjectId } from './objects.js';
 
 /** An object that is not ready. */
 export interface UnreadyObject extends ObjectId {
@@ -264,9 +264,4 @@ function eventTime(event: JsonObject): string {
     getText(event, 'eventTime') ||
     getText(event, 'metadata', 'creationTimestamp')
   );
-}
-
-/** Returns an object that is not ready as text: `Deployment "x" in namespace "y": 0 of 1 replicas ready`. */
-export function describeUnready(object: UnreadyObject): string {
-  return `${describeId(object)}: ${object.reasons.join('; ')}`;
 }

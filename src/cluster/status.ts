@@ -1,4 +1,3 @@
-import type { JsonObject } from '../document/json.js';
 import {
   type DeploymentInventory,
   type InventoryPlace,
@@ -8,7 +7,8 @@ import {
 } from './inventory.js';
 import type { Kubectl } from './kubectl.js';
 import type { ApplyPlan, PlannedChange } from './apply/plan-types.js';
-import { type UnreadyObject, describeUnready } from './readiness.js';
+import { describeUnready } from './objects.js';
+import type { UnreadyObject } from './readiness.js';
 
 /** A condition, named as in the status of a ClusterExtension. */
 interface Condition {
@@ -27,6 +27,8 @@ export interface DeploymentStatus {
   /** Last attempt, which may have failed. */
   last: Revision | undefined;
   conditions: Condition[];
+  /** True if it is installed, available, settled and without drift. */
+  isHealthy: boolean;
   unready: UnreadyObject[];
   /** Objects that differ from the current revision, with the managers of the fields. */
   drift: PlannedChange[];
@@ -41,24 +43,26 @@ export function toStatus(
   drift: PlannedChange[] | undefined,
 ): DeploymentStatus {
   const current = currentRevision(inventory);
+  const conditions = [
+    installedCondition(current),
+    progressingCondition(inventory),
+    availableCondition(current, unready),
+    driftedCondition(drift),
+  ];
   return {
     ...place,
     current,
     last: inventory.revisions.at(-1),
-    conditions: [
-      installedCondition(current),
-      progressingCondition(inventory),
-      availableCondition(current, unready),
-      driftedCondition(drift),
-    ],
+    conditions,
+    isHealthy: areHealthy(conditions),
     unready,
     drift: drift ?? [],
     objects: inventory.objects.length,
   };
 }
 
-/** Reports whether a deployment is installed, available, settled and without drift. */
-export function isHealthy({ conditions }: DeploymentStatus): boolean {
+/** Reports whether the conditions are those of a deployment that is installed, available, settled and without drift. */
+function areHealthy(conditions: readonly Condition[]): boolean {
   const wanted = { Installed: 'True', Progressing: 'True', Available: 'True', Drifted: 'False' };
   return conditions.every(
     ({ type, status, reason }) => status === wanted[type] && reason !== 'RollingOut' && reason !== 'Deleting',
@@ -128,41 +132,4 @@ export async function loadCurrent(
   { render }: Revision,
 ): Promise<Awaited<ReturnType<typeof loadRender>> | undefined> {
   return render === undefined ? undefined : loadRender(kubectl, place, render);
-}
-
-/** Returns a status as an object in the form of Kubernetes, for controllers and scripts. */
-export function toStatusObject(status: DeploymentStatus): JsonObject {
-  const { name, namespace, current, last, conditions, unready, drift, objects } = status;
-  return {
-    apiVersion: 'opmate.dev/v1alpha1',
-    kind: 'DeploymentStatus',
-    metadata: { name, namespace },
-    status: {
-      conditions: conditions.map((condition) => ({ ...condition })),
-      ...(current !== undefined && {
-        install: {
-          bundle: { name: current.bundleName ?? current.packageName ?? name, version: current.version ?? '' },
-          revision: current.revision,
-          time: current.time,
-          sources: current.pins.map(({ type, ref, content }) => ({ type, ref, content })),
-        },
-      }),
-      ...(last !== undefined &&
-        last.result === 'failed' && {
-          lastFailure: { revision: last.revision, time: last.time, reason: last.reason ?? '' },
-        }),
-      objects,
-      unready: unready.map((object) => ({ ...object })),
-      drift: drift.map(({ id, change, fields }) => ({
-        ...id,
-        change,
-        fields: fields.map(({ path, old, new: now, managers }) => ({
-          path,
-          ...(now !== undefined && { applied: now }),
-          ...(old !== undefined && { live: old }),
-          managers: managers.map((manager) => ({ ...manager })),
-        })),
-      })),
-    },
-  };
 }

@@ -101,6 +101,16 @@ export function invalidValue(
   return new UsageError(problem, { subject, ...details });
 }
 
+/** Returns what `read` makes of the text of a flag, argument or option. Throws UsageError that names it and the text. */
+export function readValue<T>(name: string, text: string, read: (text: string) => T): T {
+  try {
+    return read(text);
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    throw invalidValue(name, text, error.message, { hint: error.hint });
+  }
+}
+
 /** A limit is exceeded; the message names the limit and the hint the flag that raises it. */
 export class LimitError extends OpmateError {
   override readonly name: string = 'LimitError';

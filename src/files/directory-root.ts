@@ -1,3 +1,4 @@
+import { isWithin } from '../core/text/paths.js';
 import { lstatSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
@@ -8,12 +9,6 @@ import { quoteGo } from '../document/go-json.js';
 export interface LinkOptions {
   /** Follow links that lead out of the directory; default: refuse them. */
   followLinks?: boolean | undefined;
-}
-
-/** Reports whether a path is a directory or lies below it. Both are absolute. */
-export function isWithin(directory: string, file: string): boolean {
-  const relative = path.relative(directory, file);
-  return relative !== '..' && !relative.startsWith(`..${path.sep}`) && !path.isAbsolute(relative);
 }
 
 /** Reports whether the way from a directory to a path may lead through links. Their targets take much longer to find. */

@@ -1,8 +1,7 @@
-import { OpmateError } from '../core/errors.js';
-import { quoteGo } from '../core/go-json-quote.js';
+import { invalidValue } from '../core/errors.js';
 
 /** Reports whether labels match. */
-export type LabelSelector = (labels: Readonly<Record<string, string>>) => boolean;
+type LabelSelector = (labels: Readonly<Record<string, string>>) => boolean;
 
 /** Name or value of a label; a name has up to 253 characters of prefix, `/`, and 63. */
 const word = '[A-Za-z0-9](?:[-A-Za-z0-9_./]{0,317}[A-Za-z0-9])?';
@@ -41,7 +40,7 @@ function splitRequirements(text: string): string[] {
 function parseRequirement(text: string): LabelSelector {
   const match = requirement.exec(text);
   if (match === null) {
-    throw new OpmateError('USAGE', `selector ${quoteGo(text)}: invalid requirement`, {
+    throw invalidValue('options.selector', text, 'invalid requirement', {
       hint: 'use KEY=VALUE, KEY!=VALUE, KEY in (A,B), KEY notin (A,B), KEY or !KEY',
     });
   }

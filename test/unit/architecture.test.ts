@@ -160,27 +160,21 @@ const exportedTwice = [
  * command prints may come from any room.
  */
 const belowApi = `
-  bundle/author/generate bundle/plain/available-apis bundle/plain/duplicates bundle/plain/external-format
-  bundle/plain/plain-directory bundle/plain/registry-v1/certificates bundle/plain/render-content
-  bundle/plain/rights/can-install bundle/plain/rights/cloud-permissions bundle/plain/rights/impact
-  bundle/plain/rights/installer bundle/plain/rights/rights bundle/plain/rights/risks bundle/plain/rights/subjects
-  bundle/plain/write bundle/report bundle/validate/validate-bundle
+  bundle/plain/write bundle/validate/validate-bundle
   catalog/catalog catalog/diff/diff catalog/dockerfile catalog/doctor/checks catalog/documents catalog/file-access
   catalog/gate/gate catalog/gate/profile-file catalog/selection/catalog-filter catalog/selection/filter-criteria
   catalog/selection/filter-file catalog/template/template catalog/walk
   client/http-catalog-client
-  cluster/apply/plan-apply cluster/apply/plan-document cluster/delete/plan-delete cluster/documents/diff
-  cluster/documents/new-deployment cluster/objects cluster/readiness cluster/status
-  files/file-status files/fill-directory files/make-directory files/own-files files/private-directory files/read-file
-  files/replace-file files/temporary-directory files/write-new-file
-  graph/bundle-version graph/list graph/resolve-selector
-  kube/duration kube/manifests kube/names kube/object
-  mirror/cluster-manifests mirror/image-set/image-set-mirror
-  mirror/image-set/image-set-resources mirror/image-set/workspace mirror/inventory/inventory mirror/lock/encode-lock
-  mirror/lock/lock mirror/lock/lock-diff mirror/lock/shard
-  mirror/mapping/mapping-file mirror/mapping/registry-images mirror/naming/image-location mirror/naming/image-name
-  mirror/naming/mirror-target mirror/output-files mirror/plan/mirror-plan
-  mirror/selection/operator-list
+  cluster/objects
+  files/file-status files/fill-directory files/make-directory files/own-files files/private-directory
+  files/read-file files/replace-file files/temporary-directory files/write-new-file
+  graph/list
+  kube/object
+  mirror/cluster-manifests mirror/image-set/image-set-mirror mirror/image-set/image-set-resources
+  mirror/image-set/workspace mirror/inventory/inventory mirror/lock/encode-lock mirror/lock/lock
+  mirror/lock/lock-diff mirror/lock/shard mirror/mapping/mapping-file mirror/mapping/registry-images
+  mirror/naming/image-location mirror/naming/image-name mirror/naming/mirror-target mirror/output-files
+  mirror/plan/mirror-plan mirror/selection/operator-list
   model/catalog-diagnostic model/declarative-config model/encode model/migrations
   oci/image/open oci/image/platform oci/image/read-limited oci/registry/registry-names oci/transport/retry-policy
   source/app-registry source/content/file-kind source/secrets

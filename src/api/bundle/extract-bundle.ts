@@ -22,7 +22,7 @@ export interface ExtractBundleOptions extends BundleSourceOptions {
 }
 
 /** ConfigMaps with the files of a bundle. */
-export interface ExtractedBundle extends Omit<RenderedBundle, 'objects'> {
+export interface ExtractedBundle extends Omit<RenderedBundle, 'objects' | 'omitted'> {
   /** Each is made by its `load`; empty with findings. */
   configMaps: readonly ExtractedConfigMap[];
 }

@@ -2,7 +2,8 @@ import { deprecationKey } from '../../model/deprecations.js';
 import { schemas } from '../../model/declarative-config.js';
 import { firstBy } from '../../core/groups.js';
 import { describeMissing, notFound } from '../../core/suggest.js';
-import { OpmateError } from '../../core/errors.js';
+import { checkVersion } from '../../catalog/selection/filter-criteria.js';
+import { OpmateError, readValue } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { compareBytes } from '../../core/order.js';
 import { compareVersions } from '../../core/semver.js';
@@ -11,6 +12,7 @@ import {
   type BundleVersion,
   compareNewestFirst,
   compareVersionReleases,
+  parseBundleVersion,
 } from '../../graph/bundle-version.js';
 import { type PackageBundle, type PackageChannel, type PackageContent } from '../../graph/resolve-content.js';
 import {
@@ -23,6 +25,7 @@ import {
 import { longestPath, shortestPath } from '../../graph/upgrade-paths.js';
 import type { Session } from '../../source/session.js';
 import { type NamedCatalog, readNamedCatalog } from '../named-catalogs.js';
+import { type NamedBundle, readInstalled } from './resolve-bundle.js';
 
 /** Step of an upgrade path. */
 export interface UpgradeStep {
@@ -62,25 +65,31 @@ export interface BundleSuccessors {
 export interface FindSuccessorsRequest {
   packageName: string;
   /** Installed bundle; a bundle without a version has that of the catalog. */
-  bundle: { name: string; version?: BundleVersion | undefined };
+  bundle: NamedBundle;
   /** Channels to look at; default all. */
   channels?: readonly string[] | undefined;
   /** Version to find the shortest upgrade path to. */
-  pathTo?: BundleVersion | undefined;
+  pathTo?: string | undefined;
 }
 
 /**
  * Finds the bundles that can replace a bundle with one upgrade, per channel, and the upgrade paths to the channel heads.
- * Throws OpmateError NOT_FOUND for an unknown package, channel or bundle.
+ * Throws OpmateError NOT_FOUND for an unknown package, channel or bundle, USAGE for an
+ * invalid version.
  */
 export async function findSuccessors(
-  { packageName, bundle, channels: wanted = [], pathTo }: FindSuccessorsRequest,
+  { packageName, bundle, channels: wanted = [], pathTo: target }: FindSuccessorsRequest,
   catalog: NamedCatalog,
   session: Session,
 ): Promise<BundleSuccessors> {
+  const installed = readInstalled(bundle);
+  const pathTo =
+    target === undefined
+      ? undefined
+      : readValue('options.pathTo', target, (text) => parseBundleVersion(checkVersion(text)));
   const { content } = await readNamedCatalog(catalog, packageName, session);
   const bundles = firstBy(content.bundles, ({ name }) => name);
-  const from = getStart(bundle, content, bundles, packageName, catalog.name);
+  const from = getStart(installed, content, bundles, packageName, catalog.name);
   const channels = chooseChannels(content, wanted, packageName);
   const versionOf = (name: string): BundleVersion | undefined => findReadableVersion(bundles.get(name));
   const toSteps = (edges: readonly UpgradeEdge[], isPath = true): UpgradeStep[] => {
@@ -138,7 +147,7 @@ function isOfVersion(wanted: BundleVersion): (bundle: PackageBundle) => boolean 
 }
 
 function getStart(
-  installed: FindSuccessorsRequest['bundle'],
+  installed: ReturnType<typeof readInstalled>,
   { isFound }: PackageContent,
   bundles: ReadonlyMap<string, PackageBundle>,
   packageName: string,

@@ -5,7 +5,11 @@ import {
   findBundleFaults,
 } from '../../bundle/validate/validate-bundle.js';
 import { type Diagnostic, createFault } from '../../core/diagnostic.js';
+import { OpmateError } from '../../core/errors.js';
+import { GoJsonError, parseGoJson } from '../../document/go-json.js';
+import { isJsonObject } from '../../document/json.js';
 import { statIfPresent } from '../../files/file-status.js';
+import { readInputFile } from '../../files/read-file.js';
 import type { Session } from '../../source/session.js';
 import { type BundleSourceOptions, useSources } from './bundle-sources.js';
 
@@ -16,6 +20,13 @@ export interface BundleValidation {
   isInPlace: boolean;
 }
 
+/** Options of `validateBundle`. */
+export interface BundleValidationOptions
+  extends BundleSourceOptions, Pick<ValidateBundleOptions, 'optional' | 'k8sVersion'> {
+  /** File `{"categories": […]}` with categories that replace those of operatorhub.io. */
+  categoriesFile?: string | undefined;
+}
+
 /**
  * Checks that a bundle can be published and installed. Every problem is returned as a finding; throws OpmateError for a
  * source that cannot be read.
@@ -23,13 +34,14 @@ export interface BundleValidation {
 export async function validateBundle(
   reference: string,
   session: Session,
-  options: BundleSourceOptions & Omit<ValidateBundleOptions, 'signal'> = {},
+  options: BundleValidationOptions = {},
 ): Promise<BundleValidation> {
   const isDirectory = (await statIfPresent(reference))?.isDirectory() === true;
   const missing = isDirectory ? await findMissingParts(reference, 'format') : [];
   if (missing.length > 0) return { findings: missing, isInPlace: true };
   const { files, isInPlace } = await useSources(session, options, (sources) => sources.readBundle(reference));
-  const { optional, k8sVersion, categories } = options;
+  const { optional, k8sVersion, categoriesFile } = options;
+  const categories = categoriesFile === undefined ? undefined : await readCategories(categoriesFile, session);
   const { signal } = session;
   return { findings: findBundleFaults(files, { optional, k8sVersion, categories, signal }), isInPlace };
 }
@@ -46,4 +58,25 @@ export async function findMissingParts(
     findings.push(createFault(code, `Unable to locate ${part} directory`, { hint }));
   }
   return findings;
+}
+
+/** Reads categories that replace those of operatorhub.io from a file `{"categories": […]}`. Throws OpmateError. */
+async function readCategories(file: string, { signal }: Session): Promise<ReadonlySet<string>> {
+  const content = await readInputFile(file, { signal });
+  const fail = (problem: string): OpmateError =>
+    new OpmateError('INVALID', `${file}: ${problem}`, {
+      hint: 'set OPERATOR_BUNDLE_CATEGORIES to a file such as {"categories": ["Database"]}',
+      file,
+    });
+  try {
+    const value = parseGoJson(content.toString('utf8'));
+    const list = isJsonObject(value) ? (value['categories'] ?? []) : undefined;
+    if (!Array.isArray(list) || !list.every((item) => typeof item === 'string')) {
+      throw fail('expected a list of categories');
+    }
+    return new Set(list as string[]);
+  } catch (error) {
+    if (error instanceof GoJsonError) throw fail(error.message);
+    throw error;
+  }
 }

@@ -1,7 +1,10 @@
 import { isClusterKind } from '../../bundle/plain/cluster-scope.js';
+import { type Impact, getImpacts } from '../../bundle/plain/rights/impact.js';
+import { type Right, getRights } from '../../bundle/plain/rights/rights.js';
 import { sleep } from '../../core/concurrency.js';
 import { computeDigest } from '../../core/digest.js';
 import { type Diagnostic, createFault } from '../../core/diagnostic.js';
+import { invalidValue } from '../../core/errors.js';
 import { type Adoption, beginAdoption, finishAdoption, planAdoption } from '../../cluster/apply/adopt.js';
 import { type ApplyReport, applyPlan } from '../../cluster/apply/apply.js';
 import type { RenderedDeployment } from '../../cluster/documents/render-deployments.js';
@@ -11,6 +14,8 @@ import type { Applicable, ApplyOptions, ApplyPlan } from '../../cluster/apply/pl
 import { type UnreadyObject, waitUntilReady } from '../../cluster/readiness.js';
 import { encodeGoJson, quoteGo } from '../../document/go-json.js';
 import { asJson } from '../../document/json.js';
+import { labelValueFaults } from '../../kube/names.js';
+import { generated } from '../../kube/object.js';
 import type { Cluster } from './cluster.js';
 
 /** Options of planning changes of a cluster. */
@@ -54,13 +59,15 @@ export type AppliedDeployment =
 
 /**
  * Plans what a rendered deployment changes on a cluster: objects compared with those that exist, removals, and problems.
- * Changes nothing. Throws OpmateError for a cluster that is unavailable.
+ * Changes nothing. Throws OpmateError USAGE for a set that is no label value, and OpmateError for a cluster that is
+ * unavailable.
  */
 export async function planDeployment(
   deployment: Applicable,
   cluster: Cluster,
   options: PlanDeploymentOptions = {},
 ): Promise<{ plan: ApplyPlan; adoption: Adoption | undefined }> {
+  checkSet(options.set);
   const { kubectl } = cluster;
   const plan = await planApply(kubectl, deployment, getApplyOptions(cluster, options));
   if (options.adopt === undefined || plan.findings.length > 0) return { plan, adoption: undefined };
@@ -120,6 +127,18 @@ export async function applyRender(
           getWaitOptions(cluster, waitMs, onProgress),
         );
   return { state: 'applied', plan, report, unready };
+}
+
+/** Throws UsageError for the name of a set that no object can have as a label. */
+export function checkSet(set: string | undefined): void {
+  if (set !== undefined && labelValueFaults(set).length > 0)
+    throw invalidValue('options.set', set, 'not a label value');
+}
+
+/** Returns the permissions that the objects of a plan have, and their effects on the cluster beyond these. */
+export function getPlanAccess({ objects, place }: ApplyPlan): { rights: Right[]; impacts: Impact[] } {
+  const plain = objects.map(({ value }) => generated(value, 'plan'));
+  return { rights: getRights(plain), impacts: getImpacts(plain, place.namespace) };
 }
 
 /** Returns how the lower room waits: with time and signal of the session. */

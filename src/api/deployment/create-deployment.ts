@@ -3,6 +3,7 @@ import { createFault, type Diagnostic } from '../../core/diagnostic.js';
 import { OpmateError } from '../../core/errors.js';
 import { getText } from '../../document/json-fields.js';
 import type { JsonObject } from '../../document/json.js';
+import { encodeDocuments } from '../../document/yaml/present.js';
 import { findSetHazards } from '../../bundle/object-set/hazards.js';
 import type { CertificateProvider } from '../../bundle/plain/registry-v1/certificates.js';
 import {
@@ -10,7 +11,6 @@ import {
   createDocuments,
   createKustomization,
   type DeploymentKind,
-  encodeDocuments,
   type NewDeployment,
 } from '../../cluster/documents/new-deployment.js';
 import { listRefusedFields } from '../../kube/schema/validate-object.js';

@@ -1,4 +1,4 @@
-import { OpmateError } from '../../core/errors.js';
+import { invalidValue, OpmateError, UsageError } from '../../core/errors.js';
 import type { Applicable } from '../../cluster/apply/plan-types.js';
 import {
   type DeploymentInventory,
@@ -11,6 +11,7 @@ import {
 } from '../../cluster/inventory.js';
 import { hashOfObjects } from '../../cluster/documents/render-deployments.js';
 import { quoteGo } from '../../document/go-json.js';
+import { labelFault, subdomainFault } from '../../kube/names.js';
 import { type AppliedDeployment, type ApplyDeploymentOptions, applyRender } from './apply-deployment.js';
 import type { Cluster } from './cluster.js';
 import type { DeployedBundle } from './resolve-documents.js';
@@ -23,21 +24,30 @@ export interface DeploymentHistory extends DeploymentInventory {
 
 /**
  * Reads the revisions of a deployment, oldest first, and the objects that belong to it. Throws OpmateError NOT_FOUND for
- * one that was never applied.
+ * one that was never applied, and USAGE for names that no deployment can have.
  */
 export async function readDeploymentHistory(
   place: InventoryPlace,
   { kubectl }: Cluster,
 ): Promise<DeploymentHistory> {
+  requireName('the name of the deployment', place.name, subdomainFault);
+  requireName('place.namespace', place.namespace, labelFault);
   const { inventory, resourceVersion } = await readInventory(kubectl, place);
   if (resourceVersion === undefined) {
     throw new OpmateError(
       'NOT_FOUND',
       `${place.name}: no deployment of this name was applied in namespace ${quoteGo(place.namespace)}`,
-      { hint: 'specify its install namespace with --namespace' },
+      { hint: 'specify its install namespace with place.namespace' },
     );
   }
   return { ...inventory, current: currentRevision(inventory) };
+}
+
+/** Throws UsageError for a text that is not a valid name. */
+function requireName(subject: string, text: string, findFault: (text: string) => string | undefined): void {
+  if (text === '') throw new UsageError('missing', { subject });
+  const fault = findFault(text);
+  if (fault !== undefined) throw invalidValue(subject, text, fault);
 }
 
 /** Returns the bundle of a deployment that is on the cluster; undefined for none, and for other formats. */

@@ -1,5 +1,6 @@
 import { listSet } from '../../cluster/inventory.js';
 import type { InventoryPlace } from '../../cluster/inventory.js';
+import { checkSet } from './apply-deployment.js';
 import type { Cluster } from './cluster.js';
 import {
   type DeleteDeploymentOptions,
@@ -9,7 +10,7 @@ import {
 
 /**
  * Deletes the deployments of a set that are not among those to keep, one after the other. Only deployments that were
- * applied with this set are considered. Throws OpmateError.
+ * applied with this set are considered. Throws OpmateError, USAGE for a set that is no label value.
  */
 export async function pruneDeployments(
   set: string,
@@ -17,6 +18,7 @@ export async function pruneDeployments(
   cluster: Cluster,
   options: DeleteDeploymentOptions,
 ): Promise<{ place: InventoryPlace; deleted: DeletedDeployment }[]> {
+  checkSet(set);
   const keys = new Set(kept.map(({ namespace, name }) => `${namespace}/${name}`));
   const removed = (await listSet(cluster.kubectl, set)).filter(
     ({ namespace, name }) => !keys.has(`${namespace}/${name}`),

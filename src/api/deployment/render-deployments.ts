@@ -9,22 +9,27 @@ import {
   type RenderedDeployment,
   renderDocuments,
 } from '../../cluster/documents/render-deployments.js';
+import { invalidValue } from '../../core/errors.js';
 import { DiagnosticsError } from '../../core/diagnostics-error.js';
 import { listManifestFiles } from '../../files/file-status.js';
 import { requireWithin } from '../../files/directory-root.js';
 import { readInputFile } from '../../files/read-file.js';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { type Manifest, readManifests } from '../../kube/manifests.js';
+import { labelFault } from '../../kube/names.js';
 import { type ContentLock, type PinOptions, openContentLock } from '../../source/content/content-lock.js';
-import { readSecrets } from '../../source/secrets.js';
+import { parseSecretHosts, readSecrets, type SecretHosts } from '../../source/secrets.js';
 import type { Session } from '../../source/session.js';
 import { openStore } from '../bundle/bundle-sources.js';
 import { type ResolveDocumentsOptions, resolveDocuments } from './resolve-documents.js';
 
 /** Options of `renderDeployments`. */
-export interface RenderDeploymentsOptions extends RenderSettings, PinOptions, ResolveDocumentsOptions {
+export interface RenderDeploymentsOptions
+  extends Omit<RenderSettings, 'secretHosts'>, PinOptions, ResolveDocumentsOptions {
   /** Directory with manifests of referenced Secrets. */
   secrets?: string | undefined;
+  /** Hosts of Secrets without annotations: `[NAMESPACE/]NAME=HOST`. */
+  secretHosts?: readonly string[] | undefined;
   /** Directory with manifests of referenced ConfigMaps. */
   configMaps?: string | undefined;
 }
@@ -39,13 +44,17 @@ const maxFiles = 1000;
  * Renders the deployments of files to the objects that they install: BundleDeployments, Bundles and BundleInstances,
  * ClusterExtensions, and Subscriptions with their OperatorGroup, whose bundles are resolved in catalogs. They are sorted by
  * namespace and name, each with its findings; findings about no single deployment are with the first. Throws OpmateError
- * for sources that cannot be read.
+ * for sources that cannot be read, and USAGE for an invalid namespace.
  */
 export async function renderDeployments(
   files: readonly DeploymentFile[],
   session: Session,
   options: RenderDeploymentsOptions = {},
 ): Promise<RenderedDeployment[]> {
+  const { installNamespace, secretHosts = [] } = options;
+  const fault = installNamespace === undefined ? undefined : labelFault(installNamespace);
+  if (fault !== undefined) throw invalidValue('options.installNamespace', installNamespace ?? '', fault);
+  const hosts = parseSecretHosts(secretHosts);
   const lock = await openContentLock(options);
   const inputs: BundleFile[] = [];
   for (const file of files) {
@@ -62,9 +71,12 @@ export async function renderDeployments(
       await withTemporaryDirectory(session, async (directory) => {
         const place = path.join(directory, 'documents.yaml');
         await writeFile(place, input.content, { mode: 0o600 });
-        return render(documents, new Map([[input.name, place]]), lock, session, options);
+        return render(documents, new Map([[input.name, place]]), lock, session, {
+          ...options,
+          secretHosts: hosts,
+        });
       })
-    : await render(documents, new Map(), lock, session, options);
+    : await render(documents, new Map(), lock, session, { ...options, secretHosts: hosts });
   const { findings, warnings } = documents;
   const [first] = rendered;
   if (first === undefined) {
@@ -88,7 +100,12 @@ async function render(
   paths: ReadonlyMap<string, string>,
   { pins }: ContentLock,
   session: Session,
-  { secrets, configMaps, requireDigest, ...settings }: RenderDeploymentsOptions,
+  {
+    secrets,
+    configMaps,
+    requireDigest,
+    ...settings
+  }: Omit<RenderDeploymentsOptions, 'secretHosts'> & { secretHosts: SecretHosts },
 ): Promise<RenderedDeployment[]> {
   const maps = await readConfigMaps(configMaps, session);
   const files = new Map(paths);

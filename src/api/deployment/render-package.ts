@@ -1,5 +1,5 @@
 import { createFault } from '../../core/diagnostic.js';
-import { encodeDocuments } from '../../cluster/documents/new-deployment.js';
+import { encodeDocuments } from '../../document/yaml/present.js';
 import type { RenderedDeployment } from '../../cluster/documents/render-deployments.js';
 import type { Session } from '../../source/session.js';
 import { createDeployment, type CreateDeploymentRequest } from './create-deployment.js';

@@ -6,7 +6,7 @@ import { defaultCatalogBase } from '../../catalog/dockerfile.js';
 import { withOpen } from '../../core/concurrency.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 import { invalidValue, OpmateError } from '../../core/errors.js';
-import { isWithin } from '../../files/directory-root.js';
+import { isWithin } from '../../core/text/paths.js';
 import { statIfPresent } from '../../files/file-status.js';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import {

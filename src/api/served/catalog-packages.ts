@@ -10,6 +10,7 @@ import { compareBytes } from '../../core/order.js';
 import { parseGoJson } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { getText } from '../../document/json-fields.js';
+import { parseLabelSelector } from '../../graph/resolve-selector.js';
 import { readRegularFile } from '../../files/read-file.js';
 import { CatalogRecords, getContentsDirectory } from '../../serve/catalogs/catalog-records.js';
 import type { Session } from '../../source/session.js';
@@ -38,19 +39,20 @@ export interface ServedPackagesOptions {
   package?: string | undefined;
   /** Name of the catalog; default all. */
   catalog?: string | undefined;
-  /** Selects catalogs by labels; default all. */
-  isSelected?: ((labels: ServedPackage['labels']) => boolean) | undefined;
+  /** Selects catalogs by labels, as `kubectl --selector` does; default all. */
+  selector?: string | undefined;
 }
 
 /**
  * Lists packages of served catalogs, by catalog and name. Throws OpmateError: NOT_FOUND for a package that no catalog
- * has, INVALID for one that several catalogs of the same priority have.
+ * has, INVALID for one that several catalogs of the same priority have, USAGE for an invalid selector.
  */
 export async function listServedPackages(
   served: ServedCatalogs,
   session: Session,
-  { package: packageName, catalog, isSelected = () => true }: ServedPackagesOptions = {},
+  { package: packageName, catalog, selector = '' }: ServedPackagesOptions = {},
 ): Promise<ServedPackage[]> {
+  const isSelected = parseLabelSelector(selector);
   const isQualified = packageName?.includes('/') === true;
   const [plain, qualifier] = isQualified ? packageName.split('/', 2).reverse() : [packageName];
   const selected = (await readPackages(served, session)).filter(
@@ -69,7 +71,7 @@ export async function listServedPackages(
   const places = best.map((item) => `${item.catalog}/${item.name}`).join(', ');
   const problem = `${plain}: several catalogs of the same priority have it: ${places}`;
   throw new OpmateError('INVALID', problem, {
-    hint: 'use CATALOG/PACKAGE, or select the catalog with --catalog or --selector',
+    hint: 'use CATALOG/PACKAGE, or select the catalog with options.catalog or options.selector',
   });
 }
 

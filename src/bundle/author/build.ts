@@ -29,10 +29,10 @@ import {
   outputWithin,
   resolvePlaces,
   requireDirectory,
-  shownPath,
 } from './generate.js';
 import { type ListedFile, listFiles } from '../image-files.js';
-import { type LinkOptions, isWithin, requireWithin } from '../../files/directory-root.js';
+import { isWithin, shownPath } from '../../core/text/paths.js';
+import { type LinkOptions, requireWithin } from '../../files/directory-root.js';
 import { detectMediaType } from './media-type.js';
 import type { OutputFile } from '../../files/replace-file.js';
 import { readFileWithin } from '../../files/read-file.js';

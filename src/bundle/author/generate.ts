@@ -16,7 +16,8 @@ import {
 } from './annotations.js';
 import { inferFacts } from './infer.js';
 import { type ListedFile, listFiles } from '../image-files.js';
-import { type LinkOptions, isWithin } from '../../files/directory-root.js';
+import { shownPath } from '../../core/text/paths.js';
+import type { LinkOptions } from '../../files/directory-root.js';
 import { detectMediaType } from './media-type.js';
 import type { OutputFile } from '../../files/replace-file.js';
 import { digestPieces } from '../../core/digest.js';
@@ -58,12 +59,6 @@ export function resolvePlaces({ directory, outputDirectory, workingDirectory }: 
     annotations: path.join(metadata, annotationsName),
     dockerfile: path.join(workingDirectory, dockerfileName),
   };
-}
-
-/** Returns the name of a file in messages: relative if it is below the working directory. */
-export function shownPath(workingDirectory: string, file: string): string {
-  if (!isWithin(workingDirectory, file)) return file;
-  return path.relative(workingDirectory, file) || '.';
 }
 
 /** Throws OpmateError NOT_FOUND unless the path exists. */

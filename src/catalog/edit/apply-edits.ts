@@ -3,7 +3,7 @@ import path from 'node:path';
 import { type CancelOptions, withOpen } from '../../core/concurrency.js';
 import { OpmateError, throwFileError, throwIfCancelled, writeError } from '../../core/errors.js';
 import { changeDirectory } from '../../files/change-directory.js';
-import { isWithin } from '../../files/directory-root.js';
+import { isWithin } from '../../core/text/paths.js';
 import { lstatIfPresent } from '../../files/file-status.js';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { type CatalogFacts, emptyFacts, joinFacts } from '../../model/facts.js';

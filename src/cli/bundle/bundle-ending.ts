@@ -1,6 +1,6 @@
 import type { BuiltBundle } from '../../api/bundle/build-bundle.js';
 import type { StoredImage } from '../../api/images/image-output.js';
-import { shownPath } from '../../bundle/author/generate.js';
+import { shownPath } from '../../core/text/paths.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 import type { CommandContext } from '../context.js';
 import type { GlobalOptions } from '../command/global-flags.js';

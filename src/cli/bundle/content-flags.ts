@@ -1,5 +1,7 @@
-import { certificateProviders } from '../../bundle/plain/registry-v1/certificates.js';
 import { choice, flag, grouped, repeated, text } from '../command/flags.js';
+
+/** Certificate providers of webhooks. */
+export const certificateProviders = ['none', 'cert-manager', 'service-ca'] as const;
 
 /** Forms of `<source>`, for help. */
 export const sourceForms =

@@ -1,6 +1,6 @@
 import { defineCommand } from '../command/declaration.js';
 import { generateBundle } from '../../api/bundle/generate-bundle.js';
-import { shownPath } from '../../bundle/author/generate.js';
+import { shownPath } from '../../core/text/paths.js';
 import { authorFlags, parseRequest } from './author-flags.js';
 import { logPrepared } from './bundle-ending.js';
 

@@ -2,41 +2,35 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { grouped, list, required, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { contentFlags, scopeFlags, sourceForms } from './content-flags.js';
-import {
-  type MissingRule,
-  checkRoles,
-  heldRules,
-  missingRules,
-} from '../../bundle/plain/rights/can-install.js';
-import { type CloudPermission, isCloudWildcard } from '../../bundle/plain/rights/cloud-permissions.js';
-import { DiagnosticsError } from '../../core/diagnostics-error.js';
-import { impactSummaries } from '../../bundle/plain/rights/impact.js';
-import { installerObjects, neededRules } from '../../bundle/plain/rights/installer.js';
-import { readManifests } from '../../kube/manifests.js';
+import type { MissingRule } from '../../bundle/plain/rights/can-install.js';
+import type { CloudPermission } from '../../bundle/plain/rights/cloud-permissions.js';
 import type { PlainObject } from '../../kube/object.js';
-import { type Right, rightsBeyond } from '../../bundle/plain/rights/rights.js';
-import { describeSubject } from '../../bundle/plain/rights/subjects.js';
-import { riskNames } from '../../bundle/plain/rights/risks.js';
+import type { Right } from '../../bundle/plain/rights/rights.js';
 import { writeObjects } from '../../bundle/plain/write.js';
 import { createFault } from '../../core/diagnostic.js';
-import { OpmateError } from '../../core/errors.js';
 import { type JsonObject, type JsonValue, asJson } from '../../document/json.js';
-import type { Pin } from '../../source/content/content-types.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { readNamedInput } from '../input.js';
 import { encodeData } from '../reports/encode-data.js';
 import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
-import { rightCells, rightHeader } from './rights-table.js';
+import { describeSubject, rightCells, rightHeader } from './rights-table.js';
 import { formatTable } from '../table.js';
 import { printFindings } from './findings.js';
-import { type BundlePermissions, readBundlePermissions } from '../../api/bundle/bundle-permissions.js';
+import {
+  type BundlePermissions,
+  type ComparedPermissions,
+  canInstall,
+  createInstaller,
+  permissionRisks,
+  readBundlePermissions,
+} from '../../api/bundle/bundle-permissions.js';
 import { inSource, pinValues } from '../../api/bundle/bundle-sources.js';
 
 const outputs = ['table', 'json', 'yaml', 'rbac', 'installer'] as const;
 
-const knownRisks: readonly string[] = [...riskNames, ...Object.keys(impactSummaries)];
+const knownRisks = Object.keys(permissionRisks);
 
 const permissionFlags = {
   ...contentFlags,
@@ -80,24 +74,18 @@ export const command = defineCommand({
   async runInSession({ context, args: [reference], options, session }) {
     const { output, installNamespace } = options;
     const { watchNamespace: watchNamespaces, diff } = options;
-    const read = { ...options, installNamespace, watchNamespaces, older: diff };
+    const roles = options.canI === undefined ? undefined : await readNamedInput(options.canI, context);
+    const read = { ...options, installNamespace, watchNamespaces, older: diff, roles };
     const current = await readBundlePermissions(reference, session, read);
-    const { older, pins } = current;
+    const { older, missing } = current;
     session.logger.close();
     const isInstallable = await printFaults(context, reference, current);
     if (older !== undefined && !(await printFaults(context, diff as string, older)))
       return exitCodes.findings;
     if (!isInstallable) return exitCodes.findings;
-    if (options.canI !== undefined) {
-      return printMissing(context, current, await readHeld(context, options.canI), output);
-    }
-    const report = getReport(current, older);
-    await writeAll(
-      context.stdout,
-      formatText(report, current, pins, output, options.installer),
-      session.signal,
-    );
-    const risks = risksIn(report, new Set(options.failOn));
+    if (missing !== undefined) return printMissing(context, missing, output);
+    await writeAll(context.stdout, formatText(current, output, options.installer), session.signal);
+    const risks = risksIn(current, new Set(options.failOn));
     await printFindings(
       context,
       risks.map((risk) => createFault('risk', risk)),
@@ -106,44 +94,28 @@ export const command = defineCommand({
   },
 });
 
-/** Returns the risks of a report, one line each. */
-function risksIn({ added, impacts, cloud }: Report, wanted: ReadonlySet<string>): string[] {
-  const rights = added.flatMap((right) => {
+/** Returns the wanted risks of what was added, one line each. */
+function risksIn({ added, cloudWildcards }: ComparedPermissions, wanted: ReadonlySet<string>): string[] {
+  const rights = added.rights.flatMap((right) => {
     const risks = right.risks.filter((risk) => wanted.has(risk));
     if (risks.length === 0) return [];
     return [`${describeSubject(right)}: ${risks.join(', ')}: ${describe(right)}`];
   });
-  const others = impacts
+  const others = added.impacts
     .filter(({ kind }) => wanted.has(kind))
     .map(({ kind, object, detail }) => `${object}: ${kind}: ${detail}`);
-  const clouds = cloud
-    .filter((permission) => wanted.has('wildcard') && isCloudWildcard(permission))
-    .map((permission) => `CredentialsRequest/${permission.request}: wildcard: ${describeCloud(permission)}`);
+  const clouds = (wanted.has('wildcard') ? cloudWildcards : []).map(
+    (permission) => `CredentialsRequest/${permission.request}: wildcard: ${describeCloud(permission)}`,
+  );
   return [...rights, ...others, ...clouds];
 }
 
-/** Reads the rules in a file of roles. Throws OpmateError for invalid roles, and a file without any. */
-async function readHeld(context: CommandContext, file: string): Promise<ReturnType<typeof heldRules>> {
-  const input = await readNamedInput(file, context);
-  const { manifests, findings } = readManifests([input], { prefix: '', isWritten: true });
-  const errors = [...findings, ...checkRoles(manifests)];
-  if (errors.length > 0) throw new DiagnosticsError(errors, { code: 'INVALID' });
-  const held = heldRules(manifests);
-  if (held.length > 0) return held;
-  throw new OpmateError('INVALID', 'holds no Role or ClusterRole', {
-    subject: input.name,
-    hint: 'export the roles of the installer, e.g. with kubectl get clusterrole NAME -o yaml',
-  });
-}
-
-/** Prints the permissions that an installer with these rules lacks. Returns the exit code. */
+/** Prints the permissions that an installer lacks. Returns the exit code. */
 async function printMissing(
   context: CommandContext,
-  { name, objects, installNamespace }: BundlePermissions,
-  held: ReturnType<typeof heldRules>,
+  missing: readonly MissingRule[],
   output: (typeof outputs)[number],
 ): Promise<number> {
-  const missing = missingRules(neededRules(objects, name, installNamespace), held);
   const cells = ({ namespace, group, resource, names, verbs }: MissingRule): string[] => [
     namespace === '' ? '(all)' : namespace,
     group === '' ? '(core)' : group,
@@ -162,37 +134,20 @@ async function printMissing(
 async function printFaults(
   context: CommandContext,
   reference: string,
-  { name, findings, isInPlace }: BundlePermissions,
+  permissions: BundlePermissions,
 ): Promise<boolean> {
-  if (findings.length === 0 && name !== '') return true;
+  if (canInstall(permissions)) return true;
+  const { findings, isInPlace } = permissions;
   await printFindings(context, findings.map(inSource(reference, isInPlace)));
   return false;
 }
 
-type Report = ReturnType<typeof getReport>;
-
-/** Returns what a bundle may do; with an older one, what it may beyond that, and the reverse as `removed…`. */
-function getReport(current: BundlePermissions, older: BundlePermissions | undefined) {
-  const { rights, impacts, cloud, clouds, objects } = current;
-  return {
-    added: older === undefined ? rights : rightsBeyond(rights, older.rights),
-    removed: older && rightsBeyond(older.rights, rights),
-    webhooks: objects.filter(({ kind }) => kind.endsWith('WebhookConfiguration')).flatMap(getWebhooks),
-    impacts: beyond(impacts, older?.impacts ?? []),
-    removedImpacts: beyond(older?.impacts ?? [], impacts),
-    clouds,
-    cloud: beyond(cloud, older?.cloud ?? []),
-    removedCloud: beyond(older?.cloud ?? [], cloud),
-  };
+/** Returns the webhooks of a bundle, with what they intercept. */
+function getWebhooks({ objects }: BundlePermissions): JsonObject[] {
+  return objects.filter(({ kind }) => kind.endsWith('WebhookConfiguration')).flatMap(toWebhooks);
 }
 
-/** Returns the items that another list lacks. */
-function beyond<T>(list: readonly T[], others: readonly T[]): T[] {
-  const known = new Set(others.map((other) => JSON.stringify(other)));
-  return list.filter((item) => !known.has(JSON.stringify(item)));
-}
-
-function getWebhooks(object: PlainObject): JsonObject[] {
+function toWebhooks(object: PlainObject): JsonObject[] {
   const { webhooks } = object.load();
   return (webhooks as JsonObject[]).map((webhook) => ({
     kind: object.kind,
@@ -203,41 +158,39 @@ function getWebhooks(object: PlainObject): JsonObject[] {
 }
 
 function formatText(
-  report: Report,
-  { name, objects, installNamespace }: BundlePermissions,
-  pins: readonly Pin[],
+  permissions: ComparedPermissions,
   output: (typeof outputs)[number],
-  installer = `${name}-installer`,
+  installer: string | undefined,
 ): string | AsyncIterable<string> {
-  if (output === 'table') return formatReport(report);
-  if (output === 'rbac' || output === 'installer') {
+  if (output === 'table') return formatReport(permissions);
+  const { objects, added, removed, clouds, pins } = permissions;
+  if (output === 'installer') return writeObjects(createInstaller(permissions, installer), 'yaml');
+  if (output === 'rbac') {
     const isAccess = ({ kind }: PlainObject): boolean =>
       /^(?:ServiceAccount|(?:Cluster)?Role(?:Binding)?)$/.test(kind);
-    const needed = (): PlainObject[] =>
-      installerObjects(installer, installNamespace, neededRules(objects, name, installNamespace));
-    return writeObjects(output === 'rbac' ? objects.filter(isAccess) : needed(), 'yaml');
+    return writeObjects(objects.filter(isAccess), 'yaml');
   }
-  const { removed } = report;
   const value = asJson({
-    permissions: report.added,
-    ...(removed !== undefined && { removed }),
-    webhooks: report.webhooks,
-    impact: report.impacts,
-    ...(removed !== undefined && { removedImpact: report.removedImpacts }),
-    cloudCredentials: report.clouds,
-    cloudPermissions: report.cloud,
-    ...(removed !== undefined && { removedCloudPermissions: report.removedCloud }),
+    permissions: added.rights,
+    ...(removed !== undefined && { removed: removed.rights }),
+    webhooks: getWebhooks(permissions),
+    impact: added.impacts,
+    ...(removed !== undefined && { removedImpact: removed.impacts }),
+    cloudCredentials: clouds,
+    cloudPermissions: added.cloud,
+    ...(removed !== undefined && { removedCloudPermissions: removed.cloud }),
     sources: pinValues(pins),
   });
   return encodeData(value, output);
 }
 
-function formatReport(report: Report): string {
-  const { added, removed, webhooks, clouds } = report;
+function formatReport(permissions: ComparedPermissions): string {
+  const { added, removed, clouds } = permissions;
   const marked = (mark: string, rights: readonly Right[]): string[][] =>
     rights.map((right) => [...(removed === undefined ? [] : [mark]), ...rightCells(right)]);
   const header = removed === undefined ? rightHeader : ['', ...rightHeader];
-  let text = formatTable(header, [...marked('+', added), ...marked('-', removed ?? [])]);
+  let text = formatTable(header, [...marked('+', added.rights), ...marked('-', removed?.rights ?? [])]);
+  const webhooks = getWebhooks(permissions);
   for (const { kind, name, failurePolicy, rules } of webhooks) {
     const what = (rules as JsonObject[]).map(({ apiGroups, resources }) =>
       [apiGroups, resources]
@@ -248,15 +201,13 @@ function formatReport(report: Report): string {
   }
   if (webhooks.length > 0) text += '\n';
   const marks = removed === undefined ? ['', ''] : ['+ ', '- '];
-  const lines = [report, { impacts: report.removedImpacts, cloud: report.removedCloud }].flatMap(
-    ({ impacts, cloud }, index) => [
-      ...impacts.map(({ kind, object, detail }) => `${marks[index]}${kind}: ${object}: ${detail}`),
-      ...cloud.map(
-        (permission) =>
-          `${marks[index]}cloud: CredentialsRequest/${permission.request}: ${describeCloud(permission)}`,
-      ),
-    ],
-  );
+  const lines = [added, ...(removed === undefined ? [] : [removed])].flatMap(({ impacts, cloud }, index) => [
+    ...impacts.map(({ kind, object, detail }) => `${marks[index]}${kind}: ${object}: ${detail}`),
+    ...cloud.map(
+      (permission) =>
+        `${marks[index]}cloud: CredentialsRequest/${permission.request}: ${describeCloud(permission)}`,
+    ),
+  ]);
   for (const [index, line] of lines.entries()) text += `${index === 0 ? '\n' : ''}${printable(line)}\n`;
   if (clouds.length > 0) text += `\nrequests cloud credentials: ${clouds.join(', ')}\n`;
   return text.replace(/ +$/gm, '');

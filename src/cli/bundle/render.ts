@@ -1,17 +1,13 @@
 import { argument, defineCommand } from '../command/declaration.js';
-import { type FlagValues, grouped, optionalList, requiredUnless, text } from '../command/flags.js';
+import { grouped, optionalList, requiredUnless, text } from '../command/flags.js';
 import { objectDirectory, outputFormat } from '../command/shared-flags.js';
 import { certificateFlags, composeFlags, contentFlags, scopeFlags, sourceForms } from './content-flags.js';
-import { parseAvailableApis, withAvailableApis } from '../../bundle/plain/available-apis.js';
-import { isFormatName } from '../../bundle/plain/external-format.js';
-import { knownFormats } from '../../bundle/plain/render-content.js';
 import { writeObjectDirectory, writeObjects } from '../../bundle/plain/write.js';
-import { UsageError, redactUrls } from '../../core/errors.js';
+import { redactUrls } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { renderBundle } from '../../api/bundle/render-bundle.js';
 import { inSource } from '../../api/bundle/bundle-sources.js';
 import { exitCodes } from '../exit-codes.js';
-import { readInputFile } from '../../files/read-file.js';
 import { readTextInput } from '../input.js';
 import { writeAll } from '../output.js';
 import { reportEnding } from '../ending.js';
@@ -76,32 +72,18 @@ export const command = defineCommand({
   },
   async runInSession({ context, args: [reference], options, session }) {
     const { output, certProvider: provider } = options;
-    checkOptions(options);
-    const apis =
-      options.availableApis === undefined
-        ? undefined
-        : parseAvailableApis(
-            (await readInputFile(options.availableApis, session)).toString('utf8'),
-            options.availableApis,
-          );
     const config = options.config === undefined ? undefined : await readTextInput(options.config, context);
     const { installNamespace = '', watchNamespace: watchNamespaces, releaseName } = options;
     const install = { installNamespace, watchNamespaces, releaseName, provider, config };
     const made = await renderBundle(reference, session, { ...options, ...install });
-    const named = inSource(redactUrls(reference), made.isInPlace, [config?.file]);
-    logWarnings(session, made.warnings.map(named));
-    let { objects, findings } = made;
-    if (apis !== undefined && findings.length === 0) {
-      const { optionalKinds } = options;
-      const optional = optionalKinds === true ? 'all' : new Set(optionalKinds);
-      const available = withAvailableApis(objects, apis, optional);
-      ({ objects, findings } = available);
-      for (const { kind, name, apiVersion } of available.skipped) {
-        session.logger.log(
-          'warn',
-          `${kind} ${quoteGo(name)}: omitted, as the cluster has no ${apiVersion} ${kind}`,
-        );
-      }
+    const { objects, findings, warnings, omitted, isInPlace } = made;
+    const named = inSource(redactUrls(reference), isInPlace, [config?.file]);
+    logWarnings(session, warnings.map(named));
+    for (const { kind, name, apiVersion } of omitted) {
+      session.logger.log(
+        'warn',
+        `${kind} ${quoteGo(name)}: omitted, as the cluster has no ${apiVersion} ${kind}`,
+      );
     }
     session.logger.close();
     if (findings.length > 0) return endWithFindings({ context, session }, findings.map(named));
@@ -119,12 +101,3 @@ export const command = defineCommand({
     return exitCodes.done;
   },
 });
-
-function checkOptions(options: FlagValues<typeof renderFlags>): void {
-  const { format } = options;
-  if (!isFormatName(format)) {
-    throw new UsageError(`invalid --format value ${quoteGo(format)}, expected (${knownFormats.join('|')})`, {
-      hint: 'use one of these, or NAME of a program opmate-format-NAME: lower-case letters, digits and dashes',
-    });
-  }
-}

@@ -1,7 +1,3 @@
-import { inContext } from '../../core/diagnostics-error.js';
-import { UsageError } from '../../core/errors.js';
-import { quoteGo } from '../../document/go-json.js';
-import { type BundleVersion, parseBundleVersion } from '../../graph/bundle-version.js';
 import { list } from '../command/flags.js';
 import { encodeData } from '../reports/encode-data.js';
 import { catalogForms } from '../../api/open-catalog.js';
@@ -14,24 +10,11 @@ export const channelFlags = {
   channel: list('name', 'use only these channels (default: all)', { group: 'Selection' }),
 };
 
-/** Throws UsageError for an invalid package name of OLM v1. */
-export function checkPackageName(name: string): void {
-  const label = '[a-z0-9](?:[-a-z0-9]*[a-z0-9])?';
-  if (name.length <= 253 && new RegExp(`^${label}(?:\\.${label})*$`).test(name)) return;
-  throw new UsageError(`package ${quoteGo(name)}: not a DNS-1123 subdomain of up to 253 characters`);
-}
-
-/** Reads `NAME` or `NAME@VERSION`. Throws UsageError, and SemverError. */
-export function parseInstalledBundle(text: string): { name: string; version: BundleVersion | undefined } {
+/** Splits `NAME` or `NAME@VERSION`. */
+export function splitInstalled(text: string): { name: string; version: string | undefined } {
   const position = text.lastIndexOf('@');
-  const name = position < 0 ? text : text.slice(0, position);
-  if (name === '') throw new UsageError('no bundle is named');
-  if (position < 0) return { name, version: undefined };
-  const version = text.slice(position + 1);
-  return {
-    name,
-    version: inContext({ subject: `version ${quoteGo(version)}` }, () => parseBundleVersion(version)),
-  };
+  if (position < 0) return { name: text, version: undefined };
+  return { name: text.slice(0, position), version: text.slice(position + 1) };
 }
 
 /** Encodes data as JSON or YAML. */

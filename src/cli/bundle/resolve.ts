@@ -1,28 +1,16 @@
 import { argument, defineCommand } from '../command/declaration.js';
-import { type FlagValues, choice, flag, grouped, repeated, required, text } from '../command/flags.js';
+import { choice, flag, grouped, repeated, required, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
-import {
-  channelFlags,
-  checkPackageName,
-  getData,
-  referenceForms,
-  parseInstalledBundle,
-} from './resolve-input.js';
+import { channelFlags, getData, referenceForms, splitInstalled } from './resolve-input.js';
 import { createFault } from '../../core/diagnostic.js';
-import { invalidValue, UsageError } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
-import { parseNamedRange } from '../../catalog/selection/filter-criteria.js';
-import { readLabelSelector, readValue } from '../command/values.js';
-import { type Resolution, type ResolveRequest } from '../../graph/resolve.js';
+import type { Resolution } from '../../graph/resolve.js';
 import { resolveBundle } from '../../api/bundle/resolve-bundle.js';
-import { type NamedCatalog, parseNamedCatalog } from '../../api/named-catalogs.js';
+import { parseNamedCatalog } from '../../api/named-catalogs.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { formatTable } from '../table.js';
 import { endWithFindings } from './findings.js';
-
-const maxRange = 64;
-const maxChannels = 256;
 
 const resolveFlags = {
   catalog: required(
@@ -59,12 +47,15 @@ export const command = defineCommand({
   },
   async runInSession({ context, args: [packageName], options, session }) {
     const { output } = options;
-    checkPackageName(packageName);
-    const { request, installed } = readRequest(packageName, options);
-    const catalogs = chooseCatalogs(options);
+    const { version: versionRange = '', channel: channels = [], policy, selector } = options;
+    const request = { packageName, versionRange, channels, policy };
     const { resolution, installed: known } = await resolveBundle(
-      { ...request, installed },
-      catalogs,
+      {
+        ...request,
+        ...(options.installed !== undefined && { installed: splitInstalled(options.installed) }),
+        selector,
+      },
+      options.catalog.map(parseNamedCatalog),
       session,
     );
     for (const { kind, name, message } of resolution.deprecations) {
@@ -84,37 +75,6 @@ export const command = defineCommand({
     return options.failOnDeprecated && isOutdated ? exitCodes.findings : exitCodes.done;
   },
 });
-
-function readRequest(
-  packageName: string,
-  options: FlagValues<typeof resolveFlags>,
-): { request: ResolveRequest; installed: ReturnType<typeof parseInstalledBundle> | undefined } {
-  const { version: versionRange = '', channel: channels = [], installed, policy } = options;
-  if (versionRange.length > maxRange) {
-    throw new UsageError(`--version: longer than ${maxRange} characters, the maximum of OLM v1`);
-  }
-  if (channels.length > maxChannels) {
-    throw new UsageError(`--channel: more than ${maxChannels} of them, the maximum of OLM v1`);
-  }
-  if (versionRange !== '') readValue('--version', versionRange, (text) => parseNamedRange(text, 'olm-v1'));
-  return {
-    request: { packageName, versionRange, channels, policy },
-    installed:
-      installed === undefined ? undefined : readValue('--installed', installed, parseInstalledBundle),
-  };
-}
-
-function chooseCatalogs(options: FlagValues<typeof resolveFlags>): NamedCatalog[] {
-  const catalogs = options.catalog.map(parseNamedCatalog);
-  const names = catalogs.map(({ name }) => name);
-  const twice = names.find((name, index) => names.indexOf(name) !== index);
-  if (twice !== undefined) throw invalidValue('--catalog', twice, 'duplicate name');
-  if (options.selector === undefined) return catalogs;
-  const isSelected = readLabelSelector(options.selector);
-  const selected = catalogs.filter(({ labels }) => isSelected(labels));
-  if (selected.length > 0) return selected;
-  throw invalidValue('--selector', options.selector, 'no catalog has such labels');
-}
 
 function findHint({ outcome, successors }: Resolution): string | undefined {
   if (outcome === 'ambiguous') return 'set different priorities, or select a catalog with --selector';

@@ -1,5 +1,5 @@
 import type { Right } from '../../bundle/plain/rights/rights.js';
-import { describeSubject } from '../../bundle/plain/rights/subjects.js';
+import type { Subject } from '../../bundle/plain/rights/subjects.js';
 
 /** Titles of the columns of `rightCells`. */
 export const rightHeader = ['ACCOUNT', 'NAMESPACE', 'GROUP', 'RESOURCE', 'VERBS', 'RISKS'];
@@ -14,4 +14,9 @@ export function rightCells(right: Right): string[] {
     right.verbs.length === 0 ? '(not in the bundle)' : right.verbs.join(','),
     right.risks.join(','),
   ];
+}
+
+/** Returns the subject as text: `NAMESPACE/NAME` of a service account, `Group NAME`. */
+export function describeSubject({ kind, account, accountNamespace }: Subject): string {
+  return kind === undefined ? `${accountNamespace}/${account}` : `${kind} ${account}`;
 }

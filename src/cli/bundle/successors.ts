@@ -1,9 +1,6 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { required, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
-import { readValue } from '../command/values.js';
-import { checkVersion } from '../../catalog/selection/filter-criteria.js';
-import { parseBundleVersion } from '../../graph/bundle-version.js';
 import {
   type ChannelSuccessors,
   type UpgradeStep,
@@ -16,13 +13,7 @@ import { writeAll } from '../output.js';
 import { count } from '../printable.js';
 import { formatTable } from '../table.js';
 import { endWithFindings } from './findings.js';
-import {
-  channelFlags,
-  checkPackageName,
-  getData,
-  referenceForms,
-  parseInstalledBundle,
-} from './resolve-input.js';
+import { channelFlags, getData, referenceForms, splitInstalled } from './resolve-input.js';
 
 /** `opmate bundle successors`; exit code 3 if no upgrade path leads to `--path-to`. */
 export const command = defineCommand({
@@ -45,25 +36,20 @@ export const command = defineCommand({
       'opmate bundle successors demo demo.v1.0.0 --catalog ./catalog --path-to 1.2.0',
   },
   async runInSession({ context, args: [packageName, name], options, session }) {
-    const { output, channel } = options;
-    checkPackageName(packageName);
-    const bundle = readValue('installed bundle', name, parseInstalledBundle);
-    const pathTo =
-      options.pathTo === undefined
-        ? undefined
-        : readValue('--path-to', options.pathTo, (version) => parseBundleVersion(checkVersion(version)));
+    const { output, channel, pathTo } = options;
+    const bundle = splitInstalled(name);
     const catalog = parseNamedCatalog(options.catalog);
     const request = { packageName, bundle, channels: channel, pathTo };
     const { path, ...report } = await findSuccessors(request, catalog, session);
     session.logger.close();
-    const data = { ...report, ...(pathTo !== undefined && { pathTo: options.pathTo, path: path ?? null }) };
+    const data = { ...report, ...(pathTo !== undefined && { pathTo, path: path ?? null }) };
     await writeAll(
       context.stdout,
-      output === 'text' ? formatText(report.channels, options.pathTo, path) : getData(data, output),
+      output === 'text' ? formatText(report.channels, pathTo, path) : getData(data, output),
       session.signal,
     );
     if (pathTo === undefined || path !== undefined) return exitCodes.done;
-    const problem = `no upgrade path from ${report.bundle.name} to ${options.pathTo}`;
+    const problem = `no upgrade path from ${report.bundle.name} to ${pathTo}`;
     return endWithFindings({ context, session }, [createFault('no-upgrade', problem)]);
   },
 });

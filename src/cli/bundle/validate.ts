@@ -5,14 +5,10 @@ import { imageBuilderFlag } from './author-flags.js';
 import { contentFlags, sourceForms } from './content-flags.js';
 import { optionalValidators } from '../../bundle/validate/validate-bundle.js';
 import { encodeFinding } from '../reports/option-words.js';
-import type { CommandContext } from '../context.js';
-import { OpmateError, UsageError } from '../../core/errors.js';
-import { GoJsonError, parseGoJson } from '../../document/go-json.js';
-import { isJsonObject } from '../../document/json.js';
+import { UsageError } from '../../core/errors.js';
 import { validateBundle } from '../../api/bundle/validate-bundle.js';
 import { inSource } from '../../api/bundle/bundle-sources.js';
 import { exitCodes } from '../exit-codes.js';
-import { readInputFile } from '../../files/read-file.js';
 import { requireFlag } from '../command/require-flag.js';
 import { reportFormats } from '../reports/formats.js';
 import { type FindingsReport, writeReport } from '../reports/report.js';
@@ -56,9 +52,9 @@ export const command = defineCommand({
       throw new UsageError('missing source', { hint: 'specify the directory or image of a bundle' });
     }
     const reference = requireFlag(options.tag ?? source, '--tag', 'IMAGE');
-    const categories = await readCategories(context);
+    const categoriesFile = context.environment['OPERATOR_BUNDLE_CATEGORIES'] || undefined;
     const { k8sVersion } = options;
-    const checked = { ...options, optional, k8sVersion, categories };
+    const checked = { ...options, optional, k8sVersion, categoriesFile };
     const { findings: all, isInPlace } = await validateBundle(reference, session, checked);
     const findings = isOpm ? all.filter(({ isUnreported }) => isUnreported !== true) : all;
     const isValid = !findings.some(({ severity }) => severity === 'error');
@@ -91,31 +87,5 @@ function checkOptions(
   }
   if (imageBuilder !== undefined && !builders.includes(imageBuilder)) {
     throw new UsageError(`unrecognized container-tool option: ${imageBuilder}`);
-  }
-}
-
-/** Reads categories that replace those of operatorhub.io from a file `{"categories": […]}`. Throws OpmateError. */
-async function readCategories({
-  environment,
-  signal,
-}: CommandContext): Promise<ReadonlySet<string> | undefined> {
-  const file = environment['OPERATOR_BUNDLE_CATEGORIES'];
-  if (file === undefined || file === '') return undefined;
-  const content = await readInputFile(file, { signal });
-  const fail = (problem: string): OpmateError =>
-    new OpmateError('INVALID', `${file}: ${problem}`, {
-      hint: 'set OPERATOR_BUNDLE_CATEGORIES to a file such as {"categories": ["Database"]}',
-      file,
-    });
-  try {
-    const value = parseGoJson(content.toString('utf8'));
-    const list = isJsonObject(value) ? (value['categories'] ?? []) : undefined;
-    if (!Array.isArray(list) || !list.every((item) => typeof item === 'string')) {
-      throw fail('expected a list of categories');
-    }
-    return new Set(list as string[]);
-  } catch (error) {
-    if (error instanceof GoJsonError) throw fail(error.message);
-    throw error;
   }
 }

@@ -8,8 +8,8 @@ import {
   parseSince,
   parseNamedRange,
 } from '../../catalog/selection/filter-criteria.js';
-import { invalidValue } from '../../core/errors.js';
-import { integer, readValue } from '../command/values.js';
+import { invalidValue, readValue } from '../../core/errors.js';
+import { integer } from '../command/values.js';
 
 const scoped = (value: string, summary: string): Flag<string[] | undefined> =>
   repeated(value, summary, { group: 'Selection' });

@@ -1,7 +1,6 @@
 import { listServedPackages } from '../../api/served/catalog-packages.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { grouped, text } from '../command/flags.js';
-import { readLabelSelector } from '../command/values.js';
 import { printableLine } from '../printable.js';
 import { writePieces } from '../session.js';
 import { findServed, serverFlags } from './server-state.js';
@@ -23,9 +22,8 @@ export const command = defineCommand({
   },
   async runInSession({ context, args: [name], options, session }) {
     const { catalog, selector } = options;
-    const isSelected = readLabelSelector(selector ?? '');
     const served = await findServed(context, options);
-    const packages = await listServedPackages(served, session, { package: name, catalog, isSelected });
+    const packages = await listServedPackages(served, session, { package: name, catalog, selector });
     const lines = packages.map((item) => `${printableLine(`${item.catalog}/${item.name}`)}\n`);
     await writePieces(context, session, lines);
   },

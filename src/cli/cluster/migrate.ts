@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { type ClusterMigration, migrateCluster } from '../../api/cluster/migrate-cluster.js';
-import { encodeDocuments } from '../../cluster/documents/new-deployment.js';
+import { encodeDocuments } from '../../document/yaml/present.js';
 import { writeDeploymentFiles } from '../../api/deployment/create-deployment.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 import { encodeFinding, formatFindingText } from '../reports/option-words.js';

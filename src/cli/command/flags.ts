@@ -1,7 +1,7 @@
-import { invalidValue, UsageError } from '../../core/errors.js';
+import { invalidValue, readValue, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
 import { NameIndex } from '../../core/suggest.js';
-import { getItems, readValue } from './values.js';
+import { getItems } from './values.js';
 
 /** Headings of options in `--help`, in this order. */
 export const flagGroups = [

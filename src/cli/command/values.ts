@@ -1,16 +1,5 @@
-import { invalidValue, OpmateError, UsageError } from '../../core/errors.js';
-import { parseGoDuration } from '../../kube/duration.js';
-import { type LabelSelector, parseLabelSelector } from '../../graph/resolve-selector.js';
-
-/** Returns what `read` makes of the text of a flag or argument. Throws UsageError that names it and the text. */
-export function readValue<T>(name: string, text: string, read: (text: string) => T): T {
-  try {
-    return read(text);
-  } catch (error) {
-    if (!(error instanceof OpmateError)) throw error;
-    throw invalidValue(name, text, error.message, { hint: error.hint });
-  }
-}
+import { UsageError } from '../../core/errors.js';
+import { parseGoDuration } from '../../core/text/go-duration.js';
 
 /** Returns a reader of integers within bounds, in decimal digits. */
 export function integer(minimum: number, maximum = 1_000_000_000): (text: string) => number {
@@ -57,14 +46,4 @@ export function getItems(value: string): string[] {
     .split(',')
     .map((item) => item.trim())
     .filter((item) => item !== '');
-}
-
-/** Reads the value of `--selector`. Throws UsageError. */
-export function readLabelSelector(text: string): LabelSelector {
-  try {
-    return parseLabelSelector(text);
-  } catch (error) {
-    if (!(error instanceof OpmateError)) throw error;
-    throw new UsageError(`--${error.message}`, { hint: error.hint });
-  }
 }

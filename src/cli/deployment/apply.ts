@@ -3,8 +3,6 @@ import { type AppliedDeployment, applyDeployment } from '../../api/deployment/ap
 import { pruneDeployments } from '../../api/deployment/prune-deployments.js';
 import type { Cluster } from '../../api/deployment/cluster.js';
 import type { RenderedDeployment } from '../../cluster/documents/render-deployments.js';
-import { invalidValue } from '../../core/errors.js';
-import { labelValueFaults } from '../../kube/names.js';
 import type { FlagValues } from '../command/flags.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
@@ -45,8 +43,6 @@ export const command = defineCommand({
   },
   async runInSession({ context, args: [packageName], options, session }) {
     const { prune } = options;
-    if (prune !== undefined && labelValueFaults(prune).length > 0)
-      throw invalidValue('--prune', prune, 'not a label value');
     const cluster = readCluster(options, session);
     if (options.watch) {
       const { watchFiles } = await import('./watch-files.js');

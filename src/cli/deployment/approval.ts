@@ -7,11 +7,9 @@ import {
 import { type Cluster, openCluster } from '../../api/deployment/cluster.js';
 import type { Adoption } from '../../cluster/apply/adopt.js';
 import type { RenderedDeployment } from '../../cluster/documents/render-deployments.js';
-import type { InventoryPlace } from '../../cluster/inventory.js';
-import { toPlanDocument, toReportDocument } from '../../cluster/apply/plan-document.js';
+import { toPlanDocument, toReportDocument } from './data.js';
 import type { ApplyPlan } from '../../cluster/apply/plan-types.js';
-import { OpmateError, UsageError, invalidValue } from '../../core/errors.js';
-import { labelFault, subdomainFault } from '../../kube/names.js';
+import { OpmateError, UsageError } from '../../core/errors.js';
 import type { FlagValues } from '../command/flags.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
@@ -187,20 +185,4 @@ export async function confirm(
   throw new UsageError(`${name}: ${state}: no terminal to confirm`, {
     hint: `review the changes, then add --approve ${approval}${offersYes ? ', or --yes' : ''}`,
   });
-}
-
-/** Reads name and namespace of a deployment. Throws UsageError. */
-export function readPlace(name: string, namespace: string): InventoryPlace {
-  return {
-    name: requireName('the name of the deployment', name, subdomainFault),
-    namespace: requireName('--namespace', namespace, labelFault),
-  };
-}
-
-/** Checks that a text is a valid deployment name. Throws UsageError. */
-function requireName(what: string, text: string, fault: (text: string) => string | undefined): string {
-  if (text === '') throw new UsageError('missing', { subject: what });
-  const wrong = fault(text);
-  if (wrong === undefined) return text;
-  throw invalidValue(what, text, wrong);
 }

@@ -7,12 +7,12 @@ import {
   writeDeploymentFiles,
 } from '../../api/deployment/create-deployment.js';
 import { parseNamedCatalog } from '../../api/named-catalogs.js';
-import { certificateProviders } from '../../bundle/plain/registry-v1/certificates.js';
-import { deploymentKinds, encodeDocuments } from '../../cluster/documents/new-deployment.js';
 import { createFault } from '../../core/diagnostic.js';
 import { readDocument } from '../../document/document.js';
 import { isJsonObject, type JsonObject } from '../../document/json.js';
-import { checkPackageName, referenceForms } from '../bundle/resolve-input.js';
+import { encodeDocuments } from '../../document/yaml/present.js';
+import { certificateProviders } from '../bundle/content-flags.js';
+import { referenceForms } from '../bundle/resolve-input.js';
 import { endWithFindings } from '../bundle/findings.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { type FlagValues, choice, flag, grouped, list, repeated, required, text } from '../command/flags.js';
@@ -35,7 +35,9 @@ const createFlags = {
   }),
   ...grouped('Cluster', {
     namespace: required(text('namespace', 'namespace to install in', { short: 'n' })),
-    kind: choice('kind', deploymentKinds, 'kind of document', { default: 'ClusterExtension' }),
+    kind: choice('kind', ['ClusterExtension', 'Subscription', 'BundleDeployment'], 'kind of document', {
+      default: 'ClusterExtension',
+    }),
     name: text('name', 'name of the document (default: the package)'),
     catalogNamespace: text('namespace', 'namespace of the CatalogSource of a Subscription', {
       default: 'olm',
@@ -78,7 +80,6 @@ export const command = defineCommand({
       'opmate deployment create demo --catalog ./catalog -n demo --to-chart chart',
   },
   async runInSession({ context, args: [packageName], options, session }) {
-    checkPackageName(packageName);
     const catalogs = options.catalog.map(parseNamedCatalog);
     const created = await createDeployment(
       {

@@ -2,7 +2,7 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { choice, flag, grouped, parsed } from '../command/flags.js';
 import { duration } from '../command/values.js';
 import { deleteDeployment } from '../../api/deployment/delete-deployment.js';
-import { readCluster, readPlace } from './approval.js';
+import { readCluster } from './approval.js';
 import { printDeleted, readDeletionApproval } from './deletion.js';
 import { approvalFlags, clusterFlags, dataOutput, namespaceFlags } from './flags.js';
 
@@ -30,9 +30,9 @@ export const command = defineCommand({
       'opmate deployment delete demo -n demo --cascade orphan',
     'Delete CRDs and custom resources too': 'opmate deployment delete demo -n demo --crds --yes',
   },
-  async runInSession({ context, args: [nameText], options, session }) {
+  async runInSession({ context, args: [name], options, session }) {
     const { crds, cascade, timeout, output } = options;
-    const place = readPlace(nameText, options.namespace);
+    const place = { name, namespace: options.namespace };
     const deleted = await deleteDeployment(place, readCluster(options, session), {
       ...readDeletionApproval(context, options, session, output),
       isWithDefinitions: crds,

@@ -1,5 +1,5 @@
 import type { DeleteDeploymentOptions, DeletedDeployment } from '../../api/deployment/delete-deployment.js';
-import { toDeletionDocument } from '../../cluster/apply/plan-document.js';
+import { toDeletionDocument } from './data.js';
 import { OpmateError } from '../../core/errors.js';
 import type { FlagValues } from '../command/flags.js';
 import type { CommandContext } from '../context.js';

@@ -2,21 +2,15 @@ import { defineCommand } from '../command/declaration.js';
 import { text, required } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { deploymentFlags, packageArgument } from './flags.js';
-import { stat } from 'node:fs/promises';
-import type { PlainObject } from '../../kube/object.js';
-import { readPlainDirectory, readPlainFiles } from '../../bundle/plain/plain-directory.js';
-import { throwFileError } from '../../core/errors.js';
+import { diffRender } from '../../api/deployment/deployment-objects.js';
 import { encodeGoJson } from '../../document/go-json.js';
 import type { EncodableJson } from '../../document/json.js';
-import { type FieldChange, type ChangedObject, diffObjects } from '../../cluster/documents/diff.js';
+import type { ChangedObject, FieldChange } from '../../cluster/documents/diff.js';
 import { exitCodes } from '../exit-codes.js';
-import { readInputFile } from '../../files/read-file.js';
 import { encodeData } from '../reports/encode-data.js';
 import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
-import { type CommandSession } from '../session.js';
 import { objectsOfDeployments } from './input.js';
-import { inSource } from '../../api/bundle/bundle-sources.js';
 import { printFindings } from '../bundle/findings.js';
 
 /** `opmate deployment diff`; exit code 3 for differences. */
@@ -37,11 +31,11 @@ export const command = defineCommand({
   async runInSession({ context, args: [packageName], options, session }) {
     const { output, against } = options;
     const { signal } = session;
-    const older = await readRender(against, session);
     const newer = await objectsOfDeployments(context, session, { options, packageName });
-    if (older.findings.length > 0) await printFindings(context, older.findings);
-    if (older.findings.length > 0 || newer === undefined) return exitCodes.findings;
-    const changes = diffObjects(older.objects, newer, { signal });
+    if (newer === undefined) return exitCodes.findings;
+    const { changes, findings } = await diffRender(against, newer, session);
+    if (findings.length > 0) await printFindings(context, findings);
+    if (findings.length > 0) return exitCodes.findings;
     const text =
       output === 'json' || output === 'yaml'
         ? encodeData({ changes: changes.map(formatJson) }, output, { indent: 4 })
@@ -50,19 +44,6 @@ export const command = defineCommand({
     return changes.length === 0 ? exitCodes.done : exitCodes.findings;
   },
 });
-
-/** Reads an earlier render: a file, or a directory of `--to`. */
-async function readRender(
-  place: string,
-  { signal, followLinks }: CommandSession,
-): Promise<{ objects: PlainObject[]; findings: Parameters<typeof printFindings>[1] }> {
-  const stats = await stat(place).catch(throwFileError(place));
-  if (stats.isDirectory()) {
-    const { objects, findings } = await readPlainDirectory(place, { signal, followLinks });
-    return { objects, findings: findings.map(inSource(place, true)) };
-  }
-  return readPlainFiles([{ name: place, content: await readInputFile(place, { signal }) }]);
-}
 
 function titleOfChange({ kind, namespace, name }: ChangedObject): string {
   return `${kind} ${namespace === '' ? '' : `${namespace}/`}${name}`;

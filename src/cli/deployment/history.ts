@@ -5,7 +5,7 @@ import { type DeploymentHistory, readDeploymentHistory } from '../../api/deploym
 import { encodeData } from '../reports/encode-data.js';
 import { printable } from '../printable.js';
 import { formatTable } from '../table.js';
-import { readCluster, readPlace } from './approval.js';
+import { readCluster } from './approval.js';
 
 /** `opmate deployment history`, oldest first. */
 export const command = defineCommand({
@@ -20,9 +20,9 @@ export const command = defineCommand({
     'Show the revisions of a deployment': 'opmate deployment history demo -n demo',
     'Print them as data': 'opmate deployment history demo -n demo -o json',
   },
-  async runInSession({ context, args: [nameText], options, session }) {
+  async runInSession({ context, args: [name], options, session }) {
     const { output } = options;
-    const place = readPlace(nameText, options.namespace);
+    const place = { name, namespace: options.namespace };
     const history = await readDeploymentHistory(place, readCluster(options, session));
     const text = output === 'text' ? formatText(history) : encodeData(toData(place.name, history), output);
     await writePieces(context, session, text);

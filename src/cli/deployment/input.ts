@@ -7,20 +7,15 @@ import {
 } from '../../api/deployment/render-deployments.js';
 import { type RenderPackageRequest, renderPackage } from '../../api/deployment/render-package.js';
 import { parseNamedCatalog } from '../../api/named-catalogs.js';
-import { checkPackageName } from '../bundle/resolve-input.js';
 import type { FlagValues } from '../command/flags.js';
 import type { deploymentFlags } from './flags.js';
-import { computeApproval } from '../../cluster/apply/plan-apply.js';
-import { labelFault } from '../../kube/names.js';
-import { invalidValue, UsageError } from '../../core/errors.js';
+import { UsageError } from '../../core/errors.js';
 import type { RenderedDeployment } from '../../cluster/documents/render-deployments.js';
 import type { CommandContext } from '../context.js';
-import { parseSecretHosts } from '../../source/secrets.js';
 import { readNamedInput, readTextInput } from '../input.js';
 import type { CommandSession } from '../session.js';
-import { checkDuplicates } from '../../bundle/plain/duplicates.js';
-import { Report } from '../../bundle/report.js';
-import { type PlainObject, sortObjects } from '../../kube/object.js';
+import { collectDeploymentObjects } from '../../api/deployment/deployment-objects.js';
+import type { PlainObject } from '../../kube/object.js';
 import { printFindings, logWarnings } from '../bundle/findings.js';
 
 type DeploymentOptions = FlagValues<typeof deploymentFlags>;
@@ -45,7 +40,7 @@ export async function renderInput(
   const settings: RenderDeploymentsOptions = {
     ...options,
     ...{ provider, watchNamespaces, config },
-    secretHosts: parseSecretHosts(options.secret ?? []),
+    secretHosts: options.secret,
     catalogs: (options.catalog ?? []).map(parseNamedCatalog),
     ...(cluster !== undefined && { findInstalled: (place) => findInstalledBundle(place, cluster) }),
   };
@@ -61,7 +56,6 @@ function readPackage(
   packageName: string,
   { catalog = [], installNamespace: namespace, version, channel, name }: DeploymentOptions,
 ): RenderPackageRequest {
-  checkPackageName(packageName);
   if (catalog.length === 0)
     throw new UsageError('missing --catalog', { hint: 'add --catalog REF, or NAME=REF' });
   if (namespace === undefined)
@@ -70,11 +64,7 @@ function readPackage(
 }
 
 function checkOptions(options: DeploymentOptions): void {
-  const { file = [], config, installNamespace } = options;
-  const fault = installNamespace === undefined ? undefined : labelFault(installNamespace);
-  if (fault !== undefined) {
-    throw invalidValue('--install-namespace', installNamespace ?? '', fault);
-  }
+  const { file = [], config } = options;
   if (new Set(file).size < file.length || (config === '-' && file.includes('-'))) {
     throw new UsageError('-f: a file is named twice', { hint: 'specify each file once' });
   }
@@ -87,24 +77,20 @@ export async function objectsOfDeployments(
   input: DeploymentInput,
 ): Promise<PlainObject[] | undefined> {
   const deployments = await renderInput(context, session, input);
-  const objects = sortObjects(deployments.flatMap((deployment) => [...deployment.objects]));
-  const report = new Report();
-  const { findings } = report;
-  for (const deployment of deployments) report.add(deployment);
-  if (findings.length === 0) checkDuplicates(objects, report);
+  const { objects, findings, approvals } = collectDeploymentObjects(deployments);
   logWarnings(
     session,
     deployments.flatMap(({ warnings }) => warnings),
   );
-  for (const { name, isPaused, pins, hash, installNamespace, choice = [] } of deployments) {
+  for (const [index, deployment] of deployments.entries()) {
+    const { name, isPaused, pins, hash, installNamespace, choice = [] } = deployment;
     for (const line of choice) session.logger.log('info', `${name}: ${line}`);
     if (isPaused) session.logger.log('info', `${name}: is paused, so that nothing would be applied`);
     if (hash === '') continue;
     for (const pin of pins) session.logger.log('info', `${pin.name}: ${pin.ref}`, { content: pin.content });
-    const approval = computeApproval({ name, namespace: installNamespace }, hash);
     session.logger.log('info', `${name}: rendered`, {
       ...{ namespace: installNamespace || undefined, hash },
-      approval: installNamespace === '' ? undefined : approval,
+      approval: approvals[index],
     });
   }
   session.logger.close();

@@ -2,16 +2,14 @@ import type { Adoption } from '../../cluster/apply/adopt.js';
 import type { ApplyReport } from '../../cluster/apply/apply.js';
 import type { RenderedDeployment } from '../../cluster/documents/render-deployments.js';
 import type { ChangedField } from '../../cluster/live.js';
-import { describeId } from '../../cluster/objects.js';
-import { type DeletionPlan, describeStep } from '../../cluster/delete/plan-delete.js';
+import { describeId, describeUnready } from '../../cluster/objects.js';
+import type { DeletionPlan } from '../../cluster/delete/plan-delete.js';
 import type { ApplyPlan, ObjectChange, PlannedChange } from '../../cluster/apply/plan-types.js';
-import { type UnreadyObject, describeUnready } from '../../cluster/readiness.js';
+import type { UnreadyObject } from '../../cluster/readiness.js';
 import type { DeletionReport } from '../../cluster/delete/delete.js';
-import { getImpacts } from '../../bundle/plain/rights/impact.js';
-import { getRights } from '../../bundle/plain/rights/rights.js';
+import { getPlanAccess } from '../../api/deployment/apply-deployment.js';
 import { encodeGoJson } from '../../document/go-json.js';
 import type { JsonValue } from '../../document/json.js';
-import { generated } from '../../kube/object.js';
 import { rightCells, rightHeader } from '../bundle/rights-table.js';
 import { count, printable } from '../printable.js';
 import { formatTable } from '../table.js';
@@ -62,14 +60,12 @@ export function planText(plan: ApplyPlan, adoption?: Adoption): string {
   return printable(`${text.join('\n')}\n`);
 }
 
-function permissionLines({ objects, place }: ApplyPlan): string[] {
-  const plain = objects.map(({ value }) => generated(value, 'plan'));
-  const rights = getRights(plain);
+function permissionLines(plan: ApplyPlan): string[] {
+  const { rights, impacts } = getPlanAccess(plan);
   const table =
     rights.length === 0
       ? 'permissions: none'
       : `permissions:\n${formatTable(rightHeader, rights.map(rightCells))}`.replace(/ +$/gm, '').trimEnd();
-  const impacts = getImpacts(plain, place.namespace);
   return [table, ...impacts.map(({ kind, object, detail }) => `${kind}: ${object}: ${detail}`)];
 }
 
@@ -185,4 +181,12 @@ export function deletedText(name: string, { removed, released, kept }: DeletionR
     ),
   ];
   return printable(`${lines.join('\n')}\n`);
+}
+
+/** Returns a step as text: `CustomResourceDefinition "x": kept, 3 custom resources`. */
+function describeStep({ id, change, reason, instances }: DeletionPlan['steps'][number]): string {
+  const count = instances === undefined ? [] : [`${instances} custom resource${instances === 1 ? '' : 's'}`];
+  const why = [...(reason === undefined ? [] : [reason]), ...count].join(', ');
+  const words = { remove: '-', release: '<', keep: '=', skip: ' ' };
+  return `${words[change]} ${describeId(id)}${why === '' ? '' : ` (${why})`}`;
 }

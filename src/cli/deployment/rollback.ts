@@ -3,7 +3,7 @@ import { text } from '../command/flags.js';
 import { approvalFlags, dataOutput, namespaceFlags, planFlags, waitFlags } from './flags.js';
 import { rollBackDeployment } from '../../api/deployment/deployment-history.js';
 import { invalidValue } from '../../core/errors.js';
-import { printApplied, readApproval, readCluster, readPlace, readPlanOptions, readWait } from './approval.js';
+import { printApplied, readApproval, readCluster, readPlanOptions, readWait } from './approval.js';
 
 /** `opmate deployment rollback`; applies an earlier render as a new revision. */
 export const command = defineCommand({
@@ -40,8 +40,8 @@ export const command = defineCommand({
     'Go back to a revision, as reviewed in its plan':
       'opmate deployment rollback demo -n demo --to-revision 2 --approve sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae',
   },
-  async runInSession({ context, args: [nameText], options, session }) {
-    const place = readPlace(nameText, options.namespace);
+  async runInSession({ context, args: [name], options, session }) {
+    const place = { name, namespace: options.namespace };
     if (options.toRevision !== undefined && !/^[1-9]\d{0,8}$/.test(options.toRevision)) {
       throw invalidValue('--to-revision', options.toRevision, 'not a revision', {
         hint: 'run opmate deployment history to list them',

@@ -1,14 +1,14 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { readDeploymentStatus } from '../../api/deployment/deployment-status.js';
-import { type DeploymentStatus, isHealthy, toStatusObject } from '../../cluster/status.js';
-import { describeId } from '../../cluster/objects.js';
-import { describeUnready } from '../../cluster/readiness.js';
+import type { DeploymentStatus } from '../../cluster/status.js';
+import { describeId, describeUnready } from '../../cluster/objects.js';
 import { exitCodes } from '../exit-codes.js';
 import { printable } from '../printable.js';
 import { encodeData } from '../reports/encode-data.js';
 import { writePieces } from '../session.js';
 import { formatTable } from '../table.js';
-import { readCluster, readPlace } from './approval.js';
+import { readCluster } from './approval.js';
+import { toStatusObject } from './data.js';
 import { clusterFlags, dataOutput, namespaceFlags } from './flags.js';
 import { fieldLines } from './plan-text.js';
 
@@ -21,13 +21,13 @@ export const command = defineCommand({
     'Show the status of a deployment': 'opmate deployment status demo -n demo',
     'Print it as data': 'opmate deployment status demo -n demo -o yaml',
   },
-  async runInSession({ context, args: [nameText], options, session }) {
+  async runInSession({ context, args: [name], options, session }) {
     const { output } = options;
-    const place = readPlace(nameText, options.namespace);
+    const place = { name, namespace: options.namespace };
     const status = await readDeploymentStatus(place, readCluster(options, session));
     const text = output === 'text' ? statusText(status) : encodeData(toStatusObject(status), output);
     await writePieces(context, session, text);
-    return isHealthy(status) ? exitCodes.done : exitCodes.findings;
+    return status.isHealthy ? exitCodes.done : exitCodes.findings;
   },
 });
 

@@ -8,7 +8,7 @@ import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
 import { encodeData } from '../reports/encode-data.js';
-import { readCluster, readPlace } from './approval.js';
+import { readCluster } from './approval.js';
 import { clusterFlags, dataOutput, namespaceFlags } from './flags.js';
 import { unreadyText } from './plan-text.js';
 
@@ -37,9 +37,9 @@ export const command = defineCommand({
     'Wait until all objects are ready': 'opmate deployment wait demo -n demo',
     'Wait until all objects are gone': 'opmate deployment wait demo -n demo --for deleted --timeout 2m',
   },
-  async runInSession({ context, args: [nameText], options, session }) {
+  async runInSession({ context, args: [name], options, session }) {
     const { for: until = 'available', timeout, output } = options;
-    const place = readPlace(nameText, options.namespace);
+    const place = { name, namespace: options.namespace };
     const unready = await waitForDeployment(place, readCluster(options, session), {
       ...{ until, timeoutMs: timeout },
       onProgress: (objects) =>

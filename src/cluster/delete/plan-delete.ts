@@ -10,7 +10,7 @@ import { type Resources, discoverResources, findResource } from '../discovery.js
 import { type InventoryPlace, type ReadInventory, inventoryName, readInventory } from '../inventory.js';
 import { type Kubectl, parseObjects } from '../kubectl.js';
 import { getLive, isTakenOver, readOwner } from '../live.js';
-import { type ObjectId, describeId, getId, inPhaseOrder, toKey, toObjectId, toStub } from '../objects.js';
+import { type ObjectId, getId, inPhaseOrder, toKey, toObjectId, toStub } from '../objects.js';
 import { toOwner } from '../apply/plan-apply.js';
 
 /** A step of deleting a deployment. */
@@ -207,12 +207,4 @@ function getNeeds({ steps, place }: DeletionPlan, resources: Resources): Paramet
       return [{ verb, group, resource: plural, namespace: id.namespace, name: id.name }];
     }),
   ];
-}
-
-/** Returns a step as text: `CustomResourceDefinition "x": kept, 3 custom resources`. */
-export function describeStep({ id, change, reason, instances }: DeletionStep): string {
-  const count = instances === undefined ? [] : [`${instances} custom resource${instances === 1 ? '' : 's'}`];
-  const why = [...(reason === undefined ? [] : [reason]), ...count].join(', ');
-  const words = { remove: '-', release: '<', keep: '=', skip: ' ' };
-  return `${words[change]} ${describeId(id)}${why === '' ? '' : ` (${why})`}`;
 }

@@ -1,11 +1,10 @@
 import { OpmateError } from '../../core/errors.js';
 import { getText, getValue } from '../../document/json-fields.js';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../document/json.js';
-import { encodeYamlDocument } from '../../document/yaml/present.js';
+import { encodeDocuments, encodeYamlDocument } from '../../document/yaml/present.js';
 
 /** Kinds of documents that install an operator. */
-export const deploymentKinds = ['ClusterExtension', 'Subscription', 'BundleDeployment'] as const;
-export type DeploymentKind = (typeof deploymentKinds)[number];
+export type DeploymentKind = 'ClusterExtension' | 'Subscription' | 'BundleDeployment';
 
 /** An operator to install, as resolution chose it. */
 export interface NewDeployment {
@@ -103,12 +102,6 @@ function createBundleDeployment({ name, namespace, bundle, config }: NewDeployme
       ...(Object.keys(config).length > 0 && { config }),
     },
   };
-}
-
-/** Returns documents as YAML, each line of `comments` before them. */
-export function encodeDocuments(documents: readonly JsonObject[], comments: readonly string[]): string {
-  const heading = comments.map((comment) => `# ${comment.replaceAll(/[\r\n]+/g, ' ')}\n`).join('');
-  return `${heading}${documents.map((document) => `---\n${encodeYamlDocument(document)}`).join('')}`;
 }
 
 /** Returns the files of a kustomization by name. */

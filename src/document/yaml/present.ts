@@ -9,7 +9,7 @@ import {
   present,
 } from 'js-yaml';
 import { LimitError } from '../../core/errors.js';
-import { type EncodableJson, RawJson } from '../json.js';
+import { type EncodableJson, type JsonObject, RawJson } from '../json.js';
 import { NumberText, type WritableJson, parseRawJson, formatScalar } from './numbers.js';
 import { sortedYamlKeys } from './order.js';
 import { type YamlTextStyle, chooseStyle, toWellFormed } from './style.js';
@@ -34,6 +34,12 @@ export function encodeYamlDocument(value: EncodableJson): string {
     if (error instanceof RangeError) throw new LimitError('value is nested too deeply to be written as YAML');
     throw error;
   }
+}
+
+/** Returns documents as YAML, each line of `comments` before them. */
+export function encodeDocuments(documents: readonly JsonObject[], comments: readonly string[]): string {
+  const heading = comments.map((comment) => `# ${comment.replaceAll(/[\r\n]+/g, ' ')}\n`).join('');
+  return `${heading}${documents.map((document) => `---\n${encodeYamlDocument(document)}`).join('')}`;
 }
 
 function toNode(value: WritableJson): Node {

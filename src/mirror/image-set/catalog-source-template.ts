@@ -5,7 +5,8 @@ import { quoteGo } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';
 import { decodeFile, readDocument } from '../../document/document.js';
 import { warnOfUnknown } from '../../document/field.js';
-import { type LinkOptions, isWithin, requireWithin } from '../../files/directory-root.js';
+import { isWithin } from '../../core/text/paths.js';
+import { type LinkOptions, requireWithin } from '../../files/directory-root.js';
 import { readRegularFile } from '../../files/read-file.js';
 import type { ImageSetLock } from '../lock/lock.js';
 

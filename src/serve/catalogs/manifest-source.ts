@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { isDigest } from '../../core/digest.js';
-import { parseGoDuration } from '../../kube/duration.js';
+import { parseGoDuration } from '../../core/text/go-duration.js';
 import { OpmateError, redactUrls } from '../../core/errors.js';
 import { type Field, quoteShort } from '../../document/field.js';
 import { quoteGo } from '../../document/go-json.js';

@@ -3,7 +3,7 @@ import { compareBytes } from '../../core/order.js';
 import { quoteGo } from '../../document/go-json.js';
 import { getList, getObject, getText, getValue } from '../../document/json-fields.js';
 import { isJsonObject, type JsonObject } from '../../document/json.js';
-import { parseGoDuration } from '../../kube/duration.js';
+import { parseGoDuration } from '../../core/text/go-duration.js';
 import { isImageSource } from './checks.js';
 import { getAnnotation, getKey, getName, getNamespace } from '../../kube/object.js';
 import { type ClusterIndex, kinds } from './cluster-index.js';

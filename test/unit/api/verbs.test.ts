@@ -89,7 +89,7 @@ const verbs: Readonly<Record<string, readonly string[]>> = {
   'bundle extract': ['extractBundle'],
   'bundle show': ['showBundle'],
   'bundle render': ['renderBundle', 'writeObjects'],
-  'bundle permissions': ['readBundlePermissions', 'rightsBeyond'],
+  'bundle permissions': ['readBundlePermissions'],
   'bundle check-crd-upgrade': ['checkCrdUpgrade'],
   'cluster capture': ['captureClusterFiles', 'captureRunningCluster', 'toSnapshotList'],
   'cluster migrate': ['migrateCluster'],
@@ -107,7 +107,7 @@ const verbs: Readonly<Record<string, readonly string[]>> = {
   ],
   'deployment watch': ['renderDeployments', 'renderPackage', 'findInstalledBundle', 'watchDeployments'],
   'deployment render': ['renderDeployments', 'renderPackage'],
-  'deployment diff': ['renderDeployments', 'renderPackage', 'diffObjects'],
+  'deployment diff': ['renderDeployments', 'renderPackage', 'diffRender'],
   'deployment apply': [
     'renderDeployments',
     'renderPackage',

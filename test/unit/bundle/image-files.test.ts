@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { formatMessage } from '../../../src/core/diagnostic.js';
 import { defaultArchiveLimits } from '../../../src/archive/limits.js';
 import { listFiles } from '../../../src/bundle/image-files.js';
-import { isWithin } from '../../../src/files/directory-root.js';
+import { isWithin } from '../../../src/core/text/paths.js';
 import { LimitError } from '../../../src/core/errors.js';
 import { directoryWith } from '../../support/temporary.js';
 

@@ -3,8 +3,7 @@ import { certificateName, issuerName, webhookServiceName } from './generated-nam
 import { type PlainObject, generated } from '../../../kube/object.js';
 
 /** Providers of the serving certificates of webhooks. */
-export const certificateProviders = ['none', 'cert-manager', 'service-ca'] as const;
-export type CertificateProvider = (typeof certificateProviders)[number];
+export type CertificateProvider = 'none' | 'cert-manager' | 'service-ca';
 
 const inject: Readonly<Record<Exclude<CertificateProvider, 'none'>, string>> = {
   'cert-manager': 'cert-manager.io/inject-ca-from',

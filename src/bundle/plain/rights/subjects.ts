@@ -37,8 +37,3 @@ export function readSubject(value: JsonValue, namespace: string): Subject | unde
 export function isSharedSubject({ kind, account }: Subject): boolean {
   return kind !== undefined || account === '*';
 }
-
-/** Returns the subject as text: `NAMESPACE/NAME` of a service account, `Group NAME`. */
-export function describeSubject({ kind, account, accountNamespace }: Subject): string {
-  return kind === undefined ? `${accountNamespace}/${account}` : `${kind} ${account}`;
-}

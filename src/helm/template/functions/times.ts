@@ -1,4 +1,4 @@
-import { parseGoDuration } from '../../../kube/duration.js';
+import { parseGoDuration } from '../../../core/text/go-duration.js';
 import { type GoValue, GoStruct, toInt, toText } from '../go-values.js';
 import { type FunctionTable, define } from './define.js';
 

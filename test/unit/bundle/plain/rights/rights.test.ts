@@ -5,7 +5,7 @@ import { installerObjects, neededRules } from '../../../../../src/bundle/plain/r
 import type { Manifest } from '../../../../../src/kube/manifests.js';
 import { type PlainObject, generated } from '../../../../../src/kube/object.js';
 import { rightsBeyond, getRights } from '../../../../../src/bundle/plain/rights/rights.js';
-import { describeSubject } from '../../../../../src/bundle/plain/rights/subjects.js';
+import { describeSubject } from '../../../../../src/cli/bundle/rights-table.js';
 import { findRisks } from '../../../../../src/bundle/plain/rights/risks.js';
 import type { JsonObject, JsonValue } from '../../../../../src/document/json.js';
 

@@ -1,9 +1,10 @@
 import { type JsonObject, asJson } from '../../document/json.js';
-import type { Adoption } from './adopt.js';
-import type { ApplyReport } from './apply.js';
-import type { DeletionPlan } from '../delete/plan-delete.js';
-import type { ApplyPlan } from './plan-types.js';
-import type { UnreadyObject } from '../readiness.js';
+import type { Adoption } from '../../cluster/apply/adopt.js';
+import type { ApplyReport } from '../../cluster/apply/apply.js';
+import type { DeletionPlan } from '../../cluster/delete/plan-delete.js';
+import type { ApplyPlan } from '../../cluster/apply/plan-types.js';
+import type { DeploymentStatus } from '../../cluster/status.js';
+import type { UnreadyObject } from '../../cluster/readiness.js';
 
 const apiVersion = 'opmate.dev/v1alpha1';
 
@@ -74,4 +75,41 @@ export function toDeletionDocument({
     spec: { approval, steps: steps.map(({ id, ...step }) => ({ ...id, ...step })), instances },
     ...(findings.length > 0 && { findings }),
   }) as JsonObject;
+}
+
+/** Returns a status as an object in the form of Kubernetes, for controllers and scripts. */
+export function toStatusObject(status: DeploymentStatus): JsonObject {
+  const { name, namespace, current, last, conditions, unready, drift, objects } = status;
+  return {
+    apiVersion: 'opmate.dev/v1alpha1',
+    kind: 'DeploymentStatus',
+    metadata: { name, namespace },
+    status: {
+      conditions: conditions.map((condition) => ({ ...condition })),
+      ...(current !== undefined && {
+        install: {
+          bundle: { name: current.bundleName ?? current.packageName ?? name, version: current.version ?? '' },
+          revision: current.revision,
+          time: current.time,
+          sources: current.pins.map(({ type, ref, content }) => ({ type, ref, content })),
+        },
+      }),
+      ...(last !== undefined &&
+        last.result === 'failed' && {
+          lastFailure: { revision: last.revision, time: last.time, reason: last.reason ?? '' },
+        }),
+      objects,
+      unready: unready.map((object) => ({ ...object })),
+      drift: drift.map(({ id, change, fields }) => ({
+        ...id,
+        change,
+        fields: fields.map(({ path, old, new: now, managers }) => ({
+          path,
+          ...(now !== undefined && { applied: now }),
+          ...(old !== undefined && { live: old }),
+          managers: managers.map((manager) => ({ ...manager })),
+        })),
+      })),
+    },
+  };
 }

@@ -9,7 +9,11 @@ const server = { deps: { external: [/\/dist\//] } };
 // projects run one after the other.
 const isolate = false;
 // Ends tests that hang: nothing that a busy machine with a slow disk needs longer for.
-const timeouts = { testTimeout: 180_000, hookTimeout: 120_000 };
+const timeouts = {
+  testTimeout: 180_000,
+  hookTimeout: 120_000,
+  expect: { poll: { timeout: 60_000 } },
+};
 
 /** Files that take longest, which begin first: vitest knows how long files take from earlier runs only. */
 const longFiles = [
@@ -35,8 +39,8 @@ class LongFilesFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     sequence: { sequencer: LongFilesFirst },
-    // Workers wait a quarter of their time: for processes and servers, and for delays of retries.
-    maxWorkers: availableParallelism() + 1,
+    // Workers wait much of their time: for processes and servers, and for delays of retries.
+    maxWorkers: availableParallelism() + 2,
     projects: [
       {
         test: {

@@ -16,7 +16,7 @@ describe('the client library', () => {
     const args = ['serve', 'catalog', '-p', '0', '--host', '127.0.0.1', '--http', '127.0.0.1:0'];
     const server = sandbox.start([...args, '--name', 'operators']);
     const { origin: url } = new URL(await server.firstLine());
-    await expect.poll(() => server.stderr(), { timeout: 10_000 }).toMatch(/port=\d+/);
+    await expect.poll(() => server.stderr()).toMatch(/port=\d+/);
     const port = /port=(\d+)/.exec(server.stderr())?.[1];
     const run = () => {
       const example = path.join(projectRoot, 'docs/examples/catalog-client.js');

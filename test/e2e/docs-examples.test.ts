@@ -116,17 +116,19 @@ const atFreePort = (text: string): string =>
 /** Returns a script that runs commands one after another, each with its output and exit code in files. */
 function scriptOf(steps: readonly Step[]): string {
   const lines = ['code=0'];
-  for (const [i, { text, file }] of steps.entries()) {
+  for (const [i, { text, file, output = '…' }] of steps.entries()) {
     if (file !== undefined) {
       lines.push(`mkdir -p "$(dirname ${file})"; cat > ${file} <<'END OF FILE'`, `${text}END OF FILE`);
       continue;
     }
     const to = `>>"$OUT/${i}.out" 2>&1 </dev/null`;
     if (isServer(text)) {
+      // A server is told to stop once it has printed as much as the page shows.
+      const shown = Math.max(1, output.split('\n').filter((line) => !/^(?:…)?$/.test(line.trim())).length);
       lines.push(
         `: >"$OUT/${i}.out"; ${atFreePort(text)} ${to} & pid=$!`,
-        `until [ -s "$OUT/${i}.out" ] || ! kill -0 $pid 2>/dev/null; do sleep 0.1; done`,
-        'sleep 0.5; kill $pid; wait $pid; code=$?',
+        `until [ "$(wc -l <"$OUT/${i}.out")" -ge ${shown} ] || ! kill -0 $pid 2>/dev/null; do sleep 0.1; done`,
+        'kill $pid; wait $pid; code=$?',
       );
     } else {
       lines.push(`(exit $code)`, `{ ${text}`, `} ${to}`, 'code=$?');

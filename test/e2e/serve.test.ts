@@ -89,12 +89,12 @@ describe('opmate serve', () => {
         const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8');
         return text.trim().split(' ').map(Number);
       };
-      await expect.poll(started, { timeout: 20_000 }).toBe(2);
+      await expect.poll(started).toBe(2);
       const before = await workersOf();
       expect(before).toHaveLength(2);
       expect(await packagesOf(client)).toEqual(['widget']);
       process.kill(before[0] as number, 'SIGKILL');
-      await expect.poll(started, { timeout: 20_000 }).toBe(3);
+      await expect.poll(started).toBe(3);
       const after = await workersOf();
       expect(after.filter((worker) => before.includes(worker))).toEqual([before[1]]);
       const another = registryClient(port);

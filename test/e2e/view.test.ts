@@ -324,7 +324,7 @@ describe('opmate view', () => {
     const command = sandbox.start(['view', 'catalog', '--open'], { timeoutMs: 120_000, env: environment });
     const url = await command.firstLine();
     const opened = path.join(sandbox.work, 'opened');
-    await expect.poll(() => readFile(opened, 'utf8').catch(() => ''), { timeout: 10_000 }).toBe(url);
+    await expect.poll(() => readFile(opened, 'utf8').catch(() => '')).toBe(url);
     expect((await command.stop()).code).toBe(0);
   });
 
@@ -1320,7 +1320,7 @@ withBrowser('the page', () => {
     const first = (await read.getAttribute('datetime')) ?? '';
     expect(Date.parse(first)).not.toBeNaN();
     await sandbox.write({ 'open/a.json': text(gadget), 'open/b.json': text(widget) });
-    await expect.poll(() => page.locator('.card').count(), { timeout: 15_000 }).toBe(2);
+    await expect.poll(() => page.locator('.card').count()).toBe(2);
     const second = (await read.getAttribute('datetime')) ?? '';
     expect(Date.parse(second)).toBeGreaterThan(Date.parse(first));
     await page.getByText('The catalog has changed and was read again at').waitFor({ state: 'attached' });
@@ -1330,13 +1330,13 @@ withBrowser('the page', () => {
     const directory = path.join(sandbox.work, 'open');
     await rename(directory, `${directory}-away`);
     const alert = page.getByRole('alert').first();
-    await alert.getByText(/Not current\..*no such file/).waitFor({ timeout: 15_000 });
+    await alert.getByText(/Not current\..*no such file/).waitFor();
     await rename(`${directory}-away`, directory);
-    await page.locator('.panel').waitFor({ timeout: 15_000 });
-    await expect.poll(() => page.getByRole('alert').count(), { timeout: 15_000 }).toBe(0);
+    await page.locator('.panel').waitFor();
+    await expect.poll(() => page.getByRole('alert').count()).toBe(0);
 
     await command.stop();
-    await alert.getByText('opmate does not respond').waitFor({ timeout: 15_000 });
+    await alert.getByText('opmate does not respond').waitFor();
     expect(await page.locator('.panel h2').innerText()).toBe('gadget.v0.1.0');
     await page.goto(`${url}#/package/widget`);
     await page

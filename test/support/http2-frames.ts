@@ -1,5 +1,6 @@
 import { type Socket, connect } from 'node:net';
 import { vi } from 'vitest';
+import { busy } from './waiting.js';
 
 /** Frames of HTTP/2 as bytes, for clients that break its rules. (Source: RFC 9113, section 6.) */
 
@@ -109,7 +110,7 @@ export function openRaw(port: number): {
     frames,
     sent: (type, matches = () => true) =>
       vi.waitUntil(() => frames.find((one) => one.type === type && matches(one)), {
-        timeout: 20_000,
+        ...busy,
         interval: 5,
       }),
   };

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { createLogger, parseLevel } from '../../../src/cli/logger.js';
 import { createWorld } from './world.js';
+import { busy } from '../../support/waiting.js';
 
 describe('cli/logger', () => {
   it('takes the level from --debug, -v and --log-level', () => {
@@ -50,7 +51,7 @@ describe('cli/logger', () => {
       expect(world.stderr.text).toBe('');
       logger.log('warn', 'three');
       logger.logOften?.('info', 'four');
-      await vi.waitFor(() => expect(world.stderr.text).toContain('four'));
+      await vi.waitFor(() => expect(world.stderr.text).toContain('four'), busy);
       expect(world.stderr.text).toMatch(/^.*one.*OK.*\n.*two.*\n.*three.*\n.*four.*\n$/);
       expect(world.stderr.text).not.toContain('hunter2');
       logger.logOften?.('info', 'five');

@@ -130,11 +130,13 @@ describe('repository rendering', () => {
 
   it('continues where a registry went away: what was pulled is not pulled again', async () => {
     const { registry, serve } = await openRepositoryWorld();
-    const session = await openSourceSession({
-      ...(await sessionOptions()),
-      catalogCacheDirectory: await directoryWith(),
-    });
-    onTestFinished(() => session.close());
+    const catalogCacheDirectory = await directoryWith();
+    const openOwn = async () => {
+      const session = await openSourceSession({ ...(await sessionOptions()), catalogCacheDirectory });
+      onTestFinished(() => session.close());
+      return session;
+    };
+    const session = await openOwn();
     const images = [await serve('widget', '1.0.0'), await serve('gadget', '1.0.0')] as const;
     const root = await repositoryWith({
       [`${operator}/ci.yaml`]: ciConfig({ 'a.yaml': ['v4.18'] }),
@@ -153,7 +155,7 @@ describe('repository rendering', () => {
     expect(existsSync(path.join(root, 'catalogs'))).toBe(false);
     isAway = false;
     const before = registry.requests.length;
-    await renderRepository(root, session);
+    await renderRepository(root, await openOwn());
     const again = registry.requests.slice(before).filter(isLayer);
     expect(pulled.length).toBeGreaterThan(0);
     expect(again.filter((request) => pulled.includes(request.path))).toEqual([]);

@@ -111,9 +111,7 @@ describe('serve/registry: who may do what', () => {
     const digest = digestOf(Buffer.alloc(600_000, 'a'));
     const deleted = await fetch(`${registry.url}/v2/a/blobs/${digest}`, { method: 'DELETE' });
     expect(deleted.status).toBe(202);
-    await expect
-      .poll(async () => (await pushBlob(registry, Buffer.alloc(600_000, 'b'))).status, { timeout: 10_000 })
-      .toBe(201);
+    await expect.poll(async () => (await pushBlob(registry, Buffer.alloc(600_000, 'b'))).status).toBe(201);
   });
 
   it('takes as many of concurrent uploads as its size limit allows', async () => {
@@ -140,7 +138,7 @@ describe('serve/registry: who may do what', () => {
     const offset = async (url: string) => (await fetch(url)).headers.get('range');
     // Requests for an upload wait for each other, so its progress is asked for after the connection has ended.
     setTimeout(() => stuck.destroy(), 200);
-    await expect.poll(() => offset(broken), { timeout: 10_000 }).toBe('0-599999');
+    await expect.poll(() => offset(broken)).toBe('0-599999');
     expect((await pushBlob(registry, Buffer.alloc(800_000, 'b'))).status).toBe(201);
     expect((await fetch(broken)).status).toBe(404);
     expect(await offset(active)).toBe('0-99999');
@@ -213,7 +211,7 @@ describe('serve/registry: users of an htpasswd file', () => {
       (await fetch(`${registry.url}/v2/`, { headers: basic('ann', password) })).status;
     expect(await status('old')).toBe(200);
     await writeFile(file, `ann:${await bcrypt.hash('new', 4)}\nbob:${await bcrypt.hash('b', 4)}\n`);
-    await expect.poll(() => status('new'), { timeout: 10_000 }).toBe(200);
+    await expect.poll(() => status('new')).toBe(200);
     expect(await status('old')).toBe(401);
   });
 

@@ -475,7 +475,7 @@ describe('oci/archive-set', () => {
         return (await Promise.all(sizes)).some((size) => size > 0);
       };
       void expect
-        .poll(isWritten, { interval: 5, timeout: 10_000 })
+        .poll(isWritten, { interval: 5 })
         .toBe(true)
         .then(() => stop.abort());
       return endless;

@@ -9,6 +9,7 @@ import {
   createCredentialStore,
 } from '../../../../src/oci/registry/credentials.js';
 import { failureOf, openWorkbench, type Workbench } from '../../../support/connect.js';
+import { busy } from '../../../support/waiting.js';
 
 let bench: Workbench;
 
@@ -276,7 +277,7 @@ describe('oci/credentials: helpers', () => {
     await bench.file('.docker/config.json', { credHelpers: { a: 'test' } });
     const controller = new AbortController();
     const asking = find('a', 'x', { environment, signal: controller.signal });
-    const started = await vi.waitUntil(async () => readFile(pids, 'utf8').catch(() => ''), 20_000);
+    const started = await vi.waitUntil(async () => readFile(pids, 'utf8').catch(() => ''), busy);
     controller.abort();
     await expect(asking).rejects.toBeInstanceOf(CancelledError);
     const isRunning = (pid: string): boolean => {
@@ -287,7 +288,7 @@ describe('oci/credentials: helpers', () => {
         return false;
       }
     };
-    await vi.waitUntil(() => !started.trim().split(' ').some(isRunning), 20_000);
+    await vi.waitUntil(() => !started.trim().split(' ').some(isRunning), busy);
     expect(bench.logged.filter((line) => line.startsWith('warn'))).toEqual([]);
   });
 

@@ -17,6 +17,7 @@ import {
   openRaw,
   uint32,
 } from '../../../../support/http2-frames.js';
+import { busy } from '../../../../support/waiting.js';
 
 const { DATA, HEADERS, RST_STREAM, SETTINGS, PING, WINDOW_UPDATE, CONTINUATION } = frameTypes;
 const cancel = uint32(8);
@@ -143,9 +144,9 @@ describe('GrpcTransport with hostile clients', () => {
     const received = (): number =>
       frames.filter(({ type }) => type === DATA).reduce((sum, { payload }) => sum + payload.length, 0);
     socket.write(emptyCall(1, path));
-    await vi.waitUntil(() => received() === 10);
+    await vi.waitUntil(() => received() === 10, busy);
     socket.write(frame(WINDOW_UPDATE, 0, 1, uint32(5)));
-    await vi.waitUntil(() => received() === 15);
+    await vi.waitUntil(() => received() === 15, busy);
     socket.write(frame(WINDOW_UPDATE, 0, 1, uint32(1000)));
     await sent(HEADERS, ({ flags }) => (flags & endStream) !== 0);
     expect(received()).toBe(105);
@@ -161,7 +162,7 @@ describe('GrpcTransport with hostile clients', () => {
     expect(refused.payload.readUInt32BE(0)).toBe(7);
     socket.write(frame(PING, 0, 0, Buffer.alloc(8)));
     await sent(PING);
-    await vi.waitUntil(() => reply.mock.calls.length === 16);
+    await vi.waitUntil(() => reply.mock.calls.length === 16, busy);
     socket.destroy();
     expect(await isServed()).toBe(true);
     expect(reply).toHaveBeenCalledTimes(16);
@@ -174,7 +175,7 @@ describe('GrpcTransport with hostile clients', () => {
     const ids = Array.from({ length: 24 }, (_, i) => 2 * i + 1);
     for (const id of ids) socket.write(callHeaders(id, path));
     for (const id of ids) socket.write(frame(DATA, 0, id, Buffer.alloc(5)));
-    await vi.waitUntil(() => reply.mock.calls.length === 16);
+    await vi.waitUntil(() => reply.mock.calls.length === 16, busy);
     socket.write(frame(PING, 0, 0, Buffer.alloc(8)));
     await sent(PING);
     expect(reply).toHaveBeenCalledTimes(16);
@@ -183,7 +184,7 @@ describe('GrpcTransport with hostile clients', () => {
       for (const id of ids) socket.write(times(5_000, () => frame(DATA, 0, id, Buffer.alloc(1))));
     }
     const isEnded = (id: number): boolean => frames.some((one) => one.id === id && one.type === RST_STREAM);
-    await vi.waitUntil(() => ids.every(isEnded), { timeout: 60_000 });
+    await vi.waitUntil(() => ids.every(isEnded), busy);
     expect(await isServed()).toBe(true);
   });
 

@@ -10,6 +10,7 @@ import { listenOn } from '../../../../../src/serve/server/listening.js';
 import type { ConnectionLimits } from '../../../../../src/serve/server/connections.js';
 import type { GrpcMethod, RequestLimits } from '../../../../../src/serve/grpc/transport/call.js';
 import { GrpcTransport } from '../../../../../src/serve/grpc/transport/transport.js';
+import { busy } from '../../../../support/waiting.js';
 
 const maxRequestBytes = 4 * 1024 * 1024;
 
@@ -321,7 +322,7 @@ describe('GrpcTransport', () => {
     const [lister, caller] = [open(port), open(port)];
     await call(caller, frame(Buffer.from('connected')));
     const listed = call(lister, frame(Buffer.alloc(0)), { ':path': '/test.Service/List' });
-    await vi.waitFor(() => expect(produced).toBeGreaterThan(0));
+    await vi.waitFor(() => expect(produced).toBeGreaterThan(0), busy);
     expect((await call(caller, frame(Buffer.from('hello')))).messages).toEqual(['hello']);
     isAnswered = true;
     expect(produced).toBeLessThan(1000);
@@ -353,7 +354,7 @@ describe('GrpcTransport', () => {
         call(session, frame(Buffer.alloc(0)), { ':path': '/test.Service/List' }),
       ),
     );
-    await vi.waitFor(() => expect(most).toBeGreaterThanOrEqual(256));
+    await vi.waitFor(() => expect(most).toBeGreaterThanOrEqual(256), busy);
     released.resolve();
     for (const { messages } of await Promise.all(calls)) expect(messages).toEqual(['x']);
     // 256 in all, and one of each connection.
@@ -431,9 +432,9 @@ describe('GrpcTransport', () => {
           return false;
         }
       },
-      { timeout: 10_000, interval: 50 },
+      { ...busy, interval: 50 },
     );
-    await vi.waitUntil(() => reader.destroyed, { timeout: 5_000 });
+    await vi.waitUntil(() => reader.destroyed, busy);
     expect(works.destroyed).toBe(false);
     release.resolve(Buffer.from('done'));
   });

@@ -29,13 +29,17 @@ function compileScript() {
     const { size, mtimeMs } = statSync(filename);
     const command = /^[a-z]+(?:-[a-z]+)*$/.exec(process.argv[2])?.[0] ?? '';
     const version = `${process.version}-${process.arch}-${size}-${mtimeMs}`;
-    const cache = `${lib}program-${version}-${command}.cache`;
-    const cachedData = readIfPresent(cache);
-    if (cachedData === undefined) accessSync(lib, constants.W_OK);
+    const cacheOf = (name) => `${lib}program-${version}-${name}.cache`;
+    const cache = cacheOf(command);
+    const own = readIfPresent(cache);
+    // A command that always fails writes none; the code of the start is in that of every command.
+    const cachedData = own ?? readIfPresent(cacheOf('version'));
+    const canWrite = own === undefined && isWritable();
+    if (cachedData === undefined && !canWrite) return undefined;
     const { Script } = require('node:vm');
     const script = new Script(readFileSync(filename, 'latin1'), { filename, cachedData });
     if (script.cachedDataRejected === true) return undefined;
-    let isWritten = cachedData !== undefined;
+    let isWritten = !canWrite;
     const writeCache = () => {
       if (!isWritten) writeWhole(cache, script.createCachedData());
       isWritten = true;
@@ -43,6 +47,15 @@ function compileScript() {
     return { script, filename, writeCache };
   } catch {
     return undefined;
+  }
+}
+
+function isWritable() {
+  try {
+    accessSync(lib, constants.W_OK);
+    return true;
+  } catch {
+    return false;
   }
 }
 
@@ -86,7 +99,21 @@ function enablePrivateCache() {
   }
 }
 
+/** Prints an output that the build prepared, if there is one for the command line; see src/cli/command/prepared-output.ts. */
+function printPrepared() {
+  const name = path.basename(process.argv[1]).replace(/\.c?js$/, '');
+  try {
+    const prepared = require('../lib/prepared-output.cjs');
+    return prepared.printPrepared(name, process.argv.slice(2), () =>
+      readFileSync(`${lib}prepared-output.txt`),
+    );
+  } catch {
+    return false;
+  }
+}
+
 async function start() {
+  if (printPrepared()) return undefined;
   // Places in src for --debug are those of modules; reading their maps costs time.
   const isDebugged = process.argv.includes('--debug');
   const compiled = isDebugged ? undefined : compileScript();

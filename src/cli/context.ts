@@ -10,7 +10,7 @@ export interface CommandContext extends Pick<
   workingDirectory: string;
   // Each stream is opened on first use.
   readonly stdin: Readable;
-  readonly stdout: Writable & { isTTY?: boolean };
+  readonly stdout: Writable & { isTTY?: boolean; columns?: number };
   readonly stderr: Writable & { isTTY?: boolean; columns?: number };
   /** Fires on SIGINT, SIGTERM and SIGHUP. */
   signal: AbortSignal;

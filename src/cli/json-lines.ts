@@ -1,10 +1,6 @@
 import { Writable } from 'node:stream';
-import { type Diagnostic, encodeDiagnostic, formatLocation } from '../core/diagnostic.js';
-import { redactUrls } from '../core/errors.js';
-import { severityLevels } from '../core/log.js';
-import { formatCatalogMessage } from '../model/catalog-diagnostic.js';
 import type { CommandContext } from './context.js';
-import { withFlags } from './reports/option-words.js';
+import { encodeJsonLine } from './reports/json-line.js';
 
 const maxLine = 1024 * 1024;
 
@@ -64,28 +60,4 @@ export class JsonLines extends Writable {
       .map((line) => `${line}\n`)
       .join('');
   }
-}
-
-/** Returns an object as a line of JSON without a line feed, and without the credentials of URLs in its texts. */
-export function encodeJsonLine(fields: object): string {
-  return JSON.stringify(fields, (_key, value: unknown) =>
-    typeof value === 'string' ? redactUrls(withFlags(value)) : value,
-  );
-}
-
-/** Returns a diagnostic as fields of a JSON line, those of an error. */
-export function encodeLine(diagnostic: Diagnostic): object {
-  const { severity, code, file, line, column, hint } = diagnostic;
-  const place = formatLocation(diagnostic);
-  const message = formatCatalogMessage(diagnostic);
-  return {
-    level: severityLevels[severity],
-    message: place === undefined ? message : `${place}: ${message}`,
-    code,
-    file,
-    line,
-    column,
-    hint,
-    diagnostics: [encodeDiagnostic(diagnostic)],
-  };
 }

@@ -10,7 +10,7 @@ import {
 } from '../core/log.js';
 import type { CommandContext } from './context.js';
 import type { GlobalOptions } from './command/global-flags.js';
-import { encodeJsonLine, encodeLine } from './json-lines.js';
+import { encodeJsonLine, encodeLine } from './reports/json-line.js';
 import { printable } from './printable.js';
 import { withFlags } from './reports/option-words.js';
 import { type RunningTask, describeProgress, withEvent } from './progress-text.js';

@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { getHomeDirectory } from '../api/session.js';
+import { getHomeDirectory } from '../api/own-process.js';
 import type { Writable } from 'node:stream';
 import { encodeDiagnostic, formatDiagnostic, formatWithHint } from '../core/diagnostic.js';
 import { diagnosticsFrom, findSharedHint, namesLine } from '../core/diagnostics-error.js';
@@ -15,7 +15,8 @@ import {
 } from '../core/errors.js';
 import type { CommandContext } from './context.js';
 import { getExitCode, exitCodes } from './exit-codes.js';
-import { JsonLines, encodeJsonLine } from './json-lines.js';
+import { encodeJsonLine } from './reports/json-line.js';
+import type { JsonLines } from './json-lines.js';
 import { OutputClosedError } from './output.js';
 import { type Paint, loadPaint, paintSeverity, plain } from './paint.js';
 import { withFlags } from './reports/option-words.js';
@@ -97,9 +98,16 @@ function reportWarnings(args: readonly string[], context: CommandContext): void 
   process.removeAllListeners('warning');
   process.on('warning', ({ name, message }) => {
     if (!debug) return;
-    const stderr = isJson ? new JsonLines(context) : context.stderr;
-    stderr.write(`warn: Node.js: ${name}: ${message}\n`);
+    const line = `warn: Node.js: ${name}: ${message}\n`;
+    if (isJson) void loadJsonLines(context).then((lines) => lines.write(line));
+    else context.stderr.write(line);
   });
+}
+
+/** Its module loads the streams of Node.js, which text does not need. */
+async function loadJsonLines(context: CommandContext): Promise<JsonLines> {
+  const { JsonLines } = await import('./json-lines.js');
+  return new JsonLines(context);
 }
 
 const ignored = new WeakSet<Writable>();
@@ -113,7 +121,7 @@ function ignoreFailure<T extends Writable>(stream: T): T {
 
 /** Runs a command line in a context and returns its exit code. Never throws. */
 export async function run(args: readonly string[], outer: CommandContext, name = 'opmate'): Promise<number> {
-  const lines = wantsJson(args) ? new JsonLines(outer) : undefined;
+  const lines = wantsJson(args) ? await loadJsonLines(outer) : undefined;
   const context = lines === undefined ? outer : withStderr(outer, lines);
   const state: RunState = { debug: false, usageCode: name === 'opm' ? exitCodes.failed : exitCodes.usage };
   try {

@@ -1,6 +1,6 @@
 import { type Command, CommanderError } from 'commander';
 import { addContext } from '../core/diagnostics-error.js';
-import { ownVersion } from '../api/own-version.js';
+import { ownVersion } from '../api/own-process.js';
 import { UsageError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { CommandLine, type CommandLineEvents, findCommand } from './command/command-line.js';

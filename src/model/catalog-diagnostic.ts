@@ -1,7 +1,7 @@
 import { diagnosticsFrom } from '../core/diagnostics-error.js';
 import { type Diagnostic, formatMessage } from '../core/diagnostic.js';
 import type { OpmateError } from '../core/errors.js';
-import { quoteGo } from '../document/go-json.js';
+import { quoteGo } from '../core/go-json-quote.js';
 import type { BlobOrigin } from './facts.js';
 
 /**

@@ -8,6 +8,7 @@ import type { BlobCache, openBlobCache } from '../oci/registry/blob-cache.js';
 import type { Connection, ConnectionOptions } from '../oci/registry/connection.js';
 import type { ImageSession } from '../oci/image/open.js';
 import type { Platform } from '../oci/image/types.js';
+import { platformOfMachine } from './machine.js';
 
 /** Connection options that the session sets. */
 type OwnedBySession = 'environment' | 'homeDirectory' | 'runtimeDirectory' | 'logger' | 'now' | 'signal';
@@ -89,13 +90,6 @@ export function withChanges<S extends object, C extends Partial<S>>(session: S, 
 }
 
 /** Architecture names of the image specification, by Node.js name. */
-const architectures: Readonly<Record<string, string>> = { x64: 'amd64', ia32: '386', ppc64: 'ppc64le' };
-
-/** Returns the image platform of a machine; catalogs and bundles are always built for Linux. */
-export function platformOfMachine(architecture: string): Platform {
-  return { os: 'linux', architecture: architectures[architecture] ?? architecture };
-}
-
 /**
  * Creates a session. Registries are contacted when the first image is read; the blob cache is used if
  * `OPMATE_CACHE_DIR` (or `OLM_CACHE_DIR`) names one that is owned and writable by the current user only.

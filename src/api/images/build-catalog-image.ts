@@ -20,7 +20,7 @@ import type { Artifact } from '../../oci/signatures/attach-artifact.js';
 import type { Session } from '../../source/session.js';
 import { type CatalogVerdict, judgeCatalog } from '../validate-catalog.js';
 import { withCatalog } from '../open-catalog.js';
-import { ownVersion } from '../own-version.js';
+import { ownVersion } from '../own-process.js';
 import {
   type ImageOutput,
   type StoredImage,

@@ -14,7 +14,7 @@ import { watchManifests } from '../../serve/catalogs/catalog-watch.js';
 import type { KeeperClock } from '../../serve/catalogs/kept-catalog.js';
 import { type SecretHosts, getCredentials, readSecrets } from '../../source/secrets.js';
 import { type Session, withChanges } from '../../source/session.js';
-import { drawRandom } from '../session.js';
+import { drawRandom } from '../own-process.js';
 import type { GrpcServerOptions } from './grpc-server.js';
 import { type HttpServerOptions, prepareHttpServer } from './http-server.js';
 

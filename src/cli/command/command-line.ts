@@ -2,6 +2,7 @@ import { Argument as CommanderArgument, Command, Option } from 'commander';
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
 import type { CommandContext } from '../context.js';
+import { helpWidth } from './prepared-output.js';
 import type { AnyCommand, Argument, LoadedCommands } from './declaration.js';
 import { type Flag, type Flags, flagGroups } from './flags.js';
 import { helpFormat } from './help-format.js';
@@ -39,6 +40,7 @@ export class CommandLine implements LoadedCommands {
       .configureOutput({
         writeOut: (text) => events.print(text),
         writeErr: (text) => events.print(text),
+        getOutHelpWidth: () => Math.min(context.stdout.columns ?? helpWidth, helpWidth),
       })
       .configureHelp(helpFormat);
     addFlags(this.program, globalFlags, this.#showsAlpha);

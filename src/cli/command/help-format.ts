@@ -1,4 +1,5 @@
 import { type Command, Help, type HelpConfiguration, type Option } from 'commander';
+import { helpWidth } from './prepared-output.js';
 
 /** Help format of commander: choices and defaults without quotes, after the summary. */
 export const helpFormat: HelpConfiguration = {
@@ -37,9 +38,6 @@ function describeOption(option: Option & { requirement?: string }): string {
   ];
   return traits.length === 0 ? description : `${description} (${traits.join('; ')})`;
 }
-
-/** Columns of help. */
-const helpWidth = 80;
 
 /** Wraps an example with backslashes before flags and pipes. */
 export function wrapExample(line: string): string {

@@ -1,6 +1,9 @@
 import type { Command } from 'commander';
 import type { CommandContext } from '../context.js';
-import { type CollectedHelp, commandPath, loadExamples } from '../help.js';
+import { ownVersion } from '../../api/own-process.js';
+import { completionScript, shells } from '../completion/scripts.js';
+import { type CollectedHelp, commandPath, helpFor, helpText, loadExamples } from '../help.js';
+import { helpTopics } from '../help-topics.js';
 import { createCommandLine } from '../program.js';
 import type { CommandLine } from './command-line.js';
 
@@ -19,8 +22,8 @@ export const environmentVariables: readonly (readonly [string, string])[] = [
 
 /** Returns the command tree with every command loaded. */
 export async function loadTree(): Promise<CommandLine> {
-  // The tree reads the environment only, for HELP_ALPHA.
-  const context = { environment: {} } as CommandContext;
+  // The tree reads the environment only, for HELP_ALPHA, and the width of a terminal.
+  const context = { environment: {}, stdout: {} } as CommandContext;
   const none = (): void => undefined;
   const commandLine = createCommandLine(context, 'opmate', {
     print: none,
@@ -46,6 +49,27 @@ export async function collectHelp(): Promise<CollectedHelp> {
   };
   await add(commandLine.program);
   return collected;
+}
+
+/** Returns the outputs that depend on nothing but the command line, by that, for the file of prepared ones. */
+export async function collectOutputs(): Promise<Map<string, string>> {
+  const commandLine = await loadTree();
+  const { program } = commandLine;
+  const outputs = new Map([['--version', `opmate ${ownVersion()}\n`]]);
+  for (const topic of ['options', ...Object.keys(helpTopics)]) {
+    outputs.set(`help ${topic}`, await helpFor(commandLine, [topic]));
+  }
+  for (const shell of shells) outputs.set(`completion ${shell}`, completionScript(shell, program.name()));
+  const addHelp = async (command: Command, words: readonly string[]): Promise<void> => {
+    const help = await helpText(commandLine, command);
+    const runs = commandLine.findDeclaration(command) !== undefined || words.length === 0;
+    const lines = [['help', ...words], [...words, '--help'], [...words, '-h'], ...(runs ? [] : [words])];
+    for (const line of lines) outputs.set(line.join(' '), help);
+    outputs.set([...words, '--help-all'].join(' '), await helpText(commandLine, command, { all: true }));
+    for (const sub of command.commands) await addHelp(sub, [...words, sub.name()]);
+  };
+  await addHelp(program, []);
+  return outputs;
 }
 
 /** Returns the texts of all visible commands, for man pages and the reference: a page for each directly below `opmate`. */

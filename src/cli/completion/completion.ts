@@ -1,7 +1,7 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { UsageError } from '../../core/errors.js';
 import { findNearest } from '../../document/field.js';
-import { quoteGo } from '../../document/go-json.js';
+import { quoteGo } from '../../core/go-json-quote.js';
 import { writeAll } from '../output.js';
 import { completionScript, shells } from './scripts.js';
 

@@ -47,7 +47,7 @@ async function encodeReport(
       return encodeData(report.value(), format, { escapeHtml });
     case 'sarif': {
       const { encodeSarif } = await import('./sarif.js');
-      const { ownVersion } = await import('../../api/own-version.js');
+      const { ownVersion } = await import('../../api/own-process.js');
       const diagnostics = report.diagnostics.map(redactDiagnostic);
       const rules = report.rules ?? deriveRules(diagnostics);
       return encodeSarif(diagnostics, rules, { name: 'opmate', version: ownVersion() });

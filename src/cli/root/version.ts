@@ -1,9 +1,7 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { outputFormat } from '../command/shared-flags.js';
-import { platformOfMachine } from '../../api/session.js';
-import { ownVersion } from '../../api/own-version.js';
+import { ownVersion, platformOfMachine } from '../../api/own-process.js';
 import { readOwnFile } from '../../files/own-files.js';
-import { encodeData } from '../reports/encode-data.js';
 import { writeAll } from '../output.js';
 
 /** `opmate version`; prints the line of `opm version`, which scripts parse, or data with `-o`. */
@@ -23,6 +21,7 @@ export const command = defineCommand({
     if (options.output !== 'text') {
       const build = commit === '' ? {} : { commit, buildDate: date };
       const value = { version: own, ...build, os, architecture, node: process.versions.node };
+      const { encodeData } = await import('../reports/encode-data.js');
       await writeAll(context.stdout, encodeData(value, options.output));
       return;
     }

@@ -3,12 +3,12 @@ import { UsageError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { NameIndex } from '../core/suggest.js';
 import { readOwnFile } from '../files/own-files.js';
-import { type CommandLine, type OfferedOption, findCommand, longName } from './command/command-line.js';
+import { type CommandLine, findCommand, longName } from './command/command-line.js';
 import type { Example } from './command/declaration.js';
-import { wrapExample } from './command/help-format.js';
-
+import { formatWhole, layOutHelp } from './command/help-layout.js';
 import { helpTopics } from './help-topics.js';
-import { shellWord } from './printable.js';
+import { helpWidth } from './command/prepared-output.js';
+import { countMore, shellWord } from './printable.js';
 import { findReflex, isDestructive } from './command/reflexes.js';
 
 /** Returns the full name of a command: `opmate catalog filter`. */
@@ -43,9 +43,6 @@ function nearestTopic(program: Command, word: string): string | undefined {
   return topics.find((topic) => topic === near);
 }
 
-/** Lines up to which a help shows all flags, and longer ones only those that most people use. */
-const maxLines = 40;
-
 /** Options of `helpText`. */
 interface HelpTextOptions {
   /** Show all flags however many there are. */
@@ -67,30 +64,27 @@ export async function helpText(
     else sub.summary(summary);
   }
   const examples = collected.examples?.[path] ?? (await loadExamples(commandLine, command));
-  const shown = examples.map(([purpose, line]) => `  # ${purpose}\n${wrapExample(line)}\n`);
   const isRoot = command.parent === null;
   // Its options are those of every command, which have a page of their own.
   if (isRoot) command.configureHelp({ ...command.configureHelp(), visibleOptions: () => [] });
   const name = commandLine.program.name();
   const topics = isRoot ? `,\n"${name} help versions" for version ranges and "${name} help exit-codes"` : '';
-  const commonFlags = all ? undefined : commandLine.findDeclaration(command)?.commonFlags;
-  const isLong = command.helpInformation().split('\n').length + examples.length * 3 > maxLines;
-  const left = commonFlags !== undefined && isLong ? showOnly(command, commonFlags.map(longName)) : 0;
-  const more = left === 0 ? '' : `\nSee "${path} --help-all" for ${left} more options.\n`;
-  const footer = `${more}\nSee "${name} help options" for global options${topics}.\n`;
-  const examplesText = shown.length === 0 ? '' : `\nExamples:\n${shown.join('\n')}`;
-  return `${command.helpInformation()}${examplesText}${footer}`;
+  const footer = `\nSee "${name} help options" for global options${topics}.\n`;
+  if (all || isRoot) return `${formatWhole(command, examples)}${footer}`;
+  const common = (commandLine.findDeclaration(command)?.commonFlags ?? []).map(longName);
+  const { text, hiddenOptions, hiddenExamples } = layOutHelp(command, examples, common, 2);
+  const left = [
+    ...(hiddenOptions === 0 ? [] : [countMore(hiddenOptions, 'option')]),
+    ...(hiddenExamples === 0 ? [] : [countMore(hiddenExamples, 'example')]),
+  ];
+  return `${text}${formatLeft(path, left)}${footer}`;
 }
 
-/** Hides all options but some and those that are required; returns the number of hidden ones. */
-function showOnly(command: Command, names: readonly string[]): number {
-  const { visibleOptions } = command.configureHelp();
-  const visible: readonly OfferedOption[] = visibleOptions?.call(command.createHelp(), command) ?? [];
-  const shown = visible.filter(
-    ({ long, requirement }) => names.includes(long ?? '') || requirement === 'required',
-  );
-  command.configureHelp({ ...command.configureHelp(), visibleOptions: () => shown });
-  return visible.length - shown.length;
+/** Returns the line about what a help leaves out, or two lines where one is too long. */
+function formatLeft(path: string, left: readonly string[]): string {
+  if (left.length === 0) return '';
+  const [command, parts] = [`See "${path} --help-all"`, `for ${left.join(' and ')}.`];
+  return `\n${command}${command.length + parts.length < helpWidth ? ' ' : '\n'}${parts}\n`;
 }
 
 /** Returns the examples of a command; for a group, the first of some of its commands, or two of a single one. */

@@ -172,6 +172,6 @@ export function createCommandLine(
 ): CommandLine {
   const commandLine = new CommandLine(name, commands, context, events);
   const { program } = commandLine;
-  program.description('Render, check, edit, mirror and serve Kubernetes operator catalogs');
+  program.description('render, check, edit, mirror and serve Kubernetes operator catalogs');
   return commandLine;
 }

@@ -158,7 +158,7 @@ export const commands: CommandTree = {
       delete: leaf(() => import('./mirror/delete.js')),
       schedule: leaf(() => import('./mirror/schedule.js')),
       list: group(
-        'list catalogs, packages and versions that can be mirrored',
+        'list what can be mirrored',
         {
           operators: leaf(() => import('./mirror/list-operators.js')),
           releases: leaf(() => import('./mirror/list-releases.js')),

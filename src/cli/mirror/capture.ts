@@ -11,7 +11,7 @@ import { writeTo } from './options.js';
 
 /** `opmate mirror capture`: the image set that `opmate cluster capture --image-set` writes, of files or stdin. */
 export const command = defineCommand({
-  summary: 'generate an image set configuration from the operators installed in a cluster',
+  summary: 'generate an image set from a cluster',
   arguments: [
     argument('[file...]', 'objects of the cluster: files, must-gather directories, - for stdin (default: -)'),
   ],

@@ -61,11 +61,22 @@ type DeleteOptions = FlagValues<typeof flags> & ImageSetOptions;
 
 /** `opmate mirror delete`; prints digest and name of each deleted image. Exit code 1 if all failed, 4 if some did. */
 export const command = defineCommand({
-  summary: 'generate a list of images to delete, or delete the images of such a list',
+  summary: 'generate or execute a list of images to delete',
   tool: 'oc-mirror',
   arguments: [argument('<destination>', 'docker://REGISTRY[/PATH]')],
   inherits: mirrorFlags,
   flags,
+  commonFlags: [
+    'generate',
+    'config',
+    'deleteYamlFile',
+    'workspace',
+    'dryRun',
+    'allowShared',
+    'deleteSignatures',
+    'previous',
+    'keep',
+  ],
   examples: {
     'Write a list of images to delete':
       'opmate mirror delete --generate -c delete.yaml docker://registry.example.com/demo-mirror',

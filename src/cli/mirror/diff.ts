@@ -11,7 +11,8 @@ import { amountOfBytes, count } from '../printable.js';
 
 /** `opmate mirror diff`; exit code 3 for differences. */
 export const command = defineCommand({
-  summary: 'show the differences between two locks or archives; exit with 3 if there are any',
+  summary: 'show the differences of two locks or archives',
+  description: 'Exits with 3 if there are any.',
   arguments: [
     argument('<from>', 'lock file, or directory of an archive'),
     argument('<to>', 'lock file, or directory of an archive'),

@@ -24,7 +24,7 @@ export const copyFlags = {
     fromDir: text('directory', 'root of file:// sources, if different'),
   }),
   referrers: flag('also copy referrers such as signatures', { group: 'Selection' }),
-  dryRun: flag('copy nothing; check each image, or with --config write mapping.txt', { group: 'Output' }),
+  dryRun: flag('check each image, or with --config write mapping.txt', { group: 'Output' }),
   output: outputFormat(['text', 'json'], { defaultText: 'text' }),
   ...grouped('Registry', {
     insecure: flag('allow plain HTTP and unverified certificates'),
@@ -51,7 +51,7 @@ function wholeMinutes(value: string): number {
 
 /** Flags for the lock of an image set. */
 export const lockFlags = grouped('Output', {
-  workspace: text('file://directory', 'parent directory of working-dir (default: file://.)'),
+  workspace: text('file://directory', 'parent of working-dir (default: file://.)'),
   lock: text('file', 'lock file (default: working-dir/opmate.lock.json below the workspace)'),
   maxNestedPaths: parsed(
     'count',
@@ -98,7 +98,7 @@ const imageSetRunFlags = {
     config: text('file', 'ImageSetConfiguration file', {
       short: 'c',
     }),
-    from: repeated('archive', 'archive to mirror from, or one of its base archives'),
+    from: repeated('archive', 'archive to mirror from, or a base'),
   }),
   id: { ...archiveProofFlags.id, needs: 'from' },
   verifyKey: { ...archiveProofFlags.verifyKey, needs: 'from' },

@@ -14,7 +14,7 @@ import { writeTo } from './options.js';
 
 /** `opmate mirror inventory`. */
 export const command = defineCommand({
-  summary: 'write an inventory of a registry, for use with mirror --base',
+  summary: 'write an inventory of a registry for --base',
   arguments: [argument('<destination>', 'docker://REGISTRY[/PATH]')],
   inherits: mirrorFlags,
   flags: {

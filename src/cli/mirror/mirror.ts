@@ -18,21 +18,21 @@ export const command = defineCommand({
   arguments: [
     argument(
       '[source=target...]',
-      'images to copy; with --config or --from the destination: docker://REGISTRY[/PATH] or file://DIR',
+      'images to copy; or with --config or --from: docker://REGISTRY[/PATH] or file://DIR',
     ),
   ],
   flags: mirrorFlags,
   commonFlags: [
     'config',
     'from',
-    'filename',
     'workspace',
-    'locked',
     'dryRun',
-    'onError',
+    'locked',
     'verify',
-    'shard',
+    'onError',
+    'filename',
     'destAuthfile',
+    'shard',
   ],
   examples: {
     'Mirror an image set to a registry':

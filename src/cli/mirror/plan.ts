@@ -28,7 +28,8 @@ import { describeFailures } from './options.js';
  * lock for `opmate mirror --locked`. Reads blobs of catalogs only.
  */
 export const command = defineCommand({
-  summary: 'show what a mirror run would copy, in bytes, and write its lock',
+  summary: 'show what a run would copy, and write its lock',
+  description: 'Sizes are in bytes, of each image and in all.',
   arguments: [argument('<destination>', 'docker://REGISTRY[/PATH] or file://DIR')],
   inherits: mirrorFlags,
   flags: {

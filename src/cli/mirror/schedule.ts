@@ -12,7 +12,7 @@ import { writeTo } from './options.js';
 
 /** `opmate mirror schedule`. */
 export const command = defineCommand({
-  summary: 'generate the CronJob that keeps a mirror up to date from a cluster',
+  summary: 'generate a CronJob that repeats a mirror run',
   arguments: [argument('<destination>', 'docker://REGISTRY[/PATH]')],
   inherits: mirrorFlags,
   flags: {

@@ -24,7 +24,8 @@ import { formatTable } from '../table.js';
  * where something is left.
  */
 export const command = defineCommand({
-  summary: 'show which locked images are present, and what is left to copy',
+  summary: 'show which locked images are present',
+  description: 'Shows what is left to copy, and exits with 4 unless all is complete.',
   arguments: [argument('<destination>', 'docker://REGISTRY[/PATH] or file://DIR')],
   inherits: mirrorFlags,
   flags: {

@@ -49,6 +49,7 @@ export const command = defineCommand({
     argument('[catalog]', `catalog: ${catalogForms} (default with --snapshot: the first --catalog)`),
   ],
   flags,
+  commonFlags: ['open', 'compare', 'export', 'edit', 'to', 'port', 'host', 'mirror', 'snapshot', 'catalog'],
   examples: {
     'Show a catalog directory in the browser': 'opmate view ./catalog --open',
     'Select content to mirror, and write an ImageSetConfiguration':

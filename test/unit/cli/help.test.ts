@@ -7,6 +7,8 @@ import { createWorld } from './world.js';
 
 const declared = await commandsIn();
 
+const examplesIn = (text: string): number => text.match(/^ {2}# /gm)?.length ?? 0;
+
 async function helpOf(...words: string[]): Promise<string> {
   const world = createWorld();
   expect([words, await run(words, world), world.stderr.text]).toEqual([words, 0, '']);
@@ -73,16 +75,36 @@ describe('help', () => {
 
   const visible = declared.filter(({ name }) => !/^(?:__complete|alpha|bundle deployment)/.test(name));
 
+  it('of every command takes at most 40 lines, and begins with a summary in lower case', async () => {
+    const lines = await Promise.all(
+      declared
+        .filter(({ name }) => name !== '__complete')
+        .map(async ({ name }) => [name, await helpOf(...name.split(' '), '--help')] as const),
+    );
+    const long = lines.map(([name, text]) => [name, text.split('\n').length - 1] as const);
+    expect(long.filter(([, number]) => number > 40)).toEqual([]);
+    const summaries = [['', await helpOf('--help')] as const, ...lines];
+    expect(summaries.filter(([, text]) => /^Usage: .*\n\n(?!OLM |OpenShift )[A-Z]/.test(text))).toEqual([]);
+  });
+
   it.each(visible)('of $name shows at most twelve options where it is long', async ({ name, command }) => {
     const [short, long] = [
       await helpOf(...name.split(' '), '--help'),
       await helpOf(...name.split(' '), '--help-all'),
     ];
     const optionsIn = (text: string): string[] => text.match(/^ {2}(?:-\w, )?--[\w.-]+/gm) ?? [];
-    if (long.split('\n').length > 48) expect(optionsIn(short).length).toBeLessThanOrEqual(12);
-    const left = optionsIn(long).length - optionsIn(short).length;
-    const note = `\nSee "opmate ${name} --help-all" for ${left} more options.\n`;
-    expect(short.includes(note)).toBe(left > 0);
+    if (long.split('\n').length > 41) expect(optionsIn(short).length).toBeLessThanOrEqual(12);
+    const left = [
+      [optionsIn(long).length - optionsIn(short).length, 'option'] as const,
+      [examplesIn(long) - examplesIn(short), 'example'] as const,
+    ].filter(([number]) => number > 0);
+    const parts = left.map(([number, noun]) => `${number} more ${noun}${number === 1 ? '' : 's'}`);
+    const note = `\nSee "opmate ${name} --help-all" for ${parts.join(' and ')}.\n`;
+    expect([name, short.replace('--help-all"\nfor', '--help-all" for').includes(note)]).toEqual([
+      name,
+      left.length > 0,
+    ]);
+    expect(short.includes('--help-all')).toBe(left.length > 0);
     const keys = Object.keys((command.flags ?? {}) as object);
     for (const key of command.commonFlags ?? []) expect(keys).toContain(key);
   });

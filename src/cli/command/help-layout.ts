@@ -1,0 +1,95 @@
+import { type Command, Option } from 'commander';
+import type { OfferedOption } from './command-line.js';
+import type { Example } from './declaration.js';
+import { wrapExample } from './help-format.js';
+
+/** Lines that a help has at most, where leaving options and examples out can achieve that. */
+const maxLines = 40;
+
+/** Options and examples that every help shows. */
+const minOptions = 4;
+const minExamples = 2;
+
+/** Part of the options and examples of a command. */
+interface Layout {
+  /** Long names of the options; undefined for all. Required ones are shown too. */
+  readonly options?: readonly string[] | undefined;
+  /** Maximum number of examples. */
+  readonly examples: number;
+  /** Lists options below one heading instead of one for each group. */
+  readonly isCompact?: boolean;
+}
+
+/** Text of a help and what it leaves out. */
+interface Formatted {
+  readonly text: string;
+  readonly hiddenOptions: number;
+  readonly hiddenExamples: number;
+}
+
+/**
+ * Returns the usage, options and examples of a command: all, or unless that is short those that most people use, `common`
+ * being the long names of options, most used first. `footerLines` are added by the caller.
+ */
+export function layOutHelp(
+  command: Command,
+  examples: readonly Example[],
+  common: readonly string[],
+  footerLines: number,
+): Formatted {
+  const whole: Layout = { examples: examples.length };
+  const fewer = common.slice(minOptions).map((_, index) => common.slice(0, common.length - index - 1));
+  const parts = [common, ...fewer].map((options) => (options.length === 0 ? undefined : options));
+  const layouts: Layout[] = [
+    whole,
+    { ...whole, options: parts[0] },
+    ...parts.map((options) => ({ options, examples: minExamples, isCompact: true })),
+  ];
+  let formatted = formatLayout(command, examples, whole);
+  for (const layout of layouts) {
+    formatted = formatLayout(command, examples, layout);
+    const isWhole = formatted.hiddenOptions + formatted.hiddenExamples === 0;
+    // The note about what is left out takes up to three lines.
+    const lines = formatted.text.split('\n').length - 1 + footerLines + (isWhole ? 0 : 3);
+    if (lines <= maxLines) break;
+  }
+  return formatted;
+}
+
+/** Returns all options and examples of a command. */
+export function formatWhole(command: Command, examples: readonly Example[]): string {
+  return formatLayout(command, examples, { examples: examples.length }).text;
+}
+
+function formatLayout(command: Command, examples: readonly Example[], layout: Layout): Formatted {
+  const configuration = command.configureHelp();
+  const help = command.createHelp();
+  const visible: readonly OfferedOption[] = help.visibleOptions(command);
+  const { options } = layout;
+  const shown = visible.filter(
+    ({ long, requirement }) =>
+      options === undefined || options.includes(long ?? '') || requirement === 'required',
+  );
+  command.configureHelp({
+    ...configuration,
+    visibleOptions: () => [...shown],
+    groupItems: (unsorted, items, getGroup) =>
+      help.groupItems(unsorted, items, (item) =>
+        layout.isCompact === true && item instanceof Option ? 'Options:' : getGroup(item),
+      ),
+  });
+  const shownExamples = examples.slice(0, layout.examples);
+  const text = `${command.helpInformation()}${formatExamples(shownExamples)}`;
+  command.configureHelp(configuration);
+  return {
+    text,
+    hiddenOptions: visible.length - shown.length,
+    hiddenExamples: examples.length - shownExamples.length,
+  };
+}
+
+function formatExamples(examples: readonly Example[]): string {
+  if (examples.length === 0) return '';
+  const texts = examples.map(([purpose, line]) => `  # ${purpose}\n${wrapExample(line)}\n`);
+  return `\nExamples:\n${texts.join('\n')}`;
+}

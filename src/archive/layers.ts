@@ -4,6 +4,7 @@ import type { Readable } from 'node:stream';
 import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
 import { LimitError, OpmateError, getMessage, systemCode, throwIfCancelled } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
+import { type FilePart, JoinedFileWriter } from '../files/file-parts.js';
 import { makeDirectory } from '../files/make-directory.js';
 import { moveWhole } from '../files/move-whole.js';
 import { stagingBeside, sweepLeftovers } from '../files/staging.js';
@@ -77,6 +78,14 @@ export async function readLayers(
   return { files, directories: tree.directories };
 }
 
+export interface ExtractLayersOptions extends ReadLayersOptions {
+  /**
+   * Paths, beside `roots`, whose files are written into one new file instead: thousands of small files cost more than
+   * their content.
+   */
+  packed?: { roots: readonly string[]; file: string } | undefined;
+}
+
 /** Result of `extractLayers`. */
 export interface ExtractedLayers {
   /** Slash-separated paths relative to the destination, in byte order. */
@@ -84,6 +93,10 @@ export interface ExtractedLayers {
   directories: string[];
   /** Files that are not on disk, with the reason, as in `FileEntry.read`. */
   problems: Map<string, OpmateError>;
+  /** Files of `packed` by path. */
+  packed: Map<string, FilePart>;
+  /** Index of the lowest layer that holds a file; undefined without files. */
+  lowestLayer: number | undefined;
 }
 
 /**
@@ -96,9 +109,10 @@ export interface ExtractedLayers {
 export async function extractLayers(
   layers: readonly LayerInput[],
   destination: string,
-  options: ReadLayersOptions,
+  options: ExtractLayersOptions,
 ): Promise<ExtractedLayers> {
   const limits = options.limits ?? defaultArchiveLimits;
+  const pack = options.packed && (await LayerPack.create(options.packed));
   let staging: string | undefined;
   try {
     await makeDirectory(dirname(destination));
@@ -109,13 +123,18 @@ export async function extractLayers(
     const target = join(staging, 'tree');
     await mkdir(blobs, { mode: 0o700 });
     await mkdir(target, { mode: 0o700 });
-    const tree = await loadTree(layers, options, async (key, entry, label) => {
+    const roots = [...options.roots, ...(options.packed?.roots ?? [])];
+    // Files are packed one after the other.
+    const concurrency = pack === undefined ? options.concurrency : 1;
+    const tree = await loadTree(layers, { ...options, roots, concurrency }, async (key, entry, label) => {
       if (entry.size > limits.maxFileSize) {
         const size = `${showSize(entry.size)}, over the limit of ${showSize(limits.maxFileSize)} for a file`;
         throw new LimitError(`${label}: entry ${showName(entry.path)}: ${size}`);
       }
-      await writeFile(join(blobs, key), entry.body, { flag: 'wx', mode: 0o600 });
+      if (pack?.includes(entry.path)) await pack.add(key, entry.body);
+      else await writeFile(join(blobs, key), entry.body, { flag: 'wx', mode: 0o600 });
     });
+    const packed = await pack?.take(tree.files);
     for (const path of tree.directories) {
       await makeDirectory(join(target, path), 0o700);
     }
@@ -128,6 +147,7 @@ export async function extractLayers(
     const problems = new Map<string, OpmateError>();
     for (const [path, file] of tree.files) {
       const broken = file.broken ?? unreadable(path, file.body, Infinity);
+      if (packed?.has(path)) continue;
       if (file.body === undefined || broken !== undefined) problems.set(path, broken as OpmateError);
       else if (first.has(file.body)) repeated.push({ path, body: file.body });
       else first.set(file.body, path);
@@ -155,7 +175,13 @@ export async function extractLayers(
       });
     }
     await moveWhole(target, destination);
-    return { files: [...tree.files.keys()], directories: [...tree.directories], problems };
+    return {
+      files: [...tree.files.keys()],
+      directories: [...tree.directories],
+      problems,
+      packed: packed ?? new Map(),
+      lowestLayer: findLowestLayer(tree.files.values()),
+    };
   } catch (error) {
     if (error instanceof OpmateError || systemCode(error) === undefined) throw error;
     throw new OpmateError('IO', `cannot unpack layers: ${getMessage(error)}`, {
@@ -163,8 +189,70 @@ export async function extractLayers(
       cause: error,
     });
   } finally {
+    await pack?.close();
     if (staging !== undefined) await rm(staging, { recursive: true, force: true });
   }
+}
+
+/** File into which the files below some paths are packed. */
+class LayerPack {
+  readonly #roots: readonly string[];
+  readonly #file: string;
+  readonly #writer: JoinedFileWriter;
+  readonly #parts = new Map<string, FilePart>();
+
+  private constructor(roots: readonly string[], file: string, writer: JoinedFileWriter) {
+    this.#roots = roots;
+    this.#file = file;
+    this.#writer = writer;
+  }
+
+  /** Creates the file, in place of one of a failed attempt. */
+  static async create({ roots, file }: { roots: readonly string[]; file: string }): Promise<LayerPack> {
+    await rm(file, { force: true });
+    const normalized = roots.map((root) => normalizeEntryPath(root, 'image'));
+    return new LayerPack(normalized, file, await JoinedFileWriter.create(file));
+  }
+
+  includes(path: string): boolean {
+    return isBelow(this.#roots, path);
+  }
+
+  async add(key: string, body: AsyncIterable<Buffer>): Promise<void> {
+    const offset = this.#writer.size;
+    for await (const chunk of body) await this.#writer.write(chunk);
+    this.#parts.set(key, { file: this.#file, offset, size: this.#writer.size - offset });
+  }
+
+  /** Returns the packed files of a tree by path. Throws OpmateError UNSUPPORTED for a link to one from elsewhere. */
+  async take(files: ReadonlyMap<string, FinalFile>): Promise<Map<string, FilePart>> {
+    await this.#writer.flush();
+    const taken = new Map<string, FilePart>();
+    for (const [path, { body }] of files) {
+      if (body === undefined) continue;
+      const part = this.#parts.get(toKey(body.layer, body.entry));
+      if (part === undefined) continue;
+      if (!this.includes(path)) {
+        throw new OpmateError('UNSUPPORTED', 'link to a file of the cache', {
+          subject: path,
+        });
+      }
+      taken.set(path, part);
+    }
+    return taken;
+  }
+
+  close(): Promise<void> {
+    return this.#writer.close();
+  }
+}
+
+function findLowestLayer(files: Iterable<FinalFile>): number | undefined {
+  let lowest: number | undefined;
+  for (const { body } of files) {
+    if (body !== undefined && (lowest === undefined || body.layer < lowest)) lowest = body.layer;
+  }
+  return lowest;
 }
 
 /**
@@ -214,10 +302,7 @@ async function loadTree(
 
   const meter = new ArchiveMeter(limits);
   const numbers = layers.map((_, index) => index);
-  const isWanted = (path: string): boolean =>
-    roots.some(
-      (root) => root === '' || path === root || (path.startsWith(root) && path[root.length] === '/'),
-    );
+  const isWanted = (path: string): boolean => isBelow(roots, path);
   const deltas = await mapConcurrent(numbers, concurrency, (index) => readLayer(index, meter, isWanted), {
     signal,
   });
@@ -248,6 +333,12 @@ async function loadTree(
       throw new OpmateError('INTERNAL', 'a layer changed by another process while reading');
   }
   return { roots, ...result };
+}
+
+function isBelow(roots: readonly string[], path: string): boolean {
+  return roots.some(
+    (root) => root === '' || path === root || (path.startsWith(root) && path[root.length] === '/'),
+  );
 }
 
 function toKey(layer: number, entry: number): string {

@@ -24,9 +24,16 @@ export class FilePartReader {
   #start = 0;
   /** End of the last part. */
   #end = -1;
+  /** Buffer of all reads; undefined if each has its own. */
+  readonly #shared: ReturnType<typeof Buffer.allocUnsafeSlow> | undefined;
+
+  /** With `reuses`, pieces are valid until the next one: for callers that keep none. */
+  constructor({ reuses = false }: { reuses?: boolean } = {}) {
+    this.#shared = reuses ? Buffer.allocUnsafeSlow(maxPiece) : undefined;
+  }
 
   /**
-   * Yields the bytes of a part in pieces of at most 256 KiB, which the caller owns. Throws OpmateError INVALID for a
+   * Yields the bytes of a part in pieces of at most 256 KiB, which the caller owns unless they are reused. Throws OpmateError INVALID for a
    * file whose length changed, IO for a file that is not regular, and system errors unchanged.
    */
   async *read({ file, offset, size }: FilePart, subject = file): AsyncGenerator<Buffer> {
@@ -38,7 +45,7 @@ export class FilePartReader {
       const held = position - this.#start;
       if (held < 0 || held >= this.#bytes.length) {
         const wanted = readsAhead ? maxPiece : Math.min(maxPiece, end - position);
-        const bytes = Buffer.allocUnsafeSlow(wanted);
+        const bytes = this.#shared ?? Buffer.allocUnsafeSlow(wanted);
         const { bytesRead } = await handle.read(bytes, 0, wanted, position);
         if (bytesRead === 0) throw changed('shorter', size, subject);
         this.#bytes = bytes.subarray(0, bytesRead);

@@ -42,7 +42,8 @@ export async function addBundlesToImage(
   return editIndexCatalog(index, session, options, async ({ tree, database, migrationLevel }) => {
     if (database === undefined) {
       if (deprecated.length > 0) throw missingDatabase(index);
-      return addToTree(tree, images, session, { mode, overwriteLatest });
+      const changes = await addToTree(tree, images, session, { mode, overwriteLatest });
+      return { changes, valid: await requireValidIndex(tree, session) };
     }
     const stored = await editHiddenDatabase(database, session, listBundleImages);
     const digests = new Set([...stored.keys()].map(digestOf));
@@ -66,8 +67,8 @@ export async function addBundlesToImage(
       const own = await addToTree(tree, ownImages, session, { mode, overwriteLatest });
       // Index builds write the packages of the database, and with them the whole catalog, as JSON.
       await convertToJson(tree, session);
-      await requireValidIndex(tree, session);
-      return [...changes.sentences, ...own];
+      const valid = await requireValidIndex(tree, session);
+      return { changes: [...changes.sentences, ...own], valid };
     });
   });
 }

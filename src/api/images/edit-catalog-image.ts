@@ -65,10 +65,10 @@ export async function addFragmentsToImage(
       await removeDeprecations(tree, name);
     }
     for (const fragment of opened) await addFragment(tree, fragment);
-    const after = await requireValidIndex(tree, session);
+    const valid = await requireValidIndex(tree, session);
     const allowed = new Set(options.allowPruning);
     const wanted = new Set([...packages].filter((name) => !allowed.has(name)));
-    const stranded = new Set(findStranded(before, after, wanted).map(({ bundle = '' }) => bundle));
+    const stranded = new Set(findStranded(before, valid.facts, wanted).map(({ bundle = '' }) => bundle));
     if (stranded.size > 0) {
       const names = joinNames([...stranded]);
       throw new OpmateError('INVALID', `installed bundles would have no upgrade: ${names}`, {
@@ -78,7 +78,7 @@ export async function addFragmentsToImage(
     }
     const known = new Set(before.packages.map(({ name }) => name));
     for (const name of packages) changes.push(`${known.has(name) ? 'replaced' : 'added'} package ${name}`);
-    return changes;
+    return { changes, valid };
   });
 }
 
@@ -93,7 +93,7 @@ export async function removePackagesFromImage(
   options: EditCatalogImageOptions,
 ): Promise<EditedCatalogImage> {
   return editIndexCatalog(index, session, options, async ({ tree, database }) => {
-    if (packages === 'all') return removeAll(tree, database, session);
+    if (packages === 'all') return { changes: await removeAll(tree, database, session), valid: undefined };
     const changes: string[] = [];
     const stored = await removeFromDatabase(database, packages, session);
     for (const name of packages) {
@@ -103,8 +103,7 @@ export async function removePackagesFromImage(
     }
     // Index builds write the packages of the database, and with them the whole catalog, as JSON.
     if (stored.length > 0) await convertToJson(tree, session);
-    await requireValidIndex(tree, session);
-    return changes;
+    return { changes, valid: await requireValidIndex(tree, session) };
   });
 }
 
@@ -138,8 +137,8 @@ export async function deprecateInImage(
       );
     }
     await writeDeprecations(tree, packageName, schema.text);
-    await requireValidIndex(tree, session);
-    return [`deprecations of package ${packageName}`];
+    const changes = [`deprecations of package ${packageName}`];
+    return { changes, valid: await requireValidIndex(tree, session) };
   });
 }
 

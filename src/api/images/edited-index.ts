@@ -1,7 +1,6 @@
 import path from 'node:path';
 import { type ListedFile, listFiles } from '../../bundle/image-files.js';
-import { DirectoryCatalog } from '../../catalog/catalog.js';
-import { type IndexTree } from '../../catalog/image/index-edit.js';
+import type { IndexTree, ValidIndex } from '../../catalog/image/index-edit.js';
 import { type LayerFile, type TarInput, writeLayer } from '../../archive/tar-writer.js';
 import { toOpaqueMarker, toWhiteout } from '../../archive/whiteout.js';
 import { withOpen } from '../../core/concurrency.js';
@@ -16,6 +15,13 @@ import { type BuiltImage, buildImage, openBases, readWholeConfig } from '../../o
 import { openReference } from '../../oci/image/open.js';
 import { parseSourceImage } from '../../source/parse-place.js';
 import type { Session } from '../../source/session.js';
+import {
+  type EditedCache,
+  listCacheEntries,
+  listCacheRoots,
+  readCache,
+  writeEditedCache,
+} from './edited-cache.js';
 import { hiddenDatabase } from './hidden-database.js';
 import { type ImageOutput, type StoredImage, checkImageOutput, putImages } from './image-output.js';
 
@@ -42,12 +48,20 @@ export interface UnpackedIndex {
   directory: string;
 }
 
+/** Result of a change. */
+export interface ChangedIndex {
+  /** One sentence per change. */
+  changes: string[];
+  /** The changed catalog, if it was read. */
+  valid: ValidIndex | undefined;
+}
+
 /** Unpacks an index, has `work` change it, and writes the image of the result. */
 export async function editIndexCatalog(
   index: string,
   session: Session,
   { outputs }: EditCatalogImageOptions,
-  work: (opened: UnpackedIndex) => Promise<string[]>,
+  work: (opened: UnpackedIndex) => Promise<ChangedIndex>,
 ): Promise<EditedCatalogImage> {
   for (const output of outputs) await checkImageOutput(output);
   const { limits, logger, signal } = session;
@@ -59,18 +73,24 @@ export async function editIndexCatalog(
       const [base, place] = [bases[0] as Image, places[0] as ImageChanges];
       const unpacked = path.join(directory, 'index');
       const roots = [place.directory, hiddenDatabase];
-      await extractImage(base, unpacked, { roots, limits, logger, signal });
+      const packed = { roots: listCacheRoots(places), file: path.join(directory, 'packed') };
+      const extracted = await extractImage(base, unpacked, { roots, packed, limits, logger, signal });
       const root = path.join(unpacked, place.directory);
       await makeDirectory(root);
-      const tree: IndexTree = { root, name: index, replaced: new Set(), files: new Set() };
+      const previous = await readCache(extracted, place, { bases, root }, session);
+      const tree = createTree(root, index, path.join(directory, 'removed'));
       const file = path.join(unpacked, hiddenDatabase);
       const database = (await statIfPresent(file))?.isFile() === true ? file : undefined;
       const migrationLevel = getMigrationLevel(base.labels);
-      const changes = await work({ tree, database, migrationLevel, directory });
+      const { changes, valid } = await work({ tree, database, migrationLevel, directory });
       const { files, findings } = await listFiles(root, { label: index, limits, signal });
       const [finding] = findings;
       if (finding !== undefined) throw new OpmateError('INVALID', finding.problem, { subject: index });
-      const cache = await writeCache(places, tree, files, session, directory);
+      const content = { catalogFiles: files, previous, valid };
+      const cache = places.some(({ caches }) => caches.length > 0)
+        ? await writeEditedCache(tree, content, session, path.join(directory, 'cache'))
+        : undefined;
+      await valid?.catalog.close();
       const layers = await writeLayers(places, { tree, files, cache, database, directory }, session);
       const images: StoredImage[] = [];
       for (const output of outputs) {
@@ -84,6 +104,10 @@ export async function editIndexCatalog(
   );
 }
 
+function createTree(root: string, name: string, removed: string): IndexTree {
+  return { root, name, replaced: new Set(), files: new Set(), removed, removals: 0 };
+}
+
 /** Label of an index with its OpenShift version. (Source: release-engineering/iib.) */
 const versionLabel = 'com.redhat.index.delivery.version';
 
@@ -94,26 +118,10 @@ function getMigrationLevel(labels: Readonly<Record<string, string>>): string {
   return isOld ? 'none' : 'bundle-object-to-csv-metadata';
 }
 
-/** Writes the cache of `opm serve` if an image has one. */
-async function writeCache(
-  places: readonly ImageChanges[],
-  { root, name }: IndexTree,
-  catalogFiles: readonly ListedFile[],
-  { logger, signal }: Session,
-  directory: string,
-): Promise<readonly TarFile[] | undefined> {
-  if (places.every(({ caches }) => caches.length === 0)) return undefined;
-  const { writeOpmCache } = await import('../../catalog/content/opm-cache.js');
-  const file = path.join(directory, 'cache');
-  return writeOpmCache(new DirectoryCatalog(root, name), { catalogFiles, file, logger, signal });
-}
-
-type TarFile = Pick<ListedFile, 'path' | 'file' | 'offset' | 'size'>;
-
 interface IndexContent {
   tree: IndexTree;
   files: readonly ListedFile[];
-  cache: readonly TarFile[] | undefined;
+  cache: EditedCache | undefined;
   database: string | undefined;
   directory: string;
 }
@@ -178,12 +186,7 @@ async function listEntries(
         content: { file: found.file, offset: found.offset, size: found.size },
       });
   }
-  for (const place of cache === undefined ? [] : caches) {
-    add({ path: toOpaqueMarker(place) });
-    for (const { path: name, file, offset, size } of cache ?? []) {
-      add({ path: `${place}/${name}`, content: { file, offset, size } });
-    }
-  }
+  if (cache !== undefined) for (const place of caches) listCacheEntries(place, cache).forEach(add);
   if (database !== undefined) {
     const size = (await statIfPresent(database))?.size ?? 0;
     add({ path: hiddenDatabase, content: { file: database, offset: 0, size } });

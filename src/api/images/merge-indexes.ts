@@ -82,13 +82,13 @@ export async function mergeIndexImages(
     const packages = new Set([...own.values(), ...other.values()].map((bundle) => bundle.package));
     if (options.databaseOnly === true) await emptyTree(tree);
     await renderDatabasePackages(tree, database, packages, migrationLevel, session);
-    await requireValidIndex(tree, session);
+    const valid = await requireValidIndex(tree, session);
     if (lost.length > 0) {
       const problem = `packages of fragments are not kept: ${lost.map(quoteGo).join(', ')}`;
       const hint = 'add their fragments to the new index';
       logDiagnostic(session.logger, createWarning('fragments-lost', problem, { subject: source, hint }));
     }
-    return changes;
+    return { changes, valid };
   });
 }
 

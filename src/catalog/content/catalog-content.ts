@@ -129,7 +129,7 @@ export class CatalogContent {
         hint: 'run opmate validate to list every problem',
       });
     }
-    addPackages(index, facts);
+    index.packages = indexPackages(facts, index.bundles);
     return content;
   }
 
@@ -369,7 +369,8 @@ function compact(bytes: Buffer): Buffer {
   return copy;
 }
 
-function addPackages(index: CatalogIndex, facts: CatalogFacts): void {
+/** Returns the packages of a valid catalog, sorted by name, and sets deprecations of `bundles`, which may be a part of it. */
+export function indexPackages(facts: CatalogFacts, bundles: readonly IndexedBundle[]): IndexedPackage[] {
   const packages = new Map<string, IndexedPackage>();
   for (const { name, defaultChannel } of facts.packages) {
     packages.set(name, { name, defaultChannel, channels: [] });
@@ -379,7 +380,7 @@ function addPackages(index: CatalogIndex, facts: CatalogFacts): void {
     const sorted = [...entries].sort((a, b) => compareBytes(a.name, b.name));
     packages.get(owner)?.channels.push({ name, head, entries: sorted });
   }
-  const bundles = new Map(index.bundles.map((bundle) => [getBundleKey(bundle.package, bundle.name), bundle]));
+  const byKey = new Map(bundles.map((bundle) => [getBundleKey(bundle.package, bundle.name), bundle]));
   for (const { package: owner, entries } of facts.deprecations) {
     const indexedPackage = packages.get(owner);
     for (const { reference, message } of entries) {
@@ -388,12 +389,13 @@ function addPackages(index: CatalogIndex, facts: CatalogFacts): void {
           ? indexedPackage
           : reference.schema === schemas.channel
             ? indexedPackage?.channels.find(({ name }) => name === reference.name)
-            : bundles.get(getBundleKey(owner, reference.name));
+            : byKey.get(getBundleKey(owner, reference.name));
       if (target !== undefined) target.deprecation ??= message;
     }
   }
-  index.packages = [...packages.values()].sort((a, b) => compareBytes(a.name, b.name));
-  for (const { channels } of index.packages) channels.sort((a, b) => compareBytes(a.name, b.name));
+  const sorted = [...packages.values()].sort((a, b) => compareBytes(a.name, b.name));
+  for (const { channels } of sorted) channels.sort((a, b) => compareBytes(a.name, b.name));
+  return sorted;
 }
 
 /** Returns the key of a bundle among those of all packages. */

@@ -1,33 +1,28 @@
-import path from 'node:path';
 import type { Catalog } from '../catalog.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
-import { groupBy, pushTo } from '../../core/groups.js';
+import { groupBy } from '../../core/groups.js';
 import type { Logger } from '../../core/log.js';
 import { encodeGoJson, quoteGo } from '../../document/go-json.js';
 import { type JsonObject, setJsonKey } from '../../document/json.js';
-import { type FilePart, JoinedFileWriter } from '../../files/file-parts.js';
-import type { ChannelEntry } from '../../model/declarative-config.js';
+import { JoinedFileWriter } from '../../files/file-parts.js';
+import { createPartialCatalog } from '../partial-catalog.js';
 import { encodeChannelPart } from './bundle-messages.js';
-import { CatalogContent, type IndexedPackage } from './catalog-content.js';
+import { CatalogContent, type IndexedPackage, indexPackages } from './catalog-content.js';
 import { bundleType } from './messages.js';
+import { type CacheFile, requireFileNames, getBlobDirectory, listPlaces } from './opm-cache-names.js';
 import { computeFnv, hashOpmTrees } from './opm-tree-hash.js';
-
-/** A file of a cache; `path` is its place in the image. */
-export interface CacheFile extends FilePart {
-  path: string;
-}
+import { type PreviousCache, selectKept } from './previous-cache.js';
 
 interface OpmCacheOptions extends CancelOptions {
   /** Files of the catalog as they will be served, with mode 0644 in directories of mode 0755. */
   catalogFiles: readonly CacheFile[];
   /** Output file with all cache files; must not exist. The caller removes it. */
   file: string;
+  /** Cache of an earlier state of the catalog, from which files of unchanged blobs are taken. */
+  previous?: PreviousCache | undefined;
   logger?: Logger | undefined;
 }
-
-/** Maximum length of a file name in bytes. */
-const maxNameBytes = 255;
 
 /**
  * Writes the cache for `opm serve --cache-dir`, reproducibly, in the JSON format that every opm with caches accepts.
@@ -37,8 +32,11 @@ const maxNameBytes = 255;
  * of reading the catalog. (Source: pkg/cache of operator-registry.)
  */
 export async function writeOpmCache(catalog: Catalog, options: OpmCacheOptions): Promise<CacheFile[]> {
-  const { file, catalogFiles, signal, logger } = options;
-  const content = await CatalogContent.read(catalog, undefined, { signal, logger, keepsFacts: false });
+  const { file, catalogFiles, previous, signal, logger } = options;
+  const kept = previous && selectKept(previous);
+  const written = kept === undefined ? catalog : createPartialCatalog(catalog, kept.written);
+  const content = await CatalogContent.read(written, undefined, { signal, logger, keepsFacts: false });
+  const packages = previous ? indexPackages(previous.facts, content.index.bundles) : content.index.packages;
   let joined: JoinedFileWriter | undefined;
   try {
     const target = (joined = await JoinedFileWriter.create(file));
@@ -49,7 +47,9 @@ export async function writeOpmCache(catalog: Catalog, options: OpmCacheOptions):
       for (const piece of pieces) await target.write(piece);
       files.push({ path: name, file, offset, size: target.size - offset });
     };
-    await write('cache/packages.json', encodePackageIndex(content.index.packages));
+    await write('cache/packages.json', encodePackageIndex(packages));
+    files.push(...(kept?.files ?? []));
+    requireFileNames(packages);
     await writeBundles(content, write);
     await writeCustomBlobs(content, write);
     await target.flush();
@@ -106,23 +106,9 @@ function getDeprecation(message: string | undefined): JsonObject {
 
 async function writeBundles(content: CatalogContent, write: Write): Promise<void> {
   const { packages, bundles } = content.index;
-  const owners = new Map<string, string>();
   const owned = groupBy(bundles, (bundle) => bundle.package);
   for (const owner of packages) {
-    const placesByName = new Map<string, { channelName: string; entry: ChannelEntry; name: string }[]>();
-    for (const { name: channelName, entries } of owner.channels) {
-      for (const entry of entries) {
-        const place = `package ${quoteGo(owner.name)}, channel ${quoteGo(channelName)}, bundle ${quoteGo(entry.name)}`;
-        const name = `${owner.name}_${channelName}_${entry.name}.json`;
-        checkName(name, place);
-        // Underscores in names may make two file names equal.
-        const other = owners.get(name);
-        if (other !== undefined)
-          throw new OpmateError('INVALID', `${place}: same cache file name as ${other}`);
-        owners.set(name, place);
-        pushTo(placesByName, entry.name, { channelName, entry, name });
-      }
-    }
+    const placesByName = groupBy(listPlaces(owner), ({ entry }) => entry.name);
     for (const bundle of owned.get(owner.name) ?? []) {
       const places = placesByName.get(bundle.name) ?? [];
       placesByName.delete(bundle.name);
@@ -171,13 +157,6 @@ function* joinFields(
   yield closing;
 }
 
-function checkName(name: string, place: string): void {
-  if (!/[/\0]/.test(name) && Buffer.byteLength(name) <= maxNameBytes) return;
-  throw new OpmateError('INVALID', `${place}: names do not form a valid file name`, {
-    hint: 'build the image without --cache',
-  });
-}
-
 /** Valid names of blob directories. (Source: meta_key.go of operator-registry.) */
 const keyPattern = /^[a-zA-Z0-9][a-zA-Z0-9._-]*$/;
 
@@ -192,7 +171,7 @@ async function writeCustomBlobs(content: CatalogContent, write: Write): Promise<
       });
     }
     const text = Buffer.from(encodeGoJson((await content.readCustomBlob(blob)) as JsonObject));
-    const name = `${path.posix.join('cache/metas', schema, owner)}/${computeFnv(text)}.json`;
+    const name = `${getBlobDirectory(blob)}/${computeFnv(text)}.json`;
     // Equal blobs share a file, as with opm.
     if (written.has(name)) continue;
     written.add(name);

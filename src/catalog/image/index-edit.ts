@@ -1,4 +1,4 @@
-import { type FileHandle, cp, open, rm } from 'node:fs/promises';
+import { type FileHandle, cp, open } from 'node:fs/promises';
 import path from 'node:path';
 import { DiagnosticsError } from '../../core/diagnostics-error.js';
 import { createFault, createWarning } from '../../core/diagnostic.js';
@@ -10,15 +10,20 @@ import { type Logger, logDiagnostic } from '../../core/log.js';
 import { encodeGoJson } from '../../document/go-json.js';
 import { lstatIfPresent, listDirectory, readdirIfPresent, statIfPresent } from '../../files/file-status.js';
 import { makeDirectory } from '../../files/make-directory.js';
+import { moveWhole } from '../../files/move-whole.js';
 import { writeNewFile } from '../../files/write-new-file.js';
 import { validateCatalog } from '../../graph/validate.js';
 import { type CatalogDiagnostic, formatCatalogMessage } from '../../model/catalog-diagnostic.js';
-import type { CatalogFacts } from '../../model/facts.js';
-import { DirectoryCatalog } from '../catalog.js';
+import { schemas } from '../../model/declarative-config.js';
+import { detach } from '../../model/describe.js';
+import type { BlobOrigin, CatalogFacts } from '../../model/facts.js';
+import { type Catalog, DirectoryCatalog } from '../catalog.js';
+import { type ChangedParts, type OtherBlob, getOtherKey } from '../content/previous-cache.js';
 import { checkPackagePath } from '../directory-writer.js';
 import { readDocuments } from '../documents.js';
 import { openFile } from '../file-access.js';
 import { collectFacts } from '../facts.js';
+import type { Meta } from '../meta.js';
 
 /** Directory of deprecations beside the packages of an index. (Source: release-engineering/iib.) */
 const deprecationsDirectory = '_operator-deprecations-content';
@@ -32,6 +37,17 @@ export interface IndexTree {
   replaced: Set<string>;
   /** Files that are replaced or removed, outside of these. */
   files: Set<string>;
+  /** Directory for what is removed, whose packages change. */
+  removed: string;
+  /** Number of removals. */
+  removals: number;
+}
+
+/** Catalog of an index after a change. */
+export interface ValidIndex {
+  catalog: Catalog;
+  facts: CatalogFacts;
+  others: OtherBlob[];
 }
 
 interface EditOptions extends CancelOptions {
@@ -83,8 +99,12 @@ export async function readFragment(
 }
 
 function topOf(file: string, name: string): string {
-  const relative = file.startsWith(`${name}/`) ? file.slice(name.length + 1) : file;
-  return relative.split('/')[0] as string;
+  return toPlace(file, name).split('/')[0] as string;
+}
+
+/** Returns the path of a file in the catalog of this name. */
+function toPlace(file: string, name: string): string {
+  return file.startsWith(`${name}/`) ? file.slice(name.length + 1) : file;
 }
 
 /** Replaces whole directories of packages by those of a fragment. */
@@ -108,7 +128,7 @@ export async function emptyTree(tree: IndexTree): Promise<void> {
   for (const entry of await listDirectory(tree.root)) {
     if (entry.isDirectory()) await removeDirectory(tree, entry.name);
     else {
-      await rm(path.join(tree.root, entry.name));
+      await setAside(tree, entry.name);
       tree.files.add(entry.name);
     }
   }
@@ -140,9 +160,14 @@ export async function removeDeprecations(tree: IndexTree, packageName: string): 
 async function removeDirectory(tree: IndexTree, directory: string): Promise<boolean> {
   const target = path.join(tree.root, directory);
   if ((await lstatIfPresent(target)) === undefined) return false;
-  await rm(target, { recursive: true });
+  await setAside(tree, directory);
   tree.replaced.add(directory);
   return true;
+}
+
+async function setAside(tree: IndexTree, place: string): Promise<void> {
+  const aside = path.join(tree.removed, String(tree.removals++), path.basename(place));
+  await moveWhole(path.join(tree.root, place), aside);
 }
 
 /** Writes the deprecations of a package in place of older ones. */
@@ -167,9 +192,8 @@ export async function convertToJson(tree: IndexTree, options: CancelOptions): Pr
 }
 
 async function convertFile(tree: IndexTree, place: string, options: CancelOptions): Promise<void> {
-  const file = path.join(tree.root, place);
   const target = place.replace(/\.ya?ml$/, '.json');
-  const handle = await openFile(file, place);
+  const handle = await openFile(path.join(tree.root, place), place);
   let text = '';
   try {
     const { size } = await handle.stat();
@@ -188,7 +212,7 @@ async function convertFile(tree: IndexTree, place: string, options: CancelOption
     });
   }
   await writeNewFile(path.join(tree.root, target), text);
-  await rm(file);
+  await setAside(tree, place);
   tree.files.add(place).add(target);
 }
 
@@ -211,13 +235,50 @@ export function invalidCatalog(
   return new OpmateError('INVALID', `the catalog would be invalid: ${message}`, { subject });
 }
 
-/** Returns the facts of an index. Throws OpmateError with all problems if it is invalid. */
+/** Reads a changed index. Throws OpmateError with all problems if it is invalid. */
 export async function requireValidIndex(
   { root, name }: IndexTree,
   options: EditOptions,
-): Promise<CatalogFacts> {
-  const facts = await collectFacts(new DirectoryCatalog(root, name), options);
+): Promise<ValidIndex> {
+  const catalog = new DirectoryCatalog(root, name);
+  const others: OtherBlob[] = [];
+  const onOther = (meta: Meta): void =>
+    void others.push({ schema: detach(meta.schema), package: detach(meta.package), origin: meta.origin });
+  const facts = await collectFacts(catalog, { ...options, onOther });
   const { message, problems } = validateCatalog(facts);
-  if (message === undefined) return facts;
+  if (message === undefined) return { catalog, facts, others };
   throw invalidCatalog(name, message, problems);
 }
+
+/** Returns the packages whose blobs a change of an index has added, replaced or removed. Throws errors of reading. */
+export async function findChangedParts(
+  tree: IndexTree,
+  { facts, others }: ValidIndex,
+  options: EditOptions,
+): Promise<ChangedParts> {
+  const packages = new Set<string>();
+  const keys = new Set<string>();
+  const { name } = tree;
+  if (tree.removals > 0) {
+    for await (const meta of new DirectoryCatalog(tree.removed, name).metas({ signal: options.signal })) {
+      if (meta.schema === schemas.package) packages.add(detach(meta.name));
+      else if (packageSchemas.has(meta.schema)) packages.add(detach(meta.package));
+      else keys.add(getOtherKey(meta));
+    }
+  }
+  const isChanged = (origin: BlobOrigin | undefined): boolean => {
+    if (origin === undefined) return true;
+    const place = toPlace(origin.file, name);
+    if (tree.files.has(place)) return true;
+    for (let slash = place.indexOf('/'); slash > 0; slash = place.indexOf('/', slash + 1))
+      if (tree.replaced.has(place.slice(0, slash))) return true;
+    return false;
+  };
+  for (const item of facts.packages) if (isChanged(item.origin)) packages.add(item.name);
+  for (const item of [...facts.channels, ...facts.bundles, ...facts.deprecations])
+    if (isChanged(item.origin)) packages.add(item.package);
+  for (const blob of others) if (isChanged(blob.origin)) keys.add(getOtherKey(blob));
+  return { packages, others: keys };
+}
+
+const packageSchemas: ReadonlySet<string> = new Set([schemas.channel, schemas.bundle, schemas.deprecations]);

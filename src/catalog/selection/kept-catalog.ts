@@ -1,7 +1,7 @@
 import type { Catalog, MetasOptions } from '../catalog.js';
-import { type Meta, toMeta } from '../meta.js';
-import { OpmateError, throwIfCancelled } from '../../core/errors.js';
-import { decodeUtf8, parseGoJson } from '../../document/go-json.js';
+import type { Meta } from '../meta.js';
+import { readBlobsAt } from '../partial-catalog.js';
+import { OpmateError } from '../../core/errors.js';
 import { findField, findFieldKeys } from '../../document/go-json-fold.js';
 import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../../document/json.js';
 import { getList } from '../../document/json-fields.js';
@@ -63,20 +63,11 @@ class KeptCatalog implements Catalog {
     this.name = catalog.name;
   }
 
-  async *#readKept({ signal }: MetasOptions): AsyncGenerator<Meta, void, undefined> {
+  #readKept(options: MetasOptions): AsyncGenerator<Meta, void, undefined> {
     const lists = [this.#packages, this.#channels, this.#bundles, this.#deprecations];
     const known = lists.flatMap((list) => [...list.values()].map(({ origin }) => origin));
     const origins = [...known, ...(this.#others ?? [])].filter((origin) => origin !== undefined);
-    const files = new Map<string, number>();
-    for (const { file } of origins) if (!files.has(file)) files.set(file, files.size);
-    const getRank = ({ file }: BlobOrigin): number => files.get(file) as number;
-    for (const origin of origins.sort((a, b) => getRank(a) - getRank(b) || a.offset - b.offset)) {
-      throwIfCancelled(signal);
-      const { syntax } = origin;
-      const text = syntax === 'json' ? decodeUtf8(await this.#catalog.readText(origin)) : undefined;
-      const value = text === undefined ? await this.#catalog.read(origin) : parseGoJson(text);
-      yield { ...toMeta(value, syntax, origin), text };
-    }
+    return readBlobsAt(this.#catalog, origins, options);
   }
 
   /** Returns the change of a blob; undefined for an omitted one. */

@@ -1,5 +1,6 @@
 import type { FileTree } from '../../archive/file-tree.js';
 import {
+  type ExtractLayersOptions,
   type ExtractedLayers,
   type LayerInput,
   type ReadLayersOptions,
@@ -106,7 +107,7 @@ export function readImage(image: Image, options: ReadLayersOptions): Promise<Fil
 export function extractImage(
   image: Image,
   destination: string,
-  options: ReadLayersOptions,
+  options: ExtractLayersOptions,
 ): Promise<ExtractedLayers> {
   return extractBlobs(image.repository, image.manifest.layers, destination, options);
 }
@@ -116,7 +117,7 @@ export function extractBlobs(
   repository: Repository,
   blobs: readonly Descriptor[],
   destination: string,
-  options: ReadLayersOptions,
+  options: ExtractLayersOptions,
 ): Promise<ExtractedLayers> {
   const layers = getLayers(repository, blobs, options);
   return retryDamaged(() => extractLayers(layers, destination, options), options);

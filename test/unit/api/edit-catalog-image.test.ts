@@ -12,6 +12,13 @@ import {
   pullImage,
   removePackagesFromImage,
 } from '../../../src/index.js';
+import { layerOf } from '../../../src/archive/tar-writer.js';
+import { readTar } from '../../../src/archive/tar-reader.js';
+import { ArchiveMeter } from '../../../src/archive/limits.js';
+import { type ImageOutput, putImages } from '../../../src/api/images/image-output.js';
+import { buildImage, openBases, readWholeConfig } from '../../../src/oci/image/image-builder.js';
+import { openReference } from '../../../src/oci/image/open.js';
+import type { Descriptor } from '../../../src/oci/image/types.js';
 import { failureOf } from '../../support/connect.js';
 import { directoryWith } from '../../support/temporary.js';
 
@@ -50,7 +57,7 @@ interface World {
   reference(tag: string): string;
 }
 
-async function openWorld(cache = false): Promise<World> {
+async function openWorld(cache = false, more: Record<string, string> = {}): Promise<World> {
   const session = await openSession();
   onTestFinished(() => session.close());
   const root = await directoryWith({
@@ -65,6 +72,7 @@ async function openWorld(cache = false): Promise<World> {
     'breaking/widget/catalog.json': catalogOf('widget', ['2.0.0']),
     'copy/other/catalog.json': catalogOf('gadget', ['1.0.0']),
     'empty/README.md': '',
+    ...more,
   });
   const reference = (tag: string): string => `oci:${path.join(root, 'layout')}:${tag}`;
   const output: World['output'] = (tag) => ({ outputs: [{ to: parseReference(reference(tag)) }] });
@@ -79,6 +87,68 @@ async function openWorld(cache = false): Promise<World> {
     return [...files.files.keys()].map((file) => file.replace('configs/', '')).sort();
   };
   return { session, root, index: reference('from'), output, list, reference };
+}
+
+interface CachedWorld extends World {
+  /** Returns the paths of files in the top layer of an image. */
+  listLayer(tag: string): Promise<string[]>;
+}
+
+/** Makes an index with a cache, and a layer above it with other files. */
+async function openCachedWorld(above?: Record<string, string>): Promise<CachedWorld> {
+  const world = await openWorld(true, {
+    'index/widget/note.json': JSON.stringify({
+      schema: 'com.example.note',
+      package: 'widget',
+      text: 'hello',
+    }),
+  });
+  const { session, root, reference, output } = world;
+  const listLayer = async (tag: string): Promise<string[]> => {
+    const opened = await openReference(parseReference(reference(tag)), session);
+    onTestFinished(() => opened.close());
+    const [image] = await openBases(opened.repository, opened.reference, session);
+    const stream = await opened.repository.openBlob(image?.manifest.layers.at(-1) as Descriptor);
+    const names: string[] = [];
+    for await (const { path: name, type } of readTar(stream, { label: tag, meter: new ArchiveMeter() }))
+      if (type === 'file') names.push(name);
+    return names.sort();
+  };
+  if (above !== undefined) {
+    const opened = await openReference(parseReference(world.index), session);
+    onTestFinished(() => opened.close());
+    const bases = await openBases(opened.repository, opened.reference, session);
+    const layer = await layerOf(
+      Object.entries(above).map(([name, text]) => ({ path: name, content: Buffer.from(text) })),
+    );
+    const images = await Promise.all(
+      bases.map(async (base) =>
+        buildImage({
+          layers: [layer],
+          base,
+          baseConfig: await readWholeConfig(base, {}),
+          platform: base.platform,
+        }),
+      ),
+    );
+    await putImages(session, output('from').outputs[0] as ImageOutput, images, root);
+  }
+  return { ...world, listLayer };
+}
+
+/** Expects that the cache of an image is that of its catalog. */
+async function expectBuilt({ session, output, reference }: World, tag: string): Promise<void> {
+  const read = async (of: string, directory: string): Promise<Record<string, string>> => {
+    const { files } = await pullImage(reference(of), session, { roots: [directory] });
+    const contents: Record<string, string> = {};
+    for (const [name, file] of files.files)
+      contents[path.relative(directory, name)] = String(await file.read());
+    return contents;
+  };
+  const catalog = await directoryWith(await read(tag, 'configs'));
+  const built = `built-${tag}`;
+  await buildCatalogImage(catalog, session, { ...output(built), baseImage: 'scratch', cache: true });
+  expect(await read(tag, 'tmp/cache')).toEqual(await read(built, 'tmp/cache'));
 }
 
 describe('edits of index images', () => {
@@ -125,6 +195,63 @@ describe('edits of index images', () => {
     const { files } = await pullImage(reference('to'), session, { roots: ['tmp/cache'] });
     const packages = await files.files.get('tmp/cache/cache/packages.json')?.read();
     expect(packages?.toString()).not.toContain('widget');
+  });
+
+  describe('of an image with the cache of opm', () => {
+    it('write only the files of changed packages, as a build of the whole catalog has them', async () => {
+      const world = await openCachedWorld();
+      const { session, root, index, output } = world;
+      await addFragmentsToImage(index, [path.join(root, 'fragment')], session, output('to'));
+      await expectBuilt(world, 'to');
+      expect(await world.listLayer('to')).toEqual([
+        'configs/new/.wh..wh..opq',
+        'configs/new/catalog.json',
+        'configs/widget/.wh..wh..opq',
+        'configs/widget/catalog.yaml',
+        'tmp/cache/cache/.wh.metas',
+        'tmp/cache/cache/new_stable_new.v0.1.0.json',
+        'tmp/cache/cache/packages.json',
+        'tmp/cache/cache/widget_stable_widget.v1.0.0.json',
+        'tmp/cache/cache/widget_stable_widget.v1.1.0.json',
+        'tmp/cache/cache/widget_stable_widget.v1.2.0.json',
+        'tmp/cache/digest',
+      ]);
+    });
+
+    it('build on a cache that an edit wrote', async () => {
+      const world = await openCachedWorld();
+      const { session, root, index, output, reference } = world;
+      await addFragmentsToImage(index, [path.join(root, 'fragment')], session, output('first'));
+      await removePackagesFromImage(reference('first'), ['widget'], session, output('second'));
+      await expectBuilt(world, 'second');
+      expect(await world.listLayer('second')).not.toContain('tmp/cache/cache/new_stable_new.v0.1.0.json');
+    });
+
+    it('write the files of packages whose deprecations go', async () => {
+      const world = await openCachedWorld();
+      const { session, index, output, reference } = world;
+      const entries = [{ reference: { schema: 'olm.bundle', name: 'gadget.v1.0.0' }, message: 'old' }];
+      const text = JSON.stringify({ schema: 'olm.deprecations', package: 'gadget', entries });
+      await deprecateInImage(index, { text, file: 'schema.json' }, session, output('old'));
+      await expectBuilt(world, 'old');
+      const fragment = await directoryWith({
+        '_operator-deprecations-content/widget/widget.json': text
+          .replaceAll('gadget', 'widget')
+          .replace('old', 'older'),
+      });
+      await addFragmentsToImage(reference('old'), [fragment], session, output('to'));
+      await expectBuilt(world, 'to');
+      const layer = await world.listLayer('to');
+      expect(layer).toContain('tmp/cache/cache/gadget_stable_gadget.v1.0.0.json');
+    });
+
+    it('replace a cache of another catalog', async () => {
+      const world = await openCachedWorld({ 'tmp/cache/digest': '0123456789abcdef' });
+      const { session, index, output } = world;
+      await removePackagesFromImage(index, ['widget'], session, output('to'));
+      await expectBuilt(world, 'to');
+      expect(await world.listLayer('to')).toContain('tmp/cache/.wh..wh..opq');
+    });
   });
 
   it('writes deprecations of a package, and refuses those of missing bundles', async () => {

@@ -2,7 +2,8 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { DirectoryCatalog } from '../../../../src/catalog/catalog.js';
-import { type CacheFile, writeOpmCache } from '../../../../src/catalog/content/opm-cache.js';
+import { writeOpmCache } from '../../../../src/catalog/content/opm-cache.js';
+import type { CacheFile } from '../../../../src/catalog/content/opm-cache-names.js';
 import { directoryWith } from '../../../support/temporary.js';
 
 const bundle = (name: string, version: string, more: object = {}): object => ({

@@ -138,6 +138,21 @@ describe('opmate catalog add-bundle', () => {
     expect(refused.stderr).toContain('has no database of bundles');
   });
 
+  it('names no flag of another command where a bundle does not fit a catalog without a database', async () => {
+    const { stdout } = await sandbox.run(['render', 'oci:built:one']);
+    const image = await makeCatalogImage({ 'demo/catalog.json': stdout });
+    await storeImage(path.join(sandbox.work, 'built'), 'unfit', image);
+    for (const [bundle, hint] of [
+      [images[0], 'overwrite the latest bundle of a channel'],
+      [images[2], 'set spec.replaces of the bundle, or add it by its version'],
+    ] as const) {
+      const args = ['catalog', 'add-bundle', 'oci:built:unfit', bundle ?? '', '--save', 'oci:built:refused'];
+      const { code, stderr } = await sandbox.run(args);
+      expect(code).toBe(1);
+      expect(stderr).toContain(`hint: ${hint}`);
+    }
+  });
+
   it('refuses bundles that are not in a registry, and bundles that do not exist', async () => {
     for (const [bundle, message] of [
       ['oci:built:one', 'is not an image of a registry'],

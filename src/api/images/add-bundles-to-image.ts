@@ -156,7 +156,7 @@ async function addToTree(
   { mode, overwriteLatest }: { mode: AddMode; overwriteLatest: boolean },
 ): Promise<string[]> {
   if (images.length === 0) return [];
-  const options = { mode, overwrite: overwriteLatest, name: tree.name };
+  const options = { mode, overwrite: overwriteLatest, name: tree.name, target: 'index' as const };
   const { changes, files } = await addToCatalog(tree.root, images, session, options);
   for (const { name } of files) tree.files.add(name);
   return changes;

@@ -31,7 +31,23 @@ export interface PlanAddOptions {
   defaultChannel?: string | undefined;
   /** Replace existing bundles; otherwise they are an error. */
   overwrite?: boolean | undefined;
+  /** Target whose command hints name; default: a catalog directory. */
+  target?: keyof typeof hints | undefined;
 }
+
+/** Hints by target: an index takes channels and edges from its bundles only. */
+const hints = {
+  directory: {
+    exists: 'replace it with --overwrite',
+    channel: 'set --channel',
+    heads: 'set --replaces, or add it by its version with --mode semver',
+  },
+  index: {
+    exists: 'overwrite the latest bundle of a channel',
+    channel: 'set channels in metadata/annotations.yaml of the bundle',
+    heads: 'set spec.replaces of the bundle, or add it by its version',
+  },
+} as const;
 
 /**
  * Plans adding bundles to channels of their packages, in order of version. Missing channels and packages are created,
@@ -121,12 +137,12 @@ function getAddition(
   if (isKnown && options.overwrite !== true) {
     throw fail(
       `bundle ${quoteGo(blob.name)} already exists in package ${quoteGo(blob.package)}`,
-      'replace it with --overwrite',
+      hints[options.target ?? 'directory'].exists,
     );
   }
   const channels = [...new Set(options.channels ?? bundle.channels)];
   if (channels.length === 0) {
-    throw fail('missing channel in its annotations', 'set --channel');
+    throw fail('missing channel in its annotations', hints[options.target ?? 'directory'].channel);
   }
   const text = describeBundle(blob).packageProperties[0]?.version ?? '';
   try {
@@ -225,7 +241,7 @@ class PackageAddition {
     const graph = readGraph(entries);
     if (graph.heads.length > 1) {
       throw new OpmateError('INVALID', describeGraphFault(graph) ?? '', {
-        hint: 'set --replaces, or add it by its version with --mode semver',
+        hint: hints[this.#options.target ?? 'directory'].heads,
       });
     }
     return entries;

@@ -231,7 +231,7 @@ function findWriteHint(error: unknown, { isWriting = false } = {}): string | und
     case 'EDQUOT':
     case 'SQLITE_FULL':
       // Watches have a limit of their own under this code.
-      return syscall === 'watch' ? undefined : 'free space, or specify a directory on another disk';
+      return syscall === 'watch' ? undefined : 'free space, or write to another disk';
     default:
       return undefined;
   }

@@ -224,7 +224,8 @@ describe('streams', () => {
         const { code, stderr } = await sandbox.run(command.split(' '), { stdoutTo: full.fd });
         expect({ code, stderr }).toEqual({
           code: 1,
-          stderr: 'error: standard output: no space left on device\n',
+          stderr:
+            'error: standard output: no space left on device\nhint: free space, or write to another disk\n',
         });
       } finally {
         await full.close();

@@ -26,20 +26,41 @@ import { type RunState, runCommandLine } from './program.js';
 /** Signals that cancel a command or stop a server; SIGHUP when its terminal closes. */
 const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
+/** A program that preceded `opm`. */
+interface OldProgram {
+  command: readonly string[];
+  /** Flags for its input; without one of them the first is reported as missing. */
+  sources?: readonly string[];
+  /** Its short flags that the command has for something else. */
+  shortFlags?: Readonly<Record<string, string>>;
+}
+
 /** Programs that preceded `opm`, and the commands that replace them: links with these names run them. */
-const opmPrograms: Readonly<Record<string, { command: readonly string[]; source?: string }>> = {
+const opmPrograms: Readonly<Record<string, OldProgram>> = {
   'operator-registry': { command: [] },
   initializer: { command: ['registry', 'init'] },
   'registry-server': { command: ['registry', 'serve'] },
-  'configmap-server': { command: ['registry', 'serve'], source: '--configmap' },
-  'appregistry-server': { command: ['registry', 'serve'], source: '--appregistry-namespace' },
+  'configmap-server': {
+    command: ['registry', 'serve'],
+    sources: ['--configmap', '--configMapName', '--configmap-name'],
+    shortFlags: { c: '--configMapName', n: '--configMapNamespace', k: '--kubeconfig' },
+  },
+  'appregistry-server': { command: ['registry', 'serve'], sources: ['--appregistry-namespace'] },
 };
 
 /** Returns the arguments with the command of a program. A missing source becomes a flag without value, which is reported. */
 function withProgram(name: string, args: readonly string[]): string[] {
-  const { command = [], source } = (Object.hasOwn(opmPrograms, name) && opmPrograms[name]) || {};
-  const isOptional = args.some((arg) => arg === '-h' || arg === '--help' || arg.split('=', 1)[0] === source);
-  return [...command, ...args, ...(source === undefined || isOptional ? [] : [source])];
+  const program = Object.hasOwn(opmPrograms, name) ? opmPrograms[name] : undefined;
+  const { command = [], sources: [first, ...others] = [], shortFlags = {} } = program ?? {};
+  const long = args.map((arg) => {
+    const [, letter = '', value = ''] = /^-(\w)=?(.*)$/s.exec(arg) ?? [];
+    const flag = Object.hasOwn(shortFlags, letter) ? shortFlags[letter] : undefined;
+    if (flag === undefined) return arg;
+    return value === '' ? flag : `${flag}=${value}`;
+  });
+  const known = new Set(['-h', '--help', first, ...others]);
+  const isOptional = long.some((arg) => known.has(arg.split('=', 1)[0]));
+  return [...command, ...long, ...(first === undefined || isOptional ? [] : [first])];
 }
 
 /** Runs the command line and sets the exit code: only here the process is read and errors become text. */

@@ -36,6 +36,8 @@ const elsewhere: Readonly<Record<string, string>> = {
     'repo/release-bundle.test.ts, with a matching template',
   'opmate mirror delete --generate --previous working-dir/opmate.lock.previous.json docker://registry.example.com/demo-mirror':
     'mirror-delete.test.ts, after two runs',
+  'opmate registry init --configmap-name operators --configmap-namespace olm --to new.db':
+    'registry-serve.test.ts, with an API server',
   'opmate repo changes --base origin/main': 'repo/check-repository.test.ts, with a Git repository',
   'opmate repo changes --base origin/main -o json': 'repo/check-repository.test.ts, with a Git repository',
 };

@@ -1,8 +1,9 @@
-import { copyFile, readFile, readdir } from 'node:fs/promises';
+import { copyFile, readFile, readdir, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { ChannelCredentials } from '@grpc/grpc-js';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type RunningCommand, useSandbox } from '../support/command-line.js';
+import { hasKubectl, startApiServer } from '../support/api-server.js';
+import { type RunningCommand, commandFile, useSandbox } from '../support/command-line.js';
 import { packageArchive, startAppRegistry } from '../support/app-registry.js';
 import { createAuthority } from '../support/certificates.js';
 import { indexFile } from '../support/index-file.js';
@@ -15,7 +16,11 @@ const at = (name: string): string => path.join(sandbox.work, name);
 /** Starts `opmate registry serve ARGS` on a free port and waits until it serves. */
 async function serve(...args: string[]): Promise<{ running: RunningCommand; port: number }> {
   const running = sandbox.start(['registry', 'serve', '-p', '0', ...args]);
-  const port = await new Promise<number>((resolve, reject) => {
+  return { running, port: await portOf(running) };
+}
+
+async function portOf(running: RunningCommand): Promise<number> {
+  return new Promise((resolve, reject) => {
     const look = (): void => {
       const found = /serving registry .*port=(\d+)/.exec(running.stderr());
       if (found !== null) resolve(Number(found[1]));
@@ -23,7 +28,6 @@ async function serve(...args: string[]): Promise<{ running: RunningCommand; port
     running.child.stderr?.on('data', look);
     void running.result.then(({ code, stderr }) => reject(new Error(`ended with ${code}: ${stderr}`)));
   });
-  return { running, port };
 }
 
 function clientOf(port: number, options?: Parameters<typeof registryClient>[1]): RegistryClient {
@@ -103,6 +107,35 @@ describe('opmate registry serve', () => {
     expect((await running.stop()).stderr).toMatch(/^error: .*y\.yaml:1: /m);
     expect(await sandbox.leftovers()).toEqual([]);
   });
+
+  it.skipIf(!hasKubectl)(
+    'serves a ConfigMap of a cluster, as configmap-server did (needs kubectl)',
+    async () => {
+      const cluster = await startApiServer();
+      onTestFinished(() => cluster.close());
+      const data = {
+        customResourceDefinitions: JSON.stringify([smallCrd('widget')]),
+        clusterServiceVersions: JSON.stringify([smallCsv({ name: 'cm.v1', owned: ['widget'] })]),
+        packages: JSON.stringify([smallPackage('cm', { stable: 'cm.v1' })]),
+      };
+      const metadata = { name: 'operators', namespace: 'olm' };
+      cluster.put({ apiVersion: 'v1', kind: 'ConfigMap', metadata, data });
+      await sandbox.write({ kubeconfig: cluster.kubeconfig });
+      const link = at('configmap-server');
+      await symlink(commandFile, link);
+      const flags = ['-k', 'kubeconfig', '-n', 'olm'];
+      const running = sandbox.start(['-c', 'operators', ...flags, '-p', '0'], { file: link });
+      expect(await packages(clientOf(await portOf(running)))).toEqual(['cm']);
+      expect((await running.stop()).code).toBe(0);
+      const missing = await sandbox.run(['-c=none', ...flags], { file: link });
+      expect(missing).toMatchObject({ code: 1, stdout: '' });
+      expect(missing.stderr).toMatch(/^error: ConfigMap "none" in namespace "olm": not found$/m);
+      const flag = await sandbox.run(['-c', 'operators', '-k', 'kubeconfig'], { file: link });
+      expect(flag.stderr).toContain('configmap-namespace');
+      expect(cluster.requests.every(({ method }) => method === 'GET')).toBe(true);
+      expect(await sandbox.leftovers()).toEqual([]);
+    },
+  );
 
   it('serves a namespace of an app registry', async () => {
     const apps = await startAppRegistry();

@@ -1,3 +1,4 @@
+import { describeId } from '../../cluster/objects.js';
 import { count } from '../../core/printable.js';
 import path from 'node:path';
 import { OpmateError } from '../../core/errors.js';
@@ -18,7 +19,7 @@ import {
   putImages,
 } from '../images/image-output.js';
 import { type AddToIndexOptions, addToIndex } from './add-to-index.js';
-import { type ManifestSource, loadManifests } from './load-manifests.js';
+import { getConfigMapId, type ManifestSource, loadManifests } from './load-manifests.js';
 
 /** Source of the operators of a new index. */
 export type OperatorSource =
@@ -127,6 +128,8 @@ function getLabel(source: OperatorSource): string {
       return source.namespace.label;
     case 'configmap':
       return source.file;
+    case 'cluster':
+      return describeId(getConfigMapId(source));
     default:
       return source.directory;
   }

@@ -8,10 +8,19 @@ import { loadFromFlags, manifestFlags } from './manifest-index.js';
 /** `opmate registry init`; exit code 4 if `--permissive` skipped something. */
 export const command = defineCommand({
   summary: 'create an index from package manifests, like initializer',
+  commonFlags: [
+    'manifests',
+    'configmap',
+    'configmapName',
+    'configmapNamespace',
+    'kubeconfig',
+    'permissive',
+    'to',
+  ],
   flags: {
     manifests: text('directory', 'directory of package manifests (default: manifests)', {
       short: 'm',
-      excludes: ['configmap', 'appregistryNamespace'],
+      excludes: ['configmap', 'configmapName', 'appregistryNamespace'],
       group: 'Input',
     }),
     ...manifestFlags,
@@ -19,6 +28,8 @@ export const command = defineCommand({
   },
   examples: {
     'Create an index from ./manifests': 'opmate registry init --to new.db',
+    'Read a ConfigMap of a cluster, as configmap-server did':
+      'opmate registry init --configmap-name operators --configmap-namespace olm --to new.db',
     'Skip invalid packages': 'opmate registry init -m ./manifests --to new.db --permissive',
   },
   async runInSession({ options, session }) {

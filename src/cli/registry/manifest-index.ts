@@ -2,6 +2,7 @@ import { type ManifestSource, ManifestsError, loadManifests } from '../../api/in
 import { parseAppRegistryNamespace } from '../../source/app-registry.js';
 import { logError } from '../../core/log.js';
 import { type FlagValues, grouped, text } from '../command/flags.js';
+import { clusterFlags } from '../deployment/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { count } from '../printable.js';
@@ -12,6 +13,15 @@ import { permissiveFlag } from './database.js';
 export const manifestFlags = {
   ...grouped('Input', {
     configmap: text('file', 'ConfigMap with package manifests', { excludes: ['appregistryNamespace'] }),
+    configmapName: text('name', 'ConfigMap of a cluster with package manifests', {
+      aliases: ['configMapName'],
+      excludes: ['configmap', 'appregistryNamespace'],
+      needs: 'configmapNamespace',
+    }),
+    configmapNamespace: text('namespace', 'namespace of the ConfigMap', {
+      aliases: ['configMapNamespace'],
+      needs: 'configmapName',
+    }),
     appregistryNamespace: text(
       'namespace',
       'directory of app-registry archives, or a namespace of the endpoint',
@@ -25,6 +35,7 @@ export const manifestFlags = {
     needs: 'appregistryEndpoint',
   }),
   permissive: permissiveFlag,
+  ...clusterFlags,
 };
 
 /** Source of manifests; default: `manifests` below the working directory. */
@@ -45,6 +56,11 @@ export async function reportingProblems<T>(session: CommandSession, work: () => 
 
 function getSource(options: ManifestOptions): ManifestSource {
   const { manifests = 'manifests', configmap, appregistryNamespace, appregistryEndpoint } = options;
+  const { configmapName: configMap, configmapNamespace: namespace = '' } = options;
+  if (configMap !== undefined) {
+    const { asGroup: asGroups, kubectl, kubeconfig, context, as } = options;
+    return { kind: 'cluster', configMap, namespace, cluster: { asGroups, kubectl, kubeconfig, context, as } };
+  }
   if (configmap !== undefined) return { kind: 'configmap', file: configmap };
   if (appregistryNamespace === undefined) return { kind: 'manifests', directory: manifests };
   if (appregistryEndpoint === undefined) return { kind: 'archives', directory: appregistryNamespace };

@@ -17,10 +17,14 @@ const flags = {
     short: 'd',
     mayBeEmpty: true,
     group: 'Input',
-    excludes: ['configmap', 'appregistryNamespace'],
+    excludes: ['configmap', 'configmapName', 'appregistryNamespace'],
   }),
   ...manifestFlags,
   configmap: { ...manifestFlags.configmap, excludes: ['appregistryNamespace', '<database>'] },
+  configmapName: {
+    ...manifestFlags.configmapName,
+    excludes: ['configmap', 'appregistryNamespace', '<database>'],
+  },
   appregistryNamespace: { ...manifestFlags.appregistryNamespace, excludes: ['<database>'] },
   ...registryServerFlags,
   timeoutSeconds: parsed(
@@ -37,8 +41,12 @@ const flags = {
 export const command = defineCommand({
   summary: 'serve an index over the gRPC registry API',
   description:
-    'With --configmap or --appregistry-namespace it serves the index that registry init creates, as configmap-server and appregistry-server did.',
+    'With --configmap, --configmap-name or --appregistry-namespace it serves the index that registry init creates, as configmap-server and appregistry-server did.',
   tool: 'opm',
+  commonFlags: [
+    ...['database', 'configmap', 'configmapName', 'configmapNamespace', 'kubeconfig', 'appregistryNamespace'],
+    ...['port', 'host', 'timeoutSeconds', 'permissive'],
+  ],
   arguments: [argument('[database]', databaseSummary)],
   flags,
   examples: {
@@ -46,7 +54,8 @@ export const command = defineCommand({
     'Serve it on a free port, for one minute': 'opmate registry serve index.db --port 0 --timeout-seconds 60',
   },
   async run({ context, args: [file], options }) {
-    const { configmap, appregistryNamespace } = options;
+    const { configmap, configmapName, appregistryNamespace } = options;
+    const source = configmap ?? configmapName ?? appregistryNamespace;
     const database = file === undefined ? options.database : getDatabase(file, options.database);
     const grpc = getGrpcOptions(options);
     const signal = getEnd(context, options.timeoutSeconds);
@@ -56,15 +65,14 @@ export const command = defineCommand({
       );
     await reportingFailure(context, options, () =>
       useSession(context, options, async (session) => {
-        if (configmap === undefined && appregistryNamespace === undefined) {
+        if (source === undefined) {
           const name = database ?? 'bundles.db';
           return serve(name, name, session);
         }
         return withTemporaryDirectory(session, async (directory) => {
-          const name = configmap ?? (appregistryNamespace as string);
           const made = path.join(directory, 'index.db');
-          await loadFromFlags(session, options, made, name);
-          return serve(made, name, session);
+          await loadFromFlags(session, options, made, source);
+          return serve(made, source, session);
         });
       }),
     );

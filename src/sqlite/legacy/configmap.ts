@@ -47,7 +47,17 @@ export async function loadConfigMap(
   options: LoadOptions = {},
 ): Promise<LoadReport> {
   const { label = file } = options;
-  const value = await readObject(file, label);
+  return loadConfigMapObject(database, await readObject(file, label), session, { ...options, label });
+}
+
+/** Loads the manifests in a ConfigMap, named `label` in messages, as `loadConfigMap` does. Throws ManifestsError, INVALID. */
+export async function loadConfigMapObject(
+  database: Database,
+  value: JsonObject,
+  session: LoadSession,
+  options: LoadOptions & { label: string },
+): Promise<LoadReport> {
+  const { label } = options;
   if (value['kind'] !== 'ConfigMap') {
     const { kind = null } = value;
     throw new OpmateError(

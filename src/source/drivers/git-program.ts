@@ -32,7 +32,7 @@ const passedVariables = [
 /** The part of a session that running git requires. */
 export type GitOptions = Pick<
   SourceSession,
-  'environment' | 'temporaryDirectory' | 'now' | 'network' | 'signal'
+  'environment' | 'temporaryDirectory' | 'now' | 'network' | 'limits' | 'signal'
 >;
 
 /** Settings of one git run. */

@@ -47,7 +47,8 @@ function formatPinnedGit({ repository, directory }: GitPlace, commit: string): s
 
 /**
  * Returns the current commit of a source; a pinned commit needs no request. A `revision` is a branch, a tag, a commit, or
- * the start of the commit of one branch or tag. Throws OpmateError, with both names for an ambiguous revision.
+ * the start of one commit: of a branch or tag, else of their histories, which are fetched without files where the server
+ * can. Throws OpmateError, with both names for an ambiguous revision.
  */
 export async function commitOfGit(source: GitPlace, options: GitOptions): Promise<string> {
   const { branch, tag, commit, revision } = source;
@@ -55,7 +56,7 @@ export async function commitOfGit(source: GitPlace, options: GitOptions): Promis
   if (commit !== undefined) return commit;
   if (revision !== undefined && isCommit(revision)) return revision;
   return withGit(source, options, async (git) => {
-    if (revision !== undefined) return resolveRevision(git, source.repository, revision);
+    if (revision !== undefined) return resolveRevision(git, source.repository, revision, options);
     const wanted =
       branch !== undefined ? `refs/heads/${branch}` : tag !== undefined ? `refs/tags/${tag}` : 'HEAD';
     const commit = (await readRefs(git, source.repository, [wanted])).get(wanted);
@@ -103,7 +104,12 @@ async function readRefs(
 /** Minimum digits of an abbreviated commit: the default of Git. */
 const minAbbreviation = 7;
 
-async function resolveRevision(git: Git, repository: string, revision: string): Promise<string> {
+async function resolveRevision(
+  git: Git,
+  repository: string,
+  revision: string,
+  options: GitOptions,
+): Promise<string> {
   const shown = redactUrls(repository);
   const places = /^refs\/(?:heads|tags)\//.test(revision)
     ? [revision]
@@ -134,16 +140,50 @@ async function resolveRevision(git: Git, repository: string, revision: string): 
   if (isShort) {
     const commits = [...new Set(all.values())].filter((commit) => commit.startsWith(revision));
     const [commit] = commits;
-    if (commit !== undefined && commits.length === 1 && revision.length >= minAbbreviation) return commit;
+    const isLong = revision.length >= minAbbreviation;
+    if (commit !== undefined && commits.length === 1 && isLong) return commit;
+    if (commit === undefined && isLong) return findInHistory(git, repository, revision, options);
     throw new OpmateError('NOT_FOUND', `branch or tag ${revision} not found`, {
       subject: shown,
       hint:
-        commits.length > 0
-          ? `use the full commit, one of ${formatNames(commits)}`
-          : 'use the full commit, with all 40 digits: no branch or tag is at one that starts so',
+        commit === undefined
+          ? `use at least ${minAbbreviation} digits of a commit`
+          : `use the full commit, one of ${formatNames(commits)}`,
     });
   }
   throw new OpmateError('NOT_FOUND', `branch or tag ${revision} not found`, { subject: shown });
+}
+
+/** Returns the commit that starts with `revision` in the history of the branches and tags. Throws OpmateError. */
+async function findInHistory(
+  git: Git,
+  repository: string,
+  revision: string,
+  options: GitOptions,
+): Promise<string> {
+  const subject = redactUrls(repository);
+  return withTemporaryDirectory(options, async (directory) => {
+    const { maxUnpackedSize } = options.limits ?? defaultArchiveLimits;
+    const run = { timeoutMs: fetchTimeoutMs, directory, maxDirectorySize: maxUnpackedSize };
+    await git.run(['init', '--quiet', '--bare'], run);
+    // Commits without their files, where the server can omit them.
+    await git.run([...fetchHistory, '--filter=tree:0', '--', repository, ...allRefs], run);
+    const objects = await git.run(['rev-parse', `--disambiguate=${revision}`], run);
+    const commits: string[] = [];
+    for (const object of objects.split('\n').filter((line) => line !== '')) {
+      if ((await git.run(['cat-file', '-t', object], run)).trim() === 'commit') commits.push(object);
+    }
+    const [commit, other] = commits;
+    if (commit !== undefined && other === undefined) return commit;
+    if (commit === undefined) {
+      throw new OpmateError('NOT_FOUND', `branch, tag or commit ${revision} not found`, { subject });
+    }
+    const names = formatNames(commits);
+    throw new OpmateError('INVALID', `${revision} is ambiguous: ${names}`, {
+      subject,
+      hint: 'use the full commit',
+    });
+  });
 }
 
 function formatNames(names: readonly string[]): string {
@@ -187,6 +227,10 @@ async function fetchGit(
   );
 }
 
+/** Arguments that fetch only what is named, and all branches and tags. */
+const fetchHistory = ['fetch', '--quiet', '--no-tags', '--no-recurse-submodules'];
+const allRefs = ['+refs/heads/*:refs/heads/*', '+refs/tags/*:refs/tags/*'];
+
 async function fetchCommit(
   git: Git,
   source: GitPlace,
@@ -194,9 +238,8 @@ async function fetchCommit(
   run: { timeoutMs: number; directory: string; maxDirectorySize: number },
 ): Promise<void> {
   const { repository, branch, tag } = source;
-  const fetch = ['fetch', '--quiet', '--no-tags', '--no-recurse-submodules'];
   try {
-    await git.run([...fetch, '--depth=1', '--', repository, commit], run);
+    await git.run([...fetchHistory, '--depth=1', '--', repository, commit], run);
     return;
   } catch (error) {
     if (error instanceof CancelledError) throw error;
@@ -205,17 +248,14 @@ async function fetchCommit(
     if (source.commit === undefined && source.revision === undefined) {
       const ref =
         branch !== undefined ? `refs/heads/${branch}` : tag !== undefined ? `refs/tags/${tag}` : 'HEAD';
-      await git.run([...fetch, '--depth=1', '--', repository, ref], run);
+      await git.run([...fetchHistory, '--depth=1', '--', repository, ref], run);
       const fetched = (await git.run(['rev-parse', '--verify', 'FETCH_HEAD^{commit}'], run)).trim();
       if (fetched === commit) return;
       throw new OpmateError('DIGEST', `${ref} has moved: expected ${commit}, got ${fetched}`, {
         subject: redactUrls(repository),
       });
     }
-    await git.run(
-      [...fetch, '--', repository, '+refs/heads/*:refs/heads/*', '+refs/tags/*:refs/tags/*'],
-      run,
-    );
+    await git.run([...fetchHistory, '--', repository, ...allRefs], run);
     const known = await git.run(['cat-file', '-t', commit], run).catch(() => '');
     if (known.trim() !== 'commit') throw error;
   }

@@ -1,4 +1,5 @@
-import { randomBytes } from 'node:crypto';
+import { execFileSync } from 'node:child_process';
+import { createHash, randomBytes } from 'node:crypto';
 import { chmod, readFile, readdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -79,9 +80,58 @@ describe('source/drivers/git', () => {
       hint: `use the full commit, one of ${second}`,
     });
     expect(await failureOf(find('0123abc'))).toMatchObject({
-      hint: 'use the full commit, with all 40 digits: no branch or tag is at one that starts so',
+      code: 'NOT_FOUND',
+      message: `${url}: branch, tag or commit 0123abc not found`,
     });
     expect(await failureOf(find('none'))).toMatchObject({ code: 'NOT_FOUND', hint: undefined });
+  });
+
+  it.each([true, false])(
+    'finds a commit in the history by its start (server filters: %j)',
+    async (canFilter) => {
+      const { url, git, commit } = await gitRepository({ 'a.yaml': 'one' });
+      git('config', 'uploadpack.allowFilter', String(canFilter));
+      const first = git('rev-parse', 'HEAD');
+      // The start of a blob or tree is no commit's.
+      const blob = git('rev-parse', 'HEAD:a.yaml');
+      await commit({ 'a.yaml': 'two' });
+      await commit({ 'a.yaml': 'three' });
+      const repository = { kind: 'git', repository: url } as const;
+      expect(await commitOfGit({ ...repository, revision: first.slice(0, 7) }, options)).toBe(first);
+      expect(await read({ ...repository, revision: first.slice(0, 9) })).toBe('one');
+      const failure = await failureOf(commitOfGit({ ...repository, revision: blob.slice(0, 7) }, options));
+      expect(failure).toMatchObject({ code: 'NOT_FOUND' });
+      expect(await readdir(options.temporaryDirectory)).toEqual([]);
+    },
+  );
+
+  it('refuses the start of several commits of the history', async () => {
+    const { url, git, commit } = await gitRepository({ 'a.yaml': 'one' });
+    // Two commits whose names start alike: parents differ in their dates only.
+    const tree = git('rev-parse', 'HEAD^{tree}');
+    const made = new Map<string, string>();
+    let pair: [string, string] | undefined;
+    for (let i = 0; pair === undefined; i++) {
+      const text = `tree ${tree}\nauthor t <t@t> ${i} +0000\ncommitter t <t@t> ${i} +0000\n\nm\n`;
+      const name = createHash('sha1').update(`commit ${text.length}\0${text}`).digest('hex');
+      const twin = made.get(name.slice(0, 7));
+      made.set(name.slice(0, 7), text);
+      if (twin !== undefined) pair = [twin, text];
+    }
+    const names = pair.map((text) =>
+      execFileSync('git', ['hash-object', '-t', 'commit', '-w', '--stdin'], {
+        cwd: path.join(url.slice('file://'.length)),
+        input: text,
+        encoding: 'utf8',
+      }).trim(),
+    );
+    for (const name of names)
+      git('merge', '-q', '-s', 'ours', '--allow-unrelated-histories', '-m', 'm', name);
+    await commit({ 'a.yaml': 'two' });
+    const revision = (names[0] as string).slice(0, 7);
+    const failure = await failureOf(commitOfGit({ kind: 'git', repository: url, revision }, options));
+    expect(failure).toMatchObject({ code: 'INVALID', hint: 'use the full commit' });
+    for (const name of names) expect(failure.message).toContain(name);
   });
 
   it.each(['-x', 'a b', 'a..b', 'a*', 'x^{}', 'a:b', '@{0}', 'a.lock', '/a', 'a/', 'a\\b', ''])(

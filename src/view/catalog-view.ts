@@ -52,6 +52,9 @@ import {
   summarizeChannels,
 } from './viewed-package.js';
 
+/** Problems whose lines are looked up together. */
+const problemsAtOnce = 1000;
+
 /** Maximum offset of a problem with a line number: lines are counted from the start of the file. */
 const maxLineOffset = 64 * 1024 * 1024;
 
@@ -69,6 +72,11 @@ type OverviewContent = Omit<CatalogOverview, keyof ViewState>;
 interface CatalogViewOptions extends Pick<MetasOptions, 'signal' | 'logger'> {
   /** Older catalog to show the differences from. */
   compareWith?: ViewedCatalog | undefined;
+  /**
+   * Runs the checks of `catalog doctor` before the catalog is read for the page, which takes less memory than both at once,
+   * instead of later with `startChecks`.
+   */
+  checksFirst?: boolean | undefined;
 }
 
 /** Contents of the responses about one catalog. Methods throw OpmateError NOT_FOUND for unknown names. */
@@ -81,8 +89,17 @@ export type CatalogView = Awaited<ReturnType<typeof openCatalogView>>;
  */
 export async function openCatalogView(
   { name: catalogName, catalog }: ViewedCatalog,
-  { compareWith, signal, logger = silentLogger }: CatalogViewOptions = {},
+  { compareWith, checksFirst = false, signal, logger = silentLogger }: CatalogViewOptions = {},
 ) {
+  /** Returns the findings of the checks; undefined, with a warning, if they stopped. */
+  const check = async (): Promise<CatalogDiagnostic[] | undefined> => {
+    const { examineCatalog } = await import('../catalog/doctor/diagnose.js');
+    return examineCatalog(catalog, { signal }).catch((error: unknown) => {
+      if (signal?.aborted !== true) logger.log('warn', `checks stopped: ${getMessage(error)}`);
+      return undefined;
+    });
+  };
+  const checked = checksFirst ? await check() : undefined;
   const faults: OpmateError[] = [];
   const index = createCatalogIndex();
   const readOptions = {
@@ -113,7 +130,7 @@ export async function openCatalogView(
     for (const viewedPackage of packages.values()) viewedPackage.problems = [];
     for (const finding of next) packages.get(finding.package ?? '')?.problems.push(finding);
   };
-  setFindings(await readFindings(facts, faults, signal));
+  setFindings(checked ?? (await readFindings(facts, faults, signal)));
   const headings = new Map<string, PackageHeading>();
   for (const [name, viewedPackage] of packages) {
     throwIfCancelled(signal);
@@ -177,13 +194,12 @@ export async function openCatalogView(
   };
 
   let searchIndex: SearchIndex | undefined;
+  const listSearched = function* (): Generator<SearchedPackage> {
+    for (const viewedPackage of sortByName(packages))
+      yield toSearchedPackage(viewedPackage, getHeading(viewedPackage.name), index);
+  };
   const getSearchIndex = (): SearchIndex =>
-    (searchIndex ??= {
-      packages: sortByName(packages).map((viewedPackage) =>
-        toSearchedPackage(viewedPackage, getHeading(viewedPackage.name), index),
-      ),
-      images: index.images,
-    });
+    (searchIndex ??= { packages: [...listSearched()], images: index.images });
 
   /** Returns the facts of the graphs and upgrade paths of a package. */
   const graphFacts = (packageName: string): PackageGraphFacts => {
@@ -259,13 +275,9 @@ export async function openCatalogView(
      * `validate`. The catalog must stay open until `endChecks`.
      */
     startChecks(): void {
-      const check = async (): Promise<void> => {
-        const { examineCatalog } = await import('../catalog/doctor/diagnose.js');
-        setFindings(await examineCatalog(catalog, { signal }));
-      };
       checking = check()
-        .catch((error: unknown) => {
-          if (signal?.aborted !== true) logger.log('warn', `checks stopped: ${getMessage(error)}`);
+        .then((found) => {
+          if (found !== undefined) setFindings(found);
         })
         .finally(() => {
           checking = undefined;
@@ -286,6 +298,8 @@ export async function openCatalogView(
     }),
     search: (query: string): SearchResult => searchCatalog(getSearchIndex(), query),
     searchIndex: getSearchIndex,
+    /** Returns the search index with its packages one by one. */
+    streamSearchIndex: () => ({ packages: listSearched(), images: index.images }),
     graphFacts,
     graph: (packageName: string) => createPackageGraph(graphFacts(packageName)),
 
@@ -319,8 +333,15 @@ export async function openCatalogView(
       };
     },
 
-    /** Returns all problems, most severe first. */
-    allProblems: (): Promise<LocatedProblem[]> => locate([...findings].sort(compareSeverity)),
+    /** Returns all problems of a package, most severe first. */
+    packageProblems: (name: string): Promise<LocatedProblem[]> =>
+      locate([...requirePackage(name).problems].sort(compareSeverity)),
+    /** Returns all problems, most severe first, some at a time. */
+    async *streamProblems(): AsyncGenerator<LocatedProblem[]> {
+      const sorted = [...findings].sort(compareSeverity);
+      for (let start = 0; start < sorted.length; start += problemsAtOnce)
+        yield await locate(sorted.slice(start, start + problemsAtOnce));
+    },
     async problems(filter: ProblemFilter): Promise<ProblemWindow> {
       const { window, ...choices } = selectProblems(findings, filter, (finding) => ({
         ...{ severity: finding.severity, check: finding.code, package: finding.package ?? '' },

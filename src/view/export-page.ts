@@ -2,9 +2,8 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { throwIfCancelled } from '../core/errors.js';
 import { type CancelOptions, takeTurn } from '../core/concurrency.js';
-import { groupBy } from '../core/groups.js';
 import { fillDirectory } from '../files/fill-directory.js';
-import type { CatalogOverview, ExportedPage, LocatedProblem } from './responses.js';
+import type { CatalogOverview, ExportedPage } from './responses.js';
 import type { CatalogView } from './catalog-view.js';
 import type { ExportedComparison, ExportedPackage } from './exported-requests.js';
 import { readPageFiles } from './page-files.js';
@@ -30,18 +29,18 @@ export async function exportPage(
     const write = (name: string, content: string | Buffer): Promise<void> =>
       writeFile(path.join(staging, name), content);
     const writePart = (name: string, value: unknown): Promise<void> =>
-      write(`data/${name}.js`, `opmatePage.parts[${JSON.stringify(name)}]=${toExpression(value)};\n`);
+      writeFile(
+        path.join(staging, `data/${name}.js`),
+        inBatches(toStatement(`opmatePage.parts[${JSON.stringify(name)}]`, value)),
+      );
     await mkdir(path.join(staging, 'data'));
     const catalog: CatalogOverview = { ...view.overview(), run: 'export', isChecking: false };
     const isCompared = catalog.comparedWith !== undefined;
-    const problems = await view.allProblems();
-    const problemsByPackage = groupBy(problems, (problem) => problem.package);
     const files = new Map<string, ExportedPage['files'][string]>();
     for (const [number, { name, hasIcon }] of catalog.packages.entries()) {
       throwIfCancelled(signal);
       const part = `p${number}`;
-      const ofPackage = problemsByPackage.get(name) ?? [];
-      await writePart(part, await describePackage(view, name, ofPackage, { isCompared, signal }));
+      await writePart(part, await describePackage(view, name, { isCompared, signal }));
       let icon = '';
       if (hasIcon) {
         const { mediaType, content } = await view.icon(name);
@@ -50,8 +49,8 @@ export async function exportPage(
       }
       files.set(name, { part, icon });
     }
-    await writePart('index', view.searchIndex());
-    await writePart('problems', problems);
+    await writePart('index', view.streamSearchIndex());
+    await writePart('problems', view.streamProblems());
     if (isCompared) {
       const compare = view.compare();
       const removed = compare.packages.filter((compared) => !files.has(compared.package));
@@ -60,7 +59,10 @@ export async function exportPage(
       await writePart('compare', comparison);
     }
     const state: ExportedPage = { catalog, files: Object.fromEntries(files), parts: {} };
-    await write('data/catalog.js', `window.opmatePage=${toExpression(state)};\n`);
+    await writeFile(
+      path.join(staging, 'data/catalog.js'),
+      inBatches(toStatement('window.opmatePage', state)),
+    );
     for (const [name, content] of page)
       await write(name, name === 'index.html' ? toExportedHtml(content) : content);
   });
@@ -79,15 +81,70 @@ function toExportedHtml(html: Buffer): string {
     .replace('<script src="page.js"', `${scripts}<script src="page.js"`);
 }
 
-/** Returns an expression for a value; in JSON, `__proto__` is a key like any other. */
-function toExpression(value: unknown): string {
-  return `JSON.parse(${JSON.stringify(JSON.stringify(value))})`;
+/** Returns the pieces of an assignment of a value; in JSON, `__proto__` is a key like any other. */
+async function* toStatement(place: string, value: unknown): AsyncGenerator<string> {
+  yield `${place}=JSON.parse("`;
+  const pieces = isStream(value) ? joinLists(value) : toJson(value, 2);
+  for await (const piece of pieces) yield JSON.stringify(piece).slice(1, -1);
+  yield '");\n';
+}
+
+function isStream(value: unknown): value is AsyncIterable<unknown[]> {
+  return typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
+}
+
+/** Returns the JSON of one array with the items of all lists. */
+async function* joinLists(lists: AsyncIterable<unknown[]>): AsyncGenerator<string> {
+  let separator = '[';
+  for await (const list of lists) {
+    if (list.length === 0) continue;
+    yield separator + list.map((item) => JSON.stringify(item)).join(',');
+    separator = ',';
+  }
+  yield separator === '[' ? '[]' : ']';
+}
+
+/** Returns the JSON of a value in pieces, one per field or item down to a depth; an iterator becomes an array. */
+function* toJson(value: unknown, depth: number): Generator<string> {
+  const isIterator = typeof value === 'object' && value !== null && 'next' in value;
+  if (depth > 0 && (Array.isArray(value) || isIterator)) {
+    let separator = '[';
+    for (const item of value as Iterable<unknown>) {
+      yield separator;
+      yield* toJson(item, depth - 1);
+      separator = ',';
+    }
+    yield separator === '[' ? '[]' : ']';
+  } else if (depth > 0 && typeof value === 'object' && value !== null) {
+    let separator = '{';
+    for (const [key, field] of Object.entries(value)) {
+      if (field === undefined) continue;
+      yield `${separator}${JSON.stringify(key)}:`;
+      yield* toJson(field, depth - 1);
+      separator = ',';
+    }
+    yield separator === '{' ? '{}' : '}';
+  } else yield JSON.stringify(value);
+}
+
+/** Characters that are written at once. */
+const batchLength = 256 * 1024;
+
+/** Joins pieces for fewer writes. */
+async function* inBatches(pieces: AsyncIterable<string>): AsyncGenerator<string> {
+  let batch = '';
+  for await (const piece of pieces) {
+    batch += piece;
+    if (batch.length < batchLength) continue;
+    yield batch;
+    batch = '';
+  }
+  yield batch;
 }
 
 async function describePackage(
   view: CatalogView,
   name: string,
-  problems: LocatedProblem[],
   { isCompared, signal }: { isCompared: boolean } & CancelOptions,
 ): Promise<ExportedPackage> {
   const graph = view.graphFacts(name);
@@ -104,7 +161,7 @@ async function describePackage(
   return {
     details: await view.describePackage(name),
     bundles: Object.fromEntries(bundles),
-    problems,
+    problems: await view.packageProblems(name),
     graph,
     ...(isCompared && { differences: view.comparePackage(name) }),
   };

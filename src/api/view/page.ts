@@ -23,15 +23,21 @@ export function withSignal(session: Session, stop: AbortSignal): Session {
   return withChanges(session, { signal: AbortSignal.any(signals) });
 }
 
-/** Opens the view of an open catalog, and lets the doctor check it until the signal of the session fires. */
+/**
+ * Opens the view of an open catalog, and lets the doctor check it until the signal of the session fires; `checksFirst` waits
+ * for that.
+ */
 export async function openView(
   shown: ViewedCatalog,
   compareWith: ViewedCatalog | undefined,
   session: Session,
+  { checksFirst = false }: { checksFirst?: boolean } = {},
 ): Promise<CatalogView> {
   const { logger, signal } = session;
-  const view = await openCatalogView(shown, { compareWith, logger, signal }).catch(throwAbout(shown.name));
-  view.startChecks();
+  const view = await openCatalogView(shown, { compareWith, logger, signal, checksFirst }).catch(
+    throwAbout(shown.name),
+  );
+  if (!checksFirst) view.startChecks();
   return view;
 }
 

@@ -62,12 +62,10 @@ export async function exportCatalogView(
   session: Session,
   { compare }: ExportViewOptions = {},
 ): Promise<void> {
-  await withOpen(createView(reference, compare, session), async (current) => {
-    await current.use(true, async (view) => {
-      await view.endChecks();
-      await exportPage(view, directory, { signal: session.signal });
-    });
-  });
+  const references = compare === undefined ? [reference] : [reference, compare];
+  await withOpen(openReferences(references, session, { checksFirst: true }), ({ view }) =>
+    exportPage(view, directory, { signal: session.signal }),
+  );
 }
 
 async function createView(
@@ -89,7 +87,11 @@ async function createView(
 }
 
 /** Opens the view of a catalog, compared with the second one if there is one. */
-async function openReferences(references: readonly string[], session: Session) {
+async function openReferences(
+  references: readonly string[],
+  session: Session,
+  options?: Parameters<typeof openView>[3],
+) {
   const sources: CatalogSource[] = [];
   const close = async (): Promise<void> => {
     for (const source of sources) await source.close();
@@ -100,7 +102,7 @@ async function openReferences(references: readonly string[], session: Session) {
       name: references[index] as string,
       catalog,
     }));
-    return { view: await openView(shown as NonNullable<typeof shown>, other, session), close };
+    return { view: await openView(shown as NonNullable<typeof shown>, other, session, options), close };
   } catch (error) {
     await close();
     throw error;

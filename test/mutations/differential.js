@@ -1,5 +1,6 @@
 // Compares validate and render of generated, mutated catalogs with opm's recorded verdicts: `npm run test:differential`.
-// With OPM=FILE it runs this opm instead, and with OPM=FILE `-- --record [CASES]` it records its verdicts.
+// With OPM=FILE it runs this opm instead, also on other catalogs: `-- --cases COUNT SEED`; the same seed makes the same ones.
+// With OPM=FILE `-- --record [CASES]` it records its verdicts.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -12,7 +13,10 @@ import { createRandom, mutateBytes } from './mutate.js';
 
 const recordFile = fileURLToPath(new URL('verdicts.json', import.meta.url));
 const opm = process.env.OPM;
-const [flag, cases = '500'] = process.argv.slice(2);
+const [flag, cases = '500', seed = '0'] = process.argv.slice(2);
+if (flag === '--cases' && opm === undefined) throw new Error('--cases: OPM=FILE is not set');
+/** Seeds of different nights share no case. */
+const first = flag === '--cases' ? Number(seed) * 100_000 : 0;
 const scalars = ['yes', '012', '0o12', '1_000', '1e3', '~', '.inf', '1:23', '2001-01-01', '0x1F', '"x"', "'y'", '!!str 1', '[a]', '{b: 1}', '-0', '.5', '+1', 'null', '""']; // prettier-ignore
 const separators = ['', '\n', '\n\n', ' ', '\n---\n', '\n\n---\n', '\n--- \n', '\t\n'];
 const patterns = ['*.json', '/a.json', 'd/', '**/a.json', 'a.json/**', '*/**', '!a.json', 'd/*', '# x', '\\*', '[a-b].json', 'd']; // prettier-ignore
@@ -95,10 +99,10 @@ async function judgeByOpm(root, verdict) {
 }
 
 const recorded = JSON.parse(await readFile(recordFile, 'utf8').catch(() => '{"verdicts": []}'));
-const count = flag === '--record' ? Number(cases) : recorded.verdicts.length;
+const count = flag === undefined ? recorded.verdicts.length : Number(cases);
 const verdicts = [];
 let failures = 0;
-for (let number = 0; number < count; number++) {
+for (let number = first; number < first + count; number++) {
   const root = await mkdtemp(path.join(tmpdir(), 'opmate-differential-'));
   try {
     for (const [name, content] of Object.entries(makeCatalog(number))) {
@@ -119,5 +123,5 @@ for (let number = 0; number < count; number++) {
   }
 }
 if (flag === '--record') await writeFile(recordFile, `${JSON.stringify({ verdicts }, null, 2)}\n`);
-console.log(`${count} cases, ${failures} different`);
+console.log(`${count} cases with seed ${flag === '--cases' ? seed : 'of the record'}, ${failures} different`);
 process.exitCode = failures > 0 ? 1 : 0;

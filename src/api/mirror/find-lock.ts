@@ -53,7 +53,7 @@ export async function findMirrorLock(
     if (finished !== undefined) return { lock: finished, name: 'embedded in the archive' };
     throw new OpmateError('NOT_FOUND', `${shown}: lock not found`, {
       file: shown,
-      hint: 'use --lock with a lock file or the directory of an archive, or --workspace with that of the run',
+      hint: 'use mirror.lockFile with a lock file or the directory of an archive, or mirror.workspace with that of the run',
       cause: error,
     });
   }

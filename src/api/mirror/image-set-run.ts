@@ -97,8 +97,8 @@ export interface ImageSetRun {
 }
 
 const configuredHints = {
-  missing: 'check the name and tag, or omit it with --on-error skip-image',
-  unreachable: 'exclude it with blockedImages, or skip it with --on-error skip-image',
+  missing: 'check the name and tag, or omit it with mirror.onError skip-image',
+  unreachable: 'exclude it with blockedImages, or skip it with mirror.onError skip-image',
 };
 const lockedHints = {
   missing: 'plan again: the lock pins an image that is gone',

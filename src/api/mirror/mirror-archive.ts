@@ -142,7 +142,7 @@ function limitArchive(
     const had = lock.options['dependencies'];
     if (!(error instanceof OpmateError) || had !== 'add' || run.options.dependencies === had) throw error;
     throw addContext(error, {
-      hint: 'add --dependencies add, as in the run that wrote the archive',
+      hint: 'add mirror.dependencies add, as in the run that wrote the archive',
     });
   }
 }

@@ -109,7 +109,7 @@ function refuseLocalSources(run: ImageSetRun, lock: ImageSetLock, config: ImageS
     const local = toPath(parseReference(source));
     if (local === undefined || named.has(local)) continue;
     const problem = `${quoteGo(source)} is on this machine, and the configuration does not name it`;
-    const hint = 'check the lock, or allow local sources with --allow-local';
+    const hint = 'check the lock, or allow local sources with mirror.allowLocal';
     errors.add(new OpmateError('UNSAFE', problem, { subject: getShownLock(run), hint }));
   }
   errors.throwIfAny();
@@ -130,20 +130,20 @@ async function requireSame(run: ImageSetRun, lock: ImageSetLock): Promise<ImageS
   const { config, digest } = await readConfiguration(run);
   if (digest !== lock.configuration) {
     const problem = `${config.file}: differs from the configuration of the lock`;
-    throw new UsageError(problem, { hint: 'mirror without --locked to create a new lock' });
+    throw new UsageError(problem, { hint: 'mirror without mirror.locked to create a new lock' });
   }
   const wanted = getLockOptions(run, { failed: [] });
   for (const key of ['dependencies', 'platform']) {
     if (wanted[key] === lock.options[key]) continue;
     const [value, had] = [wanted[key], lock.options[key]];
     const problem = `the lock was made ${had === undefined ? 'without it' : `with ${quoteGo(had)}`}`;
-    const hint = 'use the same value, or mirror without --locked to create a new lock';
+    const hint = 'use the same value, or mirror without mirror.locked to create a new lock';
     throw value === undefined
       ? new UsageError(problem, { subject: `--${key}`, hint })
       : invalidValue(`--${key}`, value, problem, { hint });
   }
   const { signatures } = lock.options;
-  const hint = 'create a new lock with opmate mirror plan';
+  const hint = 'create a new lock with api.planMirror';
   if (signatures === 'unknown')
     throw new UsageError(`${getShownLock(run)}: made before plans had signatures`, { hint });
   if (!run.options.signatures && signatures === 'yes')

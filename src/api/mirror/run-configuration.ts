@@ -29,7 +29,7 @@ export async function readConfiguration(
   if (file === undefined)
     throw new UsageError('missing', {
       subject: '--config',
-      hint: 'specify a file with an ImageSetConfiguration',
+      hint: 'add mirror.configFile with an ImageSetConfiguration',
     });
   const bytes = await readInputFile(file, run.session).catch(throwMissing(file));
   const config = readImageSetConfiguration(decodeFile(bytes, file), file);
@@ -41,7 +41,7 @@ export async function readConfiguration(
 function throwMissing(file: string): (error: unknown) => never {
   return (error) => {
     if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') throw error;
-    const hint = 'create one with opmate mirror capture or opmate view';
+    const hint = 'create one with api.captureImageSet or api.viewCatalog';
     throw new OpmateError('NOT_FOUND', error.problem, { about: file, hint, cause: error });
   };
 }
@@ -62,7 +62,7 @@ const omittedOption = 'omitted';
 export function warnOfOmitted({ options }: ImageSetLock, name: string, { session }: ImageSetRun): void {
   const { [omittedOption]: omitted } = options;
   if (omitted === undefined) return;
-  const hint = 'mirror without --locked, or plan again, to include them';
+  const hint = 'mirror without mirror.locked, or plan again, to include them';
   const problem = `images omitted, as they could not be read: ${omitted}`;
   logDiagnostic(session.logger, createWarning('images-omitted', problem, { subject: name, hint }));
 }

@@ -1,11 +1,30 @@
 import { type Diagnostic, encodeDiagnostic, formatWithHint } from '../../core/diagnostic.js';
 import type { JsonObject } from '../../document/json.js';
 
-/** Flags by the options of the library, as messages of rooms below `cli` name them: `options` are those of a verb. */
+/**
+ * Flags and commands by the options and verbs of the library, as messages of rooms below `cli` name them: `options` are
+ * those of a verb, `mirror` those of mirror runs.
+ */
 const flags: Readonly<Record<string, string>> = {
+  'api.captureImageSet': 'opmate mirror capture',
+  'api.planMirror': 'opmate mirror plan',
+  'api.readMirrorInventory': 'opmate mirror inventory',
+  'api.viewCatalog': 'opmate view',
   'limits.maxEntries': '--max-entries',
   'limits.maxUnpackedSize': '--max-unpacked-size',
   'limits.maxRatio': '--max-ratio',
+  'mirror.allowLocal': '--allow-local',
+  'mirror.base': '--base',
+  'mirror.configFile': '--config FILE',
+  'mirror.dependencies': '--dependencies',
+  'mirror.graphData': '--graph-data',
+  'mirror.ignoreReleaseSignature': '--ignore-release-signature',
+  'mirror.imageTimeoutMs': '--image-timeout',
+  'mirror.locked': '--locked',
+  'mirror.lockFile': '--lock',
+  'mirror.maxNestedPaths': '--max-nested-paths',
+  'mirror.onError': '--on-error',
+  'mirror.workspace': '--workspace',
   'options.catalog': '--catalog',
   'options.channels': '--channel',
   'options.format': '--format',
@@ -26,9 +45,9 @@ const flags: Readonly<Record<string, string>> = {
   'session.followLinks': '--follow-links',
   'session.platform': '--platform',
 };
-const option = /(?<![\w./-])(?:limits|options|place|registry|session)\.[a-z]\w*(?![\w(]|\.\w)/g;
+const option = /(?<![\w./-])(?:api|limits|mirror|options|place|registry|session)\.[a-z]\w*(?![\w(]|\.\w)/g;
 
-/** Returns a message with the flags of the options that it names. */
+/** Returns a message with the flags and commands of the options and verbs that it names. */
 export function withFlags(text: string): string {
   return text.replace(option, (name) => (Object.hasOwn(flags, name) ? (flags[name] as string) : name));
 }

@@ -86,7 +86,7 @@ export function requireSameTemplates(
   }
   const errors = new ErrorList();
   for (const file of changed) {
-    const hint = 'mirror without --locked to create a new lock';
+    const hint = 'mirror without mirror.locked to create a new lock';
     errors.add(new OpmateError('INVALID', 'differs from the template in the lock', { about: file, hint }));
   }
   errors.throwIfAny();

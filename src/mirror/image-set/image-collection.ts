@@ -276,7 +276,7 @@ function createReferenceError(label: string, image: CatalogImage, problem: strin
   const field = image.field === undefined ? '' : `${image.field}: `;
   return new OpmateError('INVALID', `${field}${referenceSubject(image.image)}: ${problem}`, {
     subject: `${label}: ${bundle}`,
-    hint: 'exclude it with blockedImages, or skip it with --on-error skip-bundle or skip-image',
+    hint: 'exclude it with blockedImages, or skip it with mirror.onError skip-bundle or skip-image',
   });
 }
 

@@ -80,7 +80,7 @@ export function createWorkspace(workingDirectory: string, directory: string, loc
       if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') throw error;
       throw new OpmateError('NOT_FOUND', `${shownLock}: lock not found`, {
         file: shownLock,
-        hint: 'create it with opmate mirror plan, or select another one with --lock or --workspace',
+        hint: 'create it with api.planMirror, or select another one with mirror.lockFile or mirror.workspace',
         cause: error,
       });
     }

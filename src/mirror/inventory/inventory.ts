@@ -112,7 +112,7 @@ export function parseInventory(text: string, file: string): Inventory {
     blobs,
   };
   if (fields.id.digest() !== computeInventoryId(inventory)) {
-    const hint = 'copy the file again, or run opmate mirror inventory again: it is damaged or was edited';
+    const hint = 'copy the file again, or run api.readMirrorInventory again: it is damaged or was edited';
     return fields.id.fail('not the id of this content', { hint });
   }
   return inventory;

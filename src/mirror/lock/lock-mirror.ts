@@ -206,7 +206,7 @@ function createPartSearch({ catalogs, images }: ImageSetLock, target: MirrorTarg
 function createIncompleteError({ targetName }: PinnedTransfer, parts: number): OpmateError {
   return new OpmateError('NOT_FOUND', `not copied: ${count(parts, 'image')} of it could not be copied`, {
     subject: targetName,
-    hint: 'mirror without --locked to omit them, or try again later',
+    hint: 'mirror without mirror.locked to omit them, or try again later',
   });
 }
 
@@ -296,6 +296,6 @@ function createBaseError(
   }
   const problem = `archive ${id}: is based on inventory ${base}: ${targetName} needs ${digest}, which is no longer in ${holder}${more}`;
   return new OpmateError('NOT_FOUND', problem, {
-    hint: 'run opmate mirror inventory again, then recreate the archive with --base and that file',
+    hint: 'run api.readMirrorInventory again, then recreate the archive with mirror.base and that file',
   });
 }

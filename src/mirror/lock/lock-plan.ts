@@ -88,7 +88,7 @@ export function toTransfers(lock: ImageSetLock, options: LockPlanOptions): Pinne
     const other = known.get(destination);
     if (other !== undefined) {
       const problem = `${destination}: same target for ${getLockedName(other)} and ${getLockedName(locked)}`;
-      throw new OpmateError('INVALID', problem, { hint: 'allow longer paths with --max-nested-paths' });
+      throw new OpmateError('INVALID', problem, { hint: 'allow longer paths with mirror.maxNestedPaths' });
     }
     known.set(destination, locked);
     if (target.registry.length + 1 + target.repository.length > maxNameLength) {

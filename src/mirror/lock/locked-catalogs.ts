@@ -9,7 +9,7 @@ import { toBundleKey } from '../plan/planned-image.js';
 import { type RebuiltCatalog, rebuildFrom } from '../selection/rebuilt-catalog.js';
 import { type ImageSetLock, type LockedCatalog, type LockedImage, isSameName } from './lock.js';
 
-const hint = 'mirror without --locked to create a new lock';
+const hint = 'mirror without mirror.locked to create a new lock';
 
 /** Returns the content of a catalog without the bundles that the run of the lock skipped. */
 function selectLocked({ selection, operator }: PlannedCatalog, { packages }: LockedCatalog): CatalogFacts {

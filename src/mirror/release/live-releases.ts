@@ -147,6 +147,6 @@ function getGraphData({ graphData, session }: LiveReleaseOptions): URL {
   if (service === undefined || service === '' || service === updateServices.ocp) return new URL(graphDataUrl);
   throw new OpmateError('INVALID', 'the graph data of another update service is unknown', {
     subject: 'mirror.platform.graph',
-    hint: `specify its URL or file with --graph-data, or unset ${releaseVariables.updateService}`,
+    hint: `specify its URL or file with mirror.graphData, or unset ${releaseVariables.updateService}`,
   });
 }

@@ -61,7 +61,7 @@ const archivedGraphImage: GraphImage = {
 function notLocked(subject: string, openArchived: OpenArchived | undefined): OpmateError {
   if (openArchived !== undefined) return notInArchive(subject);
   return new OpmateError('NOT_FOUND', 'not in the lock', {
-    ...{ subject, hint: 'mirror without --locked to create a new lock' },
+    ...{ subject, hint: 'mirror without mirror.locked to create a new lock' },
   });
 }
 
@@ -73,7 +73,7 @@ function verifyLocked(
   if (signature !== undefined) return verifyReleaseSignature(signature, image, options);
   throw new OpmateError('NOT_FOUND', 'no release signature in the lock', {
     subject: formatReference(image),
-    hint: 'add --ignore-release-signature for a build without signature',
+    hint: 'add mirror.ignoreReleaseSignature for a build without signature',
   });
 }
 

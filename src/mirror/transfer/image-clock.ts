@@ -5,7 +5,11 @@ import { OpmateError } from '../../core/errors.js';
 /** Returns the error for an image that took longer than its limit. */
 export function imageTimeoutError(targetName: string, limitMs: number, cause?: unknown): OpmateError {
   const problem = `not finished in ${Number((limitMs / 1000).toPrecision(3))} s`;
-  return new OpmateError('NETWORK', problem, { subject: targetName, hint: 'raise --image-timeout', cause });
+  return new OpmateError('NETWORK', problem, {
+    subject: targetName,
+    hint: 'raise mirror.imageTimeoutMs',
+    cause,
+  });
 }
 
 /** Time limit for reading the content of one image; time passes while any of its streams is open. */

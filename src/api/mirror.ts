@@ -2,7 +2,7 @@ import path from 'node:path';
 import type { ArchiveProof } from '../oci/archive-set/archive-index.js';
 import { requireDirectoryOrNothing } from '../mirror/output-files.js';
 import type { Session } from '../source/session.js';
-import { requireRegistry } from './mirror/destination.js';
+import { type MirrorDestination, requireRegistry } from './mirror/destination.js';
 import {
   type ImageSetRun,
   type MirrorArchive,
@@ -31,7 +31,7 @@ export interface MirrorArchivesOptions extends MirrorOptions {
  */
 export async function planMirror(
   configFile: string,
-  destination: string,
+  destination: string | MirrorDestination,
   session: Session,
   options: MirrorOptions = {},
 ): Promise<PlannedRun> {
@@ -45,7 +45,7 @@ export async function planMirror(
  */
 export async function mapImageSet(
   configFile: string,
-  destination: string,
+  destination: string | MirrorDestination,
   session: Session,
   options: MirrorOptions = {},
 ): Promise<MirrorMapping> {
@@ -60,12 +60,12 @@ export async function mapImageSet(
  */
 export async function mirrorImageSet(
   configFile: string,
-  destination: string,
+  destination: string | MirrorDestination,
   session: Session,
   options: MirrorOptions = {},
 ): Promise<MirrorResult> {
   const run = await openRun(configFile, requireRegistry(destination), session, options);
-  return recordRun(run, destination, () => (isLocked(options) ? mirrorLock(run) : mirrorSources(run)));
+  return recordRun(run, () => (isLocked(options) ? mirrorLock(run) : mirrorSources(run)));
 }
 
 /**
@@ -74,13 +74,14 @@ export async function mirrorImageSet(
  */
 export async function archiveImageSet(
   configFile: string,
-  directory: string,
+  directory: string | MirrorDestination,
   session: Session,
   options: MirrorOptions = {},
 ): Promise<MirrorArchive> {
-  const destination = `file://${path.resolve(session.workingDirectory, directory)}`;
+  const destination =
+    typeof directory === 'string' ? `file://${path.resolve(session.workingDirectory, directory)}` : directory;
   const run = await openRun(configFile, destination, session, options);
-  return recordRun(run, destination, () => (isLocked(options) ? archiveLock(run) : archiveSources(run)));
+  return recordRun(run, () => (isLocked(options) ? archiveLock(run) : archiveSources(run)));
 }
 
 /**
@@ -89,18 +90,18 @@ export async function archiveImageSet(
  */
 export async function mirrorArchives(
   directories: readonly string[],
-  destination: string,
+  destination: string | MirrorDestination,
   session: Session,
   options: MirrorArchivesOptions = {},
 ): Promise<MirrorResult> {
   const run = prepareRun(options.configFile, requireRegistry(destination), session, options);
-  return recordRun(run, destination, () => mirrorFromArchives(run, directories, options.proof ?? {}));
+  return recordRun(run, () => mirrorFromArchives(run, directories, options.proof ?? {}));
 }
 
 /** Maps the images of archives as `mirrorArchives` would copy them, and copies nothing. Throws OpmateError. */
 export async function mapArchives(
   directories: readonly string[],
-  destination: string,
+  destination: string | MirrorDestination,
   session: Session,
   options: MirrorArchivesOptions = {},
 ): Promise<MirrorMapping> {

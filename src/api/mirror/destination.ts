@@ -5,31 +5,38 @@ import { withoutCredentials } from '../../core/reference.js';
 import { type MirrorTarget, archiveTarget, parseMirrorTarget } from '../../mirror/naming/mirror-target.js';
 import type { Session } from '../../source/session.js';
 
-/** Destination of an image set. */
+/** Destination of an image set; `text` is a URL that names it. */
 export type MirrorDestination =
-  | { kind: 'registry'; target: MirrorTarget }
+  | { kind: 'registry'; text: string; target: MirrorTarget }
   /** `directory` is absolute. */
-  | { kind: 'disk'; directory: string; target: MirrorTarget };
+  | { kind: 'disk'; text: string; directory: string; target: MirrorTarget };
 
-/** Reads `docker://REGISTRY[/PATH]` or `file://DIRECTORY`. Throws UsageError. */
+/** Reads `docker://REGISTRY[/PATH]` or `file://DIRECTORY`; one that was read before is returned. Throws UsageError. */
 export function parseDestination(
-  text: string,
+  text: string | MirrorDestination,
   { workingDirectory }: Pick<Session, 'workingDirectory'>,
   maxNestedPaths?: number,
 ): MirrorDestination {
+  if (typeof text !== 'string') return text;
   if (text.startsWith('docker://'))
-    return { kind: 'registry', target: parseMirrorTarget(text, maxNestedPaths) };
+    return { kind: 'registry', text, target: parseMirrorTarget(text, maxNestedPaths) };
   const directory = parseDirectoryUrl(text, workingDirectory);
   if (directory !== undefined)
-    return { kind: 'disk', directory, target: { ...archiveTarget, maxNestedPaths } };
+    return {
+      kind: 'disk',
+      text: `file://${directory}`,
+      directory,
+      target: { ...archiveTarget, maxNestedPaths },
+    };
   throw new UsageError(`${quoteGo(withoutCredentials(text))}: not a registry or directory`, {
     hint: 'use docker://REGISTRY[/PATH] or file://DIRECTORY',
   });
 }
 
 /** Returns a destination unless it is a directory, for which it throws UsageError. */
-export function requireRegistry(text: string): string {
-  if (!text.startsWith('file://')) return text;
+export function requireRegistry<T extends string | MirrorDestination>(destination: T): T {
+  const text = typeof destination === 'string' ? destination : destination.text;
+  if (!text.startsWith('file://')) return destination;
   throw new UsageError(`${quoteGo(text)}: not a registry`, { hint: 'use docker://REGISTRY[/PATH]' });
 }
 

@@ -6,7 +6,7 @@ import { type ImageSetLock, lockName } from '../../mirror/lock/lock.js';
 import { parseLock, readLock } from '../../mirror/lock/parse-lock.js';
 import { archiveIndexName, readArchiveIndex } from '../../oci/archive-set/archive-index.js';
 import type { Session } from '../../source/session.js';
-import { parseDestination } from './destination.js';
+import { type MirrorDestination, parseDestination } from './destination.js';
 
 /** Lock of a mirror. */
 export interface FoundLock {
@@ -28,7 +28,7 @@ export interface FindLockOptions {
  * archive, of the workspace, of a finished archive. Throws OpmateError NOT_FOUND.
  */
 export async function findMirrorLock(
-  destination: string,
+  destination: string | MirrorDestination,
   session: Session,
   options: FindLockOptions = {},
 ): Promise<FoundLock> {

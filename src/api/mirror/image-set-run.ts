@@ -28,8 +28,8 @@ export interface VerificationOptions extends PolicyRequest {
 export interface MirrorOptions extends Partial<
   Pick<TransferOptions, 'imagesAtOnce' | 'layersAtOnce' | 'imageTimeoutMs'>
 > {
-  /** Parent directory of `working-dir` with the lock and cluster resources; default none: nothing is written. */
-  workspace?: string | undefined;
+  /** Workspace, or parent directory of its `working-dir` with the lock and cluster resources; default none: nothing is written. */
+  workspace?: string | Workspace | undefined;
   /** Lock file to write, or with `locked` to read; default `opmate.lock.json` in the `working-dir` of the workspace. */
   lockFile?: string | undefined;
   /** Mirror exactly what the lock of the workspace pins; default false. */
@@ -108,7 +108,7 @@ const lockedHints = {
 /** Prepares a run; nothing is read yet. Throws UsageError for an invalid destination. */
 export function prepareRun(
   configFile: string | undefined,
-  destination: string,
+  destination: string | MirrorDestination,
   session: Session,
   options: MirrorOptions,
 ): ImageSetRun {
@@ -129,13 +129,9 @@ export function prepareRun(
     configFile,
     destination: parseDestination(destination, session, options.maxNestedPaths),
     workspace:
-      workspace === undefined
-        ? undefined
-        : createWorkspace(
-            workingDirectory,
-            resolve(workspace),
-            lockFile === undefined ? undefined : resolve(lockFile),
-          ),
+      typeof workspace === 'string'
+        ? createWorkspace(workingDirectory, resolve(workspace), lockFile && resolve(lockFile))
+        : workspace,
     base: base === undefined ? undefined : { path: resolve(base.replace(/^file:\/\//, '')), text: base },
     session: own,
   };

@@ -1,7 +1,7 @@
 import { type LockStatus, readArchiveStatus, readRegistryStatus } from '../../mirror/lock/lock-status.js';
 import { type ImageSetLock, withoutCharts, withoutHeld } from '../../mirror/lock/lock.js';
 import type { Session } from '../../source/session.js';
-import { parseDestination } from './destination.js';
+import { type MirrorDestination, parseDestination } from './destination.js';
 import { type MirrorOptions, resolveMaxPerRegistry } from './image-set-run.js';
 
 /** Options of reading the status of a mirror. */
@@ -21,7 +21,7 @@ export interface MirrorStatusOptions extends Pick<
  */
 export async function readMirrorStatus(
   lock: ImageSetLock,
-  destination: string,
+  destination: string | MirrorDestination,
   session: Session,
   { helmCharts = false, maxNestedPaths, shards, ...limits }: MirrorStatusOptions = {},
 ): Promise<LockStatus> {

@@ -8,6 +8,7 @@ import { type Generation, removeGenerations, splitGenerations } from '../../mirr
 import { readLock } from '../../mirror/lock/parse-lock.js';
 import type { Session } from '../../source/session.js';
 import type { DeletedImages } from './delete-images.js';
+import type { MirrorDestination } from './destination.js';
 import { type ImageSetRun, type MirrorOptions, prepareRun } from './image-set-run.js';
 
 /** Options of pruning a mirror. */
@@ -34,7 +35,7 @@ export interface PrunableImages {
  * then does; catalogs are not listed. Deletes nothing. Throws OpmateError.
  */
 export async function listPrunable(
-  destination: string,
+  destination: string | MirrorDestination,
   session: Session,
   options: PruneOptions,
 ): Promise<PrunableImages> {
@@ -65,7 +66,7 @@ export async function listPrunable(
  */
 export async function pruneMirror(
   { images }: PrunableImages,
-  destination: string,
+  destination: string | MirrorDestination,
   session: Session,
   options: PruneOptions,
 ): Promise<DeletedImages> {
@@ -77,7 +78,7 @@ export async function pruneMirror(
     ...{ signatures: true, refusesShared: true, dryRun: false },
   });
   const at = { time: session.now().toISOString(), run: session.now().toISOString() };
-  const started = { ...at, event: 'started', task: 'prune', destination } as const;
+  const started = { ...at, event: 'started', task: 'prune', destination: run.destination.text } as const;
   const deleted = report.done.map(({ name, digest }): AuditEntry => ({
     ...at,
     event: 'deleted',

@@ -13,16 +13,13 @@ type Result = { report: TransferReport; lock: ImageSetLock };
  * Runs a copy, and appends its start, its images and its end to the audit trail of the workspace, if there is one. A run
  * that is killed has no end there.
  */
-export async function recordRun<T extends Result>(
-  run: ImageSetRun,
-  destination: string,
-  work: () => Promise<T>,
-): Promise<T> {
+export async function recordRun<T extends Result>(run: ImageSetRun, work: () => Promise<T>): Promise<T> {
   const { workspace, session, configFile } = run;
   if (workspace === undefined) return work();
   const started = session.now().toISOString();
   const at = () => ({ time: session.now().toISOString(), run: started });
   const task = run.destination.kind === 'disk' ? ('archive' as const) : ('mirror' as const);
+  const destination = run.destination.text;
   const start = { ...at(), event: 'started', task, destination, configuration: configFile } as const;
   // A first run that fails leaves no directory behind.
   const isFirst = (await statIfPresent(workspace.root)) === undefined;

@@ -70,13 +70,12 @@ export function readImageSetRequest(
   if (options.base !== undefined) getArchiveDirectory(options.base);
   const { locked, allowLocal, dependencies, strictArchive, helmCharts, avoidRisks, ignoreReleaseSignature } =
     options;
+  const workspace = createWorkspace(workingDirectory, directory, lockFile);
   return {
-    ...{ options, target, destination },
-    workspace: createWorkspace(workingDirectory, directory, lockFile),
+    ...{ options, target, destination, workspace },
     mirror: {
       ...{
-        workspace: directory,
-        lockFile,
+        workspace,
         locked,
         allowLocal,
         maxNestedPaths,
@@ -152,7 +151,7 @@ export async function runImageSet(
   request: ImageSetRequest,
   session: CommandSession,
 ): Promise<number> {
-  const { options, target, destination, workspace } = request;
+  const { options, destination, workspace } = request;
   const { config = '', from, dryRun = false, locked = false } = options;
   const pruneAge = readPruneAge(request);
   if (options.retryFailed && !(await needsRetry(workspace, session))) return exitCodes.done;
@@ -164,18 +163,18 @@ export async function runImageSet(
       ...{ configFile: options.config, proof: await readProof(options, context) },
     };
     if (dryRun)
-      return finishMapping(request, await mapArchives(directories, target, session, archives), session);
-    const result = await mirrorArchives(directories, target, session, archives);
+      return finishMapping(request, await mapArchives(directories, destination, session, archives), session);
+    const result = await mirrorArchives(directories, destination, session, archives);
     logUsedLock(`of archive ${from[0]}`, session);
     return finishRun(context, request, result, session);
   }
-  if (dryRun) return finishMapping(request, await mapImageSet(config, target, session, mirror), session);
+  if (dryRun) return finishMapping(request, await mapImageSet(config, destination, session, mirror), session);
   if (destination.kind === 'disk') {
     const { directory } = destination;
-    const archive = await archiveImageSet(config, directory, session, mirror);
+    const archive = await archiveImageSet(config, destination, session, mirror);
     return finishArchive(context, { ...request, directory }, archive, session);
   }
-  const result = await mirrorImageSet(config, target, session, mirror).catch(async (error: unknown) => {
+  const result = await mirrorImageSet(config, destination, session, mirror).catch(async (error: unknown) => {
     if (error instanceof NothingMirroredError && options.output === 'json') {
       const { removedBundles } = error.report;
       await writeAll(context.stdout, encodeReport(error.report, { removedBundles }));

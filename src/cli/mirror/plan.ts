@@ -55,7 +55,7 @@ export const command = defineCommand({
     const mirror = await openImageSetRun(context, request, session);
     const { bytes, lock, kept, report, changes, removed, archive } = await planMirror(
       config,
-      destination,
+      request.destination,
       session,
       mirror,
     );

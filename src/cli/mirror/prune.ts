@@ -41,17 +41,18 @@ export function readPruneAge({
 /** Lists the images that no lock of that age selects, and deletes them once confirmed. Returns the exit code. */
 export async function prune(
   context: CommandContext,
-  { options, target, workspace }: PruneRequest,
+  { options, target, destination, workspace }: PruneRequest,
   ageMs: number,
   session: CommandSession,
 ): Promise<number> {
   const { logger } = session;
   const since = new Date(context.now().getTime() - ageMs);
   const pruning = {
-    ...{ workspace: workspace.directory, lockFile: options.lock, since },
-    ...{ maxNestedPaths: options.maxNestedPaths, maxPerRegistry: options.maxPerRegistry },
+    workspace,
+    since,
+    maxPerRegistry: options.maxPerRegistry,
   };
-  const prunable = await listPrunable(target, session, pruning);
+  const prunable = await listPrunable(destination, session, pruning);
   const amount = count(prunable.images.length, 'image');
   if (prunable.images.length === 0) {
     logger.log('info', 'nothing to prune');
@@ -66,7 +67,7 @@ export async function prune(
       hint: 'review the images, then add --yes',
     });
   if (!approved) return exitCodes.done;
-  const report = await pruneMirror(prunable, target, session, pruning);
+  const report = await pruneMirror(prunable, destination, session, pruning);
   for (const line of report.kept) logger.log('info', line);
   for (const error of report.failed) logError(logger, error);
   if (report.stopped !== undefined) logError(logger, report.stopped);

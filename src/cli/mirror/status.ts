@@ -45,14 +45,15 @@ export const command = defineCommand({
     readMirrorOptions(options, [destination], context),
   async runInSession({ context, args: [destination], options, session }) {
     const { output, maxNestedPaths, maxPerRegistry, shards } = options;
-    if (shards !== undefined && parseDestination(destination, context).kind === 'disk')
+    const place = parseDestination(destination, context, maxNestedPaths);
+    if (shards !== undefined && place.kind === 'disk')
       throw new UsageError('--shards: shards mirror to a registry', {
         hint: 'use docker://REGISTRY[/PATH]',
       });
     const workspace = options.workspace === undefined ? undefined : getWorkspace(options, context);
-    const { lock, name } = await findMirrorLock(destination, session, { lock: options.lock, workspace });
-    const status = await readMirrorStatus(lock, destination, session, {
-      ...{ maxNestedPaths, maxPerRegistry, shards, helmCharts: options.helmCharts },
+    const { lock, name } = await findMirrorLock(place, session, { lock: options.lock, workspace });
+    const status = await readMirrorStatus(lock, place, session, {
+      ...{ maxPerRegistry, shards, helmCharts: options.helmCharts },
       ...getCopyLimits(options),
     });
     const text =

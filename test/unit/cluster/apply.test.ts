@@ -48,7 +48,8 @@ async function startCluster() {
     new Kubectl({
       program: process.env['OPMATE_TEST_KUBECTL'] ?? 'kubectl',
       kubeconfig: path.join(directory, 'config'),
-      environment: { PATH: process.env['PATH'], HOME: directory },
+      // Each call of kubectl ends before its garbage is worth collecting.
+      environment: { PATH: process.env['PATH'], HOME: directory, GOGC: 'off' },
       workingDirectory: directory,
       logger: { ...silentLogger, log },
       signal: cancel.signal,

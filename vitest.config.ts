@@ -5,8 +5,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 // What was built runs as users have it.
 const server = { deps: { external: [/\/dist\//] } };
-// Files of a worker share its modules: loading them again for each took half the time. A worker belongs to one project, so
-// projects run one after the other.
+// Files of a worker share its modules: loading them again for each took half the time.
 const isolate = false;
 // Ends tests that hang: nothing that a busy machine with a slow disk needs longer for.
 const timeouts = {
@@ -17,20 +16,18 @@ const timeouts = {
 
 /** Files that take longest, which begin first: vitest knows how long files take from earlier runs only. */
 const longFiles = [
-  'examples',
-  'view',
-  'docs-examples',
-  'packaging',
-  'registry-atomicity',
-  'archive',
-  'docs-ci',
+  ...['view', 'docs-examples', 'packaging', 'examples', 'endings', 'mirror-source-faults', 'own-image'],
+  ...['mirror-delete', 'registry-atomicity', 'archive', 'serve-catalogs', 'docs-ci', 'catalog-api'],
+  ...['transfer-faults', 'apply', 'damaged-layers', 'conventions', 'digest-tags', 'edits.property'],
 ];
 
+/** Long files first, end-to-end tests before unit tests: a worker belongs to one project, and ends with its last file. */
 class LongFilesFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = ({ moduleId, project }: TestSpecification): number => {
       const index = longFiles.indexOf(path.basename(moduleId, '.test.ts'));
-      return project.name !== 'e2e' || index === -1 ? longFiles.length : index;
+      const place = index === -1 ? longFiles.length : index;
+      return project.name === 'unit' ? longFiles.length + 1 + place : place;
     };
     return (await super.sort(files)).sort((a, b) => rank(a) - rank(b));
   }
@@ -48,7 +45,6 @@ export default defineConfig({
           include: ['test/unit/**/*.test.ts'],
           ...timeouts,
           isolate,
-          sequence: { groupOrder: 1 },
         },
       },
       {

@@ -26,13 +26,17 @@ export async function writeBlob(platform, directory, { build } = {}) {
   const [script, blob, config] = ['main.cjs', 'sea.blob', 'sea.json'].map((name) =>
     path.join(directory, name),
   );
-  await writeMain(script, sqliteDirectory, sha('sha256', 'hex', readFileSync(native)));
+  // A code cache fits the machine that made it.
+  const hasCodeCache = platform === 'linux-x64';
+  const nativeDigest = sha('sha256', 'hex', readFileSync(native));
+  await writeMain(script, { sqliteDirectory, nativeDigest, hasCodeCache });
   const assets = {
     ...(await collectAssets(directory)),
     'better_sqlite3.node': native,
     // The package for Windows has no license file.
     'licenses/node': path.join(fetchMakerPackage(platform), 'LICENSE'),
   };
+  if (hasCodeCache) assets['lib/program.cache'] = writeCodeCache(platform, directory);
   if (build !== undefined) {
     assets['dist/build.json'] = path.join(directory, 'build.json');
     writeFileSync(assets['dist/build.json'], build);
@@ -43,28 +47,39 @@ export async function writeBlob(platform, directory, { build } = {}) {
     output: path.basename(blob),
     disableExperimentalSEAWarning: true,
     useSnapshot: false,
-    // A code cache fits the machine that made it.
-    useCodeCache: platform === 'linux-x64',
+    useCodeCache: hasCodeCache,
     assets,
   };
   writeFileSync(config, JSON.stringify(settings));
-  // The code cache has V8's hash seed, which is random by default; with --hash-seed it would be refused at the start.
-  const args = ['--random-seed=1', '--experimental-sea-config', config];
-  execFileSync(fetchMaker(platform), args, { cwd: directory, stdio: 'pipe' });
+  execFileSync(fetchMaker(platform), [seed, '--experimental-sea-config', config], {
+    cwd: directory,
+    stdio: 'pipe',
+  });
   return { blob, assets };
 }
 
+/** Code caches have V8's hash seed, which is random by default; with --hash-seed they would be refused at the start. */
+const seed = '--random-seed=1';
+
+/** Writes the code cache of the program; returns the file. */
+function writeCodeCache(platform, directory) {
+  const file = path.join(directory, 'program.cache');
+  const script = path.join(root, 'bin', 'executable', 'write-code-cache.cjs');
+  const program = path.join(root, 'lib', 'program.cjs');
+  execFileSync(fetchMaker(platform), [seed, script, program, file], { stdio: 'pipe' });
+  return file;
+}
+
 /** Script that the executable starts with. */
-async function writeMain(file, sqliteDirectory, nativeDigest) {
-  const program = readFileSync(path.join(root, 'lib', 'program.cjs'), 'utf8')
-    .trim()
-    .replace(/;$/, '');
+async function writeMain(file, { sqliteDirectory, nativeDigest, hasCodeCache }) {
+  const prepared = readFileSync(path.join(root, 'lib', 'prepared-output.cjs'), 'utf8');
   const sqlite = await bundleScript(path.join(sqliteDirectory, 'lib', 'database.js'));
   const main = readFileSync(path.join(root, 'bin', 'executable', 'main.cjs'), 'utf8');
   const { code } = await transform(main, { minifyWhitespace: true });
   writeFileSync(
     file,
-    `const nativeDigest=${JSON.stringify(nativeDigest)};const runProgram=${program};` +
+    `const nativeDigest=${JSON.stringify(nativeDigest)},hasCodeCache=${hasCodeCache};` +
+      `const definePrepared=function(exports,require,module){${prepared}};` +
       `const defineSqlite=function(exports,require,module){${sqlite}};${code}`,
   );
 }
@@ -104,6 +119,8 @@ async function collectAssets(directory) {
     'package.json',
     'LICENSE',
     'lib/THIRD-PARTY-NOTICES',
+    'lib/prepared-output.txt',
+    'lib/program.cjs',
     'dist/build.json',
     'dist/collected-help.json',
     'dist/proto-descriptors.json',

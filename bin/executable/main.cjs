@@ -1,12 +1,14 @@
-// Start of the single executable; blob.js puts the program, better-sqlite3 and the digest of its native module in.
+// Start of the single executable; blob.js puts the printing of prepared outputs, better-sqlite3 and the digest of its
+// native module in. The program is an asset, so that it loads only when it runs.
 'use strict';
 const { Buffer } = require('node:buffer');
 const fs = require('node:fs');
 const os = require('node:os');
 const path = require('node:path');
 const { getRawAsset } = require('node:sea');
+const { Script } = require('node:vm');
 
-/* global runProgram, defineSqlite, nativeDigest */
+/* global definePrepared, defineSqlite, nativeDigest, hasCodeCache */
 
 let sqlite;
 
@@ -80,6 +82,19 @@ function requirePrivate(name) {
 const called = path.basename(process.argv0).replace(/\.exe$/i, '');
 process.argv[1] = called.startsWith('opmate-') ? 'opmate' : called;
 if (called === 'grpc_health_probe') process.argv.splice(2, 0, 'probe');
-const module_ = { exports: {} };
-runProgram(module_.exports, load, module_, process.execPath, path.dirname(process.execPath));
-void module_.exports.main();
+const readAsset = (name) => Buffer.from(getRawAsset(name));
+const prepared = { exports: {} };
+definePrepared(prepared.exports, require, prepared);
+const name = process.argv[1];
+if (!prepared.exports.printPrepared(name, process.argv.slice(2), () => readAsset('lib/prepared-output.txt')))
+  runProgram();
+
+function runProgram() {
+  const cachedData = hasCodeCache ? readAsset('lib/program.cache') : undefined;
+  const source = readAsset('lib/program.cjs').latin1Slice();
+  const script = new Script(source, { filename: process.execPath, cachedData });
+  const program = { exports: {} };
+  const directory = path.dirname(process.execPath);
+  script.runInThisContext()(program.exports, load, program, process.execPath, directory);
+  void program.exports.main();
+}

@@ -76,22 +76,35 @@ export function createTokenCache(): TokenCache {
  * fails, and OpmateError UNSAFE for a refused realm.
  */
 export function withAuth(next: Transport, options: AuthOptions): Transport {
-  const { registry, credentials: store, cache, now } = options;
+  return new Authentication(next, options);
+}
 
-  function findCredentials({ scope }: TransportRequest): Promise<Credentials | undefined> {
-    return store.find(registry, scope?.repository ?? '');
+/** Requests with the tokens and credentials of one registry. */
+class Authentication implements Transport {
+  readonly #next: Transport;
+  readonly #options: AuthOptions;
+  readonly #cache: TokenCache;
+
+  constructor(next: Transport, options: AuthOptions) {
+    this.#next = next;
+    this.#options = options;
+    this.#cache = options.cache;
+  }
+
+  #findCredentials({ scope }: TransportRequest): Promise<Credentials | undefined> {
+    return this.#options.credentials.find(this.#options.registry, scope?.repository ?? '');
   }
 
   /**
    * Returns the Authorization value for the first supported challenge. `isUsable` decides on tokens of the cache: one that
    * the registry has just refused is not used again.
    */
-  async function authorize(
+  async #authorize(
     { challenges, lead }: ReceivedChallenges,
     request: TransportRequest,
     isUsable: (value: string) => boolean = () => true,
   ): Promise<Authorization | undefined> {
-    const credentials = await findCredentials(request);
+    const credentials = await this.#findCredentials(request);
     if (credentials?.registryToken !== undefined)
       return { value: `Bearer ${credentials.registryToken}`, isCached: false };
     const bearer = findBearer(challenges);
@@ -100,7 +113,7 @@ export function withAuth(next: Transport, options: AuthOptions): Transport {
     const basic = value === undefined ? undefined : { value, isCached: false };
     if (bearer === undefined) return basic;
     try {
-      return await getToken(bearer, credentials, { ...request, lead }, isUsable);
+      return await this.#getToken(bearer, credentials, { ...request, lead }, isUsable);
     } catch (error) {
       // A refused realm does not matter if the registry accepts the credentials themselves.
       if (!basic || !(error instanceof OpmateError) || error.code !== 'UNSAFE') throw error;
@@ -108,7 +121,7 @@ export function withAuth(next: Transport, options: AuthOptions): Transport {
     return basic;
   }
 
-  async function getToken(
+  async #getToken(
     challenge: Challenge,
     credentials: Credentials | undefined,
     request: TransportRequest & { lead: RedirectSource },
@@ -116,21 +129,29 @@ export function withAuth(next: Transport, options: AuthOptions): Transport {
   ): Promise<Authorization> {
     const { parameters } = challenge;
     const url = new URL(request.url);
-    const hosts = options.allowedPrivateHosts ?? [];
+    const hosts = this.#options.allowedPrivateHosts ?? [];
     const realm = checkRealm(parameters.realm ?? '', url, hosts, request.lead.kind);
     const scopes = getScopes(challenge, request);
     const { service } = parameters;
-    const { tokens } = cache;
-    const key = tokenKey({ registry, origin: url.origin, realm: realm.href, service, scopes, credentials });
+    const { tokens } = this.#cache;
+    const key = tokenKey({
+      registry: this.#options.registry,
+      origin: url.origin,
+      realm: realm.href,
+      service,
+      scopes,
+      credentials,
+    });
     // The first of several concurrent requests fetches the token, the others wait for it.
     for (let current = tokens.get(key); current; current = tokens.get(key)) {
       const token = await waitFor(current, request);
       if (tokens.get(key) !== current) continue;
       const value = `Bearer ${token?.value}`;
-      if (token && token.validUntil > now() && isUsable(value)) return { value, scopes, isCached: true };
+      if (token && token.validUntil > this.#options.now() && isUsable(value))
+        return { value, scopes, isCached: true };
       break;
     }
-    const fetched = fetchToken(
+    const fetched = this.#fetchToken(
       realm,
       tokenRequest(realm, service, scopes, credentials),
       credentials,
@@ -145,14 +166,14 @@ export function withAuth(next: Transport, options: AuthOptions): Transport {
     }
   }
 
-  async function fetchToken(
+  async #fetchToken(
     realm: URL,
     tokenRequest: TransportRequest,
     credentials: Credentials | undefined,
     request: TransportRequest,
   ): Promise<Token> {
-    const requestedAt = now();
-    const response = await options.tokens.send({
+    const requestedAt = this.#options.now();
+    const response = await this.#options.tokens.send({
       ...tokenRequest,
       ...(realm.origin !== new URL(request.url).origin && { lead: request.lead }),
       ...(request.signal && { signal: request.signal }),
@@ -168,19 +189,19 @@ export function withAuth(next: Transport, options: AuthOptions): Transport {
     }
     const { summary, codes: registryCodes } = await readRegistryErrors(response);
     const refusal = `${subject} ${summary.replace(/^registry /, '')}`;
-    const problem = status < 500 && !credentials ? `${refusal}: ${describeMissing()}` : refusal;
+    const problem = status < 500 && !credentials ? `${refusal}: ${this.#describeMissing()}` : refusal;
     if (isRetryStatus(status)) throw new TemporaryResponseError(refusal, status, retryAfterMs(response));
     const code = status < 500 ? 'AUTH' : 'REGISTRY';
-    throw new RegistryError(problem, { status, registryCodes, code, hint: getLoginHint(credentials) });
+    throw new RegistryError(problem, { status, registryCodes, code, hint: this.#getLoginHint(credentials) });
   }
 
   /** Returns the error for a 401 response to a request with this Authorization value. */
-  async function toRefusal(
+  async #toRefusal(
     response: TransportResponse,
     request: TransportRequest,
     sent: string | undefined,
   ): Promise<RegistryError> {
-    const credentials = await findCredentials(request);
+    const credentials = await this.#findCredentials(request);
     const { detail: full, codes } = await readRegistryErrors(response);
     const detail = oneLine(full, 300);
     const status = `(401${detail && `: ${detail}`})`;
@@ -194,17 +215,20 @@ export function withAuth(next: Transport, options: AuthOptions): Transport {
       });
     const problem = credentials
       ? `credentials refused ${status}`
-      : `authentication required ${status}: ${describeMissing()}`;
+      : `authentication required ${status}: ${this.#describeMissing()}`;
     const subject = formatRequestSubject(request);
-    return new RegistryError(problem, { ...details, subject, hint: getLoginHint(credentials) });
+    return new RegistryError(problem, { ...details, subject, hint: this.#getLoginHint(credentials) });
   }
 
   /** Returns the places without usable credentials. */
-  function describeMissing(): string {
-    return [`no credentials in ${store.files.join(', ')}`, ...store.problems].join('; ');
+  #describeMissing(): string {
+    return [
+      `no credentials in ${this.#options.credentials.files.join(', ')}`,
+      ...this.#options.credentials.problems,
+    ].join('; ');
   }
 
-  function getLoginHint(credentials: Credentials | undefined): string {
+  #getLoginHint(credentials: Credentials | undefined): string {
     return credentials
       ? `check the repository name, and that the credentials from ${credentials.source} have access to it`
       : 'log in, or specify a credentials file with registry.authFile';
@@ -215,7 +239,7 @@ export function withAuth(next: Transport, options: AuthOptions): Transport {
    * access of a request may be refused by a 403, or a 401 without a challenge for tokens: the last one that the
    * repository sent is then asked for all of it.
    */
-  async function findChallenges(
+  async #findChallenges(
     response: TransportResponse,
     request: TransportRequest,
     sent: Authorization | undefined,
@@ -226,7 +250,7 @@ export function withAuth(next: Transport, options: AuthOptions): Transport {
     const received = { challenges, lead: leadFrom(request, response, 'token server') };
     if (response.status === 401 && findBearer(challenges) !== undefined) return received;
     const isPassword = sent !== undefined && sent.scopes === undefined;
-    const last = cache.challenges.get(challengeKey(request, []));
+    const last = this.#cache.challenges.get(this.#challengeKey(request, []));
     const bearer = last && findBearer(last.challenges);
     if (bearer !== undefined && !isPassword && !allows(sent?.scopes ?? [], request)) {
       const parameters = { ...bearer.parameters, scope: defaultScope(request) };
@@ -236,45 +260,40 @@ export function withAuth(next: Transport, options: AuthOptions): Transport {
   }
 
   /** Returns the key of the last challenges of a kind of request; without actions, of its repository. */
-  function challengeKey(
-    { url, scope }: TransportRequest,
-    actions: readonly string[] = scope?.actions ?? [],
-  ): string {
-    return JSON.stringify([registry, new URL(url).origin, scope?.repository ?? '', ...actions]);
+  #challengeKey({ url, scope }: TransportRequest, actions: readonly string[] = scope?.actions ?? []): string {
+    return JSON.stringify([this.#options.registry, new URL(url).origin, scope?.repository ?? '', ...actions]);
   }
 
-  function keepChallenges(request: TransportRequest, challenges: ReceivedChallenges): void {
-    cache.challenges.set(challengeKey(request), challenges);
+  #keepChallenges(request: TransportRequest, challenges: ReceivedChallenges): void {
+    this.#cache.challenges.set(this.#challengeKey(request), challenges);
     if (findBearer(challenges.challenges) !== undefined)
-      cache.challenges.set(challengeKey(request, []), challenges);
+      this.#cache.challenges.set(this.#challengeKey(request, []), challenges);
   }
 
-  return {
-    async send(request) {
-      const known = cache.challenges.get(challengeKey(request));
-      let sent = known && (await authorize(known, request));
-      const refused = new Set<string>();
-      for (let round = 1; ; round++) {
-        const response = await next.send(withAuthorization(request, sent?.value));
-        if (response.status === 401) requireSameOrigin(response, request);
-        const challenges = await findChallenges(response, request, sent);
-        if (challenges === undefined) return response;
-        if (sent !== undefined) refused.add(sent.value);
-        const isFinal =
-          round === maxRounds || (sent?.isCached === false && isAskedFor(challenges, sent, request));
-        const renewed = isFinal
-          ? undefined
-          : await authorize(challenges, request, (value) => !refused.has(value));
-        if (renewed === undefined || refused.has(renewed.value)) {
-          if (response.status !== 401) return response;
-          throw await toRefusal(response, request, sent?.value ?? renewed?.value);
-        }
-        response.discard();
-        keepChallenges(request, challenges);
-        sent = renewed;
+  async send(request: TransportRequest) {
+    const known = this.#cache.challenges.get(this.#challengeKey(request));
+    let sent = known && (await this.#authorize(known, request));
+    const refused = new Set<string>();
+    for (let round = 1; ; round++) {
+      const response = await this.#next.send(withAuthorization(request, sent?.value));
+      if (response.status === 401) requireSameOrigin(response, request);
+      const challenges = await this.#findChallenges(response, request, sent);
+      if (challenges === undefined) return response;
+      if (sent !== undefined) refused.add(sent.value);
+      const isFinal =
+        round === maxRounds || (sent?.isCached === false && isAskedFor(challenges, sent, request));
+      const renewed = isFinal
+        ? undefined
+        : await this.#authorize(challenges, request, (value) => !refused.has(value));
+      if (renewed === undefined || refused.has(renewed.value)) {
+        if (response.status !== 401) return response;
+        throw await this.#toRefusal(response, request, sent?.value ?? renewed?.value);
       }
-    },
-  };
+      response.discard();
+      this.#keepChallenges(request, challenges);
+      sent = renewed;
+    }
+  }
 }
 
 /** Throws RegistryError if a redirect led to a host that requires authentication. */

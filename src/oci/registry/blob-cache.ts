@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { open, readdir, rm, stat } from 'node:fs/promises';
+import { type FileHandle, open, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline, type Readable, Transform } from 'node:stream';
 import { type CancelOptions, onAbort } from '../../core/concurrency.js';
@@ -48,119 +48,158 @@ export interface BlobCache {
  * unwritable cache is only read, after one warning.
  */
 export async function openBlobCache(options: BlobCacheOptions): Promise<BlobCache> {
-  const { directory, now, maxBytes = Infinity, logger = silentLogger } = options;
-  const unfinished = join(directory, 'tmp');
-  let isWritable = true;
-  let evicting: Promise<void> | undefined;
+  const cache = new BlobDirectory(options);
+  await cache.prepare();
+  return cache;
+}
+
+/** Cached blobs, and whether more can be added. */
+class BlobDirectory implements BlobCache {
+  readonly #directory: string;
+  readonly #unfinished: string;
+  readonly #now: number;
+  readonly #maxBytes: number;
+  readonly #logger: Logger;
+  #isWritable = true;
+  #evicting: Promise<void> | undefined;
   /** Bytes of all blobs since the directory was last listed. */
-  let totalBytes = Infinity;
+  #totalBytes = Infinity;
 
-  function toPath(digest: string): string {
-    const { algorithm, hex } = parseDigest(digest);
-    return join(directory, 'blobs', algorithm, hex.slice(0, 2), hex);
+  constructor({ directory, now, maxBytes = Infinity, logger = silentLogger }: BlobCacheOptions) {
+    this.#directory = directory;
+    this.#unfinished = join(directory, 'tmp');
+    this.#now = now;
+    this.#maxBytes = maxBytes;
+    this.#logger = logger;
   }
 
-  function giveUpWriting(error: unknown): void {
-    if (isWritable) logger.log('warn', `${directory}: caching disabled: ${getMessage(error)}`);
-    isWritable = false;
+  /** Creates the directory, and removes what earlier processes left unfinished. */
+  async prepare(): Promise<void> {
+    try {
+      await makeDirectory(this.#unfinished, 0o700);
+      await sweepLeftovers(this.#unfinished, new Date(this.#now), { maxAgeMs: staleMs });
+    } catch (error) {
+      this.#giveUpWriting(error);
+    }
   }
 
-  function warnUnused(digest: string, error: unknown): undefined {
-    logger.log('warn', `${toPath(digest)}: not used: ${getMessage(error)}`);
-  }
-
-  async function remove(digest: string, problem: string): Promise<undefined> {
-    logger.log('warn', `${toPath(digest)}: damaged, fetching it again: ${problem}`);
-    await rm(toPath(digest), { force: true }).catch(() => undefined);
-  }
-
-  async function openVerified(digest: string, size: number): Promise<Readable | undefined> {
-    const handle = await open(toPath(digest), 'r').catch((error: unknown) =>
-      systemCode(error) === 'ENOENT' ? undefined : warnUnused(digest, error),
+  async open(digest: string, size: number): Promise<Readable | undefined> {
+    const handle = await open(this.#toPath(digest), 'r').catch((error: unknown) =>
+      systemCode(error) === 'ENOENT' ? undefined : this.#warnUnused(digest, error),
     );
     if (handle === undefined) return undefined;
     let isStreaming = false;
     try {
       const actual = (await handle.stat()).size;
-      if (actual !== size) return await remove(digest, `expected ${size} bytes, got ${actual}`);
+      if (actual !== size) return await this.#remove(digest, `expected ${size} bytes, got ${actual}`);
       // The date is that of the last use, if the cache is limited.
-      if (maxBytes !== Infinity) await handle.utimes(now / 1000, now / 1000).catch(() => undefined);
+      if (this.#maxBytes !== Infinity)
+        await handle.utimes(this.#now / 1000, this.#now / 1000).catch(() => undefined);
       const { algorithm, hex } = parseDigest(digest);
       if (size <= smallBytes) {
         const bytes = await readBytes(handle, 0, size);
         if (computeDigest(bytes, algorithm) === digest) return new MemoryStream(bytes);
-        return await remove(digest, 'digest mismatch');
+        return await this.#remove(digest, 'digest mismatch');
       }
       const hash = createHash(algorithm);
       const reading = handle.createReadStream({ start: 0, autoClose: false, highWaterMark: smallBytes });
       for await (const chunk of reading) hash.update(chunk as Buffer);
-      if (hash.digest('hex') !== hex) return await remove(digest, 'digest mismatch');
+      if (hash.digest('hex') !== hex) return await this.#remove(digest, 'digest mismatch');
       isStreaming = true;
       return handle.createReadStream({ start: 0, highWaterMark: 256 * 1024 });
     } catch (error) {
       // The registry still has the blob.
-      return warnUnused(digest, error);
+      return this.#warnUnused(digest, error);
     } finally {
       if (!isStreaming) await handle.close();
     }
   }
 
-  /** Begins an unfinished file, whose functions do nothing after a failure; undefined if the cache is only read. */
-  async function begin(digest: string) {
-    if (!isWritable) return undefined;
-    const path = join(unfinished, stagingName());
-    const handle = await open(path, 'wx', 0o600).catch(giveUpWriting);
-    if (handle === undefined) return undefined;
-    let isOpen = true;
-    let bytes = 0;
-    async function discard(): Promise<void> {
-      if (!isOpen) return;
-      isOpen = false;
-      await handle?.close().catch(() => undefined);
-      await rm(path, { force: true }).catch(() => undefined);
+  async read(digest: string, maxBytes: number): Promise<Buffer | undefined> {
+    const stats = await stat(this.#toPath(digest)).catch(() => undefined);
+    if (stats === undefined || stats.size > maxBytes) return undefined;
+    const stream = await this.open(digest, stats.size);
+    return stream && readLimited(stream, maxBytes, digest);
+  }
+
+  async write(digest: string, bytes: Buffer): Promise<void> {
+    const entry = await this.#begin(digest);
+    await entry?.write(bytes);
+    await entry?.commit();
+  }
+
+  tee(source: Readable, { digest, size }: Descriptor): Readable {
+    if (!this.#isWritable || size > this.#maxBytes) return source;
+    let entry: Promise<UnfinishedBlob | undefined> | undefined;
+    const begin = (): Promise<UnfinishedBlob | undefined> => (entry ??= this.#begin(digest));
+    const through = new Transform({
+      highWaterMark: 256 * 1024,
+      transform(chunk: Buffer, _encoding, done) {
+        const store = async () => void (await (await begin())?.write(chunk));
+        store().then(() => done(null, chunk), done);
+      },
+      // The source ended without error, so its digest is right.
+      flush(done) {
+        const commit = async () => void (await (await begin())?.commit());
+        commit().then(() => done(), done);
+      },
+    });
+    pipeline(source, through, () => {
+      // After a commit there is nothing to discard.
+      void entry?.then((pending) => pending?.discard());
+    });
+    return through;
+  }
+
+  #toPath(digest: string): string {
+    const { algorithm, hex } = parseDigest(digest);
+    return join(this.#directory, 'blobs', algorithm, hex.slice(0, 2), hex);
+  }
+
+  #giveUpWriting(error: unknown): undefined {
+    if (this.#isWritable) {
+      this.#logger.log('warn', `${this.#directory}: caching disabled: ${getMessage(error)}`);
     }
-    return {
-      discard,
-      async write(chunk: Buffer): Promise<void> {
-        if (!isOpen) return;
-        try {
-          // On a full disk, `write` may write a part; `appendFile` continues or fails.
-          await handle.appendFile(chunk);
-          bytes += chunk.length;
-        } catch (error) {
-          // After `discard`, a closed file is no failure.
-          if (isOpen) giveUpWriting(error);
-          await discard();
-        }
-      },
-      async commit(): Promise<void> {
-        if (!isOpen) return;
-        try {
-          await handle.sync();
-          isOpen = false;
-          await handle.close();
-          await moveWhole(path, toPath(digest), 0o700);
-          await evict(bytes);
-        } catch (error) {
-          isOpen = true;
-          giveUpWriting(error);
-          await discard();
-        }
-      },
-    };
+    this.#isWritable = false;
+  }
+
+  #warnUnused(digest: string, error: unknown): undefined {
+    this.#logger.log('warn', `${this.#toPath(digest)}: not used: ${getMessage(error)}`);
+  }
+
+  async #remove(digest: string, problem: string): Promise<undefined> {
+    this.#logger.log('warn', `${this.#toPath(digest)}: damaged, fetching it again: ${problem}`);
+    await rm(this.#toPath(digest), { force: true }).catch(() => undefined);
+  }
+
+  /** Begins an unfinished file; undefined if the cache is only read. */
+  async #begin(digest: string): Promise<UnfinishedBlob | undefined> {
+    if (!this.#isWritable) return undefined;
+    const path = join(this.#unfinished, stagingName());
+    const handle = await open(path, 'wx', 0o600).catch((error: unknown) => this.#giveUpWriting(error));
+    return (
+      handle &&
+      new UnfinishedBlob(path, handle, {
+        finish: async (bytes) => {
+          await moveWhole(path, this.#toPath(digest), 0o700);
+          await this.#evict(bytes);
+        },
+        onFailure: (error) => this.#giveUpWriting(error),
+      })
+    );
   }
 
   /** Removes the least recently used blobs above the limit. */
-  async function evict(addedBytes: number): Promise<void> {
-    if (maxBytes === Infinity) return;
-    totalBytes += addedBytes;
-    if (totalBytes <= maxBytes) return;
-    await evicting;
-    await (evicting = removeOldest());
+  async #evict(addedBytes: number): Promise<void> {
+    if (this.#maxBytes === Infinity) return;
+    this.#totalBytes += addedBytes;
+    if (this.#totalBytes <= this.#maxBytes) return;
+    await this.#evicting;
+    await (this.#evicting = this.#removeOldest());
   }
 
-  async function removeOldest(): Promise<void> {
-    const root = join(directory, 'blobs');
+  async #removeOldest(): Promise<void> {
+    const root = join(this.#directory, 'blobs');
     const entries = await readdir(root, { recursive: true, withFileTypes: true }).catch(() => []);
     const blobs: { path: string; size: number; usedAt: number }[] = [];
     for (const entry of entries.filter((each) => each.isFile())) {
@@ -169,55 +208,66 @@ export async function openBlobCache(options: BlobCacheOptions): Promise<BlobCach
       const stats = await stat(path).catch(() => undefined);
       if (stats !== undefined) blobs.push({ path, size: stats.size, usedAt: stats.mtimeMs });
     }
-    totalBytes = blobs.reduce((sum, { size }) => sum + size, 0);
+    this.#totalBytes = blobs.reduce((sum, { size }) => sum + size, 0);
     for (const { path, size } of blobs.sort((a, b) => a.usedAt - b.usedAt)) {
-      if (totalBytes <= maxBytes) return;
+      if (this.#totalBytes <= this.#maxBytes) return;
       await rm(path, { force: true }).catch(() => undefined);
-      totalBytes -= size;
+      this.#totalBytes -= size;
+    }
+  }
+}
+
+/** A blob being written to a file, whose functions do nothing after a failure. */
+class UnfinishedBlob {
+  readonly #path: string;
+  readonly #handle: FileHandle;
+  readonly #cache: { finish: (bytes: number) => Promise<void>; onFailure: (error: unknown) => void };
+  #isOpen = true;
+  #bytes = 0;
+
+  constructor(
+    path: string,
+    handle: FileHandle,
+    cache: { finish: (bytes: number) => Promise<void>; onFailure: (error: unknown) => void },
+  ) {
+    this.#path = path;
+    this.#handle = handle;
+    this.#cache = cache;
+  }
+
+  async discard(): Promise<void> {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    await this.#handle.close().catch(() => undefined);
+    await rm(this.#path, { force: true }).catch(() => undefined);
+  }
+
+  async write(chunk: Buffer): Promise<void> {
+    if (!this.#isOpen) return;
+    try {
+      // On a full disk, `write` may write a part; `appendFile` continues or fails.
+      await this.#handle.appendFile(chunk);
+      this.#bytes += chunk.length;
+    } catch (error) {
+      // After `discard`, a closed file is no failure.
+      if (this.#isOpen) this.#cache.onFailure(error);
+      await this.discard();
     }
   }
 
-  try {
-    await makeDirectory(unfinished, 0o700);
-    await sweepLeftovers(unfinished, new Date(now), { maxAgeMs: staleMs });
-  } catch (error) {
-    giveUpWriting(error);
+  async commit(): Promise<void> {
+    if (!this.#isOpen) return;
+    try {
+      await this.#handle.sync();
+      this.#isOpen = false;
+      await this.#handle.close();
+      await this.#cache.finish(this.#bytes);
+    } catch (error) {
+      this.#isOpen = true;
+      this.#cache.onFailure(error);
+      await this.discard();
+    }
   }
-  return {
-    open: openVerified,
-    async read(digest, limit) {
-      const stats = await stat(toPath(digest)).catch(() => undefined);
-      if (stats === undefined || stats.size > limit) return undefined;
-      const stream = await openVerified(digest, stats.size);
-      return stream && readLimited(stream, limit, digest);
-    },
-    async write(digest, bytes) {
-      const entry = await begin(digest);
-      await entry?.write(bytes);
-      await entry?.commit();
-    },
-    tee(source, { digest, size }) {
-      if (!isWritable || size > maxBytes) return source;
-      let entry: ReturnType<typeof begin> | undefined;
-      const through = new Transform({
-        highWaterMark: 256 * 1024,
-        transform(chunk: Buffer, _encoding, done) {
-          const store = async () => void (await (await (entry ??= begin(digest)))?.write(chunk));
-          store().then(() => done(null, chunk), done);
-        },
-        // The source ended without error, so its digest is right.
-        flush(done) {
-          const commit = async () => void (await (await (entry ??= begin(digest)))?.commit());
-          commit().then(() => done(), done);
-        },
-      });
-      pipeline(source, through, () => {
-        // After a commit there is nothing to discard.
-        void entry?.then((pending) => pending?.discard());
-      });
-      return through;
-    },
-  };
 }
 
 /** Returns the repository with a cache of manifests by digest and blobs. */

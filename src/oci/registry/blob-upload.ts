@@ -35,7 +35,7 @@ export async function uploadBlob(
 ): Promise<void> {
   const subject = `${requester.name}: blob ${descriptor.digest}`;
   for (let session = 1; ; session++) {
-    const content = openUploadContent(descriptor, open, subject, options);
+    const content = new UploadContent(descriptor, open, subject, options);
     let location: string | undefined;
     try {
       const whole = descriptor.size <= smallBlobBytes ? await content.readWhole() : undefined;
@@ -97,40 +97,58 @@ export async function abandonUpload(requester: RegistryRequester, begun: Transpo
   await cancelUpload(requester, resolveUploadLocation(requester.url('blobs/uploads/'), location));
 }
 
-/** Returns the content of an upload, which keeps the error of its source, as opposed to the registry. */
-function openUploadContent(
-  { size }: Descriptor,
-  open: () => Promise<Readable> | Readable,
-  subject: string,
-  { signal, onSent }: Pick<UploadOptions, 'signal' | 'onSent'>,
-) {
-  const controller = new AbortController();
-  let failure: unknown;
-  let reads = 0;
+/** The content of an upload, which keeps the error of its source, as opposed to the registry. */
+class UploadContent {
+  readonly #size: number;
+  readonly #source: () => Promise<Readable> | Readable;
+  readonly #subject: string;
+  readonly #onSent: UploadOptions['onSent'];
+  readonly #controller = new AbortController();
+  #failure: unknown;
+  #reads = 0;
+  /** Aborted if the caller cancels or the content fails. */
+  readonly signal = this.#controller.signal;
+  /** Stops watching the signal of the caller. */
+  readonly release: () => void;
 
-  async function watch<T>(work: () => Promise<T>): Promise<T> {
+  constructor(
+    { size }: Descriptor,
+    openSource: () => Promise<Readable> | Readable,
+    subject: string,
+    { signal, onSent }: Pick<UploadOptions, 'signal' | 'onSent'>,
+  ) {
+    this.#size = size;
+    this.#source = openSource;
+    this.#subject = subject;
+    this.#onSent = onSent;
+    this.release = onAbort(signal, () => this.#controller.abort(signal?.reason));
+  }
+
+  async #watch<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
-      failure ??= error;
-      controller.abort();
+      this.#failure ??= error;
+      this.#controller.abort();
       throw error;
     }
   }
 
-  async function* pass(source: Readable): AsyncGenerator<Buffer> {
+  async *#pass(source: Readable): AsyncGenerator<Buffer> {
     const chunks = source[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
     let sent = 0;
     try {
       for (;;) {
         // Errors thrown at `yield` are not those of the source.
-        const step = await watch(async () => {
+        const step = await this.#watch(async () => {
           const next = await chunks.next();
           sent += next.done ? 0 : next.value.length;
-          if (!next.done) onSent?.(sent);
-          if (sent <= size && !(next.done && sent < size)) return next;
-          const received = sent > size ? 'more' : String(sent);
-          throw new DigestMismatchError(`expected ${size} bytes, got ${received}`, { subject });
+          if (!next.done) this.#onSent?.(sent);
+          if (sent <= this.#size && !(next.done && sent < this.#size)) return next;
+          const received = sent > this.#size ? 'more' : String(sent);
+          throw new DigestMismatchError(`expected ${this.#size} bytes, got ${received}`, {
+            subject: this.#subject,
+          });
         });
         if (step.done) return;
         yield step.value;
@@ -140,31 +158,32 @@ function openUploadContent(
     }
   }
 
-  function openSource(): Promise<Readable> {
-    reads++;
-    return watch(async () => await open());
+  #openSource(): Promise<Readable> {
+    this.#reads++;
+    return this.#watch(async () => await this.#source());
   }
 
-  return {
-    /** Aborted if the caller cancels or the content fails. */
-    signal: controller.signal,
-    /** Stops watching the signal of the caller. */
-    release: onAbort(signal, () => controller.abort(signal?.reason)),
-    getFailure: () => failure,
-    /** Reports whether content may have been sent several times; requests from memory are repeated unseen. */
-    isRepeated: () => reads > 1 || size <= smallBlobBytes,
-    async *read(): AsyncGenerator<Buffer> {
-      yield* pass(await openSource());
-    },
-    /** Reads a small blob whole. */
-    async readWhole(): Promise<Buffer> {
-      const source = await openSource();
-      if (!(source instanceof MemoryStream) || source.bytes.length !== size)
-        return readLimited(pass(source), size, subject);
-      onSent?.(size);
-      return source.bytes;
-    },
-  };
+  getFailure() {
+    return this.#failure;
+  }
+
+  /** Reports whether content may have been sent several times; requests from memory are repeated unseen. */
+  isRepeated() {
+    return this.#reads > 1 || this.#size <= smallBlobBytes;
+  }
+
+  async *read(): AsyncGenerator<Buffer> {
+    yield* this.#pass(await this.#openSource());
+  }
+
+  /** Reads a small blob whole. */
+  async readWhole(): Promise<Buffer> {
+    const source = await this.#openSource();
+    if (!(source instanceof MemoryStream) || source.bytes.length !== this.#size)
+      return readLimited(this.#pass(source), this.#size, this.#subject);
+    this.#onSent?.(this.#size);
+    return source.bytes;
+  }
 }
 
 async function finishUpload(

@@ -1,24 +1,23 @@
 /** Puts the layers of transport, credentials and policies of registries together. */
-import { setMaxListeners } from 'node:events';
-import { Agent as HttpAgent, type ClientRequest } from 'node:http';
-import { Agent as HttpsAgent } from 'node:https';
 import type { LookupFunction } from 'node:net';
-import { createSecureContext, type SecureContext } from 'node:tls';
-import { CancelledError, getMessage, OpmateError } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
-import { silentLogger } from '../../core/log.js';
+import { type Logger, silentLogger } from '../../core/log.js';
 import { createTokenCache, withAuth } from './auth.js';
 import {
   type CertificateOptions,
   type CertificateStore,
   createCertificateStore,
-  type TlsFiles,
 } from '../transport/certificates.js';
-import { type CredentialOptions, type CredentialOverrides, withCredentialOverrides } from './credentials.js';
-import { defaultLookup, guardLookup, rememberLookup } from '../transport/guarded-lookup.js';
-import { type AddressKind, checkLiteralAddress, isAllowedHost } from '../transport/network-policy.js';
-import { readProxies } from '../transport/proxy.js';
 import {
+  type CredentialOptions,
+  type CredentialOverrides,
+  type CredentialStore,
+  withCredentialOverrides,
+} from './credentials.js';
+import { HostAgents } from './host-agents.js';
+import { checkLiteralAddress, isAllowedHost } from '../transport/network-policy.js';
+import {
+  getHost,
   isInsecureHost,
   readRegistriesConf,
   type RegistriesConfOptions,
@@ -26,16 +25,9 @@ import {
   type ResolvedLocation,
   resolveLocations,
 } from './registries-conf.js';
-import { NetworkError } from '../transport/transport-faults.js';
+import { Schemes } from './schemes.js';
 import { withRetry } from '../transport/transport-retry.js';
-import {
-  type AgentRoute,
-  createHttpTransport,
-  type Transport,
-  type TransportRequest,
-  withLog,
-  withRedirects,
-} from '../transport/transport.js';
+import { createHttpTransport, type Transport, withLog, withRedirects } from '../transport/transport.js';
 
 /** Settings of one registry, which take precedence over those of the connection. */
 export interface RegistryOverrides extends CredentialOverrides {
@@ -110,298 +102,145 @@ export interface Connection {
   close(): void;
 }
 
-/** Maximum time to detect a scheme before the first request. */
-const expectMs = 5_000;
-
-const dockerHub = { registry: 'docker.io', host: 'registry-1.docker.io' };
-
-/** Returns `host[:port]` of requests to a registry. */
-function getHost({ registry }: ResolvedLocation): string {
-  return registry === dockerHub.registry ? dockerHub.host : registry;
+export function createConnection(options: ConnectionOptions): Connection {
+  return new RegistryConnection(options);
 }
 
-export function createConnection(options: ConnectionOptions): Connection {
-  const logger = options.logger ?? silentLogger;
-  const now = options.now ?? (() => performance.now());
-  const files = { ...options, logger, systemDirectory: options.systemDirectory ?? '/etc' };
-  const overridesFor = options.overridesFor ?? (() => undefined);
-  const credentials = withCredentialOverrides(files, overridesFor);
-  const stores = new Map<string | undefined, CertificateStore>();
-  const readCertificates: CertificateStore = (host, isNamed) => {
-    const certDir = overridesFor(host)?.certDir ?? options.certDir;
-    return getOrAdd(stores, certDir, () => createCertificateStore({ ...files, certDir }))(host, isNamed);
-  };
-  const agents = createAgents(options, readCertificates);
-  const cache = createTokenCache();
-  const schemes = new Map<string, Promise<'http' | 'https'>>();
-  const knownSchemes = new Map<string, 'http' | 'https'>();
-  /** First detections, by host. */
-  const expected = new Map<string, Promise<void>>();
-  const transports = new Map<string, Transport>();
-  let rules: Promise<RegistryRule[]> | undefined;
+/** Transports to registries, with what was learned of each: certificates, schemes and tokens. */
+class RegistryConnection implements Connection {
+  readonly #options: ConnectionOptions;
+  readonly #files: ConnectionOptions & { logger: Logger; systemDirectory: string };
+  readonly #now: () => number;
+  readonly #credentials: CredentialStore;
+  readonly #stores = new Map<string | undefined, CertificateStore>();
+  readonly #agents: HostAgents;
+  readonly #cache = createTokenCache();
+  readonly #schemes: Schemes;
+  readonly #transports = new Map<string, Transport>();
+  readonly #wires: Readonly<Record<Security, Transport>>;
+  #rules: Promise<RegistryRule[]> | undefined;
 
-  const { allowedPrivateHosts = [], insecure } = options;
-  const everywhere = options.skipTlsVerify === true || insecure === true;
+  constructor(options: ConnectionOptions) {
+    const { logger = silentLogger, systemDirectory = '/etc', overridesFor = () => undefined } = options;
+    this.#options = options;
+    this.#files = { ...options, logger, systemDirectory };
+    this.#now = options.now ?? (() => performance.now());
+    this.#credentials = withCredentialOverrides(this.#files, overridesFor);
+    this.#agents = new HostAgents(options, (host, isNamed) => this.#readCertificates(host, isNamed));
+    this.#wires = {
+      verified: this.#createWire('verified'),
+      insecure: this.#createWire('insecure'),
+      'insecure-by-flag': this.#createWire('insecure-by-flag'),
+    };
+    this.#schemes = new Schemes(this.#wires.insecure, options);
+  }
 
-  const readRules = () => (rules ??= readRegistriesConf(files));
+  async endpoints(
+    registry: string,
+    repository: string,
+    { signal, ...choice }: Parameters<Connection['endpoints']>[2] = {},
+  ): Promise<Endpoint[]> {
+    const places = resolveLocations(await this.#readRules(), registry, repository, choice);
+    const isFlagged = this.#isFlagged(registry);
+    return Promise.all(
+      places.map(async (location) => {
+        const place = isFlagged ? { ...location, insecure: true } : location;
+        const security = isFlagged ? 'insecure-by-flag' : location.insecure ? 'insecure' : 'verified';
+        if (place.insecure) await this.#schemes.expect(place, signal);
+        const key = [place.registry, security, place.isMirror].join(' ');
+        const transport = getOrAdd(this.#transports, key, () => this.#createTransport(place, security));
+        const schemes = this.#schemes;
+        return {
+          registry: place.registry,
+          repository: place.repository,
+          get baseUrl() {
+            return `${schemes.get(place)}://${getHost(place)}`;
+          },
+          isMirror: place.isMirror,
+          transport,
+        };
+      }),
+    );
+  }
+
+  plainTransport(): Transport {
+    return this.#retrying(withRedirects(this.#createWire('verified')));
+  }
+
+  close(): void {
+    this.#agents.close();
+  }
+
+  #readCertificates(host: string, isNamed: boolean): ReturnType<CertificateStore> {
+    const certDir = this.#options.overridesFor?.(host)?.certDir ?? this.#options.certDir;
+    const findFiles = getOrAdd(this.#stores, certDir, () =>
+      createCertificateStore({ ...this.#files, certDir }),
+    );
+    return findFiles(host, isNamed);
+  }
+
+  #readRules(): Promise<RegistryRule[]> {
+    return (this.#rules ??= readRegistriesConf(this.#files));
+  }
+
+  /** Reports whether an option makes a registry insecure. */
+  #isFlagged(registry: string): boolean {
+    const { insecure } = this.#options;
+    return typeof insecure === 'function' ? insecure(registry) : insecure === true;
+  }
 
   /** Sends requests to a registry, and to the servers that its responses lead to. */
-  function createWire(registry: Security): Transport {
-    const isFlagged = (host: string): boolean =>
-      registry === 'insecure-by-flag' && typeof insecure === 'function' && insecure(host);
+  #createWire(registry: Security): Transport {
+    const { allowedPrivateHosts = [] } = this.#options;
     const http = createHttpTransport({
-      async routeTo(url, lead) {
+      routeTo: async (url, lead) => {
         const isNamed = lead === undefined;
-        // A redirect or token server needs an exception of its own.
-        const isUnverified =
-          everywhere ||
-          (isNamed
-            ? registry !== 'verified'
-            : isFlagged(url.host) || isInsecureHost(await readRules(), url.host));
-        const trust = { verify: !isUnverified, isNamed };
-        if (lead === undefined || isAllowedHost(url, allowedPrivateHosts)) return agents.routeTo(url, trust);
+        const trust = { verify: !(await this.#isUnverified(url, registry, isNamed)), isNamed };
+        if (lead === undefined || isAllowedHost(url, allowedPrivateHosts))
+          return this.#agents.routeTo(url, trust);
         checkLiteralAddress(url, lead);
-        return agents.routeTo(url, trust, lead.kind);
+        return this.#agents.routeTo(url, trust, lead.kind);
       },
-      idleTimeoutMs: options.idleTimeoutMs ?? 30_000,
+      idleTimeoutMs: this.#options.idleTimeoutMs ?? 30_000,
     });
-    return withLog(http, logger);
+    return withLog(http, this.#files.logger);
   }
-  const wires = {
-    verified: createWire('verified'),
-    insecure: createWire('insecure'),
-    'insecure-by-flag': createWire('insecure-by-flag'),
-  };
 
-  function createTransport(place: ResolvedLocation, security: Security): Transport {
-    const base = wires[security];
+  /** Reports whether any certificate will do. A redirect or token server needs an exception of its own. */
+  async #isUnverified({ host }: URL, registry: Security, isNamed: boolean): Promise<boolean> {
+    const { skipTlsVerify, insecure } = this.#options;
+    if (skipTlsVerify === true || insecure === true) return true;
+    if (isNamed) return registry !== 'verified';
+    if (registry === 'insecure-by-flag' && typeof insecure === 'function' && insecure(host)) return true;
+    return isInsecureHost(await this.#readRules(), host);
+  }
+
+  #createTransport(place: ResolvedLocation, security: Security): Transport {
+    const base = this.#wires[security];
     const authorized = withAuth(withRedirects(base), {
       registry: place.registry,
-      credentials,
+      credentials: this.#credentials,
       tokens: withRedirects(base, { sameOrigin: true }),
-      cache,
-      allowedPrivateHosts,
-      now,
+      cache: this.#cache,
+      allowedPrivateHosts: this.#options.allowedPrivateHosts ?? [],
+      now: this.#now,
     });
-    const resolved = place.insecure ? withScheme(authorized, place) : authorized;
-    return retrying(resolved, place.isMirror ? 2 : Infinity);
+    const resolved = place.insecure ? this.#schemes.wrap(authorized, place) : authorized;
+    return this.#retrying(resolved, place.isMirror ? 2 : Infinity);
   }
 
-  function retrying(transport: Transport, maxAttempts = Infinity): Transport {
+  #retrying(transport: Transport, maxAttempts = Infinity): Transport {
     return withRetry(transport, {
-      maxAttempts: Math.min(options.maxAttempts ?? Infinity, maxAttempts),
-      timeoutMs: options.retryTimeoutMs ?? 60_000,
-      baseDelayMs: options.retryBaseDelayMs ?? 500,
-      constantDelayMs: options.retryDelayMs,
-      random: options.random ?? (() => 0.5),
-      now,
-      logger,
+      maxAttempts: Math.min(this.#options.maxAttempts ?? Infinity, maxAttempts),
+      timeoutMs: this.#options.retryTimeoutMs ?? 60_000,
+      baseDelayMs: this.#options.retryBaseDelayMs ?? 500,
+      constantDelayMs: this.#options.retryDelayMs,
+      random: this.#options.random ?? (() => 0.5),
+      now: this.#now,
+      logger: this.#files.logger,
     });
   }
-
-  /** Returns HTTPS if an insecure registry responds, otherwise HTTP. Throws a temporary NetworkError of either first. */
-  async function findScheme(host: string, { signal, deadline }: Waiting): Promise<'http' | 'https'> {
-    const faults: NetworkError[] = [];
-    for (const scheme of ['https', 'http'] as const) {
-      try {
-        const url = `${scheme}://${host}/v2/`;
-        (await wires.insecure.send({ method: 'GET', url, signal, deadline })).discard();
-        return scheme;
-      } catch (error) {
-        if (!(error instanceof NetworkError)) throw error;
-        faults.push(error);
-      }
-    }
-    throw faults.find(({ temporary }) => temporary) ?? faults[0];
-  }
-
-  /** Returns the scheme of an insecure registry; one that does not respond is tried again by the next request. */
-  function detectScheme(host: string, waiting: Waiting): Promise<'http' | 'https'> {
-    return getOrAdd(schemes, host, () => {
-      const detecting = findScheme(host, waiting).then((scheme) => {
-        knownSchemes.set(host, scheme);
-        return scheme;
-      });
-      detecting.catch(() => schemes.delete(host));
-      return detecting;
-    });
-  }
-
-  /** Detects a scheme before the first request. Later ones try again within their time limit, and report the error. */
-  function expectScheme(host: string, signal: AbortSignal | undefined): Promise<void> {
-    return getOrAdd(expected, host, async () => {
-      const deadline = performance.now() + Math.min(expectMs, options.retryTimeoutMs ?? expectMs);
-      try {
-        await detectScheme(host, { signal, deadline });
-      } catch (error) {
-        const isLate = error instanceof CancelledError && signal?.aborted !== true;
-        if (error instanceof NetworkError || isLate) return;
-        expected.delete(host);
-        throw error;
-      }
-    });
-  }
-
-  /** Sends each attempt with the scheme that the registry has by then. */
-  function withScheme(next: Transport, place: ResolvedLocation): Transport {
-    const host = getHost(place);
-    return {
-      async send(request) {
-        const rest = request.url.replace(/^https?:\/\//, '');
-        if (options.useHttp || !rest.startsWith(`${host}/`)) return next.send(request);
-        const scheme = await detectScheme(host, request);
-        return next.send({ ...request, url: `${scheme}://${rest}` });
-      },
-    };
-  }
-
-  /** Returns the scheme for URLs; HTTPS until an insecure registry responds. */
-  function getScheme(place: ResolvedLocation): 'http' | 'https' {
-    if (options.useHttp) return 'http';
-    return (place.insecure && knownSchemes.get(getHost(place))) || 'https';
-  }
-
-  return {
-    async endpoints(registry, repository, { signal, ...choice } = {}) {
-      const places = resolveLocations(await readRules(), registry, repository, choice);
-      const isFlagged = typeof insecure === 'function' ? insecure(registry) : insecure === true;
-      return Promise.all(
-        places.map(async (location) => {
-          const place = isFlagged ? { ...location, insecure: true } : location;
-          const security = isFlagged ? 'insecure-by-flag' : location.insecure ? 'insecure' : 'verified';
-          const host = getHost(place);
-          if (place.insecure && !options.useHttp) {
-            await expectScheme(host, signal);
-          }
-          return {
-            registry: place.registry,
-            repository: place.repository,
-            get baseUrl() {
-              return `${getScheme(place)}://${host}`;
-            },
-            isMirror: place.isMirror,
-            transport: getOrAdd(transports, [place.registry, security, place.isMirror].join(' '), () =>
-              createTransport(place, security),
-            ),
-          };
-        }),
-      );
-    },
-    plainTransport: () => retrying(withRedirects(createWire('verified'))),
-    close: agents.close,
-  };
 }
-
-/** Time limits of a request that waits for the scheme. */
-type Waiting = Pick<TransportRequest, 'signal' | 'deadline'>;
 
 /** Reason why certificates of a registry are not verified, if any. */
 type Security = 'verified' | 'insecure' | 'insecure-by-flag';
-
-/** Trust in the server of a URL. */
-interface ServerTrust {
-  /** Verify its certificate. */
-  verify: boolean;
-  /** The user named it, so it gets client certificates that are not specific to a host. */
-  isNamed: boolean;
-}
-
-const noAuthorities: string[] = [];
-
-/** Creates one agent per origin, with kept connections and the certificates and proxy of the host. */
-function createAgents(options: ConnectionOptions, readCertificates: CertificateStore) {
-  const findProxy = readProxies(options.environment);
-  const routes = new Map<string, Promise<AgentRoute>>();
-  const contexts = new WeakMap<string[], SecureContext>();
-  const opened: { destroy(): void }[] = [];
-  // Sockets that wait for a proxy belong to no agent yet.
-  const closing = new AbortController();
-  setMaxListeners(0, closing.signal);
-
-  function getContext({ ca, cert, key, trustPaths }: TlsFiles): SecureContext {
-    const own = cert !== undefined && key !== undefined;
-    const known = own ? undefined : contexts.get(ca);
-    if (known) return known;
-    let context: SecureContext;
-    try {
-      context = createSecureContext({ ca, minVersion: 'TLSv1.2', ...(own && { cert, key }) });
-    } catch (cause) {
-      const files = [...new Set(trustPaths)].join(', ');
-      const problem = `unusable certificate: ${getMessage(cause)}`;
-      throw new OpmateError('INVALID', problem, { subject: files, cause });
-    }
-    if (!own) contexts.set(ca, context);
-    return context;
-  }
-
-  async function open(
-    url: URL,
-    { verify, isNamed }: ServerTrust,
-    ledFrom: AddressKind | undefined,
-  ): Promise<AgentRoute> {
-    const proxy = findProxy(url);
-    const common = { keepAlive: true, maxSockets: 64, scheduling: 'lifo' as const };
-    const { lookup: lookupAddress = defaultLookup } = options;
-    // A proxy, which the user named, looks names up itself.
-    const known = rememberLookup(
-      ledFrom === undefined || proxy ? lookupAddress : guardLookup(ledFrom, lookupAddress),
-    );
-    const { lookup } = known;
-    const getAddress = proxy ? undefined : known.getAddress;
-    const direct = { ...common, lookup };
-    const host = url.host === dockerHub.host ? dockerHub.registry : url.host;
-    const insecureFlag = options.overridesFor?.(host)?.insecureFlag;
-    if (url.protocol === 'http:') {
-      const agent = proxy ? await openProxy(proxy, common) : new HttpAgent(direct);
-      opened.push(agent);
-      return { agent, trustPaths: [], proxy: proxy?.host, lookup, getAddress, insecureFlag };
-    }
-    const certificates = await readCertificates(host, isNamed);
-    // Reading authorities takes 17 ms, in vain where nothing is verified.
-    const used = verify ? certificates : { ...certificates, ca: noAuthorities };
-    const tls = { secureContext: getContext(used), rejectUnauthorized: verify };
-    const agent = proxy ? await openProxy(proxy, common, tls) : new HttpsAgent({ ...direct, ...tls });
-    opened.push(agent);
-    const { trustPaths } = certificates;
-    return { agent, trustPaths, proxy: proxy?.host, lookup, getAddress, insecureFlag };
-  }
-
-  /** Returns the agent of a proxy: with the TLS options of the host it opens tunnels, without it sends plain HTTP. */
-  async function openProxy(proxy: URL, common: object, tls?: object): Promise<HttpAgent> {
-    const { HttpProxyAgent, HttpsProxyAgent } = await import('../transport/proxy-agents.js');
-    // The proxy is always verified with the authorities of its own name.
-    const secureContext =
-      proxy.protocol === 'https:' ? getContext(await readCertificates(proxy.host, false)) : undefined;
-    const own = {
-      ...common,
-      signal: closing.signal,
-      ...(secureContext && { secureContext, rejectUnauthorized: true }),
-    };
-    if (tls === undefined) return new HttpProxyAgent(proxy.href as string, own);
-    const agent = new HttpsProxyAgent(proxy.href as string, own);
-    // The constructor takes options for the proxy; these are for the host.
-    Object.assign(agent.options, tls);
-    // By default, the agent returns the response of the proxy as that of the host, challenges included.
-    agent.on('proxyConnect', (response: { statusCode: number }, request: ClientRequest) => {
-      if (response.statusCode === 200) return;
-      // A reply that is not HTTP has no status.
-      const isHttp = response.statusCode >= 100 && response.statusCode <= 999;
-      const status = isHttp ? String(response.statusCode) : 'INVALID';
-      const error = new Error(`proxy returned ${isHttp ? status : 'no HTTP response'}`);
-      request.destroy(Object.assign(error, { code: `OPMATE_PROXY_${status}` }));
-    });
-    return agent;
-  }
-
-  return {
-    /** `ledFrom` is the kind of address that led there, if the user did not name the server. */
-    routeTo(url: URL, trust: ServerTrust, ledFrom?: AddressKind): Promise<AgentRoute> {
-      const key = [url.origin, trust.verify, trust.isNamed, ledFrom].join(' ');
-      return getOrAdd(routes, key, () => open(url, trust, ledFrom));
-    },
-    close(): void {
-      for (const agent of opened) agent.destroy();
-      closing.abort();
-    },
-  };
-}

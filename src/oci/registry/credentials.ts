@@ -91,43 +91,53 @@ const dockerHub = ['docker.io', 'index.docker.io', 'registry-1.docker.io'];
  * most specific key takes precedence: `host/ns/name`, `host/ns`, `host`. (Source: containers-auth.json(5), docker-login.)
  */
 export function createCredentialStore(options: CredentialOptions): CredentialStore {
-  const { environment, homeDirectory, runtimeDirectory, authFile } = options;
-  const logger = options.logger ?? silentLogger;
-  const named = environment.REGISTRY_AUTH_FILE;
-  const places: { path: string; required: boolean }[] = [];
-  if (authFile !== undefined) places.push({ path: authFile, required: true });
-  if (named) places.push({ path: named, required: false });
-  if (environment.DOCKER_CONFIG) {
-    places.push({ path: join(environment.DOCKER_CONFIG, 'config.json'), required: false });
+  return new CredentialFiles(options);
+}
+
+/** Files of credentials, each read once, and what helpers returned. */
+class CredentialFiles implements CredentialStore {
+  readonly #options: CredentialOptions;
+  readonly #logger: Logger;
+  readonly #named: string | undefined;
+  readonly #places: { path: string; required: boolean }[] = [];
+  readonly #loaded = new Map<string, Promise<AuthFile | undefined>>();
+  readonly #helped = new Map<string, Promise<Credentials | undefined>>();
+  readonly #lookups = new Map<string, Promise<Credentials | undefined>>();
+  readonly problems: string[] = [];
+  readonly files: string[];
+
+  constructor(options: CredentialOptions) {
+    this.#options = options;
+    const { environment, homeDirectory, runtimeDirectory, authFile } = options;
+    this.#logger = options.logger ?? silentLogger;
+    this.#named = environment.REGISTRY_AUTH_FILE;
+    if (authFile !== undefined) this.#places.push({ path: authFile, required: true });
+    if (this.#named) this.#places.push({ path: this.#named, required: false });
+    if (environment.DOCKER_CONFIG) {
+      this.#places.push({ path: join(environment.DOCKER_CONFIG, 'config.json'), required: false });
+    }
+    this.#places.push({ path: join(homeDirectory, '.docker/config.json'), required: false });
+    if (runtimeDirectory)
+      this.#places.push({ path: join(runtimeDirectory, 'containers/auth.json'), required: false });
+    this.files = this.#places.map((place) => place.path);
   }
-  places.push({ path: join(homeDirectory, '.docker/config.json'), required: false });
-  if (runtimeDirectory)
-    places.push({ path: join(runtimeDirectory, 'containers/auth.json'), required: false });
-  const loaded = new Map<string, Promise<AuthFile | undefined>>();
-  const helped = new Map<string, Promise<Credentials | undefined>>();
-  const lookups = new Map<string, Promise<Credentials | undefined>>();
-  const problems: string[] = [];
 
   /** Runs a helper once per server; a failure is reported once, and means no credentials. */
-  function runOnce(helper: string, server: string, source: string): Promise<Credentials | undefined> {
-    return getOrAdd(helped, `${helper} ${server}`, async () => {
+  #runOnce(helper: string, server: string, source: string): Promise<Credentials | undefined> {
+    return getOrAdd(this.#helped, `${helper} ${server}`, async () => {
       try {
-        return await runHelper(helper, server, source, options);
+        return await runHelper(helper, server, source, this.#options);
       } catch (error) {
         if (error instanceof CancelledError) throw error;
         const problem = getMessage(error);
-        problems.push(problem);
-        logger.log('warn', problem);
+        this.problems.push(problem);
+        this.#logger.log('warn', problem);
         return undefined;
       }
     });
   }
 
-  async function findIn(
-    file: AuthFile,
-    registry: string,
-    repository: string,
-  ): Promise<Credentials | undefined> {
+  async #findIn(file: AuthFile, registry: string, repository: string): Promise<Credentials | undefined> {
     const path = repository.split('/').filter(Boolean);
     for (let depth = path.length; depth >= 0; depth--) {
       const wanted = [registry, ...path.slice(0, depth)].join('/');
@@ -135,7 +145,7 @@ export function createCredentialStore(options: CredentialOptions): CredentialSto
       const helper = helperKey === undefined ? undefined : file.helpers.get(helperKey);
       if (helper !== undefined) {
         const source = `${file.path}, credHelpers key "${helperKey}"`;
-        const credentials = await runOnce(helper, toServerName(wanted), source);
+        const credentials = await this.#runOnce(helper, toServerName(wanted), source);
         if (credentials) return credentials;
       }
       const key = findKey(file.auths, wanted);
@@ -144,29 +154,25 @@ export function createCredentialStore(options: CredentialOptions): CredentialSto
       if (credentials) return credentials;
     }
     if (file.store === undefined) return undefined;
-    return runOnce(file.store, toServerName(registry), `${file.path}, credsStore`);
+    return this.#runOnce(file.store, toServerName(registry), `${file.path}, credsStore`);
   }
 
-  async function search(registry: string, repository: string): Promise<Credentials | undefined> {
-    for (const { path, required } of places) {
-      const file = await getOrAdd(loaded, path, () => readAuthFile(path, required));
-      if (!file && path === named) logger.log('warn', `REGISTRY_AUTH_FILE: ${path}: not found`);
-      const credentials = file && (await findIn(file, registry, repository));
+  async #search(registry: string, repository: string): Promise<Credentials | undefined> {
+    for (const { path, required } of this.#places) {
+      const file = await getOrAdd(this.#loaded, path, () => readAuthFile(path, required));
+      if (!file && path === this.#named) this.#logger.log('warn', `REGISTRY_AUTH_FILE: ${path}: not found`);
+      const credentials = file && (await this.#findIn(file, registry, repository));
       if (!credentials) continue;
-      logger.log('debug', `${registry}/${repository}: credentials from ${credentials.source}`);
+      this.#logger.log('debug', `${registry}/${repository}: credentials from ${credentials.source}`);
       return credentials;
     }
-    logger.log('debug', `${registry}/${repository}: no credentials`);
+    this.#logger.log('debug', `${registry}/${repository}: no credentials`);
     return undefined;
   }
 
-  return {
-    files: places.map((place) => place.path),
-    problems,
-    find(registry, repository) {
-      return getOrAdd(lookups, `${registry}/${repository}`, () => search(registry, repository));
-    },
-  };
+  find(registry: string, repository: string) {
+    return getOrAdd(this.#lookups, `${registry}/${repository}`, () => this.#search(registry, repository));
+  }
 }
 
 const maxAuthFileBytes = 16 * 1024 * 1024;

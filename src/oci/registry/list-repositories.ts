@@ -5,7 +5,7 @@ import { isJsonObject } from '../../document/json.js';
 import type { Connection, Endpoint } from './connection.js';
 import { readPages } from './list-pages.js';
 import { isRepositoryName } from './registry-names.js';
-import { createRequester } from './registry-request.js';
+import { RegistryRequester } from './registry-request.js';
 import { isRetryStatus } from '../transport/retry-policy.js';
 
 const repositoriesPerPage = 1_000;
@@ -25,7 +25,7 @@ export async function listRepositories(
   const { signal } = options;
   const choice = { withoutMirrors: true, signal };
   const [endpoint] = (await connection.endpoints(registry, '_catalog', choice)) as [Endpoint];
-  const requester = createRequester(endpoint, registry);
+  const requester = new RegistryRequester(endpoint, registry);
   const first = `${endpoint.baseUrl.replace(/\/+$/, '')}/v2/_catalog?n=${repositoriesPerPage}`;
   const names = new Set<string>();
   const subject = `${registry}: repositories`;

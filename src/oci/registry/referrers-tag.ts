@@ -50,25 +50,32 @@ interface TaggedContent {
  * names an image is never read nor replaced as a list; the list is then under `sha256-HEX.referrers`, tagged so that
  * collectors of untagged manifests keep it.
  */
-export function createReferrersTags(read: ReadManifest, logger: Logger) {
-  const locks = new KeyedLock();
+export class ReferrersTags {
+  readonly #read: ReadManifest;
+  readonly #logger: Logger;
+  readonly #locks = new KeyedLock();
   /** Subjects of manifests by digest. */
-  const subjects = new Map<string, string | undefined>();
-  let hasWarned = false;
+  readonly #subjects = new Map<string, string | undefined>();
+  #hasWarned = false;
 
-  function warnMoved(requester: RegistryRequester, tag: string): void {
-    const message = `${requester.name}: tag ${tag} names an image, so its referrers are listed under ${toMovedTag(tag)}`;
-    logger.log(hasWarned ? 'debug' : 'warn', message);
-    hasWarned = true;
+  constructor(read: ReadManifest, logger: Logger) {
+    this.#read = read;
+    this.#logger = logger;
   }
 
-  async function readTag(
+  #warnMoved(requester: RegistryRequester, tag: string): void {
+    const message = `${requester.name}: tag ${tag} names an image, so its referrers are listed under ${toMovedTag(tag)}`;
+    this.#logger.log(this.#hasWarned ? 'debug' : 'warn', message);
+    this.#hasWarned = true;
+  }
+
+  async #readTag(
     requester: RegistryRequester,
     tag: string,
     subject: string,
     options: CancelOptions,
   ): Promise<TaggedContent | undefined> {
-    const content = await read(requester, tag, options);
+    const content = await this.#read(requester, tag, options);
     if (content === undefined) return undefined;
     const { digest, mediaType } = content.descriptor;
     const parsed = parseManifest(content.bytes, {
@@ -82,7 +89,7 @@ export function createReferrersTags(read: ReadManifest, logger: Logger) {
     const refers = await mapConcurrent(
       index.manifests,
       concurrency,
-      (entry) => refersTo(requester, entry, subject, options),
+      (entry) => this.#refersTo(requester, entry, subject, options),
       options,
     );
     return {
@@ -93,7 +100,7 @@ export function createReferrersTags(read: ReadManifest, logger: Logger) {
     };
   }
 
-  async function refersTo(
+  async #refersTo(
     requester: RegistryRequester,
     entry: Descriptor,
     subject: string,
@@ -102,12 +109,12 @@ export function createReferrersTags(read: ReadManifest, logger: Logger) {
     // An index of images has a platform per entry.
     if (entry.platform !== undefined) return false;
     const { digest } = entry;
-    if (subjects.has(digest)) return subjects.get(digest) === subject;
+    if (this.#subjects.has(digest)) return this.#subjects.get(digest) === subject;
     try {
-      const content = await read(requester, digest, options);
+      const content = await this.#read(requester, digest, options);
       if (content !== undefined) {
         const facts = readManifestFacts(content.bytes, getSubject(requester.name, digest));
-        subjects.set(digest, facts.subject);
+        this.#subjects.set(digest, facts.subject);
         return facts.subject === subject;
       }
     } catch (error) {
@@ -119,76 +126,74 @@ export function createReferrersTags(read: ReadManifest, logger: Logger) {
     return entry.artifactType !== undefined;
   }
 
-  return {
-    /** Returns the manifests that refer to a digest. */
-    async list(requester: RegistryRequester, subject: string, options: CancelOptions): Promise<Descriptor[]> {
-      const tag = referrersTag(subject);
-      const tagged = await readTag(requester, tag, subject, options);
-      if (tagged === undefined) return [];
-      const moved = await readTag(requester, toMovedTag(tag), subject, options);
-      return uniqueByDigest([...tagged.referrers, ...(moved?.referrers ?? [])]);
-    },
+  /** Returns the manifests that refer to a digest. */
+  async list(requester: RegistryRequester, subject: string, options: CancelOptions): Promise<Descriptor[]> {
+    const tag = referrersTag(subject);
+    const tagged = await this.#readTag(requester, tag, subject, options);
+    if (tagged === undefined) return [];
+    const moved = await this.#readTag(requester, toMovedTag(tag), subject, options);
+    return uniqueByDigest([...tagged.referrers, ...(moved?.referrers ?? [])]);
+  }
 
-    /** Adds a stored manifest to the list of its subject. */
-    async add(
-      requester: RegistryRequester,
-      subject: string,
-      referrer: Descriptor,
-      options: CancelOptions,
-    ): Promise<void> {
-      subjects.set(referrer.digest, subject);
-      const tag = referrersTag(subject);
-      await locks.run(tag, async () => {
-        const tagged = await readTag(requester, tag, subject, options);
-        if (tagged === undefined || tagged.isList)
-          return writeList(requester, tag, tagged, [referrer], options);
-        warnMoved(requester, tag);
-        const moved = await readTag(requester, toMovedTag(tag), subject, options);
-        await writeList(requester, toMovedTag(tag), moved, [referrer], options);
-      });
-    },
+  /** Adds a stored manifest to the list of its subject. */
+  async add(
+    requester: RegistryRequester,
+    subject: string,
+    referrer: Descriptor,
+    options: CancelOptions,
+  ): Promise<void> {
+    this.#subjects.set(referrer.digest, subject);
+    const tag = referrersTag(subject);
+    await this.#locks.run(tag, async () => {
+      const tagged = await this.#readTag(requester, tag, subject, options);
+      if (tagged === undefined || tagged.isList)
+        return writeList(requester, tag, tagged, [referrer], options);
+      this.#warnMoved(requester, tag);
+      const moved = await this.#readTag(requester, toMovedTag(tag), subject, options);
+      await writeList(requester, toMovedTag(tag), moved, [referrer], options);
+    });
+  }
 
-    /** Removes a deleted manifest from the list of its subject, and an empty list. */
-    async remove(
-      requester: RegistryRequester,
-      subject: string,
-      digest: string,
-      options: CancelOptions,
-    ): Promise<void> {
-      const tag = referrersTag(subject);
-      await locks.run(tag, async () => {
-        for (const name of [tag, toMovedTag(tag)]) {
-          const tagged = await readTag(requester, name, subject, options);
-          if (!tagged?.isList || !tagged.referrers.some((entry) => entry.digest === digest)) continue;
-          const others = tagged.referrers.filter((entry) => entry.digest !== digest);
-          if (others.length === 0 && (await deleteList(requester, tagged.digest, options))) continue;
-          await writeList(requester, name, { ...tagged, referrers: others }, [], options);
-        }
-      });
-    },
+  /** Removes a deleted manifest from the list of its subject, and an empty list. */
+  async remove(
+    requester: RegistryRequester,
+    subject: string,
+    digest: string,
+    options: CancelOptions,
+  ): Promise<void> {
+    const tag = referrersTag(subject);
+    await this.#locks.run(tag, async () => {
+      for (const name of [tag, toMovedTag(tag)]) {
+        const tagged = await this.#readTag(requester, name, subject, options);
+        if (!tagged?.isList || !tagged.referrers.some((entry) => entry.digest === digest)) continue;
+        const others = tagged.referrers.filter((entry) => entry.digest !== digest);
+        if (others.length === 0 && (await deleteList(requester, tagged.digest, options))) continue;
+        await writeList(requester, name, { ...tagged, referrers: others }, [], options);
+      }
+    });
+  }
 
-    /** Stores an image under a tag. Moves a list of referrers under that tag first, unless the registry has the API. */
-    async replace<T>(
-      requester: RegistryRequester,
-      tag: string,
-      digest: string,
-      options: CancelOptions & { hasApi(subject: string): Promise<boolean> },
-      store: () => Promise<T>,
-    ): Promise<T> {
-      const subject = findSubjectOfTag(tag);
-      if (subject === undefined) return store();
-      return locks.run(tag, async () => {
-        const tagged = await readTag(requester, tag, subject, options);
-        const isLost = tagged !== undefined && tagged.digest !== digest && tagged.referrers.length > 0;
-        if (isLost && !(await options.hasApi(subject))) {
-          warnMoved(requester, tag);
-          const moved = await readTag(requester, toMovedTag(tag), subject, options);
-          await writeList(requester, toMovedTag(tag), moved, tagged.referrers, options);
-        }
-        return store();
-      });
-    },
-  };
+  /** Stores an image under a tag. Moves a list of referrers under that tag first, unless the registry has the API. */
+  async replace<T>(
+    requester: RegistryRequester,
+    tag: string,
+    digest: string,
+    options: CancelOptions & { hasApi(subject: string): Promise<boolean> },
+    store: () => Promise<T>,
+  ): Promise<T> {
+    const subject = findSubjectOfTag(tag);
+    if (subject === undefined) return store();
+    return this.#locks.run(tag, async () => {
+      const tagged = await this.#readTag(requester, tag, subject, options);
+      const isLost = tagged !== undefined && tagged.digest !== digest && tagged.referrers.length > 0;
+      if (isLost && !(await options.hasApi(subject))) {
+        this.#warnMoved(requester, tag);
+        const moved = await this.#readTag(requester, toMovedTag(tag), subject, options);
+        await writeList(requester, toMovedTag(tag), moved, tagged.referrers, options);
+      }
+      return store();
+    });
+  }
 }
 
 /** Returns the tag of the list whose usual tag names an image. */

@@ -29,6 +29,14 @@ export interface ResolvedLocation {
   isMirror: boolean;
 }
 
+/** Name of Docker Hub in references, and the host of its requests. */
+export const dockerHub = { registry: 'docker.io', host: 'registry-1.docker.io' };
+
+/** Returns `host[:port]` of requests to a registry. */
+export function getHost({ registry }: Pick<ResolvedLocation, 'registry'>): string {
+  return registry === dockerHub.registry ? dockerHub.host : registry;
+}
+
 export interface RegistriesConfOptions {
   environment: Environment;
   homeDirectory: string;

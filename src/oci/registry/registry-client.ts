@@ -21,10 +21,10 @@ import { parseManifest, readManifestFacts } from '../image/manifest.js';
 import { getSubject } from '../image/platform.js';
 import { getReferrer } from '../layout/layout-content.js';
 import { readReferrers } from './referrers-api.js';
-import { createReferrersTags, referrersTag } from './referrers-tag.js';
+import { ReferrersTags, referrersTag } from './referrers-tag.js';
 import { type PageOptions, readPages } from './list-pages.js';
 import { isTag } from './registry-names.js';
-import { type Access, canTryNext, createRequester, type RegistryRequester } from './registry-request.js';
+import { type Access, RegistryRequester, canTryNext } from './registry-request.js';
 import { type ManifestContent, type WritableRepository } from './repository.js';
 import { maxContentAttempts, pauseBeforeAttempt } from '../transport/retry-policy.js';
 import { type TransportResponse } from '../transport/transport.js';
@@ -60,7 +60,7 @@ export interface RegistryRepositoryOptions {
 export function createRegistryRepository(options: RegistryRepositoryOptions): RegistryRepository {
   const { connection, registry, repository, logger = silentLogger } = options;
   const name = `${registry}/${repository}`;
-  const referrersTags = createReferrersTags(
+  const referrersTags = new ReferrersTags(
     (requester, reference, readOptions) => ifFound(readManifest(requester, reference, readOptions)),
     logger,
   );
@@ -76,7 +76,9 @@ export function createRegistryRepository(options: RegistryRepositoryOptions): Re
     const choice = { byDigest, withoutMirrors, signal };
     const readers =
       requesters.get(key) ??
-      (await connection.endpoints(registry, repository, choice)).map((each) => createRequester(each, name));
+      (await connection.endpoints(registry, repository, choice)).map(
+        (each) => new RegistryRequester(each, name),
+      );
     requesters.set(key, readers);
     return readers;
   }

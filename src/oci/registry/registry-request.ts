@@ -18,73 +18,81 @@ const fullPattern = /\bquota\b|\bstorage (limit|resource|space)|insufficient sto
 export type Access = 'pull' | 'push' | 'delete';
 
 /** Requests to one repository at one endpoint. */
-export type RegistryRequester = ReturnType<typeof createRequester>;
-
-/** `name` is the repository as the user named it, also for a mirror. */
-export function createRequester(endpoint: Endpoint, name: string) {
-  const { registry, repository, isMirror, transport } = endpoint;
+export class RegistryRequester {
+  readonly #endpoint: Endpoint;
+  readonly name: string;
   /** Note on the mirror for the end of messages; empty for the registry itself. */
-  const where = isMirror ? ` (at its mirror ${registry}/${repository})` : '';
+  readonly where: string;
+  /** Identifies a registry and the way to reach it. */
+  readonly route: object;
 
-  /** Returns the URL of `/v2/REPOSITORY/path`; `path` must be checked. */
-  function url(path: string): string {
-    return `${endpoint.baseUrl.replace(/\/+$/, '')}/v2/${repository}/${path}`;
+  /** `name` is the repository as the user named it, also for a mirror. */
+  constructor(endpoint: Endpoint, name: string) {
+    const { registry, repository, isMirror, transport } = endpoint;
+    this.#endpoint = endpoint;
+    this.name = name;
+    this.where = isMirror ? ` (at its mirror ${registry}/${repository})` : '';
+    this.route = transport;
   }
 
-  function getHint(status: number, access: Access, isFull: boolean): string | undefined {
-    if (isFull) return `free space at ${registry}, or raise its storage limit`;
-    if (status === 401) return `log in to ${registry}, or specify a credentials file with registry.authFile`;
-    if (status === 403) return `check the credentials for ${registry}: they do not allow ${access} here`;
+  /** Returns the URL of `/v2/REPOSITORY/path`; `path` must be checked. */
+  url(path: string): string {
+    return `${this.#endpoint.baseUrl.replace(/\/+$/, '')}/v2/${this.#endpoint.repository}/${path}`;
+  }
+
+  #getHint(status: number, access: Access, isFull: boolean): string | undefined {
+    if (isFull) return `free space at ${this.#endpoint.registry}, or raise its storage limit`;
+    if (status === 401)
+      return `log in to ${this.#endpoint.registry}, or specify a credentials file with registry.authFile`;
+    if (status === 403)
+      return `check the credentials for ${this.#endpoint.registry}: they do not allow ${access} here`;
     if (status === 404 && access === 'pull') return missingImageHint;
     if (status === 413) return 'raise the request size limit of the proxy before the registry';
     return undefined;
   }
 
-  return {
-    name,
-    where,
-    url,
-    /** Identifies a registry and the way to reach it. */
-    route: transport as object,
+  /** Sends a request. `target` is a path for `url`, or a checked URL. */
+  send(
+    method: string,
+    target: string,
+    access: Access,
+    options: Pick<TransportRequest, 'headers' | 'body' | 'bodySize' | 'signal' | 'isOptional'> = {},
+  ): Promise<TransportResponse> {
+    const actions: Access[] = access === 'push' ? ['pull', 'push'] : [access];
+    const address = /^https?:/.test(target) ? target : this.url(target);
+    return this.#endpoint.transport.send({
+      ...options,
+      method,
+      url: address,
+      scope: { repository: this.#endpoint.repository, actions },
+    });
+  }
 
-    /** Sends a request. `target` is a path for `url`, or a checked URL. */
-    send(
-      method: string,
-      target: string,
-      access: Access,
-      options: Pick<TransportRequest, 'headers' | 'body' | 'bodySize' | 'signal' | 'isOptional'> = {},
-    ): Promise<TransportResponse> {
-      const actions: Access[] = access === 'push' ? ['pull', 'push'] : [access];
-      const address = /^https?:/.test(target) ? target : url(target);
-      return transport.send({ ...options, method, url: address, scope: { repository, actions } });
-    },
+  /** Returns the error of a failed request; reads the response body. */
+  async failure(response: TransportResponse, subject: string, access: Access): Promise<RegistryError> {
+    const { status } = response;
+    const complaint = await readRegistryErrors(response);
+    const { codes } = complaint;
+    const isFull = access === 'push' && fullPattern.test(complaint.summary);
+    const problem =
+      access === 'pull' ? describeRefusal(status, complaint) : `${access} failed: ${complaint.summary}`;
+    return new RegistryError(`${problem}${this.where}`, {
+      subject,
+      status,
+      registryCodes: codes,
+      code: isFull ? 'REGISTRY' : toErrorCode(status, codes),
+      hint: this.#getHint(status, access, isFull),
+    });
+  }
 
-    /** Returns the error of a failed request; reads the response body. */
-    async failure(response: TransportResponse, subject: string, access: Access): Promise<RegistryError> {
-      const { status } = response;
-      const complaint = await readRegistryErrors(response);
-      const { codes } = complaint;
-      const isFull = access === 'push' && fullPattern.test(complaint.summary);
-      const problem =
-        access === 'pull' ? describeRefusal(status, complaint) : `${access} failed: ${complaint.summary}`;
-      return new RegistryError(`${problem}${where}`, {
-        subject,
-        status,
-        registryCodes: codes,
-        code: isFull ? 'REGISTRY' : toErrorCode(status, codes),
-        hint: getHint(status, access, isFull),
-      });
-    },
-
-    /** Returns an error about this registry or repository with an image as its subject. */
-    nameImage(error: unknown, image: string): unknown {
-      if (!(error instanceof OpmateError) || error instanceof CancelledError) return error;
-      const { host } = new URL(endpoint.baseUrl);
-      const names = [host, `${host}/${repository}`, name];
-      if (error.subject === undefined || !names.includes(error.subject)) return error;
-      return addContext(error, { subject: image, replaces: isMirror ? [] : names });
-    },
-  };
+  /** Returns an error about this registry or repository with an image as its subject. */
+  nameImage(error: unknown, image: string): unknown {
+    if (!(error instanceof OpmateError) || error instanceof CancelledError) return error;
+    const { host } = new URL(this.#endpoint.baseUrl);
+    const names = [host, `${host}/${this.#endpoint.repository}`, this.name];
+    if (error.subject === undefined || !names.includes(error.subject)) return error;
+    return addContext(error, { subject: image, replaces: this.#endpoint.isMirror ? [] : names });
+  }
 }
 
 function toErrorCode(status: number, codes: readonly string[]): ErrorCode {

@@ -3,6 +3,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
 import { getMessage, OpmateError, systemCode } from '../../core/errors.js';
+import { getOrAdd } from '../../core/groups.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { readNamedFile } from '../../files/read-file.js';
 import type { Environment } from '../../files/run-program.js';
@@ -48,38 +49,56 @@ const systemBundles = [
  * unreadable or invalid file.
  */
 export function createCertificateStore(options: CertificateOptions): CertificateStore {
-  const { caFile, environment, logger = silentLogger } = options;
-  let common: Promise<TlsFiles> | undefined;
-  const hosts = new Map<string, Promise<TlsFiles>>();
+  const certificates = new HostCertificates(options);
+  return (host, isNamed) => certificates.find(host, isNamed);
+}
 
-  async function readCommon(): Promise<TlsFiles> {
-    const named = await readVariable('SSL_CERT_FILE');
-    const files: TlsFiles[] = [named ?? (await readSystemBundle(options.systemDirectory))];
-    const extra = await readVariable('NODE_EXTRA_CA_CERTS');
+/** Certificates of hosts, each read once. */
+class HostCertificates {
+  readonly #options: CertificateOptions;
+  readonly #logger: Logger;
+  readonly #hosts = new Map<string, Promise<TlsFiles>>();
+  #common: Promise<TlsFiles> | undefined;
+
+  constructor(options: CertificateOptions) {
+    this.#options = options;
+    this.#logger = options.logger ?? silentLogger;
+  }
+
+  find(host: string, isNamed: boolean): Promise<TlsFiles> {
+    return getOrAdd(this.#hosts, `${host} ${isNamed}`, () => this.#readHost(host, isNamed));
+  }
+
+  async #readCommon(): Promise<TlsFiles> {
+    const named = await this.#readVariable('SSL_CERT_FILE');
+    const files: TlsFiles[] = [named ?? (await readSystemBundle(this.#options.systemDirectory))];
+    const extra = await this.#readVariable('NODE_EXTRA_CA_CERTS');
     if (extra !== undefined) files.push(extra);
-    if (caFile !== undefined) files.push({ ca: [await readAuthorities(caFile)], trustPaths: [caFile] });
+    if (this.#options.caFile !== undefined)
+      files.push({ ca: [await readAuthorities(this.#options.caFile)], trustPaths: [this.#options.caFile] });
     return { ca: files.flatMap(({ ca }) => ca), trustPaths: files.flatMap(({ trustPaths }) => trustPaths) };
   }
 
   /** Reads the file that a variable names; undefined, with a warning, if it is unusable. */
-  async function readVariable(name: string): Promise<TlsFiles | undefined> {
-    const path = environment[name];
+  async #readVariable(name: string): Promise<TlsFiles | undefined> {
+    const path = this.#options.environment[name];
     if (!path) return undefined;
     try {
       return { ca: [await readAuthorities(path)], trustPaths: [path] };
     } catch (error) {
-      logger.log('warn', `${name}: ${getMessage(error)}`);
+      this.#logger.log('warn', `${name}: ${getMessage(error)}`);
       return undefined;
     }
   }
 
-  async function readHost(host: string, isNamed: boolean): Promise<TlsFiles> {
-    common ??= readCommon();
-    const { ca, trustPaths } = await common;
-    const hostFiles = await hostDirectory(options, host);
-    if (!hostFiles) return { ca, trustPaths: [...trustPaths, ...certificateDirectories(options, host)] };
+  async #readHost(host: string, isNamed: boolean): Promise<TlsFiles> {
+    this.#common ??= this.#readCommon();
+    const { ca, trustPaths } = await this.#common;
+    const hostFiles = await hostDirectory(this.#options, host);
+    if (!hostFiles)
+      return { ca, trustPaths: [...trustPaths, ...certificateDirectories(this.#options, host)] };
     const { directory } = hostFiles;
-    const isForAll = directory === options.certDir;
+    const isForAll = directory === this.#options.certDir;
     const names =
       isForAll && !isNamed ? hostFiles.names.filter((name) => name.endsWith('.crt')) : hostFiles.names;
     const files: TlsFiles = { ca: [...ca], trustPaths: [...trustPaths, directory] };
@@ -102,13 +121,6 @@ export function createCertificateStore(options: CertificateOptions): Certificate
       requireBeside(key, key.replace(/\.key$/, '.cert'), 'certificate');
     return files;
   }
-
-  return (host, isNamed) => {
-    const key = `${host} ${isNamed}`;
-    const known = hosts.get(key) ?? readHost(host, isNamed);
-    hosts.set(key, known);
-    return known;
-  };
 }
 
 function certificateDirectories(options: CertificateOptions, host: string): string[] {

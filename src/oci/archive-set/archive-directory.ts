@@ -54,81 +54,95 @@ const leftoverPattern = /^mirror_(?:(?:archive|\d{6})\.[0-9a-f]{16}\.partial|\d{
  * if any, or the new one: the index is replaced in one step, and its parts are staged beside the previous ones before.
  * `index` is that of the new set; the sums of its parts may be missing.
  */
-export function openArchiveDirectory(directory: string, index: ArchiveIndex, logger: Logger) {
-  const ownKey = toPlanKey(index);
-  const locate = (name: string): string => path.join(directory, name);
-  const planFile = locate(planName(ownKey));
+export class ArchiveDirectory {
+  readonly #directory: string;
+  readonly #index: ArchiveIndex;
+  readonly #logger: Logger;
+  readonly #ownKey: string;
+  readonly #planFile: string;
+
+  constructor(directory: string, index: ArchiveIndex, logger: Logger) {
+    this.#directory = directory;
+    this.#index = index;
+    this.#logger = logger;
+    this.#ownKey = toPlanKey(index);
+    this.#planFile = this.#locate(planName(this.#ownKey));
+  }
+
+  #locate(name: string): string {
+    return path.join(this.#directory, name);
+  }
 
   /** Returns the file of an unfinished part of the new set. */
-  function getPartial(number: number): string {
-    return locate(partialName(number, ownKey));
+  getPartial(number: number): string {
+    return this.#locate(partialName(number, this.#ownKey));
   }
 
   /** Returns the current set, after moving staged parts to their places. */
-  async function readCurrent(): Promise<OldArchive | undefined> {
-    const current = await readArchive(archiveIndexName, undefined);
-    const isMoved = current !== undefined && (await placeParts(current.index));
-    return isMoved ? readArchive(archiveIndexName, undefined) : current;
+  async readCurrent(): Promise<OldArchive | undefined> {
+    const current = await this.#readArchive(archiveIndexName, undefined);
+    const isMoved = current !== undefined && (await this.#placeParts(current.index));
+    return isMoved ? this.#readArchive(archiveIndexName, undefined) : current;
   }
 
   /**
    * Returns the sets of unfinished runs, that of the same plan first, then the current set. Throws OpmateError INVALID
    * for parts without an index, which another program wrote.
    */
-  async function readPrevious(current: OldArchive | undefined): Promise<OldArchive[]> {
+  async readPrevious(current: OldArchive | undefined): Promise<OldArchive[]> {
     const archives: OldArchive[] = [];
-    for (const name of sortedByBytes(await readdir(directory))) {
+    for (const name of sortedByBytes(await readdir(this.#directory))) {
       const key = planPattern.exec(name)?.[1];
-      const archive = key === undefined ? undefined : await readArchive(name, key);
+      const archive = key === undefined ? undefined : await this.#readArchive(name, key);
       if (archive === undefined) continue;
-      if (key === ownKey) {
-        await restorePartialNames(archive.files, current !== undefined);
+      if (key === this.#ownKey) {
+        await this.#restorePartialNames(archive.files, current !== undefined);
         // Blobs that are in place already need no copying.
         archives.unshift(archive);
       } else archives.push(archive);
     }
     if (current !== undefined) return [...archives, current];
-    if (!archives.some(({ index }) => isComplete(index))) await refuseForeignParts();
+    if (!archives.some(({ index }) => isComplete(index))) await this.#refuseForeignParts();
     return archives;
   }
 
   /** Returns the set of an index; undefined if it is missing or damaged. */
-  async function readArchive(name: string, key: string | undefined): Promise<OldArchive | undefined> {
-    const index = await readIndex(locate(name), key !== undefined, (error) => {
-      if (error.code !== 'NOT_FOUND') logger.log('warn', `${getMessage(error)}: not used`);
+  async #readArchive(name: string, key: string | undefined): Promise<OldArchive | undefined> {
+    const index = await readIndex(this.#locate(name), key !== undefined, (error) => {
+      if (error.code !== 'NOT_FOUND') this.#logger.log('warn', `${getMessage(error)}: not used`);
     });
     if (index === undefined) return undefined;
     const names = getPartNames(index, key);
     const files: (string | undefined)[] = [];
-    for (const [i, { size }] of index.parts.entries()) files.push(await findFile(names[i] ?? [], size));
+    for (const [i, { size }] of index.parts.entries()) files.push(await this.#findFile(names[i] ?? [], size));
     return { key, index, files };
   }
 
-  async function findFile(names: readonly string[], size: number): Promise<string | undefined> {
-    for (const file of names.map((name) => locate(name))) {
+  async #findFile(names: readonly string[], size: number): Promise<string | undefined> {
+    for (const file of names.map((name) => this.#locate(name))) {
       const stats = await statIfPresent(file);
       if (stats?.isFile() && stats.size === size) return file;
     }
     return undefined;
   }
 
-  async function refuseForeignParts(): Promise<void> {
-    const names = await readdir(directory);
+  async #refuseForeignParts(): Promise<void> {
+    const names = await readdir(this.#directory);
     const [first, ...more] = sortedByBytes(names.filter((name) => partPattern.test(name)));
     if (first === undefined || names.includes(archiveIndexName)) return;
     const rest = more.length > 0 ? ` and ${more.length} more` : '';
     throw new OpmateError('INVALID', 'not an archive of opmate', {
-      subject: `${locate(first)}${rest}`,
+      subject: `${this.#locate(first)}${rest}`,
       hint: `specify another directory, or move the archive: it has no ${archiveIndexName}, like archives of oc-mirror`,
     });
   }
 
   /** Undoes the renaming of parts by a run that was killed meanwhile; parts of the current set keep their names. */
-  async function restorePartialNames(files: (string | undefined)[], isReplacing: boolean): Promise<void> {
+  async #restorePartialNames(files: (string | undefined)[], isReplacing: boolean): Promise<void> {
     for (const [i, file] of files.entries()) {
-      const partial = getPartial(i + 1);
+      const partial = this.getPartial(i + 1);
       if (file === undefined || file === partial) continue;
-      if (isReplacing && file !== locate(stagedName(i + 1, ownKey))) continue;
+      if (isReplacing && file !== this.#locate(stagedName(i + 1, this.#ownKey))) continue;
       await moveWhole(file, partial);
       files[i] = partial;
     }
@@ -138,109 +152,98 @@ export function openArchiveDirectory(directory: string, index: ArchiveIndex, log
    * Returns the old archives that remain after removing those of other unfinished runs, if the disk is too small
    * otherwise. Throws OpmateError IO if it is too small even then.
    */
-  async function makeSpace(old: OldArchive[], indexBytes: number): Promise<OldArchive[]> {
-    const isRemovable = ({ key }: OldArchive): boolean => key !== undefined && key !== ownKey;
-    let space = await measureSpace(indexBytes);
+  async makeSpace(old: OldArchive[], indexBytes: number): Promise<OldArchive[]> {
+    const isRemovable = ({ key }: OldArchive): boolean => key !== undefined && key !== this.#ownKey;
+    let space = await this.#measureSpace(indexBytes);
     if (space.needed > space.free && old.some(isRemovable)) {
-      logger.log('warn', `${directory}: removing leftovers of other content to free disk space`);
-      await removeLeftovers(isOfOthers);
+      this.#logger.log('warn', `${this.#directory}: removing leftovers of other content to free disk space`);
+      await this.removeLeftovers((name) => this.#isOfOthers(name));
       old = old.filter((archive) => !isRemovable(archive));
-      space = await measureSpace(indexBytes);
+      space = await this.#measureSpace(indexBytes);
     }
-    const problem = findSpaceProblem(directory, space);
+    const problem = findSpaceProblem(this.#directory, space);
     if (problem !== undefined) throw problem;
     return old;
   }
 
   /** Keeps unfinished files of this plan, and whatever is not unfinished. */
-  function isOfOthers(name: string): boolean {
-    return name.includes(ownKey) || !leftoverPattern.test(name);
+  #isOfOthers(name: string): boolean {
+    return name.includes(this.#ownKey) || !leftoverPattern.test(name);
   }
 
-  async function measureSpace(indexBytes: number): Promise<DiskSpace> {
+  async #measureSpace(indexBytes: number): Promise<DiskSpace> {
     let needed = indexBytes * 2;
-    for (const [i, { size }] of index.parts.entries())
-      needed += Math.max(0, size - (await getUsedBytes(getPartial(i + 1))));
-    return { needed, free: await freeBytes(directory) };
+    for (const [i, { size }] of this.#index.parts.entries())
+      needed += Math.max(0, size - (await getUsedBytes(this.getPartial(i + 1))));
+    return { needed, free: await freeBytes(this.#directory) };
   }
 
   /** Measures the space that the new set would need and have, without writing; the directory may be missing. */
-  async function forecastSpace(indexBytes: number): Promise<DiskSpace> {
-    const [missing] = await missingDirectories(directory);
+  async forecastSpace(indexBytes: number): Promise<DiskSpace> {
+    const [missing] = await missingDirectories(this.#directory);
     if (missing !== undefined) {
-      const parts = index.parts.reduce((sum, { size }) => sum + size, 0);
+      const parts = this.#index.parts.reduce((sum, { size }) => sum + size, 0);
       return { needed: parts + indexBytes * 2, free: await freeBytes(path.dirname(missing)) };
     }
-    const current = await readIndex(locate(archiveIndexName), false);
-    const isCurrent = current !== undefined && toPlanKey(current) === ownKey;
-    const { needed, free } = await measureSpace(indexBytes);
+    const current = await readIndex(this.#locate(archiveIndexName), false);
+    const isCurrent = current !== undefined && toPlanKey(current) === this.#ownKey;
+    const { needed, free } = await this.#measureSpace(indexBytes);
     let removable = 0;
-    for (const name of await readdir(directory))
-      if (!isOfOthers(name)) removable += await getUsedBytes(locate(name));
+    for (const name of await readdir(this.#directory))
+      if (!this.#isOfOthers(name)) removable += await getUsedBytes(this.#locate(name));
     return { needed: isCurrent ? 0 : needed, free: free + removable };
   }
 
-  async function writePlan(index: ArchiveIndex): Promise<void> {
-    const staging = stagingBeside(planFile);
+  async writePlan(index: ArchiveIndex): Promise<void> {
+    const staging = stagingBeside(this.#planFile);
     try {
       await writeNewFile(staging, encodeArchiveIndex(index));
       // A link of this name is replaced, not followed.
-      await moveWhole(staging, planFile);
+      await moveWhole(staging, this.#planFile);
     } finally {
       await rm(staging, { force: true }).catch(() => undefined);
     }
-    await syncDirectory(directory);
+    await syncDirectory(this.#directory);
   }
 
   /** Makes the new set the current one; its parts and its index must be complete and on disk. */
-  async function commit(): Promise<void> {
-    for (let number = 1; number <= index.parts.length; number++)
-      await moveWhole(getPartial(number), locate(stagedName(number, ownKey)));
-    await syncDirectory(directory);
-    await rm(locate(archiveSignatureName), { force: true });
+  async commit(): Promise<void> {
+    for (let number = 1; number <= this.#index.parts.length; number++)
+      await moveWhole(this.getPartial(number), this.#locate(stagedName(number, this.#ownKey)));
+    await syncDirectory(this.#directory);
+    await rm(this.#locate(archiveSignatureName), { force: true });
     // From here on the new set is the current one; readers find its parts under their staged names.
-    await moveWhole(planFile, locate(archiveIndexName));
-    await syncDirectory(directory);
-    await placeParts(index);
-    await removeLeftovers();
-    await syncDirectory(directory);
+    await moveWhole(this.#planFile, this.#locate(archiveIndexName));
+    await syncDirectory(this.#directory);
+    await this.#placeParts(this.#index);
+    await this.removeLeftovers();
+    await syncDirectory(this.#directory);
   }
 
   /** Moves staged parts to their places, after removing surplus ones. Returns whether there were staged parts. */
-  async function placeParts(index: ArchiveIndex): Promise<boolean> {
+  async #placeParts(index: ArchiveIndex): Promise<boolean> {
     const key = toPlanKey(index);
     const staged: { from: string; to: string }[] = [];
     for (const [i, { file, size }] of index.parts.entries()) {
-      const from = locate(stagedName(i + 1, key));
+      const from = this.#locate(stagedName(i + 1, key));
       const stats = await lstatIfPresent(from);
-      if (stats?.isFile() && stats.size === size) staged.push({ from, to: locate(file) });
+      if (stats?.isFile() && stats.size === size) staged.push({ from, to: this.#locate(file) });
     }
     if (staged.length === 0) return false;
-    for (const name of await readdir(directory)) {
-      if (isSurplusPart(name, index)) await rm(locate(name), { force: true });
+    for (const name of await readdir(this.#directory)) {
+      if (isSurplusPart(name, index)) await rm(this.#locate(name), { force: true });
     }
     for (const { from, to } of staged) await moveWhole(from, to);
     return true;
   }
 
   /** Removes unfinished files of this and other plans, and surplus parts. */
-  async function removeLeftovers(isKept: (name: string) => boolean = () => false): Promise<void> {
-    for (const name of await readdir(directory)) {
-      if ((isSurplusPart(name, index) || leftoverPattern.test(name)) && !isKept(name))
-        await rm(locate(name), { force: true });
+  async removeLeftovers(isKept: (name: string) => boolean = () => false): Promise<void> {
+    for (const name of await readdir(this.#directory)) {
+      if ((isSurplusPart(name, this.#index) || leftoverPattern.test(name)) && !isKept(name))
+        await rm(this.#locate(name), { force: true });
     }
   }
-
-  return {
-    getPartial,
-    readCurrent,
-    readPrevious,
-    makeSpace,
-    forecastSpace,
-    writePlan,
-    commit,
-    removeLeftovers,
-  };
 }
 
 function isSurplusPart(name: string, { parts }: ArchiveIndex): boolean {

@@ -23,12 +23,7 @@ import { withLock } from '../../files/lock.js';
 import { makeDirectory, missingDirectories, removeEmptyDirectories } from '../../files/make-directory.js';
 import type { Descriptor } from '../image/types.js';
 import { retryDamaged } from '../transport/retry-policy.js';
-import {
-  type DiskSpace,
-  type OldArchive,
-  findSpaceProblem,
-  openArchiveDirectory,
-} from './archive-directory.js';
+import { type DiskSpace, type OldArchive, findSpaceProblem, ArchiveDirectory } from './archive-directory.js';
 import {
   type ArchiveBase,
   type ArchiveIndex,
@@ -112,7 +107,7 @@ export async function writeArchiveSet(
     created = await missingDirectories(directory);
     await makeDirectory(directory);
     return await withLock(directory, { task: 'write an archive', signal: options.signal }, () =>
-      writePlanned(directory, plan, options),
+      new PlannedArchive(directory, plan, options).write(),
     );
   } catch (error) {
     await removeEmptyDirectories(created);
@@ -148,7 +143,7 @@ export async function forecastArchiveSet(
   options: WriteArchiveOptions,
 ): Promise<ArchiveForecast> {
   const { index, indexBytes, parts } = planArchive(directory, images, blobs, options);
-  const files = openArchiveDirectory(directory, index, options.logger ?? silentLogger);
+  const files = new ArchiveDirectory(directory, index, options.logger ?? silentLogger);
   const space = await files.forecastSpace(indexBytes).catch(throwFileError(directory));
   const bytes = parts.reduce((sum, { size }) => sum + size, 0);
   return { parts: parts.length, bytes, ...space, problem: findSpaceProblem(directory, space) };
@@ -236,95 +231,123 @@ function nameImages(
   return [...named.values()].sort(compareImages);
 }
 
-/** Writes the planned archive into its locked directory. */
-async function writePlanned(
-  directory: string,
-  { index, indexBytes, parts, openers }: ReturnType<typeof planArchive>,
-  options: WriteArchiveOptions,
-): Promise<WrittenArchive> {
-  const { logger = silentLogger } = options;
-  const files = openArchiveDirectory(directory, index, logger);
-  const handles = new Map<number, Promise<FileHandle>>();
-  const task = `write ${directory}`;
-  const total = parts.flatMap(({ blobs }) => blobs).reduce((sum, { size }) => sum + size, 0);
-  let fetched = 0;
-  let kept = 0;
-  let lastReported = 0;
+/** Writes a planned archive into its locked directory, and reports its progress. */
+class PlannedArchive {
+  readonly #directory: string;
+  readonly #plan: ReturnType<typeof planArchive>;
+  readonly #options: WriteArchiveOptions;
+  readonly #logger: Logger;
+  readonly #files: ArchiveDirectory;
+  readonly #handles = new Map<number, Promise<FileHandle>>();
+  readonly #task: string;
+  readonly #total: number;
+  #fetched = 0;
+  #kept = 0;
+  #lastReported = 0;
 
-  async function write(): Promise<ArchiveIndex> {
-    const current = await files.readCurrent();
-    if (current !== undefined && (await isUnchanged(current))) {
-      kept = total;
-      await files.removeLeftovers();
+  constructor(directory: string, plan: ReturnType<typeof planArchive>, options: WriteArchiveOptions) {
+    this.#directory = directory;
+    this.#plan = plan;
+    this.#options = options;
+    this.#logger = options.logger ?? silentLogger;
+    this.#files = new ArchiveDirectory(directory, plan.index, this.#logger);
+    this.#task = `write ${directory}`;
+    this.#total = plan.parts.flatMap(({ blobs }) => blobs).reduce((sum, { size }) => sum + size, 0);
+  }
+
+  async write(): Promise<WrittenArchive> {
+    try {
+      const written = await runTask(this.#logger, this.#task, () => this.#write());
+      return { index: written, fetchedBytes: this.#fetched, keptBytes: this.#kept };
+    } finally {
+      for (const handle of this.#handles.values()) {
+        await handle.then(
+          (opened) => opened.close(),
+          () => undefined,
+        );
+      }
+    }
+  }
+
+  async #write(): Promise<ArchiveIndex> {
+    const current = await this.#files.readCurrent();
+    if (current !== undefined && (await this.#isUnchanged(current))) {
+      this.#kept = this.#total;
+      await this.#files.removeLeftovers();
       return current.index;
     }
-    const old = await files.makeSpace(await files.readPrevious(current), indexBytes);
-    const key = toPlanKey(index);
-    if (!old.some((archive) => archive.key === key)) await files.writePlan(index);
-    const tasks = parts.flatMap((part): { part: PartLayout; blob: PlacedBlob | undefined }[] =>
+    const old = await this.#files.makeSpace(await this.#files.readPrevious(current), this.#plan.indexBytes);
+    const key = toPlanKey(this.#plan.index);
+    if (!old.some((archive) => archive.key === key)) await this.#files.writePlan(this.#plan.index);
+    const tasks = this.#plan.parts.flatMap((part): { part: PartLayout; blob: PlacedBlob | undefined }[] =>
       part.blobs.length === 0 ? [{ part, blob: undefined }] : part.blobs.map((blob) => ({ part, blob })),
     );
-    const left = new Map(parts.map(({ number, blobs }) => [number, blobs.length]));
+    const left = new Map(this.#plan.parts.map(({ number, blobs }) => [number, blobs.length]));
     const sums = new Map<number, string>();
     await mapConcurrent(
       tasks,
-      options.concurrency ?? 6,
+      this.#options.concurrency ?? 6,
       async ({ part, blob }) => {
-        if (blob !== undefined) await placeBlob(part, blob, old);
+        if (blob !== undefined) await this.#placeBlob(part, blob, old);
         const others = (left.get(part.number) as number) - 1;
         left.set(part.number, others);
-        if (others <= 0) sums.set(part.number, await finishPart(part));
+        if (others <= 0) sums.set(part.number, await this.#finishPart(part));
       },
-      options,
+      this.#options,
     );
     const finished: ArchiveIndex = {
-      ...index,
-      parts: parts.map(({ number, file, size }) => ({ file, size, sha256: sums.get(number) as string })),
+      ...this.#plan.index,
+      parts: this.#plan.parts.map(({ number, file, size }) => ({
+        file,
+        size,
+        sha256: sums.get(number) as string,
+      })),
     };
-    await files.writePlan(finished);
-    throwIfCancelled(options.signal);
-    await files.commit();
+    await this.#files.writePlan(finished);
+    throwIfCancelled(this.#options.signal);
+    await this.#files.commit();
     return finished;
   }
 
   /** Reports whether the current set is the new one, byte by byte. */
-  async function isUnchanged(current: OldArchive): Promise<boolean> {
-    if (current.index.id !== index.id || current.index.parts.length !== parts.length) return false;
+  async #isUnchanged(current: OldArchive): Promise<boolean> {
+    if (current.index.id !== this.#plan.index.id || current.index.parts.length !== this.#plan.parts.length)
+      return false;
     for (const [i, { size, sha256 }] of current.index.parts.entries()) {
       const file = current.files[i];
-      if (size !== parts[i]?.size || file === undefined) return false;
+      if (size !== this.#plan.parts[i]?.size || file === undefined) return false;
       const handle = await openPart(file, constants.O_RDONLY);
-      const sum = await hashRegion(handle, 0, size, 'sha256', file).finally(() => handle.close());
+      const sum = await this.#hashRegion(handle, 0, size, 'sha256', file).finally(() => handle.close());
       if (sum === sha256) continue;
-      logger.log('warn', `${file}: damaged; keeping its intact blobs`);
+      this.#logger.log('warn', `${file}: damaged; keeping its intact blobs`);
       return false;
     }
     return true;
   }
 
   /** Writes a blob to its place, from an old archive if possible. */
-  async function placeBlob(part: PartLayout, blob: PlacedBlob, old: readonly OldArchive[]): Promise<void> {
-    const handle = await openUnfinished(part);
+  async #placeBlob(part: PartLayout, blob: PlacedBlob, old: readonly OldArchive[]): Promise<void> {
+    const handle = await this.#openUnfinished(part);
     const header = blobHeader(blob);
     const writeHeader = () => writeBytes(handle, header, blob.offset - header.length);
     for (const archive of old) {
       const place = archive.index.blobs.get(blob.digest);
       const file = place && archive.files[place.part - 1];
       if (file === undefined || place?.size !== blob.size) continue;
-      const isInPlace = file === files.getPartial(part.number) && place.offset === blob.offset;
-      if (!(await reuse(file, place.offset, header, blob, isInPlace ? undefined : handle))) continue;
+      const isInPlace = file === this.#files.getPartial(part.number) && place.offset === blob.offset;
+      if (!(await this.#reuse(file, place.offset, header, blob, isInPlace ? undefined : handle))) continue;
       if (!isInPlace) await writeHeader();
-      kept += blob.size;
-      reportProgress();
+      this.#kept += blob.size;
+      this.#reportProgress();
       return;
     }
-    await retryDamaged(() => fetchBlob(handle, blob), options);
+    await retryDamaged(() => this.#fetchBlob(handle, blob), this.#options);
     // The next run takes the header for proof of complete content.
     await writeHeader();
   }
 
   /** Verifies a blob in a file and copies it to its place in `target`. Returns false if it is damaged. */
-  async function reuse(
+  async #reuse(
     file: string,
     offset: number,
     header: Buffer,
@@ -336,16 +359,16 @@ async function writePlanned(
       if (!written.equals(header)) return false;
       const { algorithm, hex } = parseDigest(blob.digest);
       const copy = target && ((piece: Buffer, done: number) => writeBytes(target, piece, blob.offset + done));
-      return (await hashRegion(source, offset, blob.size, algorithm, file, copy)) === hex;
+      return (await this.#hashRegion(source, offset, blob.size, algorithm, file, copy)) === hex;
     });
   }
 
-  async function fetchBlob(handle: FileHandle, { digest, size, offset }: PlacedBlob): Promise<void> {
-    const { signal } = options;
+  async #fetchBlob(handle: FileHandle, { digest, size, offset }: PlacedBlob): Promise<void> {
+    const { signal } = this.#options;
     const { algorithm, hex } = parseDigest(digest);
-    const subject = `${directory}: ${digest}`;
+    const subject = `${this.#directory}: ${digest}`;
     const hash = createHash(algorithm);
-    const stream = await (openers.get(digest) as ArchivedBlob['open'])();
+    const stream = await (this.#plan.openers.get(digest) as ArchivedBlob['open'])();
     const unwatch = onAbort(signal, () => void stream.destroy(new CancelledError()));
     let received = 0;
     try {
@@ -358,8 +381,8 @@ async function writePlanned(
         hash.update(chunk);
         await writing;
         received += chunk.length;
-        fetched += chunk.length;
-        reportProgress();
+        this.#fetched += chunk.length;
+        this.#reportProgress();
       }
       if (received !== size) {
         throw new DigestMismatchError(`expected ${size} bytes, got ${received}`, { subject });
@@ -368,16 +391,16 @@ async function writePlanned(
       if (actual !== hex)
         throw new DigestMismatchError(`content has digest ${algorithm}:${actual}`, { subject });
     } catch (error) {
-      fetched -= received;
+      this.#fetched -= received;
       throw error;
     } finally {
       unwatch();
     }
   }
 
-  function openUnfinished({ number, size }: PartLayout): Promise<FileHandle> {
-    return getOrAdd(handles, number, async () => {
-      const handle = await openPart(files.getPartial(number), constants.O_RDWR | constants.O_CREAT);
+  #openUnfinished({ number, size }: PartLayout): Promise<FileHandle> {
+    return getOrAdd(this.#handles, number, async () => {
+      const handle = await openPart(this.#files.getPartial(number), constants.O_RDWR | constants.O_CREAT);
       try {
         await handle.truncate(size);
         return handle;
@@ -389,21 +412,21 @@ async function writePlanned(
   }
 
   /** Completes a part on disk and returns its SHA-256 sum. */
-  async function finishPart(part: PartLayout): Promise<string> {
-    const handle = await openUnfinished(part);
+  async #finishPart(part: PartLayout): Promise<string> {
+    const handle = await this.#openUnfinished(part);
     for (const { size, offset } of part.blobs) {
       const padding = paddedSize(size) - size;
       if (padding > 0) await writeBytes(handle, Buffer.alloc(padding), offset + size);
     }
     await writeBytes(handle, part.tail, part.size - part.tail.length);
     await handle.datasync();
-    const sum = await hashRegion(handle, 0, part.size, 'sha256', files.getPartial(part.number));
-    handles.delete(part.number);
+    const sum = await this.#hashRegion(handle, 0, part.size, 'sha256', this.#files.getPartial(part.number));
+    this.#handles.delete(part.number);
     await handle.close();
     return sum;
   }
 
-  async function hashRegion(
+  async #hashRegion(
     handle: FileHandle,
     start: number,
     length: number,
@@ -414,7 +437,7 @@ async function writePlanned(
     const hash = createHash(algorithm);
     let done = 0;
     for await (const piece of readRegion(handle, start, length, subject)) {
-      throwIfCancelled(options.signal);
+      throwIfCancelled(this.#options.signal);
       await copy?.(piece, done);
       hash.update(piece);
       done += piece.length;
@@ -422,23 +445,11 @@ async function writePlanned(
     return hash.digest('hex');
   }
 
-  function reportProgress(): void {
-    const current = fetched + kept;
-    if (current - lastReported < 4 * 1024 * 1024 && current !== total) return;
-    lastReported = current;
-    logger.progress({ task, state: 'update', current, total, unit: 'bytes' });
-  }
-
-  try {
-    const written = await runTask(logger, task, write);
-    return { index: written, fetchedBytes: fetched, keptBytes: kept };
-  } finally {
-    for (const handle of handles.values()) {
-      await handle.then(
-        (opened) => opened.close(),
-        () => undefined,
-      );
-    }
+  #reportProgress(): void {
+    const current = this.#fetched + this.#kept;
+    if (current - this.#lastReported < 4 * 1024 * 1024 && current !== this.#total) return;
+    this.#lastReported = current;
+    this.#logger.progress({ task: this.#task, state: 'update', current, total: this.#total, unit: 'bytes' });
   }
 }
 

@@ -10,7 +10,7 @@ import type { Meta } from '../catalog/meta.js';
 import { OpmateError, getMessage, throwIfCancelled } from '../core/errors.js';
 import { getOrAdd } from '../core/groups.js';
 import { quoteGo } from '../document/go-json.js';
-import { silentLogger } from '../core/log.js';
+import { type Logger, silentLogger } from '../core/log.js';
 import { listOpenShiftChoices } from '../core/openshift-version.js';
 import { compareBytes } from '../core/order.js';
 import { type BundleBlob, schemas } from '../model/declarative-config.js';
@@ -33,7 +33,7 @@ import type {
 } from './responses.js';
 import { readBundleDetails, readBundleHeading } from './bundle-details.js';
 import { type PageIndex, createCatalogIndex } from './catalog-index.js';
-import { type ComparedCatalogs, diffByPackage } from './compared-catalogs.js';
+import { ComparedCatalogs } from './compared-catalogs.js';
 import {
   type Icon,
   type PackageHeading,
@@ -42,7 +42,7 @@ import {
   readPackageHeading,
 } from './package-heading.js';
 import { type SearchIndex, type SearchedPackage, searchCatalog } from './search.js';
-import { type PackageGraphFacts, countBySeverity, createPackageGraph } from './package-graph.js';
+import { type PackageGraphFacts, PackageGraph, countBySeverity } from './package-graph.js';
 import { type ProblemFilter, compareSeverity, selectFirst, selectProblems } from './problem-window.js';
 import {
   type ViewedPackage,
@@ -79,27 +79,17 @@ interface CatalogViewOptions extends Pick<MetasOptions, 'signal' | 'logger'> {
   checksFirst?: boolean | undefined;
 }
 
-/** Contents of the responses about one catalog. Methods throw OpmateError NOT_FOUND for unknown names. */
-export type CatalogView = Awaited<ReturnType<typeof openCatalogView>>;
-
 /**
  * Reads a catalog for the page. Names, edges and findings stay in memory, about 1 KB per bundle; descriptions, icons
  * and bundles are read on request, so the catalog must stay open. Unreadable parts of a catalog become findings.
  * Throws OpmateError if nothing can be read.
  */
 export async function openCatalogView(
-  { name: catalogName, catalog }: ViewedCatalog,
+  viewed: ViewedCatalog,
   { compareWith, checksFirst = false, signal, logger = silentLogger }: CatalogViewOptions = {},
-) {
-  /** Returns the findings of the checks; undefined, with a warning, if they stopped. */
-  const check = async (): Promise<CatalogDiagnostic[] | undefined> => {
-    const { examineCatalog } = await import('../catalog/doctor/diagnose.js');
-    return examineCatalog(catalog, { signal }).catch((error: unknown) => {
-      if (signal?.aborted !== true) logger.log('warn', `checks stopped: ${getMessage(error)}`);
-      return undefined;
-    });
-  };
-  const checked = checksFirst ? await check() : undefined;
+): Promise<CatalogView> {
+  const { catalog } = viewed;
+  const checked = checksFirst ? await runChecks(catalog, { signal, logger }) : undefined;
   const faults: OpmateError[] = [];
   const index = createCatalogIndex();
   const readOptions = {
@@ -117,105 +107,139 @@ export async function openCatalogView(
     const before = await takeSnapshot(compareWith.catalog, { signal, logger, onFault: () => undefined });
     const after = await takeSnapshot(catalog, readOptions);
     const diff = await diffSnapshots(before, after, { signal });
-    compared = diffByPackage(compareWith.name, catalogName, diff, before.facts.channels);
+    compared = new ComparedCatalogs(compareWith.name, viewed.name, diff, before.facts.channels);
     facts = after.facts;
   }
   const packages = collectPackages(facts);
-  let findings: CatalogDiagnostic[] = [];
-  /** Reset when findings change. */
-  let overview: OverviewContent | undefined;
-  const setFindings = (next: CatalogDiagnostic[]): void => {
-    findings = next;
-    overview = undefined;
-    for (const viewedPackage of packages.values()) viewedPackage.problems = [];
-    for (const finding of next) packages.get(finding.package ?? '')?.problems.push(finding);
-  };
-  setFindings(checked ?? (await readFindings(facts, faults, signal)));
+  const findings = checked ?? (await readFindings(facts, faults, signal));
   const headings = new Map<string, PackageHeading>();
   for (const [name, viewedPackage] of packages) {
     throwIfCancelled(signal);
     headings.set(name, await readPackageHeading(catalog, viewedPackage));
   }
+  const content = { facts, index, compared, packages, headings };
+  return new CatalogView(viewed, content, findings, { signal, logger });
+}
 
-  const getHeading = (name: string): PackageHeading => headings.get(name) as PackageHeading;
-  const requirePackage = (name: string): ViewedPackage => {
-    const viewedPackage = packages.get(name);
-    if (viewedPackage !== undefined) return viewedPackage;
-    throw notFound('package', name, packages.keys());
-  };
-  const requireCompared = (): ComparedCatalogs => {
-    if (compared !== undefined) return compared;
-    throw new OpmateError('NOT_FOUND', 'no catalog to compare with');
-  };
-  const locate = async (diagnostics: readonly CatalogDiagnostic[]): Promise<LocatedProblem[]> =>
-    (await placeDiagnostics(catalog, diagnostics.map(withoutFarPlace), { signal })).map((finding) => {
-      const { severity, code, hint = '', package: packageName = '', channel = '', bundle = '' } = finding;
-      const { file = '', line } = finding;
-      return {
-        ...{ severity, check: code, message: formatMessage(finding), hint },
-        ...{ package: packageName, channel, bundle, file },
-        ...(line !== undefined && { line }),
-      };
+/** Returns the findings of the checks of `catalog doctor`; undefined, with a warning, if they stopped. */
+async function runChecks(
+  catalog: Catalog,
+  { signal, logger }: { signal: AbortSignal | undefined; logger: Logger },
+): Promise<CatalogDiagnostic[] | undefined> {
+  const { examineCatalog } = await import('../catalog/doctor/diagnose.js');
+  return examineCatalog(catalog, { signal }).catch((error: unknown) => {
+    if (signal?.aborted !== true) logger.log('warn', `checks stopped: ${getMessage(error)}`);
+    return undefined;
+  });
+}
+
+/** Content of a catalog in memory. */
+interface ViewedContent {
+  facts: CatalogFacts;
+  index: PageIndex;
+  compared: ComparedCatalogs | undefined;
+  packages: Map<string, ViewedPackage>;
+  headings: ReadonlyMap<string, PackageHeading>;
+}
+
+/** Contents of the responses about one catalog. Methods throw OpmateError NOT_FOUND for unknown names. */
+export class CatalogView {
+  readonly #name: string;
+  readonly #catalog: Catalog;
+  readonly #content: ViewedContent;
+  readonly #signal: AbortSignal | undefined;
+  readonly #logger: Logger;
+  #findings: CatalogDiagnostic[] = [];
+  /** Reset when findings change. */
+  #overview: OverviewContent | undefined;
+  #searchIndex: SearchIndex | undefined;
+  #checking: Promise<void> | undefined;
+
+  constructor(
+    { name, catalog }: ViewedCatalog,
+    content: ViewedContent,
+    findings: CatalogDiagnostic[],
+    { signal, logger }: { signal: AbortSignal | undefined; logger: Logger },
+  ) {
+    this.#name = name;
+    this.#catalog = catalog;
+    this.#content = content;
+    this.#signal = signal;
+    this.#logger = logger;
+    this.#setFindings(findings);
+  }
+
+  /**
+   * Starts the checks of `catalog doctor`, which read the catalog again; until they end, problems are those of
+   * `validate`. The catalog must stay open until `endChecks`.
+   */
+  startChecks(): void {
+    this.#checking = runChecks(this.#catalog, { signal: this.#signal, logger: this.#logger })
+      .then((found) => {
+        if (found !== undefined) this.#setFindings(found);
+      })
+      .finally(() => {
+        this.#checking = undefined;
+      });
+  }
+
+  isChecking(): boolean {
+    return this.#checking !== undefined;
+  }
+
+  /** Waits for the checks, which the signal of the view cancels. */
+  async endChecks(): Promise<void> {
+    await this.#checking;
+  }
+
+  /** Returns the list of packages and the totals. */
+  overview(): OverviewContent {
+    return (this.#overview ??= this.#createOverview());
+  }
+
+  /** Returns the data that a selection is planned with. */
+  selectable() {
+    const { facts, index } = this.#content;
+    return {
+      catalog: this.#catalog,
+      facts,
+      getImages: (packageName: string, bundle: string): string[] =>
+        index.getImages(packageName, bundle).flatMap((position) => index.images[position] ?? []),
+    };
+  }
+
+  search(query: string): SearchResult {
+    return searchCatalog(this.searchIndex(), query);
+  }
+
+  searchIndex(): SearchIndex {
+    return (this.#searchIndex ??= {
+      packages: [...this.#listSearched()],
+      images: this.#content.index.images,
     });
+  }
 
-  const summarize = (viewedPackage: ViewedPackage): PackageSummary => {
-    const { name, facts: packageFacts, channels, bundles, deprecations, problems } = viewedPackage;
-    const head = findDefaultHead(viewedPackage);
-    const change = compared?.getPackageChange(name);
-    const { displayName, provider, summary, hasIcon, categories, openshift } = getHeading(name);
-    return {
-      ...{ name, displayName, provider, summary, hasIcon, categories },
-      ...(openshift !== undefined && { openshift }),
-      defaultChannel: packageFacts?.defaultChannel ?? '',
-      head,
-      version: formatBundleVersion(bundles.get(head)?.packageProperties[0]),
-      channels: channels.size,
-      bundles: bundles.size,
-      isDeprecated: deprecations.has(deprecationKey(schemas.package)),
-      ...countBySeverity(problems),
-      ...(change !== undefined && { change }),
-    };
-  };
-  const createOverview = (): OverviewContent => {
-    const summaries = sortByName(packages).map(summarize);
-    const sum = (count: (packageSummary: PackageSummary) => number): number =>
-      summaries.reduce((total, packageSummary) => total + count(packageSummary), 0);
-    return {
-      name: catalogName,
-      ...(compared && { comparedWith: compared.from }),
-      bundles: sum(({ bundles }) => bundles),
-      channels: sum(({ channels }) => channels),
-      ...countBySeverity(findings),
-      packages: summaries,
-      openshift: listOpenShiftChoices(
-        summaries.flatMap(({ openshift }) => [openshift?.min ?? [], openshift?.max ?? []].flat()),
-      ),
-    };
-  };
+  /** Returns the search index with its packages one by one. */
+  streamSearchIndex(): { packages: Generator<SearchedPackage>; images: string[] } {
+    return { packages: this.#listSearched(), images: this.#content.index.images };
+  }
 
-  let searchIndex: SearchIndex | undefined;
-  const listSearched = function* (): Generator<SearchedPackage> {
+  *#listSearched(): Generator<SearchedPackage> {
+    const { packages, index } = this.#content;
     for (const viewedPackage of sortByName(packages))
-      yield toSearchedPackage(viewedPackage, getHeading(viewedPackage.name), index);
-  };
-  const getSearchIndex = (): SearchIndex =>
-    (searchIndex ??= { packages: [...listSearched()], images: index.images });
+      yield toSearchedPackage(viewedPackage, this.#getHeading(viewedPackage.name), index);
+  }
 
   /** Returns the facts of the graphs and upgrade paths of a package. */
-  const graphFacts = (packageName: string): PackageGraphFacts => {
-    const {
-      name,
-      facts: packageFacts,
-      channels,
-      bundles,
-      deprecations,
-      problems,
-    } = requirePackage(packageName);
+  graphFacts(packageName: string): PackageGraphFacts {
+    const viewedPackage = this.#requirePackage(packageName);
+    const { name, facts, channels, bundles, deprecations, problems } = viewedPackage;
+    const { compared } = this.#content;
     const toEntries = (list: Iterable<ChannelFacts>): PackageGraphFacts['channels'] =>
       [...list].map(({ name: channel, entries }) => ({ name: channel, entries }));
     return {
       package: name,
-      defaultChannel: packageFacts?.defaultChannel ?? '',
+      defaultChannel: facts?.defaultChannel ?? '',
       channels: toEntries(channels.values()),
       bundles: [...bundles.values()].map((bundle) => {
         const { version, release } = bundle.packageProperties[0] ?? { version: '', release: '' };
@@ -226,131 +250,198 @@ export async function openCatalogView(
       problems: problems.map(({ severity, channel, bundle }) => ({ severity, channel, bundle })),
       before: toEntries(compared?.getOlderChannels(name) ?? []),
     };
-  };
+  }
 
-  const describePackage = async (name: string): Promise<Omit<PackageDetails, 'problems'>> => {
-    const viewedPackage = requirePackage(name);
-    const { facts: packageFacts, bundles, deprecations, problems } = viewedPackage;
-    const { displayName, provider, hasIcon } = getHeading(name);
+  graph(packageName: string): PackageGraph {
+    return new PackageGraph(this.graphFacts(packageName));
+  }
+
+  /** Returns the details of a package without its problems. */
+  async describePackage(name: string): Promise<Omit<PackageDetails, 'problems'>> {
+    const viewedPackage = this.#requirePackage(name);
+    const { facts, bundles, deprecations, problems } = viewedPackage;
+    const { displayName, provider, hasIcon } = this.#getHeading(name);
     const deprecation = deprecations.get(deprecationKey(schemas.package));
-    const blob = await readDecodedBlob(catalog, packageFacts, decodePackage);
-    const head = await readDecodedBlob(catalog, bundles.get(findDefaultHead(viewedPackage)), (value) =>
+    const blob = await readDecodedBlob(this.#catalog, facts, decodePackage);
+    const headFacts = bundles.get(findDefaultHead(viewedPackage));
+    const head = await readDecodedBlob(this.#catalog, headFacts, (value) =>
       readBundleHeading(decodeBundle(value)),
     );
     return {
-      ...{ name, displayName, provider },
+      name,
+      displayName,
+      provider,
       description: blob?.description || head?.description || '',
-      defaultChannel: packageFacts?.defaultChannel ?? '',
+      defaultChannel: facts?.defaultChannel ?? '',
       hasIcon,
-      isDefined: packageFacts !== undefined,
+      isDefined: facts !== undefined,
       bundles: bundles.size,
       ...(deprecation !== undefined && { deprecation }),
-      lifecycle: [...(index.lifecycles.get(name) ?? [])]
+      lifecycle: [...(this.#content.index.lifecycles.get(name) ?? [])]
         .sort((a, b) => byNumbers.compare(b.name, a.name))
         .map(({ name: version, phases, platforms }) => ({ version, phases, platforms })),
       channels: summarizeChannels(viewedPackage),
       problemCount: problems.length,
     };
-  };
-  const describeBundle = async (packageName: string, name: string): Promise<BundleDescription> => {
-    const viewedPackage = requirePackage(packageName);
-    const bundleFacts = viewedPackage.bundles.get(name);
-    const deprecation = viewedPackage.deprecations.get(deprecationKey(schemas.bundle, name));
+  }
+
+  async package(name: string): Promise<PackageDetails> {
+    const { problems } = this.#requirePackage(name);
+    return { ...(await this.describePackage(name)), problems: await this.#locate(selectFirst(problems)) };
+  }
+
+  async icon(name: string): Promise<Icon> {
+    const { facts } = this.#requirePackage(name);
+    const icon = await readDecodedBlob(this.#catalog, facts, (value) => readIcon(decodePackage(value)));
+    if (icon !== undefined) return icon;
+    throw new OpmateError('NOT_FOUND', `package ${quoteGo(name)} has no icon`);
+  }
+
+  /** Returns what the blob of a bundle says, and what deprecates it; never fails for a name without a blob. */
+  async describeBundle(packageName: string, name: string): Promise<BundleDescription> {
+    const { bundles, deprecations } = this.#requirePackage(packageName);
+    const facts = bundles.get(name);
+    const deprecation = deprecations.get(deprecationKey(schemas.bundle, name));
     const details =
-      (await readDecodedBlob(catalog, bundleFacts, (value) => readBundleDetails(decodeBundle(value)))) ??
+      (await readDecodedBlob(this.#catalog, facts, (value) => readBundleDetails(decodeBundle(value)))) ??
       readBundleDetails(emptyBundle);
     return {
       package: packageName,
       name,
-      version: formatBundleVersion(bundleFacts?.packageProperties[0]),
+      version: formatBundleVersion(facts?.packageProperties[0]),
       ...details,
       ...(deprecation !== undefined && { deprecation }),
     };
-  };
+  }
 
-  let checking: Promise<void> | undefined;
-  return {
-    /**
-     * Starts the checks of `catalog doctor`, which read the catalog again; until they end, problems are those of
-     * `validate`. The catalog must stay open until `endChecks`.
-     */
-    startChecks(): void {
-      checking = check()
-        .then((found) => {
-          if (found !== undefined) setFindings(found);
-        })
-        .finally(() => {
-          checking = undefined;
-        });
-    },
-    isChecking: (): boolean => checking !== undefined,
-    /** Waits for the checks, which the signal of the view cancels. */
-    endChecks: async (): Promise<void> => checking,
+  async bundle(packageName: string, name: string): Promise<BundleDetails> {
+    const { bundles, problems } = this.#requirePackage(packageName);
+    const places = this.graph(packageName).places(name);
+    if (!bundles.has(name) && places.length === 0) {
+      throw notFound('bundle', name, bundles.keys(), { scope: `package ${quoteGo(packageName)}` });
+    }
+    return {
+      ...(await this.describeBundle(packageName, name)),
+      places,
+      problems: await this.#locate(selectFirst(problems.filter(({ bundle }) => bundle === name))),
+    };
+  }
 
-    /** Returns the list of packages and the totals. */
-    overview: (): OverviewContent => (overview ??= createOverview()),
-    /** Returns the data that a selection is planned with. */
-    selectable: () => ({
-      catalog,
-      facts,
-      getImages: (packageName: string, bundle: string): string[] =>
-        index.getImages(packageName, bundle).flatMap((position) => index.images[position] ?? []),
-    }),
-    search: (query: string): SearchResult => searchCatalog(getSearchIndex(), query),
-    searchIndex: getSearchIndex,
-    /** Returns the search index with its packages one by one. */
-    streamSearchIndex: () => ({ packages: listSearched(), images: index.images }),
-    graphFacts,
-    graph: (packageName: string) => createPackageGraph(graphFacts(packageName)),
+  /** Returns all problems of a package, most severe first. */
+  packageProblems(name: string): Promise<LocatedProblem[]> {
+    return this.#locate([...this.#requirePackage(name).problems].sort(compareSeverity));
+  }
 
-    /** Returns the details of a package without its problems. */
-    describePackage,
-    async package(name: string): Promise<PackageDetails> {
-      const { problems } = requirePackage(name);
-      return { ...(await describePackage(name)), problems: await locate(selectFirst(problems)) };
-    },
+  /** Returns all problems, most severe first, some at a time. */
+  async *streamProblems(): AsyncGenerator<LocatedProblem[]> {
+    const sorted = [...this.#findings].sort(compareSeverity);
+    for (let start = 0; start < sorted.length; start += problemsAtOnce)
+      yield await this.#locate(sorted.slice(start, start + problemsAtOnce));
+  }
 
-    async icon(name: string): Promise<Icon> {
-      const icon = await readDecodedBlob(catalog, requirePackage(name).facts, (value) =>
-        readIcon(decodePackage(value)),
-      );
-      if (icon !== undefined) return icon;
-      throw new OpmateError('NOT_FOUND', `package ${quoteGo(name)} has no icon`);
-    },
+  async problems(filter: ProblemFilter): Promise<ProblemWindow> {
+    const { window, ...choices } = selectProblems(this.#findings, filter, (finding) => ({
+      severity: finding.severity,
+      check: finding.code,
+      package: finding.package ?? '',
+    }));
+    return { problems: await this.#locate(window), ...choices };
+  }
 
-    /** Returns what the blob of a bundle says, and what deprecates it; never fails for a name without a blob. */
-    describeBundle,
-    async bundle(packageName: string, name: string): Promise<BundleDetails> {
-      const { bundles, problems } = requirePackage(packageName);
-      const places = createPackageGraph(graphFacts(packageName)).places(name);
-      if (!bundles.has(name) && places.length === 0) {
-        throw notFound('bundle', name, bundles.keys(), { scope: `package ${quoteGo(packageName)}` });
-      }
+  compare(): CatalogComparison {
+    return this.#requireCompared().summarize();
+  }
+
+  comparePackage(name: string): PackageDifferences {
+    return this.#requireCompared().package(name);
+  }
+
+  #setFindings(findings: CatalogDiagnostic[]): void {
+    const { packages } = this.#content;
+    this.#findings = findings;
+    this.#overview = undefined;
+    for (const viewedPackage of packages.values()) viewedPackage.problems = [];
+    for (const finding of findings) packages.get(finding.package ?? '')?.problems.push(finding);
+  }
+
+  #getHeading(name: string): PackageHeading {
+    return this.#content.headings.get(name) as PackageHeading;
+  }
+
+  #requirePackage(name: string): ViewedPackage {
+    const { packages } = this.#content;
+    const viewedPackage = packages.get(name);
+    if (viewedPackage !== undefined) return viewedPackage;
+    throw notFound('package', name, packages.keys());
+  }
+
+  #requireCompared(): ComparedCatalogs {
+    const { compared } = this.#content;
+    if (compared !== undefined) return compared;
+    throw new OpmateError('NOT_FOUND', 'no catalog to compare with');
+  }
+
+  async #locate(diagnostics: readonly CatalogDiagnostic[]): Promise<LocatedProblem[]> {
+    const near = diagnostics.map(withoutFarPlace);
+    const placed = await placeDiagnostics(this.#catalog, near, { signal: this.#signal });
+    return placed.map((finding) => {
+      const { severity, code, hint = '', package: packageName = '', channel = '', bundle = '' } = finding;
+      const { file = '', line } = finding;
       return {
-        ...(await describeBundle(packageName, name)),
-        places,
-        problems: await locate(selectFirst(problems.filter(({ bundle }) => bundle === name))),
+        severity,
+        check: code,
+        message: formatMessage(finding),
+        hint,
+        package: packageName,
+        channel,
+        bundle,
+        file,
+        ...(line !== undefined && { line }),
       };
-    },
+    });
+  }
 
-    /** Returns all problems of a package, most severe first. */
-    packageProblems: (name: string): Promise<LocatedProblem[]> =>
-      locate([...requirePackage(name).problems].sort(compareSeverity)),
-    /** Returns all problems, most severe first, some at a time. */
-    async *streamProblems(): AsyncGenerator<LocatedProblem[]> {
-      const sorted = [...findings].sort(compareSeverity);
-      for (let start = 0; start < sorted.length; start += problemsAtOnce)
-        yield await locate(sorted.slice(start, start + problemsAtOnce));
-    },
-    async problems(filter: ProblemFilter): Promise<ProblemWindow> {
-      const { window, ...choices } = selectProblems(findings, filter, (finding) => ({
-        ...{ severity: finding.severity, check: finding.code, package: finding.package ?? '' },
-      }));
-      return { problems: await locate(window), ...choices };
-    },
-    compare: (): CatalogComparison => requireCompared().summarize(),
-    comparePackage: (name: string): PackageDifferences => requireCompared().package(name),
-  };
+  #createOverview(): OverviewContent {
+    const { packages, compared } = this.#content;
+    const summaries = sortByName(packages).map((viewedPackage) => this.#summarize(viewedPackage));
+    const sum = (count: (packageSummary: PackageSummary) => number): number =>
+      summaries.reduce((total, packageSummary) => total + count(packageSummary), 0);
+    return {
+      name: this.#name,
+      ...(compared && { comparedWith: compared.from }),
+      bundles: sum(({ bundles }) => bundles),
+      channels: sum(({ channels }) => channels),
+      ...countBySeverity(this.#findings),
+      packages: summaries,
+      openshift: listOpenShiftChoices(
+        summaries.flatMap(({ openshift }) => [openshift?.min ?? [], openshift?.max ?? []].flat()),
+      ),
+    };
+  }
+
+  #summarize(viewedPackage: ViewedPackage): PackageSummary {
+    const { name, facts, channels, bundles, deprecations, problems } = viewedPackage;
+    const head = findDefaultHead(viewedPackage);
+    const change = this.#content.compared?.getPackageChange(name);
+    const { displayName, provider, summary, hasIcon, categories, openshift } = this.#getHeading(name);
+    return {
+      name,
+      displayName,
+      provider,
+      summary,
+      hasIcon,
+      categories,
+      ...(openshift !== undefined && { openshift }),
+      defaultChannel: facts?.defaultChannel ?? '',
+      head,
+      version: formatBundleVersion(bundles.get(head)?.packageProperties[0]),
+      channels: channels.size,
+      bundles: bundles.size,
+      isDeprecated: deprecations.has(deprecationKey(schemas.package)),
+      ...countBySeverity(problems),
+      ...(change !== undefined && { change }),
+    };
+  }
 }
 
 function sortByName(packages: ReadonlyMap<string, ViewedPackage>): ViewedPackage[] {
@@ -376,7 +467,12 @@ function toSearchedPackage(
       getOrAdd(bundleChannels, entry.name, () => channel?.name ?? '');
   }
   return {
-    ...{ name, displayName, provider, categories, keywords, description },
+    name,
+    displayName,
+    provider,
+    categories,
+    keywords,
+    description,
     apis: index.getApis(name),
     bundles: [...bundles.values()].map((bundle) => ({
       name: bundle.name,
@@ -389,7 +485,12 @@ function toSearchedPackage(
 
 /** Blob for the details of a bundle that only channels name. */
 const emptyBundle: BundleBlob = {
-  ...{ schema: schemas.bundle, name: '', package: '', image: '', properties: [], relatedImages: [] },
+  schema: schemas.bundle,
+  name: '',
+  package: '',
+  image: '',
+  properties: [],
+  relatedImages: [],
 };
 
 /** Returns the findings of `validate`; only faults if there are any, since they cause further findings. */

@@ -9,7 +9,7 @@ import type {
   LocatedProblem,
   ProblemWindow,
 } from './responses.js';
-import { type PackageGraphFacts, createPackageGraph } from './package-graph.js';
+import { type PackageGraphFacts, PackageGraph } from './package-graph.js';
 import { selectFirst, selectProblems } from './problem-window.js';
 import { type SearchIndex, searchCatalog } from './search.js';
 
@@ -69,9 +69,9 @@ export const handleExportedRequest: ExportedRequestHandler = async (page, addres
       case 'api/compare/package':
         return differences;
       case 'api/channel':
-        return await createPackageGraph(graph).channel(channels, query.get('compare') === 'yes');
+        return await new PackageGraph(graph).channel(channels, query.get('compare') === 'yes');
       case 'api/path':
-        return createPackageGraph(graph).path(channels, query.get('from') ?? '', query.get('to') ?? '');
+        return new PackageGraph(graph).path(channels, query.get('from') ?? '', query.get('to') ?? '');
     }
     const bundle = query.get('bundle') ?? '';
     if (!Object.hasOwn(bundles, bundle)) {
@@ -83,7 +83,7 @@ export const handleExportedRequest: ExportedRequestHandler = async (page, addres
     }
     return {
       ...bundles[bundle],
-      places: createPackageGraph(graph).places(bundle),
+      places: new PackageGraph(graph).places(bundle),
       problems: selectFirst(problems.filter((problem) => problem.bundle === bundle)),
     };
   } catch (error) {

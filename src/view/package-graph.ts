@@ -52,29 +52,39 @@ export function countBySeverity(problems: readonly { severity: Severity }[]): Pr
   return { errors: count('error'), warnings: count('warning') };
 }
 
-/** Returns the graphs and upgrades of a package. Runs in the server and in browsers. */
-export function createPackageGraph(facts: PackageGraphFacts) {
-  const { package: packageName, defaultChannel, before } = facts;
-  const byName = new Map(facts.channels.map((channel) => [channel.name, channel]));
-  const bundles = new Map(facts.bundles.map((bundle) => [bundle.name, bundle]));
-  const deprecations = new Map(facts.deprecations);
-  const scope = `package ${quoteGo(packageName)}`;
-  const requireChannels = (names: readonly string[]): ChannelEntries[] =>
-    [...new Set(names)].slice(0, maxChannels).map((name) => {
-      const channel = byName.get(name);
-      if (channel !== undefined) return channel;
-      throw notFound('channel', name, byName.keys(), { scope });
-    });
+/** The graphs and upgrades of a package. Runs in the server and in browsers. */
+export class PackageGraph {
+  readonly #facts: PackageGraphFacts;
+  readonly #byName: Map<string, ChannelEntries>;
+  readonly #bundles: Map<string, PackageGraphFacts['bundles'][number]>;
+  readonly #deprecations: ReadonlyMap<string, string>;
+  readonly #scope: string;
 
-  const describeRows = async (
+  constructor(facts: PackageGraphFacts) {
+    this.#facts = facts;
+    this.#byName = new Map(facts.channels.map((channel) => [channel.name, channel]));
+    this.#bundles = new Map(facts.bundles.map((bundle) => [bundle.name, bundle]));
+    this.#deprecations = new Map(facts.deprecations);
+    this.#scope = `package ${quoteGo(facts.package)}`;
+  }
+
+  #requireChannels(names: readonly string[]): ChannelEntries[] {
+    return [...new Set(names)].slice(0, maxChannels).map((name) => {
+      const channel = this.#byName.get(name);
+      if (channel !== undefined) return channel;
+      throw notFound('channel', name, this.#byName.keys(), { scope: this.#scope });
+    });
+  }
+
+  async #describeRows(
     laid: Awaited<ReturnType<typeof layOutChannel>>['rows'],
     channels: readonly ChannelEntries[],
     graphs: readonly ChannelGraph[],
     edgesBefore: ReadonlyMap<string, ChannelEntry>,
-  ): Promise<GraphRow[]> => {
+  ): Promise<GraphRow[]> {
     const names = new Set(channels.map(({ name }) => name));
     const problems = groupBy(
-      facts.problems.filter(({ channel }) => channel === undefined || names.has(channel)),
+      this.#facts.problems.filter(({ channel }) => channel === undefined || names.has(channel)),
       ({ bundle }) => bundle ?? '',
     );
     const stranded = graphs.map((graph) => new Set(graph.stranded));
@@ -82,8 +92,8 @@ export function createPackageGraph(facts: PackageGraphFacts) {
     for (const { entry, lane, older, newer, skippedBy } of laid) {
       const { name, replaces, skips, skipRange } = entry;
       const inChannels = graphs.flatMap((graph, place) => (graph.entries.has(name) ? [place] : []));
-      const bundle = bundles.get(name);
-      const deprecation = deprecations.get(deprecationKey(schemas.bundle, name));
+      const bundle = this.#bundles.get(name);
+      const deprecation = this.#deprecations.get(deprecationKey(schemas.bundle, name));
       const isInAny = (has: (graph: ChannelGraph) => boolean): boolean =>
         inChannels.some((place) => has(graphs[place] as ChannelGraph));
       const old = edgesBefore.get(name);
@@ -113,105 +123,106 @@ export function createPackageGraph(facts: PackageGraphFacts) {
       await takeTurn();
     }
     return rows;
-  };
+  }
 
-  return {
-    /**
-     * Lays out one or several channels as one graph; with `isCompared`, including bundles and edges of the other catalog.
-     * Throws OpmateError NOT_FOUND.
-     */
-    async channel(names: readonly string[], isCompared = false): Promise<ChannelLayout> {
-      const channels = requireChannels(names);
-      const [first] = channels as [ChannelEntries];
-      const graphs = channels.map((channel) => readGraph(channel.entries));
-      const entriesBefore = channels.flatMap(({ name }) =>
-        isCompared ? (before.find((channel) => channel.name === name)?.entries ?? []) : [],
-      );
-      const joined = joinEntries(
-        graphs.flatMap((graph) => [...graph.entries.values()]),
-        entriesBefore,
-      );
-      const laid = await layOutChannel(
-        joined.entries,
-        (bundle) => tryParse(parseVersion, bundles.get(bundle)?.version ?? ''),
-        {
-          moreReplaces: joined.moreReplaces,
-          chain: graphs[0]?.chain ?? [],
-        },
-      );
-      const faults = graphs.flatMap((graph) => describeGraphFault(graph) ?? []);
-      const deprecation = deprecations.get(deprecationKey(schemas.channel, first.name));
-      const rows = await describeRows(laid.rows, channels, graphs, joined.edgesBefore);
-      const edges = laid.edges.map((edge): GraphEdge => {
-        if (!isCompared) return edge;
-        const change = compareEdge(rows[edge.from], rows[edge.to]?.name ?? '', joined.edgesBefore);
-        return change === undefined ? edge : { ...edge, change };
-      });
-      const { lanes, brackets, bracketColumns, hiddenBrackets } = laid;
-      return {
-        package: packageName,
-        channel: first.name,
-        channels: channels.map(({ name }) => name),
-        isDefault: defaultChannel === first.name,
-        ...(deprecation !== undefined && { deprecation }),
-        ...(faults[0] !== undefined && { fault: faults[0] }),
-        ...{ rows, lanes, edges, brackets, bracketColumns, hiddenBrackets },
-      };
-    },
+  /**
+   * Lays out one or several channels as one graph; with `isCompared`, including bundles and edges of the other catalog.
+   * Throws OpmateError NOT_FOUND.
+   */
+  async channel(names: readonly string[], isCompared = false): Promise<ChannelLayout> {
+    const channels = this.#requireChannels(names);
+    const [first] = channels as [ChannelEntries];
+    const graphs = channels.map((channel) => readGraph(channel.entries));
+    const entriesBefore = channels.flatMap(({ name }) =>
+      isCompared ? (this.#facts.before.find((channel) => channel.name === name)?.entries ?? []) : [],
+    );
+    const joined = joinEntries(
+      graphs.flatMap((graph) => [...graph.entries.values()]),
+      entriesBefore,
+    );
+    const laid = await layOutChannel(
+      joined.entries,
+      (bundle) => tryParse(parseVersion, this.#bundles.get(bundle)?.version ?? ''),
+      {
+        moreReplaces: joined.moreReplaces,
+        chain: graphs[0]?.chain ?? [],
+      },
+    );
+    const faults = graphs.flatMap((graph) => describeGraphFault(graph) ?? []);
+    const deprecation = this.#deprecations.get(deprecationKey(schemas.channel, first.name));
+    const rows = await this.#describeRows(laid.rows, channels, graphs, joined.edgesBefore);
+    const edges = laid.edges.map((edge): GraphEdge => {
+      if (!isCompared) return edge;
+      const change = compareEdge(rows[edge.from], rows[edge.to]?.name ?? '', joined.edgesBefore);
+      return change === undefined ? edge : { ...edge, change };
+    });
+    const { lanes, brackets, bracketColumns, hiddenBrackets } = laid;
+    return {
+      package: this.#facts.package,
+      channel: first.name,
+      channels: channels.map(({ name }) => name),
+      isDefault: this.#facts.defaultChannel === first.name,
+      ...(deprecation !== undefined && { deprecation }),
+      ...(faults[0] !== undefined && { fault: faults[0] }),
+      ...{ rows, lanes, edges, brackets, bracketColumns, hiddenBrackets },
+    };
+  }
 
-    /** Returns the entries of a bundle in the channels of the package, with its upgrades in each. */
-    places(bundle: string): BundlePlace[] {
-      const versions = new Map(
-        facts.bundles.flatMap(({ name, version }): [string, Version][] => {
-          const parsed = tryParse(parseVersion, version);
-          return parsed === undefined ? [] : [[name, parsed]];
-        }),
-      );
-      return findBundlePlaces({ channels: facts.channels, defaultChannel, versions }, bundle);
-    },
+  /** Returns the entries of a bundle in the channels of the package, with its upgrades in each. */
+  places(bundle: string): BundlePlace[] {
+    const versions = new Map(
+      this.#facts.bundles.flatMap(({ name, version }): [string, Version][] => {
+        const parsed = tryParse(parseVersion, version);
+        return parsed === undefined ? [] : [[name, parsed]];
+      }),
+    );
+    return findBundlePlaces(
+      { channels: this.#facts.channels, defaultChannel: this.#facts.defaultChannel, versions },
+      bundle,
+    );
+  }
 
-    /**
-     * Finds the upgrades from an installed bundle to another one in some channels; both are names or versions, and the
-     * installed version may be missing in the catalog. Throws OpmateError NOT_FOUND, USAGE for an invalid version.
-     */
-    path(names: readonly string[], fromText: string, toText: string): UpgradePath {
-      const channels = requireChannels(names);
-      const resolved = new Map(
-        facts.bundles.map(({ name, version, release }): [string, PackageBundle] => {
-          const parsed = tryParse((text) => parseBundleVersion(text, release || undefined), version);
-          return [name, { name, image: '', version: parsed ?? '', dependencies: [] }];
-        }),
-      );
-      const find = (text: string): PackageBundle | undefined =>
-        resolved.get(text) ??
-        [...resolved.values()].find(({ version }) => typeof version !== 'string' && version.text === text);
-      const installed = find(fromText);
-      const version =
-        installed === undefined ? tryParse(parseBundleVersion, fromText) : findReadableVersion(installed);
-      if (installed === undefined && version === undefined) {
-        throw new OpmateError('USAGE', `from: expected a bundle or version, got ${quoteGo(fromText)}`);
-      }
-      const to = find(toText);
-      if (to === undefined) throw notFound('bundle', toText, resolved.keys(), { scope });
-      const from = { name: installed?.name ?? '', version };
-      const graph = new UpgradeGraph(channels);
-      const edges = shortestPath(graph, resolved, from, ({ name }) => name === to.name);
-      const longest = edges === undefined ? undefined : longestPath(graph, resolved, from, to.name)?.length;
-      const steps = edges?.map(({ to: name, channel, kind, range }, place): PathStep => ({
-        from: edges[place - 1]?.to ?? installed?.name ?? fromText,
-        to: name,
-        version: findReadableVersion(resolved.get(name))?.text ?? '',
-        ...{ channel, kind },
-        ...(range !== undefined && { range }),
-      }));
-      return {
-        from: installed?.name ?? fromText,
-        to: to.name,
-        ...(steps !== undefined && { steps }),
-        ...(longest !== undefined && { longest }),
-      };
-    },
-  };
+  /**
+   * Finds the upgrades from an installed bundle to another one in some channels; both are names or versions, and the
+   * installed version may be missing in the catalog. Throws OpmateError NOT_FOUND, USAGE for an invalid version.
+   */
+  path(names: readonly string[], fromText: string, toText: string): UpgradePath {
+    const channels = this.#requireChannels(names);
+    const resolved = new Map(
+      this.#facts.bundles.map(({ name, version, release }): [string, PackageBundle] => {
+        const parsed = tryParse((text) => parseBundleVersion(text, release || undefined), version);
+        return [name, { name, image: '', version: parsed ?? '', dependencies: [] }];
+      }),
+    );
+    const find = (text: string): PackageBundle | undefined =>
+      resolved.get(text) ??
+      [...resolved.values()].find(({ version }) => typeof version !== 'string' && version.text === text);
+    const installed = find(fromText);
+    const version =
+      installed === undefined ? tryParse(parseBundleVersion, fromText) : findReadableVersion(installed);
+    if (installed === undefined && version === undefined) {
+      throw new OpmateError('USAGE', `from: expected a bundle or version, got ${quoteGo(fromText)}`);
+    }
+    const to = find(toText);
+    if (to === undefined) throw notFound('bundle', toText, resolved.keys(), { scope: this.#scope });
+    const from = { name: installed?.name ?? '', version };
+    const graph = new UpgradeGraph(channels);
+    const edges = shortestPath(graph, resolved, from, ({ name }) => name === to.name);
+    const longest = edges === undefined ? undefined : longestPath(graph, resolved, from, to.name)?.length;
+    const steps = edges?.map(({ to: name, channel, kind, range }, place): PathStep => ({
+      from: edges[place - 1]?.to ?? installed?.name ?? fromText,
+      to: name,
+      version: findReadableVersion(resolved.get(name))?.text ?? '',
+      ...{ channel, kind },
+      ...(range !== undefined && { range }),
+    }));
+    return {
+      from: installed?.name ?? fromText,
+      to: to.name,
+      ...(steps !== undefined && { steps }),
+      ...(longest !== undefined && { longest }),
+    };
+  }
 }
 
 /**
